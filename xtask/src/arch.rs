@@ -10,159 +10,164 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::tree::Tree;
-use crate::{Breach, tokens};
-use manifest::{Dependency, Kind, Manifest};
+use crate::repository::RepositoryTree;
+use crate::{RuleBreach, tokens};
+use manifest::{CrateDependency, CrateManifest, DependencyKind};
 
 /// One crate, the crates it may depend on (by directory), and the reason why no others.
-struct Rule {
-    folder: &'static str,
+struct CrateRule {
+    directory: &'static str,
     package: &'static str,
-    may_see: &'static [&'static str],
+    allowed_crates: &'static [&'static str],
     reason: &'static str,
 }
 
-const CRATES: &[Rule] = &[
-    Rule {
-        folder: "core",
+const CRATE_RULES: &[CrateRule] = &[
+    CrateRule {
+        directory: "core",
         package: "tribunal-core",
-        may_see: &[],
+        allowed_crates: &[],
         reason: "core decides, and depends on nothing of ours",
     },
-    Rule {
-        folder: "guard",
+    CrateRule {
+        directory: "guard",
         package: "tribunal-guard",
-        may_see: &[],
+        allowed_crates: &[],
         reason: "guard judges words, and depends on nothing of ours",
     },
-    Rule {
-        folder: "bmad",
+    CrateRule {
+        directory: "bmad",
         package: "tribunal-bmad",
-        may_see: &["core"],
+        allowed_crates: &["core"],
         reason: "bmad turns text into core's types and back, nothing else",
     },
-    Rule {
-        folder: "agents",
+    CrateRule {
+        directory: "agents",
         package: "tribunal-agents",
-        may_see: &["core"],
+        allowed_crates: &["core"],
         reason: "agents translates for core, starts nothing and keeps nothing",
     },
-    Rule {
-        folder: "supervise",
+    CrateRule {
+        directory: "supervise",
         package: "tribunal-supervise",
-        may_see: &[],
+        allowed_crates: &[],
         reason: "supervise knows processes, and nothing of ours",
     },
-    Rule {
-        folder: "store",
+    CrateRule {
+        directory: "store",
         package: "tribunal-store",
-        may_see: &["core"],
+        allowed_crates: &["core"],
         reason: "store keeps what core names, and knows nobody else",
     },
-    Rule {
-        folder: "report",
+    CrateRule {
+        directory: "report",
         package: "tribunal-report",
-        may_see: &["core"],
+        allowed_crates: &["core"],
         reason: "report sees journal events and core, nothing else",
     },
-    Rule {
-        folder: "runner",
+    CrateRule {
+        directory: "runner",
         package: "tribunal-runner",
-        may_see: &["core", "guard", "bmad", "agents", "supervise", "store"],
+        allowed_crates: &["core", "guard", "bmad", "agents", "supervise", "store"],
         reason: "runner acts, and does not show",
     },
-    Rule {
-        folder: "testkit",
+    CrateRule {
+        directory: "testkit",
         package: "tribunal-testkit",
-        may_see: &["core", "agents"],
+        allowed_crates: &["core", "agents"],
         reason: "testkit scripts agents for the tests of every crate, so it stays below them",
     },
-    Rule {
-        folder: "cli",
+    CrateRule {
+        directory: "cli",
         package: "tribunal",
-        may_see: &["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner"],
+        allowed_crates: &["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner"],
         reason: "the binary wires the crates that ship",
     },
 ];
 
 const NOT_IN_TABLE: &str = "not in the table of crates: add it to xtask/src/arch.rs with its arrows";
-const NOBODY_SEES_CLI: &str = "nothing depends on the binary";
+const CLI_IS_NO_DEPENDENCY: &str = "nothing depends on the binary";
 const TESTKIT_IS_FOR_TESTS: &str = "testkit is for tests: as a dev-dependency only";
-const STORE_OPENS_THE_DATABASE: &str = "store opens the database, alone";
+const DATABASE_IS_FOR_STORE: &str = "store opens the database, alone";
 
 /// A crate that cannot do I/O, and the packages it may use: none of them does I/O without its default features.
-struct Pure {
-    folder: &'static str,
-    may_use: &'static [&'static str],
+struct PureCrate {
+    directory: &'static str,
+    allowed_packages: &'static [&'static str],
 }
 
-const PURE: &[Pure] = &[
-    Pure {
-        folder: "core",
-        may_use: &["serde", "serde_json", "schemars", "thiserror", "futures-util", "blake3"],
+const PURE_CRATES: &[PureCrate] = &[
+    PureCrate {
+        directory: "core",
+        allowed_packages: &["serde", "serde_json", "schemars", "thiserror", "futures-util", "blake3"],
     },
-    Pure { folder: "guard", may_use: &[] },
+    PureCrate { directory: "guard", allowed_packages: &[] },
 ];
 
-impl Pure {
-    fn find(folder: &str) -> Option<&'static Pure> {
-        PURE.iter().find(|pure| pure.folder == folder)
+impl PureCrate {
+    fn find_by_dir(directory: &str) -> Option<&'static PureCrate> {
+        PURE_CRATES.iter().find(|pure_crate| pure_crate.directory == directory)
     }
 
     fn root_file(&self) -> String {
-        format!("crates/{}/src/lib.rs", self.folder)
+        format!("crates/{}/src/lib.rs", self.directory)
     }
 
     /// The reason why this crate may not have a dependency.
-    fn refusal(&self) -> String {
-        let Pure { folder, may_use } = self;
-        match may_use {
-            [] => format!("{folder} cannot do i/o: it uses nothing from outside"),
-            may_use => format!("{folder} cannot do i/o: from outside it uses only {}", may_use.join(", ")),
+    fn refusal_text(&self) -> String {
+        let PureCrate { directory, allowed_packages } = self;
+        match allowed_packages {
+            [] => format!("{directory} cannot do i/o: it uses nothing from outside"),
+            allowed_packages => format!(
+                "{directory} cannot do i/o: from outside it uses only {}",
+                allowed_packages.join(", ")
+            ),
         }
     }
 
     /// Whether an allowed dependency brings the standard library in all the same.
-    fn feature_breach(&self, dependency: &Dependency) -> Option<String> {
-        let (folder, name) = (self.folder, &dependency.package);
+    fn find_feature_breach(&self, dependency: &CrateDependency) -> Option<String> {
+        let (directory, package_name) = (self.directory, &dependency.package);
         let remedy =
-            format!("{folder} is without std: write default-features = false where its version stands");
+            format!("{directory} is without std: write default-features = false where its version stands");
         // Tests may use the standard library; the crate itself is still compiled without it.
-        if dependency.kind == Kind::Dev {
+        if dependency.kind == DependencyKind::Dev {
             None
         } else if dependency.default_features {
-            Some(format!("tribunal-{folder} depends on {name} with default features on ({remedy})"))
+            Some(format!(
+                "tribunal-{directory} depends on {package_name} with default features on ({remedy})"
+            ))
         } else {
-            let loud =
+            let std_feature =
                 dependency.features.iter().find(|feature| ["std", "default"].contains(&feature.as_str()))?;
             Some(format!(
-                "tribunal-{folder} depends on {name} with feature {loud:?} ({folder} is without std: take it out)"
+                "tribunal-{directory} depends on {package_name} with feature {std_feature:?} ({directory} is without std: take it out)"
             ))
         }
     }
 }
 
 /// Returns every breach of the architecture below `root`, sorted.
-pub fn check(root: &Path) -> Result<Vec<Breach>> {
-    check_tree(root, &Tree::read(root)?)
+pub fn check_architecture(root: &Path) -> Result<Vec<RuleBreach>> {
+    check_repository(root, &RepositoryTree::read_repository(root)?)
 }
 
-pub(crate) fn check_tree(root: &Path, tree: &Tree) -> Result<Vec<Breach>> {
+pub(crate) fn check_repository(root: &Path, repository: &RepositoryTree) -> Result<Vec<RuleBreach>> {
     // A source that cannot be parsed cannot be checked, so it is a breach itself.
-    let mut breaches = tree.unreadable.clone();
-    for manifest in &manifest::read_all(root)? {
+    let mut breaches = repository.unreadable.clone();
+    for manifest in &manifest::read_manifests(root)? {
         check_manifest(manifest, &mut breaches);
     }
-    check_sources(tree, &mut breaches);
+    check_sources(repository, &mut breaches);
     breaches.sort();
     breaches.dedup();
     Ok(breaches)
 }
 
-fn check_manifest(manifest: &Manifest, breaches: &mut Vec<Breach>) {
-    let mut breach = |message: String| breaches.push(Breach::in_file(&manifest.path, message));
+fn check_manifest(manifest: &CrateManifest, breaches: &mut Vec<RuleBreach>) {
+    let mut breach = |message: String| breaches.push(RuleBreach::in_file(&manifest.path, message));
     // A new crate must be entered in the table first; without its row nothing can be checked.
-    let Some(rule) = CRATES.iter().find(|rule| rule.folder == manifest.folder) else {
+    let Some(rule) = CRATE_RULES.iter().find(|rule| rule.directory == manifest.directory) else {
         return breach(NOT_IN_TABLE.to_owned());
     };
     // The dependencies of other crates name the package, so a renamed one would escape the table.
@@ -173,81 +178,84 @@ fn check_manifest(manifest: &Manifest, breaches: &mut Vec<Breach>) {
         ));
     }
     for dependency in &manifest.dependencies {
-        if let Some(reason) = refusal(rule, dependency) {
-            let verb = if dependency.kind == Kind::Dev { "dev-depend" } else { "depend" };
+        if let Some(reason) = find_refusal(rule, dependency) {
+            let verb = if dependency.kind == DependencyKind::Dev { "dev-depend" } else { "depend" };
             breach(format!("{} may not {verb} on {} ({reason})", rule.package, dependency.package));
-        } else if let Some(pure) = Pure::find(rule.folder) {
-            pure.feature_breach(dependency).into_iter().for_each(&mut breach);
+        } else if let Some(pure_crate) = PureCrate::find_by_dir(rule.directory) {
+            pure_crate.find_feature_breach(dependency).into_iter().for_each(&mut breach);
         }
     }
 }
 
 /// The reason why a crate may not have this dependency; `None` if it may.
-fn refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
-    let dev = dependency.kind == Kind::Dev;
+fn find_refusal(crate_rule: &CrateRule, dependency: &CrateDependency) -> Option<String> {
+    let is_dev = dependency.kind == DependencyKind::Dev;
     // A package outside the table is foreign or unknown, and other rules apply to it.
-    let Some(to) = CRATES.iter().find(|rule| rule.package == dependency.package) else {
-        return outside_refusal(from, dependency);
+    let Some(target_rule) = CRATE_RULES.iter().find(|rule| rule.package == dependency.package) else {
+        return find_outside_refusal(crate_rule, dependency);
     };
     // Every crate may use the test kit for its tests, so that case comes before the table.
-    let reason = match to.folder {
-        "testkit" if dev => return None,
-        seen if from.may_see.contains(&seen) => return None,
-        "cli" => NOBODY_SEES_CLI,
+    let reason = match target_rule.directory {
+        "testkit" if is_dev => return None,
+        target_dir if crate_rule.allowed_crates.contains(&target_dir) => return None,
+        "cli" => CLI_IS_NO_DEPENDENCY,
         "testkit" => TESTKIT_IS_FOR_TESTS,
-        _ => from.reason,
+        _ => crate_rule.reason,
     };
     Some(reason.to_owned())
 }
 
 /// The same for a package that is not in the table.
-fn outside_refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
-    let name = dependency.package.as_str();
+fn find_outside_refusal(crate_rule: &CrateRule, dependency: &CrateDependency) -> Option<String> {
+    let package_name = dependency.package.as_str();
     // A local package outside the table could bring any dependency in.
-    if dependency.local {
+    if dependency.is_local {
         Some(NOT_IN_TABLE.to_owned())
-    } else if name == "rusqlite" && from.folder != "store" {
-        Some(STORE_OPENS_THE_DATABASE.to_owned())
+    } else if package_name == "rusqlite" && crate_rule.directory != "store" {
+        Some(DATABASE_IS_FOR_STORE.to_owned())
     } else {
-        let pure = Pure::find(from.folder).filter(|_| dependency.kind != Kind::Dev)?;
-        (!pure.may_use.contains(&name)).then(|| pure.refusal())
+        let pure_crate = PureCrate::find_by_dir(crate_rule.directory)
+            .filter(|_| dependency.kind != DependencyKind::Dev)?;
+        (!pure_crate.allowed_packages.contains(&package_name)).then(|| pure_crate.refusal_text())
     }
 }
 
-fn check_sources(tree: &Tree, breaches: &mut Vec<Breach>) {
-    for source in &tree.sources {
-        let mut breach = |line, message: &str| breaches.push(Breach::at_line(&source.path, line, message));
+fn check_sources(repository: &RepositoryTree, breaches: &mut Vec<RuleBreach>) {
+    for source in &repository.sources {
+        let mut breach =
+            |line, message: &str| breaches.push(RuleBreach::at_line(&source.path, line, message));
         // The search is by tokens, so `unsafe` inside macros is found and in comments it is not.
         if !source.path.starts_with("crates/supervise/") {
-            for line in tokens::lines_with(&source.tokens, &["unsafe"]) {
+            for line in tokens::find_word_lines(&source.tokens, &["unsafe"]) {
                 breach(line, "`unsafe` outside of crates/supervise (supervise holds the only `unsafe`)");
             }
         }
     }
-    for pure in PURE {
-        check_purity(pure, tree, breaches);
+    for pure_crate in PURE_CRATES {
+        check_purity(pure_crate, repository, breaches);
     }
 }
 
-fn check_purity(pure: &Pure, tree: &Tree, breaches: &mut Vec<Breach>) {
-    let (folder, root_file) = (pure.folder, pure.root_file());
-    let inside = format!("crates/{folder}/");
-    for source in tree.sources.iter().filter(|source| source.path.starts_with(&inside)) {
-        for line in tokens::lines_with(&source.tokens, &["extern", "crate", "std"]) {
-            let message =
-                format!("`extern crate std` in {folder} ({folder} cannot do i/o, not even in its tests)");
-            breaches.push(Breach::at_line(&source.path, line, message));
+fn check_purity(pure_crate: &PureCrate, repository: &RepositoryTree, breaches: &mut Vec<RuleBreach>) {
+    let (directory, root_file) = (pure_crate.directory, pure_crate.root_file());
+    let crate_prefix = format!("crates/{directory}/");
+    for source in repository.sources.iter().filter(|source| source.path.starts_with(&crate_prefix)) {
+        for line in tokens::find_word_lines(&source.tokens, &["extern", "crate", "std"]) {
+            let message = format!(
+                "`extern crate std` in {directory} ({directory} cannot do i/o, not even in its tests)"
+            );
+            breaches.push(RuleBreach::at_line(&source.path, line, message));
         }
         // The attribute must be unconditional: with `cfg_attr` the crate could use the standard library in some builds.
-        let without_std = || source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("no_std"));
-        if source.path == root_file && !without_std() {
-            let message = format!("`#![no_std]` is missing ({folder} cannot do i/o)");
-            breaches.push(Breach::in_file(&root_file, message));
+        let is_no_std = || source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("no_std"));
+        if source.path == root_file && !is_no_std() {
+            let message = format!("`#![no_std]` is missing ({directory} cannot do i/o)");
+            breaches.push(RuleBreach::in_file(&root_file, message));
         }
     }
     // A missing root file is reported here, because the loop above only sees existing files.
-    let has = |wanted: &str| tree.files.iter().any(|path| path == wanted);
-    if has(&format!("{inside}Cargo.toml")) && !has(&root_file) {
-        breaches.push(Breach::in_file(&root_file, "this file is missing (it says `#![no_std]`)"));
+    let has_file = |wanted_path: &str| repository.files.iter().any(|path| path == wanted_path);
+    if has_file(&format!("{crate_prefix}Cargo.toml")) && !has_file(&root_file) {
+        breaches.push(RuleBreach::in_file(&root_file, "this file is missing (it says `#![no_std]`)"));
     }
 }

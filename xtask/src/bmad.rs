@@ -12,36 +12,36 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{FAILED, MISUSED, cargo, step};
+use crate::{FAILURE_CODE, USAGE_CODE, cargo_command, run_step};
 
 /// The variable that tells the tests where the trees are.
-const FOLDER: &str = "TRIBUNAL_BMAD_TREES";
+const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
 const INSTALL_ONLY: &str = "--install-only";
 const PACKAGE: &str = "bmad-method";
-const ANSWERS: &str = include_str!("bmad/answers.cjs");
+const ANSWERS_SCRIPT: &str = include_str!("bmad/answers.cjs");
 
 /// A tree to install.
-struct Tree {
+struct BmadTree {
     version: &'static str,
     /// The suffix of the tree's name, if one version has several trees.
-    word: &'static str,
+    name_suffix: &'static str,
     modules: &'static str,
     clients: &'static str,
 }
 
-const fn tree(version: &'static str) -> Tree {
-    Tree { version, word: "", modules: "bmm", clients: "claude-code" }
+const fn default_tree(version: &'static str) -> BmadTree {
+    BmadTree { version, name_suffix: "", modules: "bmm", clients: "claude-code" }
 }
 
-const TREES: &[Tree] = &[
-    Tree { modules: "bmm,bmb,cis", ..tree("6.0.0-alpha.22") },
-    tree("6.0.4"),
-    Tree { word: "+others", clients: "codex,opencode,gemini", ..tree("6.0.4") },
-    tree("6.1.0"),
-    tree("6.3.0"),
-    tree("6.10.0"),
-    tree("6.12.0"),
-    Tree { word: "+others", clients: "codex,opencode,gemini", ..tree("6.12.0") },
+const BMAD_TREES: &[BmadTree] = &[
+    BmadTree { modules: "bmm,bmb,cis", ..default_tree("6.0.0-alpha.22") },
+    default_tree("6.0.4"),
+    BmadTree { name_suffix: "+others", clients: "codex,opencode,gemini", ..default_tree("6.0.4") },
+    default_tree("6.1.0"),
+    default_tree("6.3.0"),
+    default_tree("6.10.0"),
+    default_tree("6.12.0"),
+    BmadTree { name_suffix: "+others", clients: "codex,opencode,gemini", ..default_tree("6.12.0") },
 ];
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
@@ -49,92 +49,94 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
         arguments.iter().partition(|argument| argument.as_encoded_bytes().starts_with(b"-"));
     if let Some(unknown) = flags.iter().find(|flag| **flag != INSTALL_ONLY) {
         eprintln!("xtask bmad: there is no `{}`, only {INSTALL_ONLY} and names of tests", unknown.display());
-        return Ok(MISUSED);
+        return Ok(USAGE_CODE);
     }
-    let folder = folder();
+    let bmad_dir = find_bmad_dir();
     // The first failure ends the loop: the tests compare all trees.
-    for tree in TREES {
-        let code = tree.install(&folder)?;
-        if code != 0 {
-            return Ok(code);
+    for bmad_tree in BMAD_TREES {
+        let exit_code = bmad_tree.install(&bmad_dir)?;
+        if exit_code != 0 {
+            return Ok(exit_code);
         }
     }
-    if flags.is_empty() { test(&folder, &tests) } else { Ok(0) }
+    if flags.is_empty() { run_tree_tests(&bmad_dir, &tests) } else { Ok(0) }
 }
 
-fn folder() -> PathBuf {
-    let built = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    xtask::root().join(built).join("bmad")
+fn find_bmad_dir() -> PathBuf {
+    let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    xtask::workspace_root().join(target_dir).join("bmad")
 }
 
-fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
-    step("the tests with real trees", || {
-        let mut cargo = cargo();
+fn run_tree_tests(bmad_dir: &Path, tests: &[&OsString]) -> Result<u8> {
+    run_step("the tests with real trees", || {
+        let mut test_command = cargo_command();
         // With the whole workspace named, cargo builds nothing that `cargo xtask test` has not built.
-        cargo.args(["test", "--workspace", "--test", "bmad", "--locked"]);
-        cargo.args(["--", "--ignored"]).args(tests).env(FOLDER, folder.join("trees"));
-        match cargo.status().context("cannot start cargo")?.code() {
-            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
+        test_command.args(["test", "--workspace", "--test", "bmad", "--locked"]);
+        test_command.args(["--", "--ignored"]).args(tests).env(TREES_VARIABLE, bmad_dir.join("trees"));
+        match test_command.status().context("cannot start cargo")?.code() {
+            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILURE_CODE)),
             None => bail!("the tests were ended"),
         }
     })
 }
 
-impl Tree {
-    fn name(&self) -> String {
-        format!("{}{}", self.version, self.word)
+impl BmadTree {
+    fn tree_name(&self) -> String {
+        format!("{}{}", self.version, self.name_suffix)
     }
 
     /// Installs the package and then the tree. The tree is created elsewhere and moved into place, so that an existing tree is
     /// complete.
-    fn install(&self, folder: &Path) -> Result<u8> {
-        let place = folder.join("trees").join(self.name());
-        if place.is_dir() {
-            eprintln!("==> BMAD {} is there", self.name());
+    fn install(&self, bmad_dir: &Path) -> Result<u8> {
+        let final_dir = bmad_dir.join("trees").join(self.tree_name());
+        if final_dir.is_dir() {
+            eprintln!("==> BMAD {} is there", self.tree_name());
             return Ok(0);
         }
-        let code = self.fetch(folder)?;
-        if code != 0 {
-            return Ok(code);
+        let exit_code = self.fetch_package(bmad_dir)?;
+        if exit_code != 0 {
+            return Ok(exit_code);
         }
-        step(&format!("lay the tree of BMAD {}", self.name()), || {
+        run_step(&format!("lay the tree of BMAD {}", self.tree_name()), || {
             // BMAD takes the name of the last directory for the name of the project.
-            let laid = folder.join("laying").join(self.name());
+            let staging_dir = bmad_dir.join("laying").join(self.tree_name());
             // An interrupted installation may have left a part of the tree.
-            let _ = fs::remove_dir_all(&laid);
-            fs::create_dir_all(&laid).with_context(|| format!("cannot create {}", laid.display()))?;
-            fs::create_dir_all(folder.join("trees"))?;
-            let status = self.installer(folder, &laid)?.status().context("cannot start node")?;
+            let _ = fs::remove_dir_all(&staging_dir);
+            fs::create_dir_all(&staging_dir)
+                .with_context(|| format!("cannot create {}", staging_dir.display()))?;
+            fs::create_dir_all(bmad_dir.join("trees"))?;
+            let status =
+                self.installer_command(bmad_dir, &staging_dir)?.status().context("cannot start node")?;
             if !status.success() {
                 eprintln!("its installer ended with {status}");
-                return Ok(FAILED);
+                return Ok(FAILURE_CODE);
             }
-            self.check(&laid)?;
-            fs::rename(&laid, &place)
-                .with_context(|| format!("cannot move the tree to {}", place.display()))?;
+            self.check_installed(&staging_dir)?;
+            fs::rename(&staging_dir, &final_dir)
+                .with_context(|| format!("cannot move the tree to {}", final_dir.display()))?;
             Ok(0)
         })
     }
 
-    fn package(&self, folder: &Path) -> PathBuf {
-        folder.join("packages").join(self.version)
+    fn package_dir(&self, bmad_dir: &Path) -> PathBuf {
+        bmad_dir.join("packages").join(self.version)
     }
 
-    fn fetch(&self, folder: &Path) -> Result<u8> {
-        let package = self.package(folder);
+    fn fetch_package(&self, bmad_dir: &Path) -> Result<u8> {
+        let target_dir = self.package_dir(bmad_dir);
         // Several trees may use the same package.
-        if entry(&package).is_some() {
+        if find_installer(&target_dir).is_some() {
             return Ok(0);
         }
-        fs::create_dir_all(&package).with_context(|| format!("cannot create {}", package.display()))?;
-        let wanted = format!("{PACKAGE}@{}", self.version);
-        step(&format!("npm install {wanted}"), || {
+        fs::create_dir_all(&target_dir).with_context(|| format!("cannot create {}", target_dir.display()))?;
+        let package_spec = format!("{PACKAGE}@{}", self.version);
+        run_step(&format!("npm install {package_spec}"), || {
             let mut npm = Command::new("npm");
             npm.args(["install", "--no-audit", "--no-fund", "--save-exact", "--prefix"])
-                .arg(&package)
-                .arg(&wanted);
+                .arg(&target_dir)
+                .arg(&package_spec);
             match npm.status() {
-                Ok(status) if !status.success() => Ok(FAILED),
+                Ok(status) if !status.success() => Ok(FAILURE_CODE),
                 Ok(_) => Ok(0),
                 Err(cause) if cause.kind() == ErrorKind::NotFound => {
                     bail!("npm is not installed, and BMAD comes by it: install Node.js 20 or newer")
@@ -144,40 +146,41 @@ impl Tree {
         })
     }
 
-    fn installer(&self, folder: &Path, laid: &Path) -> Result<Command> {
-        let package = self.package(folder);
-        let entry = entry(&package).with_context(|| format!("{} has no installer", package.display()))?;
+    fn installer_command(&self, bmad_dir: &Path, staging_dir: &Path) -> Result<Command> {
+        let installed_package = self.package_dir(bmad_dir);
+        let installer_script = find_installer(&installed_package)
+            .with_context(|| format!("{} has no installer", installed_package.display()))?;
         // Otherwise the prompts for Codex would be written to the home directory of the user.
-        let home = folder.join("home");
-        fs::create_dir_all(&home)?;
+        let home_dir = bmad_dir.join("home");
+        fs::create_dir_all(&home_dir)?;
         let mut node = Command::new("node");
-        node.env("HOME", &home).stdin(Stdio::null()).stdout(Stdio::null()).current_dir(laid);
+        node.env("HOME", &home_dir).stdin(Stdio::null()).stdout(Stdio::null()).current_dir(staging_dir);
         // The answers are loaded into the installer's own process, because it insists on a terminal.
-        if self.asks() {
-            let answers = folder.join("answers.cjs");
-            fs::write(&answers, ANSWERS)?;
-            node.arg("--require").arg(&answers).arg(entry).arg("install");
-            node.env("TRIBUNAL_BMAD_FOLDER", laid);
+        if self.is_interactive() {
+            let answers_path = bmad_dir.join("answers.cjs");
+            fs::write(&answers_path, ANSWERS_SCRIPT)?;
+            node.arg("--require").arg(&answers_path).arg(installer_script).arg("install");
+            node.env("TRIBUNAL_BMAD_FOLDER", staging_dir);
             node.env("TRIBUNAL_BMAD_MODULES", self.modules).env("TRIBUNAL_BMAD_CLIENTS", self.clients);
         } else {
-            node.arg(entry).args(["install", "--yes", "--directory"]).arg(laid);
+            node.arg(installer_script).args(["install", "--yes", "--directory"]).arg(staging_dir);
             node.args(["--modules", self.modules, "--tools", self.clients]);
         }
         Ok(node)
     }
 
     /// Whether the installer asks its questions at a terminal; alphas have no flags for them.
-    fn asks(&self) -> bool {
+    fn is_interactive(&self) -> bool {
         self.version.contains("alpha")
     }
 
     /// Checks the tree: an installer may succeed without having created anything.
-    fn check(&self, laid: &Path) -> Result<()> {
-        let manifest = laid.join("_bmad/_config/manifest.yaml");
-        let text =
-            fs::read_to_string(&manifest).with_context(|| format!("{} is not there", manifest.display()))?;
+    fn check_installed(&self, staging_dir: &Path) -> Result<()> {
+        let manifest_path = staging_dir.join("_bmad/_config/manifest.yaml");
+        let manifest_text = fs::read_to_string(&manifest_path)
+            .with_context(|| format!("{} is not there", manifest_path.display()))?;
         // The manifest is simple enough to be read without a YAML parser.
-        let version = text.lines().find_map(|line| line.trim().strip_prefix("version: "));
+        let version = manifest_text.lines().find_map(|line| line.trim().strip_prefix("version: "));
         if version != Some(self.version) {
             bail!("the tree says version {}, not {}", version.unwrap_or("nothing"), self.version);
         }
@@ -186,10 +189,10 @@ impl Tree {
 }
 
 /// Finds the installer, which has moved within the package between versions.
-fn entry(package: &Path) -> Option<PathBuf> {
-    let module = package.join("node_modules").join(PACKAGE);
+fn find_installer(installed_package: &Path) -> Option<PathBuf> {
+    let module_dir = installed_package.join("node_modules").join(PACKAGE);
     ["tools/installer/bmad-cli.js", "tools/cli/bmad-cli.js"]
-        .map(|path| module.join(path))
+        .map(|path| module_dir.join(path))
         .into_iter()
         .find(|path| path.is_file())
 }
@@ -200,35 +203,35 @@ mod tests {
 
     #[test]
     fn every_tree_has_a_name_of_its_own() {
-        let mut names: Vec<String> = TREES.iter().map(Tree::name).collect();
+        let mut names: Vec<String> = BMAD_TREES.iter().map(BmadTree::tree_name).collect();
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), TREES.len());
+        assert_eq!(names.len(), BMAD_TREES.len());
     }
 
     #[test]
-    fn a_tree_counts_only_in_the_version_that_was_wanted() {
-        let folder = tempfile::tempdir().unwrap();
-        let tree = tree("6.1.0");
-        assert!(tree.check(folder.path()).is_err(), "nothing was laid");
-        let manifest = folder.path().join("_bmad/_config/manifest.yaml");
+    fn a_tree_of_another_version_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let bmad_tree = default_tree("6.1.0");
+        assert!(bmad_tree.check_installed(directory.path()).is_err(), "nothing was laid");
+        let manifest = directory.path().join("_bmad/_config/manifest.yaml");
         fs::create_dir_all(manifest.parent().unwrap()).unwrap();
         fs::write(&manifest, "installation:\n  version: 6.1.1\n").unwrap();
         assert_eq!(
-            tree.check(folder.path()).unwrap_err().to_string(),
+            bmad_tree.check_installed(directory.path()).unwrap_err().to_string(),
             "the tree says version 6.1.1, not 6.1.0"
         );
         fs::write(&manifest, "installation:\n  version: 6.1.0\n").unwrap();
-        assert!(tree.check(folder.path()).is_ok());
+        assert!(bmad_tree.check_installed(directory.path()).is_ok());
     }
 
     #[test]
-    fn the_installer_is_found_where_either_era_has_it() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(entry(folder.path()), None);
-        let old = folder.path().join("node_modules/bmad-method/tools/cli/bmad-cli.js");
-        fs::create_dir_all(old.parent().unwrap()).unwrap();
-        fs::write(&old, "").unwrap();
-        assert_eq!(entry(folder.path()), Some(old));
+    fn the_installer_is_found_at_its_place_in_either_era() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(find_installer(directory.path()), None);
+        let old_installer = directory.path().join("node_modules/bmad-method/tools/cli/bmad-cli.js");
+        fs::create_dir_all(old_installer.parent().unwrap()).unwrap();
+        fs::write(&old_installer, "").unwrap();
+        assert_eq!(find_installer(directory.path()), Some(old_installer));
     }
 }

@@ -12,24 +12,24 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{FAILED, MISUSED, cargo_step, step, test_cargo};
+use crate::{FAILURE_CODE, USAGE_CODE, run_cargo_step, run_step, test_cargo_command};
 
 /// The variable that tells the tests where the clients are; a user can set it to use other ones.
-const FOLDER: &str = "TRIBUNAL_CLIENTS";
+const CLIENTS_VARIABLE: &str = "TRIBUNAL_CLIENTS";
 const INSTALL_ONLY: &str = "--install-only";
 /// The number of tests at once: a client needs a second of one core to start, and the program under test needs some, too.
-const AT_ONCE: &str = "--test-threads=2";
+const TEST_THREADS: &str = "--test-threads=2";
 
-struct Client {
+struct ClientPackage {
     /// The name of its directory and of its command.
-    name: &'static str,
+    command_name: &'static str,
     package: &'static str,
     version: &'static str,
 }
 
-const CLIENTS: &[Client] = &[
-    Client { name: "claude", package: "@anthropic-ai/claude-code", version: "2.1.325" },
-    Client { name: "codex", package: "@openai/codex", version: "0.166.0" },
+const CLIENT_PACKAGES: &[ClientPackage] = &[
+    ClientPackage { command_name: "claude", package: "@anthropic-ai/claude-code", version: "2.1.325" },
+    ClientPackage { command_name: "codex", package: "@openai/codex", version: "0.166.0" },
 ];
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
@@ -40,63 +40,65 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
             "xtask clients: there is no `{}`, only {INSTALL_ONLY} and names of tests",
             unknown.display()
         );
-        return Ok(MISUSED);
+        return Ok(USAGE_CODE);
     }
-    let folder = folder();
+    let clients_dir = find_clients_dir();
     // The first failure ends the loop: the tests need all clients.
-    for client in CLIENTS {
-        let code = client.install(&folder)?;
-        if code != 0 {
-            return Ok(code);
+    for client in CLIENT_PACKAGES {
+        let exit_code = client.install(&clients_dir)?;
+        if exit_code != 0 {
+            return Ok(exit_code);
         }
     }
-    if flags.is_empty() { test(&folder, &tests) } else { Ok(0) }
+    if flags.is_empty() { run_client_tests(&clients_dir, &tests) } else { Ok(0) }
 }
 
-fn folder() -> PathBuf {
-    let named = std::env::var_os(FOLDER).map(PathBuf::from);
+fn find_clients_dir() -> PathBuf {
+    let configured_dir = std::env::var_os(CLIENTS_VARIABLE).map(PathBuf::from);
     // Like cargo itself, this respects a target directory that the user has set.
-    let built = || std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    xtask::root().join(named.unwrap_or_else(|| built().join("clients")))
+    let target_dir = || std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    xtask::workspace_root().join(configured_dir.unwrap_or_else(|| target_dir().join("clients")))
 }
 
 /// Runs the tests. They use programs of the test kit, which are built for its own tests. Both steps name the whole workspace:
 /// for a single package cargo would build the dependencies with other features, once more after `cargo xtask test`.
-fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
-    let programs = ["test", "--workspace", "--test", "clients", "--test", "testkit", "--no-run", "--locked"];
-    let code = cargo_step(&programs.map(OsString::from))?;
-    if code != 0 {
-        return Ok(code);
+fn run_client_tests(clients_dir: &Path, tests: &[&OsString]) -> Result<u8> {
+    let build_args =
+        ["test", "--workspace", "--test", "clients", "--test", "testkit", "--no-run", "--locked"];
+    let exit_code = run_cargo_step(&build_args.map(OsString::from))?;
+    if exit_code != 0 {
+        return Ok(exit_code);
     }
-    let fixed = ["test", "--workspace", "--test", "clients", "--locked", "--", "--ignored", AT_ONCE];
+    let test_args = ["test", "--workspace", "--test", "clients", "--locked", "--", "--ignored", TEST_THREADS];
     // The files of these tests are not in memory: commands in the sandbox of a client may have a `/dev` of their own.
-    step("the tests with real clients", || {
-        let status = test_cargo(None).args(fixed).args(tests).env(FOLDER, folder).status();
+    run_step("the tests with real clients", || {
+        let status =
+            test_cargo_command(None).args(test_args).args(tests).env(CLIENTS_VARIABLE, clients_dir).status();
         match status.context("cannot start cargo")?.code() {
-            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
+            Some(exit_code) => Ok(u8::try_from(exit_code).unwrap_or(FAILURE_CODE)),
             None => bail!("the tests were ended"),
         }
     })
 }
 
-impl Client {
-    fn install(&self, folder: &Path) -> Result<u8> {
-        let folder = folder.join(self.name);
+impl ClientPackage {
+    fn install(&self, client_dir: &Path) -> Result<u8> {
+        let client_dir = client_dir.join(self.command_name);
         // The check costs nothing, while npm would ask the network each time.
-        if self.installed(&folder).as_deref() == Some(self.version) {
-            eprintln!("==> {} {} is there", self.name, self.version);
+        if self.installed_version(&client_dir).as_deref() == Some(self.version) {
+            eprintln!("==> {} {} is there", self.command_name, self.version);
             return Ok(0);
         }
-        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let wanted = format!("{}@{}", self.package, self.version);
-        step(&format!("npm install {wanted}"), || {
+        fs::create_dir_all(&client_dir).with_context(|| format!("cannot create {}", client_dir.display()))?;
+        let package_spec = format!("{}@{}", self.package, self.version);
+        run_step(&format!("npm install {package_spec}"), || {
             let mut npm = Command::new("npm");
             npm.args(["install", "--no-audit", "--no-fund", "--save-exact", "--prefix"])
-                .arg(&folder)
-                .arg(&wanted);
+                .arg(&client_dir)
+                .arg(&package_spec);
             match npm.status() {
-                Ok(status) if !status.success() => Ok(FAILED),
-                Ok(_) => self.check(&folder),
+                Ok(status) if !status.success() => Ok(FAILURE_CODE),
+                Ok(_) => self.check_installed(&client_dir),
                 Err(cause) if cause.kind() == ErrorKind::NotFound => {
                     bail!("npm is not installed, and the clients come by it: install Node.js 20 or newer")
                 }
@@ -106,20 +108,21 @@ impl Client {
     }
 
     /// Checks the result: npm may install another version, or a package without the program for this machine.
-    fn check(&self, folder: &Path) -> Result<u8> {
-        let version = self.installed(folder).unwrap_or_else(|| "nothing that can be started".to_string());
+    fn check_installed(&self, client_dir: &Path) -> Result<u8> {
+        let version =
+            self.installed_version(client_dir).unwrap_or_else(|| "nothing that can be started".to_string());
         if version != self.version {
-            bail!("npm installed {version}, not {} {}", self.name, self.version);
+            bail!("npm installed {version}, not {} {}", self.command_name, self.version);
         }
         Ok(0)
     }
 
     /// The version that is installed in this directory, if its command exists.
-    fn installed(&self, folder: &Path) -> Option<String> {
-        let modules = folder.join("node_modules");
+    fn installed_version(&self, client_dir: &Path) -> Option<String> {
+        let modules_dir = client_dir.join("node_modules");
         // A package without a command is an incomplete installation.
-        modules.join(".bin").join(self.name).exists().then_some(())?;
-        let manifest = fs::read_to_string(modules.join(self.package).join("package.json")).ok()?;
+        modules_dir.join(".bin").join(self.command_name).exists().then_some(())?;
+        let manifest = fs::read_to_string(modules_dir.join(self.package).join("package.json")).ok()?;
         let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
         manifest.get("version")?.as_str().map(str::to_string)
     }
@@ -131,19 +134,19 @@ mod tests {
 
     #[test]
     fn only_a_client_that_can_be_started_counts_as_installed() {
-        let folder = tempfile::tempdir().unwrap();
-        let client = &CLIENTS[0];
-        let modules = folder.path().join("node_modules");
-        assert_eq!(client.installed(folder.path()), None);
+        let directory = tempfile::tempdir().unwrap();
+        let client = &CLIENT_PACKAGES[0];
+        let modules_dir = directory.path().join("node_modules");
+        assert_eq!(client.installed_version(directory.path()), None);
 
-        fs::create_dir_all(modules.join(client.package)).unwrap();
-        fs::write(modules.join(client.package).join("package.json"), r#"{"version": "1.2.3"}"#).unwrap();
-        assert_eq!(client.installed(folder.path()), None, "no command");
+        fs::create_dir_all(modules_dir.join(client.package)).unwrap();
+        fs::write(modules_dir.join(client.package).join("package.json"), r#"{"version": "1.2.3"}"#).unwrap();
+        assert_eq!(client.installed_version(directory.path()), None, "no command");
 
-        fs::create_dir(modules.join(".bin")).unwrap();
-        fs::write(modules.join(".bin").join(client.name), "").unwrap();
-        assert_eq!(client.installed(folder.path()).as_deref(), Some("1.2.3"));
-        let other = client.check(folder.path()).unwrap_err().to_string();
-        assert_eq!(other, "npm installed 1.2.3, not claude 2.1.325");
+        fs::create_dir(modules_dir.join(".bin")).unwrap();
+        fs::write(modules_dir.join(".bin").join(client.command_name), "").unwrap();
+        assert_eq!(client.installed_version(directory.path()).as_deref(), Some("1.2.3"));
+        let problem = client.check_installed(directory.path()).unwrap_err().to_string();
+        assert_eq!(problem, "npm installed 1.2.3, not claude 2.1.325");
     }
 }

@@ -5,24 +5,24 @@
 //! already check.
 
 pub mod arch;
+mod repository;
 pub mod style;
 pub mod tidy;
 mod tokens;
-mod tree;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// One broken rule: where it is broken, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Breach {
+pub struct RuleBreach {
     /// The path relative to the root, with forward slashes.
     pub path: String,
     pub line: Option<usize>,
     pub message: String,
 }
 
-impl Breach {
+impl RuleBreach {
     pub(crate) fn in_file(path: &str, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: None, message: message.into() }
     }
@@ -32,7 +32,7 @@ impl Breach {
     }
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for RuleBreach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
@@ -43,7 +43,7 @@ impl fmt::Display for Breach {
 
 /// The root of the workspace: the directory that contains this crate.
 #[must_use]
-pub fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
+pub fn workspace_root() -> PathBuf {
+    let own_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own_dir.parent().unwrap_or(own_dir).to_path_buf()
 }

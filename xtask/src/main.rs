@@ -8,7 +8,7 @@ mod bench;
 mod bmad;
 mod clients;
 mod fuzz;
-mod scratch;
+mod memory_dir;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,100 +19,103 @@ use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
 /// The environment variable that tells test programs how many tests to run at once.
-const THREADS: &str = "RUST_TEST_THREADS";
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
 /// The exit code for failed checks; the next one is for wrong usage.
-const FAILED: u8 = 1;
-const MISUSED: u8 = 2;
+const FAILURE_CODE: u8 = 1;
+const USAGE_CODE: u8 = 2;
 
 /// One command of `cargo xtask`.
-struct Chore {
+struct XtaskCommand {
     name: &'static str,
     about: &'static str,
     run: fn(&[OsString]) -> Result<u8>,
 }
 
-const COMMANDS: &[Chore] = &[
-    Chore {
+const COMMANDS: &[XtaskCommand] = &[
+    XtaskCommand {
         name: "test",
         about: "tidy, format, lints and all tests; further arguments go to `cargo test`",
-        run: test,
+        run: run_tests,
     },
-    Chore { name: "tidy", about: "the rules on architecture, sizes and texts alone", run: tidy },
-    Chore {
+    XtaskCommand { name: "tidy", about: "the rules on architecture, sizes and texts alone", run: run_tidy },
+    XtaskCommand {
         name: "style",
         about: "sizes, names and structure of the code as figures; --list names the places behind them; of another checkout: DIR",
-        run: style,
+        run: print_style,
     },
-    Chore {
+    XtaskCommand {
         name: "bench",
         about: "the figures people feel against their limits; names of some of them, else all",
         run: bench::run,
     },
-    Chore {
+    XtaskCommand {
         name: "court",
         about: "the simulated court: what the rules come to with agents whose errors are known; --seed N, --runs N",
-        run: court,
+        run: run_court,
     },
-    Chore {
+    XtaskCommand {
         name: "clients",
         about: "the tests with real agent clients and a scripted model; --install-only, names of some of them",
         run: clients::run,
     },
-    Chore {
+    XtaskCommand {
         name: "bmad",
         about: "the tests with trees of real BMAD versions; --install-only, names of some of them",
         run: bmad::run,
     },
-    Chore {
+    XtaskCommand {
         name: "fuzz",
         about: "random bytes against every reader of files and answers: --seconds N or --runs N, --build-only, names of some",
         run: fuzz::run,
     },
-    Chore { name: "help", about: "this list", run: help },
+    XtaskCommand { name: "help", about: "this list", run: print_help },
 ];
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    let name = arguments.next().unwrap_or_default();
-    let rest: Vec<OsString> = arguments.collect();
+    let command_name = arguments.next().unwrap_or_default();
+    let remaining_args: Vec<OsString> = arguments.collect();
     // The usual help flags are accepted, too.
-    let name = if name == "--help" || name == "-h" { OsString::from("help") } else { name };
+    let command_name =
+        if command_name == "--help" || command_name == "-h" { OsString::from("help") } else { command_name };
 
-    let Some(chore) = COMMANDS.iter().find(|chore| name == chore.name) else {
-        if name.is_empty() {
-            eprint!("xtask: which command?\n\n{}", list());
+    let Some(xtask_command) = COMMANDS.iter().find(|xtask_command| command_name == xtask_command.name) else {
+        if command_name.is_empty() {
+            eprint!("xtask: which command?\n\n{}", format_commands());
         } else {
-            eprint!("xtask: there is no command `{}`\n\n{}", name.display(), list());
+            eprint!("xtask: there is no command `{}`\n\n{}", command_name.display(), format_commands());
         }
-        return ExitCode::from(MISUSED);
+        return ExitCode::from(USAGE_CODE);
     };
-    match (chore.run)(&rest) {
+    match (xtask_command.run)(&remaining_args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("xtask {}: {error:#}", chore.name);
-            ExitCode::from(FAILED)
+            eprintln!("xtask {}: {error:#}", xtask_command.name);
+            ExitCode::from(FAILURE_CODE)
         }
     }
 }
 
-fn list() -> String {
+fn format_commands() -> String {
     // The names are padded to the longest one, so that the descriptions form a column.
-    let rows = COMMANDS.iter().map(|chore| format!("  cargo xtask {:<7} {}\n", chore.name, chore.about));
+    let rows = COMMANDS
+        .iter()
+        .map(|xtask_command| format!("  cargo xtask {:<7} {}\n", xtask_command.name, xtask_command.about));
     rows.collect()
 }
 
-fn help(_: &[OsString]) -> Result<u8> {
-    print!("{}", list());
+fn print_help(_: &[OsString]) -> Result<u8> {
+    print!("{}", format_commands());
     Ok(0)
 }
 
-fn tidy(arguments: &[OsString]) -> Result<u8> {
+fn run_tidy(arguments: &[OsString]) -> Result<u8> {
     if !arguments.is_empty() {
         eprintln!("xtask tidy: takes no arguments");
-        return Ok(MISUSED);
+        return Ok(USAGE_CODE);
     }
-    let breaches = xtask::tidy::check(&xtask::root())?;
+    let breaches = xtask::tidy::check_repository(&xtask::workspace_root())?;
     for breach in &breaches {
         eprintln!("{breach}");
     }
@@ -120,134 +123,143 @@ fn tidy(arguments: &[OsString]) -> Result<u8> {
         // Success prints nothing, as with other linters.
         0 => return Ok(0),
         1 => eprintln!("tidy: 1 breach"),
-        many => eprintln!("tidy: {many} breaches"),
+        breach_count => eprintln!("tidy: {breach_count} breaches"),
     }
-    Ok(FAILED)
+    Ok(FAILURE_CODE)
 }
 
-fn style(arguments: &[OsString]) -> Result<u8> {
-    let list = arguments.iter().any(|argument| argument == "--list");
-    let root = match arguments.iter().filter(|argument| *argument != "--list").collect::<Vec<_>>()[..] {
-        [] => xtask::root(),
+fn print_style(arguments: &[OsString]) -> Result<u8> {
+    let lists_places = arguments.iter().any(|argument| argument == "--list");
+    let checkout_root = match arguments.iter().filter(|argument| *argument != "--list").collect::<Vec<_>>()[..]
+    {
+        [] => xtask::workspace_root(),
         // A mistyped flag must not be taken for a directory.
-        [root] if !root.to_string_lossy().starts_with('-') => PathBuf::from(root),
+        [checkout_root] if !checkout_root.to_string_lossy().starts_with('-') => PathBuf::from(checkout_root),
         _ => {
             eprintln!("xtask style: takes --list and the root of another checkout, nothing else");
-            return Ok(MISUSED);
+            return Ok(USAGE_CODE);
         }
     };
-    let style = xtask::style::measure(&root)?;
-    let rows = style.rows();
+    let figures = xtask::style::measure_repository(&checkout_root)?;
+    let figure_rows = figures.to_rows();
     // All labels get the width of the longest one, so that the values form a column.
-    let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
-    for (label, value) in rows {
-        println!("{label:<width$}  {value}");
+    let label_width = figure_rows.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+    for (label, value) in figure_rows {
+        println!("{label:<label_width$}  {value}");
     }
-    if list {
-        let shared: Vec<String> =
-            style.most_shared_names(20).into_iter().map(|(name, count)| format!("{name} {count}")).collect();
-        println!("\nnames that functions share most: {}", shared.join(", "));
-        for place in style.tuple_parameters.iter() {
+    if lists_places {
+        let shared_names: Vec<String> = figures
+            .most_shared_names(20)
+            .into_iter()
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        println!("\nnames that functions share most: {}", shared_names.join(", "));
+        for place in figures.tuple_parameters.iter() {
             println!("tuple parameter: {}:{} {}", place.path, place.line, place.name);
         }
-        for place in style.patched_marks.iter() {
+        for place in figures.patched_marks.iter() {
             println!("`patched` mark: {}:{} {}", place.path, place.line, place.name);
         }
-        for circle in &style.circles {
-            println!("circle of {} files: {}", circle.files.len(), circle.files.join(" "));
+        for cycle in &figures.import_cycles {
+            println!("circle of {} files: {}", cycle.files.len(), cycle.files.join(" "));
         }
     }
     Ok(0)
 }
 
-fn test(arguments: &[OsString]) -> Result<u8> {
+fn run_tests(arguments: &[OsString]) -> Result<u8> {
     // The fast checks come first: a formatting error should not have to wait for the tests.
-    let mut code = step("tidy", || tidy(&[]))?;
-    if code == 0 {
-        code = tool_step(&["fmt", "--all", "--check"])?;
+    let mut exit_code = run_step("tidy", || run_tidy(&[]))?;
+    if exit_code == 0 {
+        exit_code = run_tool_step(&["fmt", "--all", "--check"])?;
     }
-    if code == 0 {
-        code = tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    if exit_code == 0 {
+        exit_code =
+            run_tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     }
-    if code == 0 {
+    if exit_code == 0 {
         // The directory in memory must live until the tests have ended; dropping it removes it.
-        let fixed = ["test", "--workspace", "--locked"].map(OsString::from);
-        let scratch = scratch::in_memory();
-        code = command_step(&[&fixed, arguments].concat(), &mut test_cargo(scratch.as_ref()))?;
+        let fixed_args = ["test", "--workspace", "--locked"].map(OsString::from);
+        let scratch_dir = memory_dir::create_memory_dir();
+        exit_code = run_command_step(
+            &[&fixed_args, arguments].concat(),
+            &mut test_cargo_command(scratch_dir.as_ref()),
+        )?;
     }
-    Ok(code)
+    Ok(exit_code)
 }
 
-fn court(arguments: &[OsString]) -> Result<u8> {
+fn run_court(arguments: &[OsString]) -> Result<u8> {
     // The court runs thousands of reviews, so it is built with optimisation.
-    let fixed = ["run", "--release", "--quiet", "--package", "tribunal-testkit", "--bin", "court", "--"];
-    let status = cargo().args(fixed).args(arguments).status().context("cannot start cargo")?;
+    let fixed_args = ["run", "--release", "--quiet", "--package", "tribunal-testkit", "--bin", "court", "--"];
+    let status = cargo_command().args(fixed_args).args(arguments).status().context("cannot start cargo")?;
     // Without an exit code the process was ended by a signal.
     match status.code() {
-        Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
+        Some(code) => Ok(u8::try_from(code).unwrap_or(FAILURE_CODE)),
         None => bail!("the court was ended: {status}"),
     }
 }
 
 /// Runs a part of cargo that is installed separately; if it is not installed, the step is skipped.
-fn tool_step(arguments: &[&str]) -> Result<u8> {
-    let tool = arguments.first().copied().unwrap_or_default();
+fn run_tool_step(arguments: &[&str]) -> Result<u8> {
+    let tool_name = arguments.first().copied().unwrap_or_default();
     // Asking for the version is the cheapest way to see whether the component is installed.
-    let version = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !version.is_ok_and(|status| status.success()) {
-        eprintln!("==> cargo {tool} is not installed: left out (rustup component add rustfmt clippy)");
+    let version_status =
+        cargo_command().args([tool_name, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !version_status.is_ok_and(|status| status.success()) {
+        eprintln!("==> cargo {tool_name} is not installed: left out (rustup component add rustfmt clippy)");
         return Ok(0);
     }
-    cargo_step(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
+    run_cargo_step(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
 }
 
-fn cargo_step(arguments: &[OsString]) -> Result<u8> {
-    command_step(arguments, &mut cargo())
+fn run_cargo_step(arguments: &[OsString]) -> Result<u8> {
+    run_command_step(arguments, &mut cargo_command())
 }
 
-fn command_step(arguments: &[OsString], cargo: &mut Command) -> Result<u8> {
-    let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    step(&format!("cargo {}", words.join(" ")), || {
-        let status = cargo.args(arguments).status().context("cannot start cargo")?;
+fn run_command_step(arguments: &[OsString], cargo_process: &mut Command) -> Result<u8> {
+    let argument_texts: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    run_step(&format!("cargo {}", argument_texts.join(" ")), || {
+        let status = cargo_process.args(arguments).status().context("cannot start cargo")?;
         match status.code() {
             // An exit code beyond one byte cannot be passed on, so it becomes a plain failure.
-            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
+            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILURE_CODE)),
             None => bail!("cargo was ended: {status}"),
         }
     })
 }
 
 /// Runs one step and prints a heading before it and its duration after it.
-fn step(heading: &str, run: impl FnOnce() -> Result<u8>) -> Result<u8> {
+fn run_step(heading: &str, step_action: impl FnOnce() -> Result<u8>) -> Result<u8> {
     eprintln!("==> {heading}");
-    let start = Instant::now();
-    let code = run()?;
-    let seconds = start.elapsed().as_secs_f64();
-    match code {
+    let start_time = Instant::now();
+    let exit_code = step_action()?;
+    let seconds = start_time.elapsed().as_secs_f64();
+    match exit_code {
         0 => eprintln!("    ok in {seconds:.1} s"),
-        code => eprintln!("    failed in {seconds:.1} s: {heading} (exit code {code})"),
+        exit_code => eprintln!("    failed in {seconds:.1} s: {heading} (exit code {exit_code})"),
     }
-    Ok(code)
+    Ok(exit_code)
 }
 
 /// The cargo that started us, in the root of the workspace.
-fn cargo() -> Command {
+fn cargo_command() -> Command {
     // Cargo sets this variable for the programs it runs; it names the exact toolchain in use.
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(xtask::root());
-    cargo
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(xtask::workspace_root());
+    command
 }
 
 /// Cargo for running tests: it keeps their files in memory where possible, and runs twice as many tests at once as there are
 /// cores, because many of them wait for processes. Values that the user has set take precedence.
-fn test_cargo(scratch: Option<&TempDir>) -> Command {
-    let mut cargo = cargo();
-    if let Some(scratch) = scratch {
-        cargo.env("TMPDIR", scratch.path());
+fn test_cargo_command(scratch_dir: Option<&TempDir>) -> Command {
+    let mut command = cargo_command();
+    if let Some(scratch_dir) = scratch_dir {
+        command.env("TMPDIR", scratch_dir.path());
     }
-    if std::env::var_os(THREADS).is_none() {
+    if std::env::var_os(THREADS_VARIABLE).is_none() {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        cargo.env(THREADS, (cores * 2).to_string());
+        command.env(THREADS_VARIABLE, (cores * 2).to_string());
     }
-    cargo
+    command
 }

@@ -23,34 +23,37 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use crate::tree::Tree;
-use crate::{Breach, arch};
-use exceptions::Exceptions;
+use crate::repository::RepositoryTree;
+use crate::{RuleBreach, arch};
+use exceptions::SizeExceptions;
 use sizes::TestFiles;
 
 /// Returns every breach of the style and of the architecture below `root`, sorted.
-pub fn check(root: &Path) -> Result<Vec<Breach>> {
-    let tree = Tree::read(root)?;
-    let mut breaches = arch::check_tree(root, &tree)?;
+pub fn check_repository(root: &Path) -> Result<Vec<RuleBreach>> {
+    let repository = RepositoryTree::read_repository(root)?;
+    let mut breaches = arch::check_repository(root, &repository)?;
 
-    let mut exceptions = Exceptions::read(root)?;
-    let test_files = TestFiles::of(&tree.sources);
-    for source in &tree.sources {
-        let too_large = sizes::check(source, &test_files);
+    let mut exceptions = SizeExceptions::read_file(root)?;
+    let test_files = TestFiles::from_sources(&repository.sources);
+    for source in &repository.sources {
+        let size_findings = sizes::check_sizes(source, &test_files);
         breaches.extend(
-            too_large.into_iter().filter(|finding| !exceptions.cover(finding)).map(|finding| finding.breach),
+            size_findings
+                .into_iter()
+                .filter(|finding| !exceptions.covers_finding(finding))
+                .map(|finding| finding.breach),
         );
-        breaches.extend(words::check(source));
+        breaches.extend(words::check_words(source));
     }
     // Only after all sources were checked is it known which exceptions were not used.
     breaches.extend(exceptions.into_breaches());
-    breaches.extend(structure::check(&tree));
+    breaches.extend(structure::check_structure(&repository));
 
-    for path in &tree.files {
+    for path in &repository.files {
         // The texts of all files are checked, also of those that are not Rust.
         let bytes = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;
         if let Some(text) = texts::as_text(&bytes) {
-            breaches.extend(texts::check(path, text));
+            breaches.extend(texts::check_text(path, text));
         }
     }
     // Some rules look at the same place, so equal breaches are reported once.

@@ -6,39 +6,42 @@
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Calls `visit` once for every token, at every depth, with that token and all that follow it in the same group.
-pub fn each(tokens: &TokenStream, look: &mut dyn FnMut(&[TokenTree])) {
-    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    let mut rest = trees.as_slice();
-    while let [tree, after @ ..] = rest {
-        look(rest);
-        rest = after;
-        if let TokenTree::Group(group) = tree {
-            each(&group.stream(), look);
+pub fn visit_tokens(tokens: &TokenStream, visit: &mut dyn FnMut(&[TokenTree])) {
+    let token_trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let mut remaining_tokens = token_trees.as_slice();
+    while let [token_tree, following_tokens @ ..] = remaining_tokens {
+        visit(remaining_tokens);
+        remaining_tokens = following_tokens;
+        if let TokenTree::Group(group) = token_tree {
+            visit_tokens(&group.stream(), visit);
         }
     }
 }
 
 /// The lines on which these identifiers follow each other, for example `extern crate std`.
-pub fn lines_with(tokens: &TokenStream, words: &[&str]) -> Vec<usize> {
-    let mut lines = Vec::new();
-    each(tokens, &mut |rest| {
-        let in_a_row =
-            rest.len() >= words.len() && rest.iter().zip(words).all(|(tree, word)| is_word(tree, word));
-        if in_a_row {
-            lines.extend(rest.first().map(line));
+pub fn find_word_lines(tokens: &TokenStream, identifiers: &[&str]) -> Vec<usize> {
+    let mut matching_lines = Vec::new();
+    visit_tokens(tokens, &mut |remaining_tokens| {
+        let is_match = remaining_tokens.len() >= identifiers.len()
+            && remaining_tokens
+                .iter()
+                .zip(identifiers)
+                .all(|(token_tree, identifier)| is_word(token_tree, identifier));
+        if is_match {
+            matching_lines.extend(remaining_tokens.first().map(line_number));
         }
     });
-    lines
+    matching_lines
 }
 
-pub fn is_word(tree: &TokenTree, word: &str) -> bool {
-    matches!(tree, TokenTree::Ident(ident) if ident == word)
+pub fn is_word(token_tree: &TokenTree, identifier: &str) -> bool {
+    matches!(token_tree, TokenTree::Ident(ident) if ident == identifier)
 }
 
-pub fn is_punct(tree: &TokenTree, char: char) -> bool {
-    matches!(tree, TokenTree::Punct(punct) if punct.as_char() == char)
+pub fn is_punct(token_tree: &TokenTree, character: char) -> bool {
+    matches!(token_tree, TokenTree::Punct(punct) if punct.as_char() == character)
 }
 
-pub fn line(tree: &TokenTree) -> usize {
-    tree.span().start().line
+pub fn line_number(token_tree: &TokenTree) -> usize {
+    token_tree.span().start().line
 }

@@ -8,22 +8,22 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
-use xtask::{arch, root};
+use xtask::{arch, workspace_root};
 
 #[test]
-fn the_workspace_keeps_its_arrows() -> Result<()> {
-    assert_eq!(breaches(&root())?, [""; 0]);
+fn the_workspace_has_no_forbidden_dependency() -> Result<()> {
+    assert_eq!(find_breaches(&workspace_root())?, [""; 0]);
     Ok(())
 }
 
 #[test]
-fn an_untouched_copy_has_no_breach() -> Result<()> {
-    assert_eq!(breaches(copy()?.path())?, [""; 0]);
+fn an_unchanged_copy_has_no_breach() -> Result<()> {
+    assert_eq!(find_breaches(copy_manifests()?.path())?, [""; 0]);
     Ok(())
 }
 
 /// The dependent crate, its dependency (by directory), and the reason that is reported.
-const FORBIDDEN: &[(&str, &str, &str)] = &[
+const FORBIDDEN_DEPENDENCIES: &[(&str, &str, &str)] = &[
     ("core", "store", "core decides, and depends on nothing of ours"),
     ("core", "agents", "core decides, and depends on nothing of ours"),
     ("core", "guard", "core decides, and depends on nothing of ours"),
@@ -49,7 +49,7 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn each_forbidden_arrow_is_found_in_every_kind_of_table() -> Result<()> {
+fn each_forbidden_dependency_is_found_in_every_kind_of_table() -> Result<()> {
     let tables = [
         ("dependencies", "depend"),
         ("build-dependencies", "depend"),
@@ -57,15 +57,16 @@ fn each_forbidden_arrow_is_found_in_every_kind_of_table() -> Result<()> {
         ("dev-dependencies", "dev-depend"),
         ("target.'cfg(xtask-test)'.dev-dependencies", "dev-depend"),
     ];
-    for (from, to, reason) in FORBIDDEN {
+    for (from, to, reason) in FORBIDDEN_DEPENDENCIES {
         for (table, verb) in tables {
             if *to == "testkit" && verb == "dev-depend" {
                 continue;
             }
-            let (file, package) = (format!("crates/{from}/Cargo.toml"), package(to));
+            let (file, package) = (format!("crates/{from}/Cargo.toml"), package_name(to));
             let line = format!("{package} = {{ path = \"../{to}\" }}");
-            let breach = format!("{file}: {} may not {verb} on {package} ({reason})", crate::package(from));
-            expect(&[Edit::Line(&file, table, &line)], &[&breach])?;
+            let breach =
+                format!("{file}: {} may not {verb} on {package} ({reason})", crate::package_name(from));
+            expect_breaches(&[ManifestEdit::Line(&file, table, &line)], &[&breach])?;
         }
     }
     Ok(())
@@ -76,55 +77,61 @@ fn every_crate_may_dev_depend_on_the_testkit() -> Result<()> {
     let line = "tribunal-testkit = { path = \"../testkit\" }";
     for from in ["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner", "cli"] {
         let file = format!("crates/{from}/Cargo.toml");
-        expect(&[Edit::Line(&file, "target.'cfg(xtask-test)'.dev-dependencies", line)], &[])?;
+        expect_breaches(
+            &[ManifestEdit::Line(&file, "target.'cfg(xtask-test)'.dev-dependencies", line)],
+            &[],
+        )?;
     }
     Ok(())
 }
 
 #[test]
-fn a_dependency_by_another_name_is_seen_through() -> Result<()> {
+fn a_renamed_dependency_is_recognised() -> Result<()> {
     let found = "crates/report/Cargo.toml: tribunal-report may not depend on tribunal-store \
                  (report sees journal events and core, nothing else)";
-    let report = |line| Edit::Line("crates/report/Cargo.toml", "dependencies", line);
-    let shared = |line| Edit::Line("Cargo.toml", "workspace.dependencies", line);
+    let report = |line| ManifestEdit::Line("crates/report/Cargo.toml", "dependencies", line);
+    let shared = |line| ManifestEdit::Line("Cargo.toml", "workspace.dependencies", line);
 
-    expect(&[report(r#"keep = { package = "tribunal-store", version = "0.1" }"#)], &[found])?;
-    expect(&[report(r#"keep = { package = "tribunal-store", path = "../store" }"#)], &[found])?;
-    expect(&[report(r#"keep = { path = "../store" }"#)], &[found])?;
-    expect(&[report(r#"tribunal-store = "0.1""#)], &[found])?;
+    expect_breaches(&[report(r#"keep = { package = "tribunal-store", version = "0.1" }"#)], &[found])?;
+    expect_breaches(&[report(r#"keep = { package = "tribunal-store", path = "../store" }"#)], &[found])?;
+    expect_breaches(&[report(r#"keep = { path = "../store" }"#)], &[found])?;
+    expect_breaches(&[report(r#"tribunal-store = "0.1""#)], &[found])?;
     for shared_line in [
         r#"keep = { package = "tribunal-store", version = "0.1" }"#,
         r#"keep = { package = "tribunal-store", path = "crates/store" }"#,
         r#"keep = { path = "crates/store" }"#,
     ] {
-        expect(&[shared(shared_line), report("keep.workspace = true")], &[found])?;
+        expect_breaches(&[shared(shared_line), report("keep.workspace = true")], &[found])?;
     }
     Ok(())
 }
 
 #[test]
 fn core_stays_without_io() -> Result<()> {
-    let core = |line| Edit::Line("crates/core/Cargo.toml", "dependencies", line);
-    let shared = |line| Edit::Line("Cargo.toml", "workspace.dependencies", line);
-    let lib = |text| Edit::File("crates/core/src/lib.rs", text);
+    let core = |line| ManifestEdit::Line("crates/core/Cargo.toml", "dependencies", line);
+    let shared = |line| ManifestEdit::Line("Cargo.toml", "workspace.dependencies", line);
+    let lib = |text| ManifestEdit::File("crates/core/src/lib.rs", text);
 
     let tokio = "crates/core/Cargo.toml: tribunal-core may not depend on tokio (core cannot do i/o: \
                  from outside it uses only serde, serde_json, schemars, thiserror, futures-util, blake3)";
-    expect(&[core(r#"tokio = { version = "1", default-features = false }"#)], &[tokio])?;
-    expect(&[core(r#"serde_json5 = { package = "tokio", version = "1" }"#)], &[tokio])?;
+    expect_breaches(&[core(r#"tokio = { version = "1", default-features = false }"#)], &[tokio])?;
+    expect_breaches(&[core(r#"serde_json5 = { package = "tokio", version = "1" }"#)], &[tokio])?;
 
     let loud = "crates/core/Cargo.toml: tribunal-core depends on serde with default features on \
                 (core is without std: write default-features = false where its version stands)";
-    expect(&[core(r#"other = { package = "serde", version = "1" }"#)], &[loud])?;
-    expect(
+    expect_breaches(&[core(r#"other = { package = "serde", version = "1" }"#)], &[loud])?;
+    expect_breaches(
         &[shared(r#"other = { package = "serde", version = "1" }"#), core("other.workspace = true")],
         &[loud],
     )?;
     let quiet = r#"other = { package = "serde", version = "1", default-features = false }"#;
-    expect(&[core(quiet)], &[])?;
-    expect(&[shared(quiet), core("other.workspace = true")], &[])?;
-    expect(&[shared(quiet), core("other = { workspace = true, default-features = true }")], &[loud])?;
-    expect(
+    expect_breaches(&[core(quiet)], &[])?;
+    expect_breaches(&[shared(quiet), core("other.workspace = true")], &[])?;
+    expect_breaches(
+        &[shared(quiet), core("other = { workspace = true, default-features = true }")],
+        &[loud],
+    )?;
+    expect_breaches(
         &[shared(quiet), core(r#"other = { workspace = true, features = ["std"] }"#)],
         &[
             "crates/core/Cargo.toml: tribunal-core depends on serde with feature \"std\" (core is without std: take it out)",
@@ -132,12 +139,15 @@ fn core_stays_without_io() -> Result<()> {
     )?;
 
     let missing = "crates/core/src/lib.rs: `#![no_std]` is missing (core cannot do i/o)";
-    expect(&[lib("//! Says `#![no_std]`.\n")], &[missing])?;
-    expect(&[lib("#![cfg_attr(not(test), no_std)]\n")], &[missing])?;
+    expect_breaches(&[lib("//! Says `#![no_std]`.\n")], &[missing])?;
+    expect_breaches(&[lib("#![cfg_attr(not(test), no_std)]\n")], &[missing])?;
     let std = "`extern crate std` in core (core cannot do i/o, not even in its tests)";
-    expect(&[lib("#![no_std]\nextern crate std;\n")], &[&format!("crates/core/src/lib.rs:2: {std}")])?;
-    expect(
-        &[Edit::File(
+    expect_breaches(
+        &[lib("#![no_std]\nextern crate std;\n")],
+        &[&format!("crates/core/src/lib.rs:2: {std}")],
+    )?;
+    expect_breaches(
+        &[ManifestEdit::File(
             "crates/core/src/rules/menu.rs",
             "// extern crate std\n#[cfg(test)]\nextern crate std as anything;\n",
         )],
@@ -147,31 +157,34 @@ fn core_stays_without_io() -> Result<()> {
 
 #[test]
 fn guard_stays_without_io_and_uses_nothing() -> Result<()> {
-    let guard = |line| Edit::Line("crates/guard/Cargo.toml", "dependencies", line);
+    let guard = |line| ManifestEdit::Line("crates/guard/Cargo.toml", "dependencies", line);
     let found = "crates/guard/Cargo.toml: tribunal-guard may not depend on serde \
                  (guard cannot do i/o: it uses nothing from outside)";
-    expect(&[guard(r#"serde = { version = "1", default-features = false }"#)], &[found])?;
-    let tests = Edit::Line("crates/guard/Cargo.toml", "dev-dependencies", r#"insta = "1""#);
-    expect(&[tests], &[])?;
+    expect_breaches(&[guard(r#"serde = { version = "1", default-features = false }"#)], &[found])?;
+    let tests = ManifestEdit::Line("crates/guard/Cargo.toml", "dev-dependencies", r#"insta = "1""#);
+    expect_breaches(&[tests], &[])?;
     let missing = "crates/guard/src/lib.rs: `#![no_std]` is missing (guard cannot do i/o)";
-    expect(&[Edit::File("crates/guard/src/lib.rs", "//! Says `#![no_std]`.\n")], &[missing])?;
+    expect_breaches(
+        &[ManifestEdit::File("crates/guard/src/lib.rs", "//! Says `#![no_std]`.\n")],
+        &[missing],
+    )?;
     let std = "crates/guard/src/extra.rs:1: `extern crate std` in guard (guard cannot do i/o, not even in its tests)";
-    expect(&[Edit::File("crates/guard/src/extra.rs", "extern crate std;\n")], &[std])
+    expect_breaches(&[ManifestEdit::File("crates/guard/src/extra.rs", "extern crate std;\n")], &[std])
 }
 
 #[test]
-fn what_belongs_to_one_crate_stays_there() -> Result<()> {
+fn the_database_and_unsafe_stay_in_their_crates() -> Result<()> {
     for table in ["dependencies", "dev-dependencies"] {
         let verb = table.trim_end_matches("dependencies");
-        expect(
-            &[Edit::Line("crates/bmad/Cargo.toml", table, r#"rusqlite = "0.41""#)],
+        expect_breaches(
+            &[ManifestEdit::Line("crates/bmad/Cargo.toml", table, r#"rusqlite = "0.41""#)],
             &[&format!(
                 "crates/bmad/Cargo.toml: tribunal-bmad may not {verb}depend on rusqlite (store opens the database, alone)"
             )],
         )?;
     }
-    expect(
-        &[Edit::Line(
+    expect_breaches(
+        &[ManifestEdit::Line(
             "crates/store/Cargo.toml",
             "dependencies",
             r#"other = { package = "rusqlite", version = "0.41" }"#,
@@ -181,8 +194,8 @@ fn what_belongs_to_one_crate_stays_there() -> Result<()> {
 
     let code = "// unsafe\nmacro_rules! quiet { () => { unsafe { f() } } }\n";
     let found = "crates/store/src/extra.rs:2: `unsafe` outside of crates/supervise (supervise holds the only `unsafe`)";
-    expect(&[Edit::File("crates/store/src/extra.rs", code)], &[found])?;
-    expect(&[Edit::File("crates/supervise/src/extra.rs", code)], &[])
+    expect_breaches(&[ManifestEdit::File("crates/store/src/extra.rs", code)], &[found])?;
+    expect_breaches(&[ManifestEdit::File("crates/supervise/src/extra.rs", code)], &[])
 }
 
 #[test]
@@ -190,91 +203,99 @@ fn a_crate_outside_the_table_is_found() -> Result<()> {
     let manifest = "[package]\nname = \"tribunal-extra\"\n";
     let unknown = "not in the table of crates: add it to xtask/src/arch.rs with its arrows";
     let found = format!("crates/extra/Cargo.toml: {unknown}");
-    expect(&[Edit::File("crates/extra/Cargo.toml", manifest)], &[&found])?;
+    expect_breaches(&[ManifestEdit::File("crates/extra/Cargo.toml", manifest)], &[&found])?;
 
-    let elsewhere = Edit::File("extra/Cargo.toml", manifest);
-    let line = Edit::Line("crates/bmad/Cargo.toml", "dependencies", r#"extra = { path = "../../extra" }"#);
+    let elsewhere = ManifestEdit::File("extra/Cargo.toml", manifest);
+    let line =
+        ManifestEdit::Line("crates/bmad/Cargo.toml", "dependencies", r#"extra = { path = "../../extra" }"#);
     let found = format!("crates/bmad/Cargo.toml: tribunal-bmad may not depend on tribunal-extra ({unknown})");
-    expect(&[elsewhere, line], &[&found])?;
+    expect_breaches(&[elsewhere, line], &[&found])?;
 
-    let other_name = Edit::File("crates/bmad/Cargo.toml", manifest);
+    let other_name = ManifestEdit::File("crates/bmad/Cargo.toml", manifest);
     let found = "crates/bmad/Cargo.toml: this package is called \"tribunal-extra\", \
                  in the table of xtask/src/arch.rs \"tribunal-bmad\"";
     let found = [found.to_owned()];
-    let copy = copy()?;
+    let copy = copy_manifests()?;
     other_name.apply(copy.path())?;
-    assert!(breaches(copy.path())?.starts_with(&found));
+    assert!(find_breaches(copy.path())?.starts_with(&found));
     Ok(())
 }
 
 #[test]
 fn a_source_that_is_not_rust_is_a_breach() -> Result<()> {
     let found = "crates/bmad/src/extra.rs:1: this is not rust: expected `!`";
-    expect(&[Edit::File("crates/bmad/src/extra.rs", "what is this\n")], &[found])
+    expect_breaches(&[ManifestEdit::File("crates/bmad/src/extra.rs", "what is this\n")], &[found])
 }
 
 /// One change that breaks something in the copy.
-enum Edit<'a> {
+enum ManifestEdit<'a> {
     /// Adds a line to a table of a file: file, table, line.
     Line(&'a str, &'a str, &'a str),
     /// Writes a file with this text.
     File(&'a str, &'a str),
 }
 
-impl Edit<'_> {
+impl ManifestEdit<'_> {
     fn apply(&self, root: &Path) -> Result<()> {
         match self {
-            Self::File(path, text) => write(&root.join(path), text),
+            Self::File(path, text) => write_file(&root.join(path), text),
             Self::Line(path, table, line) => {
                 let path = root.join(path);
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
                 let heading = format!("[{table}]");
                 let mut lines: Vec<&str> = text.lines().collect();
-                let at = lines.iter().position(|line| line.starts_with(&heading)).unwrap_or_else(|| {
-                    lines.push(&heading);
-                    lines.len() - 1
-                });
-                lines.insert(at + 1, line);
-                write(&path, &lines.join("\n"))
+                let heading_index =
+                    lines.iter().position(|line| line.starts_with(&heading)).unwrap_or_else(|| {
+                        lines.push(&heading);
+                        lines.len() - 1
+                    });
+                lines.insert(heading_index + 1, line);
+                write_file(&path, &lines.join("\n"))
             }
         }
     }
 }
 
-fn expect(edits: &[Edit], found: &[&str]) -> Result<()> {
-    let copy = copy()?;
+fn expect_breaches(edits: &[ManifestEdit], expected: &[&str]) -> Result<()> {
+    let copy = copy_manifests()?;
     for edit in edits {
         edit.apply(copy.path())?;
     }
-    assert_eq!(breaches(copy.path())?, found);
+    assert_eq!(find_breaches(copy.path())?, expected);
     Ok(())
 }
 
-fn breaches(root: &Path) -> Result<Vec<String>> {
-    Ok(arch::check(root)?.iter().map(ToString::to_string).collect())
+fn find_breaches(root: &Path) -> Result<Vec<String>> {
+    Ok(arch::check_architecture(root)?.iter().map(ToString::to_string).collect())
 }
 
-fn package(folder: &str) -> String {
+fn package_name(folder: &str) -> String {
     if folder == "cli" { "tribunal".to_owned() } else { format!("tribunal-{folder}") }
 }
 
 /// Copies the real manifests into a temporary directory, with stubs for the libraries that are without std.
-fn copy() -> Result<TempDir> {
-    let (from, to) = (root(), tempfile::tempdir()?);
-    write(&to.path().join("Cargo.toml"), &fs::read_to_string(from.join("Cargo.toml"))?)?;
-    for entry in fs::read_dir(from.join("crates"))? {
+fn copy_manifests() -> Result<TempDir> {
+    let (source_root, target_dir) = (workspace_root(), tempfile::tempdir()?);
+    write_file(&target_dir.path().join("Cargo.toml"), &fs::read_to_string(source_root.join("Cargo.toml"))?)?;
+    for entry in fs::read_dir(source_root.join("crates"))? {
         let entry = entry?;
         if let Ok(manifest) = fs::read_to_string(entry.path().join("Cargo.toml")) {
-            write(&to.path().join("crates").join(entry.file_name()).join("Cargo.toml"), &manifest)?;
+            write_file(
+                &target_dir.path().join("crates").join(entry.file_name()).join("Cargo.toml"),
+                &manifest,
+            )?;
         }
     }
     for pure in ["core", "guard"] {
-        write(&to.path().join("crates").join(pure).join("src/lib.rs"), "//! A stub.\n#![no_std]\n")?;
+        write_file(
+            &target_dir.path().join("crates").join(pure).join("src/lib.rs"),
+            "//! A stub.\n#![no_std]\n",
+        )?;
     }
-    Ok(to)
+    Ok(target_dir)
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write_file(path: &Path, text: &str) -> Result<()> {
     fs::create_dir_all(path.parent().context("a file without a folder")?)?;
     fs::write(path, text).with_context(|| path.display().to_string())
 }

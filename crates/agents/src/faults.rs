@@ -5,10 +5,10 @@
 
 use tribunal_core::fault::FaultKind;
 
-use crate::{driver::output::Clock, limits::reset_ms};
+use crate::{driver::process_output::LocalClock, reset_times::parse_reset_ms};
 
 /// Phrases that mean one thing regardless of the HTTP status.
-const TELLING: &[(FaultKind, &[&str])] = &[
+const DECISIVE_PHRASES: &[(FaultKind, &[&str])] = &[
     (
         FaultKind::NoCredit,
         &[
@@ -71,7 +71,7 @@ const TELLING: &[(FaultKind, &[&str])] = &[
 ];
 
 /// Phrases that count only if no status says more.
-const VAGUE: &[(FaultKind, &[&str])] = &[
+const VAGUE_PHRASES: &[(FaultKind, &[&str])] = &[
     (
         FaultKind::Limited { until_ms: None },
         &[
@@ -131,30 +131,31 @@ const VAGUE: &[(FaultKind, &[&str])] = &[
 
 /// Classifies an error message; `None` if nothing in it is known. `status` is the provider's HTTP status, if the
 /// client reported it separately.
-pub fn classify(message: &str, status: Option<u16>, clock: &Clock) -> Option<FaultKind> {
+pub fn classify_fault(message: &str, status: Option<u16>, clock: &LocalClock) -> Option<FaultKind> {
     // Clients use the typographic apostrophe in some messages ("You’ve hit your limit") and the plain one in others.
-    let folded = message.to_lowercase().replace('’', "'");
-    let status = status.or_else(|| said_status(&folded));
+    let lowercase_message = message.to_lowercase().replace('’', "'");
+    let status = status.or_else(|| find_announced_status(&lowercase_message));
     // The order matters: "credit balance is too low" comes with status 400, which alone would be a rejected request,
     // while the vague phrases also occur in messages whose status is precise.
-    let kind =
-        in_table(&folded, TELLING).or_else(|| by_status(status?)).or_else(|| in_table(&folded, VAGUE))?;
-    Some(match kind {
+    let fault_kind = find_fault_in_table(&lowercase_message, DECISIVE_PHRASES)
+        .or_else(|| fault_from_status(status?))
+        .or_else(|| find_fault_in_table(&lowercase_message, VAGUE_PHRASES))?;
+    Some(match fault_kind {
         // The original message is used here, because names of time zones are recognized by their capitals.
-        FaultKind::Limited { .. } => FaultKind::Limited { until_ms: reset_ms(message, clock) },
-        kind => kind,
+        FaultKind::Limited { .. } => FaultKind::Limited { until_ms: parse_reset_ms(message, clock) },
+        fault_kind => fault_kind,
     })
 }
 
-fn in_table(folded: &str, table: &[(FaultKind, &[&str])]) -> Option<FaultKind> {
-    table
+fn find_fault_in_table(lowercase_message: &str, phrase_table: &[(FaultKind, &[&str])]) -> Option<FaultKind> {
+    phrase_table
         .iter()
-        .find(|(_, words)| words.iter().any(|word| folded.contains(word)))
-        .map(|(kind, _)| kind.clone())
+        .find(|(_, phrases)| phrases.iter().any(|phrase| lowercase_message.contains(phrase)))
+        .map(|(fault_kind, _)| fault_kind.clone())
 }
 
 /// The fault that an HTTP status stands for; `None` for a status that is no error.
-pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
+pub(crate) fn fault_from_status(status: u16) -> Option<FaultKind> {
     Some(match status {
         401 | 403 => FaultKind::NotSignedIn,
         402 => FaultKind::NoCredit,
@@ -171,11 +172,17 @@ pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
 
 /// Finds a status in a phrase that announces one: `unexpected status 401`, `last status: 429`, `API Error: 500`,
 /// `rejected (429)`. A bare number is never a status: it may be a line number or an amount.
-fn said_status(folded: &str) -> Option<u16> {
-    let announced = ["status code", "status", "api error", "http error", "error code", "http", "rejected"];
-    announced.iter().flat_map(|word| folded.match_indices(word)).find_map(|(at, word)| {
-        let rest = folded[at + word.len()..].trim_start_matches([':', ' ', '(']);
-        let digits = &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())];
-        digits.parse().ok().filter(|status| (400..600).contains(status))
-    })
+fn find_announced_status(lowercase_message: &str) -> Option<u16> {
+    let announcements =
+        ["status code", "status", "api error", "http error", "error code", "http", "rejected"];
+    announcements.iter().flat_map(|announcement| lowercase_message.match_indices(announcement)).find_map(
+        |(position, announcement)| {
+            let remaining_text =
+                lowercase_message[position + announcement.len()..].trim_start_matches([':', ' ', '(']);
+            let digits = &remaining_text[..remaining_text
+                .find(|character: char| !character.is_ascii_digit())
+                .unwrap_or(remaining_text.len())];
+            digits.parse().ok().filter(|status| (400..600).contains(status))
+        },
+    )
 }

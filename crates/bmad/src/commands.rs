@@ -11,14 +11,14 @@ use serde::Serialize;
 
 use crate::{
     csv,
-    layout::{Entries, Era, Layout},
-    shelf::{self, Shelf},
+    layout::{BmadLayout, EntryPointKind, Era},
+    project_files::{self, ProjectFiles},
 };
 
 /// A step of BMAD's method that can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+pub enum BmadStep {
     Brainstorming,
     Research,
     ProductBrief,
@@ -44,156 +44,169 @@ pub enum Step {
 }
 
 /// One name that a step has had: the workflow, the argument behind it, and the only era in which the name means this step.
-struct Name {
+struct WorkflowName {
     workflow: &'static str,
-    extra: &'static str,
-    only: Option<Era>,
+    argument: &'static str,
+    only_era: Option<Era>,
 }
 
-const fn name(workflow: &'static str) -> Name {
-    Name { workflow, extra: "", only: None }
+const fn named_workflow(workflow_id: &'static str) -> WorkflowName {
+    WorkflowName { workflow: workflow_id, argument: "", only_era: None }
 }
 
-const fn late(workflow: &'static str, extra: &'static str) -> Name {
-    Name { workflow, extra, only: Some(Era::D) }
+const fn late_workflow(workflow_id: &'static str, argument: &'static str) -> WorkflowName {
+    WorkflowName { workflow: workflow_id, argument, only_era: Some(Era::D) }
 }
 
-impl Step {
+impl BmadStep {
     /// All steps in the order of the method; the ones beside it come last.
-    pub const ALL: [Step; 22] = [
-        Step::Brainstorming,
-        Step::Research,
-        Step::ProductBrief,
-        Step::Prd,
-        Step::Ux,
-        Step::Architecture,
-        Step::Epics,
-        Step::TestDesign,
-        Step::Readiness,
-        Step::SprintPlanning,
-        Step::SprintStatus,
-        Step::CreateStory,
-        Step::DevStory,
-        Step::CodeReview,
-        Step::Retrospective,
-        Step::Trace,
-        Step::Party,
-        Step::TechSpec,
-        Step::QuickDev,
-        Step::CorrectCourse,
-        Step::DocumentProject,
-        Step::ProjectContext,
+    pub const ALL: [BmadStep; 22] = [
+        BmadStep::Brainstorming,
+        BmadStep::Research,
+        BmadStep::ProductBrief,
+        BmadStep::Prd,
+        BmadStep::Ux,
+        BmadStep::Architecture,
+        BmadStep::Epics,
+        BmadStep::TestDesign,
+        BmadStep::Readiness,
+        BmadStep::SprintPlanning,
+        BmadStep::SprintStatus,
+        BmadStep::CreateStory,
+        BmadStep::DevStory,
+        BmadStep::CodeReview,
+        BmadStep::Retrospective,
+        BmadStep::Trace,
+        BmadStep::Party,
+        BmadStep::TechSpec,
+        BmadStep::QuickDev,
+        BmadStep::CorrectCourse,
+        BmadStep::DocumentProject,
+        BmadStep::ProjectContext,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Step::Brainstorming => "brainstorming",
-            Step::Research => "research",
-            Step::ProductBrief => "product-brief",
-            Step::Prd => "prd",
-            Step::Ux => "ux",
-            Step::Architecture => "architecture",
-            Step::Epics => "epics",
-            Step::TestDesign => "test-design",
-            Step::Readiness => "readiness",
-            Step::SprintPlanning => "sprint-planning",
-            Step::SprintStatus => "sprint-status",
-            Step::CreateStory => "create-story",
-            Step::DevStory => "dev-story",
-            Step::CodeReview => "code-review",
-            Step::Retrospective => "retrospective",
-            Step::Trace => "trace",
-            Step::Party => "party",
-            Step::TechSpec => "tech-spec",
-            Step::QuickDev => "quick-dev",
-            Step::CorrectCourse => "correct-course",
-            Step::DocumentProject => "document-project",
-            Step::ProjectContext => "project-context",
+            BmadStep::Brainstorming => "brainstorming",
+            BmadStep::Research => "research",
+            BmadStep::ProductBrief => "product-brief",
+            BmadStep::Prd => "prd",
+            BmadStep::Ux => "ux",
+            BmadStep::Architecture => "architecture",
+            BmadStep::Epics => "epics",
+            BmadStep::TestDesign => "test-design",
+            BmadStep::Readiness => "readiness",
+            BmadStep::SprintPlanning => "sprint-planning",
+            BmadStep::SprintStatus => "sprint-status",
+            BmadStep::CreateStory => "create-story",
+            BmadStep::DevStory => "dev-story",
+            BmadStep::CodeReview => "code-review",
+            BmadStep::Retrospective => "retrospective",
+            BmadStep::Trace => "trace",
+            BmadStep::Party => "party",
+            BmadStep::TechSpec => "tech-spec",
+            BmadStep::QuickDev => "quick-dev",
+            BmadStep::CorrectCourse => "correct-course",
+            BmadStep::DocumentProject => "document-project",
+            BmadStep::ProjectContext => "project-context",
         }
     }
 
     /// The step of a name: Tribunal's own or that of its workflow in any era, so `bmad-create-prd`, `create-prd` and `prd`
     /// are one.
-    pub fn named(said: &str) -> Option<Step> {
-        let said = said.trim().trim_start_matches('/');
+    pub fn from_name(step_name: &str) -> Option<BmadStep> {
+        let step_name = step_name.trim().trim_start_matches('/');
         // Entry points of the first era have colons: `/bmad:bmm:workflows:create-prd`.
-        let said = said.rsplit(':').next().unwrap_or(said);
-        let said = said.strip_prefix("bmad-").unwrap_or(said);
-        let said = said.strip_prefix("bmm-").unwrap_or(said);
-        let is_own =
-            |step: &Step| step.names().iter().any(|name| name.only.is_none() && name.workflow == said);
+        let step_name = step_name.rsplit(':').next().unwrap_or(step_name);
+        let step_name = step_name.strip_prefix("bmad-").unwrap_or(step_name);
+        let step_name = step_name.strip_prefix("bmm-").unwrap_or(step_name);
+        let has_workflow_name = |step: &BmadStep| {
+            step.workflow_names()
+                .iter()
+                .any(|workflow_name| workflow_name.only_era.is_none() && workflow_name.workflow == step_name)
+        };
         // Tribunal's own names win: `sprint-planning` is also what era D calls other steps.
-        Step::ALL
+        BmadStep::ALL
             .into_iter()
-            .find(|step| step.as_str() == said)
-            .or_else(|| Step::ALL.into_iter().find(is_own))
-            .or_else(|| (said == "build-auto").then_some(Step::DevStory))
-            .or_else(|| (said == "build").then_some(Step::QuickDev))
+            .find(|step| step.as_str() == step_name)
+            .or_else(|| BmadStep::ALL.into_iter().find(has_workflow_name))
+            .or_else(|| (step_name == "build-auto").then_some(BmadStep::DevStory))
+            .or_else(|| (step_name == "build").then_some(BmadStep::QuickDev))
     }
 
     /// The names that its workflow has had, today's name first.
-    fn names(self) -> &'static [Name] {
+    fn workflow_names(self) -> &'static [WorkflowName] {
         // The order matters: the first name that has an entry point is used.
-        const BRAINSTORMING: &[Name] = &[name("brainstorming")];
-        const RESEARCH: &[Name] = &[name("deep-recon"), name("research"), name("domain-research")];
-        const BRIEF: &[Name] = &[name("product-brief"), name("create-product-brief")];
-        const PRD: &[Name] = &[name("prd"), name("create-prd")];
-        const UX: &[Name] = &[name("ux"), name("create-ux-design")];
-        const ARCHITECTURE: &[Name] = &[name("architecture"), name("create-architecture")];
-        const EPICS: &[Name] = &[name("create-epics-and-stories")];
-        const TEST_DESIGN: &[Name] = &[name("testarch-test-design")];
-        const READINESS: &[Name] =
-            &[name("check-implementation-readiness"), late("sprint-planning", "readiness")];
-        const PLANNING: &[Name] = &[name("sprint-planning")];
-        const STATUS: &[Name] = &[name("sprint-status"), late("sprint-planning", "status")];
-        const STORY: &[Name] = &[name("create-story")];
-        const DEV: &[Name] = &[late("build-auto", ""), name("dev-story")];
-        const REVIEW: &[Name] = &[name("code-review")];
-        const RETRO: &[Name] = &[late("retrospective", "-H"), name("retrospective")];
-        const TRACE: &[Name] = &[name("testarch-trace")];
-        const PARTY: &[Name] = &[name("party-mode")];
-        const TECH_SPEC: &[Name] = &[name("quick-spec"), name("create-tech-spec"), name("spec")];
-        const QUICK: &[Name] = &[late("build", ""), name("quick-dev")];
-        const COURSE: &[Name] = &[name("correct-course")];
-        const DOCUMENT: &[Name] = &[name("document-project"), late("project-context", "")];
-        const CONTEXT: &[Name] = &[name("project-context"), name("generate-project-context")];
+        const BRAINSTORMING: &[WorkflowName] = &[named_workflow("brainstorming")];
+        const RESEARCH: &[WorkflowName] =
+            &[named_workflow("deep-recon"), named_workflow("research"), named_workflow("domain-research")];
+        const BRIEF: &[WorkflowName] =
+            &[named_workflow("product-brief"), named_workflow("create-product-brief")];
+        const PRD: &[WorkflowName] = &[named_workflow("prd"), named_workflow("create-prd")];
+        const UX: &[WorkflowName] = &[named_workflow("ux"), named_workflow("create-ux-design")];
+        const ARCHITECTURE: &[WorkflowName] =
+            &[named_workflow("architecture"), named_workflow("create-architecture")];
+        const EPICS: &[WorkflowName] = &[named_workflow("create-epics-and-stories")];
+        const TEST_DESIGN: &[WorkflowName] = &[named_workflow("testarch-test-design")];
+        const READINESS: &[WorkflowName] = &[
+            named_workflow("check-implementation-readiness"),
+            late_workflow("sprint-planning", "readiness"),
+        ];
+        const PLANNING: &[WorkflowName] = &[named_workflow("sprint-planning")];
+        const STATUS: &[WorkflowName] =
+            &[named_workflow("sprint-status"), late_workflow("sprint-planning", "status")];
+        const STORY: &[WorkflowName] = &[named_workflow("create-story")];
+        const DEV: &[WorkflowName] = &[late_workflow("build-auto", ""), named_workflow("dev-story")];
+        const REVIEW: &[WorkflowName] = &[named_workflow("code-review")];
+        const RETRO: &[WorkflowName] =
+            &[late_workflow("retrospective", "-H"), named_workflow("retrospective")];
+        const TRACE: &[WorkflowName] = &[named_workflow("testarch-trace")];
+        const PARTY: &[WorkflowName] = &[named_workflow("party-mode")];
+        const TECH_SPEC: &[WorkflowName] =
+            &[named_workflow("quick-spec"), named_workflow("create-tech-spec"), named_workflow("spec")];
+        const QUICK: &[WorkflowName] = &[late_workflow("build", ""), named_workflow("quick-dev")];
+        const COURSE: &[WorkflowName] = &[named_workflow("correct-course")];
+        const DOCUMENT: &[WorkflowName] =
+            &[named_workflow("document-project"), late_workflow("project-context", "")];
+        const CONTEXT: &[WorkflowName] =
+            &[named_workflow("project-context"), named_workflow("generate-project-context")];
         match self {
-            Step::Brainstorming => BRAINSTORMING,
-            Step::Research => RESEARCH,
-            Step::ProductBrief => BRIEF,
-            Step::Prd => PRD,
-            Step::Ux => UX,
-            Step::Architecture => ARCHITECTURE,
-            Step::Epics => EPICS,
-            Step::TestDesign => TEST_DESIGN,
-            Step::Readiness => READINESS,
-            Step::SprintPlanning => PLANNING,
-            Step::SprintStatus => STATUS,
-            Step::CreateStory => STORY,
-            Step::DevStory => DEV,
-            Step::CodeReview => REVIEW,
-            Step::Retrospective => RETRO,
-            Step::Trace => TRACE,
-            Step::Party => PARTY,
-            Step::TechSpec => TECH_SPEC,
-            Step::QuickDev => QUICK,
-            Step::CorrectCourse => COURSE,
-            Step::DocumentProject => DOCUMENT,
-            Step::ProjectContext => CONTEXT,
+            BmadStep::Brainstorming => BRAINSTORMING,
+            BmadStep::Research => RESEARCH,
+            BmadStep::ProductBrief => BRIEF,
+            BmadStep::Prd => PRD,
+            BmadStep::Ux => UX,
+            BmadStep::Architecture => ARCHITECTURE,
+            BmadStep::Epics => EPICS,
+            BmadStep::TestDesign => TEST_DESIGN,
+            BmadStep::Readiness => READINESS,
+            BmadStep::SprintPlanning => PLANNING,
+            BmadStep::SprintStatus => STATUS,
+            BmadStep::CreateStory => STORY,
+            BmadStep::DevStory => DEV,
+            BmadStep::CodeReview => REVIEW,
+            BmadStep::Retrospective => RETRO,
+            BmadStep::Trace => TRACE,
+            BmadStep::Party => PARTY,
+            BmadStep::TechSpec => TECH_SPEC,
+            BmadStep::QuickDev => QUICK,
+            BmadStep::CorrectCourse => COURSE,
+            BmadStep::DocumentProject => DOCUMENT,
+            BmadStep::ProjectContext => CONTEXT,
         }
     }
 }
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+impl fmt::Display for BmadStep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
     }
 }
 
 /// How a step is run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Command {
+pub enum StepCommand {
     /// A slash command such as `/bmad-dev-story`, defined by this file.
     Slash { text: String, file: String },
     /// A prompt for a client without slash commands; it names this file.
@@ -208,225 +221,256 @@ pub enum Command {
     },
 }
 
-impl Command {
+impl StepCommand {
     /// The whole prompt with its subject, such as a story's file or an epic; `None` if the step cannot be run.
-    pub fn prompt(&self, about: &str) -> Option<String> {
-        let about = about.trim();
+    pub fn to_prompt(&self, subject: &str) -> Option<String> {
+        let subject = subject.trim();
         match self {
-            Command::Slash { text, .. } if about.is_empty() => Some(text.clone()),
-            Command::Slash { text, .. } => Some(format!("{text} {about}")),
-            Command::Text { prompt, .. } if about.is_empty() => Some(prompt.clone()),
-            Command::Text { prompt, .. } => Some(format!("{prompt}\n\n{about}")),
-            Command::Missing { .. } => None,
+            StepCommand::Slash { text: slash_command, .. } if subject.is_empty() => {
+                Some(slash_command.clone())
+            }
+            StepCommand::Slash { text: slash_command, .. } => Some(format!("{slash_command} {subject}")),
+            StepCommand::Text { prompt: prompt_text, .. } if subject.is_empty() => Some(prompt_text.clone()),
+            StepCommand::Text { prompt: prompt_text, .. } => Some(format!("{prompt_text}\n\n{subject}")),
+            StepCommand::Missing { .. } => None,
         }
     }
 }
 
 /// How a client, by Tribunal's name for it (`claude-code`, `codex`), runs a step in this project.
-pub fn of(layout: &Layout, step: Step, client: &str, shelf: &dyn Shelf) -> Command {
-    let finder = Finder { layout, shelf, claude: matches!(client, "claude" | "claude-code") };
-    let names = step.names().iter().filter(|name| name.only.is_none_or(|era| layout.era == Some(era)));
-    names.into_iter().find_map(|name| finder.command(name)).unwrap_or_else(|| missing(layout, step, client))
+pub fn find_command(
+    layout: &BmadLayout,
+    step: BmadStep,
+    client_name: &str,
+    project_files: &dyn ProjectFiles,
+) -> StepCommand {
+    let finder = CommandFinder {
+        layout,
+        shelf: project_files,
+        is_claude: matches!(client_name, "claude" | "claude-code"),
+    };
+    let known_names = step
+        .workflow_names()
+        .iter()
+        .filter(|workflow_name| workflow_name.only_era.is_none_or(|era| layout.era == Some(era)));
+    known_names
+        .into_iter()
+        .find_map(|workflow_name| finder.build_command(workflow_name))
+        .unwrap_or_else(|| explain_missing(layout, step, client_name))
 }
 
 /// Explains why a step cannot be run, and what to do: the reason depends on the era and on the installed modules.
-fn missing(layout: &Layout, step: Step, client: &str) -> Command {
-    let names = step.names().iter().filter(|name| name.only.is_none_or(|era| layout.era == Some(era)));
-    let mut names: Vec<&str> = names.map(|name| name.workflow).collect();
+fn explain_missing(layout: &BmadLayout, step: BmadStep, client_name: &str) -> StepCommand {
+    let known_names = step
+        .workflow_names()
+        .iter()
+        .filter(|workflow_name| workflow_name.only_era.is_none_or(|era| layout.era == Some(era)));
+    let mut known_names: Vec<&str> = known_names.map(|workflow_name| workflow_name.workflow).collect();
     // Late names repeat earlier ones, and each should be named once.
-    names.dedup();
-    let by_installer = |why: String| {
-        let instead = format!("run BMAD's installer for {client}: npx bmad-method install");
-        Command::Missing { why, instead, by_installer: true }
+    known_names.dedup();
+    let by_installer = |reason: String| {
+        let instead = format!("run BMAD's installer for {client_name}: npx bmad-method install");
+        StepCommand::Missing { why: reason, instead, by_installer: true }
     };
-    let otherwise = |why: &str, instead: &str| Command::Missing {
-        why: why.to_string(),
+    let with_alternative = |reason: &str, instead: &str| StepCommand::Missing {
+        why: reason.to_string(),
         instead: instead.to_string(),
         by_installer: false,
     };
     // The arms go from the general reason to the special ones; the installer helps in every other case.
     match (step, layout.era) {
         _ if layout.root.is_none() => by_installer("BMAD is not installed here".to_string()),
-        (Step::CreateStory, Some(Era::D)) => otherwise(
+        (BmadStep::CreateStory, Some(Era::D)) => with_alternative(
             "this BMAD writes no stories ahead",
             "dev-story plans its own; or install the older workflows: npx bmad-method install --shims",
         ),
-        (Step::Trace | Step::TestDesign, _) if !layout.has_module("tea") => otherwise(
+        (BmadStep::Trace | BmadStep::TestDesign, _) if !layout.has_module("tea") => with_alternative(
             "the module `tea` is not installed",
             "add it: npx bmad-method install --modules bmm,tea",
         ),
-        (Step::TechSpec, Some(Era::C2 | Era::C3)) => {
-            otherwise("quick-dev writes its own spec in this BMAD", "quick-dev")
+        (BmadStep::TechSpec, Some(Era::C2 | Era::C3)) => {
+            with_alternative("quick-dev writes its own spec in this BMAD", "quick-dev")
         }
-        _ => by_installer(format!("nothing here is called {}", names.join(" or "))),
+        _ => by_installer(format!("nothing here is called {}", known_names.join(" or "))),
     }
 }
 
 /// Looks up the entry points of a step in one project.
-struct Finder<'a> {
-    layout: &'a Layout,
-    shelf: &'a dyn Shelf,
-    claude: bool,
+struct CommandFinder<'a> {
+    layout: &'a BmadLayout,
+    shelf: &'a dyn ProjectFiles,
+    is_claude: bool,
 }
 
-impl Finder<'_> {
-    fn command(&self, name: &Name) -> Option<Command> {
-        if self.claude
-            && let Some((text, file)) = self.slash(name.workflow)
+impl CommandFinder<'_> {
+    fn build_command(&self, workflow_name: &WorkflowName) -> Option<StepCommand> {
+        if self.is_claude
+            && let Some((slash_command, workflow_file)) = self.find_slash_command(workflow_name.workflow)
         {
             // Some steps share a workflow in late eras and differ only by this argument.
-            let text = [text.as_str(), name.extra].join(" ").trim_end().to_string();
-            return Some(Command::Slash { text, file });
+            let slash_command =
+                [slash_command.as_str(), workflow_name.argument].join(" ").trim_end().to_string();
+            return Some(StepCommand::Slash { text: slash_command, file: workflow_file });
         }
         // Without a slash command the agent is told to read the workflow itself.
-        let (file, engine) = self.file(name.workflow)?;
-        let extra = match name.extra {
+        let (workflow_file, engine_file) = self.find_workflow_file(workflow_name.workflow)?;
+        let argument_note = match workflow_name.argument {
             "" => String::new(),
-            extra => format!(" It was called with `{extra}`."),
+            argument_note => format!(" It was called with `{argument_note}`."),
         };
         // Workflows in YAML are run by an engine of their own, which the agent has to read first.
-        let prompt = match engine {
-            Some(engine) => format!(
-                "Run the BMAD workflow {}. Read {engine} first, all of it: it says how a workflow is run. Then run {file} \
-                 with it, which is its workflow-config.{extra}",
-                name.workflow
+        let prompt = match engine_file {
+            Some(engine_file) => format!(
+                "Run the BMAD workflow {}. Read {engine_file} first, all of it: it says how a workflow is run. Then run {workflow_file} \
+                 with it, which is its workflow-config.{argument_note}",
+                workflow_name.workflow
             ),
             None => format!(
-                "Run the BMAD workflow {}. Read {file} first, all of it, and do exactly what it says.{extra}",
-                name.workflow
+                "Run the BMAD workflow {}. Read {workflow_file} first, all of it, and do exactly what it says.{argument_note}",
+                workflow_name.workflow
             ),
         };
-        Some(Command::Text { prompt, file })
+        Some(StepCommand::Text { prompt, file: workflow_file })
     }
 
     /// What Claude Code has to be given, and the file that defines it.
-    fn slash(&self, workflow: &str) -> Option<(String, String)> {
-        let own = self.layout.clients.iter().filter(|client| client.name == "claude");
-        own.filter_map(|client| match client.entries {
-            Entries::Skills => {
-                let (stem, file) = self.skill(workflow, &client.folder)?;
-                Some((format!("/{stem}"), file))
-            }
-            Entries::Commands => {
-                let names = self.shelf.names(&client.folder);
-                let has = |stem: &String| names.iter().any(|name| name.strip_suffix(".md") == Some(stem));
-                let stem = self.stems(workflow).into_iter().find(has)?;
-                Some((format!("/{stem}"), format!("{}/{stem}.md", client.folder)))
-            }
-            Entries::CommandTree => self.in_tree(workflow, &client.folder),
-        })
-        .next()
+    fn find_slash_command(&self, workflow_id: &str) -> Option<(String, String)> {
+        let claude_clients = self.layout.clients.iter().filter(|client| client.name == "claude");
+        claude_clients
+            .filter_map(|client| match client.entries {
+                EntryPointKind::Skills => {
+                    let (entry_name, skill_file) = self.find_skill(workflow_id, &client.folder)?;
+                    Some((format!("/{entry_name}"), skill_file))
+                }
+                EntryPointKind::Commands => {
+                    let entry_names = self.shelf.list_names(&client.folder);
+                    let is_listed = |entry_name: &String| {
+                        entry_names.iter().any(|name| name.strip_suffix(".md") == Some(entry_name))
+                    };
+                    let entry_name = self.candidate_names(workflow_id).into_iter().find(is_listed)?;
+                    Some((format!("/{entry_name}"), format!("{}/{entry_name}.md", client.folder)))
+                }
+                EntryPointKind::CommandTree => self.find_in_command_tree(workflow_id, &client.folder),
+            })
+            .next()
     }
 
     /// A skill's name and its file.
-    fn skill(&self, workflow: &str, folder: &str) -> Option<(String, String)> {
-        let files = self.stems(workflow).into_iter().map(|stem| {
-            let file = format!("{folder}/{stem}/SKILL.md");
-            (stem, file)
+    fn find_skill(&self, workflow_id: &str, directory: &str) -> Option<(String, String)> {
+        let skill_files = self.candidate_names(workflow_id).into_iter().map(|entry_name| {
+            let skill_file = format!("{directory}/{entry_name}/SKILL.md");
+            (entry_name, skill_file)
         });
-        files.into_iter().find(|(_, file)| shelf::has(self.shelf, file))
+        skill_files.into_iter().find(|(_, skill_file)| project_files::is_readable(self.shelf, skill_file))
     }
 
     /// The names that an entry point may have: `bmad-dev-story`, in earlier eras `bmad-bmm-dev-story`. Modules of later
     /// versions in earlier trees repeat the prefix: `bmad-tea-bmad-testarch-trace`.
-    fn stems(&self, workflow: &str) -> Vec<String> {
+    fn candidate_names(&self, workflow_id: &str) -> Vec<String> {
         let modules =
             ["bmm", "tea"].into_iter().chain(self.layout.modules.iter().map(|module| module.name.as_str()));
         // The method and the test architect come first; the others follow in the order of the manifest.
-        let prefixed = modules.flat_map(|module| {
-            [format!("bmad-{module}-{workflow}"), format!("bmad-{module}-bmad-{workflow}")]
+        let with_module = modules.flat_map(|module| {
+            [format!("bmad-{module}-{workflow_id}"), format!("bmad-{module}-bmad-{workflow_id}")]
         });
-        std::iter::once(format!("bmad-{workflow}")).chain(prefixed).collect()
+        std::iter::once(format!("bmad-{workflow_id}")).chain(with_module).collect()
     }
 
     /// Finds a command in the tree of the first era, `bmad/MODULE/workflows/NAME.md`.
-    fn in_tree(&self, workflow: &str, folder: &str) -> Option<(String, String)> {
-        let mut modules: Vec<String> = self.shelf.names(folder);
+    fn find_in_command_tree(&self, workflow_id: &str, directory: &str) -> Option<(String, String)> {
+        let mut module_names: Vec<String> = self.shelf.list_names(directory);
         // The method's own commands come before those of another module with the same name.
-        modules.sort_by_key(|module| match module.as_str() {
+        module_names.sort_by_key(|module_name| match module_name.as_str() {
             "bmm/" => 0,
             "core/" => 1,
             _ => 2,
         });
-        modules.iter().filter_map(|module| module.strip_suffix('/')).find_map(|module| {
-            let file = format!("{folder}/{module}/workflows/{workflow}.md");
-            shelf::has(self.shelf, &file).then(|| (format!("/bmad:{module}:workflows:{workflow}"), file))
+        module_names.iter().filter_map(|module_name| module_name.strip_suffix('/')).find_map(|module_name| {
+            let command_file = format!("{directory}/{module_name}/workflows/{workflow_id}.md");
+            project_files::is_readable(self.shelf, &command_file)
+                .then(|| (format!("/bmad:{module_name}:workflows:{workflow_id}"), command_file))
         })
     }
 
     /// The file to read first, and the engine that runs it, where the file needs one.
-    fn file(&self, workflow: &str) -> Option<(String, Option<String>)> {
-        let folders = self.layout.clients.iter().filter(|client| client.entries == Entries::Skills);
+    fn find_workflow_file(&self, workflow_id: &str) -> Option<(String, Option<String>)> {
+        let skill_clients =
+            self.layout.clients.iter().filter(|client| client.entries == EntryPointKind::Skills);
         // The directory that all other clients share is meant for them; Claude's own serves as well.
-        let shared = folders.clone().filter(|client| client.name != "claude");
-        let any = shared.chain(folders).find_map(|client| self.skill(workflow, &client.folder));
-        if let Some((_, file)) = any {
-            return Some((file, None));
+        let shared_clients = skill_clients.clone().filter(|client| client.name != "claude");
+        let first_skill = shared_clients
+            .chain(skill_clients)
+            .find_map(|client| self.find_skill(workflow_id, &client.folder));
+        if let Some((_, skill_file)) = first_skill {
+            return Some((skill_file, None));
         }
-        let root = self.layout.root.as_deref()?;
-        let path = self.in_manifest(workflow, root)?;
+        let bmad_root = self.layout.root.as_deref()?;
+        let workflow_path = self.find_in_manifest(workflow_id, bmad_root)?;
         // Only YAML workflows need the engine, and only early eras have it.
-        let engine = format!("{root}/core/tasks/workflow.xml");
-        let engine = Some(engine).filter(|engine| path.ends_with(".yaml") && shelf::has(self.shelf, engine));
-        Some((path, engine))
+        let engine_file = format!("{bmad_root}/core/tasks/workflow.xml");
+        let engine_file = Some(engine_file).filter(|engine_file| {
+            workflow_path.ends_with(".yaml") && project_files::is_readable(self.shelf, engine_file)
+        });
+        Some((workflow_path, engine_file))
     }
 
     /// Finds the workflow's file in the manifest, if that file exists: manifests list more than was installed.
-    fn in_manifest(&self, workflow: &str, root: &str) -> Option<String> {
-        let paths = ["_config", "_cfg"].map(|folder| format!("{root}/{folder}/workflow-manifest.csv"));
-        let text = paths.iter().find_map(|path| self.shelf.read(path).ok().flatten())?;
-        let table = csv::parse(&text);
-        let (head, rows) = table.rows.split_first()?;
-        let column = |name: &str| head.iter().position(|there| there.trim() == name);
-        let (name, path) = (column("name")?, column("path")?);
+    fn find_in_manifest(&self, workflow_id: &str, bmad_root: &str) -> Option<String> {
+        let manifest_paths =
+            ["_config", "_cfg"].map(|directory| format!("{bmad_root}/{directory}/workflow-manifest.csv"));
+        let csv_text = manifest_paths.iter().find_map(|path| self.shelf.read_file(path).ok().flatten())?;
+        let csv_table = csv::parse_csv(&csv_text);
+        let (header_row, rows) = csv_table.rows.split_first()?;
+        let find_column = |name: &str| header_row.iter().position(|heading| heading.trim() == name);
+        let (name, path) = (find_column("name")?, find_column("path")?);
         rows.iter()
-            .filter(|row| row.get(name).is_some_and(|name| name.trim() == workflow))
+            .filter(|row| row.get(name).is_some_and(|name| name.trim() == workflow_id))
             .filter_map(|row| row.get(path))
             .map(|path| path.trim().trim_start_matches("{project-root}/").to_string())
             // A manifest may list files of a module that was removed.
-            .find(|path| shelf::has(self.shelf, path))
+            .find(|path| project_files::is_readable(self.shelf, path))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{layout, shelf::Kept};
+    use crate::{layout, project_files::InMemoryFiles};
 
-    fn version(version: &str) -> String {
+    fn manifest_with_version(version: &str) -> String {
         format!("installation:\n  version: {version}\nmodules:\n  - core\n  - bmm\n")
     }
 
-    fn drawn(files: &[(&str, &str)], steps: &[Step]) -> String {
-        let shelf = Kept::with(files.iter().copied());
-        let layout = layout::read(&shelf);
+    fn render_commands(files: &[(&str, &str)], steps: &[BmadStep]) -> String {
+        let project_files = InMemoryFiles::from_files(files.iter().copied());
+        let layout = layout::read_layout(&project_files);
         let mut lines = Vec::new();
         for step in steps {
             for client in ["claude-code", "codex"] {
-                let said = match of(&layout, *step, client, &shelf) {
-                    Command::Slash { text, .. } => text,
-                    Command::Text { prompt, .. } => prompt,
-                    Command::Missing { why, instead, .. } => format!("none: {why}; {instead}"),
+                let rendered = match find_command(&layout, *step, client, &project_files) {
+                    StepCommand::Slash { text, .. } => text,
+                    StepCommand::Text { prompt, .. } => prompt,
+                    StepCommand::Missing { why: reason, instead, .. } => format!("none: {reason}; {instead}"),
                 };
-                lines.push(format!("{step} {client}: {said}"));
+                lines.push(format!("{step} {client}: {rendered}"));
             }
         }
         lines.join("\n")
     }
 
-    const M: &str = "_bmad/_config/manifest.yaml";
+    const MANIFEST_PATH: &str = "_bmad/_config/manifest.yaml";
     const WORKFLOWS: &str = "_bmad/_config/workflow-manifest.csv";
     const DEV: &str = "_bmad/bmm/workflows/4-implementation/dev-story/workflow.yaml";
 
     #[test]
-    fn a_step_is_run_by_what_is_there() {
+    fn a_step_is_run_by_an_installed_entry_point() {
         let manifest = format!(
             "name,description,module,path\n\"dev-story\",\"d\",\"bmm\",\"{DEV}\"\n\"prd\",\"d\",\"bmm\",\"gone.md\"\n"
         );
-        let steps = [Step::DevStory, Step::Party, Step::CreateStory];
-        let a = drawn(
+        let steps = [BmadStep::DevStory, BmadStep::Party, BmadStep::CreateStory];
+        let era_a = render_commands(
             &[
-                (M, &version("6.0.0-alpha.22")),
+                (MANIFEST_PATH, &manifest_with_version("6.0.0-alpha.22")),
                 (WORKFLOWS, &manifest),
                 (DEV, ""),
                 ("_bmad/core/tasks/workflow.xml", ""),
@@ -436,70 +480,77 @@ mod tests {
             ],
             &steps,
         );
-        let b = drawn(
+        let era_b = render_commands(
             &[
-                (M, &version("6.0.4")),
+                (MANIFEST_PATH, &manifest_with_version("6.0.4")),
                 (WORKFLOWS, &manifest),
                 (DEV, ""),
                 (".claude/commands/bmad-bmm-dev-story.md", ""),
                 (".claude/commands/bmad-party-mode.md", ""),
                 (".claude/commands/bmad-tea-bmad-testarch-trace.md", ""),
             ],
-            &[Step::DevStory, Step::Party, Step::Trace, Step::Prd],
+            &[BmadStep::DevStory, BmadStep::Party, BmadStep::Trace, BmadStep::Prd],
         );
-        let c = drawn(
+        let era_c = render_commands(
             &[
-                (M, &version("6.10.0")),
+                (MANIFEST_PATH, &manifest_with_version("6.10.0")),
                 (".claude/skills/bmad-dev-story/SKILL.md", ""),
                 (".claude/skills/bmad-sprint-planning/SKILL.md", ""),
                 (".agents/skills/bmad-dev-story/SKILL.md", ""),
                 (".claude/skills/bmad-build-auto/SKILL.md", ""),
             ],
-            &[Step::DevStory, Step::SprintStatus, Step::Trace],
+            &[BmadStep::DevStory, BmadStep::SprintStatus, BmadStep::Trace],
         );
-        let d = drawn(
+        let era_d = render_commands(
             &[
-                (M, &version("6.12.0")),
+                (MANIFEST_PATH, &manifest_with_version("6.12.0")),
                 (".claude/skills/bmad-build-auto/SKILL.md", ""),
                 (".claude/skills/bmad-dev-story/SKILL.md", ""),
                 (".claude/skills/bmad-sprint-planning/SKILL.md", ""),
                 (".claude/skills/bmad-retrospective/SKILL.md", ""),
             ],
-            &[Step::DevStory, Step::CreateStory, Step::SprintStatus, Step::Readiness, Step::Retrospective],
+            &[
+                BmadStep::DevStory,
+                BmadStep::CreateStory,
+                BmadStep::SprintStatus,
+                BmadStep::Readiness,
+                BmadStep::Retrospective,
+            ],
         );
-        let none = drawn(&[], &[Step::DevStory]);
-        insta::assert_snapshot!([a, b, c, d, none].join("\n\n"));
+        let not_installed = render_commands(&[], &[BmadStep::DevStory]);
+        insta::assert_snapshot!([era_a, era_b, era_c, era_d, not_installed].join("\n\n"));
     }
 
     #[test]
     fn a_step_is_known_by_the_names_of_every_era() {
-        for (said, step) in [
-            ("prd", Step::Prd),
-            ("bmad-create-prd", Step::Prd),
-            ("/bmad:bmm:workflows:create-prd", Step::Prd),
-            ("/bmad-bmm-check-implementation-readiness", Step::Readiness),
-            ("sprint-planning", Step::SprintPlanning),
-            ("bmad-build-auto", Step::DevStory),
-            ("bmad-build", Step::QuickDev),
-            ("document-project", Step::DocumentProject),
-            ("project-context", Step::ProjectContext),
+        for (step_name, step) in [
+            ("prd", BmadStep::Prd),
+            ("bmad-create-prd", BmadStep::Prd),
+            ("/bmad:bmm:workflows:create-prd", BmadStep::Prd),
+            ("/bmad-bmm-check-implementation-readiness", BmadStep::Readiness),
+            ("sprint-planning", BmadStep::SprintPlanning),
+            ("bmad-build-auto", BmadStep::DevStory),
+            ("bmad-build", BmadStep::QuickDev),
+            ("document-project", BmadStep::DocumentProject),
+            ("project-context", BmadStep::ProjectContext),
         ] {
-            assert_eq!(Step::named(said), Some(step), "{said}");
+            assert_eq!(BmadStep::from_name(step_name), Some(step), "{step_name}");
         }
-        assert_eq!(Step::named("cook"), None);
-        for step in Step::ALL {
-            assert_eq!(Step::named(step.as_str()), Some(step));
+        assert_eq!(BmadStep::from_name("cook"), None);
+        for step in BmadStep::ALL {
+            assert_eq!(BmadStep::from_name(step.as_str()), Some(step));
         }
     }
 
     #[test]
-    fn a_prompt_names_what_it_is_about() {
-        let slash = Command::Slash { text: "/x".into(), file: "f".into() };
-        assert_eq!(slash.prompt(" a.md "), Some("/x a.md".into()));
-        assert_eq!(slash.prompt(""), Some("/x".into()));
-        let text = Command::Text { prompt: "Read f.".into(), file: "f".into() };
-        assert_eq!(text.prompt("Story file: a.md"), Some("Read f.\n\nStory file: a.md".into()));
-        let missing = Command::Missing { why: String::new(), instead: String::new(), by_installer: false };
-        assert_eq!(missing.prompt("x"), None);
+    fn a_prompt_names_its_subject() {
+        let slash = StepCommand::Slash { text: "/x".into(), file: "f".into() };
+        assert_eq!(slash.to_prompt(" a.md "), Some("/x a.md".into()));
+        assert_eq!(slash.to_prompt(""), Some("/x".into()));
+        let text_command = StepCommand::Text { prompt: "Read f.".into(), file: "f".into() };
+        assert_eq!(text_command.to_prompt("Story file: a.md"), Some("Read f.\n\nStory file: a.md".into()));
+        let missing =
+            StepCommand::Missing { why: String::new(), instead: String::new(), by_installer: false };
+        assert_eq!(missing.to_prompt("x"), None);
     }
 }

@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    problem::Problem,
-    shelf::{self, Shelf},
+    problem::FileProblem,
+    project_files::{self, ProjectFiles},
     toml_tree,
-    yaml::{self, Broken, Form, Node},
+    yaml::{self, YamlContent, YamlError, YamlNode},
 };
 
 /// The path of the settings file that every era has.
@@ -25,10 +25,10 @@ pub const OUTPUT_FOLDER: &str = "_bmad-output";
 pub const ROOTS: [&str; 3] = ["_bmad", ".bmad", "bmad"];
 
 /// How many names in braces are expanded for one value: a file can be made to refer to itself without end.
-const NAMES: usize = 32;
+const MAX_EXPANSIONS: usize = 32;
 
 /// The keys whose value is a folder.
-const FOLDERS: [&str; 9] = [
+const FOLDER_KEYS: [&str; 9] = [
     "output_folder",
     "planning_artifacts",
     "implementation_artifacts",
@@ -42,15 +42,17 @@ const FOLDERS: [&str; 9] = [
 
 /// A folder in its normal form, relative to the project's root unless it was written as an absolute path. Early eras write
 /// `{project-root}/_bmad-output`, later ones `_bmad-output`. Empty means the root itself.
-pub fn folder(said: &str) -> &str {
-    let said = said.trim();
-    let said = said.strip_prefix("{project-root}").map_or(said, |rest| rest.trim_start_matches('/'));
-    said.trim_start_matches("./").trim_end_matches('/')
+pub fn normalize_folder(written_folder: &str) -> &str {
+    let written_folder = written_folder.trim();
+    let written_folder = written_folder
+        .strip_prefix("{project-root}")
+        .map_or(written_folder, |relative| relative.trim_start_matches('/'));
+    written_folder.trim_start_matches("./").trim_end_matches('/')
 }
 
 /// The folders of a project's documents, relative to its root, with `/` and none at the end. Empty means the root itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Folders {
+pub struct ProjectFolders {
     pub output: String,
     /// PRD, architecture, epics.
     pub planning: String,
@@ -62,9 +64,9 @@ pub struct Folders {
     pub tests: String,
 }
 
-impl Default for Folders {
-    fn default() -> Folders {
-        Folders {
+impl Default for ProjectFolders {
+    fn default() -> ProjectFolders {
+        ProjectFolders {
             output: OUTPUT_FOLDER.into(),
             planning: format!("{OUTPUT_FOLDER}/planning-artifacts"),
             implementation: format!("{OUTPUT_FOLDER}/implementation-artifacts"),
@@ -76,15 +78,15 @@ impl Default for Folders {
 
 /// Which file set a value, and in which line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Origin {
+pub struct BmadConfigOrigin {
     pub path: String,
     pub line: usize,
 }
 
 /// The settings of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Config {
-    pub folders: Folders,
+pub struct BmadConfig {
+    pub folders: ProjectFolders,
     pub project_name: Option<String>,
     pub user_name: Option<String>,
     /// The language in which agents speak to the user.
@@ -96,205 +98,237 @@ pub struct Config {
     /// Every value as it was written, by its qualified key: `bmm.planning_artifacts`, `core.user_name`.
     pub values: BTreeMap<String, String>,
     /// Where each value was set last.
-    pub said: BTreeMap<String, Origin>,
+    pub said: BTreeMap<String, BmadConfigOrigin>,
     #[serde(skip)]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Config {
+impl BmadConfig {
     /// Where a key was set, in whichever module; `None` if it has its default.
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
-        self.find(key).and_then(|name| self.said.get(name))
+    pub fn origin(&self, setting_key: &str) -> Option<&BmadConfigOrigin> {
+        self.find_qualified_name(setting_key).and_then(|qualified| self.said.get(qualified))
     }
 
     /// A key's value as it was written: BMAD's method wins over its core, and its core over other modules.
-    pub fn value(&self, key: &str) -> Option<&str> {
-        self.find(key).and_then(|name| self.values.get(name)).map(String::as_str)
+    pub fn value(&self, setting_key: &str) -> Option<&str> {
+        self.find_qualified_name(setting_key)
+            .and_then(|qualified| self.values.get(qualified))
+            .map(String::as_str)
     }
 
-    fn find(&self, key: &str) -> Option<&str> {
-        let of = |module: &str| {
-            let name = format!("{module}.{key}");
+    fn find_qualified_name(&self, setting_key: &str) -> Option<&str> {
+        let in_module = |module: &str| {
+            let name = format!("{module}.{setting_key}");
             self.values.get_key_value(&name).map(|(name, _)| name.as_str())
         };
-        of("bmm").or_else(|| of("core")).or_else(|| {
-            let others = self.values.keys().map(String::as_str);
-            others.into_iter().find(|name| name.split_once('.').is_some_and(|(_, last)| last == key))
+        in_module("bmm").or_else(|| in_module("core")).or_else(|| {
+            let all_names = self.values.keys().map(String::as_str);
+            all_names
+                .into_iter()
+                .find(|name| name.split_once('.').is_some_and(|(_, key_part)| key_part == setting_key))
         })
     }
 }
 
 /// The directory in which BMAD is installed: the first that has something only its installer writes.
-pub fn root(shelf: &dyn Shelf) -> Option<&'static str> {
-    let marks = ["_config/", "_cfg/", "config.toml"];
-    ROOTS.into_iter().find(|root| {
-        let names = shelf.names(root);
-        let has = |name: &str| names.iter().any(|there| there == name);
+pub fn find_bmad_root(project_files: &dyn ProjectFiles) -> Option<&'static str> {
+    let installer_marks = ["_config/", "_cfg/", "config.toml"];
+    ROOTS.into_iter().find(|bmad_root| {
+        let entry_names = project_files.list_names(bmad_root);
+        let contains_name = |name: &str| entry_names.iter().any(|existing_name| existing_name == name);
         // `bmad/` may be an ordinary directory of the project; one that holds a module with its settings is not.
-        marks.into_iter().any(has)
+        installer_marks.into_iter().any(contains_name)
             || ["bmm", "core"].into_iter().any(|module| {
-                has(&format!("{module}/"))
-                    && shelf.names(&format!("{root}/{module}")).iter().any(|name| name == "config.yaml")
+                contains_name(&format!("{module}/"))
+                    && project_files
+                        .list_names(&format!("{bmad_root}/{module}"))
+                        .iter()
+                        .any(|name| name == "config.yaml")
             })
     })
 }
 
 /// Reads all settings files of a project. Without BMAD the defaults apply.
-pub fn read(shelf: &dyn Shelf) -> Config {
-    let mut layers = Layers { root: shelf.root().map(String::from), ..Layers::default() };
-    if let Some(root) = root(shelf) {
-        layers.yaml_of(shelf, root);
-        layers.toml_of(shelf, root);
+pub fn read_config(project_files: &dyn ProjectFiles) -> BmadConfig {
+    let mut layers = BmadConfigLayers {
+        project_root: project_files.root_path().map(String::from),
+        ..BmadConfigLayers::default()
+    };
+    if let Some(bmad_root) = find_bmad_root(project_files) {
+        layers.read_yaml_files(project_files, bmad_root);
+        layers.read_toml_files(project_files, bmad_root);
     }
-    layers.config()
+    layers.into_config()
 }
 
 /// The settings while they are read; later files win.
 #[derive(Default)]
-struct Layers {
-    config: Config,
+struct BmadConfigLayers {
+    config: BmadConfig,
     /// The absolute path of the project's root.
-    root: Option<String>,
+    project_root: Option<String>,
     /// The values of the YAML files, for those skills that read nothing else.
-    yaml: BTreeMap<String, (String, Origin)>,
+    yaml_values: BTreeMap<String, (String, BmadConfigOrigin)>,
 }
 
-impl Layers {
+impl BmadConfigLayers {
     /// Reads the YAML files: core first, then every module, the method last, since each module's file repeats the core's
     /// keys.
-    fn yaml_of(&mut self, shelf: &dyn Shelf, root: &str) {
-        let mut modules: Vec<String> = shelf
-            .names(root)
+    fn read_yaml_files(&mut self, project_files: &dyn ProjectFiles, bmad_root: &str) {
+        let mut modules: Vec<String> = project_files
+            .list_names(bmad_root)
             .into_iter()
-            .filter_map(|name| Some(name.strip_suffix('/')?.to_string()))
+            .filter_map(|file_name| Some(file_name.strip_suffix('/')?.to_string()))
             .collect();
-        let rank = |module: &str| match module {
+        let module_rank = |module: &str| match module {
             "core" => 0,
             "bmm" => 2,
             _ => 1,
         };
         // These directories belong to the installer, not to a module.
         modules.retain(|module| !module.starts_with('_') && module != "custom" && module != "scripts");
-        modules.sort_by(|a, b| (rank(a), a).cmp(&(rank(b), b)));
+        modules.sort_by(|left, right| (module_rank(left), left).cmp(&(module_rank(right), right)));
         for module in modules {
             // The user's own file comes second, so that it wins over the team's.
-            for name in ["config.yaml", "config.user.yaml"] {
-                let path = format!("{root}/{module}/{name}");
-                let Some(text) = shelf::read(shelf, &path, &mut self.config.problems) else { continue };
-                match yaml::parse(&text) {
-                    Ok(tree) => self.take(&module, &path, &tree),
-                    Err(broken) => self.broken(&path, &broken),
+            for file_name in ["config.yaml", "config.user.yaml"] {
+                let config_path = format!("{bmad_root}/{module}/{file_name}");
+                let Some(yaml_text) =
+                    project_files::read_or_report(project_files, &config_path, &mut self.config.problems)
+                else {
+                    continue;
+                };
+                match yaml::parse_yaml(&yaml_text) {
+                    Ok(root_node) => self.merge_values(&module, &config_path, &root_node),
+                    Err(parse_error) => self.report_parse_error(&config_path, &parse_error),
                 }
             }
         }
-        let told = self.config.values.iter().filter_map(|(name, value)| {
-            Some((name.clone(), (value.clone(), self.config.said.get(name)?.clone())))
+        let yaml_settings = self.config.values.iter().filter_map(|(file_name, value)| {
+            Some((file_name.clone(), (value.clone(), self.config.said.get(file_name)?.clone())))
         });
-        self.yaml = told.collect();
+        self.yaml_values = yaml_settings.collect();
     }
 
     /// Reads the TOML files: the installer's for the team and for one user, then what users have set over it.
-    fn toml_of(&mut self, shelf: &dyn Shelf, root: &str) {
-        for path in toml_paths(root) {
-            let Some(text) = shelf::read(shelf, &path, &mut self.config.problems) else { continue };
+    fn read_toml_files(&mut self, project_files: &dyn ProjectFiles, bmad_root: &str) {
+        for config_path in toml_paths(bmad_root) {
+            let Some(toml_text) =
+                project_files::read_or_report(project_files, &config_path, &mut self.config.problems)
+            else {
+                continue;
+            };
             // A broken line costs only itself: the rest of the file is still used.
-            let (tree, broken) = toml_tree::parse(&text);
-            broken.iter().for_each(|broken| self.broken(&path, broken));
-            if let Some(core) = tree.get("core") {
-                self.take("core", &path, core);
+            let (root_node, parse_errors) = toml_tree::parse_toml(&toml_text);
+            parse_errors.iter().for_each(|parse_errors| self.report_parse_error(&config_path, parse_errors));
+            if let Some(core_table) = root_node.get("core") {
+                self.merge_values("core", &config_path, core_table);
             }
-            for module in tree.get("modules").map(Node::entries).unwrap_or_default() {
-                self.take(&module.key, &path, &module.value);
+            for module in root_node.get("modules").map(YamlNode::entries).unwrap_or_default() {
+                self.merge_values(&module.key, &config_path, &module.value);
             }
         }
     }
 
-    fn broken(&mut self, path: &str, broken: &Broken) {
-        let mut problem = Problem::error("config-broken", path, broken.what.clone())
-            .why("what it sets is not known")
-            .todo("repair the line, or run BMAD's installer again");
-        problem.line = broken.line;
-        problem.column = broken.column;
+    fn report_parse_error(&mut self, config_path: &str, parse_error: &YamlError) {
+        let mut problem = FileProblem::error("config-broken", config_path, parse_error.message.clone())
+            .with_reason("what it sets is not known")
+            .with_advice("repair the line, or run BMAD's installer again");
+        problem.line = parse_error.line;
+        problem.column = parse_error.column;
         self.config.problems.push(problem);
     }
 
-    fn take(&mut self, module: &str, path: &str, tree: &Node) {
-        if !matches!(tree.form, Form::Map(_) | Form::Nothing) {
-            let what = "keys and values are expected here";
-            self.config.problems.push(Problem::error("config-no-keys", path, what).at(tree.line));
+    fn merge_values(&mut self, module: &str, config_path: &str, root_node: &YamlNode) {
+        if !matches!(root_node.content, YamlContent::Mapping(_) | YamlContent::Null) {
+            let message = "keys and values are expected here";
+            self.config
+                .problems
+                .push(FileProblem::error("config-no-keys", config_path, message).at_line(root_node.line));
         }
-        for entry in tree.entries() {
-            let value = match &entry.value.form {
-                Form::Scalar(text) => text.clone(),
-                Form::List(_) | Form::Map(_) if FOLDERS.contains(&entry.key.as_str()) => {
-                    let what = format!("`{}` is no folder, and was passed over", entry.key);
-                    self.config.problems.push(Problem::error("config-folder", path, what).at(entry.line));
+        for entry in root_node.entries() {
+            let value = match &entry.value.content {
+                YamlContent::Scalar(scalar) => scalar.clone(),
+                YamlContent::Sequence(_) | YamlContent::Mapping(_)
+                    if FOLDER_KEYS.contains(&entry.key.as_str()) =>
+                {
+                    let message = format!("`{}` is no folder, and was passed over", entry.key);
+                    self.config
+                        .problems
+                        .push(FileProblem::error("config-folder", config_path, message).at_line(entry.line));
                     continue;
                 }
                 // Other lists and tables mean nothing to us, and a key without a value sets nothing.
                 _ => continue,
             };
             // Each module's file repeats the core's keys; they stay the core's, or one setting would have several values.
-            let owner = if CORE.contains(&entry.key.as_str()) { "core" } else { module };
-            let name = format!("{owner}.{}", entry.key);
-            let origin = Origin { path: path.to_string(), line: entry.line };
-            self.config.said.insert(name.clone(), origin);
-            self.config.values.insert(name, value);
+            let owner = if CORE_KEYS.contains(&entry.key.as_str()) { "core" } else { module };
+            let qualified = format!("{owner}.{}", entry.key);
+            let origin = BmadConfigOrigin { path: config_path.to_string(), line: entry.line };
+            self.config.said.insert(qualified.clone(), origin);
+            self.config.values.insert(qualified, value);
         }
     }
 
-    fn config(mut self) -> Config {
-        let said = |key: &str, config: &Config| config.value(key).map(str::to_string);
-        self.config.project_name = said("project_name", &self.config);
-        self.config.user_name = said("user_name", &self.config);
-        self.config.communication_language = said("communication_language", &self.config);
-        self.config.document_language = said("document_output_language", &self.config);
-        self.config.skill_level = said("user_skill_level", &self.config);
-        self.folders();
-        self.disagreements();
+    fn into_config(mut self) -> BmadConfig {
+        let setting_text =
+            |setting_key: &str, config: &BmadConfig| config.value(setting_key).map(str::to_string);
+        self.config.project_name = setting_text("project_name", &self.config);
+        self.config.user_name = setting_text("user_name", &self.config);
+        self.config.communication_language = setting_text("communication_language", &self.config);
+        self.config.document_language = setting_text("document_output_language", &self.config);
+        self.config.skill_level = setting_text("user_skill_level", &self.config);
+        self.resolve_folders();
+        self.report_disagreements();
         self.config
     }
 
-    fn folders(&mut self) {
-        let output = self.folder(&["output_folder"], OUTPUT_FOLDER.to_string());
-        let under = |folder: &str, name: &str| match folder {
+    fn resolve_folders(&mut self) {
+        let output = self.resolve_folder(&["output_folder"], OUTPUT_FOLDER.to_string());
+        let subdirectory = |directory: &str, name: &str| match directory {
             "" => name.to_string(),
-            folder => format!("{folder}/{name}"),
+            directory => format!("{directory}/{name}"),
         };
         // Before there were two folders for artifacts, plans were in the output folder and stories in one of their own.
-        let early = self.config.value("planning_artifacts").is_none()
+        let is_early_layout = self.config.value("planning_artifacts").is_none()
             && ["dev_story_location", "dev_ephemeral_location", "sprint_artifacts"]
                 .iter()
-                .any(|key| self.config.value(key).is_some());
-        let planning = if early { output.clone() } else { under(&output, "planning-artifacts") };
-        let planning = self.folder(&["planning_artifacts"], planning);
+                .any(|setting_key| self.config.value(setting_key).is_some());
+        let planning =
+            if is_early_layout { output.clone() } else { subdirectory(&output, "planning-artifacts") };
+        let planning = self.resolve_folder(&["planning_artifacts"], planning);
         // The names of the folder for stories, today's first.
-        let stories =
+        let story_keys =
             ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
-        let implementation = self.folder(&stories, under(&output, "implementation-artifacts"));
-        let knowledge = self.folder(&["project_knowledge", "tech_docs"], "docs".into());
-        let tests = self.folder(&["test_artifacts"], under(&output, "test-artifacts"));
-        self.config.folders = Folders { output, planning, implementation, knowledge, tests };
+        let implementation =
+            self.resolve_folder(&story_keys, subdirectory(&output, "implementation-artifacts"));
+        let knowledge = self.resolve_folder(&["project_knowledge", "tech_docs"], "docs".into());
+        let tests = self.resolve_folder(&["test_artifacts"], subdirectory(&output, "test-artifacts"));
+        self.config.folders = ProjectFolders { output, planning, implementation, knowledge, tests };
     }
 
     /// The first of these keys that names a folder inside the project. A folder that cannot be used is reported, and the
     /// default applies.
-    fn folder(&mut self, keys: &[&str], default: String) -> String {
+    fn resolve_folder(&mut self, keys: &[&str], default: String) -> String {
         // The keys are the names of one setting through the eras, today's first.
-        let Some(key) = keys.iter().find(|key| self.config.value(key).is_some()) else { return default };
-        let said = self.config.value(key).unwrap_or_default().to_string();
-        match self.meant(&said) {
-            Ok(folder) => folder,
-            Err(why) => {
-                let problem = match self.config.origin(key) {
-                    Some(origin) => Problem::error("config-folder", &origin.path, "").at(origin.line),
-                    None => Problem::error("config-folder", CONFIG_PATH, ""),
+        let Some(setting_key) = keys.iter().find(|setting_key| self.config.value(setting_key).is_some())
+        else {
+            return default;
+        };
+        let written_folder = self.config.value(setting_key).unwrap_or_default().to_string();
+        match self.resolve_path(&written_folder) {
+            Ok(resolved) => resolved,
+            Err(reason) => {
+                let problem = match self.config.origin(setting_key) {
+                    Some(origin) => {
+                        FileProblem::error("config-folder", &origin.path, "").at_line(origin.line)
+                    }
+                    None => FileProblem::error("config-folder", CONFIG_PATH, ""),
                 };
-                let what = format!("`{key}` is `{said}`, and {why}");
+                let message = format!("`{setting_key}` is `{written_folder}`, and {reason}");
                 self.config.problems.push(
-                    Problem { what, ..problem }
-                        .why(format!("Tribunal looks in `{default}`, and BMAD's workflows do not"))
-                        .todo("name a folder inside the project, as {project-root}/NAME"),
+                    FileProblem { what: message, ..problem }
+                        .with_reason(format!("Tribunal looks in `{default}`, and BMAD's workflows do not"))
+                        .with_advice("name a folder inside the project, as {project-root}/NAME"),
                 );
                 default
             }
@@ -302,76 +336,90 @@ impl Layers {
     }
 
     /// Resolves a written path to one below the project's root, or says why that is impossible.
-    fn meant(&self, said: &str) -> Result<String, String> {
-        let whole = self.filled(said.trim(), &mut { NAMES })?;
+    fn resolve_path(&self, written_path: &str) -> Result<String, String> {
+        let expanded = self.expand_names(written_path.trim(), &mut { MAX_EXPANSIONS })?;
         // Some installers write the absolute path of the project instead of `{project-root}`.
-        let named = self.root.as_deref().and_then(|root| whole.strip_prefix(root));
-        let named = named.filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let inside = whole.strip_prefix("{project-root}").or(named).unwrap_or(&whole);
-        let is_rooted = inside.len() < whole.len();
-        let windows = inside.as_bytes().get(1) == Some(&b':');
+        let below_root =
+            self.project_root.as_deref().and_then(|project_root| expanded.strip_prefix(project_root));
+        let below_root = below_root
+            .filter(|below_directory| below_directory.is_empty() || below_directory.starts_with('/'));
+        let relative = expanded.strip_prefix("{project-root}").or(below_root).unwrap_or(&expanded);
+        let is_rooted = relative.len() < expanded.len();
+        let has_drive_letter = relative.as_bytes().get(1) == Some(&b':');
         // A cloned project must not make us read outside of it, so an absolute path or a drive letter is refused.
-        if (inside.starts_with('/') && !is_rooted) || inside.starts_with('~') || windows {
+        if (relative.starts_with('/') && !is_rooted) || relative.starts_with('~') || has_drive_letter {
             return Err("that is an absolute path".into());
         }
-        let mut parts: Vec<&str> = Vec::new();
-        for part in inside.split(['/', '\\']) {
-            match part {
+        let mut components: Vec<&str> = Vec::new();
+        for component in relative.split(['/', '\\']) {
+            match component {
                 "" | "." => {}
-                ".." if parts.pop().is_none() => return Err("that leads out of the project".into()),
+                ".." if components.pop().is_none() => return Err("that leads out of the project".into()),
                 ".." => {}
-                part => parts.push(part),
+                component => components.push(component),
             }
         }
-        Ok(parts.join("/"))
+        Ok(components.join("/"))
     }
 
     /// Expands names in braces; `{project-root}` stays, and only at the front.
-    fn filled(&self, said: &str, left: &mut usize) -> Result<String, String> {
-        let mut out = String::new();
-        let mut rest = said;
-        while let Some(start) = rest.find('{') {
-            let Some(end) = rest[start..].find('}').map(|end| start + end) else { break };
-            out.push_str(&rest[..start]);
-            let name = &rest[start + 1..end];
-            rest = &rest[end + 1..];
+    fn expand_names(&self, written_text: &str, expansions_left: &mut usize) -> Result<String, String> {
+        let mut expanded = String::new();
+        let mut remaining_text = written_text;
+        while let Some(start) = remaining_text.find('{') {
+            let Some(end) = remaining_text[start..].find('}').map(|end| start + end) else { break };
+            expanded.push_str(&remaining_text[..start]);
+            let name = &remaining_text[start + 1..end];
+            remaining_text = &remaining_text[end + 1..];
             if name == "project-root" || name == "project_root" {
-                if !out.is_empty() {
+                if !expanded.is_empty() {
                     return Err("`{project-root}` stands in its middle".into());
                 }
-                out.push_str("{project-root}");
+                expanded.push_str("{project-root}");
                 continue;
             }
             let value =
                 self.config.value(name).ok_or_else(|| format!("nothing says what `{{{name}}}` is"))?;
             // A value that names itself would expand without end.
-            *left = left.checked_sub(1).ok_or_else(|| format!("`{{{name}}}` stands for itself"))?;
-            let value = self.filled(value.trim(), left)?;
+            *expansions_left =
+                expansions_left.checked_sub(1).ok_or_else(|| format!("`{{{name}}}` stands for itself"))?;
+            let value = self.expand_names(value.trim(), expansions_left)?;
             let value = value.trim_end_matches('/');
             // A folder behind another one is meant below it, even if it is written as starting at the root.
-            let value = if out.is_empty() { value } else { folder(value) };
-            out.push_str(value);
+            let value = if expanded.is_empty() { value } else { normalize_folder(value) };
+            expanded.push_str(value);
         }
-        out.push_str(rest);
-        Ok(out)
+        expanded.push_str(remaining_text);
+        Ok(expanded)
     }
 
     /// Reports folders that differ between the files: late skills read the TOML files, while others of the same tree still
     /// read the YAML file.
-    fn disagreements(&mut self) {
-        for key in ["output_folder", "planning_artifacts", "implementation_artifacts", "project_knowledge"] {
-            let Some(name) = self.config.find(key).map(str::to_string) else { continue };
-            let (Some((old, before)), Some(new), Some(origin)) =
-                (self.yaml.get(&name), self.config.values.get(&name), self.config.said.get(&name))
-            else {
+    fn report_disagreements(&mut self) {
+        for setting_key in
+            ["output_folder", "planning_artifacts", "implementation_artifacts", "project_knowledge"]
+        {
+            let Some(qualified) = self.config.find_qualified_name(setting_key).map(str::to_string) else {
                 continue;
             };
-            if folder(old) != folder(new) {
-                let what = format!("`{key}` is `{new}` here and `{old}` in {}:{}", before.path, before.line);
-                let problem = Problem::warning("config-disagrees", &origin.path, what)
-                    .at(origin.line)
-                    .why("some of BMAD's skills read the one file and some the other; this one counts here")
-                    .todo("say the same in both");
+            let (Some((yaml_value, yaml_origin)), Some(toml_value), Some(origin)) = (
+                self.yaml_values.get(&qualified),
+                self.config.values.get(&qualified),
+                self.config.said.get(&qualified),
+            ) else {
+                continue;
+            };
+            if normalize_folder(yaml_value) != normalize_folder(toml_value) {
+                let message = format!(
+                    "`{setting_key}` is `{toml_value}` here and `{yaml_value}` in {}:{}",
+                    yaml_origin.path, yaml_origin.line
+                );
+                let problem = FileProblem::warning("config-disagrees", &origin.path, message)
+                    .at_line(origin.line)
+                    .with_reason(
+                        "some of BMAD's skills read the one file and some the other; this one counts here",
+                    )
+                    .with_advice("say the same in both");
                 self.config.problems.push(problem);
             }
         }
@@ -379,13 +427,13 @@ impl Layers {
 }
 
 /// Keys of the core that the installer repeats in every module's file.
-const CORE: [&str; 5] =
+const CORE_KEYS: [&str; 5] =
     ["user_name", "communication_language", "document_output_language", "output_folder", "project_name"];
 
 /// The four TOML files of late eras, the weakest first.
-pub(crate) fn toml_paths(root: &str) -> [String; 4] {
+pub(crate) fn toml_paths(bmad_root: &str) -> [String; 4] {
     ["config.toml", "config.user.toml", "custom/config.toml", "custom/config.user.toml"]
-        .map(|name| format!("{root}/{name}"))
+        .map(|name| format!("{bmad_root}/{name}"))
 }
 
 #[cfg(test)]
@@ -393,11 +441,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::shelf::Kept;
+    use crate::project_files::InMemoryFiles;
 
     #[test]
     fn a_folder_is_understood_in_every_era() {
-        for (said, meant) in [
+        for (written_folder, expected) in [
             ("{project-root}/_bmad-output", "_bmad-output"),
             ("_bmad-output", "_bmad-output"),
             ("./docs/out/", "docs/out"),
@@ -405,13 +453,13 @@ mod tests {
             (" {project-root} ", ""),
             ("", ""),
         ] {
-            assert_eq!(folder(said), meant, "{said}");
+            assert_eq!(normalize_folder(written_folder), expected, "{written_folder}");
         }
     }
 
-    fn drawn(files: &[(&str, &str)]) -> String {
-        let config = read(&Kept::with(files.iter().copied()));
-        let Folders { output, planning, implementation, knowledge, tests } = &config.folders;
+    fn render_folders(files: &[(&str, &str)]) -> String {
+        let config = read_config(&InMemoryFiles::from_files(files.iter().copied()));
+        let ProjectFolders { output, planning, implementation, knowledge, tests } = &config.folders;
         let problems: String = config.problems.iter().map(|problem| format!("\n{problem}")).collect();
         format!("{output}|{planning}|{implementation}|{knowledge}|{tests}{problems}")
     }
@@ -421,22 +469,22 @@ mod tests {
         const A: &str =
             "planning_artifacts: \"{project-root}/out/plans\"\noutput_folder: \"{project-root}/out\"\n";
         const B: &str = "planning_artifacts: \"{output_folder}/plans\"\noutput_folder: out\n";
-        let all = [
-            ("nothing at all", drawn(&[])),
-            ("A", drawn(&[(CONFIG_PATH, A)])),
-            ("B", drawn(&[(CONFIG_PATH, B)])),
-            ("core alone", drawn(&[("_bmad/core/config.yaml", "output_folder: ./here/\n")])),
-            ("the root", drawn(&[(CONFIG_PATH, "output_folder: '{project-root}'\n")])),
+        let cases = [
+            ("nothing at all", render_folders(&[])),
+            ("A", render_folders(&[(CONFIG_PATH, A)])),
+            ("B", render_folders(&[(CONFIG_PATH, B)])),
+            ("core alone", render_folders(&[("_bmad/core/config.yaml", "output_folder: ./here/\n")])),
+            ("the root", render_folders(&[(CONFIG_PATH, "output_folder: '{project-root}'\n")])),
             (
                 "before two folders",
-                drawn(&[(
+                render_folders(&[(
                     ".bmad/bmm/config.yaml",
                     "output_folder: '{project-root}/docs'\ndev_story_location: '{project-root}/docs/stories'\n",
                 )]),
             ),
             (
                 "four layers",
-                drawn(&[
+                render_folders(&[
                     (CONFIG_PATH, "implementation_artifacts: one\noutput_folder: out\n"),
                     (
                         "_bmad/config.toml",
@@ -454,13 +502,13 @@ mod tests {
                 ]),
             ),
         ];
-        let all: Vec<String> = all.iter().map(|(name, drawn)| format!("{name}: {drawn}")).collect();
-        insta::assert_snapshot!(all.join("\n"));
+        let cases: Vec<String> = cases.iter().map(|(name, rendered)| format!("{name}: {rendered}")).collect();
+        insta::assert_snapshot!(cases.join("\n"));
     }
 
     #[test]
-    fn what_cannot_be_meant_is_said_and_the_default_kept() {
-        let all: Vec<String> = [
+    fn an_impossible_folder_is_reported_and_the_default_is_kept() {
+        let rendered_cases: Vec<String> = [
             "output_folder: /srv/out\n",
             "output_folder: ../out\n",
             "output_folder: ~/out\n",
@@ -474,22 +522,22 @@ mod tests {
             "just words\n",
         ]
         .iter()
-        .map(|text| drawn(&[(CONFIG_PATH, text)]))
-        .chain([drawn(&[(
+        .map(|text| render_folders(&[(CONFIG_PATH, text)]))
+        .chain([render_folders(&[(
             "_bmad/config.toml",
             "[core]\noutput_folder = out\n[modules.bmm]\nplanning_artifacts = \"p\"\n",
         )])])
-        .chain([drawn(&[
+        .chain([render_folders(&[
             (CONFIG_PATH, "implementation_artifacts: '{project-root}/one'\n"),
             ("_bmad/custom/config.toml", "[modules.bmm]\nimplementation_artifacts = \"two\"\n"),
         ])])
         .collect();
-        insta::assert_snapshot!(all.join("\n"));
+        insta::assert_snapshot!(rendered_cases.join("\n"));
     }
 
     #[test]
-    fn every_value_knows_where_it_was_said() {
-        let config = read(&Kept::with([
+    fn every_value_knows_which_file_set_it() {
+        let config = read_config(&InMemoryFiles::from_files([
             ("_bmad/core/config.yaml", "user_name: A\n"),
             (
                 CONFIG_PATH,
@@ -502,19 +550,30 @@ mod tests {
         assert_eq!(config.skill_level.as_deref(), Some("expert"));
         assert_eq!(config.document_language.as_deref(), Some("Klingon"));
         assert_eq!(config.value("own_key"), Some("3.50"));
-        let at = |key: &str| config.origin(key).map(|origin| format!("{}:{}", origin.path, origin.line));
-        assert_eq!(at("user_name").as_deref(), Some("_bmad/config.user.toml:2"));
-        assert_eq!(at("user_skill_level").as_deref(), Some("_bmad/bmm/config.yaml:3"));
-        assert_eq!(at("project_knowledge"), None);
+        let origin_of = |setting_key: &str| {
+            config.origin(setting_key).map(|origin| format!("{}:{}", origin.path, origin.line))
+        };
+        assert_eq!(origin_of("user_name").as_deref(), Some("_bmad/config.user.toml:2"));
+        assert_eq!(origin_of("user_skill_level").as_deref(), Some("_bmad/bmm/config.yaml:3"));
+        assert_eq!(origin_of("project_knowledge"), None);
         assert_eq!(config.problems, []);
     }
 
     #[test]
-    fn a_folder_that_is_only_called_bmad_is_not_bmad_s() {
-        assert_eq!(root(&Kept::with([("bmad/README.md", ""), ("_bmad/notes.txt", "")])), None);
-        assert_eq!(root(&Kept::with([("bmad/_cfg/manifest.yaml", "")])), Some("bmad"));
+    fn a_folder_that_is_only_named_bmad_is_not_an_installation() {
         assert_eq!(
-            root(&Kept::with([("bmad/core/config.yaml", ""), ("_bmad/config.toml", "")])),
+            find_bmad_root(&InMemoryFiles::from_files([("bmad/README.md", ""), ("_bmad/notes.txt", "")])),
+            None
+        );
+        assert_eq!(
+            find_bmad_root(&InMemoryFiles::from_files([("bmad/_cfg/manifest.yaml", "")])),
+            Some("bmad")
+        );
+        assert_eq!(
+            find_bmad_root(&InMemoryFiles::from_files([
+                ("bmad/core/config.yaml", ""),
+                ("_bmad/config.toml", "")
+            ])),
             Some("_bmad")
         );
     }
@@ -523,7 +582,7 @@ mod tests {
         #[test]
         fn any_value_gives_a_folder_inside_the_project(said in "[a-c{}./~\\\\_ -]{0,24}|\\{project-root\\}/[a-c./]{0,9}") {
             let text = format!("[core]\noutput_folder = '{said}'\n");
-            let config = read(&Kept::with([("_bmad/config.toml", text.as_str())]));
+            let config = read_config(&InMemoryFiles::from_files([("_bmad/config.toml", text.as_str())]));
             for folder in [&config.folders.output, &config.folders.planning, &config.folders.tests] {
                 prop_assert!(!folder.starts_with('/') && !folder.split('/').any(|part| part == ".."), "{folder}");
             }

@@ -6,79 +6,84 @@
 
 /// The rows of a file, the header row included. Empty lines are no rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Table {
+pub(crate) struct CsvTable {
     pub rows: Vec<Vec<String>>,
     /// The line of a quote that is never closed; its row is left out.
-    pub unclosed: Option<usize>,
+    pub unclosed_quote_line: Option<usize>,
 }
 
 /// Reads all rows. A quote that is never closed loses the rows behind it, and its line is reported.
-pub(crate) fn parse(text: &str) -> Table {
-    let mut reader = Reader { table: Table::default(), row: Vec::new(), field: String::new(), at: At::Start };
-    let mut opened = 1;
-    let mut line = 1;
-    for c in text.trim_start_matches('\u{feff}').chars() {
-        if reader.at == At::Start && c == '"' {
-            opened = line;
+pub(crate) fn parse_csv(csv_text: &str) -> CsvTable {
+    let mut csv_reader = CsvReader {
+        table: CsvTable::default(),
+        row: Vec::new(),
+        field: String::new(),
+        state: CsvState::FieldStart,
+    };
+    let mut quote_line = 1;
+    let mut line_number = 1;
+    for character in csv_text.trim_start_matches('\u{feff}').chars() {
+        if csv_reader.state == CsvState::FieldStart && character == '"' {
+            quote_line = line_number;
         }
         // The line is counted before the character is taken, since a quoted field may contain line breaks.
-        line += usize::from(c == '\n');
-        reader.take(c);
+        line_number += usize::from(character == '\n');
+        csv_reader.push_character(character);
     }
-    if reader.at == At::Quoted {
-        reader.table.unclosed = Some(opened);
+    if csv_reader.state == CsvState::QuotedField {
+        csv_reader.table.unclosed_quote_line = Some(quote_line);
     } else {
-        reader.end_row();
+        csv_reader.end_row();
     }
-    reader.table
+    csv_reader.table
 }
 
 /// Where the reader is within a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum CsvState {
     /// Before the first character of a field.
-    Start,
-    Plain,
-    Quoted,
+    FieldStart,
+    PlainField,
+    QuotedField,
     /// Behind a quote inside a quoted field: either the end of the field, or the first half of a doubled quote.
-    Quote,
+    QuoteInQuotes,
 }
 
-struct Reader {
-    table: Table,
+struct CsvReader {
+    table: CsvTable,
     row: Vec<String>,
     field: String,
-    at: At,
+    state: CsvState,
 }
 
-impl Reader {
-    fn take(&mut self, c: char) {
-        match (self.at, c) {
-            (At::Start, '"') => self.at = At::Quoted,
-            (At::Quoted, '"') => self.at = At::Quote,
+impl CsvReader {
+    fn push_character(&mut self, character: char) {
+        match (self.state, character) {
+            (CsvState::FieldStart, '"') => self.state = CsvState::QuotedField,
+            (CsvState::QuotedField, '"') => self.state = CsvState::QuoteInQuotes,
             // Commas and line breaks are ordinary characters inside quotes.
-            (At::Quoted, c) => self.field.push(c),
-            (At::Quote, '"') => {
+            (CsvState::QuotedField, character) => self.field.push(character),
+            (CsvState::QuoteInQuotes, '"') => {
                 self.field.push('"');
-                self.at = At::Quoted;
+                self.state = CsvState::QuotedField;
             }
             (_, ',') => self.end_field(),
             (_, '\r' | '\n') => self.end_row(),
-            (_, c) => {
-                self.field.push(c);
-                self.at = At::Plain;
+            (_, character) => {
+                self.field.push(character);
+                self.state = CsvState::PlainField;
             }
         }
     }
 
     fn end_field(&mut self) {
         self.row.push(std::mem::take(&mut self.field));
-        self.at = At::Start;
+        self.state = CsvState::FieldStart;
     }
 
     fn end_row(&mut self) {
         // This is an empty line, or the second half of `\r\n`.
-        if self.row.is_empty() && self.at == At::Start {
+        if self.row.is_empty() && self.state == CsvState::FieldStart {
             return;
         }
         self.end_field();
@@ -90,15 +95,15 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn rows(text: &str) -> Vec<Vec<String>> {
-        let table = parse(text);
-        assert_eq!(table.unclosed, None, "{text:?}");
+    fn parse_rows(csv_text: &str) -> Vec<Vec<String>> {
+        let table = parse_csv(csv_text);
+        assert_eq!(table.unclosed_quote_line, None, "{csv_text:?}");
         table.rows
     }
 
     #[test]
-    fn fields_are_read_as_they_are_meant() {
-        for (text, meant) in [
+    fn fields_are_read_with_and_without_quotes() {
+        for (csv_text, expected) in [
             ("a,b\n", vec![vec!["a", "b"]]),
             ("\u{feff}a,b\r\nc,d", vec![vec!["a", "b"], vec!["c", "d"]]),
             ("a\rb\n", vec![vec!["a"], vec!["b"]]),
@@ -111,14 +116,14 @@ mod tests {
             ("\n\n  \na\n\n", vec![vec!["  "], vec!["a"]]),
             ("", vec![]),
         ] {
-            assert_eq!(rows(text), meant, "{text:?}");
+            assert_eq!(parse_rows(csv_text), expected, "{csv_text:?}");
         }
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_costs_its_row_and_no_other() {
-        let table = parse("a,b\n\"c\nd\",e\nf,\"g\nh,i\n");
+    fn an_unclosed_quote_loses_its_row_and_no_other() {
+        let table = parse_csv("a,b\n\"c\nd\",e\nf,\"g\nh,i\n");
         assert_eq!(table.rows, [["a", "b"], ["c\nd", "e"]]);
-        assert_eq!(table.unclosed, Some(4));
+        assert_eq!(table.unclosed_quote_line, Some(4));
     }
 }

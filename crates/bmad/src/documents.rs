@@ -7,19 +7,19 @@
 use serde::Serialize;
 
 use crate::{
-    config::Folders,
+    config::ProjectFolders,
     keys::StoryKey,
-    page::Page,
-    problem::Problem,
-    shelf::{self, Shelf},
-    story::scalars,
+    markdown::MarkdownPage,
+    problem::FileProblem,
+    project_files::{self, ProjectFiles},
+    story::scalar_texts,
     yaml,
 };
 
 /// The kinds of documents that BMAD's workflows write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum DocumentKind {
     Prd,
     Architecture,
     Ux,
@@ -46,9 +46,9 @@ pub enum Kind {
 
 /// One document of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Document {
+pub struct ProjectDocument {
     pub path: String,
-    pub kind: Kind,
+    pub kind: DocumentKind,
     pub title: Option<String>,
     /// The progress from `stepsCompleted` in the front matter: numbers in early eras, names of step files later.
     pub steps_completed: Vec<String>,
@@ -60,39 +60,39 @@ pub struct Document {
 
 /// All documents of a project; of each kind, the one that counts comes first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Documents {
-    pub found: Vec<Document>,
-    pub problems: Vec<Problem>,
+pub struct ProjectDocuments {
+    pub found: Vec<ProjectDocument>,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Documents {
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Document> {
+impl ProjectDocuments {
+    pub fn of_kind(&self, kind: DocumentKind) -> impl Iterator<Item = &ProjectDocument> {
         self.found.iter().filter(move |document| document.kind == kind)
     }
 
     /// The document of a kind that counts.
-    pub fn first(&self, kind: Kind) -> Option<&Document> {
-        self.of(kind).next()
+    pub fn first_of_kind(&self, kind: DocumentKind) -> Option<&ProjectDocument> {
+        self.of_kind(kind).next()
     }
 
-    pub fn prd(&self) -> Option<&Document> {
-        self.first(Kind::Prd)
+    pub fn prd(&self) -> Option<&ProjectDocument> {
+        self.first_of_kind(DocumentKind::Prd)
     }
 
-    pub fn ux(&self) -> Option<&Document> {
-        self.first(Kind::Ux)
+    pub fn ux(&self) -> Option<&ProjectDocument> {
+        self.first_of_kind(DocumentKind::Ux)
     }
 
-    pub fn epics(&self) -> Option<&Document> {
-        self.first(Kind::Epics)
+    pub fn epics(&self) -> Option<&ProjectDocument> {
+        self.first_of_kind(DocumentKind::Epics)
     }
 
-    pub fn readiness(&self) -> Option<&Document> {
-        self.first(Kind::Readiness)
+    pub fn readiness(&self) -> Option<&ProjectDocument> {
+        self.first_of_kind(DocumentKind::Readiness)
     }
 }
 
-impl Document {
+impl ProjectDocument {
     /// The paths of the document and its parts, in order.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.path.as_str()).chain(self.sharded.iter().map(String::as_str))
@@ -100,152 +100,199 @@ impl Document {
 }
 
 /// Finds all documents of a project.
-pub fn find(shelf: &dyn Shelf, folders: &Folders) -> Documents {
-    let mut finder = Finder { shelf, left: MOST_NAMES, documents: Documents::default() };
-    for kind in [Kind::Prd, Kind::Architecture, Kind::Ux, Kind::Epics, Kind::ProductBrief] {
-        finder.planned(kind, folders);
+pub fn find_documents(project_files: &dyn ProjectFiles, folders: &ProjectFolders) -> ProjectDocuments {
+    let mut finder =
+        DocumentFinder { project_files, names_left: MAX_NAMES, documents: ProjectDocuments::default() };
+    for kind in [
+        DocumentKind::Prd,
+        DocumentKind::Architecture,
+        DocumentKind::Ux,
+        DocumentKind::Epics,
+        DocumentKind::ProductBrief,
+    ] {
+        finder.find_planned(kind, folders);
     }
-    finder.others(folders);
-    finder.specs(folders);
-    if finder.left == 0 {
-        let what = format!("the folders hold more than {MOST_NAMES} names; the rest is not looked at");
-        let problem = Problem::warning("documents-many", &folders.output, what);
-        finder.documents.problems.push(problem.todo("keep BMAD's output in a folder of its own"));
+    finder.find_by_name(folders);
+    finder.find_specs(folders);
+    if finder.names_left == 0 {
+        let message = format!("the folders hold more than {MAX_NAMES} names; the rest is not looked at");
+        let problem = FileProblem::warning("documents-many", &folders.output, message);
+        finder.documents.problems.push(problem.with_advice("keep BMAD's output in a folder of its own"));
     }
     finder.documents
 }
 
 /// How many names are looked at.
-const MOST_NAMES: usize = 20_000;
+const MAX_NAMES: usize = 20_000;
 
-struct Finder<'s> {
-    shelf: &'s dyn Shelf,
-    left: usize,
-    documents: Documents,
+struct DocumentFinder<'s> {
+    project_files: &'s dyn ProjectFiles,
+    names_left: usize,
+    documents: ProjectDocuments,
 }
 
 /// One of several files that could be the document.
-struct Candidate {
+struct DocumentCandidate {
     path: String,
     sharded: Vec<String>,
-    form: Form,
+    form: DocumentForm,
 }
 
 /// How a document is stored. The order is that of the eras.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Form {
-    Whole,
+enum DocumentForm {
+    WholeFile,
     Sharded,
-    Run,
+    RunFolder,
 }
 
-impl Finder<'_> {
+impl DocumentFinder<'_> {
     /// The files and directories of a directory; directories without their `/`.
-    fn names(&mut self, folder: &str) -> (Vec<String>, Vec<String>) {
-        let names = self.shelf.names(folder);
-        let names = names.into_iter().take(self.left).filter(|name| !name.starts_with('.'));
-        let (folders, files): (Vec<String>, Vec<String>) = names.partition(|name| name.ends_with('/'));
-        self.left = self.left.saturating_sub(folders.len() + files.len());
-        (files, folders.into_iter().map(|name| name.trim_end_matches('/').to_string()).collect())
+    fn list_directory(&mut self, directory: &str) -> (Vec<String>, Vec<String>) {
+        let entry_names = self.project_files.list_names(directory);
+        let entry_names =
+            entry_names.into_iter().take(self.names_left).filter(|entry_name| !entry_name.starts_with('.'));
+        let (directory_names, file_names): (Vec<String>, Vec<String>) =
+            entry_names.partition(|entry_name| entry_name.ends_with('/'));
+        self.names_left = self.names_left.saturating_sub(directory_names.len() + file_names.len());
+        (
+            file_names,
+            directory_names
+                .into_iter()
+                .map(|entry_name| entry_name.trim_end_matches('/').to_string())
+                .collect(),
+        )
     }
 
     /// Finds a document of planning: the one that counts first, the alternatives behind it.
-    fn planned(&mut self, kind: Kind, folders: &Folders) {
-        let mut candidates = self.candidates(kind, &folders.planning);
+    fn find_planned(&mut self, kind: DocumentKind, folders: &ProjectFolders) {
+        let mut candidates = self.find_candidates(kind, &folders.planning);
         // Before there were folders for planning, documents were in the output folder or with the project's documentation.
-        for elsewhere in [&folders.output, &folders.knowledge] {
-            if candidates.is_empty() && *elsewhere != folders.planning {
-                candidates = self.candidates(kind, elsewhere);
+        for older_place in [&folders.output, &folders.knowledge] {
+            if candidates.is_empty() && *older_place != folders.planning {
+                candidates = self.find_candidates(kind, older_place);
             }
         }
-        self.remark(kind, &candidates);
-        for Candidate { path, sharded, .. } in candidates {
-            self.add(kind, path, sharded);
+        self.report_alternatives(kind, &candidates);
+        for DocumentCandidate { path: main_path, sharded, .. } in candidates {
+            self.add_document(kind, main_path, sharded);
         }
     }
 
     /// All candidates for a document in one directory, the one that counts first.
-    fn candidates(&mut self, kind: Kind, folder: &str) -> Vec<Candidate> {
-        let (files, subfolders) = self.names(folder);
-        let mut whole: Vec<String> =
-            files.into_iter().filter(|name| is_markdown(name) && is_named(kind, name)).collect();
+    fn find_candidates(&mut self, kind: DocumentKind, directory: &str) -> Vec<DocumentCandidate> {
+        let (file_names, subdirectories) = self.list_directory(directory);
+        let mut whole_files: Vec<String> = file_names
+            .into_iter()
+            .filter(|entry_name| is_markdown(entry_name) && is_named_after(kind, entry_name))
+            .collect();
         // The workflow's own name wins, then the newest date; the name makes the order stable.
-        whole.sort_by_key(|name| (!is_exact(kind, name), std::cmp::Reverse(date(name)), name.clone()));
-        let mut found = Vec::new();
+        whole_files.sort_by_key(|entry_name| {
+            (!is_exact_name(kind, entry_name), std::cmp::Reverse(find_date(entry_name)), entry_name.clone())
+        });
+        let mut found_candidates = Vec::new();
         // Epics may be one file each, without a list of them; together they are one document.
-        if kind == Kind::Epics && whole.len() > 1 && whole.iter().all(|name| epic_number(name).is_some()) {
-            whole.sort_by_key(|name| epic_number(name));
-            let mut paths = whole.iter().map(|name| joined(folder, name));
-            let path = paths.next().unwrap_or_default();
-            found.push(Candidate { path, sharded: paths.collect(), form: Form::Whole });
+        if kind == DocumentKind::Epics
+            && whole_files.len() > 1
+            && whole_files.iter().all(|entry_name| epic_number(entry_name).is_some())
+        {
+            whole_files.sort_by_key(|entry_name| epic_number(entry_name));
+            let mut epic_paths = whole_files.iter().map(|entry_name| join_path(directory, entry_name));
+            let first_path = epic_paths.next().unwrap_or_default();
+            found_candidates.push(DocumentCandidate {
+                path: first_path,
+                sharded: epic_paths.collect(),
+                form: DocumentForm::WholeFile,
+            });
         } else {
-            found.extend(whole.iter().map(|name| Candidate {
-                path: joined(folder, name),
+            found_candidates.extend(whole_files.iter().map(|entry_name| DocumentCandidate {
+                path: join_path(directory, entry_name),
                 sharded: Vec::new(),
-                form: Form::Whole,
+                form: DocumentForm::WholeFile,
             }));
         }
-        let mut runs = Vec::new();
-        for name in subfolders.iter().filter(|name| is_named(kind, name)) {
-            let (parts, run) = self.under(kind, &joined(folder, name));
-            found.extend(parts);
-            runs.extend(run);
+        let mut run_folders = Vec::new();
+        for entry_name in subdirectories.iter().filter(|entry_name| is_named_after(kind, entry_name)) {
+            let (sharded_candidate, runs_inside) =
+                self.find_in_subfolder(kind, &join_path(directory, entry_name));
+            found_candidates.extend(sharded_candidate);
+            run_folders.extend(runs_inside);
         }
-        runs.sort_by_key(|(name, candidate): &(String, Candidate)| {
-            (std::cmp::Reverse(date(name)), std::cmp::Reverse(candidate.path.clone()))
+        run_folders.sort_by_key(|(entry_name, candidate): &(String, DocumentCandidate)| {
+            (std::cmp::Reverse(find_date(entry_name)), std::cmp::Reverse(candidate.path.clone()))
         });
-        found.extend(runs.into_iter().map(|(_, candidate)| candidate));
+        found_candidates.extend(run_folders.into_iter().map(|(_, candidate)| candidate));
         // BMAD itself prefers the whole file; only for UX does the pair of files of late eras come before what older ones
         // left.
-        if kind == Kind::Ux {
-            found.sort_by_key(|candidate| candidate.form != Form::Run);
+        if kind == DocumentKind::Ux {
+            found_candidates.sort_by_key(|candidate| candidate.form != DocumentForm::RunFolder);
         }
-        found
+        found_candidates
     }
 
     /// The candidate for a folder of parts, and the candidates of its run folders.
-    fn under(&mut self, kind: Kind, folder: &str) -> (Option<Candidate>, Vec<(String, Candidate)>) {
-        let (files, subfolders) = self.names(folder);
-        let files: Vec<String> = files.into_iter().filter(|name| is_markdown(name)).collect();
-        let parts = main_of(kind, &files).map(|main| candidate(folder, main, &files, Form::Sharded));
-        let mut runs = Vec::new();
-        for name in subfolders {
-            let inside = joined(folder, &name);
-            let files: Vec<String> =
-                self.names(&inside).0.into_iter().filter(|name| is_markdown(name)).collect();
+    fn find_in_subfolder(
+        &mut self,
+        kind: DocumentKind,
+        directory: &str,
+    ) -> (Option<DocumentCandidate>, Vec<(String, DocumentCandidate)>) {
+        let (markdown_names, subdirectories) = self.list_directory(directory);
+        let markdown_names: Vec<String> =
+            markdown_names.into_iter().filter(|entry_name| is_markdown(entry_name)).collect();
+        let sharded_candidate = main_file(kind, &markdown_names)
+            .map(|main_name| make_candidate(directory, main_name, &markdown_names, DocumentForm::Sharded));
+        let mut run_folders = Vec::new();
+        for entry_name in subdirectories {
+            let run_directory = join_path(directory, &entry_name);
+            let markdown_names: Vec<String> = self
+                .list_directory(&run_directory)
+                .0
+                .into_iter()
+                .filter(|entry_name| is_markdown(entry_name))
+                .collect();
             // A run folder has the document under its own name; a folder of other parts does not.
-            if let Some(main) = files.iter().find(|file| is_exact(kind, file)) {
-                runs.push((name, candidate(&inside, main, &files, Form::Run)));
+            if let Some(main_name) =
+                markdown_names.iter().find(|markdown_name| is_exact_name(kind, markdown_name))
+            {
+                run_folders.push((
+                    entry_name,
+                    make_candidate(&run_directory, main_name, &markdown_names, DocumentForm::RunFolder),
+                ));
             }
         }
-        (parts, runs)
+        (sharded_candidate, run_folders)
     }
 
     /// Reports which other files could have been the document.
-    fn remark(&mut self, kind: Kind, candidates: &[Candidate]) {
-        let Some((first, others)) = candidates.split_first().filter(|(_, others)| !others.is_empty()) else {
+    fn report_alternatives(&mut self, kind: DocumentKind, candidates: &[DocumentCandidate]) {
+        let Some((chosen, alternatives)) =
+            candidates.split_first().filter(|(_, alternatives)| !alternatives.is_empty())
+        else {
             return;
         };
-        let forms: std::collections::BTreeSet<Form> =
+        let found_forms: std::collections::BTreeSet<DocumentForm> =
             candidates.iter().map(|candidate| candidate.form).collect();
-        let names: Vec<&str> = others.iter().map(|other| other.path.as_str()).collect();
-        let what = format!("this one counts; there is also {}", names.join(", "));
-        let problem = if forms.contains(&Form::Whole) && forms.len() > 1 {
+        let alternative_paths: Vec<&str> =
+            alternatives.iter().map(|alternative| alternative.path.as_str()).collect();
+        let message = format!("this one counts; there is also {}", alternative_paths.join(", "));
+        let problem = if found_forms.contains(&DocumentForm::WholeFile) && found_forms.len() > 1 {
             // One may have been written after the other was split, so it is unknown which one is right.
-            let why = "the same document stands there in two forms, and agents may read either";
-            Problem::warning("document-twice", &first.path, what).why(why).todo("keep one of them")
-        } else if kind == Kind::ProductBrief || first.form == Form::Run {
-            Problem::note("document-older", &first.path, what)
+            let reason = "the same document stands there in two forms, and agents may read either";
+            FileProblem::warning("document-twice", &chosen.path, message)
+                .with_reason(reason)
+                .with_advice("keep one of them")
+        } else if kind == DocumentKind::ProductBrief || chosen.form == DocumentForm::RunFolder {
+            FileProblem::note("document-older", &chosen.path, message)
         } else {
-            Problem::note("document-several", &first.path, what)
+            FileProblem::note("document-several", &chosen.path, message)
         };
         self.documents.problems.push(problem);
     }
 
     /// Finds the documents that are recognized by their name alone.
-    fn others(&mut self, folders: &Folders) {
+    fn find_by_name(&mut self, folders: &ProjectFolders) {
         // The test architect nests its output; of the project's root only the top level is searched.
-        let mut places: Vec<(&str, usize)> = vec![
+        let mut search_places: Vec<(&str, usize)> = vec![
             (&folders.planning, 1),
             (&folders.implementation, 1),
             (&folders.tests, 2),
@@ -253,87 +300,110 @@ impl Finder<'_> {
             (&folders.knowledge, 0),
             ("", 0),
         ];
-        places.dedup();
-        let mut found: Vec<(Kind, String)> = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
-        for (folder, depth) in places {
-            let mut files = Vec::new();
-            self.walk(folder, depth, &mut files);
-            for path in files {
+        search_places.dedup();
+        let mut found_paths: Vec<(DocumentKind, String)> = Vec::new();
+        let mut seen_paths = std::collections::BTreeSet::new();
+        for (directory, depth) in search_places {
+            let mut file_paths = Vec::new();
+            self.collect_files(directory, depth, &mut file_paths);
+            for file_path in file_paths {
                 if let Some(kind) =
                     // At the root only the context for agents counts; other names there belong to the project.
-                    kind_of(&path).filter(|kind| !folder.is_empty() || *kind == Kind::ProjectContext)
-                    && seen.insert(path.clone())
+                    kind_from_name(&file_path)
+                        .filter(|kind| !directory.is_empty() || *kind == DocumentKind::ProjectContext)
+                    && seen_paths.insert(file_path.clone())
                 {
-                    found.push((kind, path));
+                    found_paths.push((kind, file_path));
                 }
             }
         }
         // The newest of a kind comes first; stories are sorted by their keys.
-        found.sort_by_key(|(kind, path)| {
-            let key = crate::story::key_of(path).filter(|_| *kind == Kind::Story);
-            (*kind, key, std::cmp::Reverse(date(name_of(path))), path.clone())
+        found_paths.sort_by_key(|(kind, file_path)| {
+            let story_key = crate::story::key_from_path(file_path).filter(|_| *kind == DocumentKind::Story);
+            (*kind, story_key, std::cmp::Reverse(find_date(file_name(file_path))), file_path.clone())
         });
-        for (kind, path) in found {
-            self.add(kind, path, Vec::new());
+        for (kind, file_path) in found_paths {
+            self.add_document(kind, file_path, Vec::new());
         }
     }
 
-    fn walk(&mut self, folder: &str, depth: usize, files: &mut Vec<String>) {
-        let (own, subfolders) = self.names(folder);
-        files.extend(own.iter().map(|name| joined(folder, name)));
-        for name in subfolders.iter().filter(|_| depth > 0) {
-            self.walk(&joined(folder, name), depth - 1, files);
+    fn collect_files(&mut self, directory: &str, depth: usize, file_paths: &mut Vec<String>) {
+        let (own_files, subdirectories) = self.list_directory(directory);
+        file_paths.extend(own_files.iter().map(|entry_name| join_path(directory, entry_name)));
+        for entry_name in subdirectories.iter().filter(|_| depth > 0) {
+            self.collect_files(&join_path(directory, entry_name), depth - 1, file_paths);
         }
     }
 
     /// Finds the folders with a `SPEC.md`.
-    fn specs(&mut self, folders: &Folders) {
-        let mut parents: Vec<String> = [&folders.output, &folders.planning, &folders.implementation]
+    fn find_specs(&mut self, folders: &ProjectFolders) {
+        let mut spec_parents: Vec<String> = [&folders.output, &folders.planning, &folders.implementation]
             .iter()
-            .map(|folder| joined(folder, "specs"))
+            .map(|spec_directory| join_path(spec_directory, "specs"))
             .collect();
-        parents.dedup();
-        for parent in parents {
-            for name in self.names(&parent).1 {
-                let folder = joined(&parent, &name);
-                let (files, subfolders) = self.names(&folder);
-                if !files.iter().any(|name| name == "SPEC.md") {
+        spec_parents.dedup();
+        for spec_parent in spec_parents {
+            for entry_name in self.list_directory(&spec_parent).1 {
+                let spec_directory = join_path(&spec_parent, &entry_name);
+                let (file_names, subdirectories) = self.list_directory(&spec_directory);
+                if !file_names.iter().any(|entry_name| entry_name == "SPEC.md") {
                     continue;
                 }
-                let mut parts: Vec<String> =
-                    files.iter().filter(|name| *name == "stories.yaml").cloned().collect();
-                if subfolders.iter().any(|name| name == "stories") {
-                    let stories = self.names(&joined(&folder, "stories")).0;
-                    parts.extend(
-                        stories.iter().filter(|name| is_markdown(name)).map(|name| joined("stories", name)),
+                let mut part_names: Vec<String> =
+                    file_names.iter().filter(|entry_name| *entry_name == "stories.yaml").cloned().collect();
+                if subdirectories.iter().any(|entry_name| entry_name == "stories") {
+                    let story_files = self.list_directory(&join_path(&spec_directory, "stories")).0;
+                    part_names.extend(
+                        story_files
+                            .iter()
+                            .filter(|entry_name| is_markdown(entry_name))
+                            .map(|entry_name| join_path("stories", entry_name)),
                     );
                 }
-                let parts = parts.iter().map(|name| joined(&folder, name)).collect();
-                self.add(Kind::Spec, joined(&folder, "SPEC.md"), parts);
-                if files.iter().any(|name| name == "RETROSPECTIVE.md") {
-                    self.add(Kind::Retro, joined(&folder, "RETROSPECTIVE.md"), Vec::new());
+                let part_names =
+                    part_names.iter().map(|entry_name| join_path(&spec_directory, entry_name)).collect();
+                self.add_document(DocumentKind::Spec, join_path(&spec_directory, "SPEC.md"), part_names);
+                if file_names.iter().any(|entry_name| entry_name == "RETROSPECTIVE.md") {
+                    self.add_document(
+                        DocumentKind::Retro,
+                        join_path(&spec_directory, "RETROSPECTIVE.md"),
+                        Vec::new(),
+                    );
                 }
             }
         }
     }
 
-    fn add(&mut self, kind: Kind, path: String, sharded: Vec<String>) {
-        let mut document =
-            Document { path, kind, title: None, steps_completed: Vec::new(), empty: false, sharded };
+    fn add_document(&mut self, kind: DocumentKind, document_path: String, sharded: Vec<String>) {
+        let mut document = ProjectDocument {
+            path: document_path,
+            kind,
+            title: None,
+            steps_completed: Vec::new(),
+            empty: false,
+            sharded,
+        };
         // There are many documents of these kinds, and they have readers of their own.
-        let skipped = matches!(kind, Kind::Story | Kind::StorySpec | Kind::Research);
-        if !skipped && let Some(text) = shelf::read(self.shelf, &document.path, &mut self.documents.problems)
+        let is_skipped =
+            matches!(kind, DocumentKind::Story | DocumentKind::StorySpec | DocumentKind::Research);
+        if !is_skipped
+            && let Some(document_text) = project_files::read_or_report(
+                self.project_files,
+                &document.path,
+                &mut self.documents.problems,
+            )
         {
-            let page = Page::of(&text);
-            describe(&page, &mut document);
-            self.documents.problems.extend(broken_front(&page, &document.path));
+            let markdown = MarkdownPage::parse(&document_text);
+            read_metadata(&markdown, &mut document);
+            self.documents.problems.extend(front_matter_problem(&markdown, &document.path));
             // The first file of a folder of parts may be a bare list of them.
-            document.empty =
-                page.lines.iter().all(|line| line.kind == crate::page::Kind::Front || line.is_blank());
+            document.empty = markdown
+                .lines
+                .iter()
+                .all(|line| line.kind == crate::markdown::MarkdownLineKind::FrontMatter || line.is_blank());
             if document.empty {
-                let problem = Problem::warning("document-empty", &document.path, "the document is empty");
-                self.documents.problems.push(problem.todo("write it, or take it away"));
+                let problem = FileProblem::warning("document-empty", &document.path, "the document is empty");
+                self.documents.problems.push(problem.with_advice("write it, or take it away"));
             }
         }
         self.documents.found.push(document);
@@ -341,134 +411,154 @@ impl Finder<'_> {
 }
 
 /// The problem of front matter that is not valid YAML: a workflow can no longer read its own progress there.
-fn broken_front(page: &Page<'_>, path: &str) -> Option<Problem> {
-    let broken = yaml::parse(page.front_matter()?).err()?;
-    let problem =
-        Problem::warning("document-front-matter", path, format!("the front matter: {}", broken.what));
+fn front_matter_problem(markdown: &MarkdownPage<'_>, document_path: &str) -> Option<FileProblem> {
+    let parse_error = yaml::parse_yaml(markdown.front_matter()?).err()?;
+    let problem = FileProblem::warning(
+        "document-front-matter",
+        document_path,
+        format!("the front matter: {}", parse_error.message),
+    );
     // The front matter begins behind the first mark.
-    let problem = problem.at(broken.line.unwrap_or(1) + 1);
-    Some(problem.why("workflows read there how far they have come").todo("mend the line"))
+    let problem = problem.at_line(parse_error.line.unwrap_or(1) + 1);
+    Some(problem.with_reason("workflows read there how far they have come").with_advice("mend the line"))
 }
 
-fn describe(page: &Page<'_>, document: &mut Document) {
-    let headings = page.lines.iter().filter_map(|line| line.heading());
+fn read_metadata(markdown: &MarkdownPage<'_>, document: &mut ProjectDocument) {
+    let headings = markdown.lines.iter().filter_map(|line| line.heading());
     document.title = headings.filter(|(level, _)| *level == 1).map(|(_, title)| title.to_string()).next();
-    let Some(Ok(front)) = page.front_matter().map(yaml::parse) else { return };
-    let steps = ["stepsCompleted", "steps_completed"].iter().find_map(|key| front.get(key));
-    document.steps_completed = steps.map(scalars).unwrap_or_default();
-    let titled = || front.get("title").and_then(yaml::Node::text).map(str::to_string);
-    document.title = document.title.take().or_else(titled).filter(|title| !title.is_empty());
+    let Some(Ok(front_matter)) = markdown.front_matter().map(yaml::parse_yaml) else { return };
+    let steps = ["stepsCompleted", "steps_completed"].iter().find_map(|key| front_matter.get(key));
+    document.steps_completed = steps.map(scalar_texts).unwrap_or_default();
+    let front_title = || front_matter.get("title").and_then(yaml::YamlNode::scalar_text).map(str::to_string);
+    document.title = document.title.take().or_else(front_title).filter(|title| !title.is_empty());
 }
 
-fn candidate(folder: &str, main: &str, files: &[String], form: Form) -> Candidate {
-    let others = files.iter().filter(|name| *name != main).map(|name| joined(folder, name));
-    Candidate { path: joined(folder, main), sharded: others.collect(), form }
+fn make_candidate(
+    directory: &str,
+    main_name: &str,
+    file_names: &[String],
+    form: DocumentForm,
+) -> DocumentCandidate {
+    let other_paths = file_names
+        .iter()
+        .filter(|file_name| *file_name != main_name)
+        .map(|file_name| join_path(directory, file_name));
+    DocumentCandidate { path: join_path(directory, main_name), sharded: other_paths.collect(), form }
 }
 
 /// The file that stands for a folder of parts.
-fn main_of(kind: Kind, files: &[String]) -> Option<&str> {
-    let index = files.iter().find(|name| name.eq_ignore_ascii_case("index.md"));
-    let exact = files.iter().find(|name| is_exact(kind, name));
-    index.or(exact).or_else(|| files.first()).map(String::as_str)
+fn main_file(kind: DocumentKind, file_names: &[String]) -> Option<&str> {
+    let index_file = file_names.iter().find(|file_name| file_name.eq_ignore_ascii_case("index.md"));
+    let exact_file = file_names.iter().find(|file_name| is_exact_name(kind, file_name));
+    index_file.or(exact_file).or_else(|| file_names.first()).map(String::as_str)
 }
 
-fn joined(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
+fn join_path(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_string() } else { format!("{directory}/{name}") }
 }
 
-fn name_of(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn is_markdown(name: &str) -> bool {
-    name.to_ascii_lowercase().ends_with(".md")
+fn is_markdown(file_name: &str) -> bool {
+    file_name.to_ascii_lowercase().ends_with(".md")
 }
 
 /// Whether a file has the name that the workflow gives it.
-fn is_exact(kind: Kind, name: &str) -> bool {
-    let names: &[&str] = match kind {
-        Kind::Prd => &["prd.md"],
-        Kind::Architecture => &["architecture.md", "architecture-spine.md"],
-        Kind::Ux => &["ux-design-specification.md", "ux-design.md", "design.md", "experience.md"],
-        Kind::Epics => &["epics.md", "epics-and-stories.md"],
-        Kind::ProductBrief => &["product-brief.md", "brief.md"],
+fn is_exact_name(kind: DocumentKind, file_name: &str) -> bool {
+    let exact_names: &[&str] = match kind {
+        DocumentKind::Prd => &["prd.md"],
+        DocumentKind::Architecture => &["architecture.md", "architecture-spine.md"],
+        DocumentKind::Ux => &["ux-design-specification.md", "ux-design.md", "design.md", "experience.md"],
+        DocumentKind::Epics => &["epics.md", "epics-and-stories.md"],
+        DocumentKind::ProductBrief => &["product-brief.md", "brief.md"],
         _ => &[],
     };
-    names.contains(&name.to_ascii_lowercase().as_str())
+    exact_names.contains(&file_name.to_ascii_lowercase().as_str())
 }
 
 /// Whether a file or folder of planning is named after a kind, and is not a report about it.
-fn is_named(kind: Kind, name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let words: Vec<&str> =
-        name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    const ABOUT: [&str; 8] =
+fn is_named_after(kind: DocumentKind, lower_name: &str) -> bool {
+    let lower_name = lower_name.to_ascii_lowercase();
+    let name_words: Vec<&str> = lower_name
+        .split(|character: char| !character.is_alphanumeric())
+        .filter(|name_word| !name_word.is_empty())
+        .collect();
+    const REPORT_WORDS: [&str; 8] =
         ["validation", "readiness", "report", "addendum", "review", "checklist", "retro", "context"];
-    if words.iter().any(|word| ABOUT.contains(word)) {
+    if name_words.iter().any(|name_word| REPORT_WORDS.contains(name_word)) {
         return false;
     }
-    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    let has_word =
+        |wanted_words: &[&str]| name_words.iter().any(|name_word| wanted_words.contains(name_word));
     match kind {
-        Kind::Prd => has(&["prd", "prds"]),
-        Kind::Architecture => has(&["architecture", "architectures", "arch"]),
+        DocumentKind::Prd => has_word(&["prd", "prds"]),
+        DocumentKind::Architecture => has_word(&["architecture", "architectures", "arch"]),
         // Whole words are compared: `linux.md` is not about UX.
-        Kind::Ux => has(&["ux"]),
-        Kind::Epics => has(&["epic", "epics"]) && !has(&["test", "spec"]),
-        Kind::ProductBrief => has(&["brief", "briefs"]),
+        DocumentKind::Ux => has_word(&["ux"]),
+        DocumentKind::Epics => has_word(&["epic", "epics"]) && !has_word(&["test", "spec"]),
+        DocumentKind::ProductBrief => has_word(&["brief", "briefs"]),
         _ => false,
     }
 }
 
 /// The number in `epic-3.md` or `epic-3-paying.md`.
-fn epic_number(name: &str) -> Option<u32> {
-    let rest = name.to_ascii_lowercase();
-    let rest = rest.strip_prefix("epic-")?;
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    rest[..end].parse().ok()
+fn epic_number(file_name: &str) -> Option<u32> {
+    let after_prefix = file_name.to_ascii_lowercase();
+    let after_prefix = after_prefix.strip_prefix("epic-")?;
+    let digits_end =
+        after_prefix.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_prefix.len());
+    after_prefix[..digits_end].parse().ok()
 }
 
 /// The kind of a file by its name.
-fn kind_of(path: &str) -> Option<Kind> {
-    let name = name_of(path).to_ascii_lowercase();
-    let stem = name.strip_suffix(".md");
-    if name == "bmm-workflow-status.yaml" {
-        return Some(Kind::WorkflowStatus);
+fn kind_from_name(file_path: &str) -> Option<DocumentKind> {
+    let lower_name = file_name(file_path).to_ascii_lowercase();
+    let file_stem = lower_name.strip_suffix(".md");
+    if lower_name == "bmm-workflow-status.yaml" {
+        return Some(DocumentKind::WorkflowStatus);
     }
-    if name.starts_with("gate-decision") && name.ends_with(".json") {
-        return Some(Kind::Trace);
+    if lower_name.starts_with("gate-decision") && lower_name.ends_with(".json") {
+        return Some(DocumentKind::Trace);
     }
-    let stem = stem?;
-    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| stem.starts_with(prefix));
+    let file_stem = file_stem?;
+    let starts_with_any = |prefixes: &[&str]| prefixes.iter().any(|prefix| file_stem.starts_with(prefix));
     // The order matters: the names of retrospectives and specs would also pass for stories.
-    Some(match stem {
-        "deferred-work" => Kind::Deferred,
-        "project-context" => Kind::ProjectContext,
-        _ if starts(&["implementation-readiness"]) => Kind::Readiness,
-        _ if starts(&["traceability", "trace-"]) => Kind::Trace,
-        _ if starts(&["test-design"]) => Kind::TestDesign,
-        _ if starts(&["sprint-change-proposal"]) => Kind::ChangeProposal,
-        _ if starts(&["tech-spec"]) => Kind::TechSpec,
-        _ if is_retro(stem) => Kind::Retro,
-        _ if starts(&["bmad-build-auto-result", "bmad-dev-auto-result", "spec-"]) => Kind::StorySpec,
-        _ if StoryKey::parse(stem).is_some() => Kind::Story,
-        _ if path.rsplit('/').nth(1) == Some("research") => Kind::Research,
+    Some(match file_stem {
+        "deferred-work" => DocumentKind::Deferred,
+        "project-context" => DocumentKind::ProjectContext,
+        _ if starts_with_any(&["implementation-readiness"]) => DocumentKind::Readiness,
+        _ if starts_with_any(&["traceability", "trace-"]) => DocumentKind::Trace,
+        _ if starts_with_any(&["test-design"]) => DocumentKind::TestDesign,
+        _ if starts_with_any(&["sprint-change-proposal"]) => DocumentKind::ChangeProposal,
+        _ if starts_with_any(&["tech-spec"]) => DocumentKind::TechSpec,
+        _ if is_retrospective_name(file_stem) => DocumentKind::Retro,
+        _ if starts_with_any(&["bmad-build-auto-result", "bmad-dev-auto-result", "spec-"]) => {
+            DocumentKind::StorySpec
+        }
+        _ if StoryKey::parse(file_stem).is_some() => DocumentKind::Story,
+        _ if file_path.rsplit('/').nth(1) == Some("research") => DocumentKind::Research,
         _ => return None,
     })
 }
 
 /// Whether a name is one of `epic-3-retro-2026-01-02`, `epic-3-retrospective` and `retrospective-3`.
-fn is_retro(stem: &str) -> bool {
-    let mut words = stem.split('-');
-    words.any(|word| word == "retro" || word == "retrospective")
+fn is_retrospective_name(file_stem: &str) -> bool {
+    let mut name_words = file_stem.split('-');
+    name_words.any(|name_word| name_word == "retro" || name_word == "retrospective")
 }
 
 /// The last date in a name as year, month and day, so that dates sort as text; empty if there is none.
-fn date(name: &str) -> String {
-    let parts: Vec<&str> =
-        name.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
+fn find_date(file_name: &str) -> String {
+    let digit_groups: Vec<&str> = file_name
+        .split(|character: char| !character.is_ascii_digit())
+        .filter(|digit_group| !digit_group.is_empty())
+        .collect();
     // Dates are written as `20260102`, `2026-01-02` or, by some agents, `01-02-2026`.
-    let whole = parts.iter().rev().find(|part| part.len() == 8 && part.starts_with("20"));
-    let triple = parts.windows(3).rev().find_map(|window| match window {
+    let compact_date =
+        digit_groups.iter().rev().find(|digit_group| digit_group.len() == 8 && digit_group.starts_with("20"));
+    let dashed_date = digit_groups.windows(3).rev().find_map(|window| match window {
         [year, month, day] if (year.len(), month.len(), day.len()) == (4, 2, 2) => {
             Some(format!("{year}{month}{day}"))
         }
@@ -477,5 +567,5 @@ fn date(name: &str) -> String {
         }
         _ => None,
     });
-    triple.or_else(|| whole.map(ToString::to_string)).unwrap_or_default()
+    dashed_date.or_else(|| compact_date.map(ToString::to_string)).unwrap_or_default()
 }

@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{commands::Step, csv, problem::Problem};
+use crate::{commands::BmadStep, csv, problem::FileProblem};
 
 /// The file's path, below BMAD's directory.
 pub const HELP_PATH: &str = "_config/bmad-help.csv";
 
 /// No project has more workflows; a longer file is garbage.
-const MOST: usize = 2000;
+const MAX_WORKFLOWS: usize = 2000;
 
 /// How the rows have to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Schema {
+pub enum HelpSchema {
     /// `phase,name,code,sequence,workflow-file,command,…`
     Early,
     /// `skill,display-name,menu-code,…,preceded-by,followed-by,required,…`
@@ -30,7 +30,7 @@ pub enum Schema {
 
 /// One workflow, or one action of a workflow that has several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Workflow {
+pub struct HelpWorkflow {
     pub module: String,
     /// The skill or command that runs it: `bmad-create-prd`.
     pub id: String,
@@ -51,38 +51,38 @@ pub struct Workflow {
     pub output: String,
 }
 
-impl Workflow {
+impl HelpWorkflow {
     /// Whether it may run at any time instead of at a certain point.
-    pub fn anytime(&self) -> bool {
-        rank(&self.phase).is_none()
+    pub fn is_anytime(&self) -> bool {
+        phase_rank(&self.phase).is_none()
     }
 
     /// The step of the method that the workflow is, if it is one.
-    pub fn step(&self) -> Option<Step> {
-        Step::named(&self.id)
+    pub fn step(&self) -> Option<BmadStep> {
+        BmadStep::from_name(&self.id)
     }
 
     /// Whether a reference such as `bmad-create-story:create` means this workflow.
-    fn is(&self, named: &str) -> bool {
-        let (id, action) = named.split_once(':').unwrap_or((named, ""));
-        self.id == id && (action.is_empty() || self.action == action)
+    fn matches_name(&self, reference: &str) -> bool {
+        let (workflow_id, wanted_action) = reference.split_once(':').unwrap_or((reference, ""));
+        self.id == workflow_id && (wanted_action.is_empty() || self.action == wanted_action)
     }
 }
 
 /// The graph of a project's workflows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Help {
-    pub schema: Schema,
-    pub workflows: Vec<Workflow>,
-    pub problems: Vec<Problem>,
+pub struct WorkflowGraph {
+    pub schema: HelpSchema,
+    pub workflows: Vec<HelpWorkflow>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// The position of a phase; `None` if it can run at any time. Version 6.12 has both old names and new ones.
-fn rank(phase: &str) -> Option<u32> {
+fn phase_rank(phase: &str) -> Option<u32> {
     // Three digits are enough for any phase, and the product cannot overflow.
     let digits: String = phase.trim().chars().take_while(char::is_ascii_digit).take(3).collect();
     match (digits.parse::<u32>(), phase.trim()) {
-        (Ok(number), _) => Some(number * 10),
+        (Ok(phase_number), _) => Some(phase_number * 10),
         (_, "plan") => Some(25),
         (_, "ship") => Some(40),
         _ => None,
@@ -90,57 +90,57 @@ fn rank(phase: &str) -> Option<u32> {
 }
 
 /// Reads the list of workflows. The schema is detected by the header and, for 6.3.0, by the rows.
-pub fn read(path: &str, text: &str) -> Help {
-    let table = csv::parse(text);
-    let mut help = Help { schema: Schema::Late, workflows: Vec::new(), problems: Vec::new() };
-    if let Some(line) = table.unclosed {
-        let what = "a quote that opens here is never closed, and its row was left out";
-        help.problems.push(Problem::warning("help-quote", path, what).at(line));
+pub fn read_help(help_path: &str, csv_text: &str) -> WorkflowGraph {
+    let csv_table = csv::parse_csv(csv_text);
+    let mut graph = WorkflowGraph { schema: HelpSchema::Late, workflows: Vec::new(), problems: Vec::new() };
+    if let Some(line) = csv_table.unclosed_quote_line {
+        let message = "a quote that opens here is never closed, and its row was left out";
+        graph.problems.push(FileProblem::warning("help-quote", help_path, message).at_line(line));
     }
-    let Some((head, rows)) = table.rows.split_first() else {
-        help.problems.push(Problem::warning("help-empty", path, "the list of workflows is empty"));
-        return help;
+    let Some((header_row, data_rows)) = csv_table.rows.split_first() else {
+        graph.problems.push(FileProblem::warning("help-empty", help_path, "the list of workflows is empty"));
+        return graph;
     };
-    let head: Vec<&str> = head.iter().map(|name| name.trim()).collect();
-    let has = |name: &str| head.contains(&name);
-    help.schema = match (has("skill"), has("workflow-file")) {
-        (true, _) => Schema::Late,
+    let header_row: Vec<&str> = header_row.iter().map(|column_name| column_name.trim()).collect();
+    let has_column = |column_name: &str| header_row.contains(&column_name);
+    graph.schema = match (has_column("skill"), has_column("workflow-file")) {
+        (true, _) => HelpSchema::Late,
         // A skill's name in the second column gives the shifted rows of 6.3.0 away.
-        (false, true) if rows.iter().any(|row| is_skill(row.get(1))) => Schema::Shifted,
-        (false, true) => Schema::Early,
+        (false, true) if data_rows.iter().any(|row| is_skill_name(row.get(1))) => HelpSchema::Shifted,
+        (false, true) => HelpSchema::Early,
         (false, false) => {
-            let what = "it has neither a column `skill` nor `workflow-file`";
-            let problem = Problem::warning("help-columns", path, what);
-            help.problems.push(problem.todo("run BMAD's installer again"));
-            return help;
+            let message = "it has neither a column `skill` nor `workflow-file`";
+            let problem = FileProblem::warning("help-columns", help_path, message);
+            graph.problems.push(problem.with_advice("run BMAD's installer again"));
+            return graph;
         }
     };
-    let rows = rows.iter().filter_map(|fields| match help.schema {
-        Schema::Early => early(&Row { head: &head, fields }),
-        Schema::Late => late(&Row { head: &head, fields }),
-        Schema::Shifted => shifted(fields),
+    let data_rows = data_rows.iter().filter_map(|fields| match graph.schema {
+        HelpSchema::Early => read_early_row(&HelpRow { head: &header_row, fields }),
+        HelpSchema::Late => read_late_row(&HelpRow { head: &header_row, fields }),
+        HelpSchema::Shifted => read_shifted_row(fields),
     });
     // One more than the limit is read, so that a longer list is noticed.
-    help.workflows = rows.take(MOST + 1).collect();
-    if help.workflows.len() > MOST {
-        help.workflows.truncate(MOST);
-        let what = format!("it names more than {MOST} workflows; the rest was left out");
-        help.problems.push(Problem::warning("help-long", path, what));
+    graph.workflows = data_rows.take(MAX_WORKFLOWS + 1).collect();
+    if graph.workflows.len() > MAX_WORKFLOWS {
+        graph.workflows.truncate(MAX_WORKFLOWS);
+        let message = format!("it names more than {MAX_WORKFLOWS} workflows; the rest was left out");
+        graph.problems.push(FileProblem::warning("help-long", help_path, message));
     }
-    help
+    graph
 }
 
-fn is_skill(field: Option<&String>) -> bool {
+fn is_skill_name(field: Option<&String>) -> bool {
     field.is_some_and(|field| field.starts_with("bmad-") || field == "_meta")
 }
 
 /// A row with the header that names its columns.
-struct Row<'a> {
+struct HelpRow<'a> {
     head: &'a [&'a str],
     fields: &'a [String],
 }
 
-impl Row<'_> {
+impl HelpRow<'_> {
     fn get(&self, column: &str) -> String {
         let index = self.head.iter().position(|name| *name == column);
         index
@@ -151,152 +151,161 @@ impl Row<'_> {
 }
 
 /// Reads a row of the early schema.
-fn early(row: &Row<'_>) -> Option<Workflow> {
-    let file = row.get("workflow-file");
+fn read_early_row(row: &HelpRow<'_>) -> Option<HelpWorkflow> {
+    let workflow_file = row.get("workflow-file");
     // Version 6.1 names skills in the column for files.
-    let (file, skill) = match file.strip_prefix("skill:") {
-        Some(skill) => (String::new(), skill.to_string()),
-        None => (file, String::new()),
+    let (workflow_file, skill_name) = match workflow_file.strip_prefix("skill:") {
+        Some(skill_name) => (String::new(), skill_name.to_string()),
+        None => (workflow_file, String::new()),
     };
-    let command = row.get("command");
-    let id = if command.is_empty() { skill } else { command };
+    let command_name = row.get("command");
+    let workflow_id = if command_name.is_empty() { skill_name } else { command_name };
     let options = row.get("options");
     let action = options.strip_suffix(" Mode").filter(|mode| *mode != "Create").unwrap_or_default();
     // Rows without a command belong to an agent and are no workflow.
-    (!id.is_empty()).then(|| Workflow {
+    (!workflow_id.is_empty()).then(|| HelpWorkflow {
         module: row.get("module"),
-        id,
+        id: workflow_id,
         action: action.to_lowercase(),
         name: row.get("name"),
         phase: row.get("phase"),
         required: row.get("required") == "true",
         sequence: row.get("sequence").parse().ok(),
-        file,
+        file: workflow_file,
         output: row.get("output-location"),
-        ..Workflow::default()
+        ..HelpWorkflow::default()
     })
 }
 
 /// Reads a row of the late schema. The row `_meta` describes the module and is no workflow.
-fn late(row: &Row<'_>) -> Option<Workflow> {
-    let id = row.get("skill");
-    (!id.is_empty() && id != "_meta").then(|| Workflow {
+fn read_late_row(row: &HelpRow<'_>) -> Option<HelpWorkflow> {
+    let workflow_id = row.get("skill");
+    (!workflow_id.is_empty() && workflow_id != "_meta").then(|| HelpWorkflow {
         module: row.get("module"),
-        id,
+        id: workflow_id,
         action: row.get("action"),
         name: row.get("display-name"),
         phase: row.get("phase"),
         required: row.get("required") == "true",
-        after: several(&row.get("preceded-by")),
-        before: several(&row.get("followed-by")),
+        after: split_names(&row.get("preceded-by")),
+        before: split_names(&row.get("followed-by")),
         output: row.get("output-location"),
-        ..Workflow::default()
+        ..HelpWorkflow::default()
     })
 }
 
 /// Reads a row of 6.3.0 by what its fields look like: a phase, behind it the predecessors; the last truth value is
 /// `required`.
-fn shifted(fields: &[String]) -> Option<Workflow> {
+fn read_shifted_row(fields: &[String]) -> Option<HelpWorkflow> {
     let field = |index: usize| fields.get(index).map(|field| field.trim().to_string()).unwrap_or_default();
-    let id = field(1);
-    if id.is_empty() || id == "_meta" {
+    let workflow_id = field(1);
+    if workflow_id.is_empty() || workflow_id == "_meta" {
         return None;
     }
-    let is_phase = |field: &String| rank(field).is_some() || field.trim() == "anytime";
+    let is_phase = |field: &String| phase_rank(field).is_some() || field.trim() == "anytime";
     // The first five fields are fixed, and a description among them may look like a phase.
-    let phase = fields.iter().skip(5).position(is_phase).map(|at| at + 5)?;
-    let truth = |field: &String| matches!(field.trim(), "true" | "false");
-    let required = fields.iter().rposition(truth).filter(|at| *at > phase);
-    let between = fields.get(phase + 1..required.unwrap_or(phase + 1)).unwrap_or_default();
-    let named: Vec<&String> = between.iter().filter(|field| field.starts_with("bmad-")).collect();
+    let phase_index = fields.iter().skip(5).position(is_phase).map(|field_index| field_index + 5)?;
+    let is_truth_value = |field: &String| matches!(field.trim(), "true" | "false");
+    let required_index =
+        fields.iter().rposition(is_truth_value).filter(|field_index| *field_index > phase_index);
+    let middle_fields =
+        fields.get(phase_index + 1..required_index.unwrap_or(phase_index + 1)).unwrap_or_default();
+    let workflow_names: Vec<&String> =
+        middle_fields.iter().filter(|field| field.starts_with("bmad-")).collect();
     // Predecessors stand right behind the phase, successors further on.
-    let first = fields.get(phase + 1).is_some_and(|field| field.starts_with("bmad-"));
-    let split = usize::from(first).min(named.len());
+    let has_predecessor = fields.get(phase_index + 1).is_some_and(|field| field.starts_with("bmad-"));
+    let predecessor_count = usize::from(has_predecessor).min(workflow_names.len());
     let action = field(5);
-    Some(Workflow {
+    Some(HelpWorkflow {
         module: field(0),
-        id,
+        id: workflow_id,
         // Without an action its column is missing, so the field there is the phase or an argument in brackets.
-        action: if phase > 5 && !action.starts_with('[') { action } else { String::new() },
+        action: if phase_index > 5 && !action.starts_with('[') { action } else { String::new() },
         name: field(2),
-        phase: field(phase),
-        required: required.is_some_and(|at| field(at) == "true"),
-        after: named[..split].iter().map(|field| field.trim().to_string()).collect(),
-        before: named[split..].iter().map(|field| field.trim().to_string()).collect(),
-        output: required.map(|at| field(at + 1)).unwrap_or_default(),
-        ..Workflow::default()
+        phase: field(phase_index),
+        required: required_index.is_some_and(|field_index| field(field_index) == "true"),
+        after: workflow_names[..predecessor_count].iter().map(|field| field.trim().to_string()).collect(),
+        before: workflow_names[predecessor_count..].iter().map(|field| field.trim().to_string()).collect(),
+        output: required_index.map(|field_index| field(field_index + 1)).unwrap_or_default(),
+        ..HelpWorkflow::default()
     })
 }
 
 /// Splits a list of names; versions use different separators.
-fn several(field: &str) -> Vec<String> {
-    let names = field.split([',', ';', '|']).map(str::trim).filter(|name| !name.is_empty());
+fn split_names(name_list: &str) -> Vec<String> {
+    let names = name_list.split([',', ';', '|']).map(str::trim).filter(|name| !name.is_empty());
     names.map(str::to_string).collect()
 }
 
-impl Help {
+impl WorkflowGraph {
     /// The workflows of the method in the order in which they are meant to run: predecessors first, then by phase, number and
     /// row. Workflows that can run at any time are left out.
-    pub fn order(&self) -> Vec<&Workflow> {
-        let mut by_id: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let nodes: Vec<&Workflow> = self.workflows.iter().filter(|workflow| !workflow.anytime()).collect();
-        for (index, node) in nodes.iter().enumerate() {
-            by_id.entry(node.id.as_str()).or_default().push(index);
+    pub fn ordered_workflows(&self) -> Vec<&HelpWorkflow> {
+        let mut indexes_by_id: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let ordered_nodes: Vec<&HelpWorkflow> =
+            self.workflows.iter().filter(|workflow| !workflow.is_anytime()).collect();
+        for (index, graph_node) in ordered_nodes.iter().enumerate() {
+            indexes_by_id.entry(graph_node.id.as_str()).or_default().push(index);
         }
         // A reference may mean several actions of one workflow.
-        let named = |name: &str| -> Vec<usize> {
-            let id = name.split(':').next().unwrap_or(name);
-            let same = by_id.get(id).map(Vec::as_slice).unwrap_or_default();
-            same.iter().copied().filter(|index| nodes[*index].is(name)).collect()
+        let indexes_of = |name: &str| -> Vec<usize> {
+            let workflow_id = name.split(':').next().unwrap_or(name);
+            let candidates = indexes_by_id.get(workflow_id).map(Vec::as_slice).unwrap_or_default();
+            candidates.iter().copied().filter(|index| ordered_nodes[*index].matches_name(name)).collect()
         };
         // A topological sort: how many predecessors each node still waits for, and which nodes wait for it.
-        let mut waits = vec![0_usize; nodes.len()];
-        let mut then: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
-        for (index, node) in nodes.iter().enumerate() {
-            let before = node.after.iter().flat_map(|name| named(name)).map(|first| (first, index));
-            let after = node.before.iter().flat_map(|name| named(name)).map(|last| (index, last));
+        let mut blocker_counts = vec![0_usize; ordered_nodes.len()];
+        let mut successors: Vec<Vec<usize>> = vec![Vec::new(); ordered_nodes.len()];
+        for (index, graph_node) in ordered_nodes.iter().enumerate() {
+            let predecessor_edges =
+                graph_node.after.iter().flat_map(|name| indexes_of(name)).map(|earlier| (earlier, index));
+            let successor_edges =
+                graph_node.before.iter().flat_map(|name| indexes_of(name)).map(|later| (index, later));
             // A workflow that names itself would never be ready.
-            for (first, last) in before.chain(after).filter(|(first, last)| first != last) {
-                then[first].push(last);
-                waits[last] += 1;
+            for (earlier, later) in
+                predecessor_edges.chain(successor_edges).filter(|(earlier, later)| earlier != later)
+            {
+                successors[earlier].push(later);
+                blocker_counts[later] += 1;
             }
         }
         // Among the nodes that are ready, phase, number and row decide, so that the order never depends on chance.
-        let key = |index: usize| {
-            let node = nodes[index];
-            (rank(&node.phase).unwrap_or(u32::MAX), node.sequence.unwrap_or(0), index)
+        let sort_key = |index: usize| {
+            let graph_node = ordered_nodes[index];
+            (phase_rank(&graph_node.phase).unwrap_or(u32::MAX), graph_node.sequence.unwrap_or(0), index)
         };
-        let mut ready: std::collections::BTreeSet<_> =
-            (0..nodes.len()).filter(|index| waits[*index] == 0).map(key).collect();
-        let mut order = Vec::new();
-        while let Some((.., index)) = ready.pop_first() {
-            order.push(index);
-            for next in std::mem::take(&mut then[index]) {
-                waits[next] -= 1;
-                if waits[next] == 0 {
-                    ready.insert(key(next));
+        let mut ready_nodes: std::collections::BTreeSet<_> =
+            (0..ordered_nodes.len()).filter(|index| blocker_counts[*index] == 0).map(sort_key).collect();
+        let mut sorted_indexes = Vec::new();
+        while let Some((.., index)) = ready_nodes.pop_first() {
+            sorted_indexes.push(index);
+            for successor in std::mem::take(&mut successors[index]) {
+                blocker_counts[successor] -= 1;
+                if blocker_counts[successor] == 0 {
+                    ready_nodes.insert(sort_key(successor));
                 }
             }
         }
         // Nodes in a cycle wait for each other; they come last, sorted by their phase, so that no workflow is lost.
-        let mut rest: Vec<usize> = (0..nodes.len()).filter(|index| waits[*index] > 0).collect();
-        rest.sort_by_key(|index| key(*index));
-        order.into_iter().chain(rest).map(|index| nodes[index]).collect()
+        let mut cyclic_nodes: Vec<usize> =
+            (0..ordered_nodes.len()).filter(|index| blocker_counts[*index] > 0).collect();
+        cyclic_nodes.sort_by_key(|index| sort_key(*index));
+        sorted_indexes.into_iter().chain(cyclic_nodes).map(|index| ordered_nodes[index]).collect()
     }
 
     /// The workflows that can run now: optional ones that are not done, up to and including the first required one.
-    pub fn next(&self, is_done: impl Fn(&Workflow) -> bool) -> Vec<&Workflow> {
-        let mut next = Vec::new();
-        for workflow in self.order() {
+    pub fn next_workflows(&self, is_done: impl Fn(&HelpWorkflow) -> bool) -> Vec<&HelpWorkflow> {
+        let mut runnable = Vec::new();
+        for workflow in self.ordered_workflows() {
             if is_done(workflow) {
                 continue;
             }
-            next.push(workflow);
+            runnable.push(workflow);
             if workflow.required {
                 break;
             }
         }
-        next
+        runnable
     }
 }
 
@@ -342,52 +351,54 @@ mod tests {
         M,bmad-edit-prd,Edit,EP,,,[path],2-planning,bmad-validate-prd,,,,,false,planning_artifacts,prd\n\
         M,bmad-help,Help,BH,,,anytime,false,,,,,false,,,\n";
 
-    fn drawn(text: &str) -> String {
-        let help = read("h.csv", text);
-        let line = |workflow: &&Workflow| {
+    fn render_help(text: &str) -> String {
+        let graph = read_help("h.csv", text);
+        let render_workflow = |workflow: &&HelpWorkflow| {
             let need = if workflow.required { "required" } else { "optional" };
             format!("{} {} {need} [{}] {:?}", workflow.id, workflow.action, workflow.phase, workflow.step())
         };
-        let order: Vec<String> = help.order().iter().map(line).collect();
-        let problems: String = help.problems.iter().map(|problem| format!("\n{problem}")).collect();
-        format!("{:?} of {}\n{}{problems}", help.schema, help.workflows.len(), order.join("\n"))
+        let order: Vec<String> = graph.ordered_workflows().iter().map(render_workflow).collect();
+        let problems: String = graph.problems.iter().map(|problem| format!("\n{problem}")).collect();
+        format!("{:?} of {}\n{}{problems}", graph.schema, graph.workflows.len(), order.join("\n"))
     }
 
     #[test]
     fn each_schema_is_read_in_the_order_of_the_method() {
-        insta::assert_snapshot!([drawn(EARLY), drawn(LATE), drawn(SHIFTED)].join("\n\n"));
+        insta::assert_snapshot!([render_help(EARLY), render_help(LATE), render_help(SHIFTED)].join("\n\n"));
     }
 
     #[test]
-    fn what_comes_next_ends_with_what_is_required() {
-        let help = read("h.csv", LATE);
-        let next = |done: &[&str]| {
-            let next = help.next(|workflow| done.contains(&workflow.id.as_str()));
-            next.iter().map(|workflow| workflow.id.clone()).collect::<Vec<_>>().join(" ")
+    fn the_next_workflows_end_with_the_first_required_one() {
+        let graph = read_help("h.csv", LATE);
+        let next_ids = |done_ids: &[&str]| {
+            let next_ids = graph.next_workflows(|workflow| done_ids.contains(&workflow.id.as_str()));
+            next_ids.iter().map(|workflow| workflow.id.clone()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(next(&[]), "bmad-product-brief bmad-prd");
-        assert_eq!(next(&["bmad-prd"]), "bmad-product-brief bmad-ux bmad-architecture");
+        assert_eq!(next_ids(&[]), "bmad-product-brief bmad-prd");
+        assert_eq!(next_ids(&["bmad-prd"]), "bmad-product-brief bmad-ux bmad-architecture");
         assert_eq!(
-            next(&["bmad-product-brief", "bmad-ux", "bmad-prd", "bmad-architecture"]),
+            next_ids(&["bmad-product-brief", "bmad-ux", "bmad-prd", "bmad-architecture"]),
             "bmad-sprint-planning"
         );
     }
 
     #[test]
-    fn a_ring_is_walked_through_and_what_is_no_list_is_said() {
-        let ring = "module,skill,display-name,phase,preceded-by,followed-by,required\nM,b,,1-a,a,,true\nM,a,,1-a,b,,true\n\
+    fn a_dependency_cycle_is_ordered_and_an_invalid_list_is_reported() {
+        let cycle = "module,skill,display-name,phase,preceded-by,followed-by,required\nM,b,,1-a,a,,true\nM,a,,1-a,b,,true\n\
             M,c,,9-z,c,,true\n";
         assert!(
-            drawn(ring).contains("c  required [9-z] None\nb  required [1-a] None\na  required"),
+            render_help(cycle).contains("c  required [9-z] None\nb  required [1-a] None\na  required"),
             "{}",
-            drawn(ring)
+            render_help(cycle)
         );
-        assert_eq!(drawn(""), "Late of 0\n\nh.csv: the list of workflows is empty");
+        assert_eq!(render_help(""), "Late of 0\n\nh.csv: the list of workflows is empty");
         assert_eq!(
-            drawn("a,b\n1,2\n"),
+            render_help("a,b\n1,2\n"),
             "Late of 0\n\nh.csv: it has neither a column `skill` nor `workflow-file`"
         );
-        assert!(drawn("skill,phase\nx,\"y\n").contains("h.csv:2: a quote that opens here is never closed"));
+        assert!(
+            render_help("skill,phase\nx,\"y\n").contains("h.csv:2: a quote that opens here is never closed")
+        );
     }
 
     proptest! {
@@ -395,8 +406,8 @@ mod tests {
         fn any_rows_are_read_without_a_panic(rows in "(M|bmad-a|bmad-b:c|,|,|,|true|false|1-x|anytime|\"|\n){0,60}") {
             for head in [EARLY, LATE] {
                 let head = head.lines().next().unwrap_or_default();
-                let help = read("h.csv", &format!("{head}\n{rows}"));
-                prop_assert!(help.order().len() <= help.workflows.len());
+                let help = read_help("h.csv", &format!("{head}\n{rows}"));
+                prop_assert!(help.ordered_workflows().len() <= help.workflows.len());
             }
         }
     }

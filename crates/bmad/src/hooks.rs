@@ -5,44 +5,48 @@
 //! Whether a command may run is not decided here, and nothing is run.
 
 use crate::{
-    page::Page,
-    problem::Problem,
-    yaml::{self, Entry, Form, Node},
+    markdown::MarkdownPage,
+    problem::FileProblem,
+    yaml::{self, YamlContent, YamlEntry, YamlNode},
 };
 
 /// The moment at which a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Moment {
+pub enum WorkflowHookMoment {
     SessionStart,
     PreToolUse,
     PostToolUse,
     Stop,
 }
 
-impl Moment {
-    pub const ALL: [Moment; 4] =
-        [Moment::SessionStart, Moment::PreToolUse, Moment::PostToolUse, Moment::Stop];
+impl WorkflowHookMoment {
+    pub const ALL: [WorkflowHookMoment; 4] = [
+        WorkflowHookMoment::SessionStart,
+        WorkflowHookMoment::PreToolUse,
+        WorkflowHookMoment::PostToolUse,
+        WorkflowHookMoment::Stop,
+    ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Moment::SessionStart => "SessionStart",
-            Moment::PreToolUse => "PreToolUse",
-            Moment::PostToolUse => "PostToolUse",
-            Moment::Stop => "Stop",
+            WorkflowHookMoment::SessionStart => "SessionStart",
+            WorkflowHookMoment::PreToolUse => "PreToolUse",
+            WorkflowHookMoment::PostToolUse => "PostToolUse",
+            WorkflowHookMoment::Stop => "Stop",
         }
     }
 
     /// The moment of a key: `PreToolUse`, `pre-tool-use` and `pre_tool_use` are the same.
-    fn of(key: &str) -> Option<Moment> {
-        let plain = |word: &str| word.replace(['-', '_'], "").to_lowercase();
-        Moment::ALL.into_iter().find(|moment| plain(moment.word()) == plain(key))
+    fn from_key(key: &str) -> Option<WorkflowHookMoment> {
+        let fold_name = |moment_name: &str| moment_name.replace(['-', '_'], "").to_lowercase();
+        WorkflowHookMoment::ALL.into_iter().find(|moment| fold_name(moment.as_str()) == fold_name(key))
     }
 }
 
 /// One command with its conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hook {
-    pub moment: Moment,
+pub struct WorkflowHook {
+    pub moment: WorkflowHookMoment,
     /// The command, for the shell.
     pub command: String,
     /// The tools that it is for, as names joined by `|`; `None` means all of them.
@@ -55,210 +59,267 @@ pub struct Hook {
     pub line: usize,
 }
 
-impl Hook {
+impl WorkflowHook {
     /// Whether the hook is meant for a tool. A matcher is a list of names; a `*` in a name stands for any letters.
-    pub fn is_for(&self, tool: &str) -> bool {
+    pub fn matches_tool(&self, tool_name: &str) -> bool {
         let Some(matcher) = &self.matcher else { return true };
-        matcher.split('|').map(str::trim).any(|name| {
+        matcher.split('|').map(str::trim).any(|pattern| {
             // Clients write `mcp__.*` as a regular expression; both spellings mean the same here.
-            let mut parts = name.split(".*").flat_map(|part| part.split('*'));
-            let first = parts.next().unwrap_or_default();
-            let Some(mut rest) = tool.strip_prefix(first) else { return false };
-            let mut parts: Vec<&str> = parts.collect();
-            let Some(last) = parts.pop() else { return rest.is_empty() };
+            let mut pattern_parts = pattern.split(".*").flat_map(|pattern_part| pattern_part.split('*'));
+            let prefix = pattern_parts.next().unwrap_or_default();
+            let Some(mut unmatched) = tool_name.strip_prefix(prefix) else { return false };
+            let mut pattern_parts: Vec<&str> = pattern_parts.collect();
+            let Some(suffix) = pattern_parts.pop() else { return unmatched.is_empty() };
             // The parts between stars must occur in their order, each behind the one before it.
-            for part in parts {
-                match rest.split_once(part) {
-                    Some((_, behind)) => rest = behind,
+            for pattern_part in pattern_parts {
+                match unmatched.split_once(pattern_part) {
+                    Some((_, after_part)) => unmatched = after_part,
                     None => return false,
                 }
             }
             // The last part must end the name, without overlapping the parts that already matched.
-            rest.ends_with(last)
+            unmatched.ends_with(suffix)
         })
     }
 }
 
 /// The hooks of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hooks {
+pub struct WorkflowHooks {
     /// The hooks in the order of the file.
-    pub all: Vec<Hook>,
-    pub problems: Vec<Problem>,
+    pub hooks: Vec<WorkflowHook>,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Hooks {
-    pub fn at(&self, moment: Moment) -> impl Iterator<Item = &Hook> {
-        self.all.iter().filter(move |hook| hook.moment == moment)
+impl WorkflowHooks {
+    pub fn at_moment(&self, moment: WorkflowHookMoment) -> impl Iterator<Item = &WorkflowHook> {
+        self.hooks.iter().filter(move |hook| hook.moment == moment)
     }
 }
 
 /// Reads the hooks of a file; `file_path` is only used for problems.
-pub fn read(path: &str, text: &str) -> Hooks {
-    let page = Page::of(text);
-    let mut reader = Reader { path, above: 0, hooks: Hooks::default() };
-    let Some(front) = page.front.clone() else { return reader.hooks };
+pub fn read_hooks(file_path: &str, file_text: &str) -> WorkflowHooks {
+    let markdown = MarkdownPage::parse(file_text);
+    let mut hook_reader = WorkflowHookReader { file_path, lines_above: 0, hooks: WorkflowHooks::default() };
+    let Some(front_matter) = markdown.front_range.clone() else { return hook_reader.hooks };
     // The YAML parser counts from the front matter; problems name lines of the file.
-    reader.above = text.get(..front.start).map_or(0, |above| above.matches('\n').count());
-    match yaml::parse(page.front_matter().unwrap_or_default()) {
-        Ok(front) => {
-            let entry = front.entries().iter().find(|entry| entry.key == "hooks");
-            entry.into_iter().for_each(|entry| reader.events(entry));
+    hook_reader.lines_above =
+        file_text.get(..front_matter.start).map_or(0, |text_above| text_above.matches('\n').count());
+    match yaml::parse_yaml(markdown.front_matter().unwrap_or_default()) {
+        Ok(front_matter) => {
+            let hooks_entry = front_matter.entries().iter().find(|hooks_entry| hooks_entry.key == "hooks");
+            hooks_entry.into_iter().for_each(|hooks_entry| hook_reader.read_events(hooks_entry));
         }
-        Err(broken) => {
-            let line = broken.line.unwrap_or(1);
-            reader.problem("front-matter-broken", line, format!("the front matter: {}", broken.what));
+        Err(parse_error) => {
+            let line_number = parse_error.line.unwrap_or(1);
+            hook_reader.report_problem(
+                "front-matter-broken",
+                line_number,
+                format!("the front matter: {}", parse_error.message),
+            );
         }
     }
-    reader.hooks
+    hook_reader.hooks
 }
 
 /// Reads the hooks of one file.
-struct Reader<'a> {
-    path: &'a str,
-    above: usize,
-    hooks: Hooks,
+struct WorkflowHookReader<'a> {
+    file_path: &'a str,
+    lines_above: usize,
+    hooks: WorkflowHooks,
 }
 
-const SILENT: &str = "what stands here does not run";
+const NOT_RUN_REASON: &str = "what stands here does not run";
 
 /// What applies to all commands of a group.
 #[derive(Clone, Default)]
-struct Group {
+struct WorkflowHookGroup {
     matcher: Option<String>,
     once: bool,
     critical: bool,
 }
 
-impl Reader<'_> {
-    fn problem(&mut self, rule: &'static str, line: usize, what: String) {
-        let problem = Problem::warning(rule, self.path, what).at(line + self.above);
+impl WorkflowHookReader<'_> {
+    fn report_problem(&mut self, rule: &'static str, line_number: usize, message: String) {
+        let problem =
+            FileProblem::warning(rule, self.file_path, message).at_line(line_number + self.lines_above);
         self.hooks.problems.push(match rule {
-            "hook-key" => problem.todo("known are command, once, critical and matcher"),
-            "hook-event" => problem.why(SILENT).todo("write SessionStart, PreToolUse, PostToolUse or Stop"),
-            "front-matter-broken" => problem.why(SILENT).todo("make it valid YAML"),
-            _ => problem.why(SILENT).todo("write for instance: - command: \"make lint\""),
+            "hook-key" => problem.with_advice("known are command, once, critical and matcher"),
+            "hook-event" => problem
+                .with_reason(NOT_RUN_REASON)
+                .with_advice("write SessionStart, PreToolUse, PostToolUse or Stop"),
+            "front-matter-broken" => problem.with_reason(NOT_RUN_REASON).with_advice("make it valid YAML"),
+            _ => problem
+                .with_reason(NOT_RUN_REASON)
+                .with_advice("write for instance: - command: \"make lint\""),
         });
     }
 
-    fn events(&mut self, hooks: &Entry) {
-        match &hooks.value.form {
-            Form::Nothing => {}
-            Form::Map(events) => events.iter().for_each(|event| self.event(event)),
-            Form::Scalar(_) | Form::List(_) => {
-                self.problem("hook-shape", hooks.line, "`hooks` has events below it, not a value".into());
+    fn read_events(&mut self, hooks_entry: &YamlEntry) {
+        match &hooks_entry.value.content {
+            YamlContent::Null => {}
+            YamlContent::Mapping(events) => events.iter().for_each(|event| self.read_event(event)),
+            YamlContent::Scalar(_) | YamlContent::Sequence(_) => {
+                self.report_problem(
+                    "hook-shape",
+                    hooks_entry.line,
+                    "`hooks` has events below it, not a value".into(),
+                );
             }
         }
     }
 
-    fn event(&mut self, event: &Entry) {
-        let Some(moment) = Moment::of(&event.key) else {
-            return self.problem("hook-event", event.line, format!("there is no hook event `{}`", event.key));
+    fn read_event(&mut self, event_entry: &YamlEntry) {
+        let Some(moment) = WorkflowHookMoment::from_key(&event_entry.key) else {
+            return self.report_problem(
+                "hook-event",
+                event_entry.line,
+                format!("there is no hook event `{}`", event_entry.key),
+            );
         };
-        match &event.value.form {
-            Form::Nothing => {}
-            Form::List(items) => {
-                items.iter().for_each(|item| self.item(moment, item, &Group::default(), true))
-            }
+        match &event_entry.value.content {
+            YamlContent::Null => {}
+            YamlContent::Sequence(hook_nodes) => hook_nodes
+                .iter()
+                .for_each(|hook_node| self.read_item(moment, hook_node, &WorkflowHookGroup::default(), true)),
             // One alone needs no list.
-            Form::Scalar(_) | Form::Map(_) => self.item(moment, &event.value, &Group::default(), true),
+            YamlContent::Scalar(_) | YamlContent::Mapping(_) => {
+                self.read_item(moment, &event_entry.value, &WorkflowHookGroup::default(), true)
+            }
         }
     }
 
     /// Reads a command or, at the outer level only, a group of commands.
-    fn item(&mut self, moment: Moment, item: &Node, group: &Group, outer: bool) {
-        match &item.form {
-            Form::Scalar(_) => self.command(moment, item, group),
-            Form::Map(entries) => {
+    fn read_item(
+        &mut self,
+        moment: WorkflowHookMoment,
+        hook_node: &YamlNode,
+        group: &WorkflowHookGroup,
+        is_outer: bool,
+    ) {
+        match &hook_node.content {
+            YamlContent::Scalar(_) => self.add_command(moment, hook_node, group),
+            YamlContent::Mapping(hook_entries) => {
                 // A group's settings apply to its commands, and each command may override them.
-                let (mut group, mut command, mut inner) = (group.clone(), None, None);
-                for entry in entries {
-                    match entry.key.as_str() {
-                        "command" => command = Some(&entry.value),
-                        "hooks" if outer => inner = Some(entry),
+                let (mut group, mut command_node, mut inner_hooks) = (group.clone(), None, None);
+                for hook_entry in hook_entries {
+                    match hook_entry.key.as_str() {
+                        "command" => command_node = Some(&hook_entry.value),
+                        "hooks" if is_outer => inner_hooks = Some(hook_entry),
                         "matcher" => {
-                            group.matcher = self.text(entry).filter(|text| !matches!(text.as_str(), "" | "*"))
+                            group.matcher = self
+                                .read_text(hook_entry)
+                                .filter(|matcher_text| !matches!(matcher_text.as_str(), "" | "*"))
                         }
-                        "once" => group.once = self.flag(entry),
-                        "critical" => group.critical = self.flag(entry),
+                        "once" => group.once = self.read_flag(hook_entry),
+                        "critical" => group.critical = self.read_flag(hook_entry),
                         // A hook that is not a command, such as a prompt for a model, has nothing that could be run.
-                        "type" if entry.value.text() != Some("command") => {
-                            let said = entry.value.text().unwrap_or("something else");
-                            self.problem(
+                        "type" if hook_entry.value.scalar_text() != Some("command") => {
+                            let type_name = hook_entry.value.scalar_text().unwrap_or("something else");
+                            self.report_problem(
                                 "hook-type",
-                                entry.line,
-                                format!("a hook of type `{said}` is not known here"),
+                                hook_entry.line,
+                                format!("a hook of type `{type_name}` is not known here"),
                             );
                             return;
                         }
                         // These keys belong to the client, or they are descriptions.
                         "type" | "timeout" | "name" | "description" => {}
                         // An unknown key costs only itself: the command may still be right.
-                        key => {
-                            let what = format!("a hook has no `{key}`; the rest of it is read");
-                            self.problem("hook-key", entry.line, what);
+                        unknown_key => {
+                            let message = format!("a hook has no `{unknown_key}`; the rest of it is read");
+                            self.report_problem("hook-key", hook_entry.line, message);
                         }
                     }
                 }
-                match (command, inner) {
-                    (Some(command), None) => self.command(moment, command, &group),
-                    (None, Some(inner)) => match &inner.value.form {
-                        Form::List(items) => {
-                            items.iter().for_each(|item| self.item(moment, item, &group, false))
-                        }
-                        _ => self.problem("hook-shape", inner.line, "`hooks` in a group is a list".into()),
-                    },
-                    (Some(_), Some(inner)) => {
-                        self.problem(
+                match (command_node, inner_hooks) {
+                    (Some(command_node), None) => self.add_command(moment, command_node, &group),
+                    (None, Some(inner_hooks)) => match &inner_hooks.value.content {
+                        YamlContent::Sequence(inner_nodes) => inner_nodes
+                            .iter()
+                            .for_each(|hook_node| self.read_item(moment, hook_node, &group, false)),
+                        _ => self.report_problem(
                             "hook-shape",
-                            inner.line,
+                            inner_hooks.line,
+                            "`hooks` in a group is a list".into(),
+                        ),
+                    },
+                    (Some(_), Some(inner_hooks)) => {
+                        self.report_problem(
+                            "hook-shape",
+                            inner_hooks.line,
                             "a hook has a command or hooks of its own, not both".into(),
                         );
                     }
                     (None, None) => {
-                        self.problem("hook-command", item.line, "a hook without a command".into())
+                        self.report_problem("hook-command", hook_node.line, "a hook without a command".into())
                     }
                 }
             }
-            Form::Nothing => self.problem("hook-command", item.line, "a hook without a command".into()),
-            Form::List(_) => {
-                self.problem("hook-shape", item.line, "a list stands where a hook should".into())
+            YamlContent::Null => {
+                self.report_problem("hook-command", hook_node.line, "a hook without a command".into())
+            }
+            YamlContent::Sequence(_) => {
+                self.report_problem("hook-shape", hook_node.line, "a list stands where a hook should".into())
             }
         }
     }
 
-    fn command(&mut self, moment: Moment, node: &Node, group: &Group) {
-        let Group { matcher, once, critical } = group.clone();
-        match node.text() {
+    fn add_command(
+        &mut self,
+        moment: WorkflowHookMoment,
+        command_node: &YamlNode,
+        group: &WorkflowHookGroup,
+    ) {
+        let WorkflowHookGroup { matcher, once, critical } = group.clone();
+        match command_node.scalar_text() {
             // No shell can be given a NUL byte.
-            Some(text) if text.contains('\0') => {
-                self.problem("hook-command", node.line, "a command with a NUL byte in it".into());
+            Some(command_text) if command_text.contains('\0') => {
+                self.report_problem(
+                    "hook-command",
+                    command_node.line,
+                    "a command with a NUL byte in it".into(),
+                );
             }
-            Some(text) if !text.trim().is_empty() => {
-                let line = node.line + self.above;
-                let command = text.trim_end().to_string();
-                self.hooks.all.push(Hook { moment, command, matcher, once, critical, line });
+            Some(command_text) if !command_text.trim().is_empty() => {
+                let line_number = command_node.line + self.lines_above;
+                let command = command_text.trim_end().to_string();
+                self.hooks.hooks.push(WorkflowHook {
+                    moment,
+                    command,
+                    matcher,
+                    once,
+                    critical,
+                    line: line_number,
+                });
             }
-            Some(_) => self.problem("hook-command", node.line, "an empty command".into()),
-            None => self.problem("hook-command", node.line, "a command that is no text".into()),
+            Some(_) => self.report_problem("hook-command", command_node.line, "an empty command".into()),
+            None => {
+                self.report_problem("hook-command", command_node.line, "a command that is no text".into())
+            }
         }
     }
 
-    fn text(&mut self, entry: &Entry) -> Option<String> {
-        let text = entry.value.text().map(str::to_string);
-        if text.is_none() {
-            self.problem("hook-key", entry.line, format!("`{}` is no text; it is passed over", entry.key));
+    fn read_text(&mut self, hook_entry: &YamlEntry) -> Option<String> {
+        let scalar = hook_entry.value.scalar_text().map(str::to_string);
+        if scalar.is_none() {
+            self.report_problem(
+                "hook-key",
+                hook_entry.line,
+                format!("`{}` is no text; it is passed over", hook_entry.key),
+            );
         }
-        text
+        scalar
     }
 
-    fn flag(&mut self, entry: &Entry) -> bool {
-        match entry.value.text().map(str::to_lowercase).as_deref() {
+    fn read_flag(&mut self, hook_entry: &YamlEntry) -> bool {
+        match hook_entry.value.scalar_text().map(str::to_lowercase).as_deref() {
             Some("true" | "yes" | "on") => true,
             Some("false" | "no" | "off") => false,
             _ => {
-                let what = format!("`{}` is neither true nor false; it is taken for false", entry.key);
-                self.problem("hook-key", entry.line, what);
+                let message =
+                    format!("`{}` is neither true nor false; it is taken for false", hook_entry.key);
+                self.report_problem("hook-key", hook_entry.line, message);
                 false
             }
         }
@@ -271,22 +332,22 @@ mod tests {
 
     use super::*;
 
-    fn drawn(text: &str) -> String {
-        let hooks = read("step.md", text);
-        let line = |hook: &Hook| {
-            let marks = [("once", hook.once), ("critical", hook.critical)];
-            let marks: String =
-                marks.iter().filter(|mark| mark.1).map(|mark| format!(" {}", mark.0)).collect();
+    fn render_hooks(file_text: &str) -> String {
+        let hooks = read_hooks("step.md", file_text);
+        let render_hook = |hook: &WorkflowHook| {
+            let flags = [("once", hook.once), ("critical", hook.critical)];
+            let flags: String =
+                flags.iter().filter(|flag| flag.1).map(|flag| format!(" {}", flag.0)).collect();
             let matcher = hook.matcher.as_ref().map(|matcher| format!(" [{matcher}]")).unwrap_or_default();
-            format!("{} {}{matcher}{marks}: {:?}", hook.line, hook.moment.word(), hook.command)
+            format!("{} {}{matcher}{flags}: {:?}", hook.line, hook.moment.as_str(), hook.command)
         };
         let problems = hooks.problems.iter().map(|problem| format!("! {problem}; {}", problem.todo));
-        hooks.all.iter().map(line).chain(problems).collect::<Vec<_>>().join("\n")
+        hooks.hooks.iter().map(render_hook).chain(problems).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn hooks_are_read_in_their_order_with_their_lines() {
-        let text = [
+        let file_text = [
             "---",
             "name: step-01",
             "hooks:",
@@ -306,13 +367,13 @@ mod tests {
             "hooks:",
             "  Stop: no hook",
         ];
-        let text = &text.join("\n");
-        insta::assert_snapshot!(drawn(text));
+        let file_text = &file_text.join("\n");
+        insta::assert_snapshot!(render_hooks(file_text));
     }
 
     #[test]
-    fn the_client_s_own_form_is_read_too() {
-        let text = [
+    fn the_nested_form_of_the_client_is_read_too() {
+        let file_text = [
             "---",
             "hooks:",
             "  PreToolUse:",
@@ -331,13 +392,13 @@ mod tests {
             "    - hooks: five",
             "---",
         ];
-        let text = &text.join("\n");
-        insta::assert_snapshot!(drawn(text));
+        let file_text = &file_text.join("\n");
+        insta::assert_snapshot!(render_hooks(file_text));
     }
 
     #[test]
-    fn what_is_wrong_has_a_line_and_the_rest_is_read() {
-        let text = [
+    fn a_wrong_hook_has_a_line_and_the_others_are_read() {
+        let file_text = [
             "---",
             "hooks:",
             "  PreTool:",
@@ -353,8 +414,8 @@ mod tests {
             "    - command: last",
             "---",
         ];
-        let text = &text.join("\n");
-        insta::assert_snapshot!(drawn(text));
+        let file_text = &file_text.join("\n");
+        insta::assert_snapshot!(render_hooks(file_text));
         let shapes = [
             "---\nhooks: make\n---\n",
             "---\nhooks: [a]\n---\n",
@@ -363,21 +424,21 @@ mod tests {
             "no front matter\n",
             "",
         ];
-        let shapes: Vec<String> = shapes.iter().map(|text| drawn(text)).collect();
+        let shapes: Vec<String> = shapes.iter().map(|file_text| render_hooks(file_text)).collect();
         insta::assert_snapshot!(shapes.join("\n--\n"));
     }
 
     #[test]
     fn a_matcher_is_a_list_of_names() {
-        let hook = |matcher: &str| Hook {
-            moment: Moment::PreToolUse,
+        let hook_with_matcher = |matcher: &str| WorkflowHook {
+            moment: WorkflowHookMoment::PreToolUse,
             command: String::new(),
             matcher: Some(matcher.to_string()),
             once: false,
             critical: false,
             line: 1,
         };
-        for (matcher, tool, fits) in [
+        for (matcher, tool, expected) in [
             ("Bash", "Bash", true),
             ("Bash", "BashOutput", false),
             ("Bash|Write", "Write", true),
@@ -389,15 +450,15 @@ mod tests {
             ("a*a", "a", false),
             ("", "Bash", false),
         ] {
-            assert_eq!(hook(matcher).is_for(tool), fits, "{matcher} {tool}");
+            assert_eq!(hook_with_matcher(matcher).matches_tool(tool), expected, "{matcher} {tool}");
         }
     }
 
     #[test]
-    fn a_large_file_is_read_soon() {
+    fn a_large_file_is_read_quickly() {
         let hooks = "    - command: make lint # x\n".repeat(100_000);
-        let text = format!("---\nhooks:\n  Stop:\n{hooks}---\n{}", "some prose\n".repeat(500_000));
-        assert_eq!(read("step.md", &text).all.len(), 100_000);
+        let file_text = format!("---\nhooks:\n  Stop:\n{hooks}---\n{}", "some prose\n".repeat(500_000));
+        assert_eq!(read_hooks("step.md", &file_text).hooks.len(), 100_000);
     }
 
     const PIECES: &str = concat!(
@@ -408,7 +469,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in PIECES) {
-            read("step.md", &text);
+            read_hooks("step.md", &text);
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 /// What a key on the board stands for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub enum BoardKey {
     Epic(u32),
     Story(StoryKey),
     Retrospective(u32),
@@ -25,83 +25,90 @@ pub struct StoryKey {
     pub slug: String,
 }
 
-impl Key {
-    pub fn parse(key: &str) -> Option<Key> {
-        if let Some(rest) = key.strip_prefix("epic-") {
-            return match rest.strip_suffix("-retrospective") {
-                Some(number) => whole(number).map(Key::Retrospective),
-                None => whole(rest).map(Key::Epic),
+impl BoardKey {
+    pub fn parse(key_text: &str) -> Option<BoardKey> {
+        if let Some(after_prefix) = key_text.strip_prefix("epic-") {
+            return match after_prefix.strip_suffix("-retrospective") {
+                Some(epic_digits) => parse_digits(epic_digits).map(BoardKey::Retrospective),
+                None => parse_digits(after_prefix).map(BoardKey::Epic),
             };
         }
-        StoryKey::parse(key).map(Key::Story)
+        StoryKey::parse(key_text).map(BoardKey::Story)
     }
 
     /// The number of the epic that the key belongs to.
-    pub fn epic(&self) -> u32 {
+    pub fn epic_number(&self) -> u32 {
         match self {
-            Key::Epic(epic) | Key::Retrospective(epic) => *epic,
-            Key::Story(story) => story.epic,
+            BoardKey::Epic(epic) | BoardKey::Retrospective(epic) => *epic,
+            BoardKey::Story(story) => story.epic,
         }
     }
 }
 
 impl StoryKey {
-    pub fn parse(key: &str) -> Option<StoryKey> {
-        let (epic, rest) = key.split_once('-')?;
-        let (number, slug) = rest.split_once('-')?;
+    pub fn parse(key_text: &str) -> Option<StoryKey> {
+        let (epic, after_epic) = key_text.split_once('-')?;
+        let (number_text, slug) = after_epic.split_once('-')?;
         // The slug may contain dashes, so only the first two are separators.
-        let (number, letter) = lettered(number)?;
-        let epic = whole(epic)?;
-        (!slug.is_empty()).then(|| StoryKey { epic, number, letter, slug: slug.to_string() })
+        let (number_text, letter) = parse_lettered_number(number_text)?;
+        let epic = parse_digits(epic)?;
+        (!slug.is_empty()).then(|| StoryKey { epic, number: number_text, letter, slug: slug.to_string() })
     }
 
     /// The number that epics and stories use for it: `1.2`, `2.6a`.
-    pub fn number(&self) -> Number {
-        Number { epic: self.epic, number: self.number, letter: self.letter }
+    pub fn story_number(&self) -> StoryNumber {
+        StoryNumber { epic: self.epic, number: self.number, letter: self.letter }
     }
 }
 
 /// The number of a story, without its slug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Number {
+pub struct StoryNumber {
     pub epic: u32,
     pub number: u32,
     pub letter: Option<char>,
 }
 
-impl Number {
+impl StoryNumber {
     /// Parses `1.2`, `1-2` or `2.6a`.
-    pub fn parse(said: &str) -> Option<Number> {
-        let (epic, number) = said.trim().split_once(['.', '-'])?;
-        let (number, letter) = lettered(number)?;
-        Some(Number { epic: whole(epic)?, number, letter })
+    pub fn parse(number_text: &str) -> Option<StoryNumber> {
+        let (epic, number) = number_text.trim().split_once(['.', '-'])?;
+        let (number, letter) = parse_lettered_number(number)?;
+        Some(StoryNumber { epic: parse_digits(epic)?, number, letter })
     }
 }
 
 /// The stories that the user's input names: a key, a number (`1.2`, `1-2`), a slug or a file. Several stories may match a
 /// slug.
-pub fn meant<'k>(typed: &str, keys: impl IntoIterator<Item = &'k StoryKey>) -> Vec<&'k StoryKey> {
-    let typed = typed.trim();
+pub fn match_stories<'k>(
+    user_input: &str,
+    story_keys: impl IntoIterator<Item = &'k StoryKey>,
+) -> Vec<&'k StoryKey> {
+    let user_input = user_input.trim();
     // A path may be pasted from anywhere; only the file's name identifies the story.
-    let name = typed.rsplit('/').next().unwrap_or(typed);
-    let name = name.strip_suffix(".md").unwrap_or(name);
-    let number = Number::parse(name);
-    let all: Vec<&StoryKey> = keys.into_iter().collect();
+    let file_stem = user_input.rsplit('/').next().unwrap_or(user_input);
+    let file_stem = file_stem.strip_suffix(".md").unwrap_or(file_stem);
+    let story_number = StoryNumber::parse(file_stem);
+    let all_keys: Vec<&StoryKey> = story_keys.into_iter().collect();
     // An exact key wins over a number: `1-2-3` could be read as either.
-    let exact: Vec<&StoryKey> = all.iter().copied().filter(|key| key.to_string() == name).collect();
-    if !exact.is_empty() {
-        return exact;
+    let exact_matches: Vec<&StoryKey> =
+        all_keys.iter().copied().filter(|story_key| story_key.to_string() == file_stem).collect();
+    if !exact_matches.is_empty() {
+        return exact_matches;
     }
-    all.into_iter().filter(|key| Some(key.number()) == number || key.slug == name).collect()
+    all_keys
+        .into_iter()
+        .filter(|story_key| Some(story_key.story_number()) == story_number || story_key.slug == file_stem)
+        .collect()
 }
 
 /// The slug that BMAD's planner makes of a title: `User Authentication & SSO (OAuth2)` becomes
 /// `user-authentication-sso-oauth2`.
-pub fn slug(title: &str) -> String {
+pub fn slugify(title: &str) -> String {
     let mut slug = String::new();
-    for c in title.trim().to_lowercase().chars() {
-        match c {
-            c if c.is_alphanumeric() => slug.push(c),
+    for character in title.trim().to_lowercase().chars() {
+        match character {
+            character if character.is_alphanumeric() => slug.push(character),
             // A run of other characters becomes one dash, and none at the start.
             _ if slug.is_empty() || slug.ends_with('-') => {}
             _ => slug.push('-'),
@@ -110,58 +117,58 @@ pub fn slug(title: &str) -> String {
     slug.trim_end_matches('-').to_string()
 }
 
-fn whole(digits: &str) -> Option<u32> {
+fn parse_digits(digits: &str) -> Option<u32> {
     // `parse` alone would accept a leading `+`.
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-fn lettered(said: &str) -> Option<(u32, Option<char>)> {
+fn parse_lettered_number(number_text: &str) -> Option<(u32, Option<char>)> {
     // An upper-case letter would make two keys of one story.
-    let letter = said.chars().last().filter(char::is_ascii_lowercase);
-    let digits = if letter.is_some() { &said[..said.len() - 1] } else { said };
-    Some((whole(digits)?, letter))
+    let letter = number_text.chars().last().filter(char::is_ascii_lowercase);
+    let digits = if letter.is_some() { &number_text[..number_text.len() - 1] } else { number_text };
+    Some((parse_digits(digits)?, letter))
 }
 
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl fmt::Display for BoardKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Key::Epic(epic) => write!(f, "epic-{epic}"),
-            Key::Story(story) => story.fmt(f),
-            Key::Retrospective(epic) => write!(f, "epic-{epic}-retrospective"),
+            BoardKey::Epic(epic) => write!(formatter, "epic-{epic}"),
+            BoardKey::Story(story) => story.fmt(formatter),
+            BoardKey::Retrospective(epic) => write!(formatter, "epic-{epic}-retrospective"),
         }
     }
 }
 
 impl fmt::Display for StoryKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.epic, self.number)?;
-        self.letter.map_or(Ok(()), |letter| write!(f, "{letter}"))?;
-        write!(f, "-{}", self.slug)
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.epic, self.number)?;
+        self.letter.map_or(Ok(()), |letter| write!(formatter, "{letter}"))?;
+        write!(formatter, "-{}", self.slug)
     }
 }
 
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.epic, self.number)?;
-        self.letter.map_or(Ok(()), |letter| write!(f, "{letter}"))
+impl fmt::Display for StoryNumber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.epic, self.number)?;
+        self.letter.map_or(Ok(()), |letter| write!(formatter, "{letter}"))
     }
 }
 
-impl Serialize for Key {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+impl Serialize for BoardKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
 impl Serialize for StoryKey {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+impl Serialize for StoryNumber {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -180,7 +187,7 @@ macro_rules! schema_of_text {
     )*};
 }
 
-schema_of_text!(Key: "epic-1", StoryKey: "1-2-log-in", Number: "1.2");
+schema_of_text!(BoardKey: "epic-1", StoryKey: "1-2-log-in", StoryNumber: "1.2");
 
 /// The states of a story, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -220,8 +227,8 @@ impl StoryStatus {
     ];
 
     /// Parses a state in any case and with its older names; `in-review` is the name that specs of late eras use.
-    pub fn parse(said: &str) -> Option<StoryStatus> {
-        Some(match folded(said).as_str() {
+    pub fn parse(status_text: &str) -> Option<StoryStatus> {
+        Some(match normalize_status(status_text).as_str() {
             "backlog" => StoryStatus::Backlog,
             // Early eras call a written story `drafted`.
             "ready-for-dev" | "drafted" => StoryStatus::ReadyForDev,
@@ -246,8 +253,8 @@ impl StoryStatus {
 impl EpicStatus {
     pub const ALL: [EpicStatus; 3] = [EpicStatus::Backlog, EpicStatus::InProgress, EpicStatus::Done];
 
-    pub fn parse(said: &str) -> Option<EpicStatus> {
-        Some(match folded(said).as_str() {
+    pub fn parse(status_text: &str) -> Option<EpicStatus> {
+        Some(match normalize_status(status_text).as_str() {
             "backlog" => EpicStatus::Backlog,
             // Early eras call an epic `contexted` once its context is written.
             "in-progress" | "contexted" => EpicStatus::InProgress,
@@ -268,8 +275,8 @@ impl EpicStatus {
 impl RetroStatus {
     pub const ALL: [RetroStatus; 2] = [RetroStatus::Optional, RetroStatus::Done];
 
-    pub fn parse(said: &str) -> Option<RetroStatus> {
-        Some(match folded(said).as_str() {
+    pub fn parse(status_text: &str) -> Option<RetroStatus> {
+        Some(match normalize_status(status_text).as_str() {
             "optional" => RetroStatus::Optional,
             "done" => RetroStatus::Done,
             _ => return None,
@@ -285,25 +292,25 @@ impl RetroStatus {
 }
 
 /// Folds `Ready for Dev` and `in_progress` to one spelling, since users and agents write states as they like.
-fn folded(said: &str) -> String {
-    said.trim().trim_matches(['*', '`', '_', '"', '\'']).to_lowercase().replace([' ', '_'], "-")
+fn normalize_status(status_text: &str) -> String {
+    status_text.trim().trim_matches(['*', '`', '_', '"', '\'']).to_lowercase().replace([' ', '_'], "-")
 }
 
 impl fmt::Display for StoryStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
     }
 }
 
 impl fmt::Display for EpicStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
     }
 }
 
 impl fmt::Display for RetroStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
     }
 }
 
@@ -313,12 +320,12 @@ mod tests {
 
     #[test]
     fn keys_are_read_as_bmad_reads_them_and_written_as_they_were() {
-        for key in
+        for key_text in
             ["epic-1", "epic-12-retrospective", "1-2-log-in", "2-6a-x", "10-11-a-1-2", "1-2--", "1-2-Ü"]
         {
-            assert_eq!(Key::parse(key).unwrap().to_string(), key);
+            assert_eq!(BoardKey::parse(key_text).unwrap().to_string(), key_text);
         }
-        for no in [
+        for invalid_key in [
             "epic-",
             "epic-x",
             "epic-1-retro",
@@ -331,17 +338,18 @@ mod tests {
             "1-2ab-x",
             "epic-99999999999",
         ] {
-            assert_eq!(Key::parse(no), None, "{no}");
+            assert_eq!(BoardKey::parse(invalid_key), None, "{invalid_key}");
         }
     }
 
     #[test]
-    fn a_story_is_meant_by_its_key_its_number_its_file_or_its_slug() {
+    fn a_story_is_found_by_its_key_its_number_its_file_or_its_slug() {
         let keys: Vec<StoryKey> =
             ["1-2-log-in", "1-2a-log-in", "1-20-x"].iter().filter_map(|key| StoryKey::parse(key)).collect();
-        let said =
-            |typed: &str| meant(typed, &keys).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        for (typed, found) in [
+        let matching_keys = |user_input: &str| {
+            match_stories(user_input, &keys).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        for (user_input, expected) in [
             ("1-2-log-in", "1-2-log-in"),
             ("out/1-2a-log-in.md", "1-2a-log-in"),
             ("1.2", "1-2-log-in"),
@@ -349,18 +357,18 @@ mod tests {
             ("log-in", "1-2-log-in 1-2a-log-in"),
             ("1.3", ""),
         ] {
-            assert_eq!(said(typed), found, "{typed}");
+            assert_eq!(matching_keys(user_input), expected, "{user_input}");
         }
     }
 
     #[test]
-    fn slugs_are_the_planner_s() {
-        for (title, slugged) in [
+    fn slugs_are_made_as_the_planner_makes_them() {
+        for (title, expected) in [
             ("User Authentication & SSO (OAuth2)", "user-authentication-sso-oauth2"),
             ("  Log in!  ", "log-in"),
             ("---", ""),
         ] {
-            assert_eq!(slug(title), slugged);
+            assert_eq!(slugify(title), expected);
         }
     }
 

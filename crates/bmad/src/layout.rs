@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::{
     config,
-    manifest::{self, Manifest, Module},
-    problem::{Problem, rules},
-    shelf::{self, Shelf},
+    manifest::{self, InstallManifest, InstalledModule},
+    problem::{FileProblem, rules},
+    project_files::{self, ProjectFiles},
 };
 
 /// The layouts that BMAD has had; each keeps other files in other places.
@@ -34,7 +34,7 @@ pub enum Era {
 
 impl Era {
     /// The versions that the era stands for.
-    pub fn versions(self) -> &'static str {
+    pub fn version_range(self) -> &'static str {
         match self {
             Era::A => "6.0 alpha",
             Era::B => "6.0 beta to 6.0.x",
@@ -46,11 +46,11 @@ impl Era {
     }
 
     /// The era of a version; `None` for versions before the first era and after the last known one.
-    pub fn of_version(version: &str) -> Option<Era> {
+    pub fn from_version(version: &str) -> Option<Era> {
         // Manifests also say `v6.1.0` and `=6.1.0`.
         let version = version.trim().trim_start_matches(['v', '=']);
         let (numbers, tag) = version.split_once(['-', '+']).unwrap_or((version, ""));
-        let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().ok());
+        let mut numbers = numbers.split('.').map(|digits| digits.parse::<u32>().ok());
         let (major, minor) = (numbers.next()??, numbers.next().unwrap_or(Some(0))?);
         match (major, minor) {
             (6, 0) if tag.to_lowercase().starts_with("alpha") => Some(Era::A),
@@ -65,15 +65,15 @@ impl Era {
 }
 
 impl fmt::Display for Era {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self:?}")
     }
 }
 
 /// How the entry points of a client are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Entries {
+pub enum EntryPointKind {
     /// `commands/bmad/bmm/workflows/dev-story.md`.
     CommandTree,
     /// `commands/bmad-bmm-dev-story.md`.
@@ -84,10 +84,10 @@ pub enum Entries {
 
 /// The entry points that one client finds, or all clients that share a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Client {
+pub struct ClientEntryPoints {
     /// `claude`, `opencode`, `gemini`; or `agents` for the directory that codex, opencode, gemini and others share.
     pub name: String,
-    pub entries: Entries,
+    pub entries: EntryPointKind,
     pub folder: String,
     /// The number of BMAD's entry points.
     pub count: usize,
@@ -95,7 +95,7 @@ pub struct Client {
 
 /// How BMAD is installed in a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Layout {
+pub struct BmadLayout {
     /// `_bmad`; in early alphas `.bmad` or `bmad`; `None` if BMAD is not installed here.
     pub root: Option<String>,
     pub era: Option<Era>,
@@ -104,24 +104,24 @@ pub struct Layout {
     pub by_files: Option<Era>,
     /// What was found, one sentence each.
     pub reasons: Vec<String>,
-    pub clients: Vec<Client>,
-    pub modules: Vec<Module>,
+    pub clients: Vec<ClientEntryPoints>,
+    pub modules: Vec<InstalledModule>,
     /// Whether workflows of earlier versions are installed beside those of era D.
     pub shims: bool,
     /// Whether the project has files of BMAD 4.
     pub v4: bool,
     #[serde(skip)]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Layout {
-    pub fn has_module(&self, name: &str) -> bool {
-        self.modules.iter().any(|module| module.name == name)
+impl BmadLayout {
+    pub fn has_module(&self, module_name: &str) -> bool {
+        self.modules.iter().any(|module| module.name == module_name)
     }
 }
 
 /// The directories of entry points: which client looks there, the path, and whether it holds skills or commands.
-const PLACES: [(&str, &str, bool); 8] = [
+const ENTRY_POINT_DIRS: [(&str, &str, bool); 8] = [
     ("claude", ".claude/skills", true),
     ("claude", ".claude/commands", false),
     ("agents", ".agents/skills", true),
@@ -133,84 +133,88 @@ const PLACES: [(&str, &str, bool); 8] = [
 ];
 
 /// Detects how BMAD is installed. A project without BMAD gives an empty layout, with a problem if it has BMAD 4.
-pub fn read(shelf: &dyn Shelf) -> Layout {
-    let mut layout = Layout { v4: !shelf.names(".bmad-core").is_empty(), ..Layout::default() };
-    layout.clients = clients(shelf);
+pub fn read_layout(project_files: &dyn ProjectFiles) -> BmadLayout {
+    let mut layout =
+        BmadLayout { v4: !project_files.list_names(".bmad-core").is_empty(), ..BmadLayout::default() };
+    layout.clients = find_clients(project_files);
     if layout.v4 {
         layout.reasons.push("`.bmad-core` is there: BMAD 4".into());
     }
     // A project with BMAD 4 only has nothing that could be read, but the user should know why.
-    let Some(root) = config::root(shelf) else {
+    let Some(bmad_root) = config::find_bmad_root(project_files) else {
         if layout.v4 {
-            let what = "this is BMAD 4, whose files are not read";
-            let problem = Problem::warning("layout-v4", ".bmad-core", what);
-            layout.problems.push(problem.todo("install BMAD 6 beside it: npx bmad-method install"));
+            let message = "this is BMAD 4, whose files are not read";
+            let problem = FileProblem::warning("layout-v4", ".bmad-core", message);
+            layout.problems.push(problem.with_advice("install BMAD 6 beside it: npx bmad-method install"));
         }
         return layout;
     };
-    layout.root = Some(root.to_string());
-    let manifest = manifest_of(shelf, root, &mut layout);
+    layout.root = Some(bmad_root.to_string());
+    let manifest = load_manifest(project_files, bmad_root, &mut layout);
     layout.version = manifest.version.clone();
     layout.modules = manifest.modules;
     layout.shims = manifest.shims;
     // The manifest's problems come before those of the comparison, in the order of reading.
     layout.problems.extend(manifest.problems);
-    let path = manifest_path(shelf, root);
-    by_version(&mut layout, &path);
-    layout.by_files = by_files(shelf, root, &layout.clients, &mut layout.reasons);
+    let manifest_file = find_manifest_path(project_files, bmad_root);
+    detect_by_version(&mut layout, &manifest_file);
+    layout.by_files = detect_by_files(project_files, bmad_root, &layout.clients, &mut layout.reasons);
     // The version decides where it is known: files of an old era often stay behind after an update.
     layout.era = layout.by_version.or(layout.by_files);
-    let read_from = ManifestPlace { path: &path, line: manifest.line };
-    disagreement(&mut layout, root, &read_from);
+    let read_from = ManifestLocation { path: &manifest_file, line: manifest.version_line };
+    report_disagreements(&mut layout, bmad_root, &read_from);
     layout
 }
 
 /// The manifest's path: early alphas have `_cfg`, later ones `_config`.
-fn manifest_path(shelf: &dyn Shelf, root: &str) -> String {
-    let names = shelf.names(root);
-    let folder = if names.iter().any(|name| name == "_cfg/") && !names.iter().any(|name| name == "_config/") {
-        "_cfg"
-    } else {
-        "_config"
-    };
-    format!("{root}/{folder}/manifest.yaml")
+fn find_manifest_path(project_files: &dyn ProjectFiles, root: &str) -> String {
+    let names = project_files.list_names(root);
+    let directory =
+        if names.iter().any(|name| name == "_cfg/") && !names.iter().any(|name| name == "_config/") {
+            "_cfg"
+        } else {
+            "_config"
+        };
+    format!("{root}/{directory}/manifest.yaml")
 }
 
-fn manifest_of(shelf: &dyn Shelf, root: &str, layout: &mut Layout) -> Manifest {
-    let path = manifest_path(shelf, root);
-    match shelf::read(shelf, &path, &mut layout.problems) {
-        Some(text) => manifest::read(&path, &text),
+fn load_manifest(project_files: &dyn ProjectFiles, root: &str, layout: &mut BmadLayout) -> InstallManifest {
+    let manifest_file = find_manifest_path(project_files, root);
+    match project_files::read_or_report(project_files, &manifest_file, &mut layout.problems) {
+        Some(manifest_text) => manifest::read_manifest(&manifest_file, &manifest_text),
         None => {
             // A manifest that exists and cannot be read has its own problem already.
             if layout.problems.is_empty() {
-                let what = "there is no manifest, though BMAD's folder is there";
+                let message = "there is no manifest, though BMAD's folder is there";
                 layout.problems.push(
-                    Problem::warning(rules::MANIFEST_MISSING, &path, what)
-                        .why("the version was told by the files that are there")
-                        .todo("run BMAD's installer again"),
+                    FileProblem::warning(rules::MANIFEST_MISSING, &manifest_file, message)
+                        .with_reason("the version was told by the files that are there")
+                        .with_advice("run BMAD's installer again"),
                 );
             }
-            Manifest::default()
+            InstallManifest::default()
         }
     }
 }
 
-fn by_version(layout: &mut Layout, path: &str) {
+fn detect_by_version(layout: &mut BmadLayout, manifest_file: &str) {
     let Some(version) = &layout.version else { return };
-    layout.by_version = Era::of_version(version);
+    layout.by_version = Era::from_version(version);
     match layout.by_version {
-        Some(era) => layout.reasons.push(format!("version {version} is of era {era} ({})", era.versions())),
+        Some(era) => {
+            layout.reasons.push(format!("version {version} is of era {era} ({})", era.version_range()))
+        }
         None => {
             layout.reasons.push(format!("version {version} is of no era that is known"));
-            let problem = Problem::warning(
+            let problem = FileProblem::warning(
                 "layout-unknown-version",
-                path,
+                manifest_file,
                 format!("BMAD {version} is not known to this version of Tribunal"),
             );
             layout.problems.push(
                 problem
-                    .why("it is treated as the era whose files it has; what is new in it is not seen")
-                    .todo("look for a newer Tribunal"),
+                    .with_reason("it is treated as the era whose files it has; what is new in it is not seen")
+                    .with_advice("look for a newer Tribunal"),
             );
         }
     }
@@ -218,77 +222,94 @@ fn by_version(layout: &mut Layout, path: &str) {
 
 /// Detects the era by files that only one era has, the newest first: an update leaves old files behind more often than it
 /// brings new ones too early.
-fn by_files(shelf: &dyn Shelf, root: &str, clients: &[Client], reasons: &mut Vec<String>) -> Option<Era> {
+fn detect_by_files(
+    project_files: &dyn ProjectFiles,
+    root: &str,
+    clients: &[ClientEntryPoints],
+    reasons: &mut Vec<String>,
+) -> Option<Era> {
     // A path with a slash at the end means a directory; a file of the same name does not count.
-    let has = |path: &str| {
-        let (folder, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
-        let folders = path.ends_with('/');
-        shelf.names(folder).iter().any(|there| match there.strip_suffix('/') {
-            Some(there) => folders && there == name,
-            None => !folders && there == name,
+    let path_exists = |checked_path: &str| {
+        let (directory, wanted_name) =
+            checked_path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", checked_path));
+        let is_directory = checked_path.ends_with('/');
+        project_files.list_names(directory).iter().any(|existing_name| {
+            match existing_name.strip_suffix('/') {
+                Some(existing_name) => is_directory && existing_name == wanted_name,
+                None => !is_directory && existing_name == wanted_name,
+            }
         })
     };
-    let skills: Vec<&str> = clients
+    let skill_directories: Vec<&str> = clients
         .iter()
-        .filter(|client| client.entries == Entries::Skills)
+        .filter(|client| client.entries == EntryPointKind::Skills)
         .map(|client| client.folder.as_str())
         .collect();
-    let skill = |path: &str| skills.iter().map(|folder| format!("{folder}/{path}")).find(|path| has(path));
-    let in_root = |path: &str| Some(format!("{root}/{path}")).filter(|path| has(path));
-    let workflow_xml = || in_root("core/tasks/workflow.xml");
-    let commands = |entries: Entries| {
+    let find_skill_path = |checked_path: &str| {
+        skill_directories
+            .iter()
+            .map(|directory| format!("{directory}/{checked_path}"))
+            .find(|checked_path| path_exists(checked_path))
+    };
+    let find_in_root = |checked_path: &str| {
+        Some(format!("{root}/{checked_path}")).filter(|checked_path| path_exists(checked_path))
+    };
+    let workflow_xml = || find_in_root("core/tasks/workflow.xml");
+    let find_entry_directory = |entries: EntryPointKind| {
         clients.iter().find(|client| client.entries == entries).map(|client| client.folder.clone())
     };
 
     // The order is the rule: the first sign that is found decides, so each later era comes before the ones it may be mixed
     // with.
-    type Sign<'a> = (Era, &'a dyn Fn() -> Option<String>);
-    let signs: [Sign<'_>; 11] = [
-        (Era::D, &|| skill("bmad-build-auto/").or_else(|| skill("bmad-build/"))),
-        (Era::D, &|| in_root("render/")),
-        (Era::C3, &|| in_root("config.toml")),
-        (Era::C1, &|| in_root("bmm/workflows/4-implementation/dev-story/workflow.md")),
-        (Era::C2, &|| skill("bmad-dev-story/workflow.md")),
+    type EraSign<'a> = (Era, &'a dyn Fn() -> Option<String>);
+    let signs: [EraSign<'_>; 11] = [
+        (Era::D, &|| find_skill_path("bmad-build-auto/").or_else(|| find_skill_path("bmad-build/"))),
+        (Era::D, &|| find_in_root("render/")),
+        (Era::C3, &|| find_in_root("config.toml")),
+        (Era::C1, &|| find_in_root("bmm/workflows/4-implementation/dev-story/workflow.md")),
+        (Era::C2, &|| find_skill_path("bmad-dev-story/workflow.md")),
         // The skill manifest of C2 also exists in C1, whose engine is still there.
-        (Era::C2, &|| in_root("_config/skill-manifest.csv").filter(|_| workflow_xml().is_none())),
-        (Era::A, &|| in_root("bmm/workflows/workflow-status/")),
-        (Era::A, &|| in_root("_cfg/")),
-        (Era::B, &|| in_root("_config/bmad-help.csv").filter(|_| workflow_xml().is_some())),
-        (Era::A, &|| commands(Entries::CommandTree)),
-        (Era::B, &|| commands(Entries::Commands).filter(|_| workflow_xml().is_some())),
+        (Era::C2, &|| find_in_root("_config/skill-manifest.csv").filter(|_| workflow_xml().is_none())),
+        (Era::A, &|| find_in_root("bmm/workflows/workflow-status/")),
+        (Era::A, &|| find_in_root("_cfg/")),
+        (Era::B, &|| find_in_root("_config/bmad-help.csv").filter(|_| workflow_xml().is_some())),
+        (Era::A, &|| find_entry_directory(EntryPointKind::CommandTree)),
+        (Era::B, &|| find_entry_directory(EntryPointKind::Commands).filter(|_| workflow_xml().is_some())),
     ];
-    let found = signs.iter().find_map(|(era, sign)| sign().map(|seen| (*era, seen)));
-    match &found {
-        Some((era, seen)) => {
-            let seen = seen.trim_end_matches('/');
-            reasons.push(format!("`{seen}` is there, and nothing of a later era: era {era}"));
+    let first_match = signs.iter().find_map(|(era, sign)| sign().map(|found_path| (*era, found_path)));
+    match &first_match {
+        Some((era, found_path)) => {
+            let found_path = found_path.trim_end_matches('/');
+            reasons.push(format!("`{found_path}` is there, and nothing of a later era: era {era}"));
         }
         None => reasons.push(format!("nothing in `{root}` tells its era")),
     }
-    found.map(|(era, _)| era)
+    first_match.map(|(era, _)| era)
 }
 
 /// Where the manifest states its version.
-struct ManifestPlace<'p> {
+struct ManifestLocation<'p> {
     path: &'p str,
     line: Option<usize>,
 }
 
 /// Reports a version that does not match the files, an unknown era and an outdated root directory.
-fn disagreement(layout: &mut Layout, root: &str, manifest: &ManifestPlace<'_>) {
-    let path = manifest.path;
-    if let (Some(said), Some(seen)) = (layout.by_version, layout.by_files)
-        && said != seen
+fn report_disagreements(layout: &mut BmadLayout, root: &str, manifest_location: &ManifestLocation<'_>) {
+    let manifest_file = manifest_location.path;
+    if let (Some(era_by_version), Some(era_by_files)) = (layout.by_version, layout.by_files)
+        && era_by_version != era_by_files
     {
         let version = layout.version.as_deref().unwrap_or_default();
-        let what = format!(
-            "version {version} is of era {said}, and the files are those of era {seen} ({})",
-            seen.versions()
+        let message = format!(
+            "version {version} is of era {era_by_version}, and the files are those of era {era_by_files} ({})",
+            era_by_files.version_range()
         );
-        let mut problem = Problem::warning("layout-disagrees", path, what)
-            .why("an update that was not finished looks like this; commands are taken from what is there")
-            .todo("run BMAD's installer again for the clients you use");
-        problem.line = manifest.line;
+        let mut problem = FileProblem::warning("layout-disagrees", manifest_file, message)
+            .with_reason(
+                "an update that was not finished looks like this; commands are taken from what is there",
+            )
+            .with_advice("run BMAD's installer again for the clients you use");
+        problem.line = manifest_location.line;
         layout.problems.push(problem);
     }
     if layout.era.is_none() {
@@ -296,40 +317,42 @@ fn disagreement(layout: &mut Layout, root: &str, manifest: &ManifestPlace<'_>) {
         layout
             .problems
             .retain(|problem| ![rules::MANIFEST_MISSING, rules::MANIFEST_NO_VERSION].contains(&problem.rule));
-        let what = "BMAD is installed, and neither its version nor its files tell which one";
-        let problem = Problem::warning("layout-unknown", path, what)
-            .why("which commands run its workflows is not known");
-        layout.problems.push(problem.todo("run BMAD's installer again"));
+        let message = "BMAD is installed, and neither its version nor its files tell which one";
+        let problem = FileProblem::warning("layout-unknown", manifest_file, message)
+            .with_reason("which commands run its workflows is not known");
+        layout.problems.push(problem.with_advice("run BMAD's installer again"));
     }
     if root != "_bmad" {
-        let what = format!("BMAD stands in `{root}`, where only early alphas put it");
-        let problem = Problem::warning("layout-legacy-root", root, what);
-        layout.problems.push(problem.todo("bring it up to date: npx bmad-method install"));
+        let message = format!("BMAD stands in `{root}`, where only early alphas put it");
+        let problem = FileProblem::warning("layout-legacy-root", root, message);
+        layout.problems.push(problem.with_advice("bring it up to date: npx bmad-method install"));
     }
 }
 
-fn clients(shelf: &dyn Shelf) -> Vec<Client> {
+fn find_clients(project_files: &dyn ProjectFiles) -> Vec<ClientEntryPoints> {
     let mut clients = Vec::new();
-    for (name, folder, skills) in PLACES {
-        let names = shelf.names(folder);
-        let client = |entries: Entries, folder: String, count: usize| Client {
+    for (name, directory, holds_skills) in ENTRY_POINT_DIRS {
+        let entry_names = project_files.list_names(directory);
+        let client = |entries: EntryPointKind, directory: String, count: usize| ClientEntryPoints {
             name: name.into(),
             entries,
-            folder,
+            folder: directory,
             count,
         };
-        if skills {
-            let count = names.iter().filter(|name| is_entry(name) && name.ends_with('/')).count();
-            clients.push(client(Entries::Skills, folder.into(), count));
+        if holds_skills {
+            let count =
+                entry_names.iter().filter(|name| is_bmad_entry_point(name) && name.ends_with('/')).count();
+            clients.push(client(EntryPointKind::Skills, directory.into(), count));
             continue;
         }
-        let count = names.iter().filter(|name| is_entry(name) && !name.ends_with('/')).count();
-        clients.push(client(Entries::Commands, folder.into(), count));
+        let count =
+            entry_names.iter().filter(|name| is_bmad_entry_point(name) && !name.ends_with('/')).count();
+        clients.push(client(EntryPointKind::Commands, directory.into(), count));
         // A tree of commands may lie beside flat commands; both are counted.
-        if names.iter().any(|name| name == "bmad/") {
-            let folder = format!("{folder}/bmad");
-            let count = tree_size(shelf, &folder);
-            clients.push(client(Entries::CommandTree, folder, count));
+        if entry_names.iter().any(|name| name == "bmad/") {
+            let directory = format!("{directory}/bmad");
+            let count = count_command_tree(project_files, &directory);
+            clients.push(client(EntryPointKind::CommandTree, directory, count));
         }
     }
     // An empty directory of entry points belongs to another tool.
@@ -337,31 +360,36 @@ fn clients(shelf: &dyn Shelf) -> Vec<Client> {
     clients
 }
 
-fn is_entry(name: &str) -> bool {
-    name.starts_with("bmad-")
+fn is_bmad_entry_point(entry_name: &str) -> bool {
+    entry_name.starts_with("bmad-")
 }
 
 /// Counts the files of `bmad/MODULE/KIND/NAME.md`.
-fn tree_size(shelf: &dyn Shelf, folder: &str) -> usize {
-    let folders = |folder: &str| -> Vec<String> {
-        let names = shelf.names(folder).into_iter().filter(|name| name.ends_with('/'));
-        names.map(|name| format!("{folder}/{}", name.trim_end_matches('/'))).collect()
+fn count_command_tree(project_files: &dyn ProjectFiles, directory: &str) -> usize {
+    let list_directories = |directory: &str| -> Vec<String> {
+        let names = project_files.list_names(directory).into_iter().filter(|name| name.ends_with('/'));
+        names.map(|name| format!("{directory}/{}", name.trim_end_matches('/'))).collect()
     };
-    let kinds = folders(folder).into_iter().flat_map(|module| folders(&module));
-    kinds.map(|kind| shelf.names(&kind).iter().filter(|name| !name.ends_with('/')).count()).sum()
+    let kind_directories =
+        list_directories(directory).into_iter().flat_map(|module| list_directories(&module));
+    kind_directories
+        .map(|kind_directory| {
+            project_files.list_names(&kind_directory).iter().filter(|name| !name.ends_with('/')).count()
+        })
+        .sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shelf::Kept;
+    use crate::project_files::InMemoryFiles;
 
-    fn manifest(version: &str) -> String {
+    fn manifest_with_version(version: &str) -> String {
         format!("installation:\n  version: {version}\nmodules:\n  - name: bmm\n    version: {version}\n")
     }
 
     /// The files that are typical of each era.
-    fn files(era: Era) -> Vec<(&'static str, &'static str)> {
+    fn files_of_era(era: Era) -> Vec<(&'static str, &'static str)> {
         let mut files = match era {
             Era::A => vec![
                 ("_bmad/core/tasks/workflow.xml", ""),
@@ -413,7 +441,7 @@ mod tests {
             ("new", None),
             ("", None),
         ] {
-            assert_eq!(Era::of_version(version), era, "{version}");
+            assert_eq!(Era::from_version(version), era, "{version}");
         }
     }
 
@@ -427,25 +455,26 @@ mod tests {
             (Era::C3, "6.10.0"),
             (Era::D, "6.12.0"),
         ] {
-            let mut shelf = Kept::with(files(era));
-            assert_eq!(read(&shelf).by_files, Some(era));
-            shelf.put("_bmad/_config/manifest.yaml", &manifest(version));
-            let layout = read(&shelf);
+            let mut project_files = InMemoryFiles::from_files(files_of_era(era));
+            assert_eq!(read_layout(&project_files).by_files, Some(era));
+            project_files.insert_file("_bmad/_config/manifest.yaml", &manifest_with_version(version));
+            let layout = read_layout(&project_files);
             assert_eq!((layout.era, layout.by_version), (Some(era), Some(era)));
             assert_eq!(layout.problems, [], "{era}");
             assert!(layout.has_module("bmm") && !layout.has_module("tea"));
         }
     }
 
-    fn drawn(files: &[(&str, &str)]) -> String {
-        let layout = read(&Kept::with(files.iter().copied()));
-        let era = |era: Option<Era>| era.map_or("-".into(), |era| era.to_string());
+    fn render_layout(files: &[(&str, &str)]) -> String {
+        let layout = read_layout(&InMemoryFiles::from_files(files.iter().copied()));
+        let render_era =
+            |render_era: Option<Era>| render_era.map_or("-".into(), |render_era| render_era.to_string());
         let mut lines = vec![format!(
             "{} in {}, version {}, files {}, v4 {}",
-            era(layout.era),
+            render_era(layout.era),
             layout.root.as_deref().unwrap_or("-"),
-            era(layout.by_version),
-            era(layout.by_files),
+            render_era(layout.by_version),
+            render_era(layout.by_files),
             layout.v4
         )];
         lines.extend(layout.reasons.iter().map(|reason| format!("  {reason}")));
@@ -457,36 +486,36 @@ mod tests {
     }
 
     #[test]
-    fn what_disagrees_is_unknown_or_is_not_there_is_explained() {
+    fn a_layout_that_disagrees_is_unknown_or_is_missing_is_explained() {
         const M: &str = "_bmad/_config/manifest.yaml";
-        let all = [
-            drawn(&[]),
-            drawn(&[("README.md", "")]),
-            drawn(&[(".bmad-core/core-config.yaml", "")]),
-            drawn(&[
-                (M, &manifest("6.12.0")),
+        let layouts = [
+            render_layout(&[]),
+            render_layout(&[("README.md", "")]),
+            render_layout(&[(".bmad-core/core-config.yaml", "")]),
+            render_layout(&[
+                (M, &manifest_with_version("6.12.0")),
                 ("_bmad/config.toml", ""),
                 (".claude/skills/bmad-dev-story/SKILL.md", ""),
             ]),
-            drawn(&[
-                (M, &manifest("7.1.0")),
+            render_layout(&[
+                (M, &manifest_with_version("7.1.0")),
                 ("_bmad/config.toml", ""),
                 (".agents/skills/bmad-build/SKILL.md", ""),
             ]),
-            drawn(&[(M, "")]),
-            drawn(&[("_bmad/bmm/config.yaml", "")]),
-            drawn(&[
-                ("bmad/_cfg/manifest.yaml", &manifest("6.0.0-alpha.7")),
+            render_layout(&[(M, "")]),
+            render_layout(&[("_bmad/bmm/config.yaml", "")]),
+            render_layout(&[
+                ("bmad/_cfg/manifest.yaml", &manifest_with_version("6.0.0-alpha.7")),
                 (".claude/commands/bmad/bmm/workflows/dev-story.md", ""),
                 (".claude/commands/bmad/bmm/agents/dev.md", ""),
             ]),
         ];
-        insta::assert_snapshot!(all.join("\n"));
+        insta::assert_snapshot!(layouts.join("\n"));
     }
 
     #[test]
-    fn every_client_s_entry_points_are_seen() {
-        let found = drawn(&[
+    fn the_entry_points_of_every_client_are_found() {
+        let rendered = render_layout(&[
             (".claude/skills/bmad-dev-story/SKILL.md", ""),
             (".claude/skills/mine/SKILL.md", ""),
             (".claude/commands/mine.md", ""),
@@ -494,6 +523,6 @@ mod tests {
             (".opencode/command/bmad-help.md", ""),
             (".gemini/commands/bmad-help.toml", ""),
         ]);
-        insta::assert_snapshot!(found);
+        insta::assert_snapshot!(rendered);
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 /// How much a problem matters, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Weight {
+pub enum ProblemWeight {
     /// Worth knowing; nothing has to be done.
     Note,
     /// Work can go on, and may go wrong.
@@ -35,8 +35,8 @@ pub mod rules {
 
 /// One thing that is wrong with one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Problem {
-    pub weight: Weight,
+pub struct FileProblem {
+    pub weight: ProblemWeight,
     /// Which rule the file breaks, in kebab case. It never changes, since users filter by it: `board-duplicate-key`.
     pub rule: &'static str,
     /// The file's path, relative to the project's root.
@@ -55,65 +55,70 @@ pub struct Problem {
     pub todo: String,
 }
 
-impl Problem {
-    pub fn new(weight: Weight, rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
-        Problem {
+impl FileProblem {
+    pub fn new(
+        weight: ProblemWeight,
+        rule: &'static str,
+        file_path: &str,
+        message: impl Into<String>,
+    ) -> FileProblem {
+        FileProblem {
             weight,
             rule,
-            path: path.to_string(),
+            path: file_path.to_string(),
             line: None,
             column: None,
-            what: what.into(),
+            what: message.into(),
             why: String::new(),
             todo: String::new(),
         }
     }
 
-    pub fn error(rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
-        Problem::new(Weight::Error, rule, path, what)
+    pub fn error(rule: &'static str, file_path: &str, message: impl Into<String>) -> FileProblem {
+        FileProblem::new(ProblemWeight::Error, rule, file_path, message)
     }
 
-    pub fn warning(rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
-        Problem::new(Weight::Warning, rule, path, what)
+    pub fn warning(rule: &'static str, file_path: &str, message: impl Into<String>) -> FileProblem {
+        FileProblem::new(ProblemWeight::Warning, rule, file_path, message)
     }
 
-    pub fn note(rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
-        Problem::new(Weight::Note, rule, path, what)
+    pub fn note(rule: &'static str, file_path: &str, message: impl Into<String>) -> FileProblem {
+        FileProblem::new(ProblemWeight::Note, rule, file_path, message)
     }
 
     #[must_use]
-    pub fn at(mut self, line: usize) -> Problem {
+    pub fn at_line(mut self, line: usize) -> FileProblem {
         self.line = Some(line);
         self
     }
 
     #[must_use]
-    pub fn column(mut self, column: usize) -> Problem {
+    pub fn at_column(mut self, column: usize) -> FileProblem {
         self.column = Some(column);
         self
     }
 
     #[must_use]
-    pub fn why(mut self, why: impl Into<String>) -> Problem {
-        self.why = why.into();
+    pub fn with_reason(mut self, reason: impl Into<String>) -> FileProblem {
+        self.why = reason.into();
         self
     }
 
     #[must_use]
-    pub fn todo(mut self, todo: impl Into<String>) -> Problem {
-        self.todo = todo.into();
+    pub fn with_advice(mut self, advice: impl Into<String>) -> FileProblem {
+        self.todo = advice.into();
         self
     }
 }
 
 /// Renders as `path:line:column: what`, the form that editors and terminals turn into a link.
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.path)?;
+impl fmt::Display for FileProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.path)?;
         // A column means nothing without its line, so it is left out where the line is unknown.
-        for number in [self.line, self.column.filter(|_| self.line.is_some())].into_iter().flatten() {
-            write!(f, ":{number}")?;
+        for position in [self.line, self.column.filter(|_| self.line.is_some())].into_iter().flatten() {
+            write!(formatter, ":{position}")?;
         }
-        write!(f, ": {}", self.what)
+        write!(formatter, ": {}", self.what)
     }
 }

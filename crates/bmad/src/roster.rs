@@ -4,41 +4,41 @@
 //! late eras have it in the TOML files of the settings instead. Whether a roster is big enough for a party is not decided
 //! here.
 
-mod names;
+mod name_lookup;
 
 use std::collections::BTreeSet;
 
-pub use names::Unnamed;
+pub use name_lookup::AgentNameError;
 use serde::Serialize;
 
 use tribunal_core::{
     plan::Persona,
-    text::{cut, fold_line},
+    text::{fold_line, truncate_chars},
 };
 
 use crate::{
     config, csv,
-    problem::Problem,
-    shelf::{self, Shelf},
+    problem::FileProblem,
+    project_files::{self, ProjectFiles},
     toml_tree,
-    yaml::{Form, Node},
+    yaml::{YamlContent, YamlNode},
 };
 
 /// The path of the manifest in a project.
 pub const ROSTER_PATH: &str = "_bmad/_config/agent-manifest.csv";
 
 /// More personas than this are no help to choose from.
-const MOST: usize = 40;
+const MAX_PERSONAS: usize = 40;
 /// No project has more agents than this.
-const MOST_AGENTS: usize = 500;
-const NAME_LENGTH: usize = 60;
-const FOCUS_LENGTH: usize = 120;
+const MAX_AGENTS: usize = 500;
+const MAX_NAME_LENGTH: usize = 60;
+const MAX_FOCUS_LENGTH: usize = 120;
 /// The length of the longest entity, `&#x10ffff;`.
-const LONGEST_ENTITY: usize = 10;
+const MAX_ENTITY_LENGTH: usize = 10;
 
 /// An agent of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Member {
+pub struct RosterMember {
     /// BMAD's id: `dev`, in late eras `bmad-agent-dev`.
     pub id: String,
     /// The name of the persona: Amelia.
@@ -53,7 +53,7 @@ pub struct Member {
 /// The agents that could be read from a manifest, and remarks about what could not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
-    pub members: Vec<Member>,
+    pub members: Vec<RosterMember>,
     /// The members that can review a text.
     pub personas: Vec<Persona>,
     /// Remarks about the file, each a sentence without its subject.
@@ -61,192 +61,211 @@ pub struct Roster {
 }
 
 /// The roster of an installed BMAD, wherever its era keeps it, and its file; `None` if there is no roster.
-pub fn of(shelf: &dyn Shelf, problems: &mut Vec<Problem>) -> Option<(Roster, String)> {
-    let root = config::root(shelf)?;
-    for folder in ["_config", "_cfg"] {
-        let path = format!("{root}/{folder}/agent-manifest.csv");
-        if let Some(text) = shelf::read(shelf, &path, problems) {
-            return Some((roster(&text), path));
+pub fn find_roster(
+    project_files: &dyn ProjectFiles,
+    problems: &mut Vec<FileProblem>,
+) -> Option<(Roster, String)> {
+    let bmad_root = config::find_bmad_root(project_files)?;
+    for directory in ["_config", "_cfg"] {
+        let manifest_path = format!("{bmad_root}/{directory}/agent-manifest.csv");
+        if let Some(csv_text) = project_files::read_or_report(project_files, &manifest_path, problems) {
+            return Some((parse_roster(&csv_text), manifest_path));
         }
     }
     // The CSV manifest wins where a project has both forms.
-    let paths = config::toml_paths(root);
-    let texts = paths.iter().filter_map(|path| shelf::read(shelf, path, problems));
-    let roster = of_layers(&texts.collect::<Vec<_>>())?;
+    let paths = config::toml_paths(bmad_root);
+    let toml_texts = paths
+        .iter()
+        .filter_map(|manifest_path| project_files::read_or_report(project_files, manifest_path, problems));
+    let roster = roster_from_toml(&toml_texts.collect::<Vec<_>>())?;
     Some((roster, paths.into_iter().next().unwrap_or_default()))
 }
 
 /// The agents of late eras: `[agents.ID]` in four TOML files, the weakest first; a key of a later file wins. `None` if no
 /// file has any agent.
-pub fn of_layers(texts: &[String]) -> Option<Roster> {
+pub fn roster_from_toml(toml_texts: &[String]) -> Option<Roster> {
     let mut agents: Vec<(String, Vec<(String, String)>)> = Vec::new();
-    for text in texts {
-        let (tree, _) = toml_tree::parse(text);
-        for agent in tree.get("agents").map(Node::entries).unwrap_or_default() {
+    for toml_text in toml_texts {
+        let (root_node, _) = toml_tree::parse_toml(toml_text);
+        for agent_entry in root_node.get("agents").map(YamlNode::entries).unwrap_or_default() {
             // A scalar under `agents` belongs to the settings, not to an agent.
-            let Form::Map(keys) = &agent.value.form else { continue };
+            let YamlContent::Mapping(agent_settings) = &agent_entry.value.content else { continue };
             // The files are merged by the agent's id, and the first file decides the order.
-            let at = match agents.iter().position(|(id, _)| *id == agent.key) {
-                Some(at) => at,
-                None if agents.len() >= MOST_AGENTS => continue,
+            let agent_index = match agents.iter().position(|(agent_id, _)| *agent_id == agent_entry.key) {
+                Some(agent_index) => agent_index,
+                None if agents.len() >= MAX_AGENTS => continue,
                 None => {
-                    agents.push((agent.key.clone(), Vec::new()));
+                    agents.push((agent_entry.key.clone(), Vec::new()));
                     agents.len() - 1
                 }
             };
-            for key in keys {
-                let Some(value) = key.value.text() else { continue };
-                let known = &mut agents[at].1;
-                known.retain(|(name, _)| *name != key.key);
-                known.push((key.key.clone(), value.to_string()));
+            for setting in agent_settings {
+                let Some(value) = setting.value.scalar_text() else { continue };
+                let collected = &mut agents[agent_index].1;
+                collected.retain(|(setting_name, _)| *setting_name != setting.key);
+                collected.push((setting.key.clone(), value.to_string()));
             }
         }
     }
     let mut roster = Roster::default();
-    let mut known = BTreeSet::new();
-    for (id, keys) in &agents {
+    let mut collected = BTreeSet::new();
+    for (agent_id, agent_settings) in &agents {
         // The columns of a manifest, by the names that these files have for them, so that both forms share one reader.
-        let head: Vec<String> = keys
+        let header_row: Vec<String> = agent_settings
             .iter()
-            .map(|(key, _)| match key.as_str() {
+            .map(|(setting, _)| match setting.as_str() {
                 "name" => "displayname".into(),
                 "description" => "role".into(),
-                other => other.to_lowercase(),
+                other_key => other_key.to_lowercase(),
             })
             .chain(["name".to_string()])
             .collect();
-        let fields: Vec<String> = keys.iter().map(|(_, value)| value.clone()).chain([id.clone()]).collect();
-        roster.take(&Row { head: &head, fields: &fields }, &mut known);
+        let fields: Vec<String> =
+            agent_settings.iter().map(|(_, value)| value.clone()).chain([agent_id.clone()]).collect();
+        roster.add_row(&RosterRow { header_row: &header_row, fields: &fields }, &mut collected);
     }
     (!agents.is_empty()).then_some(roster)
 }
 
 /// Parses the roster of a CSV manifest.
-pub fn roster(text: &str) -> Roster {
-    let table = csv::parse(text);
+pub fn parse_roster(csv_text: &str) -> Roster {
+    let csv_table = csv::parse_csv(csv_text);
     let mut roster = Roster::default();
-    if let Some(line) = table.unclosed {
-        roster.remarks.push(format!("has a quote in line {line} that is never closed"));
+    if let Some(line_number) = csv_table.unclosed_quote_line {
+        roster.remarks.push(format!("has a quote in line {line_number} that is never closed"));
     }
-    let Some((head, rows)) = table.rows.split_first() else {
-        if table.unclosed.is_none() {
+    let Some((header_row, data_rows)) = csv_table.rows.split_first() else {
+        if csv_table.unclosed_quote_line.is_none() {
             roster.remarks.push("is empty".into());
         }
         return roster;
     };
-    let head: Vec<String> = head.iter().map(|name| name.trim().to_lowercase()).collect();
+    let header_row: Vec<String> =
+        header_row.iter().map(|column_name| column_name.trim().to_lowercase()).collect();
     // Without one of these columns no row could be named.
-    if !NAMES.iter().any(|name| head.iter().any(|column| column == name)) {
+    if !NAME_COLUMNS.iter().any(|column_name| header_row.iter().any(|column| column == column_name)) {
         roster.remarks.push("has no column `title`, `displayName` or `name`".into());
         return roster;
     }
-    let mut known = BTreeSet::new();
-    for row in rows {
-        roster.take(&Row { head: &head, fields: row }, &mut known);
+    let mut known_names = BTreeSet::new();
+    for data_row in data_rows {
+        roster.add_row(&RosterRow { header_row: &header_row, fields: data_row }, &mut known_names);
     }
-    let left = known.len() - roster.personas.len();
-    if left > 0 {
-        roster.remarks.push(format!("names more than {MOST} personas; {left} are left out"));
+    let left_out = known_names.len() - roster.personas.len();
+    if left_out > 0 {
+        roster.remarks.push(format!("names more than {MAX_PERSONAS} personas; {left_out} are left out"));
     }
     roster
 }
 
 impl Roster {
     /// Adds a row as a member and, if it can review a text, as a persona.
-    fn take(&mut self, row: &Row<'_>, known: &mut BTreeSet<String>) {
-        if let Some(member) = row.member().filter(|_| self.members.len() < MOST_AGENTS) {
+    fn add_row(&mut self, roster_row: &RosterRow<'_>, known_names: &mut BTreeSet<String>) {
+        if let Some(member) = roster_row.to_member().filter(|_| self.members.len() < MAX_AGENTS) {
             self.members.push(member);
         }
-        let Some(persona) = row.persona().filter(|_| !row.is_meta()) else { return };
+        let Some(persona) = roster_row.to_persona().filter(|_| !roster_row.is_meta()) else { return };
         // Every persona is counted by its name, even above the limit, so that the remark can say how many were left out.
-        if known.insert(persona.name.to_lowercase()) && known.len() <= MOST {
+        if known_names.insert(persona.name.to_lowercase()) && known_names.len() <= MAX_PERSONAS {
             self.personas.push(persona);
         }
     }
 }
 
 /// The columns for a persona's name and focus: the first one that is not empty counts.
-const NAMES: [&str; 3] = ["title", "displayname", "name"];
-const FOCUSES: [&str; 3] = ["role", "capabilities", "identity"];
+const NAME_COLUMNS: [&str; 3] = ["title", "displayname", "name"];
+const FOCUS_COLUMNS: [&str; 3] = ["role", "capabilities", "identity"];
 
 /// A row with the header that names its columns.
-struct Row<'a> {
-    head: &'a [String],
+struct RosterRow<'a> {
+    header_row: &'a [String],
     fields: &'a [String],
 }
 
-impl Row<'_> {
+impl RosterRow<'_> {
     fn get(&self, column: &str) -> String {
-        let index = self.head.iter().position(|name| name == column);
-        index.and_then(|index| self.fields.get(index)).map(|field| plain(field)).unwrap_or_default()
+        let index = self.header_row.iter().position(|name| name == column);
+        index.and_then(|index| self.fields.get(index)).map(|field| clean_field(field)).unwrap_or_default()
     }
 
-    fn first(&self, columns: [&str; 3]) -> String {
-        columns.iter().map(|column| self.get(column)).find(|text| !text.is_empty()).unwrap_or_default()
+    fn first_non_empty(&self, columns: [&str; 3]) -> String {
+        columns
+            .iter()
+            .map(|column| self.get(column))
+            .find(|field_text| !field_text.is_empty())
+            .unwrap_or_default()
     }
 
-    fn member(&self) -> Option<Member> {
-        let id = self.get("name");
+    fn to_member(&self) -> Option<RosterMember> {
+        let agent_id = self.get("name");
         // Some manifests have no ids; the name then identifies the agent.
-        let id = if id.is_empty() { self.get("displayname") } else { id };
-        (!id.is_empty()).then(|| Member {
-            id: cut(&id, NAME_LENGTH),
-            name: cut(&self.get("displayname"), NAME_LENGTH),
-            title: cut(&self.get("title"), NAME_LENGTH),
-            module: cut(&self.get("module"), NAME_LENGTH),
-            skill: cut(&self.get("canonicalid"), NAME_LENGTH),
+        let agent_id = if agent_id.is_empty() { self.get("displayname") } else { agent_id };
+        (!agent_id.is_empty()).then(|| RosterMember {
+            id: truncate_chars(&agent_id, MAX_NAME_LENGTH),
+            name: truncate_chars(&self.get("displayname"), MAX_NAME_LENGTH),
+            title: truncate_chars(&self.get("title"), MAX_NAME_LENGTH),
+            module: truncate_chars(&self.get("module"), MAX_NAME_LENGTH),
+            skill: truncate_chars(&self.get("canonicalid"), MAX_NAME_LENGTH),
         })
     }
 
-    fn persona(&self) -> Option<Persona> {
-        let name = self.first(NAMES);
-        let focus = self.first(FOCUSES);
-        (!name.is_empty()).then(|| Persona::new(cut(&name, NAME_LENGTH), cut(&focus, FOCUS_LENGTH)))
+    fn to_persona(&self) -> Option<Persona> {
+        let persona_name = self.first_non_empty(NAME_COLUMNS);
+        let focus = self.first_non_empty(FOCUS_COLUMNS);
+        (!persona_name.is_empty()).then(|| {
+            Persona::new(
+                truncate_chars(&persona_name, MAX_NAME_LENGTH),
+                truncate_chars(&focus, MAX_FOCUS_LENGTH),
+            )
+        })
     }
 
     /// Whether the agent orchestrates others or builds BMAD itself; such an agent has nothing to say about a text.
     fn is_meta(&self) -> bool {
-        let leads = |text: &str| text.to_lowercase().contains("orchestrator");
-        let name = self.get("name").to_lowercase();
-        name == "bmad-master" || self.get("module") == "bmb" || leads(&name) || leads(&self.get("title"))
+        let is_orchestrator = |text: &str| text.to_lowercase().contains("orchestrator");
+        let agent_name = self.get("name").to_lowercase();
+        agent_name == "bmad-master"
+            || self.get("module") == "bmb"
+            || is_orchestrator(&agent_name)
+            || is_orchestrator(&self.get("title"))
     }
 }
 
 /// A field as one line without entities, doubled quotes and control characters.
-fn plain(field: &str) -> String {
-    let mut text = fold_line(&decoded(field));
+fn clean_field(field: &str) -> String {
+    let mut cleaned = fold_line(&decode_entities(field));
     // Some versions escape quotes twice, so one pass is not enough.
-    while text.contains("\"\"") {
-        text = text.replace("\"\"", "\"");
+    while cleaned.contains("\"\"") {
+        cleaned = cleaned.replace("\"\"", "\"");
     }
-    text
+    cleaned
 }
 
 /// Decodes the HTML entities that BMAD's installer writes, and numeric ones. Only once: `&amp;quot;` is the text `&quot;`.
-fn decoded(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('&') {
-        out.push_str(&rest[..start]);
-        rest = &rest[start..];
+fn decode_entities(encoded_text: &str) -> String {
+    let mut decoded_text = String::new();
+    let mut remaining_text = encoded_text;
+    while let Some(start) = remaining_text.find('&') {
+        decoded_text.push_str(&remaining_text[..start]);
+        remaining_text = &remaining_text[start..];
         // No entity is longer; a text of ampersands must not be searched to its end for each of them.
-        let end = rest.bytes().take(LONGEST_ENTITY).position(|byte| byte == b';');
-        let entity = end.and_then(|end| Some((character(&rest[1..end])?, end)));
+        let end = remaining_text.bytes().take(MAX_ENTITY_LENGTH).position(|byte| byte == b';');
+        let entity = end.and_then(|end| Some((decode_entity(&remaining_text[1..end])?, end)));
         match entity {
-            Some((c, end)) => {
-                out.push(c);
-                rest = &rest[end + 1..];
+            Some((entity_character, end)) => {
+                decoded_text.push(entity_character);
+                remaining_text = &remaining_text[end + 1..];
             }
             None => {
-                out.push('&');
-                rest = &rest[1..];
+                decoded_text.push('&');
+                remaining_text = &remaining_text[1..];
             }
         }
     }
-    out + rest
+    decoded_text + remaining_text
 }
 
-fn character(entity: &str) -> Option<char> {
+fn decode_entity(entity: &str) -> Option<char> {
     match entity {
         "quot" => Some('"'),
         "apos" => Some('\''),
@@ -255,12 +274,12 @@ fn character(entity: &str) -> Option<char> {
         "gt" => Some('>'),
         "nbsp" => Some(' '),
         _ => {
-            let number = entity.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
+            let code_text = entity.strip_prefix('#')?;
+            let code_point = match code_text.strip_prefix(['x', 'X']) {
                 Some(hex) => u32::from_str_radix(hex, 16),
-                None => number.parse(),
+                None => code_text.parse(),
             };
-            code.ok().and_then(char::from_u32)
+            code_point.ok().and_then(char::from_u32)
         }
     }
 }
@@ -269,8 +288,8 @@ fn character(entity: &str) -> Option<char> {
 mod tests {
     use super::*;
 
-    fn drawn(text: &str) -> String {
-        let roster = roster(text);
+    fn render_roster(csv_text: &str) -> String {
+        let roster = parse_roster(csv_text);
         let remarks = roster.remarks.iter().map(|remark| format!("[it {remark}]"));
         let personas = roster.personas.iter().map(ToString::to_string);
         personas.chain(remarks).collect::<Vec<_>>().join("\n")
@@ -283,7 +302,7 @@ mod tests {
             \"clerk\",\"Ada\",\"Billing Clerk\",\"x\",\"Invoices &amp; refunds\",\"i\",\"says &quot;no&quot;\",\"p\",\"bmm\",\
                 \"b.md\"\n\
             \"cook\",\"Ben\",\"Ship&apos;s Cook\",\"x\",\"\",\"Feeds\nforty\",\"c\",\"p\",\"bmm\",\"c.md\"\n";
-        assert_eq!(drawn(text), "Billing Clerk (Invoices & refunds)\nShip's Cook (Feeds forty)");
+        assert_eq!(render_roster(text), "Billing Clerk (Invoices & refunds)\nShip's Cook (Feeds forty)");
     }
 
     #[test]
@@ -293,66 +312,73 @@ mod tests {
             y,,pilot,,\r\n\
             z,\"asks \"\"\"\"why?\"\"\"\" often\",sailor,Dan,Able Sailor\r\n\
             short\r\n";
-        assert_eq!(drawn(text), "Cid (nets, lines)\npilot\nAble Sailor (asks \"why?\" often)");
+        assert_eq!(render_roster(text), "Cid (nets, lines)\npilot\nAble Sailor (asks \"why?\" often)");
     }
 
     #[test]
-    fn who_leads_the_others_or_builds_bmad_takes_no_part_and_a_scrum_master_does() {
+    fn orchestrators_and_builder_agents_are_no_personas_and_a_scrum_master_is() {
         let text = "name,title,role,module\n\
             bmad-master,Executor,r,core\nparty-orchestrator,Host,r,x\nlead,Workflow Orchestrator,r,x\n\
             agent-builder,Agent Building Expert,r,bmb\nsm,Scrum Master,Sprint Orchestrator,bmm\n";
-        assert_eq!(drawn(text), "Scrum Master (Sprint Orchestrator)");
+        assert_eq!(render_roster(text), "Scrum Master (Sprint Orchestrator)");
     }
 
     #[test]
     fn late_eras_have_their_agents_in_toml() {
-        let team = "[core]\nx = 1\n[agents.bmad-agent-pilot]\nmodule = \"bmm\"\nname = \"Ann\"\ntitle = \"Pilot\"\n\
+        let team_toml = "[core]\nx = 1\n[agents.bmad-agent-pilot]\nmodule = \"bmm\"\nname = \"Ann\"\ntitle = \"Pilot\"\n\
             description = \"Knows the charts\"\n\
             [agents.bmad-agent-cook]\nname = \"Ben\"\ntitle = \"Cook\"\n";
-        let own = "[agents.bmad-agent-cook]\ntitle = \"Head Cook\"\ndescription = \"Feeds\"\n[agents.mate]\nname = \"Cid\"\n\
+        let user_toml = "[agents.bmad-agent-cook]\ntitle = \"Head Cook\"\ndescription = \"Feeds\"\n[agents.mate]\nname = \"Cid\"\n\
             [agents]\nbroken = 1\n";
-        let roster = of_layers(&[team.into(), own.into()]).unwrap();
+        let roster = roster_from_toml(&[team_toml.into(), user_toml.into()]).unwrap();
         let personas: Vec<String> = roster.personas.iter().map(ToString::to_string).collect();
         assert_eq!(personas, ["Pilot (Knows the charts)", "Head Cook (Feeds)", "Cid"]);
         assert_eq!(roster.members[1].name, "Ben");
-        assert_eq!(of_layers(&["[core]\n".into()]), None);
+        assert_eq!(roster_from_toml(&["[core]\n".into()]), None);
     }
 
     #[test]
     fn a_roster_is_found_where_its_era_keeps_it() {
-        use crate::shelf::Kept;
-        let toml = ("_bmad/config.toml", "[agents.a]\ntitle = \"T\"\n");
-        let csv = ("_bmad/_config/agent-manifest.csv", "name,title\nb,B\n");
-        let found = |files: &[(&str, &str)]| {
-            let (roster, path) = of(&Kept::with(files.iter().copied()), &mut Vec::new())?;
+        use crate::project_files::InMemoryFiles;
+        let toml_file = ("_bmad/config.toml", "[agents.a]\ntitle = \"T\"\n");
+        let csv_file = ("_bmad/_config/agent-manifest.csv", "name,title\nb,B\n");
+        let find_first = |files: &[(&str, &str)]| {
+            let (roster, path) =
+                find_roster(&InMemoryFiles::from_files(files.iter().copied()), &mut Vec::new())?;
             Some(format!("{} in {path}", roster.members.first().map_or("", |member| &member.id)))
         };
-        assert_eq!(found(&[]), None);
-        assert_eq!(found(&[("_bmad/config.toml", "[core]\n")]), None);
-        assert_eq!(found(&[toml]).as_deref(), Some("a in _bmad/config.toml"));
-        assert_eq!(found(&[csv, toml]).as_deref(), Some("b in _bmad/_config/agent-manifest.csv"));
-        let old = found(&[("bmad/_cfg/agent-manifest.csv", "name\nc\n")]);
-        assert_eq!(old.as_deref(), Some("c in bmad/_cfg/agent-manifest.csv"));
+        assert_eq!(find_first(&[]), None);
+        assert_eq!(find_first(&[("_bmad/config.toml", "[core]\n")]), None);
+        assert_eq!(find_first(&[toml_file]).as_deref(), Some("a in _bmad/config.toml"));
+        assert_eq!(
+            find_first(&[csv_file, toml_file]).as_deref(),
+            Some("b in _bmad/_config/agent-manifest.csv")
+        );
+        let old_location = find_first(&[("bmad/_cfg/agent-manifest.csv", "name\nc\n")]);
+        assert_eq!(old_location.as_deref(), Some("c in bmad/_cfg/agent-manifest.csv"));
     }
 
     #[test]
     fn one_name_is_one_persona() {
-        assert_eq!(drawn("title,role\nWriter,guides\nwriter,other\nCook,\n"), "Writer (guides)\nCook");
+        assert_eq!(
+            render_roster("title,role\nWriter,guides\nwriter,other\nCook,\n"),
+            "Writer (guides)\nCook"
+        );
     }
 
     #[test]
     fn long_texts_and_long_lists_are_cut() {
         let row = |number: usize| format!("T{number},{}\n", "word ".repeat(100));
         let text = format!("title,role\n{}", (0..43).map(row).collect::<String>());
-        let roster = roster(&text);
-        assert_eq!(roster.personas.len(), MOST);
-        assert!(roster.personas.iter().all(|persona| persona.focus.chars().count() <= FOCUS_LENGTH + 1));
+        let roster = parse_roster(&text);
+        assert_eq!(roster.personas.len(), MAX_PERSONAS);
+        assert!(roster.personas.iter().all(|persona| persona.focus.chars().count() <= MAX_FOCUS_LENGTH + 1));
         assert_eq!(roster.remarks, ["names more than 40 personas; 3 are left out"]);
     }
 
     #[test]
-    fn what_is_no_manifest_is_said_and_what_can_be_read_is_kept() {
-        for (text, drawn_as) in [
+    fn an_invalid_manifest_is_reported_and_readable_rows_are_kept() {
+        for (text, expected) in [
             ("", "[it is empty]"),
             ("path,hash\na,b\n", "[it has no column `title`, `displayName` or `name`]"),
             ("title,role\n", ""),
@@ -362,18 +388,18 @@ mod tests {
             ),
             ("\"", "[it has a quote in line 1 that is never closed]"),
         ] {
-            assert_eq!(drawn(text), drawn_as, "{text:?}");
+            assert_eq!(render_roster(text), expected, "{text:?}");
         }
     }
 
     #[test]
     fn entities_are_decoded_once() {
-        for (text, meant) in [
+        for (text, expected) in [
             ("&lt;b&gt; &#39;x&#x27; &amp;quot;", "<b> 'x' &quot;"),
             ("R&D; a & b &unknown; &#xffffffff; &", "R&D; a & b &unknown; &#xffffffff; &"),
             ("a&#7;b\u{1b}[2J", "ab[2J"),
         ] {
-            assert_eq!(plain(text), meant);
+            assert_eq!(clean_field(text), expected);
         }
     }
 }

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::{
     keys::StoryStatus,
-    page::{Page, plain},
-    problem::Problem,
-    story::{Said, scalars},
-    yaml::{self, Form, Node},
+    markdown::{MarkdownPage, normalize_title},
+    problem::FileProblem,
+    story::{LocatedText, scalar_texts},
+    yaml::{self, YamlContent, YamlNode},
 };
 
 /// The states of a spec.
@@ -28,10 +28,13 @@ pub enum SpecStatus {
 }
 
 impl SpecStatus {
-    pub fn parse(said: &str) -> Option<SpecStatus> {
-        let said =
-            said.trim().trim_matches(['*', '`', '_', '"', '\'']).to_lowercase().replace([' ', '_'], "-");
-        Some(match said.as_str() {
+    pub fn parse(status_text: &str) -> Option<SpecStatus> {
+        let status_text = status_text
+            .trim()
+            .trim_matches(['*', '`', '_', '"', '\''])
+            .to_lowercase()
+            .replace([' ', '_'], "-");
+        Some(match status_text.as_str() {
             "draft" => SpecStatus::Draft,
             "ready-for-dev" => SpecStatus::ReadyForDev,
             "in-progress" => SpecStatus::InProgress,
@@ -70,9 +73,9 @@ impl From<StoryStatus> for SpecStatus {
 
 /// The stories of a spec, in the order in which they are built.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Stories {
+pub struct SpecStories {
     pub stories: Vec<SpecStory>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// One entry of `stories.yaml`.
@@ -91,94 +94,138 @@ pub struct SpecStory {
 }
 
 /// Reads `stories.yaml`.
-pub fn read(path: &str, text: &str) -> Stories {
-    let mut all = Stories::default();
-    let node = match yaml::parse(text) {
-        Ok(node) => node,
-        Err(broken) => {
-            let problem = Problem::error("stories-broken", path, broken.what).todo("mend the file");
-            let problem = broken.line.into_iter().fold(problem, Problem::at);
-            all.problems.push(broken.column.into_iter().fold(problem, Problem::column));
-            return all;
+pub fn read_stories(stories_path: &str, yaml_text: &str) -> SpecStories {
+    let mut spec_stories = SpecStories::default();
+    let root_node = match yaml::parse_yaml(yaml_text) {
+        Ok(root_node) => root_node,
+        Err(parse_error) => {
+            let problem = FileProblem::error("stories-broken", stories_path, parse_error.message)
+                .with_advice("mend the file");
+            let problem = parse_error.line.into_iter().fold(problem, FileProblem::at_line);
+            spec_stories.problems.push(parse_error.column.into_iter().fold(problem, FileProblem::at_column));
+            return spec_stories;
         }
     };
-    if !matches!(node.form, Form::List(_) | Form::Nothing) {
-        let problem = Problem::error("stories-no-list", path, "this is no list of stories").at(node.line);
-        all.problems.push(problem.todo("write one entry a story: `- id: \"1\"`, title, description"));
+    if !matches!(root_node.content, YamlContent::Sequence(_) | YamlContent::Null) {
+        let problem = FileProblem::error("stories-no-list", stories_path, "this is no list of stories")
+            .at_line(root_node.line);
+        spec_stories
+            .problems
+            .push(problem.with_advice("write one entry a story: `- id: \"1\"`, title, description"));
     }
-    for item in node.items() {
-        if let Some(story) = spec_story(path, text, item, &mut all.problems) {
-            all.stories.push(story);
+    for story_node in root_node.items() {
+        if let Some(story) = read_spec_story(stories_path, yaml_text, story_node, &mut spec_stories.problems)
+        {
+            spec_stories.stories.push(story);
         }
     }
     // Clashes are only visible once all ids are known.
-    clashes(path, &all.stories, &mut all.problems);
-    all
+    report_id_clashes(stories_path, &spec_stories.stories, &mut spec_stories.problems);
+    spec_stories
 }
 
 /// Reads one story; a story without an id cannot be used and is left out.
-fn spec_story(path: &str, text: &str, item: &Node, problems: &mut Vec<Problem>) -> Option<SpecStory> {
-    let said = |key: &str| {
-        item.get(key).and_then(Node::text).map(|text| text.trim().to_string()).unwrap_or_default()
+fn read_spec_story(
+    stories_path: &str,
+    text: &str,
+    story_node: &YamlNode,
+    problems: &mut Vec<FileProblem>,
+) -> Option<SpecStory> {
+    let text_of = |key: &str| {
+        story_node
+            .get(key)
+            .and_then(YamlNode::scalar_text)
+            .map(|text| text.trim().to_string())
+            .unwrap_or_default()
     };
     // All missing keys are named in one problem, so that the user writes them in one go.
-    let missing: Vec<&str> =
-        ["id", "title", "description"].into_iter().filter(|key| said(key).is_empty()).collect();
-    if !missing.is_empty() {
-        let what = format!("this story has no {}", missing.join(", no "));
-        problems.push(Problem::error("stories-incomplete", path, what).at(item.line).todo("write it"));
+    let missing_keys: Vec<&str> =
+        ["id", "title", "description"].into_iter().filter(|key| text_of(key).is_empty()).collect();
+    if !missing_keys.is_empty() {
+        let message = format!("this story has no {}", missing_keys.join(", no "));
+        problems.push(
+            FileProblem::error("stories-incomplete", stories_path, message)
+                .at_line(story_node.line)
+                .with_advice("write it"),
+        );
     }
     // The source text shows whether the id was quoted; the parsed value does not.
-    if let Some(node) = item.get("id") {
-        let bytes = node.span.clone().and_then(|span| text.get(span)).unwrap_or_default();
-        if !bytes.starts_with(['"', '\'']) && node.text().is_some_and(|id| id.parse::<f64>().is_ok()) {
-            let problem =
-                Problem::warning("stories-id-number", path, format!("the id {bytes} is not quoted"));
-            let why = "it is read as a number, and then no story's file has its name";
-            problems.push(problem.at(node.line).why(why).todo(format!("write \"{bytes}\"")));
+    if let Some(id_node) = story_node.get("id") {
+        let source_text = id_node.span.clone().and_then(|span| text.get(span)).unwrap_or_default();
+        if !source_text.starts_with(['"', '\''])
+            && id_node.scalar_text().is_some_and(|story_id| story_id.parse::<f64>().is_ok())
+        {
+            let problem = FileProblem::warning(
+                "stories-id-number",
+                stories_path,
+                format!("the id {source_text} is not quoted"),
+            );
+            let reason = "it is read as a number, and then no story's file has its name";
+            problems.push(
+                problem
+                    .at_line(id_node.line)
+                    .with_reason(reason)
+                    .with_advice(format!("write \"{source_text}\"")),
+            );
         }
     }
-    let id = said("id");
+    let story_id = text_of("id");
     // The id becomes part of a file name, where a slash or a space would break the lookup.
-    if let Some(odd) = id.chars().find(|c| !(c.is_ascii_alphanumeric() || *c == '-')) {
-        let what = format!("the id {id:?} has {odd:?}; letters, digits and dashes are allowed");
-        problems
-            .push(Problem::error("stories-id-odd", path, what).at(item.line).why("it begins a file's name"));
+    if let Some(odd_character) =
+        story_id.chars().find(|character| !(character.is_ascii_alphanumeric() || *character == '-'))
+    {
+        let message =
+            format!("the id {story_id:?} has {odd_character:?}; letters, digits and dashes are allowed");
+        problems.push(
+            FileProblem::error("stories-id-odd", stories_path, message)
+                .at_line(story_node.line)
+                .with_reason("it begins a file's name"),
+        );
     }
     // A status in two places would drift apart, and `bmad-build-auto` only reads the spec file.
-    if let Some(entry) = item.entries().iter().find(|entry| entry.key == "status") {
-        let problem = Problem::warning("stories-status", path, "a status stands here").at(entry.line);
-        problems.push(problem.why("how far a story is stands in its own file").todo("take it out"));
+    if let Some(status_entry) = story_node.entries().iter().find(|status_entry| status_entry.key == "status")
+    {
+        let problem = FileProblem::warning("stories-status", stories_path, "a status stands here")
+            .at_line(status_entry.line);
+        problems.push(
+            problem.with_reason("how far a story is stands in its own file").with_advice("take it out"),
+        );
     }
     // An incomplete story is kept as long as it has an id: its file may have the rest.
-    (!id.is_empty()).then(|| SpecStory {
-        title: said("title"),
-        description: said("description"),
-        spec_checkpoint: said("spec_checkpoint").eq_ignore_ascii_case("true"),
-        done_checkpoint: said("done_checkpoint").eq_ignore_ascii_case("true"),
-        invoke_dev_with: said("invoke_dev_with"),
-        line: item.line,
-        id,
+    (!story_id.is_empty()).then(|| SpecStory {
+        title: text_of("title"),
+        description: text_of("description"),
+        spec_checkpoint: text_of("spec_checkpoint").eq_ignore_ascii_case("true"),
+        done_checkpoint: text_of("done_checkpoint").eq_ignore_ascii_case("true"),
+        invoke_dev_with: text_of("invoke_dev_with"),
+        line: story_node.line,
+        id: story_id,
     })
 }
 
 /// Reports an id that occurs twice, and an id whose files also match the pattern of another id.
-fn clashes(path: &str, stories: &[SpecStory], problems: &mut Vec<Problem>) {
-    let mut first = std::collections::BTreeMap::new();
+fn report_id_clashes(stories_path: &str, stories: &[SpecStory], problems: &mut Vec<FileProblem>) {
+    let mut first_lines = std::collections::BTreeMap::new();
     for story in stories {
-        if let Some(line) = first.insert(story.id.as_str(), story.line) {
-            let what = format!("the id {:?} stands on line {line} already", story.id);
-            problems
-                .push(Problem::error("stories-id-twice", path, what).at(story.line).todo("give it another"));
+        if let Some(first_line) = first_lines.insert(story.id.as_str(), story.line) {
+            let message = format!("the id {:?} stands on line {first_line} already", story.id);
+            problems.push(
+                FileProblem::error("stories-id-twice", stories_path, message)
+                    .at_line(story.line)
+                    .with_advice("give it another"),
+            );
         }
     }
     for story in stories {
         // The files of story `3-2` begin with `3-`, which is also the pattern of story `3`.
-        let dashes = story.id.match_indices('-').map(|(at, _)| &story.id[..at]);
-        if let Some(other) = dashes.into_iter().find(|prefix| first.contains_key(prefix)) {
-            let what = format!("the ids {other:?} and {:?} cannot be told apart by their files", story.id);
+        let id_prefixes = story.id.match_indices('-').map(|(dash_offset, _)| &story.id[..dash_offset]);
+        if let Some(shorter_id) = id_prefixes.into_iter().find(|prefix| first_lines.contains_key(prefix)) {
+            let message =
+                format!("the ids {shorter_id:?} and {:?} cannot be told apart by their files", story.id);
             problems.push(
-                Problem::error("stories-id-prefix", path, what).at(story.line).todo("give it another id"),
+                FileProblem::error("stories-id-prefix", stories_path, message)
+                    .at_line(story.line)
+                    .with_advice("give it another id"),
             );
         }
     }
@@ -186,7 +233,7 @@ fn clashes(path: &str, stories: &[SpecStory], problems: &mut Vec<Problem>) {
 
 /// The fields of a spec file beyond those of every story ([`crate::story::read_story`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Spec {
+pub struct SpecFile {
     pub title: Option<String>,
     /// feature, bugfix, refactor or chore.
     #[serde(rename = "type")]
@@ -199,14 +246,14 @@ pub struct Spec {
     pub followup_review_recommended: Option<bool>,
     pub context: Vec<String>,
     pub warnings: Vec<String>,
-    pub deferred: Vec<Deferred>,
-    pub result: Option<RunResult>,
-    pub problems: Vec<Problem>,
+    pub deferred: Vec<SpecDeferral>,
+    pub result: Option<SpecRunResult>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// Something that the review of a spec left for later, from its front matter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Deferred {
+pub struct SpecDeferral {
     pub summary: String,
     pub evidence: String,
     pub place: Option<String>,
@@ -216,86 +263,104 @@ pub struct Deferred {
 
 /// The section `Auto Run Result`, or the content of a separate result file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RunResult {
-    pub status: Option<Said>,
+pub struct SpecRunResult {
+    pub status: Option<LocatedText>,
     /// One of BMAD's own sentences, such as `intent gap`.
-    pub blocking_condition: Option<Said>,
+    pub blocking_condition: Option<LocatedText>,
     pub line: usize,
 }
 
 /// Reads a spec file.
-pub fn spec(path: &str, text: &str) -> Spec {
-    let page = Page::of(text);
-    let mut spec = Spec { result: result(&page), ..Spec::default() };
-    let front = match page.front_matter().map(yaml::parse) {
-        Some(Ok(front)) => front,
+pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
+    let markdown = MarkdownPage::parse(spec_text);
+    let mut spec = SpecFile { result: read_run_result(&markdown), ..SpecFile::default() };
+    let front_matter = match markdown.front_matter().map(yaml::parse_yaml) {
+        Some(Ok(front_matter)) => front_matter,
         // The front matter begins behind the first mark, so its lines are one further down in the file.
-        Some(Err(broken)) => {
-            let what = format!("in the front matter: {}", broken.what);
-            let line = broken.line.map_or(1, |line| line + 1);
-            spec.problems.push(Problem::error("front-matter-broken", path, what).at(line).todo("mend it"));
+        Some(Err(parse_error)) => {
+            let message = format!("in the front matter: {}", parse_error.message);
+            let line_number = parse_error.line.map_or(1, |line_number| line_number + 1);
+            spec.problems.push(
+                FileProblem::error("front-matter-broken", spec_path, message)
+                    .at_line(line_number)
+                    .with_advice("mend it"),
+            );
             return spec;
         }
         None => return spec,
     };
-    let all = |key: &str| front.get(key).map(scalars).unwrap_or_default();
+    let texts_of = |key: &str| front_matter.get(key).map(scalar_texts).unwrap_or_default();
     // Some agents write a single value as a list of one.
-    let one = |key: &str| all(key).into_iter().next();
-    spec.title = one("title");
-    spec.kind = one("type");
-    spec.created = one("created");
-    spec.route = one("route");
-    spec.review_loop_iteration = one("review_loop_iteration").and_then(|count| count.parse().ok());
-    spec.followup_review_recommended = one("followup_review_recommended").and_then(|said| said.parse().ok());
-    spec.context = all("context");
-    spec.warnings = all("warnings");
-    spec.deferred =
-        front.get("deferred").map(|list| list.items().iter().map(deferred).collect()).unwrap_or_default();
-    if let Some(said) = one("status") {
-        spec.status = SpecStatus::parse(&said);
+    let text_of = |key: &str| texts_of(key).into_iter().next();
+    spec.title = text_of("title");
+    spec.kind = text_of("type");
+    spec.created = text_of("created");
+    spec.route = text_of("route");
+    spec.review_loop_iteration = text_of("review_loop_iteration").and_then(|count| count.parse().ok());
+    spec.followup_review_recommended =
+        text_of("followup_review_recommended").and_then(|field_text| field_text.parse().ok());
+    spec.context = texts_of("context");
+    spec.warnings = texts_of("warnings");
+    spec.deferred = front_matter
+        .get("deferred")
+        .map(|list| list.items().iter().map(read_deferral).collect())
+        .unwrap_or_default();
+    if let Some(field_text) = text_of("status") {
+        spec.status = SpecStatus::parse(&field_text);
         if spec.status.is_none() {
-            let line = front.get("status").map_or(1, |node| node.line + 1);
-            let what = format!("{said:?} is no status of a spec");
-            let problem = Problem::error("spec-status-unknown", path, what).at(line);
+            let line_number = front_matter.get("status").map_or(1, |node| node.line + 1);
+            let message = format!("{field_text:?} is no status of a spec");
+            let problem = FileProblem::error("spec-status-unknown", spec_path, message).at_line(line_number);
             let todo = "use one of draft, ready-for-dev, in-progress, in-review, done, blocked";
-            spec.problems.push(problem.why("bmad-build-auto stops at a word it does not know").todo(todo));
+            spec.problems.push(
+                problem.with_reason("bmad-build-auto stops at a word it does not know").with_advice(todo),
+            );
         }
     }
     spec
 }
 
 /// Reads a deferral; older runs write a plain sentence instead of a mapping.
-fn deferred(item: &Node) -> Deferred {
-    let said = |key: &str| item.get(key).and_then(Node::text).map(|text| text.trim().to_string());
-    let summary = said("summary").or_else(|| item.text().map(|text| text.trim().to_string()));
-    Deferred {
+fn read_deferral(deferral_node: &YamlNode) -> SpecDeferral {
+    let text_of = |key: &str| {
+        deferral_node.get(key).and_then(YamlNode::scalar_text).map(|text| text.trim().to_string())
+    };
+    let summary =
+        text_of("summary").or_else(|| deferral_node.scalar_text().map(|text| text.trim().to_string()));
+    SpecDeferral {
         summary: summary.unwrap_or_default(),
-        evidence: said("evidence").unwrap_or_default(),
-        place: said("location").filter(|place| !place.is_empty()),
-        severity: said("severity").filter(|severity| !severity.is_empty()),
-        line: item.line + 1,
+        evidence: text_of("evidence").unwrap_or_default(),
+        place: text_of("location").filter(|place| !place.is_empty()),
+        severity: text_of("severity").filter(|severity| !severity.is_empty()),
+        line: deferral_node.line + 1,
     }
 }
 
 /// Reads the section `Auto Run Result`; a file that holds only a result has it under its title.
-fn result(page: &Page<'_>) -> Option<RunResult> {
-    let section = page
-        .section(|title| title == "auto run result")
-        .or_else(|| page.section(|title| title.ends_with("auto result")))?;
-    let mut result = RunResult { line: page.lines[section.heading].number, ..RunResult::default() };
-    for line in page.lines[section.lines].iter().filter(|line| line.is_prose()) {
-        let text = line.text.trim().trim_start_matches(['-', '*', '+', ' ']);
-        let Some((label, value)) = text.split_once(':') else { continue };
+fn read_run_result(markdown: &MarkdownPage<'_>) -> Option<SpecRunResult> {
+    let section = markdown
+        .find_section(|title| title == "auto run result")
+        .or_else(|| markdown.find_section(|title| title.ends_with("auto result")))?;
+    let mut run_result =
+        SpecRunResult { line: markdown.lines[section.heading_index].number, ..SpecRunResult::default() };
+    for line in markdown.lines[section.line_range].iter().filter(|line| line.is_prose()) {
+        let item_text = line.text.trim().trim_start_matches(['-', '*', '+', ' ']);
+        let Some((field_label, field_value)) = item_text.split_once(':') else { continue };
         // Agents decorate the value: `Blocking condition: **intent gap**`.
-        let value = value.trim().trim_matches(['*', '`', ' ']);
-        let said = || (!value.is_empty()).then(|| Said { text: value.to_string(), line: line.number });
-        match plain(label).as_str() {
-            "status" if result.status.is_none() => result.status = said(),
-            "blocking condition" if result.blocking_condition.is_none() => result.blocking_condition = said(),
+        let field_value = field_value.trim().trim_matches(['*', '`', ' ']);
+        let located_value = || {
+            (!field_value.is_empty())
+                .then(|| LocatedText { text: field_value.to_string(), line: line.number })
+        };
+        match normalize_title(field_label).as_str() {
+            "status" if run_result.status.is_none() => run_result.status = located_value(),
+            "blocking condition" if run_result.blocking_condition.is_none() => {
+                run_result.blocking_condition = located_value()
+            }
             _ => {}
         }
     }
-    Some(result)
+    Some(run_result)
 }
 
 #[cfg(test)]
@@ -304,30 +369,30 @@ mod tests {
 
     use super::*;
 
-    fn drawn(text: &str) -> String {
-        let Stories { stories, problems } = read("stories.yaml", text);
-        let one = |story: SpecStory| {
+    fn render_stories(yaml_text: &str) -> String {
+        let SpecStories { stories, problems } = read_stories("stories.yaml", yaml_text);
+        let render_story = |story: SpecStory| {
             let SpecStory { id, title, spec_checkpoint, done_checkpoint, invoke_dev_with, line, .. } = story;
             format!("{line} {id} {title:?} {spec_checkpoint} {done_checkpoint} {invoke_dev_with:?}")
         };
         let problems =
             problems.iter().map(|problem| format!("{:?} {} {problem}", problem.weight, problem.rule));
-        stories.into_iter().map(one).chain(problems).collect::<Vec<_>>().join("\n")
+        stories.into_iter().map(render_story).chain(problems).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn the_stories_of_a_spec_in_their_order_and_what_breaks_them() {
-        let good = "- id: \"1\"\n  title: Limit\n  description: >-\n    Put a limit\n    in front.\n\
+    fn stories_are_read_in_their_order_and_mistakes_are_reported() {
+        let valid_stories = "- id: \"1\"\n  title: Limit\n  description: >-\n    Put a limit\n    in front.\n\
                     \x20 spec_checkpoint: true\n  invoke_dev_with: use it\n\
                     - id: \"2\"\n  title: Show\n  description: x\n";
-        insta::assert_snapshot!(drawn(good), @r#"
+        insta::assert_snapshot!(render_stories(valid_stories), @r#"
         1 1 "Limit" true false "use it"
         8 2 "Show" false false ""
         "#);
-        let bad = "- id: 1\n  title: a\n  description: b\n  status: done\n- id: \"3\"\n  title: a\n\
+        let broken_stories = "- id: 1\n  title: a\n  description: b\n  status: done\n- id: \"3\"\n  title: a\n\
             - id: \"3-2\"\n  title: a\n  description: b\n\
                    - id: \"3-2\"\n  title: a\n  description: b\n- id: \"a/b\"\n  title: a\n  description: b\n- text\n";
-        insta::assert_snapshot!(drawn(bad), @r#"
+        insta::assert_snapshot!(render_stories(broken_stories), @r#"
         1 1 "a" false false ""
         5 3 "a" false false ""
         7 3-2 "a" false false ""
@@ -343,21 +408,21 @@ mod tests {
         Error stories-id-prefix stories.yaml:10: the ids "3" and "3-2" cannot be told apart by their files
         "#);
         assert_eq!(
-            drawn("stories:\n  - id: 1\n"),
+            render_stories("stories:\n  - id: 1\n"),
             "Error stories-no-list stories.yaml:1: this is no list of stories"
         );
-        assert_eq!(drawn(""), "");
+        assert_eq!(render_stories(""), "");
     }
 
     #[test]
     fn a_spec_file_says_how_far_it_is_and_why_it_stopped() {
-        let text = "---\ntitle: 'T'\ntype: 'bugfix' # x\nstatus: 'blocked'\nreview_loop_iteration: 2\nfollowup_review_recommended: true\n\
+        let spec_text = "---\ntitle: 'T'\ntype: 'bugfix' # x\nstatus: 'blocked'\nreview_loop_iteration: 2\nfollowup_review_recommended: true\n\
                     context: ['{project-root}/docs/a.md']\nwarnings: [oversized]\n\
                         deferred:\n  - summary: >-\n      old one\n    evidence: |-\n      seen\n\
                     \x20   location: src/a.rs:4\n    severity: medium (unverified)\n---\n\n## Intent\n\n\
                         ## Auto Run Result\n\nStatus: blocked\n\
                     Blocking condition: `intent gap`\n\nStatus: no\n";
-        insta::assert_debug_snapshot!(spec("s.md", text), @r#"
+        insta::assert_debug_snapshot!(read_spec("s.md", spec_text), @r#"
         Spec {
             title: Some(
                 "T",
@@ -415,7 +480,7 @@ mod tests {
             problems: [],
         }
         "#);
-        let result = spec(
+        let result = read_spec(
             "r.md",
             "---\nstatus: done\n---\n# BMad Build Auto Result\n\nStatus: done\nBlocking condition:\n",
         )
@@ -424,15 +489,15 @@ mod tests {
             result.map(|result| (result.status.map(|said| said.text), result.blocking_condition)),
             Some((Some("done".into()), None))
         );
-        assert_eq!(spec("s.md", "---\nstatus: review\n---\n").problems[0].rule, "spec-status-unknown");
-        assert_eq!(spec("s.md", "---\nstatus: [\n---\n").problems[0].rule, "front-matter-broken");
+        assert_eq!(read_spec("s.md", "---\nstatus: review\n---\n").problems[0].rule, "spec-status-unknown");
+        assert_eq!(read_spec("s.md", "---\nstatus: [\n---\n").problems[0].rule, "front-matter-broken");
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_without_falling_over(text in "(?s)(---\n)?.{0,120}") {
-            let _ = read("x", &text);
-            let _ = spec("x", &text);
+            let _ = read_stories("x", &text);
+            let _ = read_spec("x", &text);
         }
     }
 }

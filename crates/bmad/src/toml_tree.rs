@@ -5,87 +5,95 @@
 
 use ::toml::de::{DeTable, DeValue};
 
-use crate::yaml::{Broken, BrokenKind, Entry, Form, Node};
+use crate::yaml::{YamlContent, YamlEntry, YamlError, YamlErrorKind, YamlNode};
 
 /// Everything that could be read, and the errors for what could not.
-pub fn parse(text: &str) -> (Node, Vec<Broken>) {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let places = Places::of(text);
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let broken = errors
+pub fn parse_toml(toml_text: &str) -> (YamlNode, Vec<YamlError>) {
+    let toml_text = toml_text.strip_prefix('\u{feff}').unwrap_or(toml_text);
+    let line_index = TomlLineIndex::from_text(toml_text);
+    let (table, errors) = DeTable::parse_recoverable(toml_text);
+    let parse_errors = errors
         .iter()
         .map(|error| {
-            let at = error.span().map(|span| places.of_byte(text, span.start));
+            let position = error.span().map(|span| line_index.line_and_column(toml_text, span.start));
             // The parser draws the source below its message; the first line says it all.
-            let first = error.message().lines().next().unwrap_or_default();
-            Broken {
-                line: at.map(|(line, _)| line),
-                column: at.map(|(_, column)| column),
-                kind: BrokenKind::Syntax,
-                what: format!("this is no TOML: {first}"),
+            let first_line = error.message().lines().next().unwrap_or_default();
+            YamlError {
+                line: position.map(|(line, _)| line),
+                column: position.map(|(_, column)| column),
+                kind: YamlErrorKind::Syntax,
+                message: format!("this is no TOML: {first_line}"),
             }
         })
         .collect();
-    let reader = Reader { text, places };
-    (reader.map(0, table.get_ref()), broken)
+    let reader = TomlReader { toml_text, line_index };
+    (reader.read_table(0, table.get_ref()), parse_errors)
 }
 
-struct Reader<'t> {
-    text: &'t str,
-    places: Places,
+struct TomlReader<'t> {
+    toml_text: &'t str,
+    line_index: TomlLineIndex,
 }
 
-impl Reader<'_> {
-    fn map(&self, at: usize, table: &DeTable<'_>) -> Node {
-        let mut entries: Vec<(usize, Entry)> = table
+impl TomlReader<'_> {
+    fn read_table(&self, start_offset: usize, table: &DeTable<'_>) -> YamlNode {
+        let mut entries: Vec<(usize, YamlEntry)> = table
             .iter()
             .map(|(key, value)| {
-                let (line, column) = self.places.of_byte(self.text, key.span().start);
-                let value = self.value(value.span().start, value.get_ref());
-                (key.span().start, Entry { key: key.get_ref().to_string(), line, column, value })
+                let (line, column) = self.line_index.line_and_column(self.toml_text, key.span().start);
+                let value = self.read_value(value.span().start, value.get_ref());
+                (key.span().start, YamlEntry { key: key.get_ref().to_string(), line, column, value })
             })
             .collect();
         // The parser sorts by name; the user means the order in the file, and later keys win over earlier ones.
         entries.sort_by_key(|(start, _)| *start);
-        self.node(at, Form::Map(entries.into_iter().map(|(_, entry)| entry).collect()))
+        self.make_node(
+            start_offset,
+            YamlContent::Mapping(entries.into_iter().map(|(_, entry)| entry).collect()),
+        )
     }
 
-    fn value(&self, at: usize, value: &DeValue<'_>) -> Node {
-        let form = match value {
-            DeValue::Table(table) => return self.map(at, table),
-            DeValue::Array(items) => {
-                Form::List(items.iter().map(|item| self.value(item.span().start, item.get_ref())).collect())
-            }
-            DeValue::String(text) => Form::Scalar(text.to_string()),
-            DeValue::Integer(number) => Form::Scalar(number.to_string()),
-            DeValue::Float(number) => Form::Scalar(number.to_string()),
-            DeValue::Boolean(truth) => Form::Scalar(truth.to_string()),
-            DeValue::Datetime(when) => Form::Scalar(when.to_string()),
+    fn read_value(&self, start_offset: usize, value: &DeValue<'_>) -> YamlNode {
+        let content = match value {
+            DeValue::Table(table) => return self.read_table(start_offset, table),
+            DeValue::Array(items) => YamlContent::Sequence(
+                items.iter().map(|item| self.read_value(item.span().start, item.get_ref())).collect(),
+            ),
+            DeValue::String(string_value) => YamlContent::Scalar(string_value.to_string()),
+            DeValue::Integer(parsed_number) => YamlContent::Scalar(parsed_number.to_string()),
+            DeValue::Float(parsed_number) => YamlContent::Scalar(parsed_number.to_string()),
+            DeValue::Boolean(boolean) => YamlContent::Scalar(boolean.to_string()),
+            DeValue::Datetime(datetime) => YamlContent::Scalar(datetime.to_string()),
         };
-        self.node(at, form)
+        self.make_node(start_offset, content)
     }
 
-    fn node(&self, at: usize, form: Form) -> Node {
-        let (line, column) = self.places.of_byte(self.text, at);
-        Node { line, column, form, span: None }
+    fn make_node(&self, start_offset: usize, content: YamlContent) -> YamlNode {
+        let (line, column) = self.line_index.line_and_column(self.toml_text, start_offset);
+        YamlNode { line, column, content, span: None }
     }
 }
 
 /// The offsets at which the lines of a text begin.
-struct Places(Vec<usize>);
+struct TomlLineIndex(Vec<usize>);
 
-impl Places {
-    fn of(text: &str) -> Places {
-        Places(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+impl TomlLineIndex {
+    fn from_text(toml_text: &str) -> TomlLineIndex {
+        TomlLineIndex(
+            std::iter::once(0)
+                .chain(toml_text.match_indices('\n').map(|(newline_offset, _)| newline_offset + 1))
+                .collect(),
+        )
     }
 
-    fn of_byte(&self, text: &str, byte: usize) -> (usize, usize) {
+    fn line_and_column(&self, toml_text: &str, byte_offset: usize) -> (usize, usize) {
         // The first line starts at 0, so at least one start is at or before every offset.
-        let line = self.0.partition_point(|start| *start <= byte).max(1);
-        let start = self.0.get(line - 1).copied().unwrap_or_default();
+        let line_number = self.0.partition_point(|line_start| *line_start <= byte_offset).max(1);
+        let line_start = self.0.get(line_number - 1).copied().unwrap_or_default();
         // Columns count characters, since that is what an editor shows.
-        let column = text.get(start..byte).map_or(1, |before| before.chars().count() + 1);
-        (line, column)
+        let column =
+            toml_text.get(line_start..byte_offset).map_or(1, |line_prefix| line_prefix.chars().count() + 1);
+        (line_number, column)
     }
 }
 
@@ -97,35 +105,36 @@ mod tests {
 
     #[test]
     fn tables_are_read_in_the_order_they_are_written_with_their_lines() {
-        let text = "\u{feff}# top\r\n[core]\r\nzeta = \"z\"\r\nalpha = 1\r\n[agents.b]\r\nname = 'B'\r\n[agents.a]\r\n\
+        let toml_text = "\u{feff}# top\r\n[core]\r\nzeta = \"z\"\r\nalpha = 1\r\n[agents.b]\r\nname = 'B'\r\n[agents.a]\r\n\
             list = [1.5, true, 2024-01-01]\r\n";
-        let (tree, broken) = parse(text);
-        assert_eq!(broken, []);
-        let core = tree.get("core").unwrap();
+        let (root_node, parse_errors) = parse_toml(toml_text);
+        assert_eq!(parse_errors, []);
+        let core = root_node.get("core").unwrap();
         let keys: Vec<_> = core.entries().iter().map(|entry| (entry.key.as_str(), entry.line)).collect();
         assert_eq!(keys, [("zeta", 3), ("alpha", 4)]);
         let agents: Vec<_> =
-            tree.get("agents").unwrap().entries().iter().map(|entry| entry.key.clone()).collect();
+            root_node.get("agents").unwrap().entries().iter().map(|entry| entry.key.clone()).collect();
         assert_eq!(agents, ["b", "a"]);
-        let list = tree.get("agents").unwrap().get("a").unwrap().get("list").unwrap();
-        let items: Vec<_> = list.items().iter().filter_map(Node::text).collect();
+        let list_node = root_node.get("agents").unwrap().get("a").unwrap().get("list").unwrap();
+        let items: Vec<_> = list_node.items().iter().filter_map(YamlNode::scalar_text).collect();
         assert_eq!(items, ["1.5", "true", "2024-01-01"]);
     }
 
     #[test]
-    fn what_is_broken_costs_itself_and_not_the_file() {
-        let (tree, broken) = parse("[core]\nname = \"x\nother = \"y\"\n[modules.bmm]\nplans = \"p\"\n");
-        assert!(!broken.is_empty());
-        assert_eq!(broken[0].line, Some(2));
+    fn a_broken_line_loses_itself_and_not_the_file() {
+        let (root_node, parse_errors) =
+            parse_toml("[core]\nname = \"x\nother = \"y\"\n[modules.bmm]\nplans = \"p\"\n");
+        assert!(!parse_errors.is_empty());
+        assert_eq!(parse_errors[0].line, Some(2));
         let plans =
-            tree.get("modules").and_then(|modules| modules.get("bmm")).and_then(|bmm| bmm.get("plans"));
-        assert_eq!(plans.and_then(Node::text), Some("p"));
+            root_node.get("modules").and_then(|modules| modules.get("bmm")).and_then(|bmm| bmm.get("plans"));
+        assert_eq!(plans.and_then(YamlNode::scalar_text), Some("p"));
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(text in "[\\[\\]a-c.=\"'\n\r #{},1\u{e4}\u{feff}-]{0,80}") {
-            parse(&text);
+            parse_toml(&text);
         }
     }
 }

@@ -7,15 +7,15 @@
 use serde::Serialize;
 
 use crate::{
-    page::{Kind, Line, Page, plain},
-    problem::{Problem, rules},
-    yaml::{self, Node},
+    markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage, normalize_title},
+    problem::{FileProblem, rules},
+    yaml::{self, YamlNode},
 };
 
 /// Whether a plan can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Readiness {
+pub enum ReadinessVerdict {
     /// `READY`; from 6.11 on `PASS`.
     Ready,
     /// `NEEDS WORK`; from 6.11 on `CONCERNS`.
@@ -27,7 +27,7 @@ pub enum Readiness {
 /// Whether the requirements are tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Trace {
+pub enum TraceVerdict {
     Pass,
     Concerns,
     Fail,
@@ -39,7 +39,7 @@ pub enum Trace {
 /// The outcome of a code review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CodeReview {
+pub enum CodeReviewVerdict {
     Approve,
     ChangesRequested,
     Blocked,
@@ -47,7 +47,7 @@ pub enum CodeReview {
 
 /// A verdict and where it is stated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Stated<V> {
+pub struct StatedVerdict<V> {
     pub verdict: V,
     pub said: String,
     pub line: usize,
@@ -58,33 +58,33 @@ pub struct Stated<V> {
 
 /// The verdict of a report, and problems with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reading<V> {
+pub struct VerdictReading<V> {
     /// The verdict; `None` if the report states none.
-    pub stated: Option<Stated<V>>,
-    pub problems: Vec<Problem>,
+    pub stated: Option<StatedVerdict<V>>,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Readiness {
-    const WORDS: [(&'static str, Readiness); 9] = [
-        ("NOT READY", Readiness::NotReady),
-        ("NEEDS WORK", Readiness::NeedsWork),
-        ("READY WITH CONDITIONS", Readiness::NeedsWork),
-        ("READY", Readiness::Ready),
-        ("CONCERNS", Readiness::NeedsWork),
-        ("PASS", Readiness::Ready),
-        ("PASSED", Readiness::Ready),
-        ("FAIL", Readiness::NotReady),
-        ("FAILED", Readiness::NotReady),
+impl ReadinessVerdict {
+    const WORDS: [(&'static str, ReadinessVerdict); 9] = [
+        ("NOT READY", ReadinessVerdict::NotReady),
+        ("NEEDS WORK", ReadinessVerdict::NeedsWork),
+        ("READY WITH CONDITIONS", ReadinessVerdict::NeedsWork),
+        ("READY", ReadinessVerdict::Ready),
+        ("CONCERNS", ReadinessVerdict::NeedsWork),
+        ("PASS", ReadinessVerdict::Ready),
+        ("PASSED", ReadinessVerdict::Ready),
+        ("FAIL", ReadinessVerdict::NotReady),
+        ("FAILED", ReadinessVerdict::NotReady),
     ];
 
     /// Parses a stated verdict, such as `✅ READY` or `**NEEDS WORK** (two gaps)`.
-    pub fn parse(said: &str) -> Option<Readiness> {
-        word(said, &Self::WORDS)
+    pub fn parse(verdict_text: &str) -> Option<ReadinessVerdict> {
+        parse_verdict_words(verdict_text, &Self::WORDS)
     }
 
     /// Reads the verdict of an implementation readiness report.
-    pub fn read(path: &str, text: &str) -> Reading<Readiness> {
-        let is_ours = |label: &str| {
+    pub fn from_report(report_path: &str, report_text: &str) -> VerdictReading<ReadinessVerdict> {
+        let is_verdict_label = |label: &str| {
             matches!(
                 label,
                 "overall readiness status"
@@ -99,264 +99,355 @@ impl Readiness {
                     | "overall assessment"
             )
         };
-        let page = Page::of(text);
-        let stated =
-            last_stated(&page, &is_ours, &Self::parse).or_else(|| in_front(&page, &["verdict"], Self::parse));
-        reading(path, stated, "READY, NEEDS WORK or NOT READY under `### Overall Readiness Status`")
+        let markdown = MarkdownPage::parse(report_text);
+        let stated = find_last_verdict(&markdown, &is_verdict_label, &Self::parse)
+            .or_else(|| find_in_front_matter(&markdown, &["verdict"], Self::parse));
+        build_reading(
+            report_path,
+            stated,
+            "READY, NEEDS WORK or NOT READY under `### Overall Readiness Status`",
+        )
     }
 }
 
-impl Trace {
-    const WORDS: [(&'static str, Trace); 7] = [
-        ("NOT EVALUATED", Trace::NotEvaluated),
-        ("CONCERNS", Trace::Concerns),
-        ("WAIVED", Trace::Waived),
-        ("PASS", Trace::Pass),
-        ("PASSED", Trace::Pass),
-        ("FAIL", Trace::Fail),
-        ("FAILED", Trace::Fail),
+impl TraceVerdict {
+    const WORDS: [(&'static str, TraceVerdict); 7] = [
+        ("NOT EVALUATED", TraceVerdict::NotEvaluated),
+        ("CONCERNS", TraceVerdict::Concerns),
+        ("WAIVED", TraceVerdict::Waived),
+        ("PASS", TraceVerdict::Pass),
+        ("PASSED", TraceVerdict::Pass),
+        ("FAIL", TraceVerdict::Fail),
+        ("FAILED", TraceVerdict::Fail),
     ];
 
-    pub fn parse(said: &str) -> Option<Trace> {
-        word(said, &Self::WORDS)
+    pub fn parse(verdict_text: &str) -> Option<TraceVerdict> {
+        parse_verdict_words(verdict_text, &Self::WORDS)
     }
 
     /// Reads the decision of a traceability matrix, or of a `gate-decision.json`.
-    pub fn read(path: &str, text: &str) -> Reading<Trace> {
-        if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
-            return Self::of_json(path, text);
+    pub fn from_report(report_path: &str, report_text: &str) -> VerdictReading<TraceVerdict> {
+        if report_text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+            return Self::from_json(report_path, report_text);
         }
-        let page = Page::of(text);
-        let is_ours = |label: &str| {
+        let markdown = MarkdownPage::parse(report_text);
+        let is_verdict_label = |label: &str| {
             matches!(
                 label,
                 "gate decision" | "quality gate decision" | "gate status" | "decision" | "gate verdict"
             )
         };
-        let mut stated = last_stated(&page, &is_ours, &Self::parse);
+        let mut stated = find_last_verdict(&markdown, &is_verdict_label, &Self::parse);
         if let Some(stated) = &mut stated {
-            stated.rationale = rationale(&page);
+            stated.rationale = find_rationale(&markdown);
         }
         // Reports of the test architect may repeat the decision as YAML for other tools.
-        let snippet = snippet(&page);
+        let yaml_decision = find_yaml_decision(&markdown);
         let mut problems = Vec::new();
-        if let (Some(stated), Some(snippet)) = (&stated, &snippet)
-            && stated.verdict != snippet.verdict
+        if let (Some(stated), Some(yaml_decision)) = (&stated, &yaml_decision)
+            && stated.verdict != yaml_decision.verdict
         {
-            let what =
-                format!("the report says {} on line {}, its YAML {}", stated.said, stated.line, snippet.said);
-            let problem = Problem::warning("trace-differs", path, what).at(snippet.line);
-            problems.push(problem.why("the report's counts").todo("run the trace again"));
+            let message = format!(
+                "the report says {} on line {}, its YAML {}",
+                stated.said, stated.line, yaml_decision.said
+            );
+            let problem =
+                FileProblem::warning("trace-differs", report_path, message).at_line(yaml_decision.line);
+            problems.push(problem.with_reason("the report's counts").with_advice("run the trace again"));
         }
         // A later decision that is not understood would be the one that counts, so it must not be passed over in silence.
-        let is_gate = |label: &str| label.contains("gate") && is_ours(label);
-        let understood = stated.as_ref().map_or(0, |stated| stated.line);
-        let unknown = last_stated(&page, &is_gate, &|said| {
-            (Self::parse(said).is_none() && is_filled(said)).then_some(())
+        let is_gate_label = |label: &str| label.contains("gate") && is_verdict_label(label);
+        let understood_line = stated.as_ref().map_or(0, |stated| stated.line);
+        let unknown_decision = find_last_verdict(&markdown, &is_gate_label, &|decision_text| {
+            (Self::parse(decision_text).is_none() && is_filled_in(decision_text)).then_some(())
         });
         // Where the decision is in YAML, a sentence only introduces it.
-        let counts = |said: &str| snippet.is_none() || said.split_whitespace().count() <= 3;
-        let unknown = unknown.filter(|one| one.line > understood && counts(&one.said));
-        problems.extend(unknown.map(|one| unknown_gate(path, &one.said, one.line)));
-        let mut reading =
-            reading(path, stated.or(snippet), "PASS, CONCERNS, FAIL or WAIVED behind `GATE DECISION:`");
+        let is_decision =
+            |decision_text: &str| yaml_decision.is_none() || decision_text.split_whitespace().count() <= 3;
+        let unknown_decision = unknown_decision
+            .filter(|decision| decision.line > understood_line && is_decision(&decision.said));
+        problems.extend(
+            unknown_decision.map(|decision| unknown_gate_problem(report_path, &decision.said, decision.line)),
+        );
+        let mut reading = build_reading(
+            report_path,
+            stated.or(yaml_decision),
+            "PASS, CONCERNS, FAIL or WAIVED behind `GATE DECISION:`",
+        );
         reading.problems.extend(problems);
-        waived(path, reading)
+        check_waiver(report_path, reading)
     }
 
     /// Reads the decision of a `gate-decision.json`.
-    fn of_json(path: &str, text: &str) -> Reading<Trace> {
+    fn from_json(report_path: &str, json_text: &str) -> VerdictReading<TraceVerdict> {
         // Every JSON text is also YAML, and the YAML reader knows the lines.
-        let node = yaml::parse(text).ok();
-        let field = node.as_ref().and_then(|node| node.get("gate_status").or_else(|| node.get("decision")));
-        let said = field.and_then(|field| Some((field.text()?, field.line)));
-        let stated = said.and_then(|(said, line)| {
-            let rationale = node.as_ref()?.get("rationale").and_then(Node::text).map(str::to_string);
-            Some(Stated { verdict: Trace::parse(said)?, said: said.to_string(), line, rationale })
+        let root_node = yaml::parse_yaml(json_text).ok();
+        let decision_node = root_node
+            .as_ref()
+            .and_then(|root_node| root_node.get("gate_status").or_else(|| root_node.get("decision")));
+        let decision_text =
+            decision_node.and_then(|decision_node| Some((decision_node.scalar_text()?, decision_node.line)));
+        let stated = decision_text.and_then(|(decision_text, line_number)| {
+            let rationale =
+                root_node.as_ref()?.get("rationale").and_then(YamlNode::scalar_text).map(str::to_string);
+            Some(StatedVerdict {
+                verdict: TraceVerdict::parse(decision_text)?,
+                said: decision_text.to_string(),
+                line: line_number,
+                rationale,
+            })
         });
-        let unknown = said.filter(|(said, _)| Trace::parse(said).is_none() && is_filled(said));
-        let mut reading =
-            reading(path, stated, "PASS, CONCERNS, FAIL, WAIVED or NOT_EVALUATED as `gate_status`");
-        reading.problems.extend(unknown.map(|(said, line)| unknown_gate(path, said, line)));
-        waived(path, reading)
+        let unknown_decision = decision_text.filter(|(decision_text, _)| {
+            TraceVerdict::parse(decision_text).is_none() && is_filled_in(decision_text)
+        });
+        let mut reading = build_reading(
+            report_path,
+            stated,
+            "PASS, CONCERNS, FAIL, WAIVED or NOT_EVALUATED as `gate_status`",
+        );
+        reading.problems.extend(unknown_decision.map(|(decision_text, line_number)| {
+            unknown_gate_problem(report_path, decision_text, line_number)
+        }));
+        check_waiver(report_path, reading)
     }
 }
 
 /// The problem of a gate whose decision is not known: it may be a refusal.
-fn unknown_gate(path: &str, said: &str, line: usize) -> Problem {
-    let said: String = said.chars().take(60).collect();
-    let problem =
-        Problem::warning("trace-unknown", path, format!("the gate says {said:?}, which is no verdict"));
-    problem.at(line).why("it may be a no").todo("write PASS, CONCERNS, FAIL or WAIVED there")
+fn unknown_gate_problem(report_path: &str, decision_text: &str, line_number: usize) -> FileProblem {
+    let decision_text: String = decision_text.chars().take(60).collect();
+    let problem = FileProblem::warning(
+        "trace-unknown",
+        report_path,
+        format!("the gate says {decision_text:?}, which is no verdict"),
+    );
+    problem
+        .at_line(line_number)
+        .with_reason("it may be a no")
+        .with_advice("write PASS, CONCERNS, FAIL or WAIVED there")
 }
 
 /// Whether a text is neither a placeholder nor a list of choices such as `{PASS | FAIL}`.
-fn is_filled(said: &str) -> bool {
-    is_written(said) && !said.contains(['|', '{']) && !said.contains(" / ")
+fn is_filled_in(decision_text: &str) -> bool {
+    is_written(decision_text) && !decision_text.contains(['|', '{']) && !decision_text.contains(" / ")
 }
 
 /// A waiver without a written rationale gives a problem, since nothing shows who is responsible.
-fn waived(path: &str, mut reading: Reading<Trace>) -> Reading<Trace> {
-    let bare = |stated: &&Stated<Trace>| stated.verdict == Trace::Waived && stated.rationale.is_none();
-    if let Some(stated) = reading.stated.as_ref().filter(bare) {
-        let problem = Problem::warning("trace-waived-bare", path, "the gate is waived, and nothing says why");
-        reading.problems.push(problem.at(stated.line).todo("write the reason down, and who answers for it"));
+fn check_waiver(
+    report_path: &str,
+    mut reading: VerdictReading<TraceVerdict>,
+) -> VerdictReading<TraceVerdict> {
+    let is_unexplained = |stated: &&StatedVerdict<TraceVerdict>| {
+        stated.verdict == TraceVerdict::Waived && stated.rationale.is_none()
+    };
+    if let Some(stated) = reading.stated.as_ref().filter(is_unexplained) {
+        let problem = FileProblem::warning(
+            "trace-waived-bare",
+            report_path,
+            "the gate is waived, and nothing says why",
+        );
+        reading
+            .problems
+            .push(problem.at_line(stated.line).with_advice("write the reason down, and who answers for it"));
     }
     reading
 }
 
-impl CodeReview {
-    const WORDS: [(&'static str, CodeReview); 7] = [
-        ("CHANGES REQUESTED", CodeReview::ChangesRequested),
-        ("REQUEST CHANGES", CodeReview::ChangesRequested),
-        ("CHANGES REQUIRED", CodeReview::ChangesRequested),
-        ("APPROVED", CodeReview::Approve),
-        ("APPROVE", CodeReview::Approve),
-        ("BLOCKED", CodeReview::Blocked),
-        ("BLOCK", CodeReview::Blocked),
+impl CodeReviewVerdict {
+    const WORDS: [(&'static str, CodeReviewVerdict); 7] = [
+        ("CHANGES REQUESTED", CodeReviewVerdict::ChangesRequested),
+        ("REQUEST CHANGES", CodeReviewVerdict::ChangesRequested),
+        ("CHANGES REQUIRED", CodeReviewVerdict::ChangesRequested),
+        ("APPROVED", CodeReviewVerdict::Approve),
+        ("APPROVE", CodeReviewVerdict::Approve),
+        ("BLOCKED", CodeReviewVerdict::Blocked),
+        ("BLOCK", CodeReviewVerdict::Blocked),
     ];
 
-    pub fn parse(said: &str) -> Option<CodeReview> {
-        word(said, &Self::WORDS)
+    pub fn parse(verdict_text: &str) -> Option<CodeReviewVerdict> {
+        parse_verdict_words(verdict_text, &Self::WORDS)
     }
 }
 
 /// The verdict that a text states: the text begins with it, and no other choice stands beside it.
-fn word<V: Copy + PartialEq>(said: &str, words: &[(&str, V)]) -> Option<V> {
-    let line = said.lines().next().unwrap_or_default();
+fn parse_verdict_words<V: Copy + PartialEq>(verdict_text: &str, verdict_words: &[(&str, V)]) -> Option<V> {
+    let first_line = verdict_text.lines().next().unwrap_or_default();
     // Emphasis, check marks and emoji may come first; a brace stays, since it marks a placeholder.
-    let line = line.trim_start_matches(|c: char| !(c.is_alphanumeric() || "{[<".contains(c)));
-    let line = line.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(line);
-    let folded: String =
-        line.chars().map(|c| if matches!(c, '_' | '-') { ' ' } else { c.to_ascii_uppercase() }).collect();
+    let first_line = first_line
+        .trim_start_matches(|character: char| !(character.is_alphanumeric() || "{[<".contains(character)));
+    let first_line =
+        first_line.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(first_line);
+    let upper_case: String = first_line
+        .chars()
+        .map(|character| if matches!(character, '_' | '-') { ' ' } else { character.to_ascii_uppercase() })
+        .collect();
     // A word that continues is another word: `READYING`.
-    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
-    let begins = |text: &str| {
+    let ends_word =
+        |after_verdict: &str| !after_verdict.starts_with(|character: char| character.is_alphanumeric());
+    let longest_match = |text: &str| {
         // The longest match wins: `READY WITH CONDITIONS` is not `READY`.
-        let found = words.iter().filter(|(word, _)| text.strip_prefix(word).is_some_and(ends));
-        found.max_by_key(|(word, _)| word.len()).copied()
+        let matched_words = verdict_words
+            .iter()
+            .filter(|(verdict_word, _)| text.strip_prefix(verdict_word).is_some_and(ends_word));
+        matched_words.max_by_key(|(verdict_word, _)| verdict_word.len()).copied()
     };
-    let (found, verdict) = begins(&folded)?;
-    let rest = folded[found.len()..].trim_start_matches(['*', '_', '`', ' ']);
+    let (matched_words, verdict) = longest_match(&upper_case)?;
+    let after_verdict = upper_case[matched_words.len()..].trim_start_matches(['*', '_', '`', ' ']);
     // `READY / NEEDS WORK`, `PASS | FAIL` and `READY OR NOT` are choices of a template.
-    let choices = rest.trim_start_matches(['/', '|', ',', ' ']);
-    let choices = choices.strip_prefix("OR ").unwrap_or(choices).trim_start();
-    if choices.len() < rest.len() && begins(choices).is_some() {
+    let after_separator = after_verdict.trim_start_matches(['/', '|', ',', ' ']);
+    let after_separator = after_separator.strip_prefix("OR ").unwrap_or(after_separator).trim_start();
+    if after_separator.len() < after_verdict.len() && longest_match(after_separator).is_some() {
         return None;
     }
     // `READY when the gaps are closed` is no verdict, but these continuations are.
-    let followers = ["FOR IMPLEMENTATION", "FOR DEVELOPMENT", "FOR SPRINT", "TO PROCEED", "TO IMPLEMENT"];
-    let goes_on = rest.starts_with(|c: char| c.is_alphanumeric())
-        && !followers.iter().any(|follower| rest.starts_with(follower));
-    (!goes_on).then_some(verdict)
+    let allowed_followers =
+        ["FOR IMPLEMENTATION", "FOR DEVELOPMENT", "FOR SPRINT", "TO PROCEED", "TO IMPLEMENT"];
+    let continues = after_verdict.starts_with(|character: char| character.is_alphanumeric())
+        && !allowed_followers.iter().any(|allowed| after_verdict.starts_with(allowed));
+    (!continues).then_some(verdict)
 }
 
 /// The last verdict behind an accepted heading or label: reports are appended to, so the last one counts.
-fn last_stated<V>(
-    page: &Page<'_>,
-    is_ours: &dyn Fn(&str) -> bool,
-    parse: &dyn Fn(&str) -> Option<V>,
-) -> Option<Stated<V>> {
-    let mut last = None;
-    let mut under = false;
-    for line in page.lines.iter().filter(|line| line.kind == Kind::Prose && !line.is_blank()) {
+fn find_last_verdict<V>(
+    markdown: &MarkdownPage<'_>,
+    is_verdict_label: &dyn Fn(&str) -> bool,
+    parse_verdict: &dyn Fn(&str) -> Option<V>,
+) -> Option<StatedVerdict<V>> {
+    let mut last_verdict = None;
+    let mut below_heading = false;
+    for line in markdown.lines.iter().filter(|line| line.kind == MarkdownLineKind::Prose && !line.is_blank())
+    {
         let heading = line.heading();
-        let text = heading.map_or_else(|| unlisted(line), |(_, title)| title);
-        let labelled = label(text, is_ours);
+        let line_text = heading.map_or_else(|| strip_list_mark(line), |(_, title)| title);
+        let after_label = labelled_value(line_text, is_verdict_label);
         // Under an accepted heading only the first line counts; later lines explain.
-        let value = labelled.or_else(|| (under && heading.is_none()).then_some(text));
-        let said = value
-            .map(|value| value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`')));
-        if let Some((said, verdict)) = said.and_then(|said| Some((said, parse(said)?))) {
-            last = Some(Stated { verdict, said: said.to_string(), line: line.number, rationale: None });
+        let stated_value = after_label.or_else(|| (below_heading && heading.is_none()).then_some(line_text));
+        let verdict_text = stated_value.map(|stated_value| {
+            stated_value.trim_matches(|character: char| {
+                character.is_whitespace() || matches!(character, '*' | '_' | '`')
+            })
+        });
+        if let Some((verdict_text, verdict)) =
+            verdict_text.and_then(|verdict_text| Some((verdict_text, parse_verdict(verdict_text)?)))
+        {
+            last_verdict = Some(StatedVerdict {
+                verdict,
+                said: verdict_text.to_string(),
+                line: line.number,
+                rationale: None,
+            });
         }
-        under = heading.is_some_and(|(_, title)| is_ours(&plain(title)));
+        below_heading = heading.is_some_and(|(_, title)| is_verdict_label(&normalize_title(title)));
     }
-    last
+    last_verdict
 }
 
 /// The text behind `label:`, if the label is accepted.
-fn label<'t>(text: &'t str, is_ours: &dyn Fn(&str) -> bool) -> Option<&'t str> {
-    let (label, value) = text.split_once(':')?;
-    let label = plain(label);
-    (is_ours(&label)).then_some(value)
+fn labelled_value<'t>(line_text: &'t str, is_verdict_label: &dyn Fn(&str) -> bool) -> Option<&'t str> {
+    let (normalized_label, value) = line_text.split_once(':')?;
+    let normalized_label = normalize_title(normalized_label);
+    (is_verdict_label(&normalized_label)).then_some(value)
 }
 
 /// A line without its list mark and without `Status:`, which adds nothing below a heading.
-fn unlisted<'t>(line: &Line<'t>) -> &'t str {
-    let text = line.text.trim().trim_start_matches(['-', '+', '>', ' ']);
+fn strip_list_mark<'t>(line: &MarkdownLine<'t>) -> &'t str {
+    let line_text = line.text.trim().trim_start_matches(['-', '+', '>', ' ']);
     // `**Status:** READY` and `Status: READY` say no more than `READY`.
-    match text.split_once(':') {
-        Some((label, value)) if plain(label) == "status" => value,
-        _ => text,
+    match line_text.split_once(':') {
+        Some((label, value)) if normalize_title(label) == "status" => value,
+        _ => line_text,
     }
 }
 
 /// The verdict in the front matter, under the first of these keys.
-fn in_front<V>(page: &Page<'_>, keys: &[&str], parse: fn(&str) -> Option<V>) -> Option<Stated<V>> {
-    let front = yaml::parse(page.front_matter()?).ok()?;
-    let node = keys.iter().find_map(|key| front.get(key))?;
-    let said = node.text()?;
-    Some(Stated { verdict: parse(said)?, said: said.to_string(), line: node.line + 1, rationale: None })
+fn find_in_front_matter<V>(
+    markdown: &MarkdownPage<'_>,
+    verdict_keys: &[&str],
+    parse_verdict: fn(&str) -> Option<V>,
+) -> Option<StatedVerdict<V>> {
+    let front_matter = yaml::parse_yaml(markdown.front_matter()?).ok()?;
+    let verdict_node = verdict_keys.iter().find_map(|verdict_key| front_matter.get(verdict_key))?;
+    let verdict_text = verdict_node.scalar_text()?;
+    Some(StatedVerdict {
+        verdict: parse_verdict(verdict_text)?,
+        said: verdict_text.to_string(),
+        line: verdict_node.line + 1,
+        rationale: None,
+    })
 }
 
 /// The field `gate_decision.decision` in a code block of YAML.
-fn snippet(page: &Page<'_>) -> Option<Stated<Trace>> {
-    let code = page.lines.iter().enumerate().filter(|(_, line)| line.kind == Kind::Code);
-    let from = code.clone().find(|(_, line)| line.text.trim() == "gate_decision:").map(|(index, _)| index)?;
+fn find_yaml_decision(markdown: &MarkdownPage<'_>) -> Option<StatedVerdict<TraceVerdict>> {
+    let code_lines =
+        markdown.lines.iter().enumerate().filter(|(_, line)| line.kind == MarkdownLineKind::Code);
+    let first_index =
+        code_lines.clone().find(|(_, line)| line.text.trim() == "gate_decision:").map(|(index, _)| index)?;
     // The block is read line by line, since an excerpt or a template need not be valid YAML.
-    let indent = |line: &Line<'_>| line.text.len() - line.text.trim_start().len();
-    let own = indent(&page.lines[from]);
-    let inside = page.lines[from + 1..]
-        .iter()
-        .take_while(|line| line.kind == Kind::Code && (line.is_blank() || indent(line) > own));
+    let indent_of = |line: &MarkdownLine<'_>| line.text.len() - line.text.trim_start().len();
+    let own_indent = indent_of(&markdown.lines[first_index]);
+    let block_lines = markdown.lines[first_index + 1..].iter().take_while(|line| {
+        line.kind == MarkdownLineKind::Code && (line.is_blank() || indent_of(line) > own_indent)
+    });
     let mut stated = None;
     let mut rationale = None;
-    for line in inside {
-        let Some((key, value)) = line.text.trim().split_once(':') else { continue };
-        let value = value.split(" #").next().unwrap_or(value).trim().trim_matches(['"', '\'']);
-        match key.trim() {
+    for line in block_lines {
+        let Some((field_key, field_value)) = line.text.trim().split_once(':') else { continue };
+        let field_value =
+            field_value.split(" #").next().unwrap_or(field_value).trim().trim_matches(['"', '\'']);
+        match field_key.trim() {
             // Indentation is ignored, so a nested key may have the same name; the first one is the gate's own.
             "decision" if stated.is_none() => {
-                stated = Trace::parse(value).map(|verdict| (verdict, value, line.number))
+                stated = TraceVerdict::parse(field_value).map(|verdict| (verdict, field_value, line.number))
             }
-            "reason" | "rationale" if !value.is_empty() => rationale = Some(value.to_string()),
+            "reason" | "rationale" if !field_value.is_empty() => rationale = Some(field_value.to_string()),
             _ => {}
         }
     }
-    let (verdict, said, line) = stated?;
-    Some(Stated { verdict, said: said.to_string(), line, rationale })
+    let (verdict, decision_text, line) = stated?;
+    Some(StatedVerdict { verdict, said: decision_text.to_string(), line, rationale })
 }
 
 /// The first line under `Rationale`, or the text behind `Waiver Reason:`.
-fn rationale(page: &Page<'_>) -> Option<String> {
-    let reason = page.lines.iter().filter(|line| line.is_prose()).find_map(|line| {
-        let text = line.text.trim().trim_start_matches(['-', '*', ' ']);
-        let (label, value) = text.split_once(':')?;
-        let value = value.trim_matches(['*', ' ', '\t']);
-        (plain(label) == "waiver reason" && is_written(value)).then(|| value.to_string())
+fn find_rationale(markdown: &MarkdownPage<'_>) -> Option<String> {
+    let reason = markdown.lines.iter().filter(|line| line.is_prose()).find_map(|line| {
+        let line_text = line.text.trim().trim_start_matches(['-', '*', ' ']);
+        let (label, label_value) = line_text.split_once(':')?;
+        let label_value = label_value.trim_matches(['*', ' ', '\t']);
+        (normalize_title(label) == "waiver reason" && is_written(label_value))
+            .then(|| label_value.to_string())
     });
     reason.or_else(|| {
-        let section = page.section(|title| title == "rationale")?;
-        let mut lines =
-            page.lines[section.lines].iter().filter(|line| line.is_prose() && line.heading().is_none());
+        let section = markdown.find_section(|title| title == "rationale")?;
+        let mut lines = markdown.lines[section.line_range]
+            .iter()
+            .filter(|line| line.is_prose() && line.heading().is_none());
         lines.find(|line| is_written(line.text.trim())).map(|line| line.text.trim().to_string())
     })
 }
 
 /// Whether a text is neither empty nor a horizontal rule nor a placeholder.
-fn is_written(text: &str) -> bool {
-    text.chars().any(char::is_alphanumeric) && !text.starts_with('{') && !text.starts_with('[')
+fn is_written(field_text: &str) -> bool {
+    field_text.chars().any(char::is_alphanumeric)
+        && !field_text.starts_with('{')
+        && !field_text.starts_with('[')
 }
 
 /// A reading with a problem if the report states no verdict.
-fn reading<V>(path: &str, stated: Option<Stated<V>>, wanted: &str) -> Reading<V> {
+fn build_reading<V>(
+    report_path: &str,
+    stated: Option<StatedVerdict<V>>,
+    expected_verdict: &str,
+) -> VerdictReading<V> {
     let mut problems = Vec::new();
     if stated.is_none() {
-        let problem = Problem::warning(rules::VERDICT_MISSING, path, "the report states no verdict");
-        problems.push(problem.why("it counts as not done").todo(format!("it has to state {wanted}")));
+        let problem =
+            FileProblem::warning(rules::VERDICT_MISSING, report_path, "the report states no verdict");
+        problems.push(
+            problem
+                .with_reason("it counts as not done")
+                .with_advice(format!("it has to state {expected_verdict}")),
+        );
     }
-    Reading { stated, problems }
+    VerdictReading { stated, problems }
 }
 
 #[cfg(test)]
@@ -367,19 +458,19 @@ mod tests {
 
     #[test]
     fn words_of_every_era_are_known_and_choices_are_none() {
-        for (said, verdict) in [
-            ("READY", Some(Readiness::Ready)),
-            ("**✅ READY FOR IMPLEMENTATION**", Some(Readiness::Ready)),
-            ("🟠 NEEDS WORK (two gaps)", Some(Readiness::NeedsWork)),
-            ("Not Ready — no architecture", Some(Readiness::NotReady)),
-            ("not-ready", Some(Readiness::NotReady)),
-            ("[NEEDS WORK]", Some(Readiness::NeedsWork)),
-            ("PASS", Some(Readiness::Ready)),
-            ("CONCERNS: two", Some(Readiness::NeedsWork)),
-            ("FAIL", Some(Readiness::NotReady)),
-            ("FAILED", Some(Readiness::NotReady)),
-            ("❌ Failed (3 gaps)", Some(Readiness::NotReady)),
-            ("PASSED", Some(Readiness::Ready)),
+        for (verdict_text, verdict) in [
+            ("READY", Some(ReadinessVerdict::Ready)),
+            ("**✅ READY FOR IMPLEMENTATION**", Some(ReadinessVerdict::Ready)),
+            ("🟠 NEEDS WORK (two gaps)", Some(ReadinessVerdict::NeedsWork)),
+            ("Not Ready — no architecture", Some(ReadinessVerdict::NotReady)),
+            ("not-ready", Some(ReadinessVerdict::NotReady)),
+            ("[NEEDS WORK]", Some(ReadinessVerdict::NeedsWork)),
+            ("PASS", Some(ReadinessVerdict::Ready)),
+            ("CONCERNS: two", Some(ReadinessVerdict::NeedsWork)),
+            ("FAIL", Some(ReadinessVerdict::NotReady)),
+            ("FAILED", Some(ReadinessVerdict::NotReady)),
+            ("❌ Failed (3 gaps)", Some(ReadinessVerdict::NotReady)),
+            ("PASSED", Some(ReadinessVerdict::Ready)),
             ("PASSED / FAILED", None),
             ("READY | NEEDS WORK | NOT READY", None),
             ("[READY/NEEDS WORK/NOT READY]", None),
@@ -390,43 +481,43 @@ mod tests {
             ("It is READY", None),
             ("", None),
         ] {
-            assert_eq!(Readiness::parse(said), verdict, "{said}");
+            assert_eq!(ReadinessVerdict::parse(verdict_text), verdict, "{verdict_text}");
         }
-        for (said, verdict) in [
-            ("PASS ✅", Some(Trace::Pass)),
-            ("⚠️ CONCERNS", Some(Trace::Concerns)),
-            ("WAIVED 🔓", Some(Trace::Waived)),
-            ("NOT_EVALUATED", Some(Trace::NotEvaluated)),
+        for (verdict_text, verdict) in [
+            ("PASS ✅", Some(TraceVerdict::Pass)),
+            ("⚠️ CONCERNS", Some(TraceVerdict::Concerns)),
+            ("WAIVED 🔓", Some(TraceVerdict::Waived)),
+            ("NOT_EVALUATED", Some(TraceVerdict::NotEvaluated)),
             ("{PASS | CONCERNS | FAIL | WAIVED}", None),
             ("\"{PASS | CONCERNS}\"", None),
             ("PASSING", None),
-            ("❌ FAILED", Some(Trace::Fail)),
-            ("PASSED", Some(Trace::Pass)),
+            ("❌ FAILED", Some(TraceVerdict::Fail)),
+            ("PASSED", Some(TraceVerdict::Pass)),
             ("FAILURE", None),
         ] {
-            assert_eq!(Trace::parse(said), verdict, "{said}");
+            assert_eq!(TraceVerdict::parse(verdict_text), verdict, "{verdict_text}");
         }
-        for (said, verdict) in [
-            ("Approve", Some(CodeReview::Approve)),
-            ("✅ Approved", Some(CodeReview::Approve)),
-            ("Changes Requested (3 items)", Some(CodeReview::ChangesRequested)),
-            ("**BLOCKED**", Some(CodeReview::Blocked)),
+        for (verdict_text, verdict) in [
+            ("Approve", Some(CodeReviewVerdict::Approve)),
+            ("✅ Approved", Some(CodeReviewVerdict::Approve)),
+            ("Changes Requested (3 items)", Some(CodeReviewVerdict::ChangesRequested)),
+            ("**BLOCKED**", Some(CodeReviewVerdict::Blocked)),
             ("Approve/Changes Requested/Blocked", None),
             ("Approval is near", None),
         ] {
-            assert_eq!(CodeReview::parse(said), verdict, "{said}");
+            assert_eq!(CodeReviewVerdict::parse(verdict_text), verdict, "{verdict_text}");
         }
     }
 
-    fn ready(text: &str) -> String {
-        let reading = Readiness::read("r.md", text);
+    fn render_readiness(report_text: &str) -> String {
+        let reading = ReadinessVerdict::from_report("r.md", report_text);
         let stated = reading.stated.map(|stated| format!("{:?} {}", stated.verdict, stated.line));
         stated.unwrap_or_else(|| reading.problems.iter().map(|problem| problem.rule).collect())
     }
 
     #[test]
     fn readiness_stands_under_its_heading() {
-        for (text, found) in [
+        for (report_text, expected) in [
             (
                 "# R\n\nWe are READY, nearly.\n\n### Overall Readiness Status\n\n**NEEDS WORK**\n",
                 "NeedsWork 7",
@@ -444,31 +535,31 @@ mod tests {
             ("---\nverdict: CONCERNS\n---\n# x\n", "NeedsWork 2"),
             ("", "verdict-missing"),
         ] {
-            assert_eq!(ready(text), found, "{text}");
+            assert_eq!(render_readiness(report_text), expected, "{report_text}");
         }
     }
 
-    fn trace(text: &str) -> String {
-        let Reading { stated, problems } = Trace::read("t.md", text);
-        let mut said = stated.map_or("none".into(), |stated| {
+    fn render_trace(report_text: &str) -> String {
+        let VerdictReading { stated, problems } = TraceVerdict::from_report("t.md", report_text);
+        let mut rendered = stated.map_or("none".into(), |stated| {
             format!("{:?} {} {}", stated.verdict, stated.line, stated.rationale.unwrap_or_default())
         });
-        problems.iter().for_each(|problem| said.push_str(&format!(" [{}]", problem.rule)));
-        said.trim_end().to_string()
+        problems.iter().for_each(|problem| rendered.push_str(&format!(" [{}]", problem.rule)));
+        rendered.trim_end().to_string()
     }
 
     #[test]
-    fn the_gate_s_decision_is_found_in_headings_snippets_and_json() {
-        let yaml = "```yaml\nx:\n  gate_decision:\n    decision: \"FAIL\"\n    waiver:\n      reason: \"late\"\n```\n";
-        for (text, found) in [
+    fn the_gate_decision_is_found_in_headings_yaml_blocks_and_json() {
+        let yaml_block = "```yaml\nx:\n  gate_decision:\n    decision: \"FAIL\"\n    waiver:\n      reason: \"late\"\n```\n";
+        for (report_text, expected) in [
             (
                 "#### For PASS Decision ✅\n### GATE DECISION: ⚠️ CONCERNS\n### Rationale\n\nOne gap.\n",
                 "Concerns 2 One gap.",
             ),
             ("### GATE DECISION: {PASS | CONCERNS | FAIL | WAIVED}\n", "none [verdict-missing]"),
             ("- **Original Decision**: ❌ FAIL\n- **Decision**: PASS ✅\n", "Pass 2"),
-            (yaml, "Fail 4 late"),
-            (&format!("## Gate Decision: PASS\n{yaml}"), "Pass 1  [trace-differs]"),
+            (yaml_block, "Fail 4 late"),
+            (&format!("## Gate Decision: PASS\n{yaml_block}"), "Pass 1  [trace-differs]"),
             ("## Gate Decision\n\nWAIVED\n", "Waived 3  [trace-waived-bare]"),
             ("## Gate Decision\n\nWAIVED\n- **Waiver Reason**: the law\n", "Waived 3 the law"),
             (
@@ -484,9 +575,9 @@ mod tests {
             ("- **Decision**: keep the old tests\n", "none [verdict-missing]"),
             ("{\"gate_status\": \"REJECTED\"}", "none [verdict-missing] [trace-unknown]"),
             ("{\"gate_status\": \"FAILED\"}", "Fail 1"),
-            (&format!("## Gate Decision\n\nAs it was decided in May:\n{yaml}"), "Fail 7 late"),
+            (&format!("## Gate Decision\n\nAs it was decided in May:\n{yaml_block}"), "Fail 7 late"),
         ] {
-            assert_eq!(trace(text), found, "{text}");
+            assert_eq!(render_trace(report_text), expected, "{report_text}");
         }
     }
 
@@ -494,9 +585,9 @@ mod tests {
         #[test]
         fn any_text_is_read_without_falling_over(text in "(?s)([-#{}|:*a\n ]|READY|FAIL|GATE DECISION|```\n\
             |gate_decision:\n|decision: ){0,40}") {
-            let _ = Readiness::read("x", &text);
-            let _ = Trace::read("x", &text);
-            let _ = CodeReview::parse(&text);
+            let _ = ReadinessVerdict::from_report("x", &text);
+            let _ = TraceVerdict::from_report("x", &text);
+            let _ = CodeReviewVerdict::parse(&text);
         }
     }
 }

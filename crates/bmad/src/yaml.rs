@@ -11,48 +11,48 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy, Sp
 
 /// One value of a file and the position where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct YamlNode {
     pub line: usize,
     pub column: usize,
-    pub form: Form,
+    pub content: YamlContent,
     /// The bytes of the text that hold the value, quotes included; `None` where it came through an alias.
     pub span: Option<Range<usize>>,
 }
 
 /// The content of a node, with the words of YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum YamlContent {
     /// A key without a value.
-    Nothing,
+    Null,
     /// The scalar as it is written, without quotes. Whether `2` is a number is decided by the setting that reads it.
     Scalar(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    Sequence(Vec<YamlNode>),
+    Mapping(Vec<YamlEntry>),
 }
 
 /// One key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct YamlEntry {
     pub key: String,
     /// The line of the key, not of its value.
     pub line: usize,
     pub column: usize,
-    pub value: Node,
+    pub value: YamlNode,
 }
 
 /// Why a text is not valid YAML or TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct YamlError {
     pub line: Option<usize>,
     pub column: Option<usize>,
-    pub kind: BrokenKind,
+    pub kind: YamlErrorKind,
     /// The message for users.
-    pub what: String,
+    pub message: String,
 }
 
 /// The kinds of syntax errors that callers treat differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BrokenKind {
+pub enum YamlErrorKind {
     /// A key occurs twice in one mapping.
     DuplicateKey,
     /// The text has more than one document.
@@ -63,10 +63,10 @@ pub enum BrokenKind {
 
 /// Parses a text that holds one YAML document. A key that occurs twice is an error, since any choice between the two would be
 /// a guess.
-pub fn parse(text: &str) -> Result<Node, Broken> {
+pub fn parse_yaml(yaml_text: &str) -> Result<YamlNode, YamlError> {
     // A file of comments only is an empty file, but the parser rejects it.
-    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return Ok(Node::of(Form::Nothing));
+    if yaml_text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(YamlNode::from_content(YamlContent::Null));
     }
     // The parser's default for infinite floats would turn a commit hash such as `12e5678` into `.inf`.
     let options = serde_saphyr::options! {
@@ -77,209 +77,228 @@ pub fn parse(text: &str) -> Result<Node, Broken> {
         // narrow, since aliases can blow up a small file.
         budget: serde_saphyr::budget! { max_events: 4_000_000, max_nodes: 2_000_000 },
     };
-    let raw: Spanned<Raw> =
-        serde_saphyr::from_str_with_options(text, options).map_err(|cause| broken(&cause))?;
-    Ok(node(text, raw))
+    let raw_node: Spanned<RawYamlValue> =
+        serde_saphyr::from_str_with_options(yaml_text, options).map_err(|error| to_yaml_error(&error))?;
+    Ok(build_node(yaml_text, raw_node))
 }
 
-fn line_of(at: &Location) -> Option<usize> {
-    usize::try_from(at.line()).ok().filter(|line| *line > 0)
+fn line_number(location: &Location) -> Option<usize> {
+    usize::try_from(location.line()).ok().filter(|line| *line > 0)
 }
 
-fn column_of(at: &Location) -> Option<usize> {
-    usize::try_from(at.column()).ok().filter(|column| *column > 0)
+fn column_number(location: &Location) -> Option<usize> {
+    usize::try_from(location.column()).ok().filter(|column| *column > 0)
 }
 
-fn broken(cause: &Error) -> Broken {
+fn to_yaml_error(error: &Error) -> YamlError {
     // The snippet repeats lines of the file, which the message does not need.
-    let cause = cause.without_snippet();
-    let (kind, what) = match cause {
-        Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_deref().unwrap_or("?");
-            (BrokenKind::DuplicateKey, format!("`{key}` stands here for the second time"))
+    let error = error.without_snippet();
+    let (error_kind, message) = match error {
+        Error::DuplicateMappingKey { key: duplicate_key, .. } => {
+            let duplicate_key = duplicate_key.as_deref().unwrap_or("?");
+            (YamlErrorKind::DuplicateKey, format!("`{duplicate_key}` stands here for the second time"))
         }
         Error::MultipleDocuments { .. } => {
-            (BrokenKind::SecondDocument, "a second document begins here (`---`); one is read".into())
+            (YamlErrorKind::SecondDocument, "a second document begins here (`---`); one is read".into())
         }
-        other => (BrokenKind::Syntax, plain(&other.to_string())),
+        syntax_error => (YamlErrorKind::Syntax, simplify_message(&syntax_error.to_string())),
     };
-    let at = cause.location();
-    Broken { line: at.and_then(|at| line_of(&at)), column: at.and_then(|at| column_of(&at)), kind, what }
+    let location = error.location();
+    YamlError {
+        line: location.and_then(|location| line_number(&location)),
+        column: location.and_then(|location| column_number(&location)),
+        kind: error_kind,
+        message,
+    }
 }
 
 /// The parser's message in plainer words where we have them.
-fn plain(message: &str) -> String {
-    let first = message.lines().next().unwrap_or_default();
+fn simplify_message(message: &str) -> String {
+    let first_line = message.lines().next().unwrap_or_default();
     // The position is reported apart from the message.
-    let first = first.split(" at line ").next().unwrap_or(first).trim_start_matches("error: ");
-    if first.starts_with("mapping values are not allowed") {
+    let first_line = first_line.split(" at line ").next().unwrap_or(first_line).trim_start_matches("error: ");
+    if first_line.starts_with("mapping values are not allowed") {
         return "this is no YAML: a key stands where none can; look at the indentation and at quotes".into();
     }
-    format!("this is no YAML: {first}")
+    format!("this is no YAML: {first_line}")
 }
 
 /// Converts the parser's value and looks up the source text of every scalar.
-fn node(text: &str, raw: Spanned<Raw>) -> Node {
-    let line = line_of(&raw.referenced).unwrap_or(1);
-    let column = column_of(&raw.referenced).unwrap_or(1);
+fn build_node(yaml_text: &str, raw_node: Spanned<RawYamlValue>) -> YamlNode {
+    let line = line_number(&raw_node.referenced).unwrap_or(1);
+    let column = column_number(&raw_node.referenced).unwrap_or(1);
     // A value that came through an alias is defined elsewhere: replacing those bytes would change the anchor, too.
-    let own = raw.referenced == raw.defined;
-    let span = bytes(&raw.defined).filter(|span| own && text.get(span.clone()).is_some());
-    let form = match raw.value {
-        Raw::Nothing => Form::Nothing,
-        Raw::Text(scalar) => Form::Scalar(plain_word(text, &raw.defined).unwrap_or(scalar)),
-        // The parser has turned the scalar into a number or a truth value; the user wants to read what the file says.
-        Raw::Typed(typed) => Form::Scalar(slice(text, &raw.defined).unwrap_or(typed)),
-        Raw::List(items) => Form::List(items.into_iter().map(|item| node(text, item)).collect()),
-        Raw::Map(entries) => {
-            Form::Map(entries.into_iter().map(|(key, value)| entry(text, key, value)).collect())
+    let is_own_text = raw_node.referenced == raw_node.defined;
+    let byte_span = byte_range(&raw_node.defined)
+        .filter(|byte_span| is_own_text && yaml_text.get(byte_span.clone()).is_some());
+    let content = match raw_node.value {
+        RawYamlValue::Null => YamlContent::Null,
+        RawYamlValue::PlainText(scalar) => {
+            YamlContent::Scalar(plain_scalar(yaml_text, &raw_node.defined).unwrap_or(scalar))
         }
+        // The parser has turned the scalar into a number or a truth value; the user wants to read what the file says.
+        RawYamlValue::TypedScalar(parsed_value) => {
+            YamlContent::Scalar(trimmed_slice(yaml_text, &raw_node.defined).unwrap_or(parsed_value))
+        }
+        RawYamlValue::Sequence(raw_items) => YamlContent::Sequence(
+            raw_items.into_iter().map(|raw_item| build_node(yaml_text, raw_item)).collect(),
+        ),
+        RawYamlValue::Mapping(raw_entries) => YamlContent::Mapping(
+            raw_entries.into_iter().map(|(key, value)| build_entry(yaml_text, key, value)).collect(),
+        ),
     };
-    Node { line, column, form, span }
+    YamlNode { line, column, content, span: byte_span }
 }
 
 /// The scalar as it is written, if it is plain and on one line: `12e5678` is a commit hash, not an infinite number.
-fn plain_word(text: &str, at: &Location) -> Option<String> {
-    let piece = text.get(bytes(at)?)?;
+fn plain_scalar(yaml_text: &str, location: &Location) -> Option<String> {
+    let source_text = yaml_text.get(byte_range(location)?)?;
     // Quoted, block and multi-line scalars have to be read by the parser; their source text is not their value.
-    let is_plain = !piece.starts_with(['"', '\'', '|', '>']) && !piece.contains(['\n', '\r']);
-    Some(piece.trim().to_string()).filter(|piece| is_plain && !piece.is_empty())
+    let is_plain = !source_text.starts_with(['"', '\'', '|', '>']) && !source_text.contains(['\n', '\r']);
+    Some(source_text.trim().to_string()).filter(|source_text| is_plain && !source_text.is_empty())
 }
 
-fn entry(text: &str, key: Spanned<Raw>, value: Spanned<Raw>) -> Entry {
-    let line = line_of(&key.referenced).unwrap_or(1);
-    let column = column_of(&key.referenced).unwrap_or(1);
+fn build_entry(
+    yaml_text: &str,
+    raw_key: Spanned<RawYamlValue>,
+    raw_value: Spanned<RawYamlValue>,
+) -> YamlEntry {
+    let line = line_number(&raw_key.referenced).unwrap_or(1);
+    let column = column_number(&raw_key.referenced).unwrap_or(1);
     // A key may be null, a sequence or a mapping in YAML. None of those can name a setting, so a mark stands for it.
-    let key = match node(text, key).form {
-        Form::Scalar(key) => key,
-        Form::Nothing => "~".to_string(),
-        Form::List(_) | Form::Map(_) => "?".to_string(),
+    let raw_key = match build_node(yaml_text, raw_key).content {
+        YamlContent::Scalar(raw_key) => raw_key,
+        YamlContent::Null => "~".to_string(),
+        YamlContent::Sequence(_) | YamlContent::Mapping(_) => "?".to_string(),
     };
-    Entry { key, line, column, value: node(text, value) }
+    YamlEntry { key: raw_key, line, column, value: build_node(yaml_text, raw_value) }
 }
 
 /// The bytes of a location; `None` if the parser does not know them.
-fn bytes(at: &Location) -> Option<Range<usize>> {
-    let span = at.span();
+fn byte_range(location: &Location) -> Option<Range<usize>> {
+    let span = location.span();
     let start = usize::try_from(span.byte_offset()?).ok()?;
     Some(start..start.checked_add(usize::try_from(span.byte_len()?).ok()?)?)
 }
 
-fn slice(text: &str, at: &Location) -> Option<String> {
-    text.get(bytes(at)?).map(|piece| piece.trim().to_string()).filter(|piece| !piece.is_empty())
+fn trimmed_slice(yaml_text: &str, location: &Location) -> Option<String> {
+    yaml_text
+        .get(byte_range(location)?)
+        .map(|source_text| source_text.trim().to_string())
+        .filter(|source_text| !source_text.is_empty())
 }
 
 /// A value as the parser's visitor delivers it, before its source text is looked up.
-enum Raw {
-    Nothing,
-    Text(String),
-    Typed(String),
-    List(Vec<Spanned<Raw>>),
-    Map(Vec<(Spanned<Raw>, Spanned<Raw>)>),
+enum RawYamlValue {
+    Null,
+    PlainText(String),
+    TypedScalar(String),
+    Sequence(Vec<Spanned<RawYamlValue>>),
+    Mapping(Vec<(Spanned<RawYamlValue>, Spanned<RawYamlValue>)>),
 }
 
-impl Node {
+impl YamlNode {
     /// A value that does not come from a file.
-    pub fn of(form: Form) -> Node {
-        Node { line: 1, column: 1, form, span: None }
+    pub fn from_content(content: YamlContent) -> YamlNode {
+        YamlNode { line: 1, column: 1, content, span: None }
     }
 
     /// The value of a key, if this is a mapping that has it.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&YamlNode> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The text, if this is a scalar.
-    pub fn text(&self) -> Option<&str> {
-        match &self.form {
-            Form::Scalar(text) => Some(text),
+    pub fn scalar_text(&self) -> Option<&str> {
+        match &self.content {
+            YamlContent::Scalar(scalar) => Some(scalar),
             _ => None,
         }
     }
 
     /// The entries, if this is a mapping; otherwise none.
-    pub fn entries(&self) -> &[Entry] {
-        match &self.form {
-            Form::Map(entries) => entries,
+    pub fn entries(&self) -> &[YamlEntry] {
+        match &self.content {
+            YamlContent::Mapping(entries) => entries,
             _ => &[],
         }
     }
 
     /// The items, if this is a sequence; otherwise none.
-    pub fn items(&self) -> &[Node] {
-        match &self.form {
-            Form::List(items) => items,
+    pub fn items(&self) -> &[YamlNode] {
+        match &self.content {
+            YamlContent::Sequence(items) => items,
             _ => &[],
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Reader)
+impl<'de> Deserialize<'de> for RawYamlValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawYamlVisitor)
     }
 }
 
 /// Receives the parser's values. It accepts every type, since no schema is known here.
-struct Reader;
+struct RawYamlVisitor;
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Raw;
+impl<'de> Visitor<'de> for RawYamlVisitor {
+    type Value = RawYamlValue;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("keys and values")
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("keys and values")
     }
 
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Nothing)
+    fn visit_unit<E>(self) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Nothing)
+    fn visit_none<E>(self) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
-        Ok(Raw::Typed(value.to_string()))
+    fn visit_bool<E>(self, value: bool) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::TypedScalar(value.to_string()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
-        Ok(Raw::Typed(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::TypedScalar(value.to_string()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-        Ok(Raw::Typed(value.to_string()))
+    fn visit_u64<E>(self, value: u64) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::TypedScalar(value.to_string()))
     }
 
-    fn visit_i128<E>(self, value: i128) -> Result<Raw, E> {
-        Ok(Raw::Typed(value.to_string()))
+    fn visit_i128<E>(self, value: i128) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::TypedScalar(value.to_string()))
     }
 
-    fn visit_u128<E>(self, value: u128) -> Result<Raw, E> {
-        Ok(Raw::Typed(value.to_string()))
+    fn visit_u128<E>(self, value: u128) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::TypedScalar(value.to_string()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
-        Ok(Raw::Typed(value.to_string()))
+    fn visit_f64<E>(self, value: f64) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::TypedScalar(value.to_string()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
-        Ok(Raw::Text(value.to_string()))
+    fn visit_str<E>(self, value: &str) -> Result<RawYamlValue, E> {
+        Ok(RawYamlValue::PlainText(value.to_string()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Raw, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            items.push(item);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<RawYamlValue, A::Error> {
+        let mut raw_items = Vec::new();
+        while let Some(raw_item) = sequence.next_element()? {
+            raw_items.push(raw_item);
         }
-        Ok(Raw::List(items))
+        Ok(RawYamlValue::Sequence(raw_items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(pair) = map.next_entry()? {
-            entries.push(pair);
+    fn visit_map<A: MapAccess<'de>>(self, mut mapping: A) -> Result<RawYamlValue, A::Error> {
+        let mut raw_entries = Vec::new();
+        while let Some(raw_entry) = mapping.next_entry()? {
+            raw_entries.push(raw_entry);
         }
-        Ok(Raw::Map(entries))
+        Ok(RawYamlValue::Mapping(raw_entries))
     }
 }
 
@@ -288,28 +307,30 @@ mod tests {
     use super::*;
 
     /// Renders one line for every leaf: `path: text (line)`.
-    fn draw(text: &str) -> String {
-        fn walk(node: &Node, path: &str, out: &mut Vec<String>) {
-            match &node.form {
-                Form::Nothing => out.push(format!("{path}: nothing ({})", node.line)),
-                Form::Scalar(text) => out.push(format!("{path}: {text} ({})", node.line)),
-                Form::List(items) => items.iter().for_each(|item| walk(item, &format!("{path}[]"), out)),
-                Form::Map(entries) => entries.iter().for_each(|entry| {
-                    walk(&entry.value, &format!("{path}.{}@{}", entry.key, entry.line), out)
+    fn render_leaves(yaml_text: &str) -> String {
+        fn collect_leaves(node: &YamlNode, key_path: &str, leaves: &mut Vec<String>) {
+            match &node.content {
+                YamlContent::Null => leaves.push(format!("{key_path}: nothing ({})", node.line)),
+                YamlContent::Scalar(scalar) => leaves.push(format!("{key_path}: {scalar} ({})", node.line)),
+                YamlContent::Sequence(items) => {
+                    items.iter().for_each(|item| collect_leaves(item, &format!("{key_path}[]"), leaves))
+                }
+                YamlContent::Mapping(entries) => entries.iter().for_each(|entry| {
+                    collect_leaves(&entry.value, &format!("{key_path}.{}@{}", entry.key, entry.line), leaves)
                 }),
             }
         }
-        let mut out = Vec::new();
-        walk(&parse(text).unwrap(), "", &mut out);
-        out.join("\n")
+        let mut leaves = Vec::new();
+        collect_leaves(&parse_yaml(yaml_text).unwrap(), "", &mut leaves);
+        leaves.join("\n")
     }
 
     #[test]
     fn every_key_and_value_knows_its_line_and_its_text() {
-        let text = "# top\nlimits:\n  max_cost: 0.80   # money\n  infinite: .inf\n  on: yes\n  none:\n\
+        let yaml_text = "# top\nlimits:\n  max_cost: 0.80   # money\n  infinite: .inf\n  on: yes\n  none:\n\
                     tier_minimums: {0: minimal, 01: \"2\"}\nverify:\n  - a\n  - 'b c'\n  - |\n    two\n    lines\n\
                     long: 0x10\nbig: 99999999999999999999999999\nwhen: 2024-01-01\n";
-        insta::assert_snapshot!(draw(text), @r"
+        insta::assert_snapshot!(render_leaves(yaml_text), @r"
         .limits@2.max_cost@3: 0.80 (3)
         .limits@2.infinite@4: .inf (4)
         .limits@2.on@5: yes (5)
@@ -329,7 +350,7 @@ mod tests {
 
     #[test]
     fn an_anchor_is_followed() {
-        insta::assert_snapshot!(draw("a: &x\n  n: 1.50\nb: *x\nc:\n  <<: *x\n  m: 2\n"), @r"
+        insta::assert_snapshot!(render_leaves("a: &x\n  n: 1.50\nb: *x\nc:\n  <<: *x\n  m: 2\n"), @r"
         .a@1.n@2: 1.50 (2)
         .b@3.n@3: 1.50 (3)
         .c@4.m@6: 2 (6)
@@ -338,22 +359,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_has_a_kind_whatever_its_words_are() {
-        let kind = |text: &str| parse(text).expect_err(text).kind;
-        assert_eq!(kind("a: 1\na: 2\n"), BrokenKind::DuplicateKey);
-        assert_eq!(kind("? [a]\n: 1\n? [a]\n: 2\n"), BrokenKind::DuplicateKey);
-        assert_eq!(kind("a: 1\n---\na: 2\n"), BrokenKind::SecondDocument);
-        assert_eq!(kind("a: *for the second time\n"), BrokenKind::Syntax);
-        assert_eq!(kind("a: [\n"), BrokenKind::Syntax);
+    fn a_parse_error_has_a_kind_that_does_not_depend_on_its_message() {
+        let error_kind = |yaml_text: &str| parse_yaml(yaml_text).expect_err(yaml_text).kind;
+        assert_eq!(error_kind("a: 1\na: 2\n"), YamlErrorKind::DuplicateKey);
+        assert_eq!(error_kind("? [a]\n: 1\n? [a]\n: 2\n"), YamlErrorKind::DuplicateKey);
+        assert_eq!(error_kind("a: 1\n---\na: 2\n"), YamlErrorKind::SecondDocument);
+        assert_eq!(error_kind("a: *for the second time\n"), YamlErrorKind::Syntax);
+        assert_eq!(error_kind("a: [\n"), YamlErrorKind::Syntax);
     }
 
     #[test]
-    fn what_is_broken_is_named_with_its_line() {
-        let said = |text: &str| {
-            let broken = parse(text).expect_err(text);
-            format!("{:?} {}", broken.line, broken.what)
+    fn a_parse_error_is_named_with_its_line() {
+        let describe_error = |yaml_text: &str| {
+            let parse_error = parse_yaml(yaml_text).expect_err(yaml_text);
+            format!("{:?} {}", parse_error.line, parse_error.message)
         };
-        let all: Vec<String> = [
+        let descriptions: Vec<String> = [
             "tier: 2\nverify: [\n",
             "a: 1\nb: 2\na: 3\n",
             "tier: 2\n  review_loop:\n    enabled: true\n",
@@ -363,9 +384,9 @@ mod tests {
             "---\na: 1\n---\nb: 2\n",
         ]
         .iter()
-        .map(|text| said(text))
+        .map(|yaml_text| describe_error(yaml_text))
         .collect();
-        insta::assert_snapshot!(all.join("\n"), @r"
+        insta::assert_snapshot!(descriptions.join("\n"), @r"
         Some(2) this is no YAML: unclosed bracket '['
         Some(3) `a` stands here for the second time
         Some(2) this is no YAML: a key stands where none can; look at the indentation and at quotes
@@ -377,25 +398,25 @@ mod tests {
     }
 
     /// Renders every scalar with its bytes.
-    fn spans(text: &str) -> String {
-        fn walk(text: &str, node: &Node, out: &mut Vec<String>) {
-            if let Form::Scalar(scalar) = &node.form {
-                let bytes = node.span.clone().map(|span| &text[span]);
-                out.push(format!("{}:{} {scalar} {bytes:?}", node.line, node.column));
+    fn render_spans(yaml_text: &str) -> String {
+        fn collect_spans(yaml_text: &str, node: &YamlNode, rendered: &mut Vec<String>) {
+            if let YamlContent::Scalar(scalar) = &node.content {
+                let source_text = node.span.clone().map(|span| &yaml_text[span]);
+                rendered.push(format!("{}:{} {scalar} {source_text:?}", node.line, node.column));
             }
-            node.items().iter().for_each(|item| walk(text, item, out));
-            node.entries().iter().for_each(|entry| walk(text, &entry.value, out));
+            node.items().iter().for_each(|item| collect_spans(yaml_text, item, rendered));
+            node.entries().iter().for_each(|entry| collect_spans(yaml_text, &entry.value, rendered));
         }
-        let mut out = Vec::new();
-        walk(text, &parse(text).unwrap(), &mut out);
-        out.join("\n")
+        let mut rendered = Vec::new();
+        collect_spans(yaml_text, &parse_yaml(yaml_text).unwrap(), &mut rendered);
+        rendered.join("\n")
     }
 
     #[test]
     fn every_scalar_knows_its_bytes() {
-        let text = "\u{feff}# ä\r\na:   done   # x\r\nb: \"q\"\r\nc: 'it''s' \r\nd: {e: f, g: 1}\r\nh: &i yes\r\n\
+        let yaml_text = "\u{feff}# ä\r\na:   done   # x\r\nb: \"q\"\r\nc: 'it''s' \r\nd: {e: f, g: 1}\r\nh: &i yes\r\n\
             j: *i\r\nk: |\r\n  t\r\nö: ü\r\n";
-        insta::assert_snapshot!(spans(text), @r#"
+        insta::assert_snapshot!(render_spans(yaml_text), @r#"
         2:6 done Some("done")
         3:4 q Some("\"q\"")
         4:4 it's Some("'it''s'")
@@ -411,18 +432,18 @@ mod tests {
 
     #[test]
     fn a_word_that_looks_like_a_number_stays_as_it_was_written() {
-        for word in ["12e5678", ".inf", "-.INF", "1_000", "0o17", "1e400", "~x", "2024-01-01"] {
-            let tree = parse(&format!("a: {word} # c\n")).unwrap();
-            assert_eq!(tree.get("a").and_then(Node::text), Some(word));
+        for scalar in ["12e5678", ".inf", "-.INF", "1_000", "0o17", "1e400", "~x", "2024-01-01"] {
+            let root_node = parse_yaml(&format!("a: {scalar} # c\n")).unwrap();
+            assert_eq!(root_node.get("a").and_then(YamlNode::scalar_text), Some(scalar));
         }
-        let lines = parse("a: one\n  two\n").unwrap();
-        assert_eq!(lines.get("a").and_then(Node::text), Some("one two"));
+        let folded_scalar = parse_yaml("a: one\n  two\n").unwrap();
+        assert_eq!(folded_scalar.get("a").and_then(YamlNode::scalar_text), Some("one two"));
     }
 
     #[test]
-    fn an_empty_file_is_nothing() {
-        for text in ["", "# nothing yet\n", "\n\n"] {
-            assert_eq!(parse(text).unwrap().form, Form::Nothing);
+    fn an_empty_file_is_null() {
+        for yaml_text in ["", "# nothing yet\n", "\n\n"] {
+            assert_eq!(parse_yaml(yaml_text).unwrap().content, YamlContent::Null);
         }
     }
 }

@@ -3,54 +3,59 @@
 use tribunal_agents::clients::session_variables;
 use tribunal_core::{
     ids::RunId,
-    session::{Binding, Bound, MOST_REFUSALS, Work},
+    session::{DEFAULT_MAX_REFUSALS, SessionAssignment, SessionBinding, SessionWork},
     settings::Settings,
 };
 use tribunal_store::Store;
 
 use crate::{
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
+    context::CommandContext,
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 /// What a session says when a review is done.
-const PROMISE: &str = "ALL_ISSUES_RESOLVED";
+const REVIEW_PROMISE: &str = "ALL_ISSUES_RESOLVED";
 
 /// The id of the current session.
-pub(crate) fn current(context: &Context) -> Option<String> {
-    let said = session_variables().filter_map(|name| context.variable(name)?.into_string().ok());
-    said.map(|id| id.trim().to_string()).find(|id| !id.is_empty())
+pub(crate) fn current_session(command_context: &CommandContext) -> Option<String> {
+    let session_values = session_variables()
+        .filter_map(|variable_name| command_context.env_variable(variable_name)?.into_string().ok());
+    session_values.map(|session_id| session_id.trim().to_string()).find(|session_id| !session_id.is_empty())
 }
 
 /// Fails if this command is typed in the very session that the run reviews: the answer is the user's to give.
-pub(crate) fn not_the_judged_one(store: &Store, run: &RunId, context: &Context) -> Result<(), Complaint> {
-    let Some(own) = current(context) else { return Ok(()) };
+pub(crate) fn refuse_reviewed_session(
+    store: &Store,
+    run_id: &RunId,
+    command_context: &CommandContext,
+) -> Result<(), UserError> {
+    let Some(own_session) = current_session(command_context) else { return Ok(()) };
     // The binding in the journal names the session whose work is reviewed.
-    match Binding::of(&store.entries(run, 0)?) {
-        Some(binding) if binding.bound.session == own => {
-            Err(Complaint::new(NEGATIVE, format!("{run} is about this very session's work"))
-                .why("That is for a person, in a terminal of their own.")
-                .todo("say what is in the way: <review-blocked>what it is</review-blocked>"))
+    match SessionBinding::from_entries(&store.read_entries(run_id, 0)?) {
+        Some(binding) if binding.assignment.session == own_session => {
+            Err(UserError::new(EXIT_NEGATIVE, format!("{run_id} is about this very session's work"))
+                .with_reason("That is for a person, in a terminal of their own.")
+                .with_step("say what is in the way: <review-blocked>what it is</review-blocked>"))
         }
         _ => Ok(()),
     }
 }
 
 /// Binds a session that repairs what a review finds.
-pub(crate) fn of_review(session: &str, settings: &Settings) -> Bound {
-    let subject = settings.subject.title();
+pub(crate) fn bind_review_session(session_name: &str, settings: &Settings) -> SessionAssignment {
+    let subject_title = settings.subject.title();
     // The session must not edit our own files, or it could declare its own work resolved.
     let prompt = format!(
-        "Repair what the review found in {subject}, in the files themselves. Change nothing else. Leave alone what \
+        "Repair what the review found in {subject_title}, in the files themselves. Change nothing else. Leave alone what \
          Tribunal writes: .tribunal/, .claude/review-loop-state.yaml, {}/.",
         settings.reviews
     );
-    Bound {
-        session: session.to_string(),
-        work: Work::Review,
+    SessionAssignment {
+        session: session_name.to_string(),
+        work: SessionWork::Review,
         prompt,
-        promise: Some(PROMISE.to_string()),
-        max_refusals: MOST_REFUSALS,
+        promise: Some(REVIEW_PROMISE.to_string()),
+        max_refusals: DEFAULT_MAX_REFUSALS,
         step: None,
     }
 }

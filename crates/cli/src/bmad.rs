@@ -4,152 +4,163 @@ use std::collections::BTreeMap;
 
 use tribunal_bmad::{
     board::{self, Board},
-    config::{self, Config},
-    keys::{self, Key, StoryKey},
-    layout::{self, Layout},
-    problem::{Problem, Weight},
-    shelf::{self, Shelf},
+    config::{self, BmadConfig},
+    keys::{self, BoardKey, StoryKey},
+    layout::{self, BmadLayout},
+    problem::{FileProblem, ProblemWeight},
+    project_files::{self, ProjectFiles},
 };
-use tribunal_report::escaped;
-use tribunal_runner::{Project, shelf::Folder};
+use tribunal_report::escape_line;
+use tribunal_runner::{Project, project_files::ProjectDirectory};
 
 use crate::{
-    complaint::{Complaint, NEGATIVE},
-    settings::nearest,
+    settings::nearest_name,
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 /// The BMAD part of a project.
 #[derive(Debug)]
-pub(crate) struct Bmad {
-    pub shelf: Folder,
-    pub layout: Layout,
-    pub config: Config,
+pub(crate) struct BmadProject {
+    pub shelf: ProjectDirectory,
+    pub layout: BmadLayout,
+    pub config: BmadConfig,
     /// The board; `None` if there is none, or none that can be opened.
     pub board: Option<Board>,
     /// Paths of story files by the key of their story.
-    stories: BTreeMap<String, String>,
+    story_paths: BTreeMap<String, String>,
     /// Why files could not be opened.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Bmad {
-    pub fn of(project: &Project) -> Bmad {
-        let shelf = Folder::at(project);
-        let layout = layout::read(&shelf);
-        let config = config::read(&shelf);
+impl BmadProject {
+    pub fn read_project(project: &Project) -> BmadProject {
+        let shelf = ProjectDirectory::open_project(project);
+        let layout = layout::read_layout(&shelf);
+        let config = config::read_config(&shelf);
         let mut problems = Vec::new();
         // The first place that has a board wins.
-        let board = board_places(&config).into_iter().find_map(|path| {
-            let text = shelf::read(&shelf, &path, &mut problems)?;
-            Some(board::read(&path, &text))
+        let board = board_candidates(&config).into_iter().find_map(|board_path| {
+            let board_text = project_files::read_or_report(&shelf, &board_path, &mut problems)?;
+            Some(board::read_board(&board_path, &board_text))
         });
-        let stories = story_files(&shelf, &config, board.as_ref());
-        Bmad { shelf, layout, config, board, stories, problems }
+        let story_paths = find_story_files(&shelf, &config, board.as_ref());
+        BmadProject { shelf, layout, config, board, story_paths, problems }
     }
 
     /// The path of the board, or where one would be written.
     pub fn board_path(&self) -> String {
         self.board.as_ref().map_or_else(
-            || below(&self.config.folders.implementation, board::FILE),
+            || join_path(&self.config.folders.implementation, board::BOARD_FILE),
             |board| board.path.clone(),
         )
     }
 
     /// Directories that BMAD uses but Tribunal may not: what is in their place is not what agents work on.
-    pub fn misplaced(&self) -> impl Iterator<Item = &Problem> {
+    pub fn misplaced_folders(&self) -> impl Iterator<Item = &FileProblem> {
         self.config
             .problems
             .iter()
-            .filter(|problem| problem.rule == "config-folder" && problem.weight == Weight::Error)
+            .filter(|problem| problem.rule == "config-folder" && problem.weight == ProblemWeight::Error)
     }
 
     /// The board, or the error that says why there is none.
-    pub fn require_board(&self) -> Result<&Board, Complaint> {
-        let misplaced: Vec<Problem> = self.misplaced().cloned().collect();
-        if !misplaced.is_empty() {
-            return Err(unusable(&misplaced));
+    pub fn require_board(&self) -> Result<&Board, UserError> {
+        let misplaced_problems: Vec<FileProblem> = self.misplaced_folders().cloned().collect();
+        if !misplaced_problems.is_empty() {
+            return Err(unusable_board(&misplaced_problems));
         }
         match &self.board {
-            Some(board) if board.readable => Ok(board),
-            Some(board) => Err(unusable(&board.problems)),
-            None if !self.problems.is_empty() => Err(unusable(&self.problems)),
-            None => Err(Complaint::usage(format!("there is no {} in this project", board::FILE))
-                .why(format!("It was looked for in {}.", board_places(&self.config).join(" and ")))
-                .todo("run BMAD's sprint planning, or name the project's folder with -C")),
+            Some(board) if board.is_readable => Ok(board),
+            Some(board) => Err(unusable_board(&board.problems)),
+            None if !self.problems.is_empty() => Err(unusable_board(&self.problems)),
+            None => Err(UserError::usage(format!("there is no {} in this project", board::BOARD_FILE))
+                .with_reason(format!(
+                    "It was looked for in {}.",
+                    board_candidates(&self.config).join(" and ")
+                ))
+                .with_step("run BMAD's sprint planning, or name the project's folder with -C")),
         }
     }
 
     /// Finds the key that the user typed: as the board spells it, as a number, or as a file name.
-    pub fn key(&self, typed: &str) -> Result<Key, Complaint> {
+    pub fn find_key(&self, typed_key: &str) -> Result<BoardKey, UserError> {
         let board = self.require_board()?;
         // An exact key wins, even if it is also a part of another one.
-        if let Some(key) = Key::parse(typed).filter(|key| board.entry(key).is_some()) {
-            return Ok(key);
+        if let Some(parsed_key) =
+            BoardKey::parse(typed_key).filter(|parsed_key| board.find_entry(parsed_key).is_some())
+        {
+            return Ok(parsed_key);
         }
-        let stories: Vec<&StoryKey> = board.stories().map(|(story, _)| story).collect();
-        match keys::meant(typed, stories.iter().copied()).as_slice() {
-            [story] => Ok(Key::Story((*story).clone())),
-            [] => Err(self.unknown(typed, board)),
-            several => {
-                let named: Vec<String> = several.iter().map(ToString::to_string).collect();
-                Err(Complaint::usage(format!("`{typed}` could be {}", named.join(" or ")))
-                    .todo("type the whole key"))
+        let board_stories: Vec<&StoryKey> = board.stories().map(|(story_key, _)| story_key).collect();
+        match keys::match_stories(typed_key, board_stories.iter().copied()).as_slice() {
+            [story_key] => Ok(BoardKey::Story((*story_key).clone())),
+            [] => Err(self.unknown_key(typed_key, board)),
+            several_stories => {
+                let matching_keys: Vec<String> = several_stories.iter().map(ToString::to_string).collect();
+                Err(UserError::usage(format!("`{typed_key}` could be {}", matching_keys.join(" or ")))
+                    .with_step("type the whole key"))
             }
         }
     }
 
-    fn unknown(&self, typed: &str, board: &Board) -> Complaint {
+    fn unknown_key(&self, typed_key: &str, board: &Board) -> UserError {
         // All keys of the board are candidates, not only stories.
-        let all: Vec<String> = board.entries.iter().map(|entry| entry.key.to_string()).collect();
-        let near = nearest(typed, &all.iter().map(String::as_str).collect::<Vec<_>>());
-        let complaint = Complaint::usage(format!("there is no `{typed}` in {}", board.path));
-        match near {
-            Some(near) => complaint.todo(format!("did you mean {near}?")),
-            None => complaint.todo("see its stories: tribunal status"),
+        let known_keys: Vec<String> =
+            board.entries.iter().map(|board_entry| board_entry.key.to_string()).collect();
+        let nearest_key = nearest_name(typed_key, &known_keys.iter().map(String::as_str).collect::<Vec<_>>());
+        let user_error = UserError::usage(format!("there is no `{typed_key}` in {}", board.path));
+        match nearest_key {
+            Some(nearest_key) => user_error.with_step(format!("did you mean {nearest_key}?")),
+            None => user_error.with_step("see its stories: tribunal status"),
         }
     }
 
     /// Directories of plans, settings and skills, which no story's change is about.
-    pub fn bookkeeping(&self) -> Vec<String> {
+    pub fn bookkeeping_folders(&self) -> Vec<String> {
         let folders = &self.config.folders;
-        let mut all = vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
-        all.extend(self.layout.root.clone());
-        all.extend(self.layout.clients.iter().map(|client| client.folder.clone()));
+        let mut all_folders =
+            vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
+        all_folders.extend(self.layout.root.clone());
+        all_folders.extend(self.layout.clients.iter().map(|client_layout| client_layout.folder.clone()));
         // An empty path would cover the whole project.
-        all.retain(|folder| !folder.is_empty());
-        all
+        all_folders.retain(|folder| !folder.is_empty());
+        all_folders
     }
 
     /// The path of a story's file: named by its key, as a spec of late eras, or by its number with another title, if there is
     /// only one such file and it belongs to no other story.
-    pub fn story_file(&self, key: &StoryKey) -> Option<String> {
-        let is_another_s = |other: &StoryKey| {
-            self.board.as_ref().is_some_and(|board| board.entry(&Key::Story(other.clone())).is_some())
+    pub fn find_story_file(&self, story_key: &StoryKey) -> Option<String> {
+        let is_other_story = |other_key: &StoryKey| {
+            self.board
+                .as_ref()
+                .is_some_and(|board| board.find_entry(&BoardKey::Story(other_key.clone())).is_some())
         };
-        let of_number = |(name, _): &(&String, &String)| {
-            let other = StoryKey::parse(name);
-            other.is_some_and(|other| other.number() == key.number() && !is_another_s(&other))
+        let has_same_number = |(file_key, _): &(&String, &String)| {
+            let other_key = StoryKey::parse(file_key);
+            other_key.is_some_and(|other_key| {
+                other_key.story_number() == story_key.story_number() && !is_other_story(&other_key)
+            })
         };
         // Titles change after a file is created; the number stays. Two candidates are ambiguous, and then none is taken.
-        let only = || {
-            let mut found = self.stories.iter().filter(of_number);
-            let first = found.next().map(|(_, file)| file);
-            first.filter(|_| found.next().is_none())
+        let single_match = || {
+            let mut matching_files = self.story_paths.iter().filter(has_same_number);
+            let first_file = matching_files.next().map(|(_, story_path)| story_path);
+            first_file.filter(|_| matching_files.next().is_none())
         };
-        self.stories.get(&key.to_string()).or_else(only).cloned()
+        self.story_paths.get(&story_key.to_string()).or_else(single_match).cloned()
     }
 
     /// The path at which a story's file would be written.
-    pub fn story_path(&self, key: &StoryKey) -> String {
-        below(&self.config.folders.implementation, &format!("{key}.md"))
+    pub fn new_story_path(&self, story_key: &StoryKey) -> String {
+        join_path(&self.config.folders.implementation, &format!("{story_key}.md"))
     }
 
     /// The client whose commands are shown: the first one that has any.
-    pub fn client(&self) -> &str {
+    pub fn command_client(&self) -> &str {
         match self.layout.clients.first().map(|client| client.name.as_str()) {
             // The shared `agents` directory is what Codex reads.
             Some("agents") => "codex",
-            Some(name) => name,
+            Some(client_name) => client_name,
             None => "claude-code",
         }
     }
@@ -157,58 +168,71 @@ impl Bmad {
 
 /// Collects story files by the key in their names: beside the board, in a directory of their own below it, or where the board
 /// says they are. A story's own file replaces a spec of it.
-fn story_files(shelf: &Folder, config: &Config, board: Option<&Board>) -> BTreeMap<String, String> {
-    let own = &config.folders.implementation;
-    let said = board.and_then(|board| board.story_location.as_deref()).map(config::folder);
+fn find_story_files(
+    shelf: &ProjectDirectory,
+    config: &BmadConfig,
+    board: Option<&Board>,
+) -> BTreeMap<String, String> {
+    let own_folder = &config.folders.implementation;
+    let board_location =
+        board.and_then(|board| board.story_location.as_deref()).map(config::normalize_folder);
     // The board is a file of the project, so its location may not lead out of it.
-    let inside = said.filter(|said| !said.starts_with('/') && !said.split('/').any(|part| part == ".."));
-    let mut folders = vec![own.clone(), below(own, "stories")];
-    folders.extend(inside.filter(|said| !said.is_empty()).map(String::from));
-    let mut files = BTreeMap::new();
+    let project_location = board_location.filter(|board_location| {
+        !board_location.starts_with('/') && !board_location.split('/').any(|path_part| path_part == "..")
+    });
+    let mut folders = vec![own_folder.clone(), join_path(own_folder, "stories")];
+    folders.extend(project_location.filter(|board_location| !board_location.is_empty()).map(String::from));
+    let mut paths_by_key = BTreeMap::new();
     // Later insertions win: a story's own file over a spec, and an earlier directory over a later one.
-    for prefix in ["spec-", ""] {
+    for name_prefix in ["spec-", ""] {
         for folder in folders.iter().rev() {
-            for name in shelf.names(folder) {
-                let key = name.strip_suffix(".md").and_then(|name| name.strip_prefix(prefix));
-                if let Some(key) = key.filter(|key| StoryKey::parse(key).is_some()) {
-                    files.insert(key.to_string(), below(folder, &name));
+            for file_name in shelf.list_names(folder) {
+                let story_key =
+                    file_name.strip_suffix(".md").and_then(|file_name| file_name.strip_prefix(name_prefix));
+                if let Some(story_key) = story_key.filter(|story_key| StoryKey::parse(story_key).is_some()) {
+                    paths_by_key.insert(story_key.to_string(), join_path(folder, &file_name));
                 }
             }
         }
     }
-    files
+    paths_by_key
 }
 
 /// The places of a board: the directory of all eras, and the one that some early alphas used.
-fn board_places(config: &Config) -> Vec<String> {
-    let mut places =
-        vec![below(&config.folders.implementation, board::FILE), below(&config.folders.output, board::FILE)];
-    places.dedup();
-    places
+fn board_candidates(config: &BmadConfig) -> Vec<String> {
+    let mut board_paths = vec![
+        join_path(&config.folders.implementation, board::BOARD_FILE),
+        join_path(&config.folders.output, board::BOARD_FILE),
+    ];
+    board_paths.dedup();
+    board_paths
 }
 
 /// Joins a directory and a name.
-fn below(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
+fn join_path(folder: &str, file_name: &str) -> String {
+    if folder.is_empty() { file_name.to_string() } else { format!("{folder}/{file_name}") }
 }
 
 /// The error for a board that the user has to repair first.
-fn unusable(problems: &[Problem]) -> Complaint {
-    let Some(problem) = problems.first() else { return Complaint::new(NEGATIVE, "the board cannot be used") };
-    let complaint = Complaint::new(NEGATIVE, problem.to_string()).why(problem.why.clone());
-    if problem.todo.is_empty() { complaint } else { complaint.todo(problem.todo.clone()) }
+fn unusable_board(problems: &[FileProblem]) -> UserError {
+    let Some(problem) = problems.first() else {
+        return UserError::new(EXIT_NEGATIVE, "the board cannot be used");
+    };
+    let user_error = UserError::new(EXIT_NEGATIVE, problem.to_string()).with_reason(problem.why.clone());
+    if problem.todo.is_empty() { user_error } else { user_error.with_step(problem.todo.clone()) }
 }
 
 /// Draws a problem: `[!] path:line:column: message`, with the reason and the remedy below it.
-pub(crate) fn draw(problem: &Problem) -> String {
-    let mark = match problem.weight {
-        Weight::Error => "[!]",
-        Weight::Warning => "[W]",
-        Weight::Note => "[i]",
+pub(crate) fn draw_problem(problem: &FileProblem) -> String {
+    let weight_mark = match problem.weight {
+        ProblemWeight::Error => "[!]",
+        ProblemWeight::Warning => "[W]",
+        ProblemWeight::Note => "[i]",
     };
-    let mut out = format!("{mark} {}\n", escaped(&problem.to_string()));
-    for line in [&problem.why, &problem.todo].into_iter().filter(|line| !line.is_empty()) {
-        out.push_str(&format!("    {}\n", escaped(line)));
+    let mut rendered = format!("{weight_mark} {}\n", escape_line(&problem.to_string()));
+    for detail_line in [&problem.why, &problem.todo].into_iter().filter(|detail_line| !detail_line.is_empty())
+    {
+        rendered.push_str(&format!("    {}\n", escape_line(detail_line)));
     }
-    out
+    rendered
 }

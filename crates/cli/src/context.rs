@@ -9,226 +9,252 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::driver::Whereabouts;
+use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::ids::RunId;
 use tribunal_report::Screen;
 use tribunal_runner::{Project, mask::Masker};
 use tribunal_store::{Store, StoreError};
 
 use crate::{
-    Colour,
-    complaint::{Complaint, ENVIRONMENT},
+    ColourChoice,
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 /// Everything that a command knows about its surroundings.
 #[derive(Debug)]
-pub(crate) struct Context {
-    folder: PathBuf,
+pub(crate) struct CommandContext {
+    current_directory: PathBuf,
     /// The project that was named with `-C`.
-    named: Option<PathBuf>,
-    pub json: bool,
+    named_project: Option<PathBuf>,
+    pub wants_json: bool,
     /// The screen for answers, on standard output.
-    pub answers: Screen,
+    pub answer_screen: Screen,
     /// The screen for progress, on standard error.
-    pub progress: Screen,
-    pub interactive: bool,
+    pub progress_screen: Screen,
+    pub is_interactive: bool,
     /// Whether standard error is a terminal whose cursor can be moved.
-    pub paintable: bool,
+    pub can_repaint: bool,
 }
 
-impl Context {
-    pub fn new(named: Option<PathBuf>, json: bool, colour: Colour) -> Result<Context, Complaint> {
-        let folder = env::current_dir().map_err(|cause| {
-            Complaint::new(ENVIRONMENT, format!("the folder you are in cannot be used: {cause}"))
-                .todo("cd to a folder that exists")
+impl CommandContext {
+    pub fn new(
+        named_project: Option<PathBuf>,
+        wants_json: bool,
+        colour_choice: ColourChoice,
+    ) -> Result<CommandContext, UserError> {
+        let current_directory = env::current_dir().map_err(|cause| {
+            UserError::new(EXIT_ENVIRONMENT, format!("the folder you are in cannot be used: {cause}"))
+                .with_step("cd to a folder that exists")
         })?;
-        if let Some(named) = named.as_ref().filter(|named| !named.is_dir()) {
-            return Err(Complaint::usage(format!("{} is not a folder", named.display()))
-                .todo("check the path after -C; it is looked up from the folder you are in"));
+        if let Some(named_project) = named_project.as_ref().filter(|named_project| !named_project.is_dir()) {
+            return Err(UserError::usage(format!("{} is not a folder", named_project.display()))
+                .with_step("check the path after -C; it is looked up from the folder you are in"));
         }
         // An unset TERM may still be a terminal that shows colours, but its cursor cannot be relied on.
-        let dumb = env::var_os("TERM").is_none_or(|value| value.is_empty() || value == "dumb");
-        let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        let is_dumb = env::var_os("TERM").is_none_or(|value| value.is_empty() || value == "dumb");
+        let has_no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env::var_os("TERM").is_some_and(|value| value == "dumb");
         // Hints must work when they are copied, so they repeat `-C`.
-        let program = match &named {
-            Some(named) => format!("tribunal -C {}", quoted(&named.to_string_lossy())),
+        let program_name = match &named_project {
+            Some(named_project) => format!("tribunal -C {}", shell_quote(&named_project.to_string_lossy())),
             None => "tribunal".to_string(),
         };
-        let screen = |terminal: bool, width: Option<usize>| Screen {
-            program: program.clone(),
-            colour: match colour {
-                Colour::Always => true,
-                Colour::Never => false,
+        let make_screen = |is_terminal: bool, width: Option<usize>| Screen {
+            program_name: program_name.clone(),
+            use_colour: match colour_choice {
+                ColourChoice::Always => true,
+                ColourChoice::Never => false,
                 // `--color` wins over the environment.
-                Colour::Auto => terminal && !quiet,
+                ColourChoice::Auto => is_terminal && !has_no_colour,
             },
-            width,
+            max_columns: width,
         };
-        Ok(Context {
-            folder,
-            named,
-            json,
-            answers: screen(stdout().is_terminal(), width(stdout())),
-            progress: screen(stderr().is_terminal(), width(stderr())),
-            interactive: stderr().is_terminal(),
-            paintable: stderr().is_terminal() && !dumb,
+        Ok(CommandContext {
+            current_directory,
+            named_project,
+            wants_json,
+            answer_screen: make_screen(stdout().is_terminal(), terminal_width(stdout())),
+            progress_screen: make_screen(stderr().is_terminal(), terminal_width(stderr())),
+            is_interactive: stderr().is_terminal(),
+            can_repaint: stderr().is_terminal() && !is_dumb,
         })
     }
 
     /// The project that is meant if no path says so.
-    pub fn project(&self) -> Project {
-        match &self.named {
-            Some(named) => Project::at(self.folder.join(named)),
-            None => Project::around(&self.folder),
+    pub fn current_project(&self) -> Project {
+        match &self.named_project {
+            Some(named_project) => Project::from_root(self.current_directory.join(named_project)),
+            None => Project::find_around(&self.current_directory),
         }
     }
 
     /// The project that a path belongs to.
-    pub fn project_of(&self, path: &Path) -> Project {
+    pub fn project_of_path(&self, file_path: &Path) -> Project {
         // The directory is resolved, but the file is not: a link that leads out of its project must not change the project.
-        let folder = path.parent().map_or_else(|| self.folder.clone(), |folder| self.folder.join(folder));
-        match (&self.named, folder.canonicalize()) {
+        let directory = file_path.parent().map_or_else(
+            || self.current_directory.clone(),
+            |directory| self.current_directory.join(directory),
+        );
+        match (&self.named_project, directory.canonicalize()) {
             // A user who is in a project and names a file outside of any project means a file outside of this one.
-            (None, Ok(folder)) if Project::is_marked(&folder) || !Project::is_marked(&self.folder) => {
-                Project::around(&folder)
+            (None, Ok(directory))
+                if Project::is_inside_project(&directory)
+                    || !Project::is_inside_project(&self.current_directory) =>
+            {
+                Project::find_around(&directory)
             }
-            _ => self.project(),
+            _ => self.current_project(),
         }
     }
 
     /// Resolves a path from the current directory.
-    pub fn path(&self, path: &Path) -> PathBuf {
-        self.folder.join(path)
+    pub fn resolve_path(&self, relative_path: &Path) -> PathBuf {
+        self.current_directory.join(relative_path)
     }
 
     /// Opens the journal for reading. `None` if the project has none yet.
-    pub fn journal(&self, project: &Project) -> Result<Option<Store>, Complaint> {
-        if !Store::exists(&project.home()) {
+    pub fn open_journal(&self, project: &Project) -> Result<Option<Store>, UserError> {
+        if !Store::exists(&project.home_dir()) {
             return Ok(None);
         }
-        let store = match Store::open_read_only(&project.home()) {
+        let store = match Store::open_read_only(&project.home_dir()) {
             // A journal without any run counts as none.
             Err(StoreError::Empty { .. }) => return Ok(None),
-            other => other?,
+            open_result => open_result?,
         };
-        if let Some(newer) = store.is_newer() {
+        if let Some(newer_format) = store.newer_format_error() {
             // Reading goes on without what this version does not know.
-            writeln!(stderr(), "[W] {newer}")?;
+            writeln!(stderr(), "[W] {newer_format}")?;
         }
         Ok(Some(store))
     }
 
     /// Finds the run that the user means, with its journal: the named one, or the last.
-    pub fn run_meant(&self, project: &Project, said: Option<&str>) -> Result<(Store, RunId), Complaint> {
-        let none =
-            || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
-        let store = self.journal(project)?.ok_or_else(none)?;
-        let run = match said {
-            Some(said) => find_run(&store, said)?,
-            None => store.runs()?.pop().ok_or_else(none)?,
+    pub fn find_requested_run(
+        &self,
+        project: &Project,
+        typed_run: Option<&str>,
+    ) -> Result<(Store, RunId), UserError> {
+        let no_runs_error =
+            || UserError::usage("this project has no runs yet").with_step("start one: tribunal review FILE");
+        let store = self.open_journal(project)?.ok_or_else(no_runs_error)?;
+        let run_id = match typed_run {
+            Some(typed_run) => find_run(&store, typed_run)?,
+            None => store.list_runs()?.pop().ok_or_else(no_runs_error)?,
         };
-        Ok((store, run))
+        Ok((store, run_id))
     }
 
     /// Returns whether the user can be asked something before a command starts.
     pub fn can_ask(&self) -> bool {
-        self.interactive && !self.json && stdin().is_terminal()
+        self.is_interactive && !self.wants_json && stdin().is_terminal()
     }
 
     /// Reads an environment variable.
-    pub fn variable(&self, name: &str) -> Option<OsString> {
-        env::var_os(name)
+    pub fn env_variable(&self, variable_name: &str) -> Option<OsString> {
+        env::var_os(variable_name)
     }
 
     /// The directory for what belongs to the user and to no project.
-    pub fn state_home(&self) -> Result<PathBuf, Complaint> {
-        base_folder("XDG_STATE_HOME", ".local/state").map(|home| home.join("tribunal")).ok_or_else(|| {
-            Complaint::new(ENVIRONMENT, "there is no place for what you trusted: HOME is not set")
-                .why("It is kept outside the project, so that no project can say of itself that it is trusted. Nothing was started.")
-                .todo("name a folder: export XDG_STATE_HOME=/path/to/a/folder")
+    pub fn state_home(&self) -> Result<PathBuf, UserError> {
+        base_directory("XDG_STATE_HOME", ".local/state").map(|state_base| state_base.join("tribunal")).ok_or_else(|| {
+            UserError::new(EXIT_ENVIRONMENT, "there is no place for what you trusted: HOME is not set")
+                .with_reason("It is kept outside the project, so that no project can say of itself that it is trusted. Nothing was started.")
+                .with_step("name a folder: export XDG_STATE_HOME=/path/to/a/folder")
         })
     }
 
-    pub fn masker(&self) -> Masker {
-        masker()
+    pub fn secret_masker(&self) -> Masker {
+        env_masker()
     }
 
     /// The path of our own program, if typing its name would not find it.
     pub fn own_program_off_path(&self) -> Option<PathBuf> {
-        let own = env::current_exe().ok()?;
-        let found = env::split_paths(&env::var_os("PATH")?).any(|folder| folder.join("tribunal").is_file());
-        (!found).then_some(own)
+        let own_program = env::current_exe().ok()?;
+        let is_on_path =
+            env::split_paths(&env::var_os("PATH")?).any(|directory| directory.join("tribunal").is_file());
+        (!is_on_path).then_some(own_program)
     }
 
     /// What drivers need to know to launch agents.
-    pub fn whereabouts(&self, project: &Project) -> Result<Whereabouts, Complaint> {
-        let own = env::current_exe().map_err(|cause| {
+    pub fn launch_env(&self, project_root: &Project) -> Result<LaunchEnv, UserError> {
+        let own_program = env::current_exe().map_err(|cause| {
             // Drivers may start our own program, for instance to play a script.
-            Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
-                .todo("start tribunal by its full path")
+            UserError::new(EXIT_ENVIRONMENT, format!("own program not found: {cause}"))
+                .with_step("start tribunal by its full path")
         })?;
-        let client_settings = crate::clients::all_settings(&|name| env::var_os(name));
-        let project = project.root().to_path_buf();
-        Ok(Whereabouts { own_program: own, project, client_settings })
+        let client_settings =
+            crate::installed_clients::all_client_settings(&|variable_name| env::var_os(variable_name));
+        let project_root = project_root.root().to_path_buf();
+        Ok(LaunchEnv { own_program, project_root, settings_by_client: client_settings })
     }
 }
 
 /// Makes the masker for secrets in variables. Compiling it takes a moment, so only commands that run something do it.
-pub(crate) fn masker() -> Masker {
-    let variables = variables_with("");
-    Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+pub(crate) fn env_masker() -> Masker {
+    let variables = variables_with_prefix("");
+    Masker::new(
+        variables
+            .iter()
+            .map(|(variable_name, variable_value)| (variable_name.as_str(), variable_value.as_str())),
+    )
 }
 
 /// The variables whose names begin with `name_prefix`, as far as they are UTF-8.
-pub(crate) fn variables_with(prefix: &str) -> Vec<(String, String)> {
-    let variables = env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    variables.filter(|(name, _)| name.starts_with(prefix)).collect()
+pub(crate) fn variables_with_prefix(name_prefix: &str) -> Vec<(String, String)> {
+    let variables = env::vars_os().filter_map(|(variable_name, variable_value)| {
+        Some((variable_name.into_string().ok()?, variable_value.into_string().ok()?))
+    });
+    variables.filter(|(variable_name, _)| variable_name.starts_with(name_prefix)).collect()
 }
 
 /// The path of the user's own settings, whether the file exists or not.
 pub(crate) fn user_settings_file() -> Option<PathBuf> {
-    base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"))
+    base_directory("XDG_CONFIG_HOME", ".config").map(|config_home| config_home.join("tribunal/settings.yaml"))
 }
 
 /// The named directory, or one below the home directory. A relative path counts as unset, as the XDG convention says.
-fn base_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
+fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
+    let absolute_path = |path_variable: &str| {
+        env::var_os(path_variable).map(PathBuf::from).filter(|variable_path| variable_path.is_absolute())
+    };
+    absolute_path(variable_name)
+        .or_else(|| absolute_path("HOME").map(|home_directory| home_directory.join(below_home)))
 }
 
 /// Quotes an argument for a shell, if it needs that.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_string()
+pub(crate) fn shell_quote(argument: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+=:@%".contains(character);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        argument.to_string()
     } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+        format!("'{}'", argument.replace('\'', "'\\''"))
     }
 }
 
 /// The width of a terminal; `None` if it is not one.
-fn width(terminal: impl AsFd) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+fn terminal_width(terminal_fd: impl AsFd) -> Option<usize> {
+    let window_size = rustix::termios::tcgetwinsize(terminal_fd).ok()?;
+    (window_size.ws_col > 0).then_some(usize::from(window_size.ws_col))
 }
 
 /// Finds a run by its id, or by a part of it that only one run has.
-pub(crate) fn find_run(store: &Store, said: &str) -> Result<RunId, Complaint> {
-    let runs = store.runs()?;
+pub(crate) fn find_run(store: &Store, typed_run: &str) -> Result<RunId, UserError> {
+    let known_runs = store.list_runs()?;
     // An exact id wins, even if it is also a part of another one.
-    if let Some(run) = runs.iter().find(|run| run.as_str() == said) {
-        return Ok(run.clone());
+    if let Some(run_id) = known_runs.iter().find(|run_id| run_id.as_str() == typed_run) {
+        return Ok(run_id.clone());
     }
-    let fitting: Vec<&RunId> = runs.iter().filter(|run| run.as_str().contains(said)).collect();
-    match fitting.as_slice() {
-        [run] => Ok((*run).clone()),
-        [] => Err(Complaint::usage(format!("there is no run {said} in this project")).todo("tribunal runs")),
-        several => {
-            let names: Vec<&str> = several.iter().map(|run| run.as_str()).collect();
-            Err(Complaint::usage(format!("`{said}` fits several runs: {}", names.join(", ")))
-                .todo("type more of its name"))
+    let matching_runs: Vec<&RunId> =
+        known_runs.iter().filter(|run_id| run_id.as_str().contains(typed_run)).collect();
+    match matching_runs.as_slice() {
+        [run_id] => Ok((*run_id).clone()),
+        [] => Err(UserError::usage(format!("there is no run {typed_run} in this project"))
+            .with_step("tribunal runs")),
+        several_runs => {
+            let run_names: Vec<&str> = several_runs.iter().map(|run_id| run_id.as_str()).collect();
+            Err(UserError::usage(format!("`{typed_run}` fits several runs: {}", run_names.join(", ")))
+                .with_step("type more of its name"))
         }
     }
 }

@@ -5,46 +5,46 @@
 
 mod agent_session;
 mod bmad;
-mod build;
-mod clients;
+mod build_info;
+mod client_probe;
 mod commands;
-mod complaint;
 mod context;
 mod demo_project;
 mod detach;
-mod documents;
-mod probe;
-mod running;
+mod engine;
+mod installed_clients;
+mod json_documents;
+mod multi_run;
+mod progress_display;
 mod settings;
-mod several;
 mod sprint;
 mod terminal;
 mod trust;
 mod trust_item;
-mod usage;
-mod view;
+mod usage_errors;
+mod user_errors;
 
 use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
-use tribunal_report::escaped_json;
+use tribunal_report::escape_json;
 
-use crate::{commands::Command, complaint::Complaint, context::Context};
+use crate::{commands::CliCommand, context::CommandContext, user_errors::UserError};
 
 /// Panels of reviewers and fixers over your documents and code, with every finding proved.
 #[derive(Debug, Parser)]
-#[command(name = "tribunal", version = build::VERSION, long_version = build::long_version(), max_term_width = 100)]
-struct Arguments {
+#[command(name = "tribunal", version = build_info::VERSION, long_version = build_info::long_version(), max_term_width = 100)]
+struct CliArguments {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 
     /// Answer in JSON: one document, or one journal event a line for commands that run.
     #[arg(long, global = true)]
     json: bool,
 
     /// When to use colour.
-    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
-    color: Colour,
+    #[arg(long, global = true, value_enum, default_value_t = ColourChoice::Auto, value_name = "WHEN")]
+    color: ColourChoice,
 
     /// The project's folder; else it is looked for from here upwards.
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
@@ -52,7 +52,7 @@ struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Colour {
+enum ColourChoice {
     Auto,
     Always,
     Never,
@@ -60,51 +60,62 @@ enum Colour {
 
 fn main() -> ExitCode {
     // The keeper and the hook are this same binary. They are entered before clap, because they start often and must be quick.
-    if let Some(done) = tribunal_supervise::enter_keeper() {
-        return done;
+    if let Some(keeper_exit) = tribunal_supervise::enter_keeper() {
+        return keeper_exit;
     }
-    let typed: Vec<OsString> = std::env::args_os().collect();
-    if let Some(answered) = commands::hook::enter(&typed) {
-        return answered;
+    let typed_arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(hook_exit) = commands::hook::answer_if_hook(&typed_arguments) {
+        return hook_exit;
     }
-    let arguments = match Arguments::try_parse_from(&typed) {
+    let arguments = match CliArguments::try_parse_from(&typed_arguments) {
         Ok(arguments) => arguments,
-        Err(error) => return finish(usage::answer(&error, &typed), usage::wants_json(&typed)),
+        Err(parse_error) => {
+            return to_exit_code(
+                usage_errors::answer_parse_error(&parse_error, &typed_arguments),
+                usage_errors::has_json_flag(&typed_arguments),
+            );
+        }
     };
     // The context cannot be built in a missing directory, and that error already has to respect `--json`.
-    let json = arguments.json;
-    let context = match Context::new(arguments.project, json, arguments.color) {
-        Ok(context) => context,
-        Err(complaint) => return complain(&complaint, json),
+    let json_output = arguments.json;
+    let command_context = match CommandContext::new(arguments.project, json_output, arguments.color) {
+        Ok(command_context) => command_context,
+        Err(user_error) => return print_error(&user_error, json_output),
     };
     // A panic is a bug. Its message was printed by the panic hook; the journal is kept, and the exit code says it was a bug.
-    match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(arguments.command, &context))) {
-        Ok(result) => finish(result, json),
-        Err(panic) => {
+    match std::panic::catch_unwind(AssertUnwindSafe(|| {
+        commands::run_command(arguments.command, &command_context)
+    })) {
+        Ok(result) => to_exit_code(result, json_output),
+        Err(panic_payload) => {
             // One panic comes from a library that cannot start a thread, which is not a bug of ours.
-            let known = running::is_about_threads(&*panic);
-            complain(&known.unwrap_or_else(|| complaint::bug("something broke that never should")), json)
+            let thread_error = engine::thread_panic_error(&*panic_payload);
+            print_error(
+                &thread_error
+                    .unwrap_or_else(|| user_errors::internal_error("something broke that never should")),
+                json_output,
+            )
         }
     }
 }
 
-fn finish(result: Result<u8, Complaint>, json: bool) -> ExitCode {
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(complaint) => complain(&complaint, json),
+fn to_exit_code(command_result: Result<u8, UserError>, json_output: bool) -> ExitCode {
+    match command_result {
+        Ok(exit_code) => ExitCode::from(exit_code),
+        Err(user_error) => print_error(&user_error, json_output),
     }
 }
 
 /// Prints an error on standard error and, for programs, as JSON on standard output. A closed pipe is not an error: the
 /// reader has seen enough.
-fn complain(complaint: &Complaint, json: bool) -> ExitCode {
-    if complaint.is_closed_pipe() {
+fn print_error(user_error: &UserError, json_output: bool) -> ExitCode {
+    if user_error.is_closed_pipe() {
         return ExitCode::SUCCESS;
     }
     // If even standard error is gone, the exit code still tells what happened.
-    let _ = write!(std::io::stderr(), "{complaint}");
-    if json {
-        let _ = writeln!(std::io::stdout(), "{}", escaped_json(&complaint.json().to_string()));
+    let _ = write!(std::io::stderr(), "{user_error}");
+    if json_output {
+        let _ = writeln!(std::io::stdout(), "{}", escape_json(&user_error.to_json().to_string()));
     }
-    ExitCode::from(complaint.exit)
+    ExitCode::from(user_error.exit_code)
 }

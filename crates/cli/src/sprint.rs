@@ -8,26 +8,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     board::{
-        ActionItem, Board, State,
-        next::{self, What},
+        ActionItem, Board, BoardEntryState,
+        next_action::{self, NextBoardActionKind},
     },
-    commands::{self, Command, Step},
-    documents::{self, Kind},
-    keys::{EpicStatus, Key, RetroStatus, StoryKey, StoryStatus},
-    problem::{Problem, Weight},
-    retro, shelf, story,
+    commands::{self, BmadStep, StepCommand},
+    documents::{self, DocumentKind},
+    keys::{BoardKey, EpicStatus, RetroStatus, StoryKey, StoryStatus},
+    problem::{FileProblem, ProblemWeight},
+    project_files, retrospective, story,
 };
-use tribunal_core::{ids::RunId, subject::Subject, text::count, view::RunView};
-use tribunal_report::{Screen, Style, escaped};
+use tribunal_core::{ids::RunId, subject::Subject, text::format_count, view::RunView};
+use tribunal_report::{Screen, TextStyle, escape_line};
 
-use crate::bmad::{self, Bmad};
+use crate::bmad::{self, BmadProject};
 
 /// How many problems are shown one by one.
-const MOST_PROBLEMS: usize = 3;
+const MAX_SHOWN_PROBLEMS: usize = 3;
 
 /// The board with what is known about every story.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Sprint {
+pub(crate) struct SprintTree {
     /// The path of the board.
     pub board: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,9 +39,9 @@ pub(crate) struct Sprint {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub action_items: Vec<ActionItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<NextStep>,
+    pub next: Option<SprintNextStep>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -79,9 +79,9 @@ pub(crate) struct StoryRow {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct NextStep {
-    pub what: What,
-    pub key: Key,
+pub(crate) struct SprintNextStep {
+    pub what: NextBoardActionKind,
+    pub key: BoardKey,
     pub reason: String,
     /// The prompt that makes an agent do it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,55 +92,59 @@ pub(crate) struct NextStep {
 }
 
 /// Reads the sprint. `None` if the project has no board. `run_views` are the project's runs, oldest first.
-pub(crate) fn look(bmad: &Bmad, views: &[&RunView]) -> Option<Sprint> {
-    let misplaced: Vec<Problem> = bmad.misplaced().cloned().collect();
+pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) -> Option<SprintTree> {
+    let misplaced_problems: Vec<FileProblem> = bmad_project.misplaced_folders().cloned().collect();
     // A board in a directory that we may not use is not the one that agents work on.
-    if !misplaced.is_empty() {
-        return Some(empty(bmad.board_path(), misplaced));
+    if !misplaced_problems.is_empty() {
+        return Some(empty_sprint(bmad_project.board_path(), misplaced_problems));
     }
-    let Some(board) = &bmad.board else {
+    let Some(board) = &bmad_project.board else {
         // A file that cannot be opened is shown as a problem of an empty sprint, not as a missing board.
-        let problems = bmad.problems.clone();
-        return (!problems.is_empty()).then(|| empty(bmad.board_path(), problems));
+        let problems = bmad_project.problems.clone();
+        return (!problems.is_empty()).then(|| empty_sprint(bmad_project.board_path(), problems));
     };
     // Rows of a board that could not be read would all be wrong.
-    if !board.readable {
-        return Some(empty(board.path.clone(), board.problems.clone()));
+    if !board.is_readable {
+        return Some(empty_sprint(board.path.clone(), board.problems.clone()));
     }
-    let rows: Vec<StoryRow> =
-        board.stories().map(|(key, entry)| row(bmad, key, entry.state, views)).collect();
-    let done = rows.iter().filter(|row| row.state == Some(StoryStatus::Done)).count();
-    let stories = rows.len();
-    let mut epics: Vec<EpicRow> = board.epics().into_iter().map(|epic| epic_row(board, epic)).collect();
+    let story_rows: Vec<StoryRow> = board
+        .stories()
+        .map(|(story_key, board_entry)| make_story_row(bmad_project, story_key, board_entry.state, run_views))
+        .collect();
+    let done_stories =
+        story_rows.iter().filter(|story_row| story_row.state == Some(StoryStatus::Done)).count();
+    let story_count = story_rows.len();
+    let mut epic_rows: Vec<EpicRow> =
+        board.epic_numbers().into_iter().map(|epic| make_epic_row(board, epic)).collect();
     // Verdicts come from the retrospectives' documents; the board only has their states.
-    for (epic, verdict) in verdicts(bmad) {
-        epics
+    for (epic, verdict) in read_verdicts(bmad_project) {
+        epic_rows
             .iter_mut()
-            .filter(|row| row.epic == epic)
-            .for_each(|row| row.verdict = Some(verdict.to_string()));
+            .filter(|story_row| story_row.epic == epic)
+            .for_each(|story_row| story_row.verdict = Some(verdict.to_string()));
     }
     // Stories whose epic the board does not list cannot be placed in the tree.
-    for row in rows {
-        if let Some(epic) = epics.iter_mut().find(|epic| epic.epic == row.key.epic) {
-            epic.stories.push(row);
+    for story_row in story_rows {
+        if let Some(epic) = epic_rows.iter_mut().find(|epic| epic.epic == story_row.key.epic) {
+            epic.stories.push(story_row);
         }
     }
-    Some(Sprint {
+    Some(SprintTree {
         board: board.path.clone(),
         project: board.project.clone(),
-        stories,
-        done,
-        epics,
+        stories: story_count,
+        done: done_stories,
+        epics: epic_rows,
         action_items: board.open_action_items().cloned().collect(),
-        next: next_step(bmad, board),
+        next: find_next_step(bmad_project, board),
         problems: board.problems.clone(),
     })
 }
 
 /// A sprint with nothing but problems.
-fn empty(board: String, problems: Vec<Problem>) -> Sprint {
-    Sprint {
-        board,
+fn empty_sprint(board_path: String, problems: Vec<FileProblem>) -> SprintTree {
+    SprintTree {
+        board: board_path,
         project: None,
         stories: 0,
         done: 0,
@@ -151,218 +155,291 @@ fn empty(board: String, problems: Vec<Problem>) -> Sprint {
     }
 }
 
-fn epic_row(board: &Board, epic: u32) -> EpicRow {
-    let retrospective = match board.entry(&Key::Retrospective(epic)).and_then(|entry| entry.state) {
-        Some(State::Retrospective(state)) => Some(state),
+fn make_epic_row(board: &Board, epic_number: u32) -> EpicRow {
+    let retrospective = match board
+        .find_entry(&BoardKey::Retrospective(epic_number))
+        .and_then(|board_entry| board_entry.state)
+    {
+        Some(BoardEntryState::Retrospective(retro_state)) => Some(retro_state),
         _ => None,
     };
-    EpicRow { epic, state: next::epic_state(board, epic), stories: Vec::new(), retrospective, verdict: None }
+    EpicRow {
+        epic: epic_number,
+        state: next_action::epic_state(board, epic_number),
+        stories: Vec::new(),
+        retrospective,
+        verdict: None,
+    }
 }
 
 /// Collects the verdicts of retrospectives; of two about one epic the newer one counts.
-fn verdicts(bmad: &Bmad) -> BTreeMap<u32, &'static str> {
-    let found = documents::find(&bmad.shelf, &bmad.config.folders);
-    let mut verdicts = BTreeMap::new();
-    for document in found.of(Kind::Retro) {
-        let text = shelf::read(&bmad.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
-        let retro = retro::read(&document.path, &text);
-        if let (Some(epic), Some(verdict)) = (retro.epic, retro.verdict) {
+fn read_verdicts(bmad_project: &BmadProject) -> BTreeMap<u32, &'static str> {
+    let found_documents = documents::find_documents(&bmad_project.shelf, &bmad_project.config.folders);
+    let mut epic_verdicts = BTreeMap::new();
+    for document in found_documents.of_kind(DocumentKind::Retro) {
+        let document_text =
+            project_files::read_or_report(&bmad_project.shelf, &document.path, &mut Vec::new())
+                .unwrap_or_default();
+        let retro_page = retrospective::read_retrospective(&document.path, &document_text);
+        if let (Some(epic_number), Some(retro_verdict)) = (retro_page.epic, retro_page.verdict) {
             // Documents come newest first.
-            verdicts.entry(epic).or_insert(verdict.as_str());
+            epic_verdicts.entry(epic_number).or_insert(retro_verdict.as_str());
         }
     }
-    verdicts
+    epic_verdicts
 }
 
 /// Makes the row of one story from its file, the board and its runs.
-fn row(bmad: &Bmad, key: &StoryKey, state: Option<State>, views: &[&RunView]) -> StoryRow {
-    let file = bmad.story_file(key);
+fn make_story_row(
+    bmad_project: &BmadProject,
+    story_key: &StoryKey,
+    state: Option<BoardEntryState>,
+    run_views: &[&RunView],
+) -> StoryRow {
+    let story_file = bmad_project.find_story_file(story_key);
     // A file that cannot be read has no tasks; `validate` says why.
-    let text = file.as_ref().and_then(|file| shelf::read(&bmad.shelf, file, &mut Vec::new()));
-    let story = text.map(|text| story::read(file.as_deref().unwrap_or_default(), &text)).unwrap_or_default();
-    let (tasks_done, tasks) = story.progress();
-    let follow_ups = story.open_follow_ups().count();
-    let (findings, runs) = file.as_deref().map(|file| open_findings(file, views)).unwrap_or_default();
+    let story_text = story_file.as_ref().and_then(|story_file| {
+        project_files::read_or_report(&bmad_project.shelf, story_file, &mut Vec::new())
+    });
+    let parsed_story = story_text
+        .map(|story_text| story::read_story(story_file.as_deref().unwrap_or_default(), &story_text))
+        .unwrap_or_default();
+    let (tasks_done, tasks) = parsed_story.task_progress();
+    let follow_ups = parsed_story.open_follow_ups().count();
+    let (findings, runs) = story_file
+        .as_deref()
+        .map(|story_file| count_open_findings(story_file, run_views))
+        .unwrap_or_default();
     let state = match state {
-        Some(State::Story(state)) => Some(state),
+        Some(BoardEntryState::Story(state)) => Some(state),
         _ => None,
     };
     // The file's status is shown only if it differs from the board, or if it is not a known status.
-    let other = story.status.filter(|line| line.status.is_none() || line.status != state);
-    let says = other.map(|line| line.said);
-    StoryRow { key: key.clone(), state, file, tasks, tasks_done, says, follow_ups, findings, runs }
+    let other_status =
+        parsed_story.status.filter(|status_line| status_line.status.is_none() || status_line.status != state);
+    let file_status = other_status.map(|status_line| status_line.said);
+    StoryRow {
+        key: story_key.clone(),
+        state,
+        file: story_file,
+        tasks,
+        tasks_done,
+        says: file_status,
+        follow_ups,
+        findings,
+        runs,
+    }
 }
 
 /// Counts open findings of the last run over the file and of the last run over a change for it. Older runs are out of date.
-fn open_findings(file: &str, views: &[&RunView]) -> (u32, Vec<RunId>) {
-    let is_file =
-        |subject: &Subject| matches!(subject, Subject::Document { path, section: None } if path == file);
-    let is_change =
-        |subject: &Subject| subject.change().is_some_and(|change| change.story.as_deref() == Some(file));
-    let last = |is_meant: &dyn Fn(&Subject) -> bool| {
-        views
+fn count_open_findings(story_file: &str, run_views: &[&RunView]) -> (u32, Vec<RunId>) {
+    let is_file = |subject: &Subject| matches!(subject, Subject::Document { path, section: None } if path == story_file);
+    let is_change = |subject: &Subject| {
+        subject.code_change().is_some_and(|change| change.story.as_deref() == Some(story_file))
+    };
+    let last_run = |is_wanted: &dyn Fn(&Subject) -> bool| {
+        run_views
             .iter()
             .rev()
-            .find(|view| view.settings.as_ref().is_some_and(|settings| is_meant(&settings.subject)))
+            .find(|run_view| run_view.settings.as_ref().is_some_and(|settings| is_wanted(&settings.subject)))
     };
-    let mut open = 0;
-    let mut runs = Vec::new();
-    for view in [last(&is_file), last(&is_change)].into_iter().flatten() {
-        let counts = view.counts();
+    let mut open_count = 0;
+    let mut run_ids = Vec::new();
+    for run_view in [last_run(&is_file), last_run(&is_change)].into_iter().flatten() {
+        let counts = run_view.finding_counts();
         // Blocked findings wait for the user, so they are open from the story's point of view.
-        open += counts.open + counts.blocked;
-        runs.extend(view.run.clone());
+        open_count += counts.open + counts.blocked;
+        run_ids.extend(run_view.run_id.clone());
     }
-    (open, runs)
+    (open_count, run_ids)
 }
 
 /// Finds the next step with the command that does it.
-fn next_step(bmad: &Bmad, board: &Board) -> Option<NextStep> {
-    let command = |step: Step| commands::of(&bmad.layout, step, bmad.client(), &bmad.shelf);
+fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNextStep> {
+    let command_of = |workflow_step: BmadStep| {
+        commands::find_command(
+            &bmad_project.layout,
+            workflow_step,
+            bmad_project.command_client(),
+            &bmad_project.shelf,
+        )
+    };
     // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
-    let creates = !matches!(command(Step::CreateStory), Command::Missing { .. }) || bmad.layout.era.is_none();
-    let next = next::next(board, creates)?;
-    let step = match next.what {
-        What::CreateStory => Step::CreateStory,
-        What::Develop => Step::DevStory,
-        What::Review => Step::CodeReview,
-        What::Retrospective => Step::Retrospective,
+    let can_create = !matches!(command_of(BmadStep::CreateStory), StepCommand::Missing { .. })
+        || bmad_project.layout.era.is_none();
+    let next_action = next_action::find_next_action(board, can_create)?;
+    let workflow_step = match next_action.what {
+        NextBoardActionKind::CreateStory => BmadStep::CreateStory,
+        NextBoardActionKind::Develop => BmadStep::DevStory,
+        NextBoardActionKind::Review => BmadStep::CodeReview,
+        NextBoardActionKind::Retrospective => BmadStep::Retrospective,
     };
-    let about = match &next.key {
-        Key::Story(story) => bmad.story_file(story).unwrap_or_else(|| story.number().to_string()),
-        other => other.epic().to_string(),
+    let step_argument = match &next_action.key {
+        BoardKey::Story(story_key) => {
+            bmad_project.find_story_file(story_key).unwrap_or_else(|| story_key.story_number().to_string())
+        }
+        other_key => other_key.epic_number().to_string(),
     };
-    let command = command(step);
-    let instead = match &command {
-        Command::Missing { why, instead, .. } => Some(format!("{why}; {instead}")),
+    let command_of = command_of(workflow_step);
+    let instead = match &command_of {
+        StepCommand::Missing { why: reason, instead, .. } => Some(format!("{reason}; {instead}")),
         _ => None,
     };
-    Some(NextStep {
-        what: next.what,
-        key: next.key,
-        reason: next.reason,
-        command: command.prompt(&about),
+    Some(SprintNextStep {
+        what: next_action.what,
+        key: next_action.key,
+        reason: next_action.reason,
+        command: command_of.to_prompt(&step_argument),
         instead,
     })
 }
 
 /// Draws the sprint for users.
-pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
-    let mut out = String::new();
-    let name = sprint.project.as_deref().map(|name| format!(" {}", escaped(name))).unwrap_or_default();
-    let head = format!("sprint{name}");
+pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
+    let mut rendered = String::new();
+    let project_name = sprint
+        .project
+        .as_deref()
+        .map(|project_name| format!(" {}", escape_line(project_name)))
+        .unwrap_or_default();
+    let title = format!("sprint{project_name}");
     if sprint.epics.is_empty() {
-        let _ = writeln!(out, "{} · {}", screen.paint(Style::Bold, &head), escaped(&sprint.board));
-        draw_rest(&mut out, sprint, screen);
-        return out;
+        let _ =
+            writeln!(rendered, "{} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
+        draw_sprint_footer(&mut rendered, sprint, screen);
+        return rendered;
     }
     // The helper only appends an `s`.
-    let done = format!("{} of {} done", sprint.done, count(number(sprint.stories), "story"));
-    let done = done.replace("storys", "stories");
-    let _ = writeln!(out, "{} · {done} · {}", screen.paint(Style::Bold, &head), escaped(&sprint.board));
-    let wide = sprint
+    let done_text = format!("{} of {} done", sprint.done, format_count(to_u32(sprint.stories), "story"));
+    let done_text = done_text.replace("storys", "stories");
+    let _ = writeln!(
+        rendered,
+        "{} · {done_text} · {}",
+        screen.paint(TextStyle::Bold, &title),
+        escape_line(&sprint.board)
+    );
+    let key_columns = sprint
         .epics
         .iter()
-        .flat_map(|epic| &epic.stories)
-        .map(|row| row.key.to_string().chars().count())
+        .flat_map(|epic_row| &epic_row.stories)
+        .map(|story_row| story_row.key.to_string().chars().count())
         .max();
     // Very long keys would push everything else off the screen.
-    let wide = wide.unwrap_or(0).min(48);
-    for (index, epic) in sprint.epics.iter().enumerate() {
-        let last = index + 1 == sprint.epics.len();
-        let (branch, trunk) = if last { ("└─", "   ") } else { ("├─", "│  ") };
-        let state = epic.state.map_or("no state", EpicStatus::as_str);
-        let _ =
-            writeln!(out, "{branch} epic {} · {}", epic.epic, screen.paint(epic_style(epic.state), state));
-        let verdict = epic.verdict.as_deref().map(|verdict| format!(" · {verdict}")).unwrap_or_default();
-        let retro = epic.retrospective.map(|state| format!("retrospective · {state}{verdict}"));
-        let leaves = epic.stories.len() + usize::from(retro.is_some());
-        let rows = epic.stories.iter().map(|row| story_line(row, wide, screen));
-        for (index, line) in rows.chain(retro).enumerate() {
-            let branch = if index + 1 == leaves { "└─" } else { "├─" };
-            let _ = writeln!(out, "{trunk}{branch} {line}");
+    let key_columns = key_columns.unwrap_or(0).min(48);
+    for (row_index, epic_row) in sprint.epics.iter().enumerate() {
+        let is_last = row_index + 1 == sprint.epics.len();
+        let (branch_mark, trunk_mark) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
+        let state_name = epic_row.state.map_or("no state", EpicStatus::as_str);
+        let _ = writeln!(
+            rendered,
+            "{branch_mark} epic {} · {}",
+            epic_row.epic,
+            screen.paint(epic_style(epic_row.state), state_name)
+        );
+        let verdict_text =
+            epic_row.verdict.as_deref().map(|verdict_text| format!(" · {verdict_text}")).unwrap_or_default();
+        let retro_line =
+            epic_row.retrospective.map(|state_name| format!("retrospective · {state_name}{verdict_text}"));
+        let leaf_count = epic_row.stories.len() + usize::from(retro_line.is_some());
+        let story_lines =
+            epic_row.stories.iter().map(|story_row| draw_story_line(story_row, key_columns, screen));
+        for (row_index, leaf_line) in story_lines.chain(retro_line).enumerate() {
+            let branch_mark = if row_index + 1 == leaf_count { "└─" } else { "├─" };
+            let _ = writeln!(rendered, "{trunk_mark}{branch_mark} {leaf_line}");
         }
     }
-    draw_rest(&mut out, sprint, screen);
-    out
+    draw_sprint_footer(&mut rendered, sprint, screen);
+    rendered
 }
 
 /// Draws what follows the tree: promises, problems and the next step.
-fn draw_rest(out: &mut String, sprint: &Sprint, screen: &Screen) {
-    for item in &sprint.action_items {
-        let owner = item.owner.as_deref().map(|owner| format!(" ({owner})")).unwrap_or_default();
-        let line = format!("promised: {}{owner} · {}", item.action, item.status);
-        let _ = writeln!(out, "{}", screen.fit(0, &escaped(&line)));
+fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Screen) {
+    for action_item in &sprint.action_items {
+        let owner_text =
+            action_item.owner.as_deref().map(|owner_text| format!(" ({owner_text})")).unwrap_or_default();
+        let text_line = format!("promised: {}{owner_text} · {}", action_item.action, action_item.status);
+        let _ = writeln!(rendered, "{}", screen.fit_text(0, &escape_line(&text_line)));
     }
     // Notes are left to `validate`.
-    let shown = sprint.problems.iter().filter(|problem| problem.weight > Weight::Note);
-    for problem in shown.clone().take(MOST_PROBLEMS) {
-        out.push_str(&bmad::draw(problem));
+    let shown_problems = sprint.problems.iter().filter(|problem| problem.weight > ProblemWeight::Note);
+    for problem in shown_problems.clone().take(MAX_SHOWN_PROBLEMS) {
+        rendered.push_str(&bmad::draw_problem(problem));
     }
-    let more = shown.count().saturating_sub(MOST_PROBLEMS);
-    if more > 0 {
-        let _ = writeln!(out, "[W] {more} more problems on the board; see them: {} validate", screen.program);
+    let more_problems = shown_problems.count().saturating_sub(MAX_SHOWN_PROBLEMS);
+    if more_problems > 0 {
+        let _ = writeln!(
+            rendered,
+            "[W] {more_problems} more problems on the board; see them: {} validate",
+            screen.program_name
+        );
     }
     match &sprint.next {
-        Some(next) => {
-            let line = format!("{} {}: {}", next.what.as_str(), next.key, next.reason);
-            let _ = writeln!(out, "next: {}", escaped(&line));
-            let first = next.command.as_deref().or(next.instead.as_deref()).unwrap_or_default();
-            for line in first.lines().filter(|line| !line.is_empty()) {
-                let _ = writeln!(out, "      {}", escaped(line));
+        Some(next_action) => {
+            let text_line =
+                format!("{} {}: {}", next_action.what.as_str(), next_action.key, next_action.reason);
+            let _ = writeln!(rendered, "next: {}", escape_line(&text_line));
+            let first_text =
+                next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
+            for text_line in first_text.lines().filter(|text_line| !text_line.is_empty()) {
+                let _ = writeln!(rendered, "      {}", escape_line(text_line));
             }
         }
-        None if sprint.stories > 0 => out.push_str("next: nothing; everything on the board is done\n"),
+        None if sprint.stories > 0 => rendered.push_str("next: nothing; everything on the board is done\n"),
         None => {}
     }
 }
 
 /// Draws the line of one story.
-fn story_line(row: &StoryRow, wide: usize, screen: &Screen) -> String {
-    let state = row.state.map_or("no state", StoryStatus::as_str);
-    let mut parts = Vec::new();
+fn draw_story_line(story_row: &StoryRow, key_columns: usize, screen: &Screen) -> String {
+    let state_name = story_row.state.map_or("no state", StoryStatus::as_str);
+    let mut line_parts = Vec::new();
     // Only a story between backlog and done must have a file.
     let wants_file =
-        matches!(row.state, Some(state) if state > StoryStatus::Backlog && state < StoryStatus::Done);
-    if row.file.is_none() && wants_file {
-        parts.push("no file".to_string());
-    } else if row.tasks > 0 {
-        parts.push(format!("{} of {} done", row.tasks_done, count(number(row.tasks), "task")));
+        matches!(story_row.state, Some(state) if state > StoryStatus::Backlog && state < StoryStatus::Done);
+    if story_row.file.is_none() && wants_file {
+        line_parts.push("no file".to_string());
+    } else if story_row.tasks > 0 {
+        line_parts.push(format!(
+            "{} of {} done",
+            story_row.tasks_done,
+            format_count(to_u32(story_row.tasks), "task")
+        ));
     }
-    if let Some(says) = &row.says {
-        parts.push(format!("its file says {}", escaped(says)));
+    if let Some(file_status) = &story_row.says {
+        line_parts.push(format!("its file says {}", escape_line(file_status)));
     }
-    if row.follow_ups > 0 {
-        parts.push(count(number(row.follow_ups), "follow-up"));
+    if story_row.follow_ups > 0 {
+        line_parts.push(format_count(to_u32(story_row.follow_ups), "follow-up"));
     }
-    if row.findings > 0 {
-        parts.push(format!("{} open", count(row.findings, "finding")));
+    if story_row.findings > 0 {
+        line_parts.push(format!("{} open", format_count(story_row.findings, "finding")));
     }
-    let key = row.key.to_string();
-    let painted = screen.paint(story_style(row.state), &format!("{state:<13}"));
-    let line = format!("{:<wide$}  {painted}  {}", escaped(&key), parts.join(" · "));
-    line.trim_end().to_string()
+    let story_key = story_row.key.to_string();
+    let painted_state = screen.paint(story_style(story_row.state), &format!("{state_name:<13}"));
+    let story_text =
+        format!("{:<key_columns$}  {painted_state}  {}", escape_line(&story_key), line_parts.join(" · "));
+    story_text.trim_end().to_string()
 }
 
-fn number(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+fn to_u32(large_count: usize) -> u32 {
+    u32::try_from(large_count).unwrap_or(u32::MAX)
 }
 
-fn story_style(state: Option<StoryStatus>) -> Style {
+fn story_style(state: Option<StoryStatus>) -> TextStyle {
     match state {
-        Some(StoryStatus::Done) => Style::Good,
-        Some(StoryStatus::Backlog) => Style::Dim,
-        Some(StoryStatus::ReadyForDev) => Style::Plain,
-        Some(StoryStatus::InProgress | StoryStatus::Review) => Style::Bold,
-        None => Style::Bad,
+        Some(StoryStatus::Done) => TextStyle::Success,
+        Some(StoryStatus::Backlog) => TextStyle::Dim,
+        Some(StoryStatus::ReadyForDev) => TextStyle::Plain,
+        Some(StoryStatus::InProgress | StoryStatus::Review) => TextStyle::Bold,
+        None => TextStyle::Failure,
     }
 }
 
-fn epic_style(state: Option<EpicStatus>) -> Style {
+fn epic_style(state: Option<EpicStatus>) -> TextStyle {
     match state {
-        Some(EpicStatus::Done) => Style::Good,
-        Some(EpicStatus::InProgress) => Style::Bold,
-        Some(EpicStatus::Backlog) => Style::Dim,
-        None => Style::Bad,
+        Some(EpicStatus::Done) => TextStyle::Success,
+        Some(EpicStatus::InProgress) => TextStyle::Bold,
+        Some(EpicStatus::Backlog) => TextStyle::Dim,
+        None => TextStyle::Failure,
     }
 }

@@ -24,22 +24,23 @@ use rustix::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The number of columns and rows.
-pub(crate) fn size() -> Option<(usize, usize)> {
-    let size = tcgetwinsize(stderr()).ok()?;
+pub(crate) fn screen_size() -> Option<(usize, usize)> {
+    let window_size = tcgetwinsize(stderr()).ok()?;
     // Some terminals report a size of zero before they are ready.
-    (size.ws_col > 0 && size.ws_row > 0).then_some((usize::from(size.ws_col), usize::from(size.ws_row)))
+    (window_size.ws_col > 0 && window_size.ws_row > 0)
+        .then_some((usize::from(window_size.ws_col), usize::from(window_size.ws_row)))
 }
 
 /// Returns whether we, and not the shell, may paint on the terminal and read from it.
-pub(crate) fn in_foreground() -> bool {
-    tcgetpgrp(stderr()).is_ok_and(|group| group == getpgrp())
+pub(crate) fn is_in_foreground() -> bool {
+    tcgetpgrp(stderr()).is_ok_and(|process_group| process_group == getpgrp())
 }
 
 /// Suspends this process as Ctrl-Z would. Without a shell that could continue it, nothing happens.
-pub(crate) fn stop_here() {
+pub(crate) fn suspend_process() {
     // A process in the session leader's own group has no shell above it that would ever continue it.
-    let shell = getsid(None).is_ok_and(|session| session != getpgrp());
-    if shell {
+    let has_shell = getsid(None).is_ok_and(|session| session != getpgrp());
+    if has_shell {
         let _ = kill_process(getpid(), Signal::STOP);
     }
 }
@@ -47,116 +48,124 @@ pub(crate) fn stop_here() {
 /// Reads keys as they are pressed. Once dropped, it leaves further input to other programs.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
-    before: Termios,
-    typed: UnboundedReceiver<Vec<u8>>,
+    original_modes: Termios,
+    typed_keys: UnboundedReceiver<Vec<u8>>,
     /// The pipe to the reader thread; dropping it ends the thread.
-    orders: Option<PipeWriter>,
-    reader: Option<JoinHandle<()>>,
+    order_writer: Option<PipeWriter>,
+    reader_thread: Option<JoinHandle<()>>,
 }
 
-const GO: u8 = b'g';
-const PAUSE: u8 = b'p';
+const RESUME_ORDER: u8 = b'g';
+const PAUSE_ORDER: u8 = b'p';
 
 impl Keyboard {
     /// Starts reading keys. `None` if standard input is not a terminal or we are in the background.
-    pub fn open() -> Option<Keyboard> {
-        if !stdin().is_terminal() || !in_foreground() {
+    pub fn open_raw() -> Option<Keyboard> {
+        if !stdin().is_terminal() || !is_in_foreground() {
             return None;
         }
-        let before = tcgetattr(stdin()).ok()?;
-        let keys = own_terminal().ok()?;
-        let (obeys, orders) = pipe().ok()?;
-        let (send, typed) = unbounded_channel();
+        let original_modes = tcgetattr(stdin()).ok()?;
+        let key_file = open_own_terminal().ok()?;
+        let (order_reader, order_writer) = pipe().ok()?;
+        let (key_sender, typed_keys) = unbounded_channel();
         // Reading a terminal blocks, so a thread of its own does it.
-        let reader = thread::Builder::new().name("keys".into());
-        let reader = reader.spawn(move || read_keys(keys, obeys, &send)).ok()?;
-        let keyboard = Keyboard { before, typed, orders: Some(orders), reader: Some(reader) };
-        keyboard.go_on();
+        let reader_thread = thread::Builder::new().name("keys".into());
+        let reader_thread =
+            reader_thread.spawn(move || read_keys(key_file, order_reader, &key_sender)).ok()?;
+        let keyboard = Keyboard {
+            original_modes,
+            typed_keys,
+            order_writer: Some(order_writer),
+            reader_thread: Some(reader_thread),
+        };
+        keyboard.resume();
         Some(keyboard)
     }
 
     /// The next bytes that were typed. `None` if the terminal is gone.
-    pub async fn typed(&mut self) -> Option<Vec<u8>> {
-        self.typed.recv().await
+    pub async fn next_keys(&mut self) -> Option<Vec<u8>> {
+        self.typed_keys.recv().await
     }
 
     /// Switches to single keys without echo.
-    pub fn go_on(&self) {
-        let mut raw = self.before.clone();
-        raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    pub fn resume(&self) {
+        let mut raw_modes = self.original_modes.clone();
+        raw_modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         // A read returns as soon as one byte is there.
-        raw.special_codes[SpecialCodeIndex::VMIN] = 1;
-        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-        set(&raw);
-        self.order(GO);
+        raw_modes.special_codes[SpecialCodeIndex::VMIN] = 1;
+        raw_modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        set_modes(&raw_modes);
+        self.send_order(RESUME_ORDER);
     }
 
     /// Gives the terminal its original modes back.
     pub fn pause(&self) {
         // The reader stops first, or it could take input that is meant for the shell.
-        self.order(PAUSE);
-        set(&self.before);
+        self.send_order(PAUSE_ORDER);
+        set_modes(&self.original_modes);
     }
 
     /// Sends an order to the reader thread.
-    fn order(&self, order: u8) {
-        if let Some(mut orders) = self.orders.as_ref() {
-            let _ = orders.write_all(&[order]);
+    fn send_order(&self, order_byte: u8) {
+        if let Some(mut order_writer) = self.order_writer.as_ref() {
+            let _ = order_writer.write_all(&[order_byte]);
         }
     }
 }
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        self.orders = None;
+        self.order_writer = None;
         // Joined before the modes are restored, so that the reader takes no more input.
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
+        if let Some(reader_thread) = self.reader_thread.take() {
+            let _ = reader_thread.join();
         }
-        set(&self.before);
+        set_modes(&self.original_modes);
     }
 }
 
 /// Sets the terminal's modes, if we are in the foreground.
-fn set(modes: &Termios) {
+fn set_modes(terminal_modes: &Termios) {
     // From the background this call would suspend us, and the shell has its own modes there anyway.
-    if in_foreground() {
-        let _ = tcsetattr(stdin(), OptionalActions::Now, modes);
+    if is_in_foreground() {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, terminal_modes);
     }
 }
 
 /// Opens the same terminal again: non-blocking reads are a property of the open file, and the file that we were given is
 /// shared with the shell.
-fn own_terminal() -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let open = |path: &OsStr| File::options().read(true).custom_flags(flags.cast_signed()).open(path);
-    let name = ttyname(stdin(), Vec::new())?;
+fn open_own_terminal() -> io::Result<File> {
+    let open_flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let open_path = |terminal_path: &OsStr| {
+        File::options().read(true).custom_flags(open_flags.cast_signed()).open(terminal_path)
+    };
+    let terminal_name = ttyname(stdin(), Vec::new())?;
     // After `su` the terminal may belong to another user and cannot be opened by its name.
-    open(OsStr::from_bytes(name.as_bytes())).or_else(|_| open(OsStr::new("/dev/tty")))
+    open_path(OsStr::from_bytes(terminal_name.as_bytes())).or_else(|_| open_path(OsStr::new("/dev/tty")))
 }
 
 /// Reads keys until the terminal is gone or the order pipe is closed.
-fn read_keys(mut keys: File, mut obeys: PipeReader, send: &UnboundedSender<Vec<u8>>) {
-    let mut reading = false;
+fn read_keys(mut key_file: File, mut order_reader: PipeReader, key_sender: &UnboundedSender<Vec<u8>>) {
+    let mut is_reading = false;
     let mut chunk = [0; 64];
     loop {
-        let (ordered, pressed) = match ready(&keys, &obeys, reading) {
-            Ok(ready) => ready,
+        let (has_order, has_key) = match wait_for_input(&key_file, &order_reader, is_reading) {
+            Ok(readiness) => readiness,
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
         };
-        if ordered {
+        if has_order {
             // Several orders may have piled up; only the last one counts.
-            match obeys.read(&mut chunk) {
+            match order_reader.read(&mut chunk) {
                 Ok(0) | Err(_) => return,
-                Ok(length) => reading = chunk[length - 1] == GO,
+                Ok(length) => is_reading = chunk[length - 1] == RESUME_ORDER,
             }
-        } else if pressed && !in_foreground() {
+        } else if has_key && !is_in_foreground() {
             // The input is for another program now, and reading it would suspend us.
-            reading = false;
-        } else if pressed {
-            match keys.read(&mut chunk) {
-                Ok(length @ 1..) if send.send(chunk[..length].to_vec()).is_ok() => {}
+            is_reading = false;
+        } else if has_key {
+            match key_file.read(&mut chunk) {
+                Ok(length @ 1..) if key_sender.send(chunk[..length].to_vec()).is_ok() => {}
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
                 _ => return,
             }
@@ -165,14 +174,18 @@ fn read_keys(mut keys: File, mut obeys: PipeReader, send: &UnboundedSender<Vec<u
 }
 
 /// Waits for an order or, while reading, for a key. Returns which of the two is there.
-fn ready(keys: &File, obeys: &PipeReader, reading: bool) -> rustix::io::Result<(bool, bool)> {
-    let wanted = if reading { PollFlags::IN } else { PollFlags::empty() };
-    let mut both = [
-        PollFd::from_borrowed_fd(obeys.as_fd(), PollFlags::IN),
-        PollFd::from_borrowed_fd(keys.as_fd(), wanted),
+fn wait_for_input(
+    key_file: &File,
+    order_reader: &PipeReader,
+    is_reading: bool,
+) -> rustix::io::Result<(bool, bool)> {
+    let key_flags = if is_reading { PollFlags::IN } else { PollFlags::empty() };
+    let mut poll_fds = [
+        PollFd::from_borrowed_fd(order_reader.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(key_file.as_fd(), key_flags),
     ];
     // While paused the terminal is not polled at all: typed keys would wake us without end.
-    let watched = if reading { 2 } else { 1 };
-    poll(&mut both[..watched], None)?;
-    Ok((!both[0].revents().is_empty(), reading && !both[1].revents().is_empty()))
+    let watched_count = if is_reading { 2 } else { 1 };
+    poll(&mut poll_fds[..watched_count], None)?;
+    Ok((!poll_fds[0].revents().is_empty(), is_reading && !poll_fds[1].revents().is_empty()))
 }

@@ -18,245 +18,277 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{ids::Hash, settings::Settings};
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::mask::Masker;
 
 use crate::{
-    complaint::{Complaint, ENVIRONMENT},
-    context::{Context, quoted},
+    context::{CommandContext, shell_quote},
     demo_project::bundled_items,
-    settings::{Given, of_the_person, person_s_items},
-    trust_item::Item,
+    settings::{SettingSources, gather_user_settings, user_item_hashes},
+    trust_item::TrustItem,
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 /// The items that the user trusts, by project.
 #[derive(Debug)]
-pub(crate) struct Book {
-    path: PathBuf,
-    pages: Pages,
+pub(crate) struct TrustStore {
+    file_path: PathBuf,
+    trust_file: TrustFile,
 }
 
 /// The content of the file.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Pages {
+struct TrustFile {
     schema: String,
     /// Hashes of items by the project's real path. The commands themselves are not stored, because they could contain a secret.
     projects: BTreeMap<String, BTreeSet<Hash>>,
 }
 
-const SCHEMA: &str = "tribunal.trust-book/1";
+const TRUST_SCHEMA: &str = "tribunal.trust-book/1";
 
-impl Book {
-    pub fn open(context: &Context) -> Result<Book, Complaint> {
-        Book::read(context.state_home()?.join("trust.json"))
+impl TrustStore {
+    pub fn open_default(command_context: &CommandContext) -> Result<TrustStore, UserError> {
+        TrustStore::read_file(command_context.state_home()?.join("trust.json"))
     }
 
-    fn read(path: PathBuf) -> Result<Book, Complaint> {
-        let pages = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| cause.to_string()),
+    fn read_file(file_path: PathBuf) -> Result<TrustStore, UserError> {
+        let trust_file = match fs::read(&file_path) {
+            Ok(file_bytes) => serde_json::from_slice(&file_bytes).map_err(|cause| cause.to_string()),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                Ok(Pages { schema: SCHEMA.into(), projects: BTreeMap::new() })
+                Ok(TrustFile { schema: TRUST_SCHEMA.into(), projects: BTreeMap::new() })
             }
             Err(cause) => Err(cause.to_string()),
         };
         // An unknown format is not overwritten: a newer version may have written it.
-        let pages = pages.and_then(|pages| match pages.schema.as_str() {
-            SCHEMA => Ok(pages),
-            other => Err(format!("it is of another format, {other}")),
+        let trust_file = trust_file.and_then(|trust_file| match trust_file.schema.as_str() {
+            TRUST_SCHEMA => Ok(trust_file),
+            other_schema => Err(format!("it is of another format, {other_schema}")),
         });
-        match pages {
-            Ok(pages) => Ok(Book { path, pages }),
+        match trust_file {
+            Ok(trust_file) => Ok(TrustStore { file_path, trust_file }),
             // An unreadable file is never treated as an empty one, or the user would be asked to trust everything again.
-            Err(cause) => Err(Complaint::new(ENVIRONMENT, format!("{} cannot be read: {cause}", path.display()))
-                .why("It says which commands you trusted. Without it none of a project's commands runs; nothing was started.")
-                .todo(format!("make it readable, or remove it and be asked again: rm {}", quoted(&path.to_string_lossy())))),
+            Err(cause) => Err(UserError::new(EXIT_ENVIRONMENT, format!("{} cannot be read: {cause}", file_path.display()))
+                .with_reason("It says which commands you trusted. Without it none of a project's commands runs; nothing was started.")
+                .with_step(format!("make it readable, or remove it and be asked again: rm {}", shell_quote(&file_path.to_string_lossy())))),
         }
     }
 
     /// Returns whether an item is trusted in this project.
-    pub fn trusts(&self, root: &Path, item: &Item) -> bool {
-        self.pages.projects.get(&key(root)).is_some_and(|page| page.contains(&item.hash()))
+    pub fn is_trusted(&self, project_root: &Path, trust_item: &TrustItem) -> bool {
+        self.trust_file
+            .projects
+            .get(&project_key(project_root))
+            .is_some_and(|trusted_hashes| trusted_hashes.contains(&trust_item.content_hash()))
     }
 
     /// Counts the trusted items of a project, even those that are no longer in its settings.
-    pub fn count(&self, root: &Path) -> usize {
-        self.pages.projects.get(&key(root)).map_or(0, BTreeSet::len)
+    pub fn count_trusted(&self, project_root: &Path) -> usize {
+        self.trust_file.projects.get(&project_key(project_root)).map_or(0, BTreeSet::len)
     }
 
     /// Trusts items in a project.
-    pub fn add<'a>(
+    pub fn add_items<'a>(
         &mut self,
-        root: &Path,
-        items: impl IntoIterator<Item = &'a Item>,
-    ) -> Result<(), Complaint> {
-        let hashes = items.into_iter().map(Item::hash);
-        self.change(|pages| pages.projects.entry(key(root)).or_default().extend(hashes))
+        project_root: &Path,
+        items: impl IntoIterator<Item = &'a TrustItem>,
+    ) -> Result<(), UserError> {
+        let item_hashes = items.into_iter().map(TrustItem::content_hash);
+        self.update_file(|pages| {
+            pages.projects.entry(project_key(project_root)).or_default().extend(item_hashes)
+        })
     }
 
     /// Forgets everything about a project and returns how many items were trusted.
-    pub fn forget(&mut self, root: &Path) -> Result<usize, Complaint> {
-        let mut gone = 0;
-        self.change(|pages| gone = pages.projects.remove(&key(root)).map_or(0, |page| page.len()))?;
-        Ok(gone)
+    pub fn forget_project(&mut self, project_root: &Path) -> Result<usize, UserError> {
+        let mut removed_count = 0;
+        self.update_file(|pages| {
+            removed_count = pages
+                .projects
+                .remove(&project_key(project_root))
+                .map_or(0, |trusted_hashes| trusted_hashes.len())
+        })?;
+        Ok(removed_count)
     }
 
     /// Reads the file again, changes it and writes it under a lock, so that changes of another process are kept.
-    fn change(&mut self, how: impl FnOnce(&mut Pages)) -> Result<(), Complaint> {
-        let _alone = self.lock().map_err(|cause| self.unwritable(&cause))?;
-        self.pages = Book::read(self.path.clone())?.pages;
-        how(&mut self.pages);
-        self.write().map_err(|cause| self.unwritable(&cause))
+    fn update_file(&mut self, apply_change: impl FnOnce(&mut TrustFile)) -> Result<(), UserError> {
+        let _alone = self.lock_file().map_err(|cause| self.write_error(&cause))?;
+        self.trust_file = TrustStore::read_file(self.file_path.clone())?.trust_file;
+        apply_change(&mut self.trust_file);
+        self.write_file().map_err(|cause| self.write_error(&cause))
     }
 
     /// Takes the lock, which is held until the file is dropped. The trust file itself cannot be locked, because it is replaced.
-    fn lock(&self) -> io::Result<fs::File> {
-        let path = self.path.with_extension("lock");
-        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-        let open =
-            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        let file = open?;
-        file.lock()?;
-        Ok(file)
+    fn lock_file(&self) -> io::Result<fs::File> {
+        let lock_path = self.file_path.with_extension("lock");
+        fs::create_dir_all(lock_path.parent().unwrap_or(Path::new("/")))?;
+        let open_result = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(lock_path);
+        let locked_file = open_result?;
+        locked_file.lock()?;
+        Ok(locked_file)
     }
 
-    fn unwritable(&self, cause: &io::Error) -> Complaint {
-        Complaint::new(ENVIRONMENT, format!("{} cannot be written: {cause}", self.path.display()))
-            .why("What you trusted could not be kept. Nothing was started.")
-            .todo("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
+    fn write_error(&self, cause: &io::Error) -> UserError {
+        UserError::new(EXIT_ENVIRONMENT, format!("{} cannot be written: {cause}", self.file_path.display()))
+            .with_reason("What you trusted could not be kept. Nothing was started.")
+            .with_step("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
     }
 
     /// Replaces the file atomically.
-    fn write(&self) -> io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(folder)?;
+    fn write_file(&self) -> io::Result<()> {
+        let directory = self.file_path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(directory)?;
         // Temporary files are created with access for their owner only.
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, &self.pages)?;
-        writeln!(file)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path).map_err(|failed| failed.error)?;
+        let mut temp_file = tempfile::NamedTempFile::new_in(directory)?;
+        serde_json::to_writer_pretty(&mut temp_file, &self.trust_file)?;
+        writeln!(temp_file)?;
+        temp_file.as_file().sync_all()?;
+        temp_file.persist(&self.file_path).map_err(|persist_error| persist_error.error)?;
         // The rename itself has to be durable, too.
-        fs::File::open(folder)?.sync_all()
+        fs::File::open(directory)?.sync_all()
     }
 }
 
 /// The key of a project: its real path. A path that is not UTF-8 is encoded, since two projects must never share a key.
-fn key(root: &Path) -> String {
-    let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
-    match real.to_str() {
-        Some(text) => text.to_string(),
-        None => real
+fn project_key(project_root: &Path) -> String {
+    let real_path = project_root.canonicalize().unwrap_or_else(|_| project_root.to_path_buf());
+    match real_path.to_str() {
+        Some(path_text) => path_text.to_string(),
+        None => real_path
             .as_os_str()
             .as_bytes()
             .iter()
-            .fold("bytes:".to_string(), |key, byte| format!("{key}{byte:02x}")),
+            .fold("bytes:".to_string(), |hex_key, byte| format!("{hex_key}{byte:02x}")),
     }
 }
 
 /// Fails unless all items are trusted here. The user is asked once, if that is possible.
-pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<(), Complaint> {
-    let bundled = bundled_items();
-    let mut unknown: Vec<&Item> = Vec::new();
+pub(crate) fn require_trust(
+    command_context: &CommandContext,
+    project_root: &Path,
+    items: &[TrustItem],
+) -> Result<(), UserError> {
+    let demo_items = bundled_items();
+    let mut untrusted: Vec<&TrustItem> = Vec::new();
     // The store is opened only if there is something to look up; many projects need no trust at all.
-    for item in items {
-        if !bundled.contains(item) && !unknown.contains(&item) {
-            unknown.push(item);
+    for trust_item in items {
+        if !demo_items.contains(trust_item) && !untrusted.contains(&trust_item) {
+            untrusted.push(trust_item);
         }
     }
-    if unknown.is_empty() {
+    if untrusted.is_empty() {
         return Ok(());
     }
-    let mut book = Book::open(context)?;
-    unknown.retain(|item| !book.trusts(root, item));
-    if unknown.is_empty() {
+    let mut trust_store = TrustStore::open_default(command_context)?;
+    untrusted.retain(|trust_item| !trust_store.is_trusted(project_root, trust_item));
+    if untrusted.is_empty() {
         return Ok(());
     }
-    let masker = context.masker();
+    let masker = command_context.secret_masker();
     // The user must not agree to something that is not visible, so this comes before the question.
-    if let Some(hidden) = unknown.iter().find(|item| item.hides_something(&masker)) {
-        return Err(secret_in(hidden, &masker));
+    if let Some(hiding_item) = untrusted.iter().find(|trust_item| trust_item.hides_part(&masker)) {
+        return Err(secret_error(hiding_item, &masker));
     }
-    if !context.can_ask() {
-        return Err(refusal(context, &unknown, &masker));
+    if !command_context.can_ask() {
+        return Err(untrusted_error(command_context, &untrusted, &masker));
     }
-    if ask(&unknown, &masker)? {
-        return book.add(root, unknown);
+    if ask_user(&untrusted, &masker)? {
+        return trust_store.add_items(project_root, untrusted);
     }
-    Err(Complaint::usage("the project's commands are not trusted")
-        .why("Nothing was started.")
-        .todo(format!("look at them again: {} trust --list", context.progress.program)))
+    Err(UserError::usage("the project's commands are not trusted")
+        .with_reason("Nothing was started.")
+        .with_step(format!(
+            "look at them again: {} trust --list",
+            command_context.progress_screen.program_name
+        )))
 }
 
 /// Trusts what the user typed on the command line: the run is pinned to it, and resuming the run must not ask again. What is
 /// in the user's own file or variables is recognised there and not stored.
-pub(crate) fn remember(context: &Context, root: &Path, settings: &Settings) {
-    let typed = || -> Result<(), Complaint> {
-        let mut items = Item::of(settings);
-        let bundled = bundled_items();
-        let own = person_s_items(&of_the_person(&Given::from_environment())?);
-        items.retain(|item| !bundled.contains(item) && !own.contains(&item.hash()));
-        if items.is_empty() {
+pub(crate) fn trust_typed_items(command_context: &CommandContext, project_root: &Path, settings: &Settings) {
+    let add_typed_items = || -> Result<(), UserError> {
+        let mut run_items = TrustItem::from_settings(settings);
+        let demo_items = bundled_items();
+        let user_hashes = user_item_hashes(&gather_user_settings(&SettingSources::from_environment())?);
+        run_items.retain(|item| !demo_items.contains(item) && !user_hashes.contains(&item.content_hash()));
+        if run_items.is_empty() {
             return Ok(());
         }
-        let mut book = Book::open(context)?;
-        let masker = context.masker();
+        let mut trust_store = TrustStore::open_default(command_context)?;
+        let masker = command_context.secret_masker();
         // A command with a secret is not stored; resuming asks for it, and the user learns where it belongs.
-        items.retain(|item| !book.trusts(root, item) && !item.hides_something(&masker));
-        if items.is_empty() { Ok(()) } else { book.add(root, &items) }
+        run_items.retain(|item| !trust_store.is_trusted(project_root, item) && !item.hides_part(&masker));
+        if run_items.is_empty() { Ok(()) } else { trust_store.add_items(project_root, &run_items) }
     };
     // Without a place to store it the question comes when the run is resumed; nothing is lost.
-    let _ = typed();
+    let _ = add_typed_items();
 }
 
 /// The error for an item that is shown with a mask in it: it could be any command.
-pub(crate) fn secret_in(item: &Item, masker: &Masker) -> Complaint {
-    Complaint::usage(format!("the settings contain what looks like a secret: {}", item.shown(masker)))
-        .why("What cannot be shown cannot be trusted. Nothing was started.")
-        .todo("put it into an environment variable that the agent or the check reads itself")
+pub(crate) fn secret_error(hiding_item: &TrustItem, masker: &Masker) -> UserError {
+    UserError::usage(format!(
+        "the settings contain what looks like a secret: {}",
+        hiding_item.describe_masked(masker)
+    ))
+    .with_reason("What cannot be shown cannot be trusted. Nothing was started.")
+    .with_step("put it into an environment variable that the agent or the check reads itself")
 }
 
 /// The error for items that the user has not trusted.
-fn refusal(context: &Context, unknown: &[&Item], masker: &Masker) -> Complaint {
-    let (what, it) = match unknown.len() {
+fn untrusted_error(command_context: &CommandContext, untrusted: &[&TrustItem], masker: &Masker) -> UserError {
+    let (message, pronoun) = match untrusted.len() {
         1 => ("this project would run a command that you have not trusted".to_string(), "It"),
-        several => (format!("this project would run {several} commands that you have not trusted"), "They"),
+        item_count => {
+            (format!("this project would run {item_count} commands that you have not trusted"), "They")
+        }
     };
-    let lines: String = unknown.iter().map(|item| format!("  {}\n", item.shown(masker))).collect();
-    Complaint::usage(what)
-        .why(format!(
-            "{lines}{it} came with the project and would run with your rights. Nothing was started."
+    let item_lines: String =
+        untrusted.iter().map(|trust_item| format!("  {}\n", trust_item.describe_masked(masker))).collect();
+    UserError::usage(message)
+        .with_reason(format!(
+            "{item_lines}{pronoun} came with the project and would run with your rights. Nothing was started."
         ))
-        .todo(format!("if that is well: {} trust{}", context.progress.program, steps(unknown)))
+        .with_step(format!(
+            "if that is well: {} trust{}",
+            command_context.progress_screen.program_name,
+            step_arguments(untrusted)
+        ))
 }
 
 /// The arguments that name files of hooks: they are not settings, so `trust` has to be told about them.
-fn steps(unknown: &[&Item]) -> String {
-    let mut steps = String::new();
-    for item in unknown {
-        if let Item::Hook { name, .. } = item {
-            let step = format!(" --step {}", quoted(&escaped(name)));
-            if !steps.contains(&step) {
-                steps.push_str(&step);
+fn step_arguments(untrusted: &[&TrustItem]) -> String {
+    let mut arguments = String::new();
+    for trust_item in untrusted {
+        if let TrustItem::Hook { file_name, .. } = trust_item {
+            let step_argument = format!(" --step {}", shell_quote(&escape_line(file_name)));
+            if !arguments.contains(&step_argument) {
+                arguments.push_str(&step_argument);
             }
         }
     }
-    steps
+    arguments
 }
 
 /// Shows the items and asks whether they may run. Call it only if the user can answer.
-pub(crate) fn ask(items: &[&Item], masker: &Masker) -> Result<bool, Complaint> {
-    let mut err = stderr().lock();
-    writeln!(err, "[?] This project came with commands that would run with your rights:")?;
-    for item in items {
-        writeln!(err, "      {}", item.shown(masker))?;
+pub(crate) fn ask_user(items: &[&TrustItem], masker: &Masker) -> Result<bool, UserError> {
+    let mut stderr_lock = stderr().lock();
+    writeln!(stderr_lock, "[?] This project came with commands that would run with your rights:")?;
+    for trust_item in items {
+        writeln!(stderr_lock, "      {}", trust_item.describe_masked(masker))?;
     }
-    write!(err, "    [y] run them here from now on, [N] not: ")?;
-    err.flush()?;
-    let mut answer = String::new();
-    stdin().lock().read_line(&mut answer)?;
+    write!(stderr_lock, "    [y] run them here from now on, [N] not: ")?;
+    stderr_lock.flush()?;
+    let mut typed_answer = String::new();
+    stdin().lock().read_line(&mut typed_answer)?;
     // Anything but a clear yes is a no.
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(matches!(typed_answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 #[cfg(test)]
@@ -265,56 +297,63 @@ mod tests {
 
     use super::*;
 
-    fn agent(argv: &[&str]) -> Item {
-        Item::Agent { name: "mine".into(), argv: argv.iter().map(|word| word.to_string()).collect() }
+    fn agent_item(argv: &[&str]) -> TrustItem {
+        TrustItem::Agent {
+            agent_name: "mine".into(),
+            argv: argv.iter().map(|argument| argument.to_string()).collect(),
+        }
     }
 
     #[test]
     fn trust_is_for_one_command_in_one_project() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tribunal/trust.json");
-        let (here, there) = (folder.path().join("here"), folder.path().join("there"));
-        let mut book = Book::read(path.clone()).unwrap();
-        book.add(&here, [&agent(&["a", "b"])]).unwrap();
-        let book = Book::read(path.clone()).unwrap();
-        assert!(book.trusts(&here, &agent(&["a", "b"])));
-        assert!(!book.trusts(&there, &agent(&["a", "b"])));
-        assert!(!book.trusts(&here, &agent(&["ab"])));
-        assert!(!book.trusts(&here, &agent(&["a", "b", "c"])));
-        assert!(!book.trusts(&here, &Item::Verify { command: "a b".into() }));
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let directory = tempfile::tempdir().unwrap();
+        let trust_path = directory.path().join("tribunal/trust.json");
+        let (this_project, other_project) = (directory.path().join("here"), directory.path().join("there"));
+        let mut trust_store = TrustStore::read_file(trust_path.clone()).unwrap();
+        trust_store.add_items(&this_project, [&agent_item(&["a", "b"])]).unwrap();
+        let trust_store = TrustStore::read_file(trust_path.clone()).unwrap();
+        assert!(trust_store.is_trusted(&this_project, &agent_item(&["a", "b"])));
+        assert!(!trust_store.is_trusted(&other_project, &agent_item(&["a", "b"])));
+        assert!(!trust_store.is_trusted(&this_project, &agent_item(&["ab"])));
+        assert!(!trust_store.is_trusted(&this_project, &agent_item(&["a", "b", "c"])));
+        assert!(!trust_store.is_trusted(&this_project, &TrustItem::Check { command_line: "a b".into() }));
+        assert_eq!(fs::metadata(&trust_path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
-    fn two_who_write_at_once_lose_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tribunal/trust.json");
-        let (here, there) = (folder.path().join("here"), folder.path().join("there"));
-        let [mut one, mut other, mut third] = [0; 3].map(|_| Book::read(path.clone()).unwrap());
-        one.add(&here, [&agent(&["a"])]).unwrap();
-        other.add(&there, [&agent(&["b"])]).unwrap();
-        assert_eq!(third.forget(&here).unwrap(), 1);
-        let book = Book::read(path).unwrap();
-        assert_eq!((book.count(&here), book.count(&there)), (0, 1));
+    fn concurrent_writers_lose_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let trust_path = directory.path().join("tribunal/trust.json");
+        let (this_project, other_project) = (directory.path().join("here"), directory.path().join("there"));
+        let [mut first_store, mut second_store, mut third_store] =
+            [0; 3].map(|_| TrustStore::read_file(trust_path.clone()).unwrap());
+        first_store.add_items(&this_project, [&agent_item(&["a"])]).unwrap();
+        second_store.add_items(&other_project, [&agent_item(&["b"])]).unwrap();
+        assert_eq!(third_store.forget_project(&this_project).unwrap(), 1);
+        let reread_store = TrustStore::read_file(trust_path).unwrap();
+        assert_eq!(
+            (reread_store.count_trusted(&this_project), reread_store.count_trusted(&other_project)),
+            (0, 1)
+        );
     }
 
     #[test]
-    fn paths_that_are_no_text_are_told_apart() {
-        let named = |bytes: &'static [u8]| key(Path::new(std::ffi::OsStr::from_bytes(bytes)));
-        assert_eq!(named(b"/nowhere/\xc3\xa9"), "/nowhere/é");
-        assert_eq!(named(b"/n\xff"), "bytes:2f6eff");
-        assert_ne!(named(b"/nowhere/\xff"), named(b"/nowhere/\xfe"));
+    fn paths_that_are_not_utf8_have_distinct_keys() {
+        let key_of_bytes = |bytes: &'static [u8]| project_key(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+        assert_eq!(key_of_bytes(b"/nowhere/\xc3\xa9"), "/nowhere/é");
+        assert_eq!(key_of_bytes(b"/n\xff"), "bytes:2f6eff");
+        assert_ne!(key_of_bytes(b"/nowhere/\xff"), key_of_bytes(b"/nowhere/\xfe"));
     }
 
     #[test]
-    fn an_unreadable_book_is_a_complaint_and_not_an_empty_book() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("trust.json");
-        for text in ["{", "{\"schema\": \"other/1\", \"projects\": {}}", "[]"] {
-            fs::write(&path, text).unwrap();
-            let complaint = Book::read(path.clone()).unwrap_err();
-            assert_eq!(complaint.exit, ENVIRONMENT);
-            assert!(complaint.what.contains("cannot be read"), "{complaint}");
+    fn an_unreadable_trust_file_is_an_error_and_not_an_empty_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let trust_path = directory.path().join("trust.json");
+        for broken_text in ["{", "{\"schema\": \"other/1\", \"projects\": {}}", "[]"] {
+            fs::write(&trust_path, broken_text).unwrap();
+            let user_error = TrustStore::read_file(trust_path.clone()).unwrap_err();
+            assert_eq!(user_error.exit_code, EXIT_ENVIRONMENT);
+            assert!(user_error.message.contains("cannot be read"), "{user_error}");
         }
     }
 }

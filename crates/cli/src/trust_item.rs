@@ -3,199 +3,228 @@
 //! Each item is shown and trusted by its content. `trust` decides whether it may run; `settings` knows which items came with
 //! the project.
 
-use tribunal_bmad::hooks::{Hook, Hooks};
+use tribunal_bmad::hooks::{WorkflowHook, WorkflowHooks};
 use tribunal_core::{
-    client::{ClientSpec, Inherit},
+    client::{ClientSpec, SettingsInheritance},
     ids::Hash,
     settings::{DriverSpec, Settings},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::mask::Masker;
 
-use crate::context::quoted;
+use crate::context::shell_quote;
 
 /// Something that would run, or that gives a client more rights than it has by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum TrustItem {
     Agent {
-        name: String,
+        agent_name: String,
         argv: Vec<String>,
     },
     /// A program that replaces a client's own.
     Client {
-        name: String,
+        agent_name: String,
         program: String,
     },
     /// An MCP server.
-    Server {
-        name: String,
+    McpServer {
+        server_name: String,
         argv: Vec<String>,
     },
     Licence {
-        name: String,
-        what: Licence,
+        agent_name: String,
+        licence: ClientLicence,
     },
-    Verify {
-        command: String,
+    Check {
+        command_line: String,
     },
     /// A hook that a step's or an agent's file asks for.
     Hook {
-        name: String,
-        command: String,
+        file_name: String,
+        command_line: String,
     },
 }
 
 /// A right that a client does not have by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Licence {
+pub(crate) enum ClientLicence {
     Bypass,
     Tool(String),
     ProjectSettings,
 }
 
-impl Item {
+impl TrustItem {
     /// Collects the items of a run's settings, from all layers.
-    pub fn of(settings: &Settings) -> Vec<Item> {
-        let mut items: Vec<Item> = Vec::new();
+    pub fn from_settings(settings: &Settings) -> Vec<TrustItem> {
+        let mut items: Vec<TrustItem> = Vec::new();
         for agent in settings.agents.iter().chain(&settings.reserves) {
-            let name = agent.name.as_str();
+            let agent_name = agent.name.as_str();
             // Each driver has its own way to run something.
-            let of_agent = match &agent.driver {
+            let agent_items = match &agent.driver {
                 DriverSpec::Command { argv } => {
-                    vec![Item::Agent { name: name.to_string(), argv: argv.clone() }]
+                    vec![TrustItem::Agent { agent_name: agent_name.to_string(), argv: argv.clone() }]
                 }
                 // Our own player runs scripts; it starts nothing else.
                 DriverSpec::Replay { .. } => Vec::new(),
-                DriverSpec::Client(client) => Item::of_client(name, client),
+                DriverSpec::Client(client) => TrustItem::from_client(agent_name, client),
             };
-            for item in of_agent {
+            for trust_item in agent_items {
                 // The same agent may be in use and in reserve.
-                if !items.contains(&item) {
-                    items.push(item);
+                if !items.contains(&trust_item) {
+                    items.push(trust_item);
                 }
             }
         }
-        items.extend(settings.verify.iter().map(|command| Item::Verify { command: command.clone() }));
+        items.extend(
+            settings
+                .verify
+                .iter()
+                .map(|check_command| TrustItem::Check { command_line: check_command.clone() }),
+        );
         items
     }
 
     /// Collects the items of a file's front matter. The same command at another moment is the same item.
-    pub fn of_hooks(file: &str, hooks: &Hooks) -> Vec<Item> {
-        let item = |hook: &Hook| Item::Hook { name: file.to_string(), command: hook.command.clone() };
-        let mut items: Vec<Item> = Vec::new();
-        for item in hooks.all.iter().map(item) {
-            if !items.contains(&item) {
-                items.push(item);
+    pub fn from_hooks(file_name: &str, hooks: &WorkflowHooks) -> Vec<TrustItem> {
+        let to_item = |file_hook: &WorkflowHook| TrustItem::Hook {
+            file_name: file_name.to_string(),
+            command_line: file_hook.command.clone(),
+        };
+        let mut items: Vec<TrustItem> = Vec::new();
+        for to_item in hooks.hooks.iter().map(to_item) {
+            if !items.contains(&to_item) {
+                items.push(to_item);
             }
         }
         items
     }
 
     /// Collects the items of one client.
-    fn of_client(name: &str, client: &ClientSpec) -> Vec<Item> {
-        let licence = |what| Item::Licence { name: name.to_string(), what };
-        let program = client.program.iter();
-        let program =
-            program.map(|program| Item::Client { name: name.to_string(), program: program.clone() });
-        let servers = client.servers.iter();
-        let servers =
-            servers.map(|server| Item::Server { name: server.name.clone(), argv: server.argv.clone() });
-        let bypass = client.bypass.then(|| licence(Licence::Bypass));
-        let project = (client.inherit == Inherit::Project).then(|| licence(Licence::ProjectSettings));
-        let tools = client.allow.iter().map(|tool| licence(Licence::Tool(tool.clone())));
+    fn from_client(agent_name: &str, client_spec: &ClientSpec) -> Vec<TrustItem> {
+        let make_licence =
+            |licence_kind| TrustItem::Licence { agent_name: agent_name.to_string(), licence: licence_kind };
+        let program_items = client_spec.program.iter();
+        let program_items = program_items.map(|program_items| TrustItem::Client {
+            agent_name: agent_name.to_string(),
+            program: program_items.clone(),
+        });
+        let server_items = client_spec.servers.iter();
+        let server_items = server_items.map(|mcp_server| TrustItem::McpServer {
+            server_name: mcp_server.name.clone(),
+            argv: mcp_server.argv.clone(),
+        });
+        let bypass_item = client_spec.bypass.then(|| make_licence(ClientLicence::Bypass));
+        let inherit_item = (client_spec.inherit == SettingsInheritance::Project)
+            .then(|| make_licence(ClientLicence::ProjectSettings));
+        let tool_items =
+            client_spec.allow.iter().map(|tool_name| make_licence(ClientLicence::Tool(tool_name.clone())));
         // The user sees the items in this order.
-        program.chain(bypass).chain(project).chain(tools).chain(servers).collect()
+        program_items.chain(bypass_item).chain(inherit_item).chain(tool_items).chain(server_items).collect()
     }
 
-    pub fn kind(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self {
-            Item::Agent { .. } => "agent",
-            Item::Client { .. } => "client",
-            Item::Server { .. } => "server",
-            Item::Licence { .. } => "licence",
-            Item::Verify { .. } => "check",
-            Item::Hook { .. } => "hook",
+            TrustItem::Agent { .. } => "agent",
+            TrustItem::Client { .. } => "client",
+            TrustItem::McpServer { .. } => "server",
+            TrustItem::Licence { .. } => "licence",
+            TrustItem::Check { .. } => "check",
+            TrustItem::Hook { .. } => "hook",
         }
     }
 
     /// The agent, the server or the file that the item belongs to.
-    pub fn name(&self) -> Option<&str> {
+    pub fn owner_name(&self) -> Option<&str> {
         match self {
-            Item::Agent { name, .. }
-            | Item::Client { name, .. }
-            | Item::Server { name, .. }
-            | Item::Licence { name, .. }
-            | Item::Hook { name, .. } => Some(name),
-            Item::Verify { .. } => None,
+            TrustItem::Agent { agent_name: item_owner, .. }
+            | TrustItem::Client { agent_name: item_owner, .. }
+            | TrustItem::McpServer { server_name: item_owner, .. }
+            | TrustItem::Licence { agent_name: item_owner, .. }
+            | TrustItem::Hook { file_name: item_owner, .. } => Some(item_owner),
+            TrustItem::Check { .. } => None,
         }
     }
 
     /// What would run, as one line without anything that controls a terminal.
-    pub fn command(&self) -> String {
-        let line = match self {
-            Item::Agent { argv, .. } | Item::Server { argv, .. } => {
-                argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    pub fn command_text(&self) -> String {
+        let command_line = match self {
+            TrustItem::Agent { argv: arguments, .. } | TrustItem::McpServer { argv: arguments, .. } => {
+                arguments.iter().map(|argument| shell_quote(argument)).collect::<Vec<_>>().join(" ")
             }
-            Item::Client { program, .. } => quoted(program),
-            Item::Licence { what, .. } => what.words(),
-            Item::Verify { command } | Item::Hook { command, .. } => command.clone(),
+            TrustItem::Client { program: program_name, .. } => shell_quote(program_name),
+            TrustItem::Licence { licence: licence_kind, .. } => licence_kind.describe(),
+            TrustItem::Check { command_line: shell_command }
+            | TrustItem::Hook { command_line: shell_command, .. } => shell_command.clone(),
         };
-        escaped(&line)
+        escape_line(&command_line)
     }
 
     /// Describes the item with its kind, owner and command, without secrets.
-    pub fn shown(&self, masker: &Masker) -> String {
-        let command = self.command();
-        let command = masker.mask(&command);
+    pub fn describe_masked(&self, masker: &Masker) -> String {
+        let masked_command = self.command_text();
+        let masked_command = masker.mask(&masked_command);
         // The name is masked separately: an agent named `token` must not make its command look like a secret.
-        let name = |name: &str| masker.mask(&escaped(name)).into_owned();
+        let masked_name = |masked_name: &str| masker.mask(&escape_line(masked_name)).into_owned();
         match self {
-            Item::Agent { name: agent, .. } => format!("agent `{}`: {command}", name(agent)),
-            Item::Client { name: agent, .. } => format!("agent `{}`, its client: {command}", name(agent)),
-            Item::Server { name: server, .. } => format!("MCP server `{}`: {command}", name(server)),
-            Item::Licence { name: agent, .. } => format!("agent `{}` may {command}", name(agent)),
-            Item::Verify { .. } => format!("check: {command}"),
-            Item::Hook { name: file, .. } => format!("hook of `{}`: {command}", name(file)),
+            TrustItem::Agent { agent_name, .. } => {
+                format!("agent `{}`: {masked_command}", masked_name(agent_name))
+            }
+            TrustItem::Client { agent_name, .. } => {
+                format!("agent `{}`, its client: {masked_command}", masked_name(agent_name))
+            }
+            TrustItem::McpServer { server_name, .. } => {
+                format!("MCP server `{}`: {masked_command}", masked_name(server_name))
+            }
+            TrustItem::Licence { agent_name, .. } => {
+                format!("agent `{}` may {masked_command}", masked_name(agent_name))
+            }
+            TrustItem::Check { .. } => format!("check: {masked_command}"),
+            TrustItem::Hook { file_name, .. } => {
+                format!("hook of `{}`: {masked_command}", masked_name(file_name))
+            }
         }
     }
 
     /// Returns whether the shown command is not the whole command. Such an item cannot be trusted.
-    pub fn hides_something(&self, masker: &Masker) -> bool {
-        let command = self.command();
+    pub fn hides_part(&self, masker: &Masker) -> bool {
+        let shown_command = self.command_text();
         // Any difference means that the masker replaced something.
-        masker.mask(&command) != command
+        masker.mask(&shown_command) != shown_command
     }
 
     /// The hash of kind and content. A name is not part of it where the command alone decides what runs.
-    pub fn hash(&self) -> Hash {
-        let words;
-        let parts: Vec<&str> = match self {
-            Item::Agent { argv, .. } | Item::Server { argv, .. } => argv.iter().map(String::as_str).collect(),
-            Item::Client { program, .. } => vec![program],
-            // A licence is given to one agent, so here the name counts.
-            Item::Licence { name, what } => {
-                words = what.words();
-                vec![name, &words]
+    pub fn content_hash(&self) -> Hash {
+        let licence_words;
+        let hashed_parts: Vec<&str> = match self {
+            TrustItem::Agent { argv: arguments, .. } | TrustItem::McpServer { argv: arguments, .. } => {
+                arguments.iter().map(String::as_str).collect()
             }
-            Item::Verify { command } | Item::Hook { command, .. } => vec![command],
+            TrustItem::Client { program: program_name, .. } => vec![program_name],
+            // A licence is given to one agent, so here the name counts.
+            TrustItem::Licence { agent_name, licence: licence_kind } => {
+                licence_words = licence_kind.describe();
+                vec![agent_name, &licence_words]
+            }
+            TrustItem::Check { command_line: shell_command }
+            | TrustItem::Hook { command_line: shell_command, .. } => vec![shell_command],
         };
-        let mut bytes = self.kind().as_bytes().to_vec();
-        for part in parts {
+        let mut hashed_bytes = self.kind_name().as_bytes().to_vec();
+        for hashed_part in hashed_parts {
             // Each part is hashed with its length, so that no two lists of words look alike.
-            bytes.extend((part.len() as u64).to_le_bytes());
-            bytes.extend(part.as_bytes());
+            hashed_bytes.extend((hashed_part.len() as u64).to_le_bytes());
+            hashed_bytes.extend(hashed_part.as_bytes());
         }
-        Hash::of(&bytes)
+        Hash::digest_of(&hashed_bytes)
     }
 }
 
-impl Licence {
+impl ClientLicence {
     /// Describes what the licence allows.
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match self {
-            Licence::Bypass => "work without its own permission checks".to_string(),
-            Licence::Tool(tool) => format!("use {tool}"),
-            Licence::ProjectSettings => "take the project's own settings for it".to_string(),
+            ClientLicence::Bypass => "work without its own permission checks".to_string(),
+            ClientLicence::Tool(tool) => format!("use {tool}"),
+            ClientLicence::ProjectSettings => "take the project's own settings for it".to_string(),
         }
     }
 }
@@ -206,48 +235,72 @@ mod tests {
 
     use super::*;
 
-    fn agent(argv: &[&str]) -> Item {
-        Item::Agent { name: "mine".into(), argv: argv.iter().map(|word| word.to_string()).collect() }
-    }
-
-    #[test]
-    fn a_hook_is_trusted_by_its_command_wherever_it_stands() {
-        let text =
-            |command: &str| format!("---\nhooks:\n  Stop: {command}\n  PreToolUse: [make a, make a]\n---\n");
-        let of = |file: &str, command: &str| {
-            Item::of_hooks(file, &tribunal_bmad::hooks::read(file, &text(command)))
-        };
-        let [a, lint] = of("step-1.md", "make lint").try_into().unwrap();
-        let (a, lint) = if a.command() == "make a" { (a, lint) } else { (lint, a) };
-        assert_eq!(lint.shown(&Masker::new([])), "hook of `step-1.md`: make lint");
-        assert_eq!((lint.kind(), lint.name()), ("hook", Some("step-1.md")));
-        let hashes = |items: Vec<Item>| items.iter().map(Item::hash).collect::<BTreeSet<_>>();
-        assert_eq!(hashes(of("other.md", "make lint")), hashes(vec![a.clone(), lint.clone()]));
-        assert!(!hashes(of("step-1.md", "make lint2")).contains(&lint.hash()));
-        // A check with the same words is another item.
-        assert_ne!(a.hash(), Item::Verify { command: "make a".into() }.hash());
-    }
-
-    #[test]
-    fn what_is_shown_is_what_runs() {
-        let item = agent(&["sh", "-c", "rm -rf ~\r\u{1b}[2Kmake test \u{202e}x"]);
-        let shown = "agent `mine`: sh -c 'rm -rf ~\\r\\u{1b}[2Kmake test \\u{202e}x'";
-        assert_eq!(item.shown(&Masker::new([])), shown);
-        for c in "\u{2028}\u{2029}\u{feff}\u{ad}\u{e0041}\u{9b}\u{a0}\u{3164}\u{fe0f}".chars() {
-            let item = Item::Verify { command: format!("make{c}test") };
-            let shown = item.shown(&Masker::new([]));
-            assert_eq!(shown, format!("check: make{}test", c.escape_default()));
+    fn agent_item(argv: &[&str]) -> TrustItem {
+        TrustItem::Agent {
+            agent_name: "mine".into(),
+            argv: argv.iter().map(|argument| argument.to_string()).collect(),
         }
     }
 
     #[test]
-    fn a_command_with_something_masked_in_it_hides_something() {
+    fn a_hook_is_trusted_by_its_command_in_any_file() {
+        let front_matter = |hook_command: &str| {
+            format!("---\nhooks:\n  Stop: {hook_command}\n  PreToolUse: [make a, make a]\n---\n")
+        };
+        let hook_items = |file_name: &str, hook_command: &str| {
+            TrustItem::from_hooks(
+                file_name,
+                &tribunal_bmad::hooks::read_hooks(file_name, &front_matter(hook_command)),
+            )
+        };
+        let [make_item, lint_item] = hook_items("step-1.md", "make lint").try_into().unwrap();
+        let (make_item, lint_item) = if make_item.command_text() == "make a" {
+            (make_item, lint_item)
+        } else {
+            (lint_item, make_item)
+        };
+        assert_eq!(lint_item.describe_masked(&Masker::new([])), "hook of `step-1.md`: make lint");
+        assert_eq!((lint_item.kind_name(), lint_item.owner_name()), ("hook", Some("step-1.md")));
+        let item_hashes =
+            |items: Vec<TrustItem>| items.iter().map(TrustItem::content_hash).collect::<BTreeSet<_>>();
+        assert_eq!(
+            item_hashes(hook_items("other.md", "make lint")),
+            item_hashes(vec![make_item.clone(), lint_item.clone()])
+        );
+        assert!(!item_hashes(hook_items("step-1.md", "make lint2")).contains(&lint_item.content_hash()));
+        // A check with the same words is another item.
+        assert_ne!(
+            make_item.content_hash(),
+            TrustItem::Check { command_line: "make a".into() }.content_hash()
+        );
+    }
+
+    #[test]
+    fn the_shown_command_is_the_one_that_runs() {
+        let trust_item = agent_item(&["sh", "-c", "rm -rf ~\r\u{1b}[2Kmake test \u{202e}x"]);
+        let expected_text = "agent `mine`: sh -c 'rm -rf ~\\r\\u{1b}[2Kmake test \\u{202e}x'";
+        assert_eq!(trust_item.describe_masked(&Masker::new([])), expected_text);
+        for character in "\u{2028}\u{2029}\u{feff}\u{ad}\u{e0041}\u{9b}\u{a0}\u{3164}\u{fe0f}".chars() {
+            let trust_item = TrustItem::Check { command_line: format!("make{character}test") };
+            let expected_text = trust_item.describe_masked(&Masker::new([]));
+            assert_eq!(expected_text, format!("check: make{}test", character.escape_default()));
+        }
+    }
+
+    #[test]
+    fn a_command_with_a_masked_part_hides_something() {
         let masker = Masker::new([]);
-        let hides = |item: Item| item.hides_something(&masker);
-        assert!(hides(agent(&["sh", "-c", "eval \"$1\"", "password=", "touch here"])));
-        assert!(hides(Item::Verify { command: "curl -H 'Authorization: Bearer 0123456789abcdef'".into() }));
-        assert!(!hides(agent(&["sh", "-c", "make test"])));
-        let token = Item::Agent { name: "token".into(), argv: vec!["sh".into(), "make".into()] };
-        assert_eq!((token.shown(&masker).as_str(), hides(token)), ("agent `token`: sh make", false));
+        let hides_part = |trust_item: TrustItem| trust_item.hides_part(&masker);
+        assert!(hides_part(agent_item(&["sh", "-c", "eval \"$1\"", "password=", "touch here"])));
+        assert!(hides_part(TrustItem::Check {
+            command_line: "curl -H 'Authorization: Bearer 0123456789abcdef'".into()
+        }));
+        assert!(!hides_part(agent_item(&["sh", "-c", "make test"])));
+        let token_agent =
+            TrustItem::Agent { agent_name: "token".into(), argv: vec!["sh".into(), "make".into()] };
+        assert_eq!(
+            (token_agent.describe_masked(&masker).as_str(), hides_part(token_agent)),
+            ("agent `token`: sh make", false)
+        );
     }
 }

@@ -11,24 +11,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::Size,
-    context::Context,
-    files::{Patch, Stray},
+    client::ModelSize,
+    files::{Patch, StrayEdit},
     finding::{Evidence, Finding, Severity},
     ids::{AgentName, FindingId, Hash, Key},
-    level::{Role, words},
-    limits::{Cost, Usage},
-    plan::Plan,
+    level::{AgentRole, words},
+    limits::{AgentUsage, Cost},
+    plan::SeatPlan,
+    prompt_context::PromptContext,
     subject::Subject,
 };
 
 /// The most findings that one challenger gets in one task.
-pub const BATCH: usize = 10;
+pub const CHALLENGE_BATCH_SIZE: usize = 10;
 
 /// What an agent is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Brief {
-    pub role: Role,
+pub struct TaskBrief {
+    pub role: AgentRole,
     pub subject: Subject,
     pub round: u32,
     /// The least number of findings that a reviewer should raise (0: it may raise none).
@@ -36,7 +36,7 @@ pub struct Brief {
     /// The known findings, one line each; a reviewer need not raise them again.
     pub known: Vec<String>,
     /// The findings that a fixer has to repair.
-    pub assigned: Vec<Assigned>,
+    pub assigned: Vec<AssignedFinding>,
     /// What the user told the run.
     pub said: Vec<String>,
     /// What was wrong with the last answer to the same brief.
@@ -47,18 +47,18 @@ pub struct Brief {
     pub fixed: Vec<String>,
     /// The findings that a challenger has to dispute, at most [`CHALLENGE_BATCH_SIZE`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disputed: Vec<Disputed>,
+    pub disputed: Vec<DisputedFinding>,
     /// How to go about the task; `Plain` lets the template pick a plan from the text.
-    #[serde(default, skip_serializing_if = "Plan::is_plain")]
-    pub plan: Plan,
-    #[serde(default, skip_serializing_if = "Surroundings::is_empty")]
-    pub surroundings: Box<Surroundings>,
+    #[serde(default, skip_serializing_if = "SeatPlan::is_plain")]
+    pub plan: SeatPlan,
+    #[serde(default, skip_serializing_if = "TaskEnvironment::is_empty")]
+    pub surroundings: Box<TaskEnvironment>,
 }
 
-impl Brief {
+impl TaskBrief {
     /// Makes a brief whose optional parts are all empty.
-    pub fn new(role: Role, subject: Subject, round: u32) -> Brief {
-        Brief {
+    pub fn new(role: AgentRole, subject: Subject, round: u32) -> TaskBrief {
+        TaskBrief {
             role,
             subject,
             round,
@@ -70,7 +70,7 @@ impl Brief {
             correction: String::new(),
             fixed: Vec::new(),
             disputed: Vec::new(),
-            plan: Plan::Plain,
+            plan: SeatPlan::Plain,
             surroundings: Box::default(),
         }
     }
@@ -78,7 +78,7 @@ impl Brief {
 
 /// What an agent should know about the project it works in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Surroundings {
+pub struct TaskEnvironment {
     /// Files that Tribunal keeps in this project, in addition to those that every template names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_files: Vec<String>,
@@ -89,19 +89,19 @@ pub struct Surroundings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
     /// The results of earlier attempts in this run.
-    #[serde(default, skip_serializing_if = "Context::is_empty")]
-    pub context: Context,
+    #[serde(default, skip_serializing_if = "PromptContext::is_empty")]
+    pub context: PromptContext,
 }
 
-impl Surroundings {
+impl TaskEnvironment {
     pub fn is_empty(&self) -> bool {
-        *self == Surroundings::default()
+        *self == TaskEnvironment::default()
     }
 }
 
 /// One finding as a challenger sees it: its claim, its place and its evidence, but not who raised it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Disputed {
+pub struct DisputedFinding {
     pub id: FindingId,
     pub severity: Severity,
     pub description: String,
@@ -111,21 +111,21 @@ pub struct Disputed {
     pub place: String,
 }
 
-impl Disputed {
-    pub fn of(finding: &Finding) -> Disputed {
-        Disputed {
+impl DisputedFinding {
+    pub fn from_finding(finding: &Finding) -> DisputedFinding {
+        DisputedFinding {
             id: finding.id,
             severity: finding.severity,
             description: finding.description.clone(),
             evidence: finding.evidence.clone(),
-            place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
+            place: finding.place.as_ref().map(|location| format!("{location}")).unwrap_or_default(),
         }
     }
 }
 
 /// One finding as a fixer sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Assigned {
+pub struct AssignedFinding {
     pub id: FindingId,
     pub severity: Severity,
     pub description: String,
@@ -142,7 +142,7 @@ pub struct Assigned {
 /// Where the agent works, and whether it can write there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "copy", rename_all = "snake_case")]
-pub enum Workplace {
+pub enum WorkspaceKind {
     /// The agent reads the frozen copy that the effect with this key made.
     Frozen { by: Key },
     /// The agent writes in a private copy of the current project; the difference becomes a patch.
@@ -151,54 +151,63 @@ pub enum Workplace {
 
 /// A brief for one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Task {
+pub struct AgentTask {
     pub agent: AgentName,
-    pub brief: Brief,
-    pub place: Workplace,
+    pub brief: TaskBrief,
+    pub place: WorkspaceKind,
     pub timeout_ms: u64,
     /// Earlier outputs that were given in the same state. A new output that repeats one of them makes no progress.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent: Vec<Hash>,
     /// The size of the model that the task is worth; `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Size>,
+    pub size: Option<ModelSize>,
     /// The most that the task may cost, for clients that accept a budget: run limits are only checked between tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Cost>,
     /// The session to continue; `None` starts a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<Box<Session>>,
+    pub session: Option<Box<AgentSession>>,
 }
 
-impl Task {
-    pub fn new(agent: AgentName, brief: Brief, place: Workplace, timeout_ms: u64) -> Task {
-        Task { agent, brief, place, timeout_ms, recent: Vec::new(), size: None, budget: None, session: None }
+impl AgentTask {
+    pub fn new(agent: AgentName, brief: TaskBrief, place: WorkspaceKind, timeout_ms: u64) -> AgentTask {
+        AgentTask {
+            agent,
+            brief,
+            place,
+            timeout_ms,
+            recent: Vec::new(),
+            size: None,
+            budget: None,
+            session: None,
+        }
     }
 }
 
 /// A session with an agent that its client has kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Session {
+pub struct AgentSession {
     pub id: String,
     /// The usage of the whole session so far: clients report running totals.
-    pub total: Usage,
+    pub total: AgentUsage,
     /// The wall time of the last answer in the session.
     pub at_ms: u64,
 }
 
-impl Session {
+impl AgentSession {
     /// Clients drop old sessions, and what was said a day ago is about another text.
-    pub const EXPIRES_MS: u64 = 24 * 3_600_000;
+    pub const MAX_AGE_MS: u64 = 24 * 3_600_000;
 
-    pub fn is_fresh(&self, now_ms: u64) -> bool {
+    pub fn is_fresh(&self, current_ms: u64) -> bool {
         // A clock that was set back makes the session look new; the client reports an expired session itself.
-        now_ms.saturating_sub(self.at_ms) < Session::EXPIRES_MS
+        current_ms.saturating_sub(self.at_ms) < AgentSession::MAX_AGE_MS
     }
 }
 
 /// A finding as a reviewer raised it: a claim that is not yet grounded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Raised {
+pub struct RaisedFinding {
     pub severity: Severity,
     pub category: String,
     pub description: String,
@@ -216,10 +225,10 @@ pub struct Raised {
 
 /// What a fixer claims about one finding: a claim, not yet a fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Claim {
+pub struct FixClaim {
     pub id: FindingId,
     #[serde(flatten)]
-    pub said: Said,
+    pub said: ClaimStatus,
     pub note: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub verification: String,
@@ -231,33 +240,33 @@ pub struct Claim {
     pub memory_saved: bool,
 }
 
-impl Claim {
+impl FixClaim {
     /// The claim that stands for a session that came back from repairing.
-    pub fn fixed(id: FindingId, note: &str) -> Claim {
+    pub fn new_fixed(id: FindingId, note: &str) -> FixClaim {
         // The two constructors differ in the status only.
-        Claim { said: Said::Fixed, ..Claim::blocked(id, note.into()) }
+        FixClaim { said: ClaimStatus::Fixed, ..FixClaim::new_blocked(id, note.into()) }
     }
 
     /// The claim of a fixer that cannot repair the finding.
-    pub fn blocked(id: FindingId, note: String) -> Claim {
+    pub fn new_blocked(id: FindingId, note: String) -> FixClaim {
         let (verification, files_modified) = Default::default();
-        Claim { id, said: Said::Blocked, note, verification, files_modified, memory_saved: false }
+        FixClaim { id, said: ClaimStatus::Blocked, note, verification, files_modified, memory_saved: false }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "said", rename_all = "snake_case")]
-pub enum Said {
+pub enum ClaimStatus {
     Fixed,
     Blocked,
 }
 
 /// What a challenger says about one finding: one opinion, to be combined with others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Ruling {
+pub struct ChallengerRuling {
     pub id: FindingId,
     #[serde(flatten)]
-    pub holds: Holds,
+    pub holds: ChallengeVerdict,
     /// The reason for the verdict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -269,18 +278,18 @@ pub struct Ruling {
 /// Whether a challenger considers a finding valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "holds", rename_all = "snake_case")]
-pub enum Holds {
+pub enum ChallengeVerdict {
     Valid,
     /// Counts only together with counter-evidence: a bare denial is treated as ambiguous.
     Invalid,
     Ambiguous,
 }
 
-words!(Holds { Valid = "valid", Invalid = "invalid", Ambiguous = "ambiguous" });
+words!(ChallengeVerdict { Valid = "valid", Invalid = "invalid", Ambiguous = "ambiguous" });
 
 /// What a party reports in addition to its findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Minutes {
+pub struct PartyMinutes {
     /// The personas that took part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub personas: Vec<String>,
@@ -289,54 +298,58 @@ pub struct Minutes {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub dissent: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ballots: Vec<Ballot>,
+    pub ballots: Vec<SeverityBallot>,
 }
 
 /// The votes on one finding of the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Ballot {
+pub struct SeverityBallot {
     /// The position of the finding in the answer, from 0.
     pub finding: usize,
-    pub votes: Vec<Vote>,
+    pub votes: Vec<SeverityVote>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub dissent: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Vote {
+pub struct SeverityVote {
     pub persona: String,
     pub severity: Severity,
 }
 
-impl Ballot {
+impl SeverityBallot {
     /// Returns the highest severity that more than half of the voters gave or exceeded.
-    pub fn majority(&self) -> Option<Severity> {
+    pub fn majority_severity(&self) -> Option<Severity> {
         // Severities are ordered most severe first, so `<=` counts the votes for this severity or a worse one.
-        let agree = |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
-        Severity::ALL.into_iter().find(|severity| agree(*severity) * 2 > self.votes.len())
+        let votes_at_least =
+            |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
+        Severity::ALL.into_iter().find(|severity| votes_at_least(*severity) * 2 > self.votes.len())
     }
 }
 
-impl Ballot {
+impl SeverityBallot {
     /// Whether more than half voted for the same severity and no dissent was written down.
     pub fn is_agreed(&self) -> bool {
-        let most = Severity::ALL.map(|severity| self.votes.iter().filter(|v| v.severity == severity).count());
+        let votes_per_severity =
+            Severity::ALL.map(|severity| self.votes.iter().filter(|vote| vote.severity == severity).count());
         // A written dissent counts even if the votes agree.
-        self.dissent.is_empty() && most.into_iter().max().unwrap_or(0) * 2 > self.votes.len()
+        self.dissent.is_empty() && votes_per_severity.into_iter().max().unwrap_or(0) * 2 > self.votes.len()
     }
 }
 
-impl Minutes {
+impl PartyMinutes {
     pub fn is_empty(&self) -> bool {
-        *self == Minutes::default()
+        *self == PartyMinutes::default()
     }
 
     /// Raises severities to what the votes say. Votes never lower a severity.
-    pub fn raise(&self, raised: &mut [Raised]) {
+    pub fn raise_severities(&self, raised_findings: &mut [RaisedFinding]) {
         for ballot in &self.ballots {
-            if let (Some(finding), Some(voted)) = (raised.get_mut(ballot.finding), ballot.majority()) {
+            if let (Some(finding), Some(majority)) =
+                (raised_findings.get_mut(ballot.finding), ballot.majority_severity())
+            {
                 // The smaller value is the more severe one.
-                finding.severity = finding.severity.min(voted);
+                finding.severity = finding.severity.min(majority);
             }
         }
     }
@@ -345,15 +358,15 @@ impl Minutes {
 /// What the parser understood of an agent's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Content {
+pub enum AnswerContent {
     Findings {
-        raised: Vec<Raised>,
+        raised: Vec<RaisedFinding>,
     },
     Fixes {
-        claims: Vec<Claim>,
+        claims: Vec<FixClaim>,
     },
     Rulings {
-        rulings: Vec<Ruling>,
+        rulings: Vec<ChallengerRuling>,
     },
     /// No parser could read the text; the message says where parsing stopped.
     Unreadable {
@@ -365,15 +378,15 @@ pub enum Content {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentReply {
     #[serde(flatten)]
-    pub content: Content,
+    pub content: AnswerContent,
     /// What the parser had to ignore, one line each.
     pub remarks: Vec<String>,
-    pub usage: Usage,
+    pub usage: AgentUsage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
     /// The votes, the consensus and the dissent of a party.
-    #[serde(default, skip_serializing_if = "Minutes::is_empty")]
-    pub minutes: Box<Minutes>,
+    #[serde(default, skip_serializing_if = "PartyMinutes::is_empty")]
+    pub minutes: Box<PartyMinutes>,
     /// The hashes of the masked prompt and the masked output, which are stored as blobs.
     pub prompt: Hash,
     pub output: Hash,
@@ -382,10 +395,10 @@ pub struct AgentReply {
     pub repeats: Option<u16>,
     /// Edits outside the agent's workspace, by the agent or by another process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub strayed: Vec<Stray>,
+    pub strayed: Vec<StrayEdit>,
     /// The session, if the client kept it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<Box<Session>>,
+    pub session: Option<Box<AgentSession>>,
 }
 
 #[cfg(test)]
@@ -393,8 +406,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_brief_without_the_newer_parts_is_written_as_it_always_was() {
-        let brief = Brief::new(Role::Adversarial, Subject::at("a.md", None), 1);
+    fn a_brief_leaves_out_its_empty_optional_parts() {
+        let brief = TaskBrief::new(AgentRole::Adversarial, Subject::from_path("a.md", None), 1);
         assert_eq!(
             serde_json::to_string(&brief).unwrap(),
             concat!(
@@ -404,15 +417,16 @@ mod tests {
         );
     }
 
-    fn ballot(votes: &[Severity]) -> Ballot {
-        let votes = votes.iter().map(|severity| Vote { persona: "x".into(), severity: *severity });
-        Ballot { finding: 0, votes: votes.collect(), dissent: String::new() }
+    fn ballot_with_votes(severities: &[Severity]) -> SeverityBallot {
+        let severities =
+            severities.iter().map(|severity| SeverityVote { persona: "x".into(), severity: *severity });
+        SeverityBallot { finding: 0, votes: severities.collect(), dissent: String::new() }
     }
 
     #[test]
     fn votes_raise_a_severity_when_more_than_half_agree() {
         use Severity::{Critical, High, Low, Medium};
-        for (said, votes, severity) in [
+        for (raised_as, votes, expected) in [
             (Medium, &[][..], Medium),
             (Medium, &[High, High, Low], High),
             (Medium, &[Critical, High, Low], High),
@@ -420,8 +434,8 @@ mod tests {
             (High, &[Low, Low, Low], High),
             (Low, &[Critical, Critical, Critical], Critical),
         ] {
-            let mut raised = [Raised {
-                severity: said,
+            let mut raised = [RaisedFinding {
+                severity: raised_as,
                 category: String::new(),
                 description: String::new(),
                 evidence: Evidence::Quote { text: String::new() },
@@ -429,8 +443,9 @@ mod tests {
                 line: None,
                 suggested_fix: String::new(),
             }];
-            Minutes { ballots: alloc::vec![ballot(votes)], ..Minutes::default() }.raise(&mut raised);
-            assert_eq!(raised[0].severity, severity, "{said} with {votes:?}");
+            PartyMinutes { ballots: alloc::vec![ballot_with_votes(votes)], ..PartyMinutes::default() }
+                .raise_severities(&mut raised);
+            assert_eq!(raised[0].severity, expected, "{raised_as} with {votes:?}");
         }
     }
 }

@@ -22,25 +22,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::Holds,
-    finding::{Evidence, Finding, Raiser, Severity, Status},
+    brief::ChallengeVerdict,
+    finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
     ids::AgentName,
     level::words,
     settings::Settings,
-    text::cut,
+    text::truncate_chars,
 };
 
 /// How many challengers are asked at once.
-pub const AT_ONCE: u32 = 2;
+pub const VOICES_AT_ONCE: u32 = 2;
 /// The most voices about one finding.
-pub const MOST: u32 = 3;
+pub const MAX_VOICES: u32 = 3;
 
 /// What one challenger said about a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Voice {
+pub struct ChallengerVoice {
     pub agent: AgentName,
     #[serde(flatten)]
-    pub holds: Holds,
+    pub holds: ChallengeVerdict,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// A quote from the subject that speaks against the finding and was found there; empty if there is none.
@@ -51,7 +51,7 @@ pub struct Voice {
 /// The result of all voices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Ruled {
+pub enum ChallengeResult {
     Valid,
     Invalid,
     Ambiguous,
@@ -61,7 +61,7 @@ pub enum Ruled {
     Person,
 }
 
-words!(Ruled {
+words!(ChallengeResult {
     Valid = "valid",
     Invalid = "invalid",
     Ambiguous = "ambiguous",
@@ -70,46 +70,55 @@ words!(Ruled {
 });
 
 /// Whether a new finding has to be challenged. `overlaps`: a reviewer that joined it showed the same words.
-pub fn is_due(finding: &Finding, settings: &Settings, overlaps: bool) -> bool {
-    if finding.status != Status::Open {
+pub fn needs_challenge(finding: &Finding, settings: &Settings, evidence_overlaps: bool) -> bool {
+    if finding.status != FindingStatus::Open {
         return false;
     }
     match finding.evidence {
         // An absence is always challenged: reviewers often overlook the words they miss.
         Evidence::Absence { .. } => true,
-        Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings, overlaps),
+        Evidence::Quote { .. } => {
+            settings.tier.number() > 0 && !is_corroborated(finding, settings, evidence_overlaps)
+        }
     }
 }
 
 /// Whether two independent reviewers raised it: of different providers, or with different methods and overlapping quotes.
-fn is_corroborated(finding: &Finding, settings: &Settings, overlaps: bool) -> bool {
-    let Some((first, others)) = finding.raisers.split_first() else { return false };
-    let provider = settings.provider(&first.agent);
+fn is_corroborated(finding: &Finding, settings: &Settings, evidence_overlaps: bool) -> bool {
+    let Some((first_raiser, other_raisers)) = finding.raisers.split_first() else { return false };
+    let first_provider = settings.agent_provider(&first_raiser.agent);
     // Two methods of one provider count only with the same evidence: the same model may repeat its own idea.
-    let other_method = |other: &Raiser| overlaps && other.role != first.role;
-    others.iter().any(|other| other_method(other) || settings.provider(&other.agent) != provider)
+    let is_other_method =
+        |other_raiser: &FindingRaiser| evidence_overlaps && other_raiser.role != first_raiser.role;
+    other_raisers.iter().any(|other_raiser| {
+        is_other_method(other_raiser) || settings.agent_provider(&other_raiser.agent) != first_provider
+    })
 }
 
 /// Whether two voices agree, so that no further one is needed.
-pub fn is_settled(voices: &[Voice]) -> bool {
-    let two_say = |holds: Holds| voices.iter().filter(|voice| voice.holds == holds).count() > 1;
-    two_say(Holds::Valid) || two_say(Holds::Invalid) || two_say(Holds::Ambiguous)
+pub fn is_settled(voices: &[ChallengerVoice]) -> bool {
+    let two_agree_on =
+        |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count() > 1;
+    two_agree_on(ChallengeVerdict::Valid)
+        || two_agree_on(ChallengeVerdict::Invalid)
+        || two_agree_on(ChallengeVerdict::Ambiguous)
 }
 
 /// Decides the result by the table above.
-pub fn rule(voices: &[Voice]) -> Ruled {
-    let say = |holds: Holds| voices.iter().filter(|voice| voice.holds == holds).count();
-    match (say(Holds::Valid), say(Holds::Invalid), voices.len()) {
-        (_, _, 0) => Ruled::Unheard,
-        (_, 2.., _) => Ruled::Invalid,
+pub fn decide_result(voices: &[ChallengerVoice]) -> ChallengeResult {
+    let count_verdict =
+        |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count();
+    match (count_verdict(ChallengeVerdict::Valid), count_verdict(ChallengeVerdict::Invalid), voices.len()) {
+        (_, _, 0) => ChallengeResult::Unheard,
+        (_, 2.., _) => ChallengeResult::Invalid,
         // Invalid needs two voices, valid only a majority: dismissing a real issue is worse than repairing a doubtful one.
-        (valid, _, all) if valid * 2 > all => Ruled::Valid,
-        _ => Ruled::Ambiguous,
+        (valid, _, total) if valid * 2 > total => ChallengeResult::Valid,
+        _ => ChallengeResult::Ambiguous,
     }
 }
 
 /// Returns the next lower severity. Low stays low.
-pub fn down(severity: Severity) -> Severity {
+pub fn lower_severity(severity: Severity) -> Severity {
     match severity {
         Severity::Critical => Severity::High,
         Severity::High => Severity::Medium,
@@ -118,39 +127,49 @@ pub fn down(severity: Severity) -> Severity {
 }
 
 /// Describes why a finding was refuted: `2 of 3 challengers: it says so in Scope (“…”)`.
-pub fn reason(voices: &[Voice], holds: Holds) -> String {
-    let with = voices.iter().filter(|voice| voice.holds == holds).count();
+pub fn describe_voices(voices: &[ChallengerVoice], verdict: ChallengeVerdict) -> String {
+    let agreeing = voices.iter().filter(|voice| voice.holds == verdict).count();
     let noun = if voices.len() == 1 { "challenger" } else { "challengers" };
-    format!("{with} of {} {noun}{}", voices.len(), words_of(voices, |said| said == holds))
+    format!("{agreeing} of {} {noun}{}", voices.len(), quote_best_voice(voices, |said| said == verdict))
 }
 
 /// Describes why a finding is in doubt: `1 valid, 1 invalid, 1 ambiguous: it says so in Scope (“…”)`.
-pub fn doubt(voices: &[Voice]) -> String {
-    let say = |holds: Holds| (voices.iter().filter(|voice| voice.holds == holds).count(), holds);
-    let counts = [Holds::Valid, Holds::Invalid, Holds::Ambiguous].map(say);
-    let counts =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, holds)| format!("{count} {holds}"));
-    let counts: Vec<String> = counts.collect();
-    format!("{}{}", counts.join(", "), words_of(voices, |said| said != Holds::Valid))
+pub fn describe_doubt(voices: &[ChallengerVoice]) -> String {
+    let count_verdict =
+        |verdict: ChallengeVerdict| (voices.iter().filter(|voice| voice.holds == verdict).count(), verdict);
+    let verdict_counts =
+        [ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous].map(count_verdict);
+    let verdict_counts = verdict_counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, verdict)| format!("{count} {verdict}"));
+    let verdict_counts: Vec<String> = verdict_counts.collect();
+    format!(
+        "{}{}",
+        verdict_counts.join(", "),
+        quote_best_voice(voices, |said| said != ChallengeVerdict::Valid)
+    )
 }
 
 /// Quotes the most convincing voice: the first that gave evidence, else the first.
-fn words_of(voices: &[Voice], with: impl Fn(Holds) -> bool) -> String {
+fn quote_best_voice(voices: &[ChallengerVoice], is_wanted: impl Fn(ChallengeVerdict) -> bool) -> String {
     // A voice with a quote from the subject is worth more than one with an opinion.
-    let with = || voices.iter().filter(|voice| with(voice.holds));
-    let Some(voice) = with().find(|voice| !voice.counter.is_empty()).or_else(|| with().next()) else {
+    let is_wanted = || voices.iter().filter(|best_voice| is_wanted(best_voice.holds));
+    let Some(best_voice) =
+        is_wanted().find(|best_voice| !best_voice.counter.is_empty()).or_else(|| is_wanted().next())
+    else {
         return String::new();
     };
-    let note = if voice.note.is_empty() { "no reason given" } else { voice.note.as_str() };
-    let counter = match voice.counter.as_str() {
+    let note = if best_voice.note.is_empty() { "no reason given" } else { best_voice.note.as_str() };
+    let counter = match best_voice.counter.as_str() {
         "" => String::new(),
-        counter => format!(" (“{}”)", cut(counter, 200)),
+        counter => format!(" (“{}”)", truncate_chars(counter, 200)),
     };
-    format!(": {}{counter}", cut(note, 300))
+    format!(": {}{counter}", truncate_chars(note, 300))
 }
 
 /// Returns the note of the step that challengers caused; `None` if the finding was upheld or never challenged.
-pub fn told(finding: &Finding) -> Option<&str> {
+pub fn challenge_note(finding: &Finding) -> Option<&str> {
     // The cause decides, never the note: an agent could write a note that looks like this.
     finding.history.iter().find(|step| step.cause.is_by_challengers()).map(|step| step.note.as_str())
 }
@@ -160,40 +179,40 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::finding::{Cause, Dismissal, Transition};
-    use Holds::{Ambiguous, Invalid, Valid};
+    use crate::finding::{DismissalReason, StatusTransition, TransitionCause};
+    use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 
-    fn voices(of: &[Holds]) -> Vec<Voice> {
-        let voice = |holds: &Holds| Voice {
+    fn voices_with(verdicts: &[ChallengeVerdict]) -> Vec<ChallengerVoice> {
+        let voice_with = |verdict: &ChallengeVerdict| ChallengerVoice {
             agent: AgentName::new("c"),
-            holds: *holds,
+            holds: *verdict,
             note: String::new(),
             counter: String::new(),
         };
-        of.iter().map(voice).collect()
+        verdicts.iter().map(voice_with).collect()
     }
 
     #[test]
     fn the_table_holds_in_every_order() {
-        for (said, ruled) in [
-            (vec![Valid, Valid], Ruled::Valid),
-            (vec![Invalid, Invalid], Ruled::Invalid),
-            (vec![Ambiguous, Ambiguous], Ruled::Ambiguous),
-            (vec![Valid, Invalid, Valid], Ruled::Valid),
-            (vec![Ambiguous, Valid, Valid], Ruled::Valid),
-            (vec![Invalid, Ambiguous, Invalid], Ruled::Invalid),
-            (vec![Ambiguous, Invalid, Ambiguous], Ruled::Ambiguous),
-            (vec![Valid, Invalid, Ambiguous], Ruled::Ambiguous),
-            (vec![Valid], Ruled::Valid),
-            (vec![Invalid], Ruled::Ambiguous),
-            (vec![Valid, Invalid], Ruled::Ambiguous),
-            (vec![], Ruled::Unheard),
+        for (verdicts, expected) in [
+            (vec![Valid, Valid], ChallengeResult::Valid),
+            (vec![Invalid, Invalid], ChallengeResult::Invalid),
+            (vec![Ambiguous, Ambiguous], ChallengeResult::Ambiguous),
+            (vec![Valid, Invalid, Valid], ChallengeResult::Valid),
+            (vec![Ambiguous, Valid, Valid], ChallengeResult::Valid),
+            (vec![Invalid, Ambiguous, Invalid], ChallengeResult::Invalid),
+            (vec![Ambiguous, Invalid, Ambiguous], ChallengeResult::Ambiguous),
+            (vec![Valid, Invalid, Ambiguous], ChallengeResult::Ambiguous),
+            (vec![Valid], ChallengeResult::Valid),
+            (vec![Invalid], ChallengeResult::Ambiguous),
+            (vec![Valid, Invalid], ChallengeResult::Ambiguous),
+            (vec![], ChallengeResult::Unheard),
         ] {
-            let mut said = voices(&said);
-            assert_eq!(rule(&said), ruled, "{said:?}");
-            for _ in 1..said.len() {
-                said.rotate_left(1);
-                assert_eq!(rule(&said), ruled, "{said:?}");
+            let mut verdicts = voices_with(&verdicts);
+            assert_eq!(decide_result(&verdicts), expected, "{verdicts:?}");
+            for _ in 1..verdicts.len() {
+                verdicts.rotate_left(1);
+                assert_eq!(decide_result(&verdicts), expected, "{verdicts:?}");
             }
         }
     }
@@ -202,22 +221,31 @@ mod tests {
     type Chances = [u64; 3];
 
     /// Returns how often in a thousand million cases the voices lead to this result, with no more voices than needed.
-    fn odds(chances: Chances, ruled: Ruled) -> u64 {
-        fn go(said: &mut Vec<Holds>, chances: Chances, weight: u64, ruled: Ruled) -> u64 {
-            let heard = voices(said);
-            if is_settled(&heard) || heard.len() == MOST as usize {
-                let left = MOST as usize - heard.len();
-                return if rule(&heard) == ruled { weight * 1000_u64.pow(left as u32) } else { 0 };
+    fn odds_of(chances: Chances, wanted_result: ChallengeResult) -> u64 {
+        fn count_odds(
+            voiced: &mut Vec<ChallengeVerdict>,
+            chances: Chances,
+            case_weight: u64,
+            wanted_result: ChallengeResult,
+        ) -> u64 {
+            let heard = voices_with(voiced);
+            if is_settled(&heard) || heard.len() == MAX_VOICES as usize {
+                let left = MAX_VOICES as usize - heard.len();
+                return if decide_result(&heard) == wanted_result {
+                    case_weight * 1000_u64.pow(left as u32)
+                } else {
+                    0
+                };
             }
             let mut sum = 0;
             for (holds, chance) in [Valid, Invalid, Ambiguous].into_iter().zip(chances) {
-                said.push(holds);
-                sum += go(said, chances, weight * chance, ruled);
-                said.pop();
+                voiced.push(holds);
+                sum += count_odds(voiced, chances, case_weight * chance, wanted_result);
+                voiced.pop();
             }
             sum
         }
-        go(&mut vec![], chances, 1, ruled)
+        count_odds(&mut vec![], chances, 1, wanted_result)
     }
 
     #[test]
@@ -226,14 +254,18 @@ mod tests {
         let about_true = [850, 50, 100];
         // The share of plausible false findings that are not dismissed. They are two of five false findings; the others are
         // ungrounded.
-        let survive = 1_000_000_000 - odds(about_false, Ruled::Invalid);
+        let survive = 1_000_000_000 - odds_of(about_false, ChallengeResult::Invalid);
         assert_eq!(survive * 2 / 5 / 1_000_000, 41, "in thousandths of all false findings; 50 are allowed");
-        assert_eq!(odds(about_true, Ruled::Invalid) / 100_000, 72, "in ten thousandths; 200 are allowed");
+        assert_eq!(
+            odds_of(about_true, ChallengeResult::Invalid) / 100_000,
+            72,
+            "in ten thousandths; 200 are allowed"
+        );
     }
 
     #[test]
-    fn of_a_finding_is_told_what_challengers_changed_and_nothing_else() {
-        let told_of = |steps: &[(Status, Cause, &str)]| {
+    fn the_challenge_note_has_what_challengers_changed_and_nothing_else() {
+        let note_after = |steps: &[(FindingStatus, TransitionCause, &str)]| {
             let mut finding = crate::finding::Finding {
                 id: crate::ids::FindingId(1),
                 severity: Severity::High,
@@ -244,37 +276,47 @@ mod tests {
                 evidence: Evidence::Quote { text: String::new() },
                 suggested_fix: String::new(),
                 raisers: vec![],
-                status: Status::Open,
+                status: FindingStatus::Open,
                 maybe_same_as: None,
                 history: vec![],
             };
             for (status, cause, note) in steps {
-                let transition = Transition::new(status.clone(), *cause, *note);
-                finding.apply(transition, crate::stamp::Stamp::default());
+                let transition = StatusTransition::new(status.clone(), *cause, *note);
+                finding.apply_transition(transition, crate::timestamp::Timestamp::default());
             }
-            told(&finding).map(String::from)
+            challenge_note(&finding).map(String::from)
         };
-        let dismissed = |why| Status::Dismissed { why };
-        let raised = (Status::Open, Cause::Raised, "raised");
-        let fixed = (Status::Fixed, Cause::Repaired, "done");
-        let doubt = (Status::Open, Cause::InDoubt, "low now; 2 of 2 challengers");
-        assert_eq!(told_of(&[raised.clone(), doubt.clone(), fixed.clone()]), Some(doubt.2.into()));
-        let refuted = (dismissed(Dismissal::Invalid), Cause::Refuted, "2 of 3");
-        assert_eq!(told_of(&[raised.clone(), refuted]), Some("2 of 3".into()));
-        let ungrounded = (dismissed(Dismissal::Ungrounded), Cause::Ungrounded, "not there");
-        assert_eq!(told_of(&[ungrounded]), None);
+        let dismissed = |dismissal| FindingStatus::Dismissed { why: dismissal };
+        let raised_step = (FindingStatus::Open, TransitionCause::Raised, "raised");
+        let fixed_step = (FindingStatus::Fixed, TransitionCause::Repaired, "done");
+        let doubt_step = (FindingStatus::Open, TransitionCause::InDoubt, "low now; 2 of 2 challengers");
+        assert_eq!(
+            note_after(&[raised_step.clone(), doubt_step.clone(), fixed_step.clone()]),
+            Some(doubt_step.2.into())
+        );
+        let refuted_step = (dismissed(DismissalReason::Invalid), TransitionCause::Refuted, "2 of 3");
+        assert_eq!(note_after(&[raised_step.clone(), refuted_step]), Some("2 of 3".into()));
+        let ungrounded_step =
+            (dismissed(DismissalReason::Ungrounded), TransitionCause::Ungrounded, "not there");
+        assert_eq!(note_after(&[ungrounded_step]), None);
         // A note of a fixer does not count, even if it has the same words.
-        let blocked =
-            (Status::Blocked { decision: crate::ids::DecisionId::new("D1") }, Cause::FixerBlocked, doubt.2);
-        assert_eq!(told_of(&[raised, blocked, fixed]), None);
+        let blocked_step = (
+            FindingStatus::Blocked { decision: crate::ids::DecisionId::new("D1") },
+            TransitionCause::FixerBlocked,
+            doubt_step.2,
+        );
+        assert_eq!(note_after(&[raised_step, blocked_step, fixed_step]), None);
     }
 
     #[test]
-    fn what_is_shown_names_who_had_evidence() {
-        let mut said = voices(&[Invalid, Invalid, Valid]);
-        said[0].note = "it is there".into();
-        said[1].note = "see Scope".into();
-        said[1].counter = "Backups are kept for a year.".into();
-        assert_eq!(reason(&said, Invalid), "2 of 3 challengers: see Scope (“Backups are kept for a year.”)");
+    fn the_description_quotes_the_voice_that_had_evidence() {
+        let mut heard_voices = voices_with(&[Invalid, Invalid, Valid]);
+        heard_voices[0].note = "it is there".into();
+        heard_voices[1].note = "see Scope".into();
+        heard_voices[1].counter = "Backups are kept for a year.".into();
+        assert_eq!(
+            describe_voices(&heard_voices, Invalid),
+            "2 of 3 challengers: see Scope (“Backups are kept for a year.”)"
+        );
     }
 }

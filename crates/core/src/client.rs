@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::ClientId,
-    level::{Role, words},
+    level::{AgentRole, words},
 };
 
 /// Which client of a vendor to run, and how.
@@ -24,10 +24,10 @@ pub struct ClientSpec {
     /// The model for every task, regardless of its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Models::is_empty")]
-    pub models: Models,
-    #[serde(default, skip_serializing_if = "Inherit::is_default")]
-    pub inherit: Inherit,
+    #[serde(default, skip_serializing_if = "ModelsBySize::is_empty")]
+    pub models: ModelsBySize,
+    #[serde(default, skip_serializing_if = "SettingsInheritance::is_default")]
+    pub inherit: SettingsInheritance,
     /// Agents that write run without the client's own permission checks.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub bypass: bool,
@@ -38,18 +38,18 @@ pub struct ClientSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub servers: Vec<Server>,
+    pub servers: Vec<McpServer>,
 }
 
 impl ClientSpec {
     /// Makes the configuration of a client for which nothing was set.
-    pub fn new(client: impl Into<String>) -> ClientSpec {
+    pub fn new(client_name: impl Into<String>) -> ClientSpec {
         ClientSpec {
-            client: ClientId::new(client),
+            client: ClientId::new(client_name),
             program: None,
             model: None,
-            models: Models::default(),
-            inherit: Inherit::default(),
+            models: ModelsBySize::default(),
+            inherit: SettingsInheritance::default(),
             bypass: false,
             fresh: false,
             allow: Vec::new(),
@@ -60,7 +60,7 @@ impl ClientSpec {
 
 /// A model for each size of task; `None` leaves the choice to the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Models {
+pub struct ModelsBySize {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub small: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,17 +69,17 @@ pub struct Models {
     pub large: Option<String>,
 }
 
-impl Models {
+impl ModelsBySize {
     pub fn is_empty(&self) -> bool {
-        *self == Models::default()
+        *self == ModelsBySize::default()
     }
 
-    pub fn of(&self, size: Size) -> Option<&str> {
+    pub fn for_size(&self, size: ModelSize) -> Option<&str> {
         match size {
             // No fallback to another size: the client's own default is better than a wrong size.
-            Size::Small => self.small.as_deref(),
-            Size::Medium => self.medium.as_deref(),
-            Size::Large => self.large.as_deref(),
+            ModelSize::Small => self.small.as_deref(),
+            ModelSize::Medium => self.medium.as_deref(),
+            ModelSize::Large => self.large.as_deref(),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Models {
 /// Which of the user's settings a client sees. Hooks run in none of these modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Inherit {
+pub enum SettingsInheritance {
     /// The client only sees how it signs in.
     Nothing,
     /// The user's own settings, without those that came with the project.
@@ -97,18 +97,18 @@ pub enum Inherit {
     Project,
 }
 
-words!(Inherit { Nothing = "nothing", User = "user", Project = "project" });
+words!(SettingsInheritance { Nothing = "nothing", User = "user", Project = "project" });
 
-impl Inherit {
+impl SettingsInheritance {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
     fn is_default(&self) -> bool {
-        *self == Inherit::default()
+        *self == SettingsInheritance::default()
     }
 }
 
 /// An MCP server that agents may use, started by the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Server {
+pub struct McpServer {
     pub name: String,
     pub argv: Vec<String>,
 }
@@ -116,38 +116,38 @@ pub struct Server {
 /// The size of the model that a task is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Size {
+pub enum ModelSize {
     Small,
     Medium,
     Large,
 }
 
-words!(Size { Small = "small", Medium = "medium", Large = "large" });
+words!(ModelSize { Small = "small", Medium = "medium", Large = "large" });
 
 /// The kind of work that a task is. Users configure agents and models by these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Job {
+pub enum JobKind {
     /// Reviewers and challengers: they read.
     Review,
     /// Fixers: they write.
     Fix,
 }
 
-words!(Job { Review = "review", Fix = "fix" });
+words!(JobKind { Review = "review", Fix = "fix" });
 
-impl Job {
-    pub fn of(role: Role) -> Job {
+impl JobKind {
+    pub fn from_role(role: AgentRole) -> JobKind {
         // Every role but the fixer only reads.
-        if role == Role::Fixer { Job::Fix } else { Job::Review }
+        if role == AgentRole::Fixer { JobKind::Fix } else { JobKind::Review }
     }
 }
 
 /// How an agent takes part in one kind of job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Duty {
+pub struct JobDuty {
     #[serde(default)]
-    pub part: Part,
+    pub part: JobPriority,
     /// A model to use instead of the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -156,7 +156,7 @@ pub struct Duty {
 /// When an agent is asked to do a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum JobPriority {
     #[default]
     Takes,
     /// Only when the agents that take the job cannot.

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{Finding, Severity, Status};
+use crate::finding::{Finding, FindingStatus, Severity};
 
 /// Findings by status, and the open ones by severity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counts {
+pub struct FindingCounts {
     /// All findings except the dismissed ones.
     pub total: u32,
     /// Findings that are open or assigned to a fixer.
@@ -17,20 +17,20 @@ pub struct Counts {
     pub deferred: u32,
     pub dismissed: u32,
     /// All findings except the dismissed ones, by severity.
-    pub by_severity: BySeverity,
-    pub open_by_severity: BySeverity,
+    pub by_severity: SeverityCounts,
+    pub open_by_severity: SeverityCounts,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BySeverity {
+pub struct SeverityCounts {
     pub critical: u32,
     pub high: u32,
     pub medium: u32,
     pub low: u32,
 }
 
-impl BySeverity {
-    pub fn of(&self, severity: Severity) -> u32 {
+impl SeverityCounts {
+    pub fn with_severity(&self, severity: Severity) -> u32 {
         match severity {
             Severity::Critical => self.critical,
             Severity::High => self.high,
@@ -39,39 +39,39 @@ impl BySeverity {
         }
     }
 
-    fn count(&mut self, severity: Severity) {
-        let slot = match severity {
+    fn count_severity(&mut self, severity: Severity) {
+        let counter = match severity {
             Severity::Critical => &mut self.critical,
             Severity::High => &mut self.high,
             Severity::Medium => &mut self.medium,
             Severity::Low => &mut self.low,
         };
-        *slot += 1;
+        *counter += 1;
     }
 }
 
-impl Counts {
-    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Counts {
-        let mut counts = Counts::default();
+impl FindingCounts {
+    pub fn from_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> FindingCounts {
+        let mut finding_counts = FindingCounts::default();
         for finding in findings {
             match finding.status {
-                Status::Dismissed { .. } => {
+                FindingStatus::Dismissed { .. } => {
                     // Dismissed findings are no issues, so they count in no total.
-                    counts.dismissed += 1;
+                    finding_counts.dismissed += 1;
                     continue;
                 }
                 // An assigned finding is still to be fixed, so it counts as open.
-                Status::Open | Status::Assigned => {
-                    counts.open += 1;
-                    counts.open_by_severity.count(finding.severity);
+                FindingStatus::Open | FindingStatus::Assigned => {
+                    finding_counts.open += 1;
+                    finding_counts.open_by_severity.count_severity(finding.severity);
                 }
-                Status::Fixed => counts.fixed += 1,
-                Status::Blocked { .. } => counts.blocked += 1,
-                Status::Deferred { .. } => counts.deferred += 1,
+                FindingStatus::Fixed => finding_counts.fixed += 1,
+                FindingStatus::Blocked { .. } => finding_counts.blocked += 1,
+                FindingStatus::Deferred { .. } => finding_counts.deferred += 1,
             }
-            counts.total += 1;
-            counts.by_severity.count(finding.severity);
+            finding_counts.total += 1;
+            finding_counts.by_severity.count_severity(finding.severity);
         }
-        counts
+        finding_counts
     }
 }

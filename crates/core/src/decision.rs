@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    files::{Patch, Stray},
+    files::{Patch, StrayEdit},
     ids::{DecisionId, FindingId, Hash, Key},
     level::words,
 };
@@ -15,7 +15,7 @@ use crate::{
 /// What a decision is about. This also defines what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
-pub enum About {
+pub enum DecisionTopic {
     /// A fixer could not repair this finding.
     Blocked { finding: FindingId },
     /// Challengers could not agree on this critical finding.
@@ -29,7 +29,7 @@ pub enum About {
         findings: Vec<FindingId>,
     },
     /// Files changed while agents were at work, and not by a landing.
-    Strayed { strays: Vec<Stray> },
+    Strayed { strays: Vec<StrayEdit> },
     /// The user's session was to repair these.
     Session { findings: Vec<FindingId> },
     /// A loop in a session was released before it was done.
@@ -41,7 +41,7 @@ pub enum About {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Choice {
+pub struct DecisionChoice {
     /// The text that the user types.
     pub key: ChoiceKey,
     pub label: String,
@@ -99,173 +99,208 @@ impl ChoiceKey {
         ChoiceKey::End,
     ];
 
-    pub fn parse(text: &str) -> Option<ChoiceKey> {
+    pub fn parse(choice_text: &str) -> Option<ChoiceKey> {
         // Exact match only: an answer decides about the run, so it must not be guessed.
-        ChoiceKey::ALL.into_iter().find(|key| key.as_str() == text)
+        ChoiceKey::ALL.into_iter().find(|choice_key| choice_key.as_str() == choice_text)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     pub id: DecisionId,
-    pub about: About,
+    pub about: DecisionTopic,
     /// Who should answer, for instance `product owner`.
     pub owner: String,
     pub question: String,
-    pub choices: Vec<Choice>,
+    pub choices: Vec<DecisionChoice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Answer>,
+    pub answer: Option<DecisionAnswer>,
 }
 
 /// The user's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct DecisionAnswer {
     pub choice: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
 /// Replaces the answer of a withdrawn question. No decision offers this choice, so the user cannot choose it.
-const WITHDRAWN: &str = "withdrawn";
+const WITHDRAWN_CHOICE: &str = "withdrawn";
 
-impl Answer {
+impl DecisionAnswer {
     /// Makes the answer of a question that was withdrawn.
-    pub fn withdrawn(note: impl Into<String>) -> Answer {
+    pub fn new_withdrawn(note_text: impl Into<String>) -> DecisionAnswer {
         // The choice is plain text in the journal, so that journals with choices of other builds stay readable.
-        Answer { choice: WITHDRAWN.into(), note: note.into() }
+        DecisionAnswer { choice: WITHDRAWN_CHOICE.into(), note: note_text.into() }
     }
 
     pub fn is_withdrawn(&self) -> bool {
-        self.choice == WITHDRAWN
+        self.choice == WITHDRAWN_CHOICE
     }
 
     /// Returns the choice; `None` if it is not one that decisions offer.
-    pub fn key(&self) -> Option<ChoiceKey> {
+    pub fn choice_key(&self) -> Option<ChoiceKey> {
         ChoiceKey::parse(&self.choice)
     }
 }
 
 impl Decision {
-    pub fn blocked(id: DecisionId, finding: FindingId, question: String) -> Decision {
-        let choices = choices(&[
+    pub fn for_blocked_finding(decision_id: DecisionId, finding: FindingId, question: String) -> Decision {
+        let offered = build_choices(&[
             (ChoiceKey::Retry, "let a fixer try once more, with your note if you give one"),
             (ChoiceKey::Dismiss, "it is not an issue"),
             (ChoiceKey::Defer, "it is one, but not now"),
         ]);
         Decision {
-            id,
-            about: About::Blocked { finding },
+            id: decision_id,
+            about: DecisionTopic::Blocked { finding },
             owner: "product owner".into(),
             question,
-            choices,
+            choices: offered,
             answer: None,
         }
     }
 
-    pub fn disputed(id: DecisionId, finding: FindingId, question: String) -> Decision {
-        let choices = choices(&[
+    pub fn for_disputed_finding(decision_id: DecisionId, finding: FindingId, question: String) -> Decision {
+        let offered = build_choices(&[
             (ChoiceKey::Uphold, "it is an issue: let a fixer repair it"),
             (ChoiceKey::Dismiss, "it is not an issue"),
             (ChoiceKey::Defer, "it is one, but not now"),
         ]);
         Decision {
-            id,
-            about: About::Disputed { finding },
+            id: decision_id,
+            about: DecisionTopic::Disputed { finding },
             // Whether an issue is real is a question about the product, not about the code.
             owner: "product owner".into(),
             question,
-            choices,
+            choices: offered,
             answer: None,
         }
     }
 
     /// Asks whether a patch may land. `by` is the key of the task that made it.
-    pub fn patch(
-        id: DecisionId,
-        by: &Key,
+    pub fn for_patch(
+        decision_id: DecisionId,
+        task_key: &Key,
         patch: &Patch,
         findings: Vec<FindingId>,
         question: String,
     ) -> Decision {
-        let choices = choices(&[
+        let offered = build_choices(&[
             (ChoiceKey::Approve, "let it land, if it still fits and the checks pass"),
             (ChoiceKey::Reject, "let a fixer try once more, with your note if you give one"),
             (ChoiceKey::Dismiss, "there is no issue"),
             (ChoiceKey::Defer, "there is one, but not now"),
         ]);
         // The hash fixes the exact patch: a later change of the workspace needs a new question.
-        let about =
-            About::Patch { by: by.clone(), patch: patch.hash.clone(), diff: patch.diff.clone(), findings };
-        Decision { id, about, owner: "whoever set approve: each".into(), question, choices, answer: None }
-    }
-
-    pub fn strayed(id: DecisionId, strays: Vec<Stray>, question: String) -> Decision {
-        let keep = (ChoiceKey::Keep, "it was you, or it is fine as it is");
-        let restore = (ChoiceKey::Restore, "put back what was there; what is there now is kept aside");
-        // Restoring is offered only if at least one previous content was kept.
-        let choices = match strays.iter().any(|stray| stray.kept) {
-            true => choices(&[keep, restore]),
-            false => choices(&[keep]),
+        let topic = DecisionTopic::Patch {
+            by: task_key.clone(),
+            patch: patch.hash.clone(),
+            diff: patch.diff.clone(),
+            findings,
         };
-        let owner = "whoever works in this folder".into();
-        Decision { id, about: About::Strayed { strays }, owner, question, choices, answer: None }
-    }
-
-    pub fn confidence(id: DecisionId, question: String) -> Decision {
-        let choices = choices(&[
-            (ChoiceKey::Accept, "it is good enough: end the run"),
-            (ChoiceKey::More, "hold another round; without further signals it comes to the same"),
-        ]);
         Decision {
-            id,
-            about: About::Confidence,
-            owner: "whoever set target_confidence".into(),
+            id: decision_id,
+            about: topic,
+            owner: "whoever set approve: each".into(),
             question,
-            choices,
+            choices: offered,
             answer: None,
         }
     }
 
-    pub fn session(id: DecisionId, findings: Vec<FindingId>, question: String) -> Decision {
-        let choices = choices(&[
+    pub fn for_stray_edits(decision_id: DecisionId, edits: Vec<StrayEdit>, question: String) -> Decision {
+        let keep_choice = (ChoiceKey::Keep, "it was you, or it is fine as it is");
+        let restore_choice = (ChoiceKey::Restore, "put back what was there; what is there now is kept aside");
+        // Restoring is offered only if at least one previous content was kept.
+        let offered = match edits.iter().any(|stray_edit| stray_edit.kept) {
+            true => build_choices(&[keep_choice, restore_choice]),
+            false => build_choices(&[keep_choice]),
+        };
+        let owner = "whoever works in this folder".into();
+        Decision {
+            id: decision_id,
+            about: DecisionTopic::Strayed { strays: edits },
+            owner,
+            question,
+            choices: offered,
+            answer: None,
+        }
+    }
+
+    pub fn for_low_confidence(decision_id: DecisionId, question: String) -> Decision {
+        let offered = build_choices(&[
+            (ChoiceKey::Accept, "it is good enough: end the run"),
+            (ChoiceKey::More, "hold another round; without further signals it comes to the same"),
+        ]);
+        Decision {
+            id: decision_id,
+            about: DecisionTopic::Confidence,
+            owner: "whoever set target_confidence".into(),
+            question,
+            choices: offered,
+            answer: None,
+        }
+    }
+
+    pub fn for_session(decision_id: DecisionId, findings: Vec<FindingId>, question: String) -> Decision {
+        let offered = build_choices(&[
             (ChoiceKey::Fixers, "do not wait for the session: let fixers repair what is open"),
             (ChoiceKey::Accept, "defer what is open and end the run"),
         ]);
         let owner = "whoever has the session open".into();
-        Decision { id, about: About::Session { findings }, owner, question, choices, answer: None }
+        Decision {
+            id: decision_id,
+            about: DecisionTopic::Session { findings },
+            owner,
+            question,
+            choices: offered,
+            answer: None,
+        }
     }
 
-    pub fn of_loop(id: DecisionId, question: String) -> Decision {
-        let choices = choices(&[
+    pub fn for_loop(decision_id: DecisionId, question: String) -> Decision {
+        let offered = build_choices(&[
             // The loop itself is not part of a review, so its answers only concern the session.
             (ChoiceKey::More, "let it go on in its session, as often again"),
             (ChoiceKey::End, "leave it as it is"),
         ]);
         let owner = "whoever started the loop".into();
-        Decision { id, about: About::Loop, owner, question, choices, answer: None }
-    }
-
-    pub fn limit(id: DecisionId, question: String) -> Decision {
-        let choices = choices(&[
-            (ChoiceKey::More, "go on: every limit is granted once more"),
-            (ChoiceKey::Accept, "defer what is open and end the run"),
-        ]);
         Decision {
-            id,
-            about: About::Limit,
-            owner: "whoever sets the budget".into(),
+            id: decision_id,
+            about: DecisionTopic::Loop,
+            owner,
             question,
-            choices,
+            choices: offered,
             answer: None,
         }
     }
 
-    pub fn allows(&self, choice: &str) -> bool {
+    pub fn for_limit(decision_id: DecisionId, question: String) -> Decision {
+        let offered = build_choices(&[
+            (ChoiceKey::More, "go on: every limit is granted once more"),
+            (ChoiceKey::Accept, "defer what is open and end the run"),
+        ]);
+        Decision {
+            id: decision_id,
+            about: DecisionTopic::Limit,
+            owner: "whoever sets the budget".into(),
+            question,
+            choices: offered,
+            answer: None,
+        }
+    }
+
+    pub fn offers_choice(&self, choice_text: &str) -> bool {
         // Compared as text, because an answer may come from a file that the user edited.
-        self.choices.iter().any(|offered| offered.key.as_str() == choice)
+        self.choices.iter().any(|offered_choice| offered_choice.key.as_str() == choice_text)
     }
 }
 
-fn choices(of: &[(ChoiceKey, &str)]) -> Vec<Choice> {
-    of.iter().map(|(key, label)| Choice { key: *key, label: (*label).into() }).collect()
+fn build_choices(labelled_keys: &[(ChoiceKey, &str)]) -> Vec<DecisionChoice> {
+    labelled_keys
+        .iter()
+        .map(|(choice_key, label)| DecisionChoice { key: *choice_key, label: (*label).into() })
+        .collect()
 }

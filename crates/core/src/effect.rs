@@ -17,14 +17,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::{AgentReply, Task},
-    decision::{Answer, Decision},
+    brief::{AgentReply, AgentTask},
+    decision::{Decision, DecisionAnswer},
     fault::Fault,
-    files::{FrozenFile, Hunk, LandedFile, Refusal, Stray},
+    files::{FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
     finding::Severity,
     ids::{AgentName, DecisionId, FindingId, Hash, Key},
-    limits::Usage,
-    reason::Ending,
+    limits::AgentUsage,
+    reason::RunEnding,
     subject::Subject,
 };
 
@@ -128,7 +128,7 @@ pub struct Freeze {
 /// Asks an agent to do a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskAgent {
-    pub task: Task,
+    pub task: AgentTask,
 }
 
 /// Lands the patch of the task `by` in the user's tree, if it is allowed and the verify commands pass.
@@ -151,7 +151,7 @@ pub struct TakeIn {
 /// Restores a file that was edited outside the agents' workspaces; its current content is parked first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Restore {
-    pub stray: Stray,
+    pub stray: StrayEdit,
 }
 
 /// Writes a file that Tribunal owns next to the subject.
@@ -174,7 +174,7 @@ pub struct ReadInbox {}
 /// Waits for the user: parks the run with this ending unless a request has arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitForUser {
-    pub ending: Ending,
+    pub ending: RunEnding,
 }
 
 /// Sleeps for a time.
@@ -241,7 +241,7 @@ pub struct FailedTask {
     #[serde(flatten)]
     pub fault: Fault,
     #[serde(default)]
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// What the agent printed, masked, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Hash>,
@@ -250,16 +250,16 @@ pub struct FailedTask {
     pub prompt: Option<Hash>,
     /// Edits outside the agent's workspace, by the agent or by another process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub strayed: Vec<Stray>,
+    pub strayed: Vec<StrayEdit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum LandOutcome {
-    Landed(Landed),
+    Landed(LandedChange),
     Refused {
         #[serde(flatten)]
-        why: Refusal,
+        why: PatchRefusal,
     },
     Failed {
         #[serde(flatten)]
@@ -269,7 +269,7 @@ pub enum LandOutcome {
 
 /// What a landing changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Landed {
+pub struct LandedChange {
     /// The difference between the text before and after this landing.
     pub hunks: Vec<Hunk>,
     /// The current text of the subject; empty for a change, whose files have their own texts.
@@ -308,7 +308,7 @@ pub enum WriteOutcome {
         strange: Vec<String>,
     },
     /// Nothing was written because the user has edited the file. The workflow applies the edits and then writes it again.
-    Edited { requests: Vec<Request> },
+    Edited { requests: Vec<UserRequest> },
     Failed {
         #[serde(flatten)]
         fault: Fault,
@@ -328,7 +328,7 @@ pub enum PostOutcome {
 /// What the user sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Requests {
-    pub requests: Vec<Request>,
+    pub requests: Vec<UserRequest>,
 }
 
 /// The outcome of a wait: the time has passed.
@@ -337,8 +337,8 @@ pub struct Elapsed {}
 
 impl Reply {
     /// Makes the reply to an effect that failed for a reason outside of it; `None` if this kind of effect cannot fail.
-    pub fn failed(kind: EffectKind, fault: Fault) -> Option<Reply> {
-        match kind {
+    pub fn from_fault(effect_kind: EffectKind, fault: Fault) -> Option<Reply> {
+        match effect_kind {
             EffectKind::Freeze => Some(Reply::Freeze(fault.into())),
             EffectKind::Ask => Some(Reply::Ask(fault.into())),
             EffectKind::Land => Some(Reply::Land(fault.into())),
@@ -386,7 +386,7 @@ impl From<Fault> for AskOutcome {
     fn from(fault: Fault) -> AskOutcome {
         AskOutcome::Failed(FailedTask {
             fault,
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
             output: None,
             prompt: None,
             strayed: Vec::new(),
@@ -397,21 +397,21 @@ impl From<Fault> for AskOutcome {
 /// What the user requests from a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "request", rename_all = "snake_case")]
-pub enum Request {
+pub enum UserRequest {
     /// Answer a decision.
-    Answer { decision: DecisionId, answer: Answer },
+    Answer { decision: DecisionId, answer: DecisionAnswer },
     /// Continue after the run was parked.
     Resume,
     /// Pass a remark on to the next briefs.
-    Say(Remark),
+    Say(UserRemark),
     /// Change the status or the severity of a finding.
     Amend {
         finding: FindingId,
         /// The finding as the user saw it; `None` applies the change in any state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        was: Option<Was>,
+        was: Option<FindingSnapshot>,
         #[serde(flatten)]
-        change: Change,
+        change: FindingChange,
     },
     /// Add a finding of the user. The quote may be empty.
     Add { severity: Severity, description: String, quote: String },
@@ -419,32 +419,32 @@ pub enum Request {
 
 /// A remark of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Remark {
+pub struct UserRemark {
     /// The finding that the remark is about, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<FindingId>,
     pub text: String,
 }
 
-impl Remark {
-    pub fn new(text: impl Into<String>) -> Remark {
-        Remark { about: None, text: text.into() }
+impl UserRemark {
+    pub fn new(remark_text: impl Into<String>) -> UserRemark {
+        UserRemark { about: None, text: remark_text.into() }
     }
 }
 
 /// Formats the remark for agents: `about F3: …`.
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl fmt::Display for UserRemark {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.about {
-            Some(finding) => write!(f, "about {finding}: {}", self.text),
-            None => f.write_str(&self.text),
+            Some(finding) => write!(formatter, "about {finding}: {}", self.text),
+            None => formatter.write_str(&self.text),
         }
     }
 }
 
 /// A finding as the user saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Was {
+pub struct FindingSnapshot {
     /// The status as the tracker writes it.
     pub status: String,
     pub severity: Severity,
@@ -453,7 +453,7 @@ pub struct Was {
 /// How the user changes a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub enum Change {
+pub enum FindingChange {
     Fixed,
     Open,
     Dismissed { reason: String },
@@ -465,20 +465,22 @@ impl Effect {
     /// Whether both effects request the same thing, regardless of the time, budget, model and session they are given: these
     /// depend on the limits, which the user may change. A file of Tribunal's own counts as the same however a newer build
     /// words it.
-    pub fn wants_the_same_as(&self, other: &Effect) -> bool {
-        match (self, other) {
-            (Effect::Ask(AskAgent { task: one }), Effect::Ask(AskAgent { task: other })) => {
+    pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
+        match (self, recorded_effect) {
+            (Effect::Ask(AskAgent { task: own_effect }), Effect::Ask(AskAgent { task: recorded_effect })) => {
                 // Everything but these four fields must be equal.
-                let Task { timeout_ms, size, budget, session, .. } = one.clone();
-                *one == Task { timeout_ms, size, budget, session, ..other.clone() }
+                let AgentTask { timeout_ms, size, budget, session, .. } = own_effect.clone();
+                *own_effect == AgentTask { timeout_ms, size, budget, session, ..recorded_effect.clone() }
             }
-            (Effect::Write(one), Effect::Write(other)) => one.file == other.file,
-            (one, other) => one == other,
+            (Effect::Write(own_effect), Effect::Write(recorded_effect)) => {
+                own_effect.file == recorded_effect.file
+            }
+            (own_effect, recorded_effect) => own_effect == recorded_effect,
         }
     }
 
     /// Returns a hash that is equal for equal effects, on every machine and in every release that writes the same JSON.
-    pub fn fingerprint(&self) -> Result<Hash, serde_json::Error> {
-        serde_json::to_vec(self).map(|bytes| Hash::of(&bytes))
+    pub fn compute_fingerprint(&self) -> Result<Hash, serde_json::Error> {
+        serde_json::to_vec(self).map(|bytes| Hash::digest_of(&bytes))
     }
 }

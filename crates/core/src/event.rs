@@ -12,21 +12,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    challenge::{Ruled, Voice},
+    challenge::{ChallengeResult, ChallengerVoice},
     confidence::Confidence,
-    counts::Counts,
-    decision::{Answer, Decision},
+    counts::FindingCounts,
+    decision::{Decision, DecisionAnswer},
     effect::{Effect, OwnFile, Reply},
     fault::Fault,
-    files::Refusal,
-    finding::{Finding, Raiser, Severity, Transition},
+    files::PatchRefusal,
+    finding::{Finding, FindingRaiser, Severity, StatusTransition},
     ids::{AgentName, DecisionId, FindingId, Hash, Key, RunId},
-    level::{Level, Role},
-    limits::{Cost, Left, Usage},
-    reason::{Outcome, Reason},
+    level::{AgentRole, ReviewLevel},
+    limits::{AgentUsage, Cost, RemainingLimits},
+    reason::{RunOutcome, RunReason},
     session::event::SessionEvent,
     settings::Settings,
-    stamp::Stamp,
+    timestamp::Timestamp,
 };
 
 /// The version this build writes.
@@ -34,28 +34,28 @@ pub const EVENT_VERSION: u16 = 1;
 
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Entry {
+pub struct JournalEntry {
     pub v: u16,
     pub run: RunId,
     /// The position in the run: 1, 2, 3, …
     pub seq: u64,
     /// Unique within the run: an entry written twice is one entry.
     pub id: String,
-    pub at: Stamp,
+    pub at: Timestamp,
     #[serde(flatten)]
-    pub event: Event,
+    pub event: RunEvent,
 }
 
 /// An entry that is not yet recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct EntryDraft {
     pub id: String,
-    pub event: Event,
+    pub event: RunEvent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Event {
+pub enum RunEvent {
     // The run itself.
     RunStarted {
         workflow: String,
@@ -89,31 +89,31 @@ pub enum Event {
     Patched {
         change: String,
     },
-    RunParked(Summary),
-    RunFinished(Summary),
+    RunParked(RunSummary),
+    RunFinished(RunSummary),
 
     // What a review records as it proceeds.
     LevelChosen {
-        level: Level,
+        level: ReviewLevel,
         why: String,
-        panel: Vec<Role>,
+        panel: Vec<AgentRole>,
     },
     RoundStarted {
         round: u32,
         of: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<Reason>,
+        why: Option<RunReason>,
     },
     SeatAnswered {
         round: u32,
-        role: Role,
+        role: AgentRole,
         agent: AgentName,
         raised: u32,
-        usage: Usage,
+        usage: AgentUsage,
     },
     SeatIncomplete {
         round: u32,
-        role: Role,
+        role: AgentRole,
         agent: AgentName,
         fault: Fault,
     },
@@ -123,19 +123,19 @@ pub enum Event {
     FindingJoined {
         finding: FindingId,
         severity: Severity,
-        raiser: Raiser,
+        raiser: FindingRaiser,
     },
     FindingMoved {
         finding: FindingId,
         #[serde(flatten)]
-        transition: Transition,
+        transition: StatusTransition,
     },
     /// A challenger answered for its batch, or failed to.
     ChallengerAnswered {
         key: Key,
         agent: AgentName,
         findings: u32,
-        usage: Usage,
+        usage: AgentUsage,
         /// The findings that the challenger did not mention.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         silent: Vec<FindingId>,
@@ -144,10 +144,10 @@ pub enum Event {
     },
     FindingRuled {
         finding: FindingId,
-        ruled: Ruled,
+        ruled: ChallengeResult,
         /// The severity from now on.
         severity: Severity,
-        voices: Vec<Voice>,
+        voices: Vec<ChallengerVoice>,
     },
     FixersDealt {
         round: u32,
@@ -155,7 +155,7 @@ pub enum Event {
         wave: u32,
         hands: Vec<Vec<FindingId>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<Reason>,
+        why: Option<RunReason>,
     },
     FixerFailed {
         key: Key,
@@ -170,20 +170,20 @@ pub enum Event {
     PatchRefused {
         key: Key,
         findings: Vec<FindingId>,
-        why: Refusal,
+        why: PatchRefusal,
     },
     DecisionPosted {
         decision: Decision,
     },
     DecisionAnswered {
         decision: DecisionId,
-        answer: Answer,
+        answer: DecisionAnswer,
     },
     RoundEnded {
         round: u32,
         new: u32,
         dry: bool,
-        counts: Counts,
+        counts: FindingCounts,
     },
     ConfidenceCalculated {
         round: u32,
@@ -204,90 +204,90 @@ pub enum Event {
     Unknown,
 }
 
-impl Event {
+impl RunEvent {
     /// Names what the event is about. Together with the kind it forms a name that does not depend on other events.
-    pub fn about(&self) -> String {
+    pub fn subject_name(&self) -> String {
         match self {
-            Event::EffectStarted { key, .. }
-            | Event::EffectFinished { key, .. }
-            | Event::Boundary { key, .. }
-            | Event::ChallengerAnswered { key, .. }
-            | Event::FixerFailed { key, .. }
-            | Event::PatchLanded { key, .. }
-            | Event::PatchRefused { key, .. } => key.to_string(),
+            RunEvent::EffectStarted { key, .. }
+            | RunEvent::EffectFinished { key, .. }
+            | RunEvent::Boundary { key, .. }
+            | RunEvent::ChallengerAnswered { key, .. }
+            | RunEvent::FixerFailed { key, .. }
+            | RunEvent::PatchLanded { key, .. }
+            | RunEvent::PatchRefused { key, .. } => key.to_string(),
             // A build may mark several changes at one point.
-            Event::Patched { change } => change.clone(),
+            RunEvent::Patched { change } => change.clone(),
             // One role has at most one seat in a round.
-            Event::SeatAnswered { role, .. } | Event::SeatIncomplete { role, .. } => role.to_string(),
-            Event::FindingRaised { finding } => finding.id.to_string(),
-            Event::FindingJoined { finding, .. }
-            | Event::FindingMoved { finding, .. }
-            | Event::FindingRuled { finding, .. } => finding.to_string(),
-            Event::DecisionPosted { decision } => decision.id.to_string(),
-            Event::DecisionAnswered { decision, .. } => decision.to_string(),
-            Event::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
-            Event::RoundStarted { round, .. }
-            | Event::RoundEnded { round, .. }
-            | Event::ConfidenceCalculated { round, .. } => format!("{round}"),
+            RunEvent::SeatAnswered { role, .. } | RunEvent::SeatIncomplete { role, .. } => role.to_string(),
+            RunEvent::FindingRaised { finding } => finding.id.to_string(),
+            RunEvent::FindingJoined { finding, .. }
+            | RunEvent::FindingMoved { finding, .. }
+            | RunEvent::FindingRuled { finding, .. } => finding.to_string(),
+            RunEvent::DecisionPosted { decision } => decision.id.to_string(),
+            RunEvent::DecisionAnswered { decision, .. } => decision.to_string(),
+            RunEvent::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
+            RunEvent::RoundStarted { round, .. }
+            | RunEvent::RoundEnded { round, .. }
+            | RunEvent::ConfidenceCalculated { round, .. } => format!("{round}"),
             // The remaining kinds occur once in a run, or their order alone tells them apart.
             _ => String::new(),
         }
     }
 
     /// Returns the `kind` as it is written in JSON.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self {
             // These must be the names that serde writes for the variants.
-            Event::RunStarted { .. } => "run_started",
-            Event::RunResumed { .. } => "run_resumed",
-            Event::SettingsChanged { .. } => "settings_changed",
-            Event::EffectStarted { .. } => "effect_started",
-            Event::EffectFinished { .. } => "effect_finished",
-            Event::Boundary { .. } => "boundary",
-            Event::Patched { .. } => "patched",
-            Event::RunParked(_) => "run_parked",
-            Event::RunFinished(_) => "run_finished",
-            Event::LevelChosen { .. } => "level_chosen",
-            Event::RoundStarted { .. } => "round_started",
-            Event::SeatAnswered { .. } => "seat_answered",
-            Event::SeatIncomplete { .. } => "seat_incomplete",
-            Event::FindingRaised { .. } => "finding_raised",
-            Event::FindingJoined { .. } => "finding_joined",
-            Event::FindingMoved { .. } => "finding_moved",
-            Event::ChallengerAnswered { .. } => "challenger_answered",
-            Event::FindingRuled { .. } => "finding_ruled",
-            Event::FixersDealt { .. } => "fixers_dealt",
-            Event::FixerFailed { .. } => "fixer_failed",
-            Event::PatchLanded { .. } => "patch_landed",
-            Event::PatchRefused { .. } => "patch_refused",
-            Event::DecisionPosted { .. } => "decision_posted",
-            Event::DecisionAnswered { .. } => "decision_answered",
-            Event::RoundEnded { .. } => "round_ended",
-            Event::ConfidenceCalculated { .. } => "confidence_calculated",
-            Event::FileWritten { .. } => "file_written",
-            Event::Warned { .. } => "warned",
-            Event::Session(_) => "session",
-            Event::Unknown => "unknown",
+            RunEvent::RunStarted { .. } => "run_started",
+            RunEvent::RunResumed { .. } => "run_resumed",
+            RunEvent::SettingsChanged { .. } => "settings_changed",
+            RunEvent::EffectStarted { .. } => "effect_started",
+            RunEvent::EffectFinished { .. } => "effect_finished",
+            RunEvent::Boundary { .. } => "boundary",
+            RunEvent::Patched { .. } => "patched",
+            RunEvent::RunParked(_) => "run_parked",
+            RunEvent::RunFinished(_) => "run_finished",
+            RunEvent::LevelChosen { .. } => "level_chosen",
+            RunEvent::RoundStarted { .. } => "round_started",
+            RunEvent::SeatAnswered { .. } => "seat_answered",
+            RunEvent::SeatIncomplete { .. } => "seat_incomplete",
+            RunEvent::FindingRaised { .. } => "finding_raised",
+            RunEvent::FindingJoined { .. } => "finding_joined",
+            RunEvent::FindingMoved { .. } => "finding_moved",
+            RunEvent::ChallengerAnswered { .. } => "challenger_answered",
+            RunEvent::FindingRuled { .. } => "finding_ruled",
+            RunEvent::FixersDealt { .. } => "fixers_dealt",
+            RunEvent::FixerFailed { .. } => "fixer_failed",
+            RunEvent::PatchLanded { .. } => "patch_landed",
+            RunEvent::PatchRefused { .. } => "patch_refused",
+            RunEvent::DecisionPosted { .. } => "decision_posted",
+            RunEvent::DecisionAnswered { .. } => "decision_answered",
+            RunEvent::RoundEnded { .. } => "round_ended",
+            RunEvent::ConfidenceCalculated { .. } => "confidence_calculated",
+            RunEvent::FileWritten { .. } => "file_written",
+            RunEvent::Warned { .. } => "warned",
+            RunEvent::Session(_) => "session",
+            RunEvent::Unknown => "unknown",
         }
     }
 }
 
 /// How a run ended or was parked: the last line of every run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
+pub struct RunSummary {
     /// `None` if the run was interrupted and has not ended.
-    pub outcome: Option<Outcome>,
-    pub reason: Reason,
+    pub outcome: Option<RunOutcome>,
+    pub reason: RunReason,
     pub detail: String,
     pub rounds: u32,
-    pub findings: Counts,
+    pub findings: FindingCounts,
     pub cost: Cost,
     /// The part of the cost that a subscription paid.
-    #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub notional: Cost,
     pub tokens: u64,
     pub elapsed_ms: u64,
     /// What the other limits would still have allowed, if one limit halted the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Left>,
+    pub left: Option<RemainingLimits>,
 }

@@ -58,7 +58,7 @@ pub enum FaultKind {
 
 /// What follows from a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum FaultPolicy {
     /// The same agent is asked once more after a pause.
     Retry,
     /// The same agent is asked once more after a pause, then another agent, if there is one.
@@ -73,48 +73,48 @@ pub enum Rule {
 
 /// What a fault means everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct FaultRow {
     pub code: &'static str,
-    pub rule: Rule,
+    pub policy: FaultPolicy,
     /// The cause is in the environment, so it does not count as a failed attempt of the agent.
     pub environment: bool,
 }
 
-const fn row(code: &'static str, rule: Rule, environment: bool) -> Row {
-    Row { code, rule, environment }
+const fn fault_row(code: &'static str, policy: FaultPolicy, environment: bool) -> FaultRow {
+    FaultRow { code, policy, environment }
 }
 
 impl FaultKind {
-    pub fn row(&self) -> Row {
-        use Rule::{FallBack, Retry, RetryThenFallBack, Stop, Wait};
+    pub fn table_row(&self) -> FaultRow {
+        use FaultPolicy::{FallBack, Retry, RetryThenFallBack, Stop, Wait};
         match self {
-            FaultKind::NotInstalled => row("not_installed", FallBack, true),
-            FaultKind::CannotStart => row("cannot_start", FallBack, true),
+            FaultKind::NotInstalled => fault_row("not_installed", FallBack, true),
+            FaultKind::CannotStart => fault_row("cannot_start", FallBack, true),
             // Shells use 126 and 127 for a command that cannot be run or is not found.
-            FaultKind::Exited { code: 126 | 127 } => row("exited", FallBack, true),
-            FaultKind::Exited { .. } => row("exited", Retry, false),
-            FaultKind::Killed { .. } => row("killed", Retry, false),
-            FaultKind::TimedOut => row("timed_out", Retry, false),
-            FaultKind::Silent => row("silent", Retry, false),
-            FaultKind::Flood => row("flood", Retry, false),
-            FaultKind::Malformed => row("malformed", Retry, false),
+            FaultKind::Exited { code: 126 | 127 } => fault_row("exited", FallBack, true),
+            FaultKind::Exited { .. } => fault_row("exited", Retry, false),
+            FaultKind::Killed { .. } => fault_row("killed", Retry, false),
+            FaultKind::TimedOut => fault_row("timed_out", Retry, false),
+            FaultKind::Silent => fault_row("silent", Retry, false),
+            FaultKind::Flood => fault_row("flood", Retry, false),
+            FaultKind::Malformed => fault_row("malformed", Retry, false),
             // No other agent could read or write the project either.
-            FaultKind::World => row("world", Stop, true),
-            FaultKind::NeverActive => row("never_active", FallBack, true),
-            FaultKind::NotSignedIn => row("not_signed_in", FallBack, true),
-            FaultKind::NoCredit => row("no_credit", FallBack, true),
-            FaultKind::NoModel => row("no_model", FallBack, true),
+            FaultKind::World => fault_row("world", Stop, true),
+            FaultKind::NeverActive => fault_row("never_active", FallBack, true),
+            FaultKind::NotSignedIn => fault_row("not_signed_in", FallBack, true),
+            FaultKind::NoCredit => fault_row("no_credit", FallBack, true),
+            FaultKind::NoModel => fault_row("no_model", FallBack, true),
             // A limit passes by itself, so waiting for it is not a failure.
-            FaultKind::Limited { .. } => row("limited", Wait, true),
+            FaultKind::Limited { .. } => fault_row("limited", Wait, true),
             // Another provider is probably not affected by an overload or a broken connection.
-            FaultKind::Overloaded => row("overloaded", RetryThenFallBack, false),
-            FaultKind::Connection => row("connection", RetryThenFallBack, true),
+            FaultKind::Overloaded => fault_row("overloaded", RetryThenFallBack, false),
+            FaultKind::Connection => fault_row("connection", RetryThenFallBack, true),
             // The same prompt would overflow again, but another model may have a larger window.
-            FaultKind::Overflow => row("overflow", FallBack, false),
-            FaultKind::Refused => row("refused", FallBack, false),
-            FaultKind::Denied => row("denied", FallBack, true),
-            FaultKind::Rejected { .. } => row("rejected", FallBack, false),
-            FaultKind::Curtailed => row("curtailed", FallBack, false),
+            FaultKind::Overflow => fault_row("overflow", FallBack, false),
+            FaultKind::Refused => fault_row("refused", FallBack, false),
+            FaultKind::Denied => fault_row("denied", FallBack, true),
+            FaultKind::Rejected { .. } => fault_row("rejected", FallBack, false),
+            FaultKind::Curtailed => fault_row("curtailed", FallBack, false),
         }
     }
 }
@@ -131,22 +131,22 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn new(kind: FaultKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), instant: false }
+    pub fn new(kind: FaultKind, detail_text: impl Into<String>) -> Fault {
+        Fault { kind, detail: detail_text.into(), instant: false }
     }
 
-    pub fn rule(&self) -> Rule {
-        self.kind.row().rule
+    pub fn policy(&self) -> FaultPolicy {
+        self.kind.table_row().policy
     }
 
     /// Whether the cause is in the environment, so that it does not count as a failed attempt of the agent.
     pub fn is_environment(&self) -> bool {
-        self.kind.row().environment
+        self.kind.table_row().environment
     }
 }
 
 impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.detail)
     }
 }

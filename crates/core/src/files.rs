@@ -27,7 +27,7 @@ pub struct LandedFile {
 
 /// A file of the user that changed while agents were at work, and not by a landing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Stray {
+pub struct StrayEdit {
     pub path: String,
     /// The content before; `None` if the file did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct Hunk {
 /// The reason why a patch did not land.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "refused", rename_all = "snake_case")]
-pub enum Refusal {
+pub enum PatchRefusal {
     /// It touches files that are not allowed.
     Outside { files: Vec<String> },
     /// The same lines were changed elsewhere.

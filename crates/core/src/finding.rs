@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::Hunk,
     ids::{AgentName, DecisionId, FindingId},
-    level::{Role, words},
-    stamp::Stamp,
+    level::{AgentRole, words},
+    timestamp::Timestamp,
 };
 
 /// Name and version of the finding format.
@@ -34,9 +34,9 @@ impl Severity {
     pub const ALL: [Severity; 4] = [Severity::Critical, Severity::High, Severity::Medium, Severity::Low];
 
     /// Parses a severity of any scale that the sources use. BMAD's `minor` covers a wide range, so it becomes medium.
-    pub fn parse(text: &str) -> Option<Severity> {
+    pub fn parse(severity_text: &str) -> Option<Severity> {
         // Agents and documents use several scales; the words of each are mapped to the nearest level.
-        match text.trim().to_ascii_lowercase().as_str() {
+        match severity_text.trim().to_ascii_lowercase().as_str() {
             "critical" | "blocking" | "blocker" => Some(Severity::Critical),
             "high" | "major" => Some(Severity::High),
             "medium" | "moderate" | "minor" => Some(Severity::Medium),
@@ -46,7 +46,7 @@ impl Severity {
     }
 
     /// Whether it is medium or worse, which keeps a pass from counting as dry.
-    pub fn weighs(self) -> bool {
+    pub fn is_weighty(self) -> bool {
         // The order is most severe first.
         self <= Severity::Medium
     }
@@ -64,16 +64,16 @@ pub enum Evidence {
 
 /// How a quote was found, unless it was found verbatim and in one place only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Found {
+pub struct QuoteMatch {
     #[serde(flatten)]
-    pub how: How,
+    pub how: QuoteMatchKind,
     /// The number of matching places. The one nearest to the line that the reviewer named is meant, else the first.
     pub places: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", rename_all = "snake_case")]
-pub enum How {
+pub enum QuoteMatchKind {
     /// The text matches the quote verbatim.
     Exact,
     /// The text differs in white space, list marks, quotes or dashes.
@@ -86,29 +86,29 @@ pub enum How {
     Similar { percent: u32 },
 }
 
-impl Found {
+impl QuoteMatch {
     /// Found verbatim, and in one place only.
-    pub const PLAIN: Found = Found { how: How::Exact, places: 1 };
+    pub const EXACT_AND_UNIQUE: QuoteMatch = QuoteMatch { how: QuoteMatchKind::Exact, places: 1 };
 }
 
 /// Formats the match for users: `as quoted, 1 of 3 places`.
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl fmt::Display for QuoteMatch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.how {
-            How::Exact => f.write_str("as quoted")?,
-            How::Folded => f.write_str("as quoted, set otherwise")?,
-            How::Parts => f.write_str("quoted in parts")?,
-            How::Removed => f.write_str("taken out by the change")?,
-            How::Similar { percent } => write!(f, "{percent} % as quoted")?,
+            QuoteMatchKind::Exact => formatter.write_str("as quoted")?,
+            QuoteMatchKind::Folded => formatter.write_str("as quoted, set otherwise")?,
+            QuoteMatchKind::Parts => formatter.write_str("quoted in parts")?,
+            QuoteMatchKind::Removed => formatter.write_str("taken out by the change")?,
+            QuoteMatchKind::Similar { percent } => write!(formatter, "{percent} % as quoted")?,
         }
         // The number matters only if the quote is ambiguous.
-        if self.places > 1 { write!(f, ", 1 of {} places", self.places) } else { Ok(()) }
+        if self.places > 1 { write!(formatter, ", 1 of {} places", self.places) } else { Ok(()) }
     }
 }
 
 /// A range of lines in one file of the subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Place {
+pub struct FindingPlace {
     pub file: String,
     /// First line, counted from 1.
     pub line: u32,
@@ -119,53 +119,55 @@ pub struct Place {
     pub section: String,
 }
 
-impl Place {
-    pub fn overlaps(&self, other: &Place) -> bool {
+impl FindingPlace {
+    pub fn overlaps_place(&self, other_place: &FindingPlace) -> bool {
         // Both ranges include their last line.
-        self.file == other.file && self.line <= other.end_line && other.line <= self.end_line
+        self.file == other_place.file
+            && self.line <= other_place.end_line
+            && other_place.line <= self.end_line
     }
 }
 
-impl Place {
+impl FindingPlace {
     /// Moves the place to where its lines are after these changes.
-    pub fn shift(&mut self, hunks: &[Hunk]) {
-        (self.line, self.end_line) = (shift(self.line, hunks), shift(self.end_line, hunks));
+    pub fn shift_lines(&mut self, hunks: &[Hunk]) {
+        (self.line, self.end_line) = (shift_line(self.line, hunks), shift_line(self.end_line, hunks));
     }
 }
 
-fn shift(line: u32, hunks: &[Hunk]) -> u32 {
-    let mut moved = i64::from(line);
+fn shift_line(line_number: u32, hunks: &[Hunk]) -> u32 {
+    let mut shifted_line = i64::from(line_number);
     // Hunks below the line cannot move it.
-    for hunk in hunks.iter().filter(|hunk| hunk.old_start <= line) {
-        let into = line - hunk.old_start;
-        if into >= hunk.old_len {
-            moved += i64::from(hunk.new_len) - i64::from(hunk.old_len);
+    for hunk in hunks.iter().filter(|hunk| hunk.old_start <= line_number) {
+        let lines_into_hunk = line_number - hunk.old_start;
+        if lines_into_hunk >= hunk.old_len {
+            shifted_line += i64::from(hunk.new_len) - i64::from(hunk.old_len);
         } else {
             // The line is inside the hunk: it keeps its offset, limited to the last line of the new text.
-            moved -= i64::from(into.saturating_sub(hunk.new_len.saturating_sub(1)));
+            shifted_line -= i64::from(lines_into_hunk.saturating_sub(hunk.new_len.saturating_sub(1)));
         }
     }
     // Lines count from 1, also if everything above was removed.
-    u32::try_from(moved).unwrap_or(1).max(1)
+    u32::try_from(shifted_line).unwrap_or(1).max(1)
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+impl fmt::Display for FindingPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.file, self.line)
     }
 }
 
 /// The reviewer that raised a finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Raiser {
+pub struct FindingRaiser {
     pub round: u32,
-    pub role: Role,
+    pub role: AgentRole,
     pub agent: AgentName,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Dismissal {
+pub enum DismissalReason {
     /// The evidence was not found in the subject.
     Ungrounded,
     /// It was shown to be wrong.
@@ -176,7 +178,7 @@ pub enum Dismissal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Deferral {
+pub enum DeferralReason {
     /// It was there before the change under review.
     PreExisting,
     /// The goal does not ask for it.
@@ -185,13 +187,13 @@ pub enum Deferral {
     Person,
 }
 
-words!(Dismissal { Ungrounded = "ungrounded", Invalid = "invalid", Person = "by a person" });
-words!(Deferral { PreExisting = "pre-existing", Goal = "outside the goal", Person = "by a person" });
+words!(DismissalReason { Ungrounded = "ungrounded", Invalid = "invalid", Person = "by a person" });
+words!(DeferralReason { PreExisting = "pre-existing", Goal = "outside the goal", Person = "by a person" });
 
 /// What has become of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum Status {
+pub enum FindingStatus {
     Open,
     /// A fixer works on it.
     Assigned,
@@ -202,34 +204,37 @@ pub enum Status {
         decision: DecisionId,
     },
     Dismissed {
-        why: Dismissal,
+        why: DismissalReason,
     },
     Deferred {
-        why: Deferral,
+        why: DeferralReason,
     },
 }
 
-impl Status {
-    pub fn word(&self) -> &'static str {
+impl FindingStatus {
+    pub fn as_str(&self) -> &'static str {
         match self {
-            Status::Open => "open",
-            Status::Assigned => "assigned",
-            Status::Fixed => "fixed",
-            Status::Blocked { .. } => "blocked",
-            Status::Dismissed { .. } => "dismissed",
-            Status::Deferred { .. } => "deferred",
+            FindingStatus::Open => "open",
+            FindingStatus::Assigned => "assigned",
+            FindingStatus::Fixed => "fixed",
+            FindingStatus::Blocked { .. } => "blocked",
+            FindingStatus::Dismissed { .. } => "dismissed",
+            FindingStatus::Deferred { .. } => "deferred",
         }
     }
 
     /// Whether it is not believed: its evidence was not found, or it was shown to be wrong.
     pub fn is_refuted(&self) -> bool {
-        matches!(self, Status::Dismissed { why: Dismissal::Ungrounded | Dismissal::Invalid })
+        matches!(
+            self,
+            FindingStatus::Dismissed { why: DismissalReason::Ungrounded | DismissalReason::Invalid }
+        )
     }
 
     /// Whether it still has to be repaired.
     pub fn is_open(&self) -> bool {
         // A blocked finding is not open: only an answer of the user can continue it.
-        matches!(self, Status::Open | Status::Assigned)
+        matches!(self, FindingStatus::Open | FindingStatus::Assigned)
     }
 }
 
@@ -237,7 +242,7 @@ impl Status {
 /// is written for users and may contain the words of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum TransitionCause {
     /// A reviewer raised it.
     Raised,
     /// It had been refuted or set aside, and a reviewer raised it again.
@@ -282,49 +287,53 @@ pub enum Cause {
     UserSeverity,
 }
 
-impl Cause {
+impl TransitionCause {
     /// Whether the user decided it.
     pub fn is_by_user(self) -> bool {
-        matches!(self, Cause::User | Cause::UserSeverity)
+        matches!(self, TransitionCause::User | TransitionCause::UserSeverity)
     }
 
     /// Whether challengers or the user decided the severity, so that another claim must not change it.
     pub fn settles_severity(self) -> bool {
-        matches!(self, Cause::InDoubt | Cause::UserSeverity)
+        matches!(self, TransitionCause::InDoubt | TransitionCause::UserSeverity)
     }
 
     /// Whether challengers caused it.
     pub fn is_by_challengers(self) -> bool {
-        matches!(self, Cause::InDoubt | Cause::NoAgreement | Cause::Refuted)
+        matches!(self, TransitionCause::InDoubt | TransitionCause::NoAgreement | TransitionCause::Refuted)
     }
 
     /// Whether its patch was refused.
     pub fn is_refusal(self) -> bool {
-        matches!(self, Cause::PatchRefused | Cause::PatchConflict)
+        matches!(self, TransitionCause::PatchRefused | TransitionCause::PatchConflict)
     }
 }
 
 /// A change of a finding's status: the new status, the cause, and a note for users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Transition {
-    pub to: Status,
-    pub cause: Cause,
+pub struct StatusTransition {
+    pub to: FindingStatus,
+    pub cause: TransitionCause,
     pub note: String,
 }
 
-impl Transition {
-    pub fn new(to: Status, cause: Cause, note: impl Into<String>) -> Transition {
-        Transition { to, cause, note: note.into() }
+impl StatusTransition {
+    pub fn new(
+        status: FindingStatus,
+        cause: TransitionCause,
+        note_text: impl Into<String>,
+    ) -> StatusTransition {
+        StatusTransition { to: status, cause, note: note_text.into() }
     }
 }
 
 /// One line of a finding's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
-    pub at: Stamp,
+pub struct HistoryStep {
+    pub at: Timestamp,
     #[serde(flatten)]
-    pub status: Status,
-    pub cause: Cause,
+    pub status: FindingStatus,
+    pub cause: TransitionCause,
     pub note: String,
 }
 
@@ -339,28 +348,28 @@ pub struct Finding {
     pub evidence: Evidence,
     /// The place where grounding found the evidence; `None` if it was not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<FindingPlace>,
     /// How the quote was found there; `None` if it was found verbatim and in one place only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<Found>,
+    pub found: Option<QuoteMatch>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suggested_fix: String,
-    pub raisers: Vec<Raiser>,
+    pub raisers: Vec<FindingRaiser>,
     #[serde(flatten)]
-    pub status: Status,
+    pub status: FindingStatus,
     /// An earlier finding that may be the same. Merging could not be sure, so both are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maybe_same_as: Option<FindingId>,
-    pub history: Vec<Step>,
+    pub history: Vec<HistoryStep>,
 }
 
 impl Finding {
     /// Applies a transition. This is the only way a status changes, so each change has a timestamp, a cause and a note.
-    pub fn apply(&mut self, transition: Transition, at: Stamp) {
-        let Transition { to, cause, note } = transition;
+    pub fn apply_transition(&mut self, transition: StatusTransition, timestamp: Timestamp) {
+        let StatusTransition { to: new_status, cause, note } = transition;
         // The history is append-only; the status is always that of its last step.
-        self.history.push(Step { at, status: to.clone(), cause, note });
-        self.status = to;
+        self.history.push(HistoryStep { at: timestamp, status: new_status.clone(), cause, note });
+        self.status = new_status;
     }
 
     /// Returns the note of the last step.
@@ -375,16 +384,20 @@ mod tests {
 
     #[test]
     fn lines_move_with_what_was_changed_above_them() {
-        let grown = Hunk { old_start: 5, old_len: 1, new_len: 4 };
-        assert_eq!((shift(4, &[grown]), shift(5, &[grown]), shift(6, &[grown])), (4, 5, 9));
-        let cut = Hunk { old_start: 2, old_len: 3, new_len: 0 };
-        assert_eq!(shift(10, &[cut]), 7);
+        let grown_hunk = Hunk { old_start: 5, old_len: 1, new_len: 4 };
+        assert_eq!(
+            (shift_line(4, &[grown_hunk]), shift_line(5, &[grown_hunk]), shift_line(6, &[grown_hunk])),
+            (4, 5, 9)
+        );
+        let removed_hunk = Hunk { old_start: 2, old_len: 3, new_len: 0 };
+        assert_eq!(shift_line(10, &[removed_hunk]), 7);
     }
 
     #[test]
-    fn what_stood_in_changed_lines_stays_among_them() {
-        let shrunk = Hunk { old_start: 5, old_len: 5, new_len: 2 };
-        let moved: Vec<u32> = (4..=11).map(|line| shift(line, &[shrunk])).collect();
-        assert_eq!(moved, [4, 5, 6, 6, 6, 6, 7, 8]);
+    fn a_line_within_a_hunk_stays_within_it() {
+        let shrunk_hunk = Hunk { old_start: 5, old_len: 5, new_len: 2 };
+        let shifted_lines: Vec<u32> =
+            (4..=11).map(|line_number| shift_line(line_number, &[shrunk_hunk])).collect();
+        assert_eq!(shifted_lines, [4, 5, 6, 6, 6, 6, 7, 8]);
     }
 }

@@ -17,338 +17,433 @@ use alloc::{
 use core::cell::OnceCell;
 
 use crate::{
-    brief::Raised,
-    finding::{Evidence, Found, How, Place},
-    text::{Section, find_section, section_at, sections, titled, words::negates},
+    brief::RaisedFinding,
+    finding::{Evidence, FindingPlace, QuoteMatch, QuoteMatchKind},
+    text::{
+        TextSection, find_section, parse_sections, section_title_at, sections_titled, words::is_negation,
+    },
 };
 
 mod absence;
-pub mod change;
+pub mod diff;
 mod fold;
-mod near;
-mod scene;
+mod near_match;
+mod scope;
 
-use absence::Part;
-use change::{Touched, is_touched};
-use fold::{Folded, Markers, stands_alone};
-pub use scene::Scene;
+use absence::TextPart;
+use diff::{TouchedLines, is_place_touched};
+use fold::{FoldedText, LineMarkers, is_whole_words};
+pub use scope::EvidenceScope;
 
 /// How many lines around the named one are searched word by word.
-const NEAR_LINES: u32 = 10;
+const NEARBY_LINES: u32 = 10;
 /// The most bytes between the parts of a shortened quote.
-const GAP: usize = 1000;
+const MAX_GAP_BYTES: usize = 1000;
 /// The shortest part of a shortened quote: a shorter one could occur anywhere.
-const SHORTEST_PART: usize = 8;
+const MIN_PART_BYTES: usize = 8;
 
 /// Finds evidence in one file, as it was when the panel read it.
 #[derive(Clone, Debug)]
-pub struct Ground<'a> {
-    file: &'a str,
+pub struct EvidenceFinder<'a> {
+    file_path: &'a str,
     /// The text with `\n` line ends, even if the file has others: agents quote what they see.
-    text: String,
+    file_text: String,
     /// The byte offset at which each line begins.
-    starts: Vec<usize>,
-    sections: Vec<Section>,
+    line_starts: Vec<usize>,
+    sections: Vec<TextSection>,
     /// The lines under review: all, or those of one section.
-    lines: (u32, u32),
+    reviewed_lines: (u32, u32),
     /// The lines that the change under review touched, if it is one.
-    touched: Option<Vec<Touched>>,
+    touched_lines: Option<Vec<TouchedLines>>,
     /// Folded texts without and with line markers, and the stems of all words. They are computed on first use.
-    bare: OnceCell<Folded>,
-    marked: OnceCell<Folded>,
-    stems: OnceCell<Vec<(String, u32)>>,
+    without_markers: OnceCell<FoldedText>,
+    with_markers: OnceCell<FoldedText>,
+    word_stems: OnceCell<Vec<(String, u32)>>,
 }
 
 /// Evidence that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grounded {
-    pub place: Place,
+pub struct GroundedEvidence {
+    pub place: FindingPlace,
     /// How the quote was found; `None` if it was found verbatim and in one place only.
-    pub found: Option<Found>,
+    pub quote_match: Option<QuoteMatch>,
     /// The text that is really there, if the quote only resembles it.
-    pub instead: Option<String>,
+    pub actual_text: Option<String>,
     /// It was there before the change under review.
     pub pre_existing: bool,
 }
 
 /// One place where a quote was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hit {
-    line: u32,
-    end_line: u32,
+struct QuoteHit {
+    first_line: u32,
+    last_line: u32,
 }
 
-impl Hit {
-    fn distance(self, line: u32) -> u32 {
-        if line < self.line { self.line - line } else { line.saturating_sub(self.end_line) }
+impl QuoteHit {
+    fn distance_to(self, named_line: u32) -> u32 {
+        if named_line < self.first_line {
+            self.first_line - named_line
+        } else {
+            named_line.saturating_sub(self.last_line)
+        }
     }
 }
 
-impl<'a> Ground<'a> {
+impl<'a> EvidenceFinder<'a> {
     /// Makes a finder for a file, or for one of its sections. `None` if the section does not exist.
-    pub fn new(file: &'a str, text: &str, section: Option<&str>) -> Option<Ground<'a>> {
-        let lines = match section {
+    pub fn new(
+        file_path: &'a str,
+        file_text: &str,
+        section_title: Option<&str>,
+    ) -> Option<EvidenceFinder<'a>> {
+        let line_range = match section_title {
             None => (1, u32::MAX),
-            Some(title) => find_section(text, title).map(|s| (s.line, s.end_line))?,
+            Some(title) => find_section(file_text, title)
+                .map(|found_section| (found_section.heading_line, found_section.last_line))?,
         };
         // The whole text is kept even for a section, so that line numbers are those of the file.
-        Some(Ground { lines, ..Ground::whole(file, text, true) })
+        Some(EvidenceFinder {
+            reviewed_lines: line_range,
+            ..EvidenceFinder::from_text(file_path, file_text, true)
+        })
     }
 
-    fn whole(file: &'a str, text: &str, has_headings: bool) -> Ground<'a> {
-        let text = text.replace("\r\n", "\n");
-        let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
-        let starts = core::iter::once(0).chain(after_newline).collect();
-        let (bare, marked, stems) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let sections = if has_headings { sections(&text) } else { Vec::new() };
-        let lines = (1, u32::MAX);
-        Ground { file, starts, sections, lines, text, touched: None, bare, marked, stems }
+    fn from_text(file_path: &'a str, file_text: &str, has_headings: bool) -> EvidenceFinder<'a> {
+        let file_text = file_text.replace("\r\n", "\n");
+        let after_newline = file_text.match_indices('\n').map(|(newline, _)| newline + 1);
+        let line_starts = core::iter::once(0).chain(after_newline).collect();
+        let (without_markers, with_markers, word_stems) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        let sections = if has_headings { parse_sections(&file_text) } else { Vec::new() };
+        let reviewed_lines = (1, u32::MAX);
+        EvidenceFinder {
+            file_path,
+            line_starts,
+            sections,
+            reviewed_lines,
+            file_text,
+            touched_lines: None,
+            without_markers,
+            with_markers,
+            word_stems,
+        }
     }
 
     /// Marks the lines that a change touched: evidence away from them existed before the change.
     #[must_use]
-    pub fn of_change(mut self, touched: Vec<Touched>) -> Ground<'a> {
-        self.touched = Some(touched);
+    pub fn with_touched_lines(mut self, changed_lines: Vec<TouchedLines>) -> EvidenceFinder<'a> {
+        self.touched_lines = Some(changed_lines);
         self
     }
 
     /// Finds the evidence of a claim, or returns the reason why it was not found.
-    pub fn find(&self, raised: &Raised) -> Result<Grounded, String> {
-        let mut found = match &raised.evidence {
-            Evidence::Quote { text } => self.quote(text, raised.line)?,
-            Evidence::Absence { heading, terms } => self.absence(heading, terms, raised.line)?,
+    pub fn find_evidence(&self, raised_finding: &RaisedFinding) -> Result<GroundedEvidence, String> {
+        let mut grounded = match &raised_finding.evidence {
+            Evidence::Quote { text: quote_text } => self.find_quote(quote_text, raised_finding.line)?,
+            Evidence::Absence { heading, terms } => self.find_absence(heading, terms, raised_finding.line)?,
         };
         // A line that uses a changed symbol belongs to the change, however far away it is.
-        let away =
-            |touched: &Vec<Touched>| !is_touched(&found.place, touched) && !self.uses(&found.place, touched);
-        found.pre_existing = self.touched.as_ref().is_some_and(away);
-        Ok(found)
+        let is_outside_change = |changed_lines: &Vec<TouchedLines>| {
+            !is_place_touched(&grounded.place, changed_lines)
+                && !self.names_changed_symbol(&grounded.place, changed_lines)
+        };
+        grounded.pre_existing = self.touched_lines.as_ref().is_some_and(is_outside_change);
+        Ok(grounded)
     }
 
     /// Whether the lines of a place name a symbol that the change defines.
-    fn uses(&self, place: &Place, touched: &[Touched]) -> bool {
-        let start = |line: u32| self.starts.get(line as usize).copied().unwrap_or(self.text.len());
-        let lines =
-            self.text.get(start(place.line.saturating_sub(1))..start(place.end_line)).unwrap_or_default();
-        let mut words = lines.split(|c: char| !c.is_alphanumeric() && c != '_');
-        words.any(|word| touched.iter().any(|one| one.symbols.iter().any(|symbol| symbol == word)))
+    fn names_changed_symbol(&self, finding_place: &FindingPlace, changed_lines: &[TouchedLines]) -> bool {
+        let start_of_line =
+            |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.file_text.len());
+        let place_text = self
+            .file_text
+            .get(start_of_line(finding_place.line.saturating_sub(1))..start_of_line(finding_place.end_line))
+            .unwrap_or_default();
+        let mut words = place_text.split(|character: char| !character.is_alphanumeric() && character != '_');
+        words.any(|word| {
+            changed_lines.iter().any(|file_change| file_change.symbols.iter().any(|symbol| symbol == word))
+        })
     }
 
     /// Whether the evidence can still be found.
-    pub fn holds(&self, evidence: &Evidence) -> bool {
+    pub fn has_evidence(&self, evidence: &Evidence) -> bool {
         match evidence {
-            Evidence::Quote { text } => self.quote(text, None).is_ok(),
-            Evidence::Absence { heading, terms } => self.absence(heading, terms, None).is_ok(),
+            Evidence::Quote { text } => self.find_quote(text, None).is_ok(),
+            Evidence::Absence { heading, terms } => self.find_absence(heading, terms, None).is_ok(),
         }
     }
 
     /// Whether the heading exists and one of the terms occurs under it.
-    pub fn says(&self, heading: &str, terms: &[String]) -> bool {
-        self.under(heading, None).is_ok_and(|(first, last)| self.find_term(first, last, terms).is_some())
+    pub fn has_term_under(&self, heading: &str, terms: &[String]) -> bool {
+        self.lines_under(heading, None)
+            .is_ok_and(|(first_line, last_line)| self.find_term(first_line, last_line, terms).is_some())
     }
 
-    fn quote(&self, quote: &str, named: Option<u32>) -> Result<Grounded, String> {
-        let quote = quote.replace("\r\n", "\n");
-        let quote = quote.trim();
-        if quote.is_empty() {
+    fn find_quote(&self, quote_text: &str, named_line: Option<u32>) -> Result<GroundedEvidence, String> {
+        let quote_text = quote_text.replace("\r\n", "\n");
+        let quote_text = quote_text.trim();
+        if quote_text.is_empty() {
             return Err("the quote is empty".to_string());
         }
-        let bare = Folded::new(quote, Markers::Dropped).text;
+        let bare_quote = FoldedText::new(quote_text, LineMarkers::Dropped).folded_text;
         // From the strictest to the loosest search; the first one with a hit wins. The searches are lazy because the
         // folded texts are expensive to make.
-        let steps: [(How, &dyn Fn() -> Vec<Hit>); 4] = [
-            (How::Exact, &|| self.exactly(quote)),
-            (How::Folded, &|| self.folded(self.bare(), &bare)),
-            (How::Folded, &|| self.folded(self.marked(), &Folded::new(quote, Markers::Kept).text)),
-            (How::Parts, &|| self.parts(&bare)),
+        let search_steps: [(QuoteMatchKind, &dyn Fn() -> Vec<QuoteHit>); 4] = [
+            (QuoteMatchKind::Exact, &|| self.find_exact(quote_text)),
+            (QuoteMatchKind::Folded, &|| self.find_folded(self.text_without_markers(), &bare_quote)),
+            (QuoteMatchKind::Folded, &|| {
+                self.find_folded(
+                    self.text_with_markers(),
+                    &FoldedText::new(quote_text, LineMarkers::Kept).folded_text,
+                )
+            }),
+            (QuoteMatchKind::Parts, &|| self.find_parts(&bare_quote)),
         ];
-        for (how, hits) in steps {
-            if let Some(found) = self.choose(how, &hits(), named) {
-                return Ok(found);
+        for (match_kind, find_hits) in search_steps {
+            if let Some(grounded) = self.choose_hit(match_kind, &find_hits(), named_line) {
+                return Ok(grounded);
             }
         }
         // Similarity is the last resort, and only near a line that the reviewer named.
-        self.similar(&bare, named).ok_or_else(|| "the quote does not stand in the text".to_string())
+        self.find_similar(&bare_quote, named_line)
+            .ok_or_else(|| "the quote does not stand in the text".to_string())
     }
 
     /// Chooses the hit nearest to the named line, else the first.
-    fn choose(&self, how: How, hits: &[Hit], named: Option<u32>) -> Option<Grounded> {
+    fn choose_hit(
+        &self,
+        match_kind: QuoteMatchKind,
+        hits: &[QuoteHit],
+        named_line: Option<u32>,
+    ) -> Option<GroundedEvidence> {
         // `min_by_key` returns the first of equally near hits.
-        let hit = match named {
-            Some(line) => hits.iter().min_by_key(|hit| hit.distance(line)),
+        let hit = match named_line {
+            Some(line) => hits.iter().min_by_key(|hit| hit.distance_to(line)),
             None => hits.first(),
         }?;
-        let found = Found { how, places: u32::try_from(hits.len()).unwrap_or(u32::MAX) };
+        let quote_match =
+            QuoteMatch { how: match_kind, places: u32::try_from(hits.len()).unwrap_or(u32::MAX) };
         // The usual case is left out of the journal.
-        let found = (found != Found::PLAIN).then_some(found);
-        Some(Grounded { place: self.at(*hit), found, instead: None, pre_existing: false })
+        let quote_match = (quote_match != QuoteMatch::EXACT_AND_UNIQUE).then_some(quote_match);
+        Some(GroundedEvidence {
+            place: self.place_of_hit(*hit),
+            quote_match,
+            actual_text: None,
+            pre_existing: false,
+        })
     }
 
-    fn exactly(&self, quote: &str) -> Vec<Hit> {
-        let found = self.text.match_indices(quote).map(|(at, _)| (at, at + quote.len()));
-        let whole = found.filter(|(start, end)| stands_alone(&self.text, *start, *end));
+    fn find_exact(&self, quote_text: &str) -> Vec<QuoteHit> {
+        let byte_ranges =
+            self.file_text.match_indices(quote_text).map(|(offset, _)| (offset, offset + quote_text.len()));
+        let whole_words = byte_ranges.filter(|(start, end)| is_whole_words(&self.file_text, *start, *end));
         // The number of lines that start at or before the offset is the line number, from 1.
-        let line = |at: usize| self.starts.partition_point(|start| *start <= at) as u32;
-        let hits = whole.map(|(start, end)| Hit { line: line(start), end_line: line(end - 1) });
-        hits.filter(|hit| self.covers(*hit)).collect()
+        let line_at = |offset: usize| self.line_starts.partition_point(|start| *start <= offset) as u32;
+        let hits = whole_words
+            .map(|(start, end)| QuoteHit { first_line: line_at(start), last_line: line_at(end - 1) });
+        hits.filter(|hit| self.is_reviewed(*hit)).collect()
     }
 
-    fn folded(&self, text: &Folded, quote: &str) -> Vec<Hit> {
-        if quote.is_empty() {
+    fn find_folded(&self, folded_text: &FoldedText, folded_quote: &str) -> Vec<QuoteHit> {
+        if folded_quote.is_empty() {
             return vec![];
         }
-        self.hits(text, &occurrences(&text.text, quote))
+        self.hits_from_spans(folded_text, &find_occurrences(&folded_text.folded_text, folded_quote))
     }
 
-    fn hits(&self, text: &Folded, spans: &[Span]) -> Vec<Hit> {
-        let hits =
-            spans.iter().map(|span| Hit { line: text.line(span.start), end_line: text.line(span.end - 1) });
-        hits.filter(|hit| self.covers(*hit)).collect()
+    fn hits_from_spans(&self, folded_text: &FoldedText, spans: &[ByteSpan]) -> Vec<QuoteHit> {
+        let quote_hits = spans.iter().map(|span| QuoteHit {
+            first_line: folded_text.line_at(span.start),
+            last_line: folded_text.line_at(span.end - 1),
+        });
+        quote_hits.filter(|hit| self.is_reviewed(*hit)).collect()
     }
 
     /// Finds a shortened quote: its parts occur in order and near each other, and no text between them negates them.
-    fn parts(&self, quote: &str) -> Vec<Hit> {
-        let trim =
+    fn find_parts(&self, folded_quote: &str) -> Vec<QuoteHit> {
+        let trim_part =
             |part: &'_ str| -> String { part.trim_matches(['.', '[', ']', '(', ')', ' ']).to_string() };
-        let parts: Vec<String> = quote.split("...").map(trim).filter(|part| !part.is_empty()).collect();
-        if !quote.contains("...") || parts.is_empty() || parts.iter().any(|part| part.len() < SHORTEST_PART) {
+        let quote_parts: Vec<String> =
+            folded_quote.split("...").map(trim_part).filter(|part| !part.is_empty()).collect();
+        if !folded_quote.contains("...")
+            || quote_parts.is_empty()
+            || quote_parts.iter().any(|part| part.len() < MIN_PART_BYTES)
+        {
             return vec![];
         }
-        let text = self.bare();
+        let folded_text = self.text_without_markers();
         // From the last part to the first, so that each part is joined with the nearest complete chain behind it.
-        let mut chains: Option<Vec<Span>> = None;
-        for part in parts.iter().rev() {
-            let here = occurrences(&text.text, part);
+        let mut chains: Option<Vec<ByteSpan>> = None;
+        for part in quote_parts.iter().rev() {
+            let part_spans = find_occurrences(&folded_text.folded_text, part);
             chains = Some(match chains {
-                None => here,
-                Some(rest) => here.into_iter().filter_map(|one| chain(&text.text, one, &rest)).collect(),
+                None => part_spans,
+                Some(later_chains) => part_spans
+                    .into_iter()
+                    .filter_map(|span| extend_chain(&folded_text.folded_text, span, &later_chains))
+                    .collect(),
             });
         }
-        self.hits(text, &chains.unwrap_or_default())
+        self.hits_from_spans(folded_text, &chains.unwrap_or_default())
     }
 
     /// Finds a text near the named line that almost equals the quote.
-    fn similar(&self, quote: &str, named: Option<u32>) -> Option<Grounded> {
-        let named = named?;
-        let text = self.bare();
-        let first = named.saturating_sub(NEAR_LINES).max(self.lines.0);
-        let last = named.saturating_add(NEAR_LINES).min(self.lines.1);
+    fn find_similar(&self, folded_quote: &str, named_line: Option<u32>) -> Option<GroundedEvidence> {
+        let named_line = named_line?;
+        let folded_text = self.text_without_markers();
+        let first_line = named_line.saturating_sub(NEARBY_LINES).max(self.reviewed_lines.0);
+        let last_line = named_line.saturating_add(NEARBY_LINES).min(self.reviewed_lines.1);
         // Aligning words is expensive, so only a window around the line is compared.
-        let bytes = text.range(first, last);
-        let window = text.text.get(bytes.clone())?;
-        let near = near::find(quote, window)?;
-        let place = |at: usize| text.line(bytes.start + at);
-        let hit = Hit { line: place(near.bytes.start), end_line: place(near.bytes.end - 1) };
-        let found = Found { how: How::Similar { percent: near.percent }, places: 1 };
-        let instead = window.get(near.bytes).map(String::from);
-        Some(Grounded { place: self.at(hit), found: Some(found), instead, pre_existing: false })
+        let byte_range = folded_text.line_byte_range(first_line, last_line);
+        let window = folded_text.folded_text.get(byte_range.clone())?;
+        let nearest = near_match::find_near_match(folded_quote, window)?;
+        let line_at = |offset: usize| folded_text.line_at(byte_range.start + offset);
+        let quote_hit = QuoteHit {
+            first_line: line_at(nearest.byte_range.start),
+            last_line: line_at(nearest.byte_range.end - 1),
+        };
+        let quote_match = QuoteMatch { how: QuoteMatchKind::Similar { percent: nearest.percent }, places: 1 };
+        let actual_text = window.get(nearest.byte_range).map(String::from);
+        Some(GroundedEvidence {
+            place: self.place_of_hit(quote_hit),
+            quote_match: Some(quote_match),
+            actual_text,
+            pre_existing: false,
+        })
     }
 
-    fn absence(&self, heading: &str, terms: &[String], named: Option<u32>) -> Result<Grounded, String> {
-        let (first, last) = self.under(heading, named)?;
+    fn find_absence(
+        &self,
+        heading: &str,
+        terms: &[String],
+        named_line: Option<u32>,
+    ) -> Result<GroundedEvidence, String> {
+        let (first_line, last_line) = self.lines_under(heading, named_line)?;
         if terms.iter().all(|term| term.trim().is_empty()) {
             return Err("no terms were given that could be searched for".to_string());
         }
-        match self.find_term(first, last, terms) {
-            Some((term, line)) => Err(format!("`{term}` stands there, in line {line}")),
+        match self.find_term(first_line, last_line, terms) {
+            Some((term, line_number)) => Err(format!("`{term}` stands there, in line {line_number}")),
             None => {
                 // An absence is placed at its heading, or at the beginning if it has none.
-                let line = first.saturating_sub(u32::from(!heading.trim().is_empty())).max(1);
-                let place = self.at(Hit { line, end_line: line });
-                Ok(Grounded { place, found: None, instead: None, pre_existing: false })
+                let line_number = first_line.saturating_sub(u32::from(!heading.trim().is_empty())).max(1);
+                let finding_place =
+                    self.place_of_hit(QuoteHit { first_line: line_number, last_line: line_number });
+                Ok(GroundedEvidence {
+                    place: finding_place,
+                    quote_match: None,
+                    actual_text: None,
+                    pre_existing: false,
+                })
             }
         }
     }
 
     /// Returns the lines under a heading, including subsections; without a heading everything under review.
-    fn under(&self, heading: &str, named: Option<u32>) -> Result<(u32, u32), String> {
-        let (first, last) = self.lines;
-        let title = self.without_file(heading);
+    fn lines_under(&self, heading: &str, named_line: Option<u32>) -> Result<(u32, u32), String> {
+        let (first_line, last_line) = self.reviewed_lines;
+        let title = self.strip_file_name(heading);
         if title.is_empty() {
-            return Ok(self.lines);
+            return Ok(self.reviewed_lines);
         }
         // The heading is also tried as written: a title may itself begin with a file name.
-        let inside: Vec<&Section> = [title, heading]
+        let matching_sections: Vec<&TextSection> = [title, heading]
             .into_iter()
-            .flat_map(|title| titled(&self.sections, title))
-            .filter(|section| (first..=last).contains(&section.line))
+            .flat_map(|title| sections_titled(&self.sections, title))
+            .filter(|section| (first_line..=last_line).contains(&section.heading_line))
             .collect();
         // Several sections may have the same title; the named line tells which one is meant.
-        let around = inside.iter().find(|section| named.is_some_and(|line| section.contains(line)));
-        match around.or(inside.first()) {
-            Some(section) => Ok((section.line + 1, section.end_line)),
+        let enclosing =
+            matching_sections.iter().find(|section| named_line.is_some_and(|line| section.contains(line)));
+        match enclosing.or(matching_sections.first()) {
+            Some(section) => Ok((section.heading_line + 1, section.last_line)),
             None => Err(format!("there is no heading `{}`", heading.trim())),
         }
     }
 
     /// Strips this file's name from a heading such as `docs/prd.md: Goals` or `prd.md#Goals`.
-    fn without_file<'h>(&self, heading: &'h str) -> &'h str {
-        let heading = heading.trim();
+    fn strip_file_name<'h>(&self, heading_text: &'h str) -> &'h str {
+        let heading_text = heading_text.trim();
         // Agents often leave out the directory.
-        let name = self.file.rsplit('/').next().unwrap_or(self.file);
-        let file = [self.file, name].into_iter().filter(|file| !file.is_empty());
-        let rest = file.filter_map(|file| heading.strip_prefix(file)).next();
-        match rest.map(str::trim_start) {
-            Some(rest) if rest.is_empty() || rest.starts_with([':', '#', '§', '>']) => {
-                rest.trim_start_matches([':', '#', '§', '>', ' '])
+        let file_name = self.file_path.rsplit('/').next().unwrap_or(self.file_path);
+        let file_names = [self.file_path, file_name].into_iter().filter(|file_names| !file_names.is_empty());
+        let remainder = file_names.filter_map(|file_names| heading_text.strip_prefix(file_names)).next();
+        match remainder.map(str::trim_start) {
+            Some(remainder) if remainder.is_empty() || remainder.starts_with([':', '#', '§', '>']) => {
+                remainder.trim_start_matches([':', '#', '§', '>', ' '])
             }
-            _ => heading,
+            _ => heading_text,
         }
     }
 
-    fn find_term<'t>(&self, first: u32, last: u32, terms: &'t [String]) -> Option<(&'t str, u32)> {
-        let start = |line: u32| self.starts.get(line as usize).copied().unwrap_or(self.text.len());
-        let (from, to) = (start(first.saturating_sub(1)), start(last));
-        let stems = self.stems.get_or_init(|| absence::stems(&self.text));
+    fn find_term<'t>(&self, first_line: u32, last_line: u32, terms: &'t [String]) -> Option<(&'t str, u32)> {
+        let start_of_line =
+            |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.file_text.len());
+        let (start_byte, end_byte) = (start_of_line(first_line.saturating_sub(1)), start_of_line(last_line));
+        let all_stems = self.word_stems.get_or_init(|| absence::stem_words(&self.file_text));
         // Stems are sorted by line, so the ones of a range of lines are found without a scan.
-        let upto = |line: u32| stems.partition_point(|(_, at)| *at <= line);
-        let (skip, end) = (upto(first.saturating_sub(1)), upto(last));
-        let part = Part { line: first, text: self.text.get(from..to)?, stems: stems.get(skip..end)? };
-        absence::find_term(part, terms)
+        let stems_up_to = |line: u32| all_stems.partition_point(|(_, stem_line)| *stem_line <= line);
+        let (first_stem, end_stem) = (stems_up_to(first_line.saturating_sub(1)), stems_up_to(last_line));
+        let text_part = TextPart {
+            first_line,
+            part_text: self.file_text.get(start_byte..end_byte)?,
+            word_stems: all_stems.get(first_stem..end_stem)?,
+        };
+        absence::find_term(text_part, terms)
     }
 
-    fn covers(&self, hit: Hit) -> bool {
+    fn is_reviewed(&self, hit: QuoteHit) -> bool {
         // Evidence must lie completely within the section under review.
-        self.lines.0 <= hit.line && hit.end_line <= self.lines.1
+        self.reviewed_lines.0 <= hit.first_line && hit.last_line <= self.reviewed_lines.1
     }
 
-    fn bare(&self) -> &Folded {
-        self.bare.get_or_init(|| Folded::new(&self.text, Markers::Dropped))
+    fn text_without_markers(&self) -> &FoldedText {
+        self.without_markers.get_or_init(|| FoldedText::new(&self.file_text, LineMarkers::Dropped))
     }
 
-    fn marked(&self) -> &Folded {
-        self.marked.get_or_init(|| Folded::new(&self.text, Markers::Kept))
+    fn text_with_markers(&self) -> &FoldedText {
+        self.with_markers.get_or_init(|| FoldedText::new(&self.file_text, LineMarkers::Kept))
     }
 
-    fn at(&self, hit: Hit) -> Place {
-        let section = section_at(&self.sections, hit.line).to_string();
-        Place { file: self.file.to_string(), line: hit.line, end_line: hit.end_line, section }
+    fn place_of_hit(&self, quote_hit: QuoteHit) -> FindingPlace {
+        let section = section_title_at(&self.sections, quote_hit.first_line).to_string();
+        FindingPlace {
+            file: self.file_path.to_string(),
+            line: quote_hit.first_line,
+            end_line: quote_hit.last_line,
+            section,
+        }
     }
 }
 
 /// A range of bytes in a text.
 #[derive(Clone, Copy)]
-struct Span {
+struct ByteSpan {
     start: usize,
     end: usize,
 }
 
 /// Finds `quote` in `text` as whole words.
-fn occurrences(text: &str, quote: &str) -> Vec<Span> {
-    let found = text.match_indices(quote).map(|(start, _)| Span { start, end: start + quote.len() });
-    found.filter(|span| stands_alone(text, span.start, span.end)).collect()
+fn find_occurrences(folded_text: &str, folded_quote: &str) -> Vec<ByteSpan> {
+    let spans = folded_text
+        .match_indices(folded_quote)
+        .map(|(start, _)| ByteSpan { start, end: start + folded_quote.len() });
+    spans.filter(|span| is_whole_words(folded_text, span.start, span.end)).collect()
 }
 
 /// Joins a part with the nearest chain behind it, if it is near and no text between them negates them.
-fn chain(text: &str, one: Span, rest: &[Span]) -> Option<Span> {
-    let next = rest.get(rest.partition_point(|span| span.start < one.end))?;
-    let gap = text.get(one.end..next.start).filter(|gap| gap.len() <= GAP)?;
+fn extend_chain(folded_text: &str, part_span: ByteSpan, later_spans: &[ByteSpan]) -> Option<ByteSpan> {
+    let next_span = later_spans.get(later_spans.partition_point(|span| span.start < part_span.end))?;
+    let gap = folded_text.get(part_span.end..next_span.start).filter(|gap| gap.len() <= MAX_GAP_BYTES)?;
     // Only the sentences that touch the parts can negate them; those in between are about something else.
     let mut sentences = gap.split_inclusive(['.', '!', '?']);
-    let first = sentences.next().unwrap_or_default();
-    let last = sentences.next_back().unwrap_or_default();
-    let turned = |sentence: &str| sentence.split(|c: char| !c.is_alphanumeric() && c != '\'').any(negates);
-    (!turned(first) && !turned(last)).then_some(Span { start: one.start, end: next.end })
+    let first_sentence = sentences.next().unwrap_or_default();
+    let last_sentence = sentences.next_back().unwrap_or_default();
+    let has_negation = |sentence: &str| {
+        sentence.split(|character: char| !character.is_alphanumeric() && character != '\'').any(is_negation)
+    };
+    (!has_negation(first_sentence) && !has_negation(last_sentence))
+        .then_some(ByteSpan { start: part_span.start, end: next_span.end })
 }
 
 #[cfg(test)]
@@ -358,8 +453,8 @@ mod tests {
 
     const TEXT: &str = "# A\nsame line\n## B\nsame line\nother\n## C\nempty\n";
 
-    fn raised(evidence: Evidence, line: Option<u32>) -> Raised {
-        Raised {
+    fn raised_finding(evidence: Evidence, line: Option<u32>) -> RaisedFinding {
+        RaisedFinding {
             severity: Severity::High,
             category: "x".into(),
             description: "x".into(),
@@ -370,65 +465,71 @@ mod tests {
         }
     }
 
-    fn place(evidence: Evidence, line: Option<u32>, section: Option<&str>) -> Result<(u32, u32), String> {
-        let ground = Ground::new("a.md", TEXT, section).unwrap();
-        ground.find(&raised(evidence, line)).map(|found| (found.place.line, found.place.end_line))
+    fn find_place(
+        evidence: Evidence,
+        line: Option<u32>,
+        section: Option<&str>,
+    ) -> Result<(u32, u32), String> {
+        let finder = EvidenceFinder::new("a.md", TEXT, section).unwrap();
+        finder
+            .find_evidence(&raised_finding(evidence, line))
+            .map(|grounded| (grounded.place.line, grounded.place.end_line))
     }
 
-    fn quote(text: &str) -> Evidence {
+    fn quote_evidence(text: &str) -> Evidence {
         Evidence::Quote { text: text.into() }
     }
 
-    fn absence(heading: &str, terms: &[&str]) -> Evidence {
+    fn absence_evidence(heading: &str, terms: &[&str]) -> Evidence {
         let terms: Vec<String> = terms.iter().map(|t| t.to_string()).collect();
         Evidence::Absence { heading: heading.into(), terms }
     }
 
     #[test]
-    fn a_quote_is_where_it_stands_not_where_it_is_said_to_stand() {
-        assert_eq!(place(quote("other"), Some(99), None), Ok((5, 5)));
-        assert_eq!(place(quote("line\n## B"), None, None), Ok((2, 3)));
+    fn the_place_of_a_quote_is_where_it_was_found_not_the_named_line() {
+        assert_eq!(find_place(quote_evidence("other"), Some(99), None), Ok((5, 5)));
+        assert_eq!(find_place(quote_evidence("line\n## B"), None, None), Ok((2, 3)));
     }
 
     #[test]
     fn of_several_places_the_one_nearest_to_the_named_line_counts() {
-        assert_eq!(place(quote("same line"), None, None), Ok((2, 2)));
-        assert_eq!(place(quote("same line"), Some(5), None), Ok((4, 4)));
+        assert_eq!(find_place(quote_evidence("same line"), None, None), Ok((2, 2)));
+        assert_eq!(find_place(quote_evidence("same line"), Some(5), None), Ok((4, 4)));
     }
 
     #[test]
     fn a_quote_outside_the_section_under_review_does_not_count() {
-        assert_eq!(place(quote("same line"), Some(2), Some("B")), Ok((4, 4)));
-        assert!(place(quote("empty"), None, Some("B")).is_err());
+        assert_eq!(find_place(quote_evidence("same line"), Some(2), Some("B")), Ok((4, 4)));
+        assert!(find_place(quote_evidence("empty"), None, Some("B")).is_err());
     }
 
     #[test]
     fn line_ends_do_not_matter() {
-        let ground = Ground::new("a.md", "one\r\ntwo\r\nthree\r\n", None).unwrap();
-        let place = ground.find(&raised(quote("two\nthree"), None)).unwrap().place;
+        let finder = EvidenceFinder::new("a.md", "one\r\ntwo\r\nthree\r\n", None).unwrap();
+        let place = finder.find_evidence(&raised_finding(quote_evidence("two\nthree"), None)).unwrap().place;
         assert_eq!((place.line, place.end_line), (2, 3));
     }
 
     #[test]
-    fn what_was_missing_is_there_when_its_heading_and_a_term_are() {
-        let ground = Ground::new("a.md", TEXT, None).unwrap();
+    fn a_missing_term_is_supplied_when_it_occurs_under_its_heading() {
+        let finder = EvidenceFinder::new("a.md", TEXT, None).unwrap();
         let terms = ["Empty".to_string()];
-        assert!(ground.says("C", &terms));
-        assert!(!ground.says("B", &terms) && !ground.says("D", &terms));
+        assert!(finder.has_term_under("C", &terms));
+        assert!(!finder.has_term_under("B", &terms) && !finder.has_term_under("D", &terms));
     }
 
     #[test]
     fn an_invented_or_empty_quote_is_not_believed() {
-        assert!(place(quote("never written"), None, None).is_err());
-        assert!(place(quote("  "), None, None).is_err());
+        assert!(find_place(quote_evidence("never written"), None, None).is_err());
+        assert!(find_place(quote_evidence("  "), None, None).is_err());
     }
 
     #[test]
     fn an_absence_needs_its_heading_and_none_of_its_terms() {
-        assert_eq!(place(absence("C", &["deletion"]), None, None), Ok((6, 6)));
-        assert!(place(absence("C", &["Empty"]), None, None).unwrap_err().contains("line 7"));
-        assert!(place(absence("D", &["deletion"]), None, None).is_err());
-        assert!(place(absence("C", &[]), None, None).is_err());
-        assert!(place(absence("C", &[" "]), None, None).is_err());
+        assert_eq!(find_place(absence_evidence("C", &["deletion"]), None, None), Ok((6, 6)));
+        assert!(find_place(absence_evidence("C", &["Empty"]), None, None).unwrap_err().contains("line 7"));
+        assert!(find_place(absence_evidence("D", &["deletion"]), None, None).is_err());
+        assert!(find_place(absence_evidence("C", &[]), None, None).is_err());
+        assert!(find_place(absence_evidence("C", &[" "]), None, None).is_err());
     }
 }

@@ -14,38 +14,38 @@ use serde::Serialize;
 
 use crate::{
     effect::{Effect, Reply, TypedEffect},
-    event::Event,
+    event::RunEvent,
     ids::Key,
-    reason::Ending,
+    reason::RunEnding,
     settings::Settings,
-    stamp::Stamp,
+    timestamp::Timestamp,
 };
 
 /// A local future: a workflow runs on one thread.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Parked>> + 'a>>;
+pub type HostFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ParkedRun>> + 'a>>;
 
 /// The run stops here and its state is kept; the workflow unwinds with `?`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parked: {}", ending.detail)]
-pub struct Parked {
-    pub ending: Ending,
+pub struct ParkedRun {
+    pub ending: RunEnding,
 }
 
 pub trait Host {
     /// Requests an effect under a key that is unique in this stretch. A host never answers with a reply of another kind: it
     /// ends with [`crate::replayer::ReplayDivergence::WrongReplyKind`] instead. Workflows call [`perform`](#method.perform).
-    fn start(&self, key: Key, effect: Effect) -> Pending<'_, Reply>;
+    fn start_effect(&self, effect_key: Key, effect: Effect) -> HostFuture<'_, Reply>;
 
     /// Ends a stretch: a resumed run starts with this state, and what came before is not replayed. Waits for all effects that
     /// are under way. Hosts then call the workflow again with the state *as recorded*, so that a run that continued and one
     /// that was resumed cannot differ; code behind a boundary is reached only through its state. Use [`cross_boundary`].
-    fn boundary(&self, key: Key, state: serde_json::Value) -> Pending<'_, ()>;
+    fn record_boundary(&self, boundary_key: Key, state: serde_json::Value) -> HostFuture<'_, ()>;
 
     /// Writes a fact into the journal, in order with the effects.
-    fn note(&self, event: Event);
+    fn note_event(&self, event: RunEvent);
 
     /// Returns the timestamp of the last delivered reply. A workflow has no other clock.
-    fn now(&self) -> Stamp;
+    fn last_timestamp(&self) -> Timestamp;
 
     /// Whether this stretch runs with the change: true from the first time that a build with the change gets here, false where
     /// an older build had already passed this point.
@@ -57,9 +57,9 @@ pub trait Host {
 
 impl dyn Host + '_ {
     /// Requests an effect; the future resolves to its outcome.
-    pub fn perform<E: TypedEffect>(&self, key: Key, effect: E) -> Pending<'_, E::Outcome> {
+    pub fn perform<E: TypedEffect>(&self, key: Key, effect: E) -> HostFuture<'_, E::Outcome> {
         // The effect is scheduled here, not when the future is first polled.
-        let reply = self.start(key, effect.into());
+        let reply = self.start_effect(key, effect.into());
         Box::pin(async move {
             match E::outcome(reply.await?) {
                 Some(outcome) => Ok(outcome),
@@ -71,13 +71,17 @@ impl dyn Host + '_ {
 }
 
 /// Calls [`Host::record_boundary`] with a typed state. A state that cannot be serialized is a bug and parks the run.
-pub async fn boundary<S: Serialize>(host: &dyn Host, key: Key, state: &S) -> Result<(), Parked> {
-    match serde_json::to_value(state) {
-        Ok(value) => host.boundary(key, value).await,
+pub async fn cross_boundary<S: Serialize>(
+    host: &dyn Host,
+    boundary_key: Key,
+    workflow_state: &S,
+) -> Result<(), ParkedRun> {
+    match serde_json::to_value(workflow_state) {
+        Ok(state_json) => host.record_boundary(boundary_key, state_json).await,
         Err(cause) => {
             // Parking keeps the journal usable: the stage is repeated by a build that can write its state.
-            let ending = Ending::new(crate::reason::Reason::Environment, cause.to_string());
-            Err(Parked { ending })
+            let ending = RunEnding::new(crate::reason::RunReason::Environment, cause.to_string());
+            Err(ParkedRun { ending })
         }
     }
 }

@@ -63,13 +63,13 @@ text_id!(
 );
 
 impl Hash {
-    pub fn of(bytes: &[u8]) -> Hash {
+    pub fn digest_of(bytes: &[u8]) -> Hash {
         // Hexadecimal text, since hashes are part of journals, file names and messages.
         Hash(blake3::hash(bytes).to_hex().to_string())
     }
 
     /// Returns the first twelve digits, which are enough for users.
-    pub fn short(&self) -> &str {
+    pub fn short_hex(&self) -> &str {
         // A hash read from a journal can be shorter than that.
         self.0.get(..12).unwrap_or(&self.0)
     }
@@ -77,22 +77,22 @@ impl Hash {
 
 /// Computes a hash piece by piece, for content that is too long to hold in memory.
 #[derive(Clone, Debug, Default)]
-pub struct Hashing(blake3::Hasher);
+pub struct ContentHasher(blake3::Hasher);
 
-impl Hashing {
-    pub fn add(&mut self, bytes: &[u8]) {
+impl ContentHasher {
+    pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    pub fn done(&self) -> Hash {
+    pub fn finish(&self) -> Hash {
         Hash(self.0.finalize().to_hex().to_string())
     }
 }
 
 impl Key {
     /// Returns the key `parent/child`.
-    pub fn child(&self, name: &str) -> Key {
-        Key(format!("{}/{name}", self.0))
+    pub fn child_key(&self, segment: &str) -> Key {
+        Key(format!("{}/{segment}", self.0))
     }
 }
 
@@ -102,29 +102,29 @@ impl Key {
 pub struct FindingId(pub u32);
 
 impl FindingId {
-    pub fn parse(text: &str) -> Option<FindingId> {
+    pub fn parse(id_text: &str) -> Option<FindingId> {
         // Users also type `f3`.
-        let digits = text.strip_prefix('F').or_else(|| text.strip_prefix('f'))?;
+        let digits = id_text.strip_prefix('F').or_else(|| id_text.strip_prefix('f'))?;
         digits.parse().ok().map(FindingId)
     }
 }
 
 impl fmt::Display for FindingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "F{}", self.0)
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "F{}", self.0)
     }
 }
 
 impl Serialize for FindingId {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
 impl<'de> Deserialize<'de> for FindingId {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        FindingId::parse(&text)
-            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is not a finding id such as F3")))
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id_text = String::deserialize(deserializer)?;
+        FindingId::parse(&id_text)
+            .ok_or_else(|| serde::de::Error::custom(format!("`{id_text}` is not a finding id such as F3")))
     }
 }

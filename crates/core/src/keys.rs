@@ -15,97 +15,97 @@
 
 use alloc::format;
 
-use crate::{ids::Key, level::Role};
+use crate::{ids::Key, level::AgentRole};
 
-const AGAIN: &str = "again";
-const ANEW: &str = "anew";
-const PAUSE: &str = "pause";
-const LAND: &str = "land";
-const SESSION: &str = "session";
+const SECOND_TRY: &str = "again";
+const NEW_SESSION: &str = "anew";
+const PAUSE_SEGMENT: &str = "pause";
+const LAND_SEGMENT: &str = "land";
+const SESSION_SEGMENT: &str = "session";
 
 impl Key {
-    pub fn round(round: u32) -> Key {
+    pub fn for_round(round: u32) -> Key {
         Key::new(format!("round-{round}"))
     }
 
-    pub fn fix_iteration(round: u32, iteration: u32) -> Key {
+    pub fn for_fix_iteration(round: u32, iteration: u32) -> Key {
         // Iterations are counted within their round.
-        Key::round(round).numbered("fix", iteration)
+        Key::for_round(round).numbered_child("fix", iteration)
     }
 
     /// The end of a run: what is written and asked then.
-    pub fn end() -> Key {
+    pub fn for_end() -> Key {
         Key::new("end")
     }
 
     /// Waiting for the user between two stages.
-    pub fn wait() -> Key {
+    pub fn for_user_wait() -> Key {
         Key::new("wait")
     }
 
     /// The `ordinal`-th file that is restored.
-    pub fn restore(number: u32) -> Key {
-        Key::new(format!("restore-{number}"))
+    pub fn for_restore(ordinal: u32) -> Key {
+        Key::new(format!("restore-{ordinal}"))
     }
 
-    pub fn freeze(&self) -> Key {
-        self.child("freeze")
+    pub fn freeze_key(&self) -> Key {
+        self.child_key("freeze")
     }
 
-    pub fn reviewer(&self, role: Role) -> Key {
+    pub fn reviewer_key(&self, role: AgentRole) -> Key {
         // The role is unique within a round, so it can name the seat.
-        self.child("review").child(role.as_str())
+        self.child_key("review").child_key(role.as_str())
     }
 
     /// The `ordinal`-th fixer of an iteration, counted from 1.
-    pub fn fixer(&self, number: u32) -> Key {
-        self.child("fix").child(&format!("{number}"))
+    pub fn fixer_key(&self, ordinal: u32) -> Key {
+        self.child_key("fix").child_key(&format!("{ordinal}"))
     }
 
     /// The user's own session, in place of fixers.
-    pub fn session(&self) -> Key {
-        self.child(SESSION)
+    pub fn session_key(&self) -> Key {
+        self.child_key(SESSION_SEGMENT)
     }
 
-    pub fn landing(&self) -> Key {
-        self.child(LAND)
+    pub fn landing_key(&self) -> Key {
+        self.child_key(LAND_SEGMENT)
     }
 
     /// The one second attempt at a task.
     pub fn second_try(&self) -> Key {
-        self.child(AGAIN)
+        self.child_key(SECOND_TRY)
     }
 
     /// The same task in a new session.
     pub fn new_session(&self) -> Key {
-        self.child(ANEW)
+        self.child_key(NEW_SESSION)
     }
 
     /// The pause before the second attempt.
-    pub fn pause(&self) -> Key {
-        self.child(PAUSE)
+    pub fn pause_key(&self) -> Key {
+        self.child_key(PAUSE_SEGMENT)
     }
 
     /// The task given to the `ordinal`-th other agent.
-    pub fn other_agent(&self, number: u32) -> Key {
-        self.numbered("other", number)
+    pub fn other_agent(&self, ordinal: u32) -> Key {
+        self.numbered_child("other", ordinal)
     }
 
     /// The `ordinal`-th wait for a usage limit.
-    pub fn wait_for_reset(&self, number: u32) -> Key {
-        self.numbered("wait", number)
+    pub fn wait_for_reset(&self, ordinal: u32) -> Key {
+        self.numbered_child("wait", ordinal)
     }
 
     /// The task after the `ordinal`-th wait for a usage limit.
-    pub fn after_wait(&self, number: u32) -> Key {
-        self.numbered("then", number)
+    pub fn after_wait(&self, ordinal: u32) -> Key {
+        self.numbered_child("then", ordinal)
     }
 
-    fn numbered(&self, name: &str, number: u32) -> Key {
-        self.child(&format!("{name}-{number}"))
+    fn numbered_child(&self, prefix: &str, ordinal: u32) -> Key {
+        self.child_key(&format!("{prefix}-{ordinal}"))
     }
 
-    fn last(&self) -> &str {
+    fn last_segment(&self) -> &str {
         // A key is never empty, and `rsplit` returns at least one part.
         self.as_str().rsplit('/').next().unwrap_or_default()
     }
@@ -117,58 +117,58 @@ impl Key {
     }
 
     pub fn is_second_try(&self) -> bool {
-        self.last() == AGAIN
+        self.last_segment() == SECOND_TRY
     }
 
     pub fn is_after_wait(&self) -> bool {
-        number_after(self.last(), "then").is_some()
+        number_after(self.last_segment(), "then").is_some()
     }
 
     /// Whether the user's session did it, not a fixer.
     pub fn is_session(&self) -> bool {
-        self.last() == SESSION
+        self.last_segment() == SESSION_SEGMENT
     }
 
     /// Whether it is `round-1/fix-2` itself, not an effect within it.
     pub fn is_fix_iteration(&self) -> bool {
-        number_after(self.last(), "fix").is_some()
+        number_after(self.last_segment(), "fix").is_some()
     }
 
     /// Returns the task that an effect belongs to: other attempts, pauses, waits and landings belong to what precedes them.
-    pub fn task(&self) -> Key {
-        let mut task = self.as_str();
+    pub fn task_key(&self) -> Key {
+        let mut task_path = self.as_str();
         // Suffixes can be nested, for instance `other-1/again`.
-        while let Some((before, last)) = task.rsplit_once('/')
-            && is_part_of_a_task(last)
+        while let Some((parent_path, segment)) = task_path.rsplit_once('/')
+            && belongs_to_task(segment)
         {
-            task = before;
+            task_path = parent_path;
         }
-        Key::new(task)
+        Key::new(task_path)
     }
 
     /// The role of a reviewer's task, as its key names it.
     pub fn reviewer_role(&self) -> Option<&str> {
-        let mut parts = self.as_str().split('/').skip(1);
-        (parts.next()? == "review").then(|| parts.next())?
+        let mut segments = self.as_str().split('/').skip(1);
+        (segments.next()? == "review").then(|| segments.next())?
     }
 
     /// Returns the number of the fixer whose task it belongs to.
     pub fn fixer_number(&self) -> Option<u32> {
-        let mut parts = self.as_str().split('/').skip(1);
+        let mut segments = self.as_str().split('/').skip(1);
         // Both `fix-M` and `fix` are needed: `round-1/fix-2` alone names the iteration.
-        let in_iteration = number_after(parts.next()?, "fix").is_some();
-        (in_iteration && parts.next()? == "fix").then(|| parts.next()?.parse().ok())?
+        let in_iteration = number_after(segments.next()?, "fix").is_some();
+        (in_iteration && segments.next()? == "fix").then(|| segments.next()?.parse().ok())?
     }
 }
 
 /// Parses the number behind a name: `then-3` after `then` is 3.
-fn number_after(part: &str, name: &str) -> Option<u32> {
-    part.strip_prefix(name)?.strip_prefix('-')?.parse().ok()
+fn number_after(segment: &str, name: &str) -> Option<u32> {
+    segment.strip_prefix(name)?.strip_prefix('-')?.parse().ok()
 }
 
-fn is_part_of_a_task(part: &str) -> bool {
-    [AGAIN, ANEW, LAND, PAUSE].contains(&part)
-        || ["other", "wait", "then"].iter().any(|name| number_after(part, name).is_some())
+fn belongs_to_task(segment: &str) -> bool {
+    [SECOND_TRY, NEW_SESSION, LAND_SEGMENT, PAUSE_SEGMENT].contains(&segment)
+        || ["other", "wait", "then"].iter().any(|name| number_after(segment, name).is_some())
 }
 
 #[cfg(test)]
@@ -176,36 +176,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_is_read_back() {
-        let iteration = Key::fix_iteration(2, 1);
-        let fixer = iteration.fixer(3);
-        assert_eq!(fixer.as_str(), "round-2/fix-1/fix/3");
-        assert_eq!((fixer.round_number(), fixer.fixer_number()), (Some(2), Some(3)));
-        assert!(iteration.is_fix_iteration() && !fixer.is_fix_iteration());
-        assert_eq!(iteration.fixer_number(), None);
-        assert!(fixer.second_try().is_second_try() && !fixer.is_second_try());
-        assert!(fixer.after_wait(2).is_after_wait() && !fixer.wait_for_reset(2).is_after_wait());
-        assert!(iteration.session().is_session() && !fixer.is_session());
-        assert_eq!(Key::round(4).reviewer(Role::Party).reviewer_role(), Some("party"));
-        assert_eq!((Key::end().round_number(), fixer.reviewer_role()), (None, None));
+    fn keys_are_read_back_as_they_were_built() {
+        let iteration_key = Key::for_fix_iteration(2, 1);
+        let fixer_key = iteration_key.fixer_key(3);
+        assert_eq!(fixer_key.as_str(), "round-2/fix-1/fix/3");
+        assert_eq!((fixer_key.round_number(), fixer_key.fixer_number()), (Some(2), Some(3)));
+        assert!(iteration_key.is_fix_iteration() && !fixer_key.is_fix_iteration());
+        assert_eq!(iteration_key.fixer_number(), None);
+        assert!(fixer_key.second_try().is_second_try() && !fixer_key.is_second_try());
+        assert!(fixer_key.after_wait(2).is_after_wait() && !fixer_key.wait_for_reset(2).is_after_wait());
+        assert!(iteration_key.session_key().is_session() && !fixer_key.is_session());
+        assert_eq!(Key::for_round(4).reviewer_key(AgentRole::Party).reviewer_role(), Some("party"));
+        assert_eq!((Key::for_end().round_number(), fixer_key.reviewer_role()), (None, None));
     }
 
     #[test]
     fn everything_done_for_a_task_belongs_to_it() {
-        let task = Key::round(1).reviewer(Role::Adversarial);
-        for part in [
-            task.clone(),
-            task.second_try(),
-            task.new_session(),
-            task.pause(),
-            task.landing(),
-            task.other_agent(2),
-            task.wait_for_reset(1),
-            task.after_wait(1),
-            task.other_agent(1).second_try(),
+        let role_task = Key::for_round(1).reviewer_key(AgentRole::Adversarial);
+        for task_part in [
+            role_task.clone(),
+            role_task.second_try(),
+            role_task.new_session(),
+            role_task.pause_key(),
+            role_task.landing_key(),
+            role_task.other_agent(2),
+            role_task.wait_for_reset(1),
+            role_task.after_wait(1),
+            role_task.other_agent(1).second_try(),
         ] {
-            assert_eq!(part.task(), task);
+            assert_eq!(task_part.task_key(), role_task);
         }
-        assert_eq!(Key::round(1).freeze().task(), Key::round(1).freeze());
+        assert_eq!(Key::for_round(1).freeze_key().task_key(), Key::for_round(1).freeze_key());
     }
 }

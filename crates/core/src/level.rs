@@ -13,12 +13,12 @@ use crate::subject::Subject;
 /// 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Tier(#[schemars(range(min = 0, max = 4))] u8);
+pub struct ReviewTier(#[schemars(range(min = 0, max = 4))] u8);
 
-impl Tier {
-    pub fn new(number: u8) -> Option<Tier> {
+impl ReviewTier {
+    pub fn new(tier_number: u8) -> Option<ReviewTier> {
         // The field is private, so every tier has passed this check.
-        (number <= 4).then_some(Tier(number))
+        (tier_number <= 4).then_some(ReviewTier(tier_number))
     }
 
     pub fn number(self) -> u8 {
@@ -26,17 +26,17 @@ impl Tier {
     }
 }
 
-impl Default for Tier {
+impl Default for ReviewTier {
     fn default() -> Self {
-        Tier(2)
+        ReviewTier(2)
     }
 }
 
-impl<'de> Deserialize<'de> for Tier {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let number = u8::deserialize(from)?;
-        Tier::new(number).ok_or_else(|| {
-            serde::de::Error::custom(alloc::format!("tier {number} does not exist: tiers are 0 to 4"))
+impl<'de> Deserialize<'de> for ReviewTier {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let tier_number = u8::deserialize(deserializer)?;
+        ReviewTier::new(tier_number).ok_or_else(|| {
+            serde::de::Error::custom(alloc::format!("tier {tier_number} does not exist: tiers are 0 to 4"))
         })
     }
 }
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Tier {
 /// The size of the panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum ReviewLevel {
     Minimal,
     Dual,
     Full,
@@ -53,7 +53,7 @@ pub enum Level {
 /// When a review counts as successful.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Goal {
+pub enum ReviewGoal {
     /// No finding is left open.
     #[default]
     ZeroOpen,
@@ -64,7 +64,7 @@ pub enum Goal {
 /// What an agent is asked to do; never two of these at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum AgentRole {
     Party,
     Spec,
     Quality,
@@ -74,15 +74,15 @@ pub enum Role {
     Challenger,
 }
 
-impl Role {
-    pub const ALL: [Role; 7] = [
-        Role::Party,
-        Role::Spec,
-        Role::Quality,
-        Role::Adversarial,
-        Role::Elicitation,
-        Role::Fixer,
-        Role::Challenger,
+impl AgentRole {
+    pub const ALL: [AgentRole; 7] = [
+        AgentRole::Party,
+        AgentRole::Spec,
+        AgentRole::Quality,
+        AgentRole::Adversarial,
+        AgentRole::Elicitation,
+        AgentRole::Fixer,
+        AgentRole::Challenger,
     ];
 }
 
@@ -102,9 +102,9 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-words!(Level { Minimal = "minimal", Dual = "dual", Full = "full" });
-words!(Goal { ZeroOpen = "zero-open", CriticalOnly = "critical-only" });
-words!(Role {
+words!(ReviewLevel { Minimal = "minimal", Dual = "dual", Full = "full" });
+words!(ReviewGoal { ZeroOpen = "zero-open", CriticalOnly = "critical-only" });
+words!(AgentRole {
     Party = "party",
     Spec = "spec",
     Quality = "quality",
@@ -114,9 +114,9 @@ words!(Role {
     Challenger = "challenger",
 });
 
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+impl fmt::Display for ReviewTier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
     }
 }
 
@@ -130,50 +130,50 @@ impl fmt::Display for Tier {
 /// | 2-4 | 95 to 98 | dual |
 /// | 2-4 | below 95 | full |
 /// | 2-4 | no signal yet | full |
-pub fn level_for(tier: Tier, confidence: Option<u32>) -> Level {
+pub fn level_for(tier: ReviewTier, confidence: Option<u32>) -> ReviewLevel {
     match (tier.number(), confidence) {
-        (0, _) => Level::Minimal,
-        (1, _) => Level::Dual,
+        (0, _) => ReviewLevel::Minimal,
+        (1, _) => ReviewLevel::Dual,
         // The confidence lowers the effort only from tier 2 on; below that the tier alone decides.
-        (_, Some(score)) if score > 98 => Level::Minimal,
-        (_, Some(score)) if score >= 95 => Level::Dual,
-        _ => Level::Full,
+        (_, Some(score)) if score > 98 => ReviewLevel::Minimal,
+        (_, Some(score)) if score >= 95 => ReviewLevel::Dual,
+        _ => ReviewLevel::Full,
     }
 }
 
 /// Returns the reviewers of one round, in a fixed order.
-pub fn panel(subject: &Subject, level: Level, tier: Tier) -> Vec<Role> {
+pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> Vec<AgentRole> {
     // Documents are reviewed by a party and by elicitation, code by specification and quality.
-    let document = subject.is_document();
-    let mut seats = match (document, level) {
-        (_, Level::Minimal) => vec![Role::Adversarial],
-        (true, Level::Dual) => vec![Role::Party, Role::Adversarial],
-        (true, Level::Full) => vec![Role::Party, Role::Adversarial, Role::Elicitation],
-        (false, Level::Dual) => vec![Role::Spec, Role::Adversarial],
-        (false, Level::Full) => vec![Role::Spec, Role::Quality, Role::Adversarial],
+    let is_document = subject.is_document();
+    let mut roles = match (is_document, level) {
+        (_, ReviewLevel::Minimal) => vec![AgentRole::Adversarial],
+        (true, ReviewLevel::Dual) => vec![AgentRole::Party, AgentRole::Adversarial],
+        (true, ReviewLevel::Full) => vec![AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation],
+        (false, ReviewLevel::Dual) => vec![AgentRole::Spec, AgentRole::Adversarial],
+        (false, ReviewLevel::Full) => vec![AgentRole::Spec, AgentRole::Quality, AgentRole::Adversarial],
     };
     // Only the highest tier adds a party to a code review; documents always have one at this level.
-    if !document && level == Level::Full && tier.number() == 4 {
-        seats.push(Role::Party);
+    if !is_document && level == ReviewLevel::Full && tier.number() == 4 {
+        roles.push(AgentRole::Party);
     }
-    seats
+    roles
 }
 
 /// Returns another panel of the same size, for the one additional round that a degraded panel gets.
-pub fn other_panel(subject: &Subject, level: Level, tier: Tier) -> Vec<Role> {
-    let mut seats = match (subject.is_document(), level) {
-        (true, Level::Minimal) => vec![Role::Elicitation],
-        (false, Level::Minimal) => vec![Role::Quality],
-        (true, Level::Dual) => vec![Role::Adversarial, Role::Elicitation],
-        (false, Level::Dual) => vec![Role::Quality, Role::Adversarial],
+pub fn alternative_panel(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> Vec<AgentRole> {
+    let mut roles = match (subject.is_document(), level) {
+        (true, ReviewLevel::Minimal) => vec![AgentRole::Elicitation],
+        (false, ReviewLevel::Minimal) => vec![AgentRole::Quality],
+        (true, ReviewLevel::Dual) => vec![AgentRole::Adversarial, AgentRole::Elicitation],
+        (false, ReviewLevel::Dual) => vec![AgentRole::Quality, AgentRole::Adversarial],
         // A full panel has no other roles to call, so the same roles change places and thereby agents.
-        (_, Level::Full) => panel(subject, level, tier),
+        (_, ReviewLevel::Full) => panel_roles(subject, level, tier),
     };
     // Reversed seats go to other agents, because agents are assigned by position.
-    if level == Level::Full {
-        seats.reverse();
+    if level == ReviewLevel::Full {
+        roles.reverse();
     }
-    seats
+    roles
 }
 
 #[cfg(test)]
@@ -182,28 +182,41 @@ mod tests {
 
     #[test]
     fn the_level_table_holds_at_its_borders() {
-        let tier = |n| Tier::new(n).unwrap();
-        for (n, confidence, level) in [
-            (0, None, Level::Minimal),
-            (0, Some(10), Level::Minimal),
-            (1, Some(99), Level::Dual),
-            (2, None, Level::Full),
-            (2, Some(94), Level::Full),
-            (3, Some(95), Level::Dual),
-            (3, Some(98), Level::Dual),
-            (4, Some(99), Level::Minimal),
+        let tier_of = |tier_number| ReviewTier::new(tier_number).unwrap();
+        for (tier_number, confidence, level) in [
+            (0, None, ReviewLevel::Minimal),
+            (0, Some(10), ReviewLevel::Minimal),
+            (1, Some(99), ReviewLevel::Dual),
+            (2, None, ReviewLevel::Full),
+            (2, Some(94), ReviewLevel::Full),
+            (3, Some(95), ReviewLevel::Dual),
+            (3, Some(98), ReviewLevel::Dual),
+            (4, Some(99), ReviewLevel::Minimal),
         ] {
-            assert_eq!(level_for(tier(n), confidence), level, "tier {n}, confidence {confidence:?}");
+            assert_eq!(
+                level_for(tier_of(tier_number), confidence),
+                level,
+                "tier {tier_number}, confidence {confidence:?}"
+            );
         }
     }
 
     #[test]
     fn changes_and_documents_have_panels_of_their_own() {
-        let tier = Tier::default();
-        let document = Subject::at("prd.md", None);
-        let source = Subject::at("main.rs", None);
-        assert_eq!(panel(&document, Level::Full, tier), [Role::Party, Role::Adversarial, Role::Elicitation]);
-        assert_eq!(panel(&source, Level::Dual, tier), [Role::Spec, Role::Adversarial]);
-        assert!(panel(&source, Level::Full, Tier::new(4).unwrap()).contains(&Role::Party));
+        let tier = ReviewTier::default();
+        let document = Subject::from_path("prd.md", None);
+        let source_file = Subject::from_path("main.rs", None);
+        assert_eq!(
+            panel_roles(&document, ReviewLevel::Full, tier),
+            [AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation]
+        );
+        assert_eq!(
+            panel_roles(&source_file, ReviewLevel::Dual, tier),
+            [AgentRole::Spec, AgentRole::Adversarial]
+        );
+        assert!(
+            panel_roles(&source_file, ReviewLevel::Full, ReviewTier::new(4).unwrap())
+                .contains(&AgentRole::Party)
+        );
     }
 }

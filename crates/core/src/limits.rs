@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::AgentName,
-    reason::{Ending, Reason},
+    reason::{RunEnding, RunReason},
 };
 
 /// Money in millionths, so that sums are exact; a plain number in JSON.
@@ -17,12 +17,12 @@ use crate::{
 pub struct Cost(pub u64);
 
 impl Cost {
-    pub fn of(amount: f64) -> Cost {
+    pub fn from_amount(amount: f64) -> Cost {
         // A negative or absurd amount is a bug of the reporting client; it must not become a credit.
         if amount.is_finite() && amount > 0.0 { Cost((amount * 1e6 + 0.5) as u64) } else { Cost(0) }
     }
 
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         self.0 == 0
     }
 
@@ -32,34 +32,34 @@ impl Cost {
 }
 
 impl AddAssign for Cost {
-    fn add_assign(&mut self, other: Cost) {
+    fn add_assign(&mut self, added_cost: Cost) {
         // Sums saturate: an overflow must not look like an unused budget.
-        self.0 = self.0.saturating_add(other.0);
+        self.0 = self.0.saturating_add(added_cost.0);
     }
 }
 
 impl fmt::Display for Cost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2}", self.amount())
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.2}", self.amount())
     }
 }
 
 impl Serialize for Cost {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_f64(self.amount())
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.amount())
     }
 }
 
 impl<'de> Deserialize<'de> for Cost {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        f64::deserialize(from).map(Cost::of)
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        f64::deserialize(deserializer).map(Cost::from_amount)
     }
 }
 
 /// What one agent call used, as far as the agent reported it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Usage {
+pub struct AgentUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
     /// Tokens read from the provider's cache; they count a tenth.
@@ -74,41 +74,41 @@ pub struct Usage {
     pub notional: bool,
 }
 
-impl Usage {
+impl AgentUsage {
     /// Estimates four bytes per token. This is accurate to a third for English, and better than a limit without any input.
-    pub fn estimate(prompt_bytes: usize, output_bytes: usize) -> Usage {
-        Usage {
+    pub fn estimate_from_bytes(prompt_bytes: usize, output_bytes: usize) -> AgentUsage {
+        AgentUsage {
             input_tokens: prompt_bytes as u64 / 4,
             output_tokens: output_bytes as u64 / 4,
             estimated: true,
-            ..Usage::default()
+            ..AgentUsage::default()
         }
     }
 
-    pub fn plus(self, other: Usage) -> Usage {
-        let cost = match (self.cost, other.cost) {
-            (Some(Cost(one)), Some(Cost(two))) => Some(Cost(one.saturating_add(two))),
+    pub fn combined_with(self, other_usage: AgentUsage) -> AgentUsage {
+        let cost = match (self.cost, other_usage.cost) {
+            (Some(Cost(own_cost)), Some(Cost(other_cost))) => Some(Cost(own_cost.saturating_add(other_cost))),
             // With one cost unknown, the known one is a lower bound.
-            (one, two) => one.or(two),
+            (own_cost, other_cost) => own_cost.or(other_cost),
         };
-        Usage {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+        AgentUsage {
+            input_tokens: self.input_tokens.saturating_add(other_usage.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other_usage.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other_usage.cached_tokens),
             cost,
             // One estimated part makes the sum an estimate.
-            estimated: self.estimated || other.estimated,
-            notional: self.notional || other.notional,
+            estimated: self.estimated || other_usage.estimated,
+            notional: self.notional || other_usage.notional,
         }
     }
 
-    pub fn weighted(&self) -> u64 {
+    pub fn weighted_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens).saturating_add(self.cached_tokens / 10)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Limits {
+pub struct RunLimits {
     pub rounds: u32,
     /// The most fix iterations in one round.
     pub fix_iterations: u32,
@@ -121,27 +121,27 @@ pub struct Limits {
     pub cost: Cost,
     /// The most weighted tokens, counted for calls whose cost was not reported.
     pub tokens: u64,
-    pub waits: Waits,
+    pub waits: WaitLimits,
 }
 
 /// How a run handles agents that may not be asked for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Waits {
+pub struct WaitLimits {
     /// How long it may wait in total; this does not count as awake time.
     pub at_most_ms: u64,
     /// Wait rather than ask another agent.
     pub first: bool,
 }
 
-impl Default for Waits {
+impl Default for WaitLimits {
     fn default() -> Self {
-        Waits { at_most_ms: 12 * 3_600_000, first: false }
+        WaitLimits { at_most_ms: 12 * 3_600_000, first: false }
     }
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
-        Limits {
+        RunLimits {
             rounds: 3,
             fix_iterations: 3,
             failures: 5,
@@ -149,18 +149,18 @@ impl Default for Limits {
             runtime_ms: 2 * 3_600_000,
             cost: Cost(5_000_000),
             tokens: 1_000_000,
-            waits: Waits::default(),
+            waits: WaitLimits::default(),
         }
     }
 }
 
 /// What a run has used. If the user answers `more` to a halt, every limit is granted once more; `grants` counts that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Spent {
+pub struct RunUsage {
     pub failures_in_a_row: u32,
     pub cost: Cost,
     /// The part of the cost that a subscription paid: what the tokens would have cost.
-    #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub notional: Cost,
     pub tokens: u64,
     /// Tokens of calls whose cost was not reported.
@@ -168,40 +168,40 @@ pub struct Spent {
     pub grants: u32,
     /// Agents whose last attempts failed, with the number of failures in a row.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub failing: Failing,
+    pub failing: FailureCounts,
     /// Agents that may not be asked before this wall time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limited: BTreeMap<AgentName, u64>,
-    #[serde(default, skip_serializing_if = "Waited::is_nothing")]
-    pub waited: Waited,
+    #[serde(default, skip_serializing_if = "WaitTotal::is_zero")]
+    pub waited: WaitTotal,
 }
 
 /// The time in which a run only waited until an agent could be asked again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Waited {
+pub struct WaitTotal {
     pub ms: u64,
     /// The awake time up to which waiting is counted already: agents wait in parallel, and no interval counts twice.
     until_ms: u64,
 }
 
-impl Waited {
-    fn is_nothing(&self) -> bool {
-        *self == Waited::default()
+impl WaitTotal {
+    fn is_zero(&self) -> bool {
+        *self == WaitTotal::default()
     }
 
     /// Adds an interval between two awake times.
-    pub fn add(&mut self, from_ms: u64, to_ms: u64) {
+    pub fn add_interval(&mut self, from_ms: u64, to_ms: u64) {
         // Only the part behind the last counted time is new.
         self.ms = self.ms.saturating_add(to_ms.saturating_sub(from_ms.max(self.until_ms)));
         self.until_ms = self.until_ms.max(to_ms);
     }
 }
 
-pub type Failing = BTreeMap<AgentName, u32>;
+pub type FailureCounts = BTreeMap<AgentName, u32>;
 
 /// The outcome of one attempt of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tried {
+pub enum AttemptOutcome {
     Answered,
     Failed,
     /// It is not installed or cannot start: another attempt would fail the same way.
@@ -210,45 +210,45 @@ pub enum Tried {
     Limited,
 }
 
-impl Spent {
-    pub fn add(&mut self, usage: &Usage) {
-        self.tokens = self.tokens.saturating_add(usage.weighted());
-        match usage.cost {
+impl RunUsage {
+    pub fn add_usage(&mut self, call_usage: &AgentUsage) {
+        self.tokens = self.tokens.saturating_add(call_usage.weighted_tokens());
+        match call_usage.cost {
             Some(cost) => {
                 self.cost += cost;
-                if usage.notional {
+                if call_usage.notional {
                     // A subscription pays, so the tokens count towards the limit instead of the cost.
                     self.notional += cost;
-                    self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted());
+                    self.uncosted_tokens = self.uncosted_tokens.saturating_add(call_usage.weighted_tokens());
                 }
             }
-            None => self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted()),
+            None => self.uncosted_tokens = self.uncosted_tokens.saturating_add(call_usage.weighted_tokens()),
         }
     }
 
     /// Records the outcome of an agent's attempt.
-    pub fn tried(&mut self, agent: &AgentName, tried: Tried) {
-        let more = match tried {
+    pub fn record_attempt(&mut self, agent: &AgentName, attempt: AttemptOutcome) {
+        let added_failures = match attempt {
             // One success ends the row of failures.
-            Tried::Answered => {
+            AttemptOutcome::Answered => {
                 self.failing.remove(agent);
                 return;
             }
-            Tried::Limited => return,
-            Tried::Failed => 1,
+            AttemptOutcome::Limited => return,
+            AttemptOutcome::Failed => 1,
             // Two failures make it count as failing at once; see `seating::is_working`.
-            Tried::CannotWork => 2,
+            AttemptOutcome::CannotWork => 2,
         };
-        *self.failing.entry(agent.clone()).or_default() += more;
+        *self.failing.entry(agent.clone()).or_default() += added_failures;
     }
 
     /// Returns the cost that is really paid.
-    fn paid(&self) -> Cost {
+    fn paid_cost(&self) -> Cost {
         Cost(self.cost.0.saturating_sub(self.notional.0))
     }
 
     /// Returns how often each limit may be used: once, and once more for each grant.
-    pub fn shares(&self) -> u32 {
+    pub fn granted_shares(&self) -> u32 {
         self.grants + 1
     }
 }
@@ -265,7 +265,7 @@ pub fn backoff_ms(failures: u32) -> u64 {
 
 /// What is left of every limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Left {
+pub struct RemainingLimits {
     pub rounds: u32,
     /// What is left in this round.
     pub fix_iterations: u32,
@@ -285,105 +285,124 @@ pub struct ReviewProgress {
     pub iterations: u32,
 }
 
-impl Left {
-    pub fn of(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32, done: ReviewProgress) -> Left {
-        let shares = spent.shares();
-        let many = u64::from(shares);
-        Left {
-            rounds: limits.rounds.saturating_mul(shares).saturating_sub(done.rounds),
+impl RemainingLimits {
+    pub fn calculate(
+        limits: &RunLimits,
+        run_usage: &RunUsage,
+        awake_ms: u64,
+        findings: u32,
+        progress: ReviewProgress,
+    ) -> RemainingLimits {
+        let granted = run_usage.granted_shares();
+        let granted_u64 = u64::from(granted);
+        RemainingLimits {
+            rounds: limits.rounds.saturating_mul(granted).saturating_sub(progress.rounds),
             // Iterations and failures are counted anew after a grant, so grants do not multiply them.
-            fix_iterations: limits.fix_iterations.saturating_sub(done.iterations),
-            failures: limits.failures.saturating_sub(spent.failures_in_a_row),
-            seconds: runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)) / 1000,
-            findings: limits.findings.saturating_mul(shares).saturating_sub(findings),
-            cost: cost_left(limits, spent),
-            tokens: limits.tokens.saturating_mul(many).saturating_sub(spent.uncosted_tokens),
+            fix_iterations: limits.fix_iterations.saturating_sub(progress.iterations),
+            failures: limits.failures.saturating_sub(run_usage.failures_in_a_row),
+            seconds: runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms))
+                / 1000,
+            findings: limits.findings.saturating_mul(granted).saturating_sub(findings),
+            cost: remaining_cost(limits, run_usage),
+            tokens: limits.tokens.saturating_mul(granted_u64).saturating_sub(run_usage.uncosted_tokens),
         }
     }
 }
 
 /// Returns the cost that may still be spent.
-pub fn cost_left(limits: &Limits, spent: &Spent) -> Cost {
-    Cost(limits.cost.0.saturating_mul(u64::from(spent.shares())).saturating_sub(spent.paid().0))
+pub fn remaining_cost(limits: &RunLimits, run_usage: &RunUsage) -> Cost {
+    Cost(
+        limits
+            .cost
+            .0
+            .saturating_mul(u64::from(run_usage.granted_shares()))
+            .saturating_sub(run_usage.paid_cost().0),
+    )
 }
 
 /// The part of the runtime that a run keeps to close in good order.
-const OWN_SHARE_MS: u64 = 10_000;
+const RESERVED_MS: u64 = 10_000;
 /// The shortest time that a task is given: with less it could not even start.
-const LEAST_MS: u64 = 1_000;
+const MIN_TASK_MS: u64 = 1_000;
 
 /// Returns the time that a task may take: its own timeout within the remaining runtime.
-pub fn task_ms(own_ms: u64, limits: &Limits, spent: &Spent, awake_ms: u64) -> u64 {
+pub fn task_timeout_ms(own_timeout_ms: u64, limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> u64 {
     // The reserve leaves time to write the tracker and the summary after the last task.
-    let rest =
-        runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)).saturating_sub(OWN_SHARE_MS);
-    own_ms.min(rest.max(LEAST_MS))
+    let remaining_ms = runtime_limit_ms(limits, run_usage)
+        .saturating_sub(worked_ms(run_usage, awake_ms))
+        .saturating_sub(RESERVED_MS);
+    own_timeout_ms.min(remaining_ms.max(MIN_TASK_MS))
 }
 
-fn runtime_ms(limits: &Limits, spent: &Spent) -> u64 {
-    limits.runtime_ms.saturating_mul(u64::from(spent.shares()))
+fn runtime_limit_ms(limits: &RunLimits, run_usage: &RunUsage) -> u64 {
+    limits.runtime_ms.saturating_mul(u64::from(run_usage.granted_shares()))
 }
 
 /// Returns the awake time without the time spent waiting for usage limits.
-fn worked_ms(spent: &Spent, awake_ms: u64) -> u64 {
-    awake_ms.saturating_sub(spent.waited.ms)
+fn worked_ms(run_usage: &RunUsage, awake_ms: u64) -> u64 {
+    awake_ms.saturating_sub(run_usage.waited.ms)
 }
 
 /// Checks all limits before a step and returns the ending for the first that is used up.
-pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Option<Ending> {
-    let shares = spent.shares();
-    let halt = |reason, used: String, of: String| {
-        Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
+pub fn check_limits(
+    limits: &RunLimits,
+    run_usage: &RunUsage,
+    awake_ms: u64,
+    findings: u32,
+) -> Option<RunEnding> {
+    let granted = run_usage.granted_shares();
+    let halt_with = |reason, used_amount: String, allowed_amount: String| {
+        Some(RunEnding::new(reason, format!("{used_amount} of {allowed_amount} {}", limit_unit(reason))))
     };
     // Failures come first: time and money are of no use to a run whose agents do not work.
-    if spent.failures_in_a_row >= limits.failures {
-        return halt(
-            Reason::Failures,
-            format!("{}", spent.failures_in_a_row.min(limits.failures)),
+    if run_usage.failures_in_a_row >= limits.failures {
+        return halt_with(
+            RunReason::Failures,
+            format!("{}", run_usage.failures_in_a_row.min(limits.failures)),
             format!("{}", limits.failures),
         );
     }
-    let runtime = runtime_ms(limits, spent);
-    let awake_ms = worked_ms(spent, awake_ms);
+    let runtime_limit = runtime_limit_ms(limits, run_usage);
+    let awake_ms = worked_ms(run_usage, awake_ms);
     // With no more than the reserved time left, a run can start nothing that would end in time.
-    if awake_ms.saturating_add(OWN_SHARE_MS.min(runtime / 2)) >= runtime {
+    if awake_ms.saturating_add(RESERVED_MS.min(runtime_limit / 2)) >= runtime_limit {
         let minutes = |ms: u64| format!("{}", ms / 60_000);
-        return halt(Reason::Runtime, minutes(awake_ms), minutes(runtime));
+        return halt_with(RunReason::Runtime, minutes(awake_ms), minutes(runtime_limit));
     }
     // So many findings need a look by the user before money is spent on fixing them.
-    if findings > limits.findings.saturating_mul(shares) {
-        return halt(
-            Reason::Findings,
+    if findings > limits.findings.saturating_mul(granted) {
+        return halt_with(
+            RunReason::Findings,
             format!("{findings}"),
-            format!("{}", limits.findings.saturating_mul(shares)),
+            format!("{}", limits.findings.saturating_mul(granted)),
         );
     }
-    budget(limits, spent)
+    check_budget(limits, run_usage)
 }
 
 /// Checks cost and tokens only.
-pub fn budget(limits: &Limits, spent: &Spent) -> Option<Ending> {
-    let many = u64::from(spent.shares());
-    let cost = Cost(limits.cost.0.saturating_mul(many));
-    let tokens = limits.tokens.saturating_mul(many);
+pub fn check_budget(limits: &RunLimits, run_usage: &RunUsage) -> Option<RunEnding> {
+    let granted = u64::from(run_usage.granted_shares());
+    let cost_limit = Cost(limits.cost.0.saturating_mul(granted));
+    let token_limit = limits.tokens.saturating_mul(granted);
     // Tokens limit only the calls whose cost is unknown, so that no call counts twice.
-    let (reason, used, of) = if spent.paid() >= cost {
-        (Reason::Cost, format!("{}", spent.paid()), format!("{cost}"))
-    } else if spent.uncosted_tokens >= tokens {
-        (Reason::Tokens, format!("{}", spent.uncosted_tokens), format!("{tokens}"))
+    let (reason, used_amount, allowed_amount) = if run_usage.paid_cost() >= cost_limit {
+        (RunReason::Cost, format!("{}", run_usage.paid_cost()), format!("{cost_limit}"))
+    } else if run_usage.uncosted_tokens >= token_limit {
+        (RunReason::Tokens, format!("{}", run_usage.uncosted_tokens), format!("{token_limit}"))
     } else {
         return None;
     };
-    Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
+    Some(RunEnding::new(reason, format!("{used_amount} of {allowed_amount} {}", limit_unit(reason))))
 }
 
-fn unit(reason: Reason) -> &'static str {
+fn limit_unit(reason: RunReason) -> &'static str {
     match reason {
-        Reason::Failures => "failures in a row",
-        Reason::Runtime => "minutes",
-        Reason::Findings => "findings",
-        Reason::Cost => "in cost",
-        Reason::Tokens => "weighted tokens without a reported cost",
+        RunReason::Failures => "failures in a row",
+        RunReason::Runtime => "minutes",
+        RunReason::Findings => "findings",
+        RunReason::Cost => "in cost",
+        RunReason::Tokens => "weighted tokens without a reported cost",
         _ => "",
     }
 }
@@ -394,19 +413,28 @@ mod tests {
 
     use super::*;
 
-    fn reason(spent: Spent, awake_ms: u64, findings: u32) -> Option<Reason> {
-        guard(&Limits::default(), &spent, awake_ms, findings).map(|ending| ending.reason)
+    fn halt_reason(run_usage: RunUsage, awake_ms: u64, findings: u32) -> Option<RunReason> {
+        check_limits(&RunLimits::default(), &run_usage, awake_ms, findings).map(|ending| ending.reason)
     }
 
     #[test]
     fn each_limit_holds_by_itself() {
-        let spent = Spent::default;
-        assert_eq!(reason(spent(), 0, 50), None);
-        assert_eq!(reason(spent(), 0, 51), Some(Reason::Findings));
-        assert_eq!(reason(spent(), 7_200_000, 0), Some(Reason::Runtime));
-        assert_eq!(reason(Spent { failures_in_a_row: 5, ..spent() }, 0, 0), Some(Reason::Failures));
-        assert_eq!(reason(Spent { cost: Cost::of(5.0), ..spent() }, 0, 0), Some(Reason::Cost));
-        assert_eq!(reason(Spent { uncosted_tokens: 1_000_000, ..spent() }, 0, 0), Some(Reason::Tokens));
+        let fresh_usage = RunUsage::default;
+        assert_eq!(halt_reason(fresh_usage(), 0, 50), None);
+        assert_eq!(halt_reason(fresh_usage(), 0, 51), Some(RunReason::Findings));
+        assert_eq!(halt_reason(fresh_usage(), 7_200_000, 0), Some(RunReason::Runtime));
+        assert_eq!(
+            halt_reason(RunUsage { failures_in_a_row: 5, ..fresh_usage() }, 0, 0),
+            Some(RunReason::Failures)
+        );
+        assert_eq!(
+            halt_reason(RunUsage { cost: Cost::from_amount(5.0), ..fresh_usage() }, 0, 0),
+            Some(RunReason::Cost)
+        );
+        assert_eq!(
+            halt_reason(RunUsage { uncosted_tokens: 1_000_000, ..fresh_usage() }, 0, 0),
+            Some(RunReason::Tokens)
+        );
     }
 
     #[test]
@@ -416,75 +444,103 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_each_limit_counts_grants_and_never_falls_below_nothing() {
-        let spent = Spent { cost: Cost::of(6.5), uncosted_tokens: 10, grants: 1, ..Spent::default() };
-        let left =
-            Left::of(&Limits::default(), &spent, 60_000, 200, ReviewProgress { rounds: 4, iterations: 3 });
-        assert_eq!((left.rounds, left.fix_iterations, left.failures), (2, 0, 5));
-        assert_eq!((left.seconds, left.findings), (4 * 3600 - 60, 0));
-        assert_eq!((left.cost, left.tokens), (Cost::of(3.5), 1_999_990));
+    fn remaining_limits_count_grants_and_never_fall_below_zero() {
+        let run_usage =
+            RunUsage { cost: Cost::from_amount(6.5), uncosted_tokens: 10, grants: 1, ..RunUsage::default() };
+        let remaining = RemainingLimits::calculate(
+            &RunLimits::default(),
+            &run_usage,
+            60_000,
+            200,
+            ReviewProgress { rounds: 4, iterations: 3 },
+        );
+        assert_eq!((remaining.rounds, remaining.fix_iterations, remaining.failures), (2, 0, 5));
+        assert_eq!((remaining.seconds, remaining.findings), (4 * 3600 - 60, 0));
+        assert_eq!((remaining.cost, remaining.tokens), (Cost::from_amount(3.5), 1_999_990));
     }
 
     #[test]
-    fn a_task_gets_its_own_time_within_what_is_left_of_the_runs() {
-        let (limits, spent) = (Limits::default(), Spent::default());
-        let of = |awake_ms| task_ms(900_000, &limits, &spent, awake_ms);
-        assert_eq!(of(0), 900_000);
-        assert_eq!(of(7_200_000 - 100_000), 90_000);
-        assert_eq!(of(7_200_000), 1_000);
-        assert_eq!(reason(Spent::default(), 7_200_000 - 10_001, 0), None);
-        assert_eq!(reason(Spent::default(), 7_200_000 - 10_000, 0), Some(Reason::Runtime));
-        assert_eq!(task_ms(900_000, &limits, &Spent { grants: 1, ..spent }, 7_200_000), 900_000);
+    fn a_task_gets_its_own_timeout_within_the_remaining_runtime() {
+        let (limits, run_usage) = (RunLimits::default(), RunUsage::default());
+        let timeout_at = |awake_ms| task_timeout_ms(900_000, &limits, &run_usage, awake_ms);
+        assert_eq!(timeout_at(0), 900_000);
+        assert_eq!(timeout_at(7_200_000 - 100_000), 90_000);
+        assert_eq!(timeout_at(7_200_000), 1_000);
+        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_001, 0), None);
+        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_000, 0), Some(RunReason::Runtime));
+        assert_eq!(
+            task_timeout_ms(900_000, &limits, &RunUsage { grants: 1, ..run_usage }, 7_200_000),
+            900_000
+        );
     }
 
     #[test]
     fn a_grant_gives_every_amount_once_more() {
-        let spent = Spent { cost: Cost::of(5.0), grants: 1, ..Spent::default() };
-        assert_eq!(reason(spent.clone(), 0, 0), None);
-        assert_eq!(reason(Spent { cost: Cost::of(10.0), ..spent }, 0, 0), Some(Reason::Cost));
+        let run_usage = RunUsage { cost: Cost::from_amount(5.0), grants: 1, ..RunUsage::default() };
+        assert_eq!(halt_reason(run_usage.clone(), 0, 0), None);
+        assert_eq!(
+            halt_reason(RunUsage { cost: Cost::from_amount(10.0), ..run_usage }, 0, 0),
+            Some(RunReason::Cost)
+        );
     }
 
     #[test]
     fn tokens_count_only_where_no_cost_was_reported_and_cache_reads_weigh_a_tenth() {
-        let mut spent = Spent::default();
-        spent.add(&Usage { input_tokens: 100, output_tokens: 50, cached_tokens: 1000, ..Usage::default() });
-        spent.add(&Usage { input_tokens: 7, cost: Some(Cost::of(0.25)), ..Usage::default() });
-        assert_eq!((spent.uncosted_tokens, spent.tokens, spent.cost), (250, 257, Cost::of(0.25)));
-        spent.add(&Usage { cost: Some(Cost::of(0.5)), notional: true, ..Usage::default() });
-        assert_eq!((spent.cost, spent.notional), (Cost::of(0.75), Cost::of(0.5)));
+        let mut run_usage = RunUsage::default();
+        run_usage.add_usage(&AgentUsage {
+            input_tokens: 100,
+            output_tokens: 50,
+            cached_tokens: 1000,
+            ..AgentUsage::default()
+        });
+        run_usage.add_usage(&AgentUsage {
+            input_tokens: 7,
+            cost: Some(Cost::from_amount(0.25)),
+            ..AgentUsage::default()
+        });
+        assert_eq!(
+            (run_usage.uncosted_tokens, run_usage.tokens, run_usage.cost),
+            (250, 257, Cost::from_amount(0.25))
+        );
+        run_usage.add_usage(&AgentUsage {
+            cost: Some(Cost::from_amount(0.5)),
+            notional: true,
+            ..AgentUsage::default()
+        });
+        assert_eq!((run_usage.cost, run_usage.notional), (Cost::from_amount(0.75), Cost::from_amount(0.5)));
     }
 
     #[test]
     fn what_a_subscription_paid_for_is_limited_by_its_tokens() {
-        let mut spent = Spent::default();
-        let usage = |tokens| Usage {
+        let mut run_usage = RunUsage::default();
+        let subscription_usage = |tokens| AgentUsage {
             input_tokens: tokens,
-            cost: Some(Cost::of(50.0)),
+            cost: Some(Cost::from_amount(50.0)),
             notional: true,
-            ..Usage::default()
+            ..AgentUsage::default()
         };
-        spent.add(&usage(600_000));
-        assert_eq!(reason(spent.clone(), 0, 0), None);
-        assert_eq!(cost_left(&Limits::default(), &spent), Limits::default().cost);
-        spent.add(&usage(600_000));
-        assert_eq!(reason(spent, 0, 0), Some(Reason::Tokens));
+        run_usage.add_usage(&subscription_usage(600_000));
+        assert_eq!(halt_reason(run_usage.clone(), 0, 0), None);
+        assert_eq!(remaining_cost(&RunLimits::default(), &run_usage), RunLimits::default().cost);
+        run_usage.add_usage(&subscription_usage(600_000));
+        assert_eq!(halt_reason(run_usage, 0, 0), Some(RunReason::Tokens));
     }
 
     #[test]
     fn waiting_for_a_limit_uses_up_no_time_and_is_counted_once() {
-        let mut spent = Spent::default();
-        let hours = |hours: u64| hours * 3_600_000;
-        spent.waited.add(hours(1), hours(4));
-        spent.waited.add(hours(2), hours(5));
-        spent.waited.add(hours(1), hours(4));
-        assert_eq!(spent.waited.ms, hours(4));
-        assert_eq!(reason(spent.clone(), hours(5), 0), None);
-        assert_eq!(reason(spent, hours(6), 0), Some(Reason::Runtime));
+        let mut run_usage = RunUsage::default();
+        let hours_in_ms = |hours_in_ms: u64| hours_in_ms * 3_600_000;
+        run_usage.waited.add_interval(hours_in_ms(1), hours_in_ms(4));
+        run_usage.waited.add_interval(hours_in_ms(2), hours_in_ms(5));
+        run_usage.waited.add_interval(hours_in_ms(1), hours_in_ms(4));
+        assert_eq!(run_usage.waited.ms, hours_in_ms(4));
+        assert_eq!(halt_reason(run_usage.clone(), hours_in_ms(5), 0), None);
+        assert_eq!(halt_reason(run_usage, hours_in_ms(6), 0), Some(RunReason::Runtime));
     }
 
     #[test]
-    fn a_negative_cost_is_no_credit() {
-        assert_eq!(Cost::of(-3.0), Cost(0));
-        assert_eq!(Cost::of(f64::NAN), Cost(0));
+    fn a_negative_cost_counts_as_zero() {
+        assert_eq!(Cost::from_amount(-3.0), Cost(0));
+        assert_eq!(Cost::from_amount(f64::NAN), Cost(0));
     }
 }

@@ -9,23 +9,23 @@
 //! This module does not decide whether a run makes no progress (which outputs are compared, whether anything changed):
 //! [`crate::review`] does this for fixers.
 
-mod normal;
+mod normalize;
 
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
-pub use normal::normalised;
+pub use normalize::normalize_output;
 
 /// From so many thousandths on two outputs count as the same.
-pub const SIMILAR: u16 = 900;
+pub const SIMILAR_PERMILLE: u16 = 900;
 /// The most occurrences of an item that counts as rare.
-const RARE: usize = 8;
+const MAX_RARE_COUNT: usize = 8;
 /// Gaps with up to so many pairs of words are compared exactly, larger ones by the words they share.
-const EXACT: usize = 4_096;
+const MAX_EXACT_PAIRS: usize = 4_096;
 
 /// How similar two outputs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sameness {
+pub enum OutputSimilarity {
     /// Equal word by word after normalizing.
     Equal,
     /// At least [`SIMILAR_PERMILLE`] thousandths of the words are the same.
@@ -37,228 +37,285 @@ pub enum Sameness {
     },
 }
 
-impl Sameness {
+impl OutputSimilarity {
     /// Whether the output says nothing new.
-    pub fn repeats(self) -> bool {
-        !matches!(self, Sameness::Different { .. })
+    pub fn is_repetition(self) -> bool {
+        !matches!(self, OutputSimilarity::Different { .. })
     }
 }
 
-pub fn similar_outputs(one: &str, other: &str) -> Sameness {
+pub fn compare_outputs(left: &str, right: &str) -> OutputSimilarity {
     // Equality is checked on the normalized texts, so a new timestamp alone is no new output.
-    let (one, other) = (normalised(one), normalised(other));
-    if one == other {
-        return Sameness::Equal;
+    let (left, right) = (normalize_output(left), normalize_output(right));
+    if left == right {
+        return OutputSimilarity::Equal;
     }
-    let (one, other) = (Text::of(&one), Text::of(&other));
-    let all = one.words.len() + other.words.len();
-    let most = one.words.len().min(other.words.len());
+    let (left, right) = (HashedText::from_text(&left), HashedText::from_text(&right));
+    let total_words = left.word_hashes.len() + right.word_hashes.len();
+    let max_shared = left.word_hashes.len().min(right.word_hashes.len());
     // If the lengths differ too much, the alignment cannot reach the threshold and is skipped.
-    let shared = if permille(most, all) < SIMILAR { most } else { one.shares_with(&other) };
-    match permille(shared, all) {
-        permille @ SIMILAR.. => Sameness::Similar { permille },
-        permille => Sameness::Different { permille },
+    let shared = if shared_permille(max_shared, total_words) < SIMILAR_PERMILLE {
+        max_shared
+    } else {
+        left.count_shared_words(&right)
+    };
+    match shared_permille(shared, total_words) {
+        permille @ SIMILAR_PERMILLE.. => OutputSimilarity::Similar { permille },
+        permille => OutputSimilarity::Different { permille },
     }
 }
 
 /// Returns twice the shared words in thousandths of all words; never more than 999, since the texts are not equal.
-fn permille(shared: usize, all: usize) -> u16 {
-    (2000 * shared).checked_div(all).and_then(|permille| u16::try_from(permille).ok()).unwrap_or(0).min(999)
+fn shared_permille(shared_words: usize, total_words: usize) -> u16 {
+    (2000 * shared_words)
+        .checked_div(total_words)
+        .and_then(|permille| u16::try_from(permille).ok())
+        .unwrap_or(0)
+        .min(999)
 }
 
 /// A normalized text as hashes: equal words have equal hashes, and different ones almost never do.
-struct Text {
-    words: Vec<u32>,
+struct HashedText {
+    word_hashes: Vec<u32>,
     /// One hash for each line, and the end of its words.
-    lines: Vec<u32>,
-    ends: Vec<usize>,
+    line_hashes: Vec<u32>,
+    line_ends: Vec<usize>,
 }
 
-impl Text {
-    fn of(text: &str) -> Text {
-        let mut parsed = Text { words: Vec::new(), lines: Vec::new(), ends: Vec::new() };
-        for line in text.lines() {
-            let start = parsed.words.len();
-            parsed.words.extend(line.split(' ').map(|word| number(word.as_bytes())));
-            let line = parsed.words[start..].iter().fold(SEED, |sum, word| mix(sum, u64::from(*word)));
-            parsed.lines.push(short(line));
-            parsed.ends.push(parsed.words.len());
+impl HashedText {
+    fn from_text(normalized: &str) -> HashedText {
+        let mut hashed =
+            HashedText { word_hashes: Vec::new(), line_hashes: Vec::new(), line_ends: Vec::new() };
+        for line_hash in normalized.lines() {
+            let line_start = hashed.word_hashes.len();
+            hashed.word_hashes.extend(line_hash.split(' ').map(|word| hash_word(word.as_bytes())));
+            let line_hash = hashed.word_hashes[line_start..]
+                .iter()
+                .fold(HASH_SEED, |sum, word| mix_hash(sum, u64::from(*word)));
+            hashed.line_hashes.push(upper_half(line_hash));
+            hashed.line_ends.push(hashed.word_hashes.len());
         }
-        parsed
+        hashed
     }
 
     /// Returns the words of some lines.
-    fn words(&self, lines: Range<usize>) -> &[u32] {
-        let at = |line: usize| line.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.words[at(lines.start)..at(lines.end)]
+    fn words_of_lines(&self, line_range: Range<usize>) -> &[u32] {
+        let end_before =
+            |line_index: usize| line_index.checked_sub(1).map_or(0, |previous| self.line_ends[previous]);
+        &self.word_hashes[end_before(line_range.start)..end_before(line_range.end)]
     }
 
-    fn shares_with(&self, other: &Text) -> usize {
+    fn count_shared_words(&self, other_text: &HashedText) -> usize {
         let mut shared = 0;
-        for part in align(&self.lines, &other.lines) {
-            let (one, two) = (self.words(part.one.clone()), other.words(part.two.clone()));
+        for part in align_sequences(&self.line_hashes, &other_text.line_hashes) {
+            let (left, right) = (
+                self.words_of_lines(part.left_range.clone()),
+                other_text.words_of_lines(part.right_range.clone()),
+            );
             // Lines that differ may still share most of their words.
-            shared += if part.equal { one.len() } else { shared_words(one, two) };
+            shared += if part.is_equal { left.len() } else { shared_words(left, right) };
         }
         shared
     }
 }
 
 /// Counts the words of two gaps that are the same in the same order.
-fn shared_words(one: &[u32], two: &[u32]) -> usize {
+fn shared_words(left: &[u32], right: &[u32]) -> usize {
     let mut shared = 0;
-    for part in align(one, two) {
-        let (one, two) = (&one[part.one.clone()], &two[part.two.clone()]);
-        shared += match part.equal {
-            true => one.len(),
+    for part in align_sequences(left, right) {
+        let (left, right) = (&left[part.left_range.clone()], &right[part.right_range.clone()]);
+        shared += match part.is_equal {
+            true => left.len(),
             // The exact comparison is quadratic, so only small gaps can afford it.
-            false if one.len() * two.len() <= EXACT => longest_common(one, two),
-            false => in_both(one, two),
+            false if left.len() * right.len() <= MAX_EXACT_PAIRS => longest_common_length(left, right),
+            false => count_in_both(left, right),
         };
     }
     shared
 }
 
-const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+const HASH_SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
-fn mix(sum: u64, word: u64) -> u64 {
-    (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
+fn mix_hash(hash: u64, value: u64) -> u64 {
+    (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
 
 /// Returns the upper half of a hash, which is better mixed than the lower one.
-fn short(sum: u64) -> u32 {
-    (sum >> 32) as u32
+fn upper_half(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
-fn number(word: &[u8]) -> u32 {
-    let (eights, rest) = word.as_chunks::<8>();
+fn hash_word(word: &[u8]) -> u32 {
+    let (chunks, remainder) = word.as_chunks::<8>();
     // The length is part of the hash: the last chunk is padded with zeros.
-    let sum = eights.iter().fold(SEED ^ word.len() as u64, |sum, eight| mix(sum, u64::from_le_bytes(*eight)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    short(mix(sum, u64::from_le_bytes(last)))
+    let hash = chunks
+        .iter()
+        .fold(HASH_SEED ^ word.len() as u64, |hash, chunk| mix_hash(hash, u64::from_le_bytes(*chunk)));
+    let mut padded = [0; 8];
+    padded[..remainder.len()].copy_from_slice(remainder);
+    upper_half(mix_hash(hash, u64::from_le_bytes(padded)))
 }
 
 /// A range of both sequences: equal, or still to be compared.
-struct Part {
-    one: Range<usize>,
-    two: Range<usize>,
-    equal: bool,
+struct AlignedPart {
+    left_range: Range<usize>,
+    right_range: Range<usize>,
+    is_equal: bool,
 }
 
 /// Splits two sequences at what is certainly the same: beginning, end, and rare items (the longest increasing row of them),
 /// each extended as far as the neighbours are equal, too.
-fn align(one: &[u32], two: &[u32]) -> Vec<Part> {
-    let prefix = one.iter().zip(two).take_while(|(a, b)| a == b).count();
+fn align_sequences(left: &[u32], right: &[u32]) -> Vec<AlignedPart> {
+    let prefix =
+        left.iter().zip(right).take_while(|(left_index, right_index)| left_index == right_index).count();
     // The suffix must not overlap the prefix.
-    let (one_rest, two_rest) = (&one[prefix..], &two[prefix..]);
-    let suffix = one_rest.iter().rev().zip(two_rest.iter().rev()).take_while(|(a, b)| a == b).count();
-    let (one_end, two_end) = (one.len() - suffix, two.len() - suffix);
+    let (left_rest, right_rest) = (&left[prefix..], &right[prefix..]);
+    let suffix = left_rest
+        .iter()
+        .rev()
+        .zip(right_rest.iter().rev())
+        .take_while(|(left_index, right_index)| left_index == right_index)
+        .count();
+    let (left_end, right_end) = (left.len() - suffix, right.len() - suffix);
 
-    let mut parts = vec![Part { one: 0..prefix, two: 0..prefix, equal: true }];
-    let (mut i, mut j) = (prefix, prefix);
-    for (a, b) in in_order(&rare_in_both(&one[prefix..one_end], &two[prefix..two_end])) {
-        let (a, b) = (a + prefix, b + prefix);
+    let mut parts = vec![AlignedPart { left_range: 0..prefix, right_range: 0..prefix, is_equal: true }];
+    let (mut left_next, mut right_next) = (prefix, prefix);
+    for (left_index, right_index) in
+        longest_increasing(&pair_rare_items(&left[prefix..left_end], &right[prefix..right_end]))
+    {
+        let (left_index, right_index) = (left_index + prefix, right_index + prefix);
         // The item may already be part of the range before.
-        if a < i || b < j {
+        if left_index < left_next || right_index < right_next {
             continue;
         }
-        let back = (1..=(a - i).min(b - j)).take_while(|step| one[a - step] == two[b - step]).count();
-        let ahead = one[a..one_end].iter().zip(&two[b..two_end]).take_while(|(a, b)| a == b).count();
-        parts.push(Part { one: i..a - back, two: j..b - back, equal: false });
-        parts.push(Part { one: a - back..a + ahead, two: b - back..b + ahead, equal: true });
-        (i, j) = (a + ahead, b + ahead);
+        let equal_before = (1..=(left_index - left_next).min(right_index - right_next))
+            .take_while(|step| left[left_index - step] == right[right_index - step])
+            .count();
+        let equal_after = left[left_index..left_end]
+            .iter()
+            .zip(&right[right_index..right_end])
+            .take_while(|(left_index, right_index)| left_index == right_index)
+            .count();
+        parts.push(AlignedPart {
+            left_range: left_next..left_index - equal_before,
+            right_range: right_next..right_index - equal_before,
+            is_equal: false,
+        });
+        parts.push(AlignedPart {
+            left_range: left_index - equal_before..left_index + equal_after,
+            right_range: right_index - equal_before..right_index + equal_after,
+            is_equal: true,
+        });
+        (left_next, right_next) = (left_index + equal_after, right_index + equal_after);
     }
-    parts.push(Part { one: i..one_end, two: j..two_end, equal: false });
-    parts.push(Part { one: one_end..one.len(), two: two_end..two.len(), equal: true });
+    parts.push(AlignedPart {
+        left_range: left_next..left_end,
+        right_range: right_next..right_end,
+        is_equal: false,
+    });
+    parts.push(AlignedPart {
+        left_range: left_end..left.len(),
+        right_range: right_end..right.len(),
+        is_equal: true,
+    });
     parts
 }
 
 /// Pairs the positions of items that are rare and occur equally often in both (the first with the first, and so on), sorted
 /// by their position in the first sequence.
-fn rare_in_both(one: &[u32], two: &[u32]) -> Vec<(usize, usize)> {
-    let (one, two) = (sorted(one), sorted(two));
-    let mut others = groups(&two).peekable();
+fn pair_rare_items(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
+    let (left, right) = (sort_by_item(left), sort_by_item(right));
+    let mut right_groups = group_equal(&right).peekable();
     let mut pairs = Vec::new();
-    for group in groups(&one) {
-        let item = short(group[0]);
+    for left_group in group_equal(&left) {
+        let item = upper_half(left_group[0]);
         // Both sides are sorted by item, so one pass over each is enough.
-        while others.next_if(|other| short(other[0]) < item).is_some() {}
-        let Some(other) = others.next_if(|other| short(other[0]) == item) else { continue };
-        if group.len() == other.len() && group.len() <= RARE {
-            pairs.extend(group.iter().zip(other).map(|(a, b)| (place(*a), place(*b))));
+        while right_groups.next_if(|right_group| upper_half(right_group[0]) < item).is_some() {}
+        let Some(right_group) = right_groups.next_if(|right_group| upper_half(right_group[0]) == item) else {
+            continue;
+        };
+        if left_group.len() == right_group.len() && left_group.len() <= MAX_RARE_COUNT {
+            pairs.extend(
+                left_group
+                    .iter()
+                    .zip(right_group)
+                    .map(|(left_item, right_item)| (item_position(*left_item), item_position(*right_item))),
+            );
         }
     }
     pairs.sort_unstable();
     pairs
 }
 
-fn groups(sorted: &[u64]) -> impl Iterator<Item = &[u64]> {
-    sorted.chunk_by(|one, next| short(*one) == short(*next))
+fn group_equal(sorted_items: &[u64]) -> impl Iterator<Item = &[u64]> {
+    sorted_items.chunk_by(|item, next_item| upper_half(*item) == upper_half(*next_item))
 }
 
 /// Packs item and position into one number and sorts them: several times faster than sorting pairs.
-fn sorted(items: &[u32]) -> Vec<u64> {
+fn sort_by_item(items: &[u32]) -> Vec<u64> {
     let mut sorted: Vec<u64> =
-        items.iter().zip(0..).map(|(item, at): (_, u64)| u64::from(*item) << 32 | at).collect();
+        items.iter().zip(0..).map(|(item, position): (_, u64)| u64::from(*item) << 32 | position).collect();
     sorted.sort_unstable();
     sorted
 }
 
-fn place(item: u64) -> usize {
+fn item_position(item: u64) -> usize {
     item as u32 as usize
 }
 
 /// Returns the longest row of pairs that increases on both sides.
-fn in_order(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     // For every length the index at which the best row of it ends, and for each pair its predecessor: patience sorting.
-    let mut ends: Vec<usize> = Vec::new();
-    let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
-    for (index, (_, b)) in pairs.iter().enumerate() {
-        let length = ends.partition_point(|end| pairs[*end].1 < *b);
-        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
-        match ends.get_mut(length) {
+    let mut smallest_ends: Vec<usize> = Vec::new();
+    let mut predecessors: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
+    for (index, (_, right_index)) in pairs.iter().enumerate() {
+        let length = smallest_ends.partition_point(|end| pairs[*end].1 < *right_index);
+        predecessors.push(length.checked_sub(1).map(|shorter| smallest_ends[shorter]));
+        match smallest_ends.get_mut(length) {
             Some(end) => *end = index,
-            None => ends.push(index),
+            None => smallest_ends.push(index),
         }
     }
-    let mut row = Vec::with_capacity(ends.len());
-    let mut next = ends.last().copied();
+    let mut increasing = Vec::with_capacity(smallest_ends.len());
+    let mut next_index = smallest_ends.last().copied();
     // The row is read backwards from its end.
-    while let Some(index) = next {
-        row.push(pairs[index]);
-        next = before[index];
+    while let Some(index) = next_index {
+        increasing.push(pairs[index]);
+        next_index = predecessors[index];
     }
-    row.reverse();
-    row
+    increasing.reverse();
+    increasing
 }
 
 /// Returns the length of the longest common subsequence, in time proportional to the product of the lengths.
-fn longest_common(one: &[u32], two: &[u32]) -> usize {
-    let mut row = vec![0; two.len() + 1];
-    for a in one {
+fn longest_common_length(left: &[u32], right: &[u32]) -> usize {
+    let mut lengths = vec![0; right.len() + 1];
+    for left_item in left {
         // One row is enough: `diagonal` keeps the value that the row has just overwritten.
         let mut diagonal = 0;
-        for (index, b) in two.iter().enumerate() {
-            let above = row[index + 1];
-            row[index + 1] = if a == b { diagonal + 1 } else { above.max(row[index]) };
-            diagonal = above;
+        for (index, right_item) in right.iter().enumerate() {
+            let value_above = lengths[index + 1];
+            lengths[index + 1] =
+                if left_item == right_item { diagonal + 1 } else { value_above.max(lengths[index]) };
+            diagonal = value_above;
         }
     }
-    row.last().copied().unwrap_or(0)
+    lengths.last().copied().unwrap_or(0)
 }
 
 /// Counts the words that two gaps share in any order: never fewer than in order.
-fn in_both(one: &[u32], two: &[u32]) -> usize {
-    let (mut one, mut two) = (one.to_vec(), two.to_vec());
-    one.sort_unstable();
-    two.sort_unstable();
-    let (mut i, mut j, mut shared) = (0, 0, 0);
-    while i < one.len() && j < two.len() {
-        match one[i].cmp(&two[j]) {
-            core::cmp::Ordering::Less => i += 1,
-            core::cmp::Ordering::Greater => j += 1,
-            core::cmp::Ordering::Equal => (i, j, shared) = (i + 1, j + 1, shared + 1),
+fn count_in_both(left: &[u32], right: &[u32]) -> usize {
+    let (mut left, mut right) = (left.to_vec(), right.to_vec());
+    left.sort_unstable();
+    right.sort_unstable();
+    let (mut left_index, mut right_index, mut shared) = (0, 0, 0);
+    while left_index < left.len() && right_index < right.len() {
+        match left[left_index].cmp(&right[right_index]) {
+            core::cmp::Ordering::Less => left_index += 1,
+            core::cmp::Ordering::Greater => right_index += 1,
+            core::cmp::Ordering::Equal => {
+                (left_index, right_index, shared) = (left_index + 1, right_index + 1, shared + 1)
+            }
         }
     }
     shared

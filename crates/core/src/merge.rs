@@ -14,201 +14,241 @@ use alloc::{
 };
 
 use crate::{
-    brief::Raised,
-    finding::{Cause, Deferral, Dismissal, Evidence, Finding, Raiser, Severity, Status, Transition},
-    ground::{Grounded, Scene},
+    brief::RaisedFinding,
+    finding::{
+        DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, Severity,
+        StatusTransition, TransitionCause,
+    },
+    ground::{EvidenceScope, GroundedEvidence},
     ids::FindingId,
-    stamp::Stamp,
-    text::fold,
+    text::fold_case,
+    timestamp::Timestamp,
 };
 
-mod alike;
+mod likeness;
 
-use alike::{Likeness, Said, likeness, overlap};
+use likeness::{ClaimLikeness, ComparedClaim, compare_claims, evidence_overlaps};
 
 /// A claim with its raiser and the result of grounding.
 #[derive(Clone, Debug)]
-struct Claimed {
-    ground: Result<Grounded, String>,
-    raiser: Raiser,
+struct GroundedClaim {
+    grounding: Result<GroundedEvidence, String>,
+    raiser: FindingRaiser,
     ordinal: usize,
-    raised: Raised,
+    raised: RaisedFinding,
 }
 
 /// What merging did with one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Merged {
-    New(FindingId),
+pub enum MergeOutcome {
+    NewFinding(FindingId),
     /// An earlier finding was raised again, or by one more reviewer.
     Joined {
         finding: FindingId,
         severity: Severity,
-        raiser: Raiser,
+        raiser: FindingRaiser,
         /// The claim shows the same words as the finding, not only the same place.
         overlaps: bool,
     },
 }
 
 /// Grounds and merges the claims of one round into `findings`.
-pub fn merge(
+pub fn merge_claims(
     findings: &mut Vec<Finding>,
-    answers: Vec<(Raiser, Vec<Raised>)>,
-    scene: &Scene<'_>,
-    at: Stamp,
-) -> Vec<Merged> {
-    let mut done = vec![];
-    for claim in sorted(answers, scene) {
-        match belongs(findings, &claim) {
-            Belongs::To(index) => {
+    seat_answers: Vec<(FindingRaiser, Vec<RaisedFinding>)>,
+    scope: &EvidenceScope<'_>,
+    timestamp: Timestamp,
+) -> Vec<MergeOutcome> {
+    let mut outcomes = vec![];
+    for grounded_claim in ground_and_sort(seat_answers, scope) {
+        match find_target(findings, &grounded_claim) {
+            ClaimTarget::Existing(index) => {
                 let finding = &mut findings[index];
-                if !is_weighed(finding) {
+                if !has_settled_severity(finding) {
                     // The smaller value is the more severe one: a further claim can only raise the severity.
-                    finding.severity = finding.severity.min(weight(&claim.raised));
+                    finding.severity = finding.severity.min(claim_severity(&grounded_claim.raised));
                 }
-                finding.raisers.push(claim.raiser.clone());
+                finding.raisers.push(grounded_claim.raiser.clone());
                 let severity = finding.severity;
-                let overlaps = overlap(&finding.evidence, &claim.raised.evidence);
-                done.push(Merged::Joined { finding: finding.id, severity, raiser: claim.raiser, overlaps });
+                let overlaps = evidence_overlaps(&finding.evidence, &grounded_claim.raised.evidence);
+                outcomes.push(MergeOutcome::Joined {
+                    finding: finding.id,
+                    severity,
+                    raiser: grounded_claim.raiser,
+                    overlaps,
+                });
             }
-            Belongs::Nowhere { maybe } => {
-                let id = FindingId(findings.len() as u32 + 1);
-                findings.push(new_finding(id, maybe, claim, at));
-                done.push(Merged::New(id));
+            ClaimTarget::NewFinding { maybe_same_as: possible_duplicate } => {
+                let new_id = FindingId(findings.len() as u32 + 1);
+                findings.push(new_finding(new_id, possible_duplicate, grounded_claim, timestamp));
+                outcomes.push(MergeOutcome::NewFinding(new_id));
             }
         }
     }
-    done
+    outcomes
 }
 
 /// Whether challengers or the user decided the severity, so that another claim must not change it.
-fn is_weighed(finding: &Finding) -> bool {
+fn has_settled_severity(finding: &Finding) -> bool {
     finding.history.iter().any(|step| step.cause.settles_severity())
 }
 
 /// Returns the severity of a claim. Anything that should count besides the raiser's own severity belongs here.
-fn weight(raised: &Raised) -> Severity {
-    raised.severity
+fn claim_severity(raised_finding: &RaisedFinding) -> Severity {
+    raised_finding.severity
 }
 
-fn sorted(answers: Vec<(Raiser, Vec<Raised>)>, scene: &Scene<'_>) -> Vec<Claimed> {
-    let mut claims = vec![];
-    for (raiser, raised) in answers {
+fn ground_and_sort(
+    seat_answers: Vec<(FindingRaiser, Vec<RaisedFinding>)>,
+    scope: &EvidenceScope<'_>,
+) -> Vec<GroundedClaim> {
+    let mut grounded_claims = vec![];
+    for (raiser, raised) in seat_answers {
         for (ordinal, mut raised) in raised.into_iter().enumerate() {
             // Grounding comes before sorting, because the place is the first key.
-            let mut ground = scene.find(&raised);
-            if let Some(text) = ground.as_mut().ok().and_then(|found| found.instead.take()) {
+            let mut grounding = scope.find_evidence(&raised);
+            if let Some(actual_text) =
+                grounding.as_mut().ok().and_then(|grounded| grounded.actual_text.take())
+            {
                 // From now on the evidence is the text that is really there.
-                raised.evidence = Evidence::Quote { text };
+                raised.evidence = Evidence::Quote { text: actual_text };
             }
-            claims.push(Claimed { ground, raiser: raiser.clone(), ordinal, raised });
+            grounded_claims.push(GroundedClaim { grounding, raiser: raiser.clone(), ordinal, raised });
         }
     }
     // Grounded claims come first, so that the lowest ids belong to findings that count. The remaining keys make the order
     // independent of the order in which the answers arrived.
-    claims.sort_by(|a, b| {
-        let place = |c: &Claimed| (c.ground.is_err(), c.ground.clone().ok().map(|found| found.place));
-        let word = |c: &Claimed| (c.ordinal, c.raised.severity, c.raised.description.clone());
-        place(a).cmp(&place(b)).then_with(|| a.raiser.cmp(&b.raiser)).then_with(|| word(a).cmp(&word(b)))
+    grounded_claims.sort_by(|left, right| {
+        let place_key = |claim: &GroundedClaim| {
+            (claim.grounding.is_err(), claim.grounding.clone().ok().map(|grounded| grounded.place))
+        };
+        let claim_key =
+            |claim: &GroundedClaim| (claim.ordinal, claim.raised.severity, claim.raised.description.clone());
+        place_key(left)
+            .cmp(&place_key(right))
+            .then_with(|| left.raiser.cmp(&right.raiser))
+            .then_with(|| claim_key(left).cmp(&claim_key(right)))
     });
-    claims
+    grounded_claims
 }
 
-enum Belongs {
+enum ClaimTarget {
     /// The claim belongs to the finding at this index.
-    To(usize),
-    Nowhere {
-        maybe: Option<FindingId>,
+    Existing(usize),
+    NewFinding {
+        maybe_same_as: Option<FindingId>,
     },
 }
 
-fn belongs(findings: &[Finding], claim: &Claimed) -> Belongs {
-    let mut maybe = None;
+fn find_target(findings: &[Finding], grounded_claim: &GroundedClaim) -> ClaimTarget {
+    let mut possible_duplicate = None;
     for (index, finding) in findings.iter().enumerate() {
         // One reviewer that raises two findings in one answer means two different things.
-        if finding.raisers.contains(&claim.raiser) {
+        if finding.raisers.contains(&grounded_claim.raiser) {
             continue;
         }
-        match compare(finding, claim) {
-            Likeness::Same if may_join(finding, claim) => return Belongs::To(index),
+        match compare_claim(finding, grounded_claim) {
+            ClaimLikeness::Same if can_join(finding, grounded_claim) => return ClaimTarget::Existing(index),
             // The first possible duplicate is named; a later one would be no more certain.
-            Likeness::Same | Likeness::Unsure => maybe = maybe.or(Some(finding.id)),
-            Likeness::Apart => {}
+            ClaimLikeness::Same | ClaimLikeness::Unsure => {
+                possible_duplicate = possible_duplicate.or(Some(finding.id))
+            }
+            ClaimLikeness::Apart => {}
         }
     }
-    Belongs::Nowhere { maybe }
+    ClaimTarget::NewFinding { maybe_same_as: possible_duplicate }
 }
 
-fn compare(finding: &Finding, claim: &Claimed) -> Likeness {
-    match (&finding.place, &claim.ground) {
-        (Some(place), Ok(found)) => likeness(
-            Said { place, evidence: &finding.evidence, description: &finding.description },
-            Said {
-                place: &found.place,
-                evidence: &claim.raised.evidence,
-                description: &claim.raised.description,
+fn compare_claim(finding: &Finding, grounded_claim: &GroundedClaim) -> ClaimLikeness {
+    match (&finding.place, &grounded_claim.grounding) {
+        (Some(finding_place), Ok(grounded)) => compare_claims(
+            ComparedClaim {
+                place: finding_place,
+                evidence: &finding.evidence,
+                description: &finding.description,
+            },
+            ComparedClaim {
+                place: &grounded.place,
+                evidence: &grounded_claim.raised.evidence,
+                description: &grounded_claim.raised.description,
             },
         ),
         // Without a place only identical claims are the same.
         (None, Err(_))
-            if finding.evidence == claim.raised.evidence
-                && fold(&finding.description) == fold(&claim.raised.description) =>
+            if finding.evidence == grounded_claim.raised.evidence
+                && fold_case(&finding.description) == fold_case(&grounded_claim.raised.description) =>
         {
-            Likeness::Same
+            ClaimLikeness::Same
         }
-        _ => Likeness::Apart,
+        _ => ClaimLikeness::Apart,
     }
 }
 
-fn may_join(finding: &Finding, claim: &Claimed) -> bool {
+fn can_join(finding: &Finding, grounded_claim: &GroundedClaim) -> bool {
     match finding.status {
         // The finding was repaired: this is a new issue, or the repair did not work.
-        Status::Fixed => false,
+        FindingStatus::Fixed => false,
         // A decision of the user covers only the same kind of issue.
-        Status::Dismissed { why: Dismissal::Person } | Status::Deferred { why: Deferral::Person } => {
-            fold(&finding.category) == fold(&claim.raised.category)
+        FindingStatus::Dismissed { why: DismissalReason::Person }
+        | FindingStatus::Deferred { why: DeferralReason::Person } => {
+            fold_case(&finding.category) == fold_case(&grounded_claim.raised.category)
         }
         _ => true,
     }
 }
 
-fn new_finding(id: FindingId, maybe_same_as: Option<FindingId>, claim: Claimed, at: Stamp) -> Finding {
-    let Claimed { ground, raiser, raised, .. } = claim;
-    let note = alloc::format!("raised by {} in round {}", raiser.role, raiser.round);
-    let severity = weight(&raised);
-    let (grounded, ungrounded) = match ground {
+fn new_finding(
+    finding_id: FindingId,
+    maybe_same_as: Option<FindingId>,
+    grounded_claim: GroundedClaim,
+    timestamp: Timestamp,
+) -> Finding {
+    let GroundedClaim { grounding, raiser, raised, .. } = grounded_claim;
+    let note_text = alloc::format!("raised by {} in round {}", raiser.role, raiser.round);
+    let severity = claim_severity(&raised);
+    let (grounded, ungrounded) = match grounding {
         Ok(grounded) => (Some(grounded), None),
-        Err(why) => (None, Some(why)),
+        Err(ungrounded_reason) => (None, Some(ungrounded_reason)),
     };
     let pre_existing = grounded.as_ref().is_some_and(|grounded| grounded.pre_existing);
     let mut finding = Finding {
-        id,
+        id: finding_id,
         severity,
         category: raised.category,
         description: raised.description,
         evidence: raised.evidence,
-        found: grounded.as_ref().and_then(|grounded| grounded.found),
+        found: grounded.as_ref().and_then(|grounded| grounded.quote_match),
         place: grounded.map(|grounded| grounded.place),
         suggested_fix: raised.suggested_fix,
         raisers: vec![raiser],
-        status: Status::Open,
+        status: FindingStatus::Open,
         maybe_same_as,
         history: vec![],
     };
-    finding.apply(Transition::new(Status::Open, Cause::Raised, note), at);
-    if let Some(why) = ungrounded {
-        let to = Status::Dismissed { why: Dismissal::Ungrounded };
-        finding.apply(Transition::new(to, Cause::Ungrounded, why), at);
+    finding.apply_transition(
+        StatusTransition::new(FindingStatus::Open, TransitionCause::Raised, note_text),
+        timestamp,
+    );
+    if let Some(ungrounded_reason) = ungrounded {
+        let new_status = FindingStatus::Dismissed { why: DismissalReason::Ungrounded };
+        finding.apply_transition(
+            StatusTransition::new(new_status, TransitionCause::Ungrounded, ungrounded_reason),
+            timestamp,
+        );
     // A real issue, but not one of this change.
     } else if pre_existing {
-        let note = "it stands away from the changed lines";
-        let to = Status::Deferred { why: Deferral::PreExisting };
-        finding.apply(Transition::new(to, Cause::PreExisting, note), at);
+        let note_text = "it stands away from the changed lines";
+        let new_status = FindingStatus::Deferred { why: DeferralReason::PreExisting };
+        finding.apply_transition(
+            StatusTransition::new(new_status, TransitionCause::PreExisting, note_text),
+            timestamp,
+        );
     }
     finding
 }
 
 /// Returns the finding in one line for briefs and logs.
-pub fn headline(finding: &Finding) -> String {
-    let place = finding.place.as_ref().map_or("no place".to_string(), ToString::to_string);
-    alloc::format!("{} {} {place}: {}", finding.id, finding.severity, finding.description)
+pub fn finding_headline(finding: &Finding) -> String {
+    let place_text = finding.place.as_ref().map_or("no place".to_string(), ToString::to_string);
+    alloc::format!("{} {} {place_text}: {}", finding.id, finding.severity, finding.description)
 }

@@ -5,11 +5,11 @@ use alloc::string::String;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{counts::Counts, limits::Cost};
+use crate::{counts::FindingCounts, limits::Cost};
 
 /// Counters a review keeps in its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Metrics {
+pub struct ReviewMetrics {
     pub review_rounds: u32,
     pub fix_iterations: u32,
     pub subagent_invocations: u32,
@@ -26,7 +26,7 @@ pub struct Metrics {
 pub struct MetricsFile {
     pub schema: String,
     #[serde(flatten)]
-    pub counted: Metrics,
+    pub counted: ReviewMetrics,
     #[serde(flatten)]
     pub findings: FindingMetrics,
     pub tokens: u64,
@@ -53,20 +53,20 @@ pub struct FindingMetrics {
 }
 
 impl FindingMetrics {
-    pub fn of(counts: &Counts) -> FindingMetrics {
+    pub fn from_counts(finding_counts: &FindingCounts) -> FindingMetrics {
         FindingMetrics {
             // The names are those of existing dashboards, not of this code.
-            total_issues_found: counts.total,
-            total_issues_fixed: counts.fixed,
-            total_issues_blocked: counts.blocked,
-            dismissed: counts.dismissed,
-            deferred: counts.deferred,
+            total_issues_found: finding_counts.total,
+            total_issues_fixed: finding_counts.fixed,
+            total_issues_blocked: finding_counts.blocked,
+            dismissed: finding_counts.dismissed,
+            deferred: finding_counts.deferred,
         }
     }
 }
 
-pub fn success_rate(counts: &Counts) -> f64 {
+pub fn success_rate(finding_counts: &FindingCounts) -> f64 {
     // Deferred and dismissed findings did not have to be fixed.
-    let due = counts.open + counts.fixed + counts.blocked;
-    if due == 0 { 1.0 } else { f64::from(counts.fixed) / f64::from(due) }
+    let due_count = finding_counts.open + finding_counts.fixed + finding_counts.blocked;
+    if due_count == 0 { 1.0 } else { f64::from(finding_counts.fixed) / f64::from(due_count) }
 }

@@ -12,12 +12,12 @@ use core::{cmp::Reverse, fmt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::level::{Role, words};
+use crate::level::{AgentRole, words};
 
 /// The part of a brief that only some roles have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "plan", rename_all = "snake_case")]
-pub enum Plan {
+pub enum SeatPlan {
     /// The role has no plan, or none was picked yet.
     #[default]
     Plain,
@@ -27,7 +27,7 @@ pub enum Plan {
         rounds: u32,
     },
     Elicitation {
-        methods: Vec<Method>,
+        methods: Vec<ElicitationMethod>,
     },
 }
 
@@ -42,7 +42,7 @@ pub struct Persona {
 /// A technique for finding what a text leaves unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum ElicitationMethod {
     Assumptions,
     EdgeCases,
     FailureModes,
@@ -52,7 +52,7 @@ pub enum Method {
     FiveWhys,
 }
 
-words!(Method {
+words!(ElicitationMethod {
     Assumptions = "assumptions",
     EdgeCases = "edge cases",
     FailureModes = "failure modes",
@@ -63,29 +63,41 @@ words!(Method {
 });
 
 /// The methods with the prefixes of words that call for them.
-const METHODS: [(Method, &[&str]); 7] = [
-    (Method::Assumptions, &["assum", "expect", "should", "will", "always", "typical", "estimat", "believ"]),
-    (Method::EdgeCases, &["limit", "maxim", "minim", "empty", "zero", "valid", "input", "format", "boundar"]),
-    (Method::FailureModes, &["fail", "error", "timeout", "retr", "outage", "crash", "recover", "backup"]),
+const METHOD_KEYWORDS: [(ElicitationMethod, &[&str]); 7] = [
     (
-        Method::Stakeholders,
+        ElicitationMethod::Assumptions,
+        &["assum", "expect", "should", "will", "always", "typical", "estimat", "believ"],
+    ),
+    (
+        ElicitationMethod::EdgeCases,
+        &["limit", "maxim", "minim", "empty", "zero", "valid", "input", "format", "boundar"],
+    ),
+    (
+        ElicitationMethod::FailureModes,
+        &["fail", "error", "timeout", "retr", "outage", "crash", "recover", "backup"],
+    ),
+    (
+        ElicitationMethod::Stakeholders,
         &["user", "customer", "team", "admin", "operator", "stakeholder", "persona", "role"],
     ),
     (
-        Method::Constraints,
+        ElicitationMethod::Constraints,
         &["must", "budget", "deadline", "compl", "regulat", "latenc", "performance", "legal"],
     ),
     (
-        Method::Dependencies,
+        ElicitationMethod::Dependencies,
         &["depend", "integrat", "service", "vendor", "api", "library", "database", "third"],
     ),
-    (Method::FiveWhys, &["because", "goal", "problem", "reason", "purpose", "value", "why", "vision"]),
+    (
+        ElicitationMethod::FiveWhys,
+        &["because", "goal", "problem", "reason", "purpose", "value", "why", "vision"],
+    ),
 ];
 
 /// A built-in persona: name, focus, and the prefixes of words that call for it.
-type Entry = (&'static str, &'static str, &'static [&'static str]);
+type RosterEntry = (&'static str, &'static str, &'static [&'static str]);
 
-const ROSTER: [Entry; 8] = [
+const BUILT_IN_ROSTER: [RosterEntry; 8] = [
     (
         "architect",
         "structure, boundaries, data flow, what cannot be changed later",
@@ -129,121 +141,139 @@ const ROSTER: [Entry; 8] = [
 ];
 
 /// The least number of personas or methods in a plan.
-pub const LEAST: usize = 3;
+pub const MIN_PICKS: usize = 3;
 /// The most personas or methods in a plan.
-pub const MOST: usize = 5;
+pub const MAX_PICKS: usize = 5;
 
-impl Plan {
+impl SeatPlan {
     pub fn is_plain(&self) -> bool {
-        *self == Plan::Plain
+        *self == SeatPlan::Plain
     }
 
     /// Returns the plan for a seat of this role over this text, with the built-in roster and defaults.
-    pub fn for_role(role: Role, text: &str) -> Plan {
+    pub fn for_role(role: AgentRole, reviewed_text: &str) -> SeatPlan {
         match role {
             // Only these two roles have a choice to make.
-            Role::Party => Plan::party(text, &[], LEAST, 3),
-            Role::Elicitation => Plan::elicitation(text, LEAST),
-            _ => Plan::Plain,
+            AgentRole::Party => SeatPlan::plan_party(reviewed_text, &[], MIN_PICKS, 3),
+            AgentRole::Elicitation => SeatPlan::plan_elicitation(reviewed_text, MIN_PICKS),
+            _ => SeatPlan::Plain,
         }
     }
 
     /// Plans a party over this text with personas from the project's roster, or from the built-in one if it has none.
-    pub fn party(text: &str, roster: &[Persona], least: usize, most_rounds: u32) -> Plan {
-        let number = how_many(text, least);
+    pub fn plan_party(
+        reviewed_text: &str,
+        roster: &[Persona],
+        min_personas: usize,
+        max_rounds: u32,
+    ) -> SeatPlan {
+        let persona_count = pick_count(reviewed_text, min_personas);
         // The project's own roster replaces the built-in one completely.
         let personas = if roster.is_empty() {
-            let called = ROSTER.map(|(name, focus, words)| (name, focus, words.to_vec()));
-            let scores = scores(text, called.iter().map(|(_, _, words)| words.as_slice()));
-            let picked = best(&scores, number).into_iter().map(|index| &ROSTER[index]);
+            let built_in = BUILT_IN_ROSTER.map(|(name, focus, keywords)| (name, focus, keywords.to_vec()));
+            let hit_counts = count_keyword_hits(
+                reviewed_text,
+                built_in.iter().map(|(_, _, keywords)| keywords.as_slice()),
+            );
+            let picked =
+                top_indices(&hit_counts, persona_count).into_iter().map(|index| &BUILT_IN_ROSTER[index]);
             picked.map(|(name, focus, _)| Persona { name: (*name).into(), focus: (*focus).into() }).collect()
         } else {
-            from_roster(text, roster, number)
+            pick_from_roster(reviewed_text, roster, persona_count)
         };
         // More points of view need one more round to answer each other.
-        let rounds = if number > LEAST { 3 } else { 2 };
+        let rounds = if persona_count > MIN_PICKS { 3 } else { 2 };
         // At least one round, even if the settings say none: without it there is no party.
-        Plan::Party { personas, rounds: rounds.min(most_rounds).max(1) }
+        SeatPlan::Party { personas, rounds: rounds.min(max_rounds).max(1) }
     }
 
-    pub fn elicitation(text: &str, least: usize) -> Plan {
-        let scores = scores(text, METHODS.iter().map(|(_, words)| *words));
-        let picked = best(&scores, how_many(text, least)).into_iter().map(|index| METHODS[index].0);
-        Plan::Elicitation { methods: picked.collect() }
+    pub fn plan_elicitation(reviewed_text: &str, min_methods: usize) -> SeatPlan {
+        let hit_counts =
+            count_keyword_hits(reviewed_text, METHOD_KEYWORDS.iter().map(|(_, keywords)| *keywords));
+        let picked = top_indices(&hit_counts, pick_count(reviewed_text, min_methods))
+            .into_iter()
+            .map(|index| METHOD_KEYWORDS[index].0);
+        SeatPlan::Elicitation { methods: picked.collect() }
     }
 }
 
 /// Returns how many personas or methods to pick: a longer text supports more points of view.
-fn how_many(text: &str, least: usize) -> usize {
-    let by_size = match text.len() {
+fn pick_count(reviewed_text: &str, min_count: usize) -> usize {
+    let by_size = match reviewed_text.len() {
         0..2_000 => 3,
         2_000..8_000 => 4,
         _ => 5,
     };
     // The settings can raise the number, but only up to the maximum.
-    by_size.max(least).clamp(LEAST, MOST)
+    by_size.max(min_count).clamp(MIN_PICKS, MAX_PICKS)
 }
 
 /// Picks personas from a project's roster. It has no keywords, so the longer words of names and focuses are used.
-fn from_roster(text: &str, roster: &[Persona], number: usize) -> Vec<Persona> {
-    let folded: Vec<Vec<String>> = roster.iter().map(calls).collect();
-    let words: Vec<Vec<&str>> =
-        folded.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
-    let scores = scores(text, words.iter().map(Vec::as_slice));
-    best(&scores, number).into_iter().map(|index| roster[index].clone()).collect()
+fn pick_from_roster(reviewed_text: &str, roster: &[Persona], persona_count: usize) -> Vec<Persona> {
+    let owned_keywords: Vec<Vec<String>> = roster.iter().map(persona_keywords).collect();
+    let keywords: Vec<Vec<&str>> =
+        owned_keywords.iter().map(|keywords| keywords.iter().map(String::as_str).collect()).collect();
+    let hit_counts = count_keyword_hits(reviewed_text, keywords.iter().map(Vec::as_slice));
+    top_indices(&hit_counts, persona_count).into_iter().map(|index| roster[index].clone()).collect()
 }
 
-fn calls(persona: &Persona) -> Vec<String> {
-    let words = persona.name.split_whitespace().chain(persona.focus.split_whitespace());
+fn persona_keywords(persona: &Persona) -> Vec<String> {
+    let all_words = persona.name.split_whitespace().chain(persona.focus.split_whitespace());
     // Punctuation such as in `limits,` does not belong to the keyword.
-    let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+    let all_words = all_words
+        .map(|word| word.trim_matches(|character: char| !character.is_alphanumeric()).to_lowercase());
     // Short words such as `and` occur in every text.
-    words.filter(|word| word.chars().count() > 3).collect()
+    all_words.filter(|word| word.chars().count() > 3).collect()
 }
 
 /// Counts for each list how many words of the text begin with one of its prefixes.
-fn scores<'w>(text: &str, lists: impl Iterator<Item = &'w [&'w str]>) -> Vec<u32> {
-    let mut starts: Vec<(&str, usize)> = Vec::new();
-    let mut scores = Vec::new();
-    for (index, list) in lists.enumerate() {
+fn count_keyword_hits<'w>(
+    reviewed_text: &str,
+    keyword_lists: impl Iterator<Item = &'w [&'w str]>,
+) -> Vec<u32> {
+    let mut indexed_prefixes: Vec<(&str, usize)> = Vec::new();
+    let mut hit_counts = Vec::new();
+    for (list_index, keywords) in keyword_lists.enumerate() {
         // One flat list of all prefixes, each with the index of its list.
-        starts.extend(list.iter().map(|start| (*start, index)));
-        scores.push(0);
+        indexed_prefixes.extend(keywords.iter().map(|prefix| (*prefix, list_index)));
+        hit_counts.push(0);
     }
     // The text is split once for all lists: it can be long, and there are many prefixes.
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2) {
+    for word in
+        reviewed_text.split(|character: char| !character.is_alphanumeric()).filter(|word| word.len() > 2)
+    {
         let word = word.to_lowercase();
-        for (_, index) in starts.iter().filter(|(start, _)| word.starts_with(start)) {
-            scores[*index] += 1;
+        for (_, list_index) in indexed_prefixes.iter().filter(|(prefix, _)| word.starts_with(prefix)) {
+            hit_counts[*list_index] += 1;
         }
     }
-    scores
+    hit_counts
 }
 
 /// Returns the positions of the highest counts in their original order; of equal counts the earlier one wins.
-fn best(scores: &[u32], number: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
+fn top_indices(hit_counts: &[u32], pick_limit: usize) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..hit_counts.len()).collect();
     // The sort is stable, so equal counts keep their order and the result is reproducible.
-    order.sort_by_key(|index| Reverse(scores[*index]));
+    indices.sort_by_key(|index| Reverse(hit_counts[*index]));
     // Back to the original order, so that the roster's order is what users see.
-    order.truncate(number);
-    order.sort_unstable();
-    order
+    indices.truncate(pick_limit);
+    indices.sort_unstable();
+    indices
 }
 
 impl fmt::Display for Persona {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.focus.is_empty() {
-            f.write_str(&self.name)
+            formatter.write_str(&self.name)
         } else {
-            write!(f, "{} ({})", self.name, self.focus)
+            write!(formatter, "{} ({})", self.name, self.focus)
         }
     }
 }
 
 impl Persona {
-    pub fn new(name: impl ToString, focus: impl ToString) -> Persona {
-        Persona { name: name.to_string(), focus: focus.to_string() }
+    pub fn new(persona_name: impl ToString, focus: impl ToString) -> Persona {
+        Persona { name: persona_name.to_string(), focus: focus.to_string() }
     }
 }
 
@@ -253,11 +283,11 @@ mod tests {
 
     use super::*;
 
-    fn names(plan: &Plan) -> Vec<String> {
+    fn picked_names(plan: &SeatPlan) -> Vec<String> {
         match plan {
-            Plan::Party { personas, .. } => personas.iter().map(|persona| persona.name.clone()).collect(),
-            Plan::Elicitation { methods } => methods.iter().map(ToString::to_string).collect(),
-            Plan::Plain => vec![],
+            SeatPlan::Party { personas, .. } => personas.iter().map(|persona| persona.name.clone()).collect(),
+            SeatPlan::Elicitation { methods } => methods.iter().map(ToString::to_string).collect(),
+            SeatPlan::Plain => vec![],
         }
     }
 
@@ -265,45 +295,53 @@ mod tests {
     fn the_text_calls_for_its_personas() {
         let text =
             "Passwords are encrypted; tokens need permissions. A deploy has a rollback, a backup and alerts.";
-        assert_eq!(names(&Plan::for_role(Role::Party, text)), ["architect", "security", "operations"]);
+        assert_eq!(
+            picked_names(&SeatPlan::for_role(AgentRole::Party, text)),
+            ["architect", "security", "operations"]
+        );
     }
 
     #[test]
     fn the_text_calls_for_its_methods() {
         let text = "On timeout the service retries; errors and outages are recovered from the vendor's api.";
         assert_eq!(
-            names(&Plan::for_role(Role::Elicitation, text)),
+            picked_names(&SeatPlan::for_role(AgentRole::Elicitation, text)),
             ["assumptions", "failure modes", "dependencies"]
         );
     }
 
     #[test]
-    fn a_longer_text_gets_more_of_them_but_never_more_than_five() {
-        for (bytes, least, number, rounds) in
+    fn a_longer_text_gets_more_picks_but_never_more_than_five() {
+        for (bytes, min_count, expected_count, expected_rounds) in
             [(0, 3, 3, 2), (1_999, 3, 3, 2), (2_000, 3, 4, 3), (8_000, 3, 5, 3), (0, 9, 5, 3), (0, 0, 3, 2)]
         {
             let text = "x".repeat(bytes);
-            let plan = Plan::party(&text, &[], least, 3);
-            let Plan::Party { personas, rounds: held } = &plan else { panic!() };
-            assert_eq!((personas.len(), *held), (number, rounds), "{bytes} bytes, at least {least}");
-            assert_eq!(names(&Plan::elicitation(&text, least)).len(), number);
+            let plan = SeatPlan::plan_party(&text, &[], min_count, 3);
+            let SeatPlan::Party { personas, rounds: planned_rounds } = &plan else { panic!() };
+            assert_eq!(
+                (personas.len(), *planned_rounds),
+                (expected_count, expected_rounds),
+                "{bytes} bytes, at least {min_count}"
+            );
+            assert_eq!(picked_names(&SeatPlan::plan_elicitation(&text, min_count)).len(), expected_count);
         }
     }
 
     #[test]
-    fn a_project_s_own_roster_comes_first() {
+    fn the_roster_of_the_project_comes_first() {
         let roster: Vec<Persona> = ["billing clerk", "fleet driver", "customs officer", "ship's cook"]
             .map(|name| Persona::new(name, ""))
             .to_vec();
-        let plan = Plan::party("The customs officer and the cook wait for billing.", &roster, 3, 3);
-        assert_eq!(names(&plan), ["billing clerk", "customs officer", "ship's cook"]);
-        let few = Plan::party("text", &roster[..1], 3, 3);
-        assert_eq!(names(&few), ["billing clerk"], "a roster of one is all there is");
+        let plan = SeatPlan::plan_party("The customs officer and the cook wait for billing.", &roster, 3, 3);
+        assert_eq!(picked_names(&plan), ["billing clerk", "customs officer", "ship's cook"]);
+        let small_plan = SeatPlan::plan_party("text", &roster[..1], 3, 3);
+        assert_eq!(picked_names(&small_plan), ["billing clerk"], "a roster of one is all there is");
     }
 
     #[test]
     fn only_parties_and_elicitations_have_a_plan() {
-        let planned = Role::ALL.into_iter().filter(|role| !Plan::for_role(*role, "text").is_plain());
-        assert_eq!(planned.collect::<Vec<_>>(), [Role::Party, Role::Elicitation]);
+        let roles_with_plan =
+            AgentRole::ALL.into_iter().filter(|role| !SeatPlan::for_role(*role, "text").is_plain());
+        assert_eq!(roles_with_plan.collect::<Vec<_>>(), [AgentRole::Party, AgentRole::Elicitation]);
     }
 }

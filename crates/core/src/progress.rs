@@ -5,7 +5,7 @@ use alloc::string::String;
 use crate::ids::Key;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
-    pub key: Key,
-    pub text: String,
+pub struct AgentProgress {
+    pub task_key: Key,
+    pub activity: String,
 }

@@ -6,12 +6,12 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{level::words, limits::Left};
+use crate::{level::words, limits::RemainingLimits};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     Resolved,
     Waiting,
     Halted,
@@ -19,7 +19,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-words!(Outcome {
+words!(RunOutcome {
     Resolved = "resolved",
     Waiting = "waiting",
     Halted = "halted",
@@ -30,7 +30,7 @@ words!(Outcome {
 /// Why a run ended, was parked or took a step. Every reason has a row in [`REASON_TABLE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum RunReason {
     GoalMet,
     ReviewOnly,
     Accepted,
@@ -57,121 +57,139 @@ pub enum Reason {
 
 /// What a reason means everywhere.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
-    pub reason: Reason,
+pub struct ReasonRow {
+    pub reason: RunReason,
     pub code: &'static str,
     /// `None` if the run did not end: it was stopped and can continue, or this is the trigger of a step.
-    pub outcome: Option<Outcome>,
-    pub exit: u8,
-    pub says: &'static str,
+    pub outcome: Option<RunOutcome>,
+    pub exit_code: u8,
+    pub description: &'static str,
 }
 
-const fn row(
-    reason: Reason,
+const fn reason_row(
+    reason: RunReason,
     code: &'static str,
-    outcome: Option<Outcome>,
-    exit: u8,
-    says: &'static str,
-) -> Row {
-    Row { reason, code, outcome, exit, says }
+    outcome: Option<RunOutcome>,
+    exit_code: u8,
+    description: &'static str,
+) -> ReasonRow {
+    ReasonRow { reason, code, outcome, exit_code, description }
 }
 
-use Outcome::{Cancelled, Failed, Halted, Resolved, Waiting};
+use RunOutcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row for each reason, in the order of [`RunReason`].
-pub const TABLE: [Row; 22] = [
-    row(Reason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
-    row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
-    row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
-    row(Reason::Blocked, "blocked", Some(Waiting), 3, "findings wait for a person to decide"),
+pub const REASON_TABLE: [ReasonRow; 22] = [
+    reason_row(RunReason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
+    reason_row(
+        RunReason::ReviewOnly,
+        "review_only",
+        Some(Waiting),
+        3,
+        "findings are open and fixing was switched off",
+    ),
+    reason_row(RunReason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
+    reason_row(RunReason::Blocked, "blocked", Some(Waiting), 3, "findings wait for a person to decide"),
     // Limits: the run halts and the user may grant more.
-    row(Reason::Rounds, "rounds", Some(Halted), 4, "the rounds are used up"),
-    row(
-        Reason::FixIterations,
+    reason_row(RunReason::Rounds, "rounds", Some(Halted), 4, "the rounds are used up"),
+    reason_row(
+        RunReason::FixIterations,
         "fix_iterations",
         Some(Halted),
         4,
         "the fix iterations of the round are used up",
     ),
-    row(Reason::Failures, "failures", Some(Halted), 4, "too many agent tasks failed in a row"),
-    row(Reason::Runtime, "runtime", Some(Halted), 4, "the time is used up"),
-    row(Reason::Findings, "findings", Some(Halted), 4, "there are more findings than the limit allows"),
-    row(Reason::Cost, "cost", Some(Halted), 4, "the cost budget is used up"),
-    row(Reason::Tokens, "tokens", Some(Halted), 4, "the token budget is used up"),
-    row(Reason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
+    reason_row(RunReason::Failures, "failures", Some(Halted), 4, "too many agent tasks failed in a row"),
+    reason_row(RunReason::Runtime, "runtime", Some(Halted), 4, "the time is used up"),
+    reason_row(
+        RunReason::Findings,
+        "findings",
+        Some(Halted),
+        4,
+        "there are more findings than the limit allows",
+    ),
+    reason_row(RunReason::Cost, "cost", Some(Halted), 4, "the cost budget is used up"),
+    reason_row(RunReason::Tokens, "tokens", Some(Halted), 4, "the token budget is used up"),
+    reason_row(RunReason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
     // 130 is what shells report for a process that Ctrl-C ended.
-    row(Reason::Stopped, "stopped", None, 130, "it was interrupted; its state is kept"),
-    row(Reason::Abandoned, "abandoned", Some(Cancelled), 0, "a person ended it for good"),
-    row(
-        Reason::PanelDegraded,
+    reason_row(RunReason::Stopped, "stopped", None, 130, "it was interrupted; its state is kept"),
+    reason_row(RunReason::Abandoned, "abandoned", Some(Cancelled), 0, "a person ended it for good"),
+    reason_row(
+        RunReason::PanelDegraded,
         "panel_degraded",
         Some(Halted),
         4,
         "what the panel raises is no longer worth fixing",
     ),
-    row(
-        Reason::ConfidenceLow,
+    reason_row(
+        RunReason::ConfidenceLow,
         "confidence_low",
         Some(Waiting),
         3,
         "nothing is left to do, but the confidence is below what was asked for",
     ),
-    row(Reason::InSession, "in_session", Some(Waiting), 3, "its findings are in the hands of a session"),
+    reason_row(
+        RunReason::InSession,
+        "in_session",
+        Some(Waiting),
+        3,
+        "its findings are in the hands of a session",
+    ),
     // The remaining rows are triggers: they explain a step and never end a run.
-    trigger(Reason::Initial, "initial", "it is the first"),
-    trigger(Reason::IssuesRemain, "issues_remain", "findings are open"),
-    trigger(Reason::Unreviewed, "unreviewed", "the text has not been reviewed as it stands now"),
-    trigger(Reason::Recovery, "recovery", "what came before it failed or showed nothing"),
-    trigger(Reason::LoopDetected, "loop_detected", "agents went in circles; this is one changed try"),
+    trigger_row(RunReason::Initial, "initial", "it is the first"),
+    trigger_row(RunReason::IssuesRemain, "issues_remain", "findings are open"),
+    trigger_row(RunReason::Unreviewed, "unreviewed", "the text has not been reviewed as it stands now"),
+    trigger_row(RunReason::Recovery, "recovery", "what came before it failed or showed nothing"),
+    trigger_row(RunReason::LoopDetected, "loop_detected", "agents went in circles; this is one changed try"),
 ];
 
 /// Makes the row of a reason that triggers a step; no run ends with it.
-const fn trigger(reason: Reason, code: &'static str, says: &'static str) -> Row {
-    row(reason, code, None, 0, says)
+const fn trigger_row(reason: RunReason, code: &'static str, description: &'static str) -> ReasonRow {
+    reason_row(reason, code, None, 0, description)
 }
 
-impl Reason {
-    pub fn row(self) -> &'static Row {
+impl RunReason {
+    pub fn table_row(self) -> &'static ReasonRow {
         // A test checks that the rows are in the order of the variants.
-        &TABLE[self as usize]
+        &REASON_TABLE[self as usize]
     }
 
     pub fn code(self) -> &'static str {
-        self.row().code
+        self.table_row().code
     }
 
-    pub fn outcome(self) -> Option<Outcome> {
-        self.row().outcome
+    pub fn outcome(self) -> Option<RunOutcome> {
+        self.table_row().outcome
     }
 
-    pub fn exit(self) -> u8 {
-        self.row().exit
+    pub fn exit_code(self) -> u8 {
+        self.table_row().exit_code
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code())
+impl fmt::Display for RunReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.code())
     }
 }
 
 /// A reason with the details of this case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Ending {
-    pub reason: Reason,
+pub struct RunEnding {
+    pub reason: RunReason,
     pub detail: String,
     /// What the other limits would still have allowed, if one limit halted the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Left>,
+    pub left: Option<RemainingLimits>,
 }
 
-impl Ending {
-    pub fn new(reason: Reason, detail: impl Into<String>) -> Ending {
-        Ending { reason, detail: detail.into(), left: None }
+impl RunEnding {
+    pub fn new(reason: RunReason, detail_text: impl Into<String>) -> RunEnding {
+        RunEnding { reason, detail: detail_text.into(), left: None }
     }
 
-    pub fn plain(reason: Reason) -> Ending {
-        Ending::new(reason, reason.row().says.to_string())
+    pub fn from_reason(reason: RunReason) -> RunEnding {
+        RunEnding::new(reason, reason.table_row().description.to_string())
     }
 }
 
@@ -181,24 +199,24 @@ mod tests {
 
     #[test]
     fn every_reason_is_its_own_row() {
-        for (at, row) in TABLE.iter().enumerate() {
-            assert_eq!(row.reason as usize, at, "{}", row.code);
-            assert_eq!(serde_json::to_value(row.reason).unwrap(), row.code);
+        for (row_index, table_row) in REASON_TABLE.iter().enumerate() {
+            assert_eq!(table_row.reason as usize, row_index, "{}", table_row.code);
+            assert_eq!(serde_json::to_value(table_row.reason).unwrap(), table_row.code);
         }
     }
 
     #[test]
     fn exit_codes_follow_the_outcome() {
-        for row in TABLE {
-            let expected = match row.outcome {
+        for table_row in REASON_TABLE {
+            let expected = match table_row.outcome {
                 Some(Resolved | Cancelled) => 0,
                 Some(Waiting) => 3,
                 Some(Halted) => 4,
                 Some(Failed) => 5,
-                None if row.reason >= Reason::Initial => 0,
+                None if table_row.reason >= RunReason::Initial => 0,
                 None => 130,
             };
-            assert_eq!(row.exit, expected, "{}", row.code);
+            assert_eq!(table_row.exit_code, expected, "{}", table_row.code);
         }
     }
 }

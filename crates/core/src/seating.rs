@@ -7,120 +7,163 @@
 use alloc::{vec, vec::Vec};
 
 use crate::{
-    client::{Job, Part},
+    client::{JobKind, JobPriority},
     finding::Finding,
     ids::AgentName,
-    limits::Failing,
+    limits::FailureCounts,
     settings::{AgentSpec, Settings},
 };
 
 /// From so many failures in a row on, another agent is asked.
-pub const PATIENCE: u32 = 2;
+pub const MAX_FAILURES_IN_A_ROW: u32 = 2;
 
 /// Returns how an agent takes part in a job.
-fn part(agent: &AgentSpec, job: Job) -> Part {
-    agent.duties.get(&job).map_or(Part::Takes, |duty| duty.part)
+fn job_priority(agent_spec: &AgentSpec, job_kind: JobKind) -> JobPriority {
+    agent_spec.duties.get(&job_kind).map_or(JobPriority::Takes, |duty| duty.part)
 }
 
 /// Returns the agents with a wanted priority, ordered so that neighbours have different providers as far as possible: the
 /// first of each provider in the order of the settings, then the second of each, and so on.
-fn mixed(settings: &Settings, job: Job, wanted: impl Fn(Part) -> bool) -> Vec<&AgentSpec> {
-    let mut left: Vec<&AgentSpec> = settings.agents.iter().filter(|agent| wanted(part(agent, job))).collect();
-    let mut mixed: Vec<&AgentSpec> = Vec::new();
-    while !left.is_empty() {
-        let start = mixed.len();
+fn mix_providers(
+    settings: &Settings,
+    job_kind: JobKind,
+    is_wanted: impl Fn(JobPriority) -> bool,
+) -> Vec<&AgentSpec> {
+    let mut unseated: Vec<&AgentSpec> =
+        settings.agents.iter().filter(|agent| is_wanted(job_priority(agent, job_kind))).collect();
+    let mut ordered: Vec<&AgentSpec> = Vec::new();
+    while !unseated.is_empty() {
+        let turn_start = ordered.len();
         // Each pass takes one agent of each provider; the others stay for the next pass.
-        left.retain(|agent| {
-            let seated = mixed[start..].iter().any(|other| other.provider() == agent.provider());
-            if !seated {
-                mixed.push(agent);
+        unseated.retain(|agent| {
+            let has_provider = ordered[turn_start..]
+                .iter()
+                .any(|seated_agent| seated_agent.provider_name() == agent.provider_name());
+            if !has_provider {
+                ordered.push(agent);
             }
-            seated
+            has_provider
         });
     }
-    mixed
+    ordered
 }
 
 /// Returns the agents that take a job, or those that would step in if none takes it.
-fn takers(settings: &Settings, job: Job) -> Vec<&AgentSpec> {
-    let takers = mixed(settings, job, |part| part == Part::Takes);
-    if takers.is_empty() { mixed(settings, job, |part| part != Part::Never) } else { takers }
+fn agents_taking(settings: &Settings, job_kind: JobKind) -> Vec<&AgentSpec> {
+    let taking = mix_providers(settings, job_kind, |part| part == JobPriority::Takes);
+    if taking.is_empty() {
+        mix_providers(settings, job_kind, |part| part != JobPriority::Never)
+    } else {
+        taking
+    }
 }
 
 /// Returns the agent for a seat. `turn` is the number of places by which the panel has rotated.
-pub fn seat(settings: &Settings, job: Job, seat: usize, turn: usize) -> AgentName {
-    let agents = takers(settings, job);
+pub fn agent_for_seat(
+    settings: &Settings,
+    job_kind: JobKind,
+    seat_index: usize,
+    rotation: usize,
+) -> AgentName {
+    let candidates = agents_taking(settings, job_kind);
     // With fewer agents than seats, agents get several seats.
-    named(agents.get((seat + turn) % agents.len().max(1)).copied())
+    agent_name(candidates.get((seat_index + rotation) % candidates.len().max(1)).copied())
 }
 
-fn named(agent: Option<&AgentSpec>) -> AgentName {
-    agent.map_or_else(|| AgentName::new(""), |agent| agent.name.clone())
+fn agent_name(agent_spec: Option<&AgentSpec>) -> AgentName {
+    agent_spec.map_or_else(|| AgentName::new(""), |agent_spec| agent_spec.name.clone())
 }
 
-fn works(agent: &AgentName, failing: &Failing) -> bool {
+fn is_working(name: &AgentName, failure_counts: &FailureCounts) -> bool {
     // An agent without an entry has answered last time, or was never asked.
-    failing.get(agent).is_none_or(|failures| *failures < PATIENCE)
+    failure_counts.get(name).is_none_or(|failures| *failures < MAX_FAILURES_IN_A_ROW)
 }
 
 /// Returns the agent that does the tasks of `agent`: itself as long as it works, else a stronger one, else the next; itself
 /// again if no agent works.
-pub fn stand_in(settings: &Settings, job: Job, agent: &AgentName, failing: &Failing) -> AgentName {
-    if works(agent, failing) {
-        return agent.clone();
+pub fn stand_in(
+    settings: &Settings,
+    job_kind: JobKind,
+    agent_name: &AgentName,
+    failure_counts: &FailureCounts,
+) -> AgentName {
+    if is_working(agent_name, failure_counts) {
+        return agent_name.clone();
     }
-    after(settings, job, agent)
+    agents_after(settings, job_kind, agent_name)
         .into_iter()
-        .find(|other| works(other, failing))
-        .unwrap_or_else(|| agent.clone())
+        .find(|candidate| is_working(candidate, failure_counts))
+        .unwrap_or_else(|| agent_name.clone())
 }
 
 /// Returns another agent than this one, if there is one. One that works is preferred.
-pub fn another(settings: &Settings, job: Job, agent: &AgentName, failing: &Failing) -> AgentName {
-    let others = after(settings, job, agent);
-    let working = others.iter().find(|other| works(other, failing));
-    working.or(others.first()).unwrap_or(agent).clone()
+pub fn other_agent(
+    settings: &Settings,
+    job_kind: JobKind,
+    agent: &AgentName,
+    failure_counts: &FailureCounts,
+) -> AgentName {
+    let candidates = agents_after(settings, job_kind, agent);
+    let first_working = candidates.iter().find(|candidate| is_working(candidate, failure_counts));
+    first_working.or(candidates.first()).unwrap_or(agent).clone()
 }
 
 /// Returns all other agents in the order in which they would step in: the chain of stronger ones first, then those listed
 /// after it that take such work, then those that stand by.
-fn after(settings: &Settings, job: Job, agent: &AgentName) -> Vec<AgentName> {
-    let never = |name: &AgentName| settings.agent(name).is_some_and(|spec| part(spec, job) == Part::Never);
-    let mut others: Vec<AgentName> = vec![];
-    let mut rung = settings.agent(agent).and_then(|spec| spec.stronger.clone());
+fn agents_after(settings: &Settings, job_kind: JobKind, agent: &AgentName) -> Vec<AgentName> {
+    let is_never_asked = |name: &AgentName| {
+        settings
+            .find_agent(name)
+            .is_some_and(|agent_spec| job_priority(agent_spec, job_kind) == JobPriority::Never)
+    };
+    let mut ordered: Vec<AgentName> = vec![];
+    let mut next_stronger = settings.find_agent(agent).and_then(|agent_spec| agent_spec.stronger.clone());
     // The settings may name agents in a circle.
-    while let Some(stronger) = rung.filter(|name| name != agent && !others.contains(name)) {
-        rung = settings.agent(&stronger).and_then(|spec| spec.stronger.clone());
-        others.push(stronger);
+    while let Some(stronger) = next_stronger.filter(|name| name != agent && !ordered.contains(name)) {
+        next_stronger = settings.find_agent(&stronger).and_then(|agent_spec| agent_spec.stronger.clone());
+        ordered.push(stronger);
     }
-    others.retain(|name| !never(name));
-    let listed = mixed(settings, job, |part| part != Part::Never);
-    let at = listed.iter().position(|other| other.name == *agent).unwrap_or(0);
+    ordered.retain(|name| !is_never_asked(name));
+    let able = mix_providers(settings, job_kind, |part| part != JobPriority::Never);
+    let own_index = able.iter().position(|candidate| candidate.name == *agent).unwrap_or(0);
     // Within one priority the search starts behind the agent itself, so that the work is spread.
-    for wanted in [Part::Takes, Part::StandsBy, Part::StandsBehind] {
-        for step in 1..=listed.len() {
-            let other = listed[(at + step) % listed.len()];
-            if part(other, job) == wanted && other.name != *agent && !others.contains(&other.name) {
-                others.push(other.name.clone());
+    for wanted_priority in [JobPriority::Takes, JobPriority::StandsBy, JobPriority::StandsBehind] {
+        for step in 1..=able.len() {
+            let candidate = able[(own_index + step) % able.len()];
+            if job_priority(candidate, job_kind) == wanted_priority
+                && candidate.name != *agent
+                && !ordered.contains(&candidate.name)
+            {
+                ordered.push(candidate.name.clone());
             }
         }
     }
-    others
+    ordered
 }
 
 /// Returns the other agents that could do a job, in the order in which they would step in, without those that keep failing.
-pub fn others(settings: &Settings, job: Job, agent: &AgentName, failing: &Failing) -> Vec<AgentName> {
-    after(settings, job, agent).into_iter().filter(|other| works(other, failing)).collect()
+pub fn working_others(
+    settings: &Settings,
+    job_kind: JobKind,
+    agent: &AgentName,
+    failure_counts: &FailureCounts,
+) -> Vec<AgentName> {
+    agents_after(settings, job_kind, agent)
+        .into_iter()
+        .filter(|candidate| is_working(candidate, failure_counts))
+        .collect()
 }
 
 /// Whether an agent that does such work is not failing.
-pub fn has_working(settings: &Settings, job: Job, failing: &Failing) -> bool {
-    mixed(settings, job, |part| part != Part::Never).iter().any(|agent| works(&agent.name, failing))
+pub fn has_working_agent(settings: &Settings, job_kind: JobKind, failure_counts: &FailureCounts) -> bool {
+    mix_providers(settings, job_kind, |part| part != JobPriority::Never)
+        .iter()
+        .any(|agent| is_working(&agent.name, failure_counts))
 }
 
 /// Whether another agent could be asked.
-pub fn has_others(settings: &Settings, job: Job) -> bool {
-    let able = mixed(settings, job, |part| part != Part::Never);
+pub fn has_other_agents(settings: &Settings, job_kind: JobKind) -> bool {
+    let able = mix_providers(settings, job_kind, |part| part != JobPriority::Never);
     // A stronger agent counts even if it is only in reserve.
     able.len() > 1 || able.iter().any(|agent| agent.stronger.is_some())
 }
@@ -128,33 +171,42 @@ pub fn has_others(settings: &Settings, job: Job) -> bool {
 /// Chooses challenger number `nth` (from 0) of those asked at once, after `heard`. Agents of other providers than the
 /// raisers' come first, then other agents, then any; working agents come before failing ones, and those that were heard
 /// less before those that were heard more.
-pub fn challenger(
+pub fn choose_challenger(
     settings: &Settings,
     finding: &Finding,
-    nth: u32,
-    heard: &[AgentName],
-    failing: &Failing,
+    challenger_index: u32,
+    heard_agents: &[AgentName],
+    failure_counts: &FailureCounts,
 ) -> AgentName {
-    let raised_by = |agent: &AgentSpec| finding.raisers.iter().any(|raiser| raiser.agent == agent.name);
-    let raised_from =
-        |agent: &AgentSpec| finding.raisers.iter().any(|r| settings.provider(&r.agent) == agent.provider());
-    let mut able = takers(settings, Job::Review);
-    if !able.iter().any(|agent| works(&agent.name, failing)) {
+    let has_raised = |agent: &AgentSpec| finding.raisers.iter().any(|raiser| raiser.agent == agent.name);
+    let shares_provider = |agent: &AgentSpec| {
+        finding
+            .raisers
+            .iter()
+            .any(|known_raiser| settings.agent_provider(&known_raiser.agent) == agent.provider_name())
+    };
+    let mut able = agents_taking(settings, JobKind::Review);
+    if !able.iter().any(|agent| is_working(&agent.name, failure_counts)) {
         // If none of the usual reviewers works, the agents that stand by are asked.
-        able = mixed(settings, Job::Review, |part| part != Part::Never);
+        able = mix_providers(settings, JobKind::Review, |part| part != JobPriority::Never);
     }
-    let mut heard = heard.to_vec();
-    let mut next = AgentName::new("");
+    let mut heard_agents = heard_agents.to_vec();
+    let mut chosen = AgentName::new("");
     // The challengers before this one count as heard, so that parallel ones differ.
-    for _ in 0..=nth {
-        let times = |agent: &AgentSpec| heard.iter().filter(|name| **name == agent.name).count();
-        let best = able.iter().copied().min_by_key(|agent| {
-            (!works(&agent.name, failing), raised_from(agent), raised_by(agent), times(agent))
+    for _ in 0..=challenger_index {
+        let times_heard = |agent: &AgentSpec| heard_agents.iter().filter(|name| **name == agent.name).count();
+        let best_agent = able.iter().copied().min_by_key(|agent| {
+            (
+                !is_working(&agent.name, failure_counts),
+                shares_provider(agent),
+                has_raised(agent),
+                times_heard(agent),
+            )
         });
-        next = named(best);
-        heard.push(next.clone());
+        chosen = agent_name(best_agent);
+        heard_agents.push(chosen.clone());
     }
-    next
+    chosen
 }
 
 #[cfg(test)]
@@ -162,79 +214,83 @@ mod tests {
     use alloc::{string::String, vec};
 
     use super::*;
-    use crate::{client::Duty, settings::DriverSpec, subject::Subject};
+    use crate::{client::JobDuty, settings::DriverSpec, subject::Subject};
 
     /// `a b/anthropic c:review=stands_by c:fix=never d>big`, big in reserve.
-    fn company(text: &str) -> Settings {
+    fn settings_with_agents(agent_text: &str) -> Settings {
         let mut agents: Vec<AgentSpec> = vec![];
-        for word in text.split(' ') {
+        for word in agent_text.split(' ') {
             let (word, stronger) =
                 word.split_once('>').map_or((word, None), |(word, name)| (word, Some(name)));
             let (word, duty) = word.split_once(':').map_or((word, None), |(word, duty)| (word, Some(duty)));
             let (name, provider) = word.split_once('/').unwrap_or((word, ""));
-            let at = agents.iter().position(|agent| agent.name.as_str() == name).unwrap_or_else(|| {
-                agents.push(AgentSpec::new(name, DriverSpec::Command { argv: vec![] }));
-                agents.len() - 1
-            });
-            let agent = &mut agents[at];
+            let agent_index =
+                agents.iter().position(|agent| agent.name.as_str() == name).unwrap_or_else(|| {
+                    agents.push(AgentSpec::new(name, DriverSpec::Command { argv: vec![] }));
+                    agents.len() - 1
+                });
+            let agent = &mut agents[agent_index];
             agent.provider = String::from(provider);
             agent.stronger = stronger.map(AgentName::new);
             if let Some((job, part)) = duty.and_then(|duty| duty.split_once('=')) {
-                let job = if job == "fix" { Job::Fix } else { Job::Review };
+                let job = if job == "fix" { JobKind::Fix } else { JobKind::Review };
                 let part = match part {
-                    "never" => Part::Never,
-                    "behind" => Part::StandsBehind,
-                    _ => Part::StandsBy,
+                    "never" => JobPriority::Never,
+                    "behind" => JobPriority::StandsBehind,
+                    _ => JobPriority::StandsBy,
                 };
-                agent.duties.insert(job, Duty { part, model: None });
+                agent.duties.insert(job, JobDuty { part, model: None });
             }
         }
         Settings {
             agents,
             reserves: vec![AgentSpec::new("big", DriverSpec::Command { argv: vec![] })],
-            ..Settings::new(Subject::at("a.md", None))
+            ..Settings::new(Subject::from_path("a.md", None))
         }
     }
 
-    fn seats(settings: &Settings, job: Job) -> String {
-        let names: Vec<String> = (0..4).map(|at| String::from(seat(settings, job, at, 0).as_str())).collect();
-        names.join(" ")
+    fn seat_names(settings: &Settings, job: JobKind) -> String {
+        let agent_names: Vec<String> = (0..4)
+            .map(|seat_index| String::from(agent_for_seat(settings, job, seat_index, 0).as_str()))
+            .collect();
+        agent_names.join(" ")
     }
 
-    fn steps_in(settings: &Settings, job: Job, agent: &str) -> String {
-        let names = after(settings, job, &AgentName::new(agent));
+    fn successor_names(settings: &Settings, job: JobKind, agent: &str) -> String {
+        let names = agents_after(settings, job, &AgentName::new(agent));
         names.iter().map(AgentName::as_str).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn seats_go_to_those_who_take_the_job_and_others_step_in_by_their_part() {
-        for (text, job, sitting, after_a) in [
-            ("a b c", Job::Review, "a b c a", "b c"),
-            ("a/x b/x c/y", Job::Review, "a c b a", "c b"),
-            ("a b:review=stands_by c", Job::Review, "a c a c", "c b"),
-            ("a b:review=stands_by c", Job::Fix, "a b c a", "b c"),
-            ("a b:review=never c", Job::Review, "a c a c", "c"),
-            ("a b:review=never c:review=never", Job::Review, "a a a a", ""),
-            ("a b:review=behind c:review=stands_by d", Job::Review, "a d a d", "d c b"),
-            ("a>big b", Job::Review, "a b a b", "big b"),
-            ("a>b b:review=never", Job::Review, "a a a a", ""),
-            ("a>b b:review=never", Job::Fix, "a b a b", "b"),
-            ("a:fix=stands_by b:fix=never", Job::Fix, "a a a a", ""),
+    fn seats_go_to_agents_that_take_the_job_and_others_step_in_by_priority() {
+        for (text, job, expected_seats, expected_successors) in [
+            ("a b c", JobKind::Review, "a b c a", "b c"),
+            ("a/x b/x c/y", JobKind::Review, "a c b a", "c b"),
+            ("a b:review=stands_by c", JobKind::Review, "a c a c", "c b"),
+            ("a b:review=stands_by c", JobKind::Fix, "a b c a", "b c"),
+            ("a b:review=never c", JobKind::Review, "a c a c", "c"),
+            ("a b:review=never c:review=never", JobKind::Review, "a a a a", ""),
+            ("a b:review=behind c:review=stands_by d", JobKind::Review, "a d a d", "d c b"),
+            ("a>big b", JobKind::Review, "a b a b", "big b"),
+            ("a>b b:review=never", JobKind::Review, "a a a a", ""),
+            ("a>b b:review=never", JobKind::Fix, "a b a b", "b"),
+            ("a:fix=stands_by b:fix=never", JobKind::Fix, "a a a a", ""),
         ] {
-            let settings = company(text);
-            assert_eq!(seats(&settings, job), sitting, "{text} {job}");
-            assert_eq!(steps_in(&settings, job, "a"), after_a, "{text} {job}");
+            let settings = settings_with_agents(text);
+            assert_eq!(seat_names(&settings, job), expected_seats, "{text} {job}");
+            assert_eq!(successor_names(&settings, job, "a"), expected_successors, "{text} {job}");
         }
     }
 
     #[test]
-    fn who_never_does_a_job_is_nobody_who_could_be_asked() {
-        let failing: Failing = [(AgentName::new("a"), PATIENCE)].into_iter().collect();
-        let working = |text: &str| has_working(&company(text), Job::Review, &failing);
-        assert!(working("a b") && working("a b:review=stands_by"));
-        assert!(!working("a b:review=never"));
-        let others = |text: &str| has_others(&company(text), Job::Review);
-        assert!(others("a b:review=stands_by") && others("a>big"));
-        assert!(!others("a b:review=never"));
+    fn an_agent_that_never_does_a_job_is_not_asked_for_it() {
+        let failing: FailureCounts = [(AgentName::new("a"), MAX_FAILURES_IN_A_ROW)].into_iter().collect();
+        let has_working_with =
+            |text: &str| has_working_agent(&settings_with_agents(text), JobKind::Review, &failing);
+        assert!(has_working_with("a b") && has_working_with("a b:review=stands_by"));
+        assert!(!has_working_with("a b:review=never"));
+        let has_others_with = |text: &str| has_other_agents(&settings_with_agents(text), JobKind::Review);
+        assert!(has_others_with("a b:review=stands_by") && has_others_with("a>big"));
+        assert!(!has_others_with("a b:review=never"));
     }
 }

@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::{ClientSpec, Duty, Job},
+    client::{ClientSpec, JobDuty, JobKind},
     ids::AgentName,
-    level::{Goal, Level, Tier},
-    limits::Limits,
+    level::{ReviewGoal, ReviewLevel, ReviewTier},
+    limits::RunLimits,
     plan::Persona,
     subject::Subject,
 };
@@ -21,14 +21,14 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     pub subject: Subject,
-    pub tier: Tier,
+    pub tier: ReviewTier,
     /// The level that the user chose; `None` derives it from the tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<Level>,
-    pub goal: Goal,
+    pub level: Option<ReviewLevel>,
+    pub goal: ReviewGoal,
     /// Whether findings are fixed; if false, the run only reviews.
     pub fix: bool,
-    pub limits: Limits,
+    pub limits: RunLimits,
     pub tasks: TaskSettings,
     /// The agents, never empty; the seats of a panel use them in turn.
     pub agents: Vec<AgentSpec>,
@@ -50,11 +50,11 @@ impl Settings {
         Settings {
             subject,
             // These values apply wherever no layer of the settings says otherwise.
-            tier: Tier::default(),
+            tier: ReviewTier::default(),
             level: None,
-            goal: Goal::default(),
+            goal: ReviewGoal::default(),
             fix: true,
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             tasks: TaskSettings::default(),
             agents: Vec::new(),
             verify: Vec::new(),
@@ -64,15 +64,15 @@ impl Settings {
         }
     }
 
-    pub fn agent(&self, name: &AgentName) -> Option<&AgentSpec> {
+    pub fn find_agent(&self, agent_name: &AgentName) -> Option<&AgentSpec> {
         // Reserves are looked up as well: a stronger agent is named by agents but not listed among them.
-        self.agents.iter().chain(&self.reserves).find(|agent| agent.name == *name)
+        self.agents.iter().chain(&self.reserves).find(|agent_spec| agent_spec.name == *agent_name)
     }
 
     /// Returns the provider of the model that an agent uses.
-    pub fn provider<'a>(&'a self, agent: &'a AgentName) -> &'a str {
+    pub fn agent_provider<'a>(&'a self, agent_name: &'a AgentName) -> &'a str {
         // An agent that is no longer configured counts as its own provider.
-        self.agent(agent).map_or(agent.as_str(), AgentSpec::provider)
+        self.find_agent(agent_name).map_or(agent_name.as_str(), AgentSpec::provider_name)
     }
 }
 
@@ -179,17 +179,17 @@ pub struct AgentSpec {
     pub stronger: Option<AgentName>,
     /// How the agent takes part in each kind of job; a job that is not listed is taken like any other.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub duties: BTreeMap<Job, Duty>,
+    pub duties: BTreeMap<JobKind, JobDuty>,
 }
 
 impl AgentSpec {
-    pub fn new(name: impl Into<String>, driver: DriverSpec) -> AgentSpec {
+    pub fn new(agent_name: impl Into<String>, driver: DriverSpec) -> AgentSpec {
         // The rest is optional and set by the code that reads the settings.
         let (provider, stronger, duties) = Default::default();
-        AgentSpec { name: AgentName::new(name), driver, provider, stronger, duties }
+        AgentSpec { name: AgentName::new(agent_name), driver, provider, stronger, duties }
     }
 
-    pub fn provider(&self) -> &str {
+    pub fn provider_name(&self) -> &str {
         // Without a configured provider the agent counts as independent of all others.
         if self.provider.is_empty() { self.name.as_str() } else { &self.provider }
     }
@@ -213,20 +213,20 @@ pub enum DriverSpec {
 
 impl DriverSpec {
     /// Returns the settings of a vendor's client; `None` if the driver is of another kind.
-    pub fn client(&self) -> Option<&ClientSpec> {
+    pub fn client_spec(&self) -> Option<&ClientSpec> {
         match self {
-            DriverSpec::Client(client) => Some(client),
+            DriverSpec::Client(spec) => Some(spec),
             DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
         }
     }
 
     /// Returns the driver's name as settings write it; for a client this is its id.
-    pub fn name(&self) -> &str {
+    pub fn driver_name(&self) -> &str {
         match self {
             DriverSpec::Command { .. } => "command",
             DriverSpec::Replay { .. } => "replay",
             // Settings write `driver: codex`, not `driver: client`.
-            DriverSpec::Client(client) => client.client.as_str(),
+            DriverSpec::Client(vendor_client) => vendor_client.client.as_str(),
         }
     }
 }

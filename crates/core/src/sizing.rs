@@ -13,44 +13,53 @@
 //! module decides neither which model a size stands for nor whether a configured model is used.
 
 use crate::{
-    client::Size,
-    level::{Role, Tier},
+    client::ModelSize,
+    level::{AgentRole, ReviewTier},
     subject::Subject,
 };
 
 /// Returns the model size for a task. `escalated`: it was tried before without success. `easy`: little can go wrong in it.
-pub fn size(tier: Tier, role: Role, subject: &Subject, escalated: bool, easy: bool) -> Size {
-    let raised = matches!(role, Role::Adversarial | Role::Party) || is_architecture(subject);
-    let plain = match tier.number() {
+pub fn model_size(
+    tier: ReviewTier,
+    role: AgentRole,
+    subject: &Subject,
+    is_escalated: bool,
+    is_easy: bool,
+) -> ModelSize {
+    let is_always_large =
+        matches!(role, AgentRole::Adversarial | AgentRole::Party) || is_architecture(subject);
+    let base_size = match tier.number() {
         // Checked first: these tasks need a large model even at tier 0.
-        _ if raised => Size::Large,
-        0 | 1 => Size::Small,
-        2 | 3 => Size::Medium,
-        _ => Size::Large,
+        _ if is_always_large => ModelSize::Large,
+        0 | 1 => ModelSize::Small,
+        2 | 3 => ModelSize::Medium,
+        _ => ModelSize::Large,
     };
-    match (escalated, easy) {
+    match (is_escalated, is_easy) {
         // A task that failed before is not easy any more.
-        (true, _) => up(plain),
-        (false, true) => down(plain),
-        (false, false) => plain,
+        (true, _) => larger_size(base_size),
+        (false, true) => smaller_size(base_size),
+        (false, false) => base_size,
     }
 }
 
-fn up(size: Size) -> Size {
-    if size == Size::Small { Size::Medium } else { Size::Large }
+fn larger_size(base_size: ModelSize) -> ModelSize {
+    if base_size == ModelSize::Small { ModelSize::Medium } else { ModelSize::Large }
 }
 
-fn down(size: Size) -> Size {
-    if size == Size::Large { Size::Medium } else { Size::Small }
+fn smaller_size(base_size: ModelSize) -> ModelSize {
+    if base_size == ModelSize::Large { ModelSize::Medium } else { ModelSize::Small }
 }
 
 /// Whether a document or one of its directories is named so: the parts of a sharded document are in such a directory.
 fn is_architecture(subject: &Subject) -> bool {
-    let is_word = |part: &str| {
+    let names_architecture = |path_part: &str| {
         // Whole words only: `architectures.md` is something else.
-        part.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case("architecture"))
+        path_part
+            .split(|character: char| !character.is_ascii_alphanumeric())
+            .any(|word| word.eq_ignore_ascii_case("architecture"))
     };
-    subject.is_document() && subject.path().is_some_and(|path| path.split('/').any(is_word))
+    subject.is_document() && subject.file_path().is_some_and(|path| path.split('/').any(names_architecture))
 }
 
 #[cfg(test)]
@@ -60,7 +69,7 @@ mod tests {
     use super::*;
 
     /// The rows of the table above.
-    fn table() -> Vec<[String; 3]> {
+    fn table_rows() -> Vec<[String; 3]> {
         let rows = include_str!("sizing.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
         let cells =
             rows.map(|row| row.trim_end_matches(" |").split(" | ").map(String::from).collect::<Vec<_>>());
@@ -70,21 +79,27 @@ mod tests {
             .collect()
     }
 
-    fn of(tier: u8, role: Role, subject: &Subject, escalated: bool, easy: bool) -> String {
-        format!("{}", size(Tier::new(tier).unwrap(), role, subject, escalated, easy))
+    fn size_text(tier: u8, role: AgentRole, subject: &Subject, is_escalated: bool, is_easy: bool) -> String {
+        format!("{}", model_size(ReviewTier::new(tier).unwrap(), role, subject, is_escalated, is_easy))
     }
 
     #[test]
     fn the_table_holds() {
-        let plan = Subject::at("docs/plan.md", None);
-        let rows = table();
+        let plan = Subject::from_path("docs/plan.md", None);
+        let rows = table_rows();
         assert_eq!(rows.len(), 5);
-        for (tier, [number, rule, escalated]) in (0u8..).zip(rows) {
-            assert_eq!(format!("{tier}"), number);
-            for role in [Role::Fixer, Role::Elicitation, Role::Challenger, Role::Spec, Role::Quality] {
-                assert_eq!(of(tier, role, &plan, false, false), rule, "{tier} {role}");
+        for (tier, [row_number, usual_size, escalated_size]) in (0u8..).zip(rows) {
+            assert_eq!(format!("{tier}"), row_number);
+            for role in [
+                AgentRole::Fixer,
+                AgentRole::Elicitation,
+                AgentRole::Challenger,
+                AgentRole::Spec,
+                AgentRole::Quality,
+            ] {
+                assert_eq!(size_text(tier, role, &plan, false, false), usual_size, "{tier} {role}");
                 for easy in [false, true] {
-                    assert_eq!(of(tier, role, &plan, true, easy), escalated, "{tier} {role}");
+                    assert_eq!(size_text(tier, role, &plan, true, easy), escalated_size, "{tier} {role}");
                 }
             }
         }
@@ -92,22 +107,24 @@ mod tests {
 
     #[test]
     fn some_work_is_large_at_every_tier_and_an_easy_follow_up_is_one_smaller() {
-        let plan = Subject::at("docs/plan.md", None);
+        let plan = Subject::from_path("docs/plan.md", None);
         for tier in 0..=4 {
-            for role in [Role::Adversarial, Role::Party] {
-                assert_eq!(of(tier, role, &plan, false, false), "large");
+            for role in [AgentRole::Adversarial, AgentRole::Party] {
+                assert_eq!(size_text(tier, role, &plan, false, false), "large");
             }
             for path in ["docs/architecture.md", "out/Architecture/intro.md", "x-architecture-v2.md"] {
-                let subject = Subject::at(path, None);
-                assert_eq!(of(tier, Role::Fixer, &subject, false, false), "large", "{path}");
-                assert_eq!(of(tier, Role::Fixer, &subject, false, true), "medium", "{path}");
+                let subject = Subject::from_path(path, None);
+                assert_eq!(size_text(tier, AgentRole::Fixer, &subject, false, false), "large", "{path}");
+                assert_eq!(size_text(tier, AgentRole::Fixer, &subject, false, true), "medium", "{path}");
             }
         }
-        let easy = |tier| of(tier, Role::Fixer, &plan, false, true);
+        let easy = |tier| size_text(tier, AgentRole::Fixer, &plan, false, true);
         assert_eq!((0..=4).map(easy).collect::<Vec<_>>(), ["small", "small", "small", "small", "medium"]);
-        for subject in [Subject::at("src/architecture.rs", None), Subject::at("docs/architectures.md", None)]
-        {
-            assert_eq!(of(2, Role::Fixer, &subject, false, false), "medium");
+        for subject in [
+            Subject::from_path("src/architecture.rs", None),
+            Subject::from_path("docs/architectures.md", None),
+        ] {
+            assert_eq!(size_text(2, AgentRole::Fixer, &subject, false, false), "medium");
         }
     }
 }

@@ -26,12 +26,12 @@ pub enum Subject {
     Source {
         path: String,
     },
-    Change(Box<Change>),
+    Change(Box<CodeChange>),
 }
 
 /// A code change: between two states of a repository, or from one state to the work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct CodeChange {
     /// The name for users: `main..HEAD`, `work tree`.
     pub range: String,
     /// The commit or tree that it starts from; empty if there was nothing before it.
@@ -42,7 +42,7 @@ pub struct Change {
     pub end: Option<String>,
     /// The files under review, in order; the rest of the repository is context.
     #[serde(default)]
-    pub files: Vec<Changed>,
+    pub files: Vec<ChangedPath>,
     /// Other changed files that cannot be reviewed, each with the reason, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Change {
 
 /// One file of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Changed {
+pub struct ChangedPath {
     /// Relative to the project's root, with `/`.
     pub path: String,
     /// The previous path, if the file was renamed.
@@ -63,7 +63,7 @@ pub struct Changed {
 
 impl Subject {
     /// Makes the subject for `path`: a document if the extension says prose, else a source file.
-    pub fn at(path: &str, section: Option<String>) -> Subject {
+    pub fn from_path(path: &str, section: Option<String>) -> Subject {
         // Only prose has sections, so a section makes any file a document.
         if is_prose(path) || section.is_some() {
             Subject::Document { path: path.to_string(), section }
@@ -73,7 +73,7 @@ impl Subject {
     }
 
     /// Returns the path if the subject is a single file.
-    pub fn path(&self) -> Option<&str> {
+    pub fn file_path(&self) -> Option<&str> {
         match self {
             Subject::Document { path, .. } | Subject::Source { path } => Some(path),
             Subject::Change(_) => None,
@@ -81,7 +81,7 @@ impl Subject {
     }
 
     /// Returns the paths of all files of the subject.
-    pub fn files(&self) -> Vec<&str> {
+    pub fn file_paths(&self) -> Vec<&str> {
         match self {
             Subject::Document { path, .. } | Subject::Source { path } => vec![path],
             // In the order in which the change lists them.
@@ -89,14 +89,14 @@ impl Subject {
         }
     }
 
-    pub fn change(&self) -> Option<&Change> {
+    pub fn code_change(&self) -> Option<&CodeChange> {
         match self {
             Subject::Change(change) => Some(change),
             _ => None,
         }
     }
 
-    pub fn section(&self) -> Option<&str> {
+    pub fn section_title(&self) -> Option<&str> {
         match self {
             Subject::Document { section, .. } => section.as_deref(),
             _ => None,
@@ -117,13 +117,13 @@ impl Subject {
     }
 
     /// Returns a name for files: `prd`, `prd-goals`.
-    pub fn slug(&self) -> String {
+    pub fn file_slug(&self) -> String {
         match self {
             Subject::Document { path, section: Some(section) } => {
-                format!("{}-{}", slug(stem(path)), slug(section))
+                format!("{}-{}", slugify(file_stem(path)), slugify(section))
             }
-            Subject::Document { path, section: None } | Subject::Source { path } => slug(stem(path)),
-            Subject::Change(change) => format!("change-{}", distinct(&change.range)),
+            Subject::Document { path, section: None } | Subject::Source { path } => slugify(file_stem(path)),
+            Subject::Change(change) => format!("change-{}", distinct_slug(&change.range)),
         }
     }
 }
@@ -131,46 +131,46 @@ impl Subject {
 /// Whether a file is prose, by its extension.
 pub fn is_prose(path: &str) -> bool {
     // Extensions are compared without case: `PRD.MD` is prose.
-    let lower = path.to_ascii_lowercase();
-    [".md", ".markdown", ".txt", ".rst", ".adoc"].iter().any(|end| lower.ends_with(end))
+    let lowercase_path = path.to_ascii_lowercase();
+    [".md", ".markdown", ".txt", ".rst", ".adoc"].iter().any(|extension| lowercase_path.ends_with(extension))
 }
 
-fn stem(path: &str) -> &str {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    match name.rfind('.') {
+fn file_stem(path: &str) -> &str {
+    let file_name = path.rsplit('/').next().unwrap_or(path);
+    match file_name.rfind('.') {
         // A leading dot belongs to the name: `.env` has no extension.
-        Some(dot) if dot > 0 => &name[..dot],
-        _ => name,
+        Some(dot_index) if dot_index > 0 => &file_name[..dot_index],
+        _ => file_name,
     }
 }
 
 /// Makes a slug that stays distinct for texts that differ only at the end, such as the parts of a change with a long name.
-fn distinct(text: &str) -> String {
-    let short = slug(text);
-    if text.chars().count() <= 40 {
-        return short;
+fn distinct_slug(range_name: &str) -> String {
+    let short_slug = slugify(range_name);
+    if range_name.chars().count() <= 40 {
+        return short_slug;
     }
     // 27 characters, a dash and 12 hash digits fit the limit of 40.
-    let start: String = short.chars().take(27).collect();
-    format!("{}-{}", start.trim_end_matches('-'), Hash::of(text.as_bytes()).short())
+    let slug_start: String = short_slug.chars().take(27).collect();
+    format!("{}-{}", slug_start.trim_end_matches('-'), Hash::digest_of(range_name.as_bytes()).short_hex())
 }
 
 /// Keeps letters and digits in lower case and turns everything else into single dashes, at most 40 characters.
-pub fn slug(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars().flat_map(char::to_lowercase) {
-        if c.is_alphanumeric() {
-            out.push(c);
+pub fn slugify(text: &str) -> String {
+    let mut slugged = String::new();
+    for character in text.chars().flat_map(char::to_lowercase) {
+        if character.is_alphanumeric() {
+            slugged.push(character);
         // A slug neither starts with a dash nor has two in a row.
-        } else if !out.is_empty() && !out.ends_with('-') {
-            out.push('-');
+        } else if !slugged.is_empty() && !slugged.ends_with('-') {
+            slugged.push('-');
         }
-        if out.chars().count() >= 40 {
+        if slugged.chars().count() >= 40 {
             break;
         }
     }
     // The cut can end on a dash, and a text of symbols alone leaves nothing.
-    let trimmed = out.trim_end_matches('-');
+    let trimmed = slugged.trim_end_matches('-');
     if trimmed.is_empty() { "subject".to_string() } else { trimmed.to_string() }
 }
 
@@ -180,20 +180,23 @@ mod tests {
 
     #[test]
     fn slugs_are_file_names() {
-        assert_eq!(Subject::at("docs/My PRD (v2).md", None).slug(), "my-prd-v2");
-        assert_eq!(Subject::at("docs/prd.md", Some("2. Goals & Scope".into())).slug(), "prd-2-goals-scope");
-        assert_eq!(Subject::at("src/.env", None).slug(), "env");
-        assert_eq!(slug("***"), "subject");
+        assert_eq!(Subject::from_path("docs/My PRD (v2).md", None).file_slug(), "my-prd-v2");
+        assert_eq!(
+            Subject::from_path("docs/prd.md", Some("2. Goals & Scope".into())).file_slug(),
+            "prd-2-goals-scope"
+        );
+        assert_eq!(Subject::from_path("src/.env", None).file_slug(), "env");
+        assert_eq!(slugify("***"), "subject");
     }
 
     #[test]
-    fn parts_of_a_change_have_names_of_their_own_however_long_it_is_called() {
-        let slug = |range: &str| {
-            Subject::Change(Box::new(Change { range: range.into(), ..Change::default() })).slug()
+    fn parts_of_a_change_have_distinct_slugs_even_with_a_long_range() {
+        let slug_of_range = |range: &str| {
+            Subject::Change(Box::new(CodeChange { range: range.into(), ..CodeChange::default() })).file_slug()
         };
-        assert_eq!(slug("main..HEAD (part 2 of 5)"), "change-main-head-part-2-of-5");
-        let long = "main..feature/an-uncommonly-long-name-of-a-branch";
-        let parts = [1, 2].map(|part| slug(&format!("{long} (part {part} of 2)")));
+        assert_eq!(slug_of_range("main..HEAD (part 2 of 5)"), "change-main-head-part-2-of-5");
+        let long_range = "main..feature/an-uncommonly-long-name-of-a-branch";
+        let parts = [1, 2].map(|part| slug_of_range(&format!("{long_range} (part {part} of 2)")));
         assert_ne!(parts[0], parts[1]);
         assert!(
             parts[0].starts_with("change-main-feature-an-uncommonly-") && parts[0].len() <= 47,
@@ -204,7 +207,7 @@ mod tests {
 
     #[test]
     fn prose_is_a_document_and_the_rest_is_source() {
-        assert!(Subject::at("a/PRD.MD", None).is_document());
-        assert!(!Subject::at("src/main.rs", None).is_document());
+        assert!(Subject::from_path("a/PRD.MD", None).is_document());
+        assert!(!Subject::from_path("src/main.rs", None).is_document());
     }
 }

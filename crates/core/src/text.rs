@@ -10,173 +10,180 @@ use alloc::{
 pub mod words;
 
 /// Formats a count for users: `1 line`, `2 lines`.
-pub fn count(number: u32, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+pub fn format_count(amount: u32, noun: &str) -> String {
+    if amount == 1 { format!("1 {noun}") } else { format!("{amount} {noun}s") }
 }
 
 /// A heading with the lines that it covers, down to the next heading of the same or a higher rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct TextSection {
     pub title: String,
     /// 1 for `#`, 2 for `##`, …
     pub rank: u8,
     /// The line of the heading itself, from 1.
-    pub line: u32,
-    pub end_line: u32,
+    pub heading_line: u32,
+    pub last_line: u32,
 }
 
-impl Section {
-    pub fn contains(&self, line: u32) -> bool {
-        (self.line..=self.end_line).contains(&line)
+impl TextSection {
+    pub fn contains(&self, line_number: u32) -> bool {
+        (self.heading_line..=self.last_line).contains(&line_number)
     }
 }
 
 /// Parses all sections in the order of their headings; `#` inside code fences and front matter is not a heading.
-pub fn sections(text: &str) -> Vec<Section> {
-    let mut found: Vec<Section> = Vec::new();
+pub fn parse_sections(markdown: &str) -> Vec<TextSection> {
+    let mut sections_found: Vec<TextSection> = Vec::new();
     let mut fence: Option<&str> = None;
-    let mut front_matter = text.starts_with("---\n") || text.starts_with("---\r\n");
-    let mut last = 0;
-    for (index, line) in text.lines().enumerate() {
-        let number = index as u32 + 1;
-        last = number;
-        let trimmed = line.trim_end();
-        if front_matter {
+    let mut in_front_matter = markdown.starts_with("---\n") || markdown.starts_with("---\r\n");
+    let mut last_line = 0;
+    for (line_index, line_text) in markdown.lines().enumerate() {
+        let line_number = line_index as u32 + 1;
+        last_line = line_number;
+        let trimmed = line_text.trim_end();
+        if in_front_matter {
             // The first line opens the front matter, the next `---` closes it.
-            front_matter = index == 0 || trimmed != "---";
+            in_front_matter = line_index == 0 || trimmed != "---";
             continue;
         }
-        let start = trimmed.trim_start();
+        let line_start = trimmed.trim_start();
         // Inside a fence only the same kind of mark ends it.
-        if let Some(mark) = fence {
-            if start.starts_with(mark) {
+        if let Some(fence_mark) = fence {
+            if line_start.starts_with(fence_mark) {
                 fence = None;
             }
             continue;
         }
-        fence = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
+        fence = ["```", "~~~"].into_iter().find(|fence_mark| line_start.starts_with(fence_mark));
         if fence.is_none()
-            && let Some((rank, title)) = heading(trimmed)
+            && let Some((rank, title)) = parse_heading(trimmed)
         {
-            close(&mut found, rank, number - 1);
+            close_sections(&mut sections_found, rank, line_number - 1);
             // The end is not known yet; the next heading of the same or a higher rank sets it.
-            found.push(Section { title, rank, line: number, end_line: u32::MAX });
+            sections_found.push(TextSection { title, rank, heading_line: line_number, last_line: u32::MAX });
         }
     }
     // Rank 1 closes every section that is still open.
-    close(&mut found, 1, last);
-    found
+    close_sections(&mut sections_found, 1, last_line);
+    sections_found
 }
 
-fn heading(line: &str) -> Option<(u8, String)> {
-    let rank = line.bytes().take_while(|b| *b == b'#').count();
-    let rest = line.get(rank..)?;
-    if !(1..=6).contains(&rank) || !rest.starts_with([' ', '\t']) {
+fn parse_heading(heading_line: &str) -> Option<(u8, String)> {
+    let rank = heading_line.bytes().take_while(|byte| *byte == b'#').count();
+    let after_marks = heading_line.get(rank..)?;
+    if !(1..=6).contains(&rank) || !after_marks.starts_with([' ', '\t']) {
         return None;
     }
     // Markdown allows closing marks: `## Title ##`.
-    let title = rest.trim().trim_end_matches('#').trim();
+    let title = after_marks.trim().trim_end_matches('#').trim();
     (!title.is_empty()).then(|| (rank as u8, title.to_string()))
 }
 
-fn close(found: &mut [Section], rank: u8, end_line: u32) {
-    for open in found.iter_mut().filter(|s| s.end_line == u32::MAX && s.rank >= rank) {
-        open.end_line = end_line;
+fn close_sections(sections_found: &mut [TextSection], rank: u8, end_line: u32) {
+    for open_section in
+        sections_found.iter_mut().filter(|section| section.last_line == u32::MAX && section.rank >= rank)
+    {
+        open_section.last_line = end_line;
     }
 }
 
 /// Finds the section with this title, the first if there are several.
-pub fn find_section(text: &str, title: &str) -> Option<Section> {
-    let all = sections(text);
-    titled(&all, title).next().cloned()
+pub fn find_section(markdown: &str, title: &str) -> Option<TextSection> {
+    let all_sections = parse_sections(markdown);
+    sections_titled(&all_sections, title).next().cloned()
 }
 
 /// Finds the sections with this title. Case, `#` and markup do not matter, and a number before it only distinguishes titles
 /// that would be the same without it.
-pub fn titled<'s>(sections: &'s [Section], title: &str) -> impl Iterator<Item = &'s Section> {
-    let wanted = heading_key(title.trim().trim_start_matches('#'));
+pub fn sections_titled<'s>(
+    sections: &'s [TextSection],
+    title: &str,
+) -> impl Iterator<Item = &'s TextSection> {
+    let wanted_key = heading_key(title.trim().trim_start_matches('#'));
     // Numbers count only if a section matches with its number.
-    let numbered = sections.iter().any(|section| heading_key(&section.title) == wanted);
-    let key = move |title: &str| {
-        let key = heading_key(title);
-        if numbered { key } else { unnumbered(&key).to_string() }
+    let matches_with_number = sections.iter().any(|section| heading_key(&section.title) == wanted_key);
+    let section_key = move |title: &str| {
+        let section_key = heading_key(title);
+        if matches_with_number { section_key } else { strip_number(&section_key).to_string() }
     };
-    let wanted = if numbered { wanted } else { unnumbered(&wanted).to_string() };
-    sections.iter().filter(move |section| !wanted.is_empty() && key(&section.title) == wanted)
+    let wanted_key = if matches_with_number { wanted_key } else { strip_number(&wanted_key).to_string() };
+    sections.iter().filter(move |section| !wanted_key.is_empty() && section_key(&section.title) == wanted_key)
 }
 
 /// Strips the markup of a heading: `**Goals** and [scope](#s):` becomes `goals and scope`.
 fn heading_key(title: &str) -> String {
-    let mut out = String::new();
-    let mut rest = title;
+    let mut plain_title = String::new();
+    let mut remainder = title;
     // Links keep their text and lose their target; the brackets are removed below.
-    while let Some(open) = rest.find("](") {
-        let Some(close) = rest[open..].find(')') else { break };
-        out.push_str(&rest[..open]);
-        rest = &rest[open + close + 1..];
+    while let Some(link_middle) = remainder.find("](") {
+        let Some(link_end) = remainder[link_middle..].find(')') else { break };
+        plain_title.push_str(&remainder[..link_middle]);
+        remainder = &remainder[link_middle + link_end + 1..];
     }
-    out.push_str(rest);
+    plain_title.push_str(remainder);
     // An explicit anchor such as `{#limits}` is not part of the title.
-    let anchor = out.rfind("{#").filter(|_| out.trim_end().ends_with('}'));
-    out.truncate(anchor.unwrap_or(out.len()));
-    out.retain(|c| !matches!(c, '*' | '_' | '`' | '[' | ']'));
-    let key: String = fold(&out).chars().map(plain_char).collect();
-    key.trim_end_matches([':', '.', ' ']).to_string()
+    let anchor_start = plain_title.rfind("{#").filter(|_| plain_title.trim_end().ends_with('}'));
+    plain_title.truncate(anchor_start.unwrap_or(plain_title.len()));
+    plain_title.retain(|character| !matches!(character, '*' | '_' | '`' | '[' | ']'));
+    let folded: String = fold_case(&plain_title).chars().map(plain_char).collect();
+    folded.trim_end_matches([':', '.', ' ']).to_string()
 }
 
 /// Strips a number in front: `2.1 goals`, `2) goals`, `§ 2 goals` become `goals`. A number alone stays.
-fn unnumbered(key: &str) -> &str {
-    let rest =
-        key.trim_start_matches(['§', ' ']).trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let counted = rest.len() < key.len();
-    let rest = rest.trim_start_matches([')', ':', '-', ' ']);
-    if counted && !rest.is_empty() { rest } else { key }
+fn strip_number(title_key: &str) -> &str {
+    let remainder = title_key
+        .trim_start_matches(['§', ' '])
+        .trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
+    let has_number = remainder.len() < title_key.len();
+    let remainder = remainder.trim_start_matches([')', ':', '-', ' ']);
+    if has_number && !remainder.is_empty() { remainder } else { title_key }
 }
 
 /// Replaces typographic quotes and dashes by the ones on a keyboard.
-pub fn plain_char(c: char) -> char {
-    match c {
+pub fn plain_char(character: char) -> char {
+    match character {
         '‘' | '’' | '‚' | '‛' | '′' => '\'',
         '“' | '”' | '„' | '‟' | '″' | '«' | '»' => '"',
         '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' => '-',
-        other => other,
+        unchanged => unchanged,
     }
 }
 
 /// Returns the title of the innermost section around a line.
-pub fn section_at(sections: &[Section], line: u32) -> &str {
-    let around = sections.iter().filter(|section| section.contains(line));
+pub fn section_title_at(sections: &[TextSection], line_number: u32) -> &str {
+    let enclosing = sections.iter().filter(|section| section.contains(line_number));
     // Of nested sections the innermost one starts last.
-    around.max_by_key(|section| section.line).map_or("", |section| section.title.as_str())
+    enclosing.max_by_key(|section| section.heading_line).map_or("", |section| section.title.as_str())
 }
 
 /// Folds white space to single blanks and letters to lower case.
-pub fn fold(text: &str) -> String {
-    let mut out = String::new();
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
+pub fn fold_case(raw_text: &str) -> String {
+    let mut folded = String::new();
+    for word in raw_text.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
         }
-        out.extend(word.chars().flat_map(char::to_lowercase));
+        folded.extend(word.chars().flat_map(char::to_lowercase));
     }
-    out
+    folded
 }
 
 /// Folds a text to one line without control characters, so that untrusted text is safe on a screen or in a list.
-pub fn fold_line(text: &str) -> String {
-    let words =
-        text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
+pub fn fold_line(raw_text: &str) -> String {
+    let words = raw_text
+        .split_whitespace()
+        .map(|word| word.chars().filter(|character| !character.is_control()).collect::<String>());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the first `limit` characters, with an ellipsis if something was cut off.
-pub fn cut(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        None => text.to_string(),
-        Some((at, _)) => {
-            let mut out = text[..at].trim_end().to_string();
-            out.push('…');
-            out
+pub fn truncate_chars(full_text: &str, max_chars: usize) -> String {
+    match full_text.char_indices().nth(max_chars) {
+        None => full_text.to_string(),
+        Some((cut_offset, _)) => {
+            let mut truncated = full_text[..cut_offset].trim_end().to_string();
+            truncated.push('…');
+            truncated
         }
     }
 }
@@ -190,52 +197,57 @@ mod tests {
 
     #[test]
     fn sections_cover_their_lines_and_skip_code_and_front_matter() {
-        let found: Vec<_> =
-            sections(TEXT).into_iter().map(|s| (s.title, s.rank, s.line, s.end_line)).collect();
+        let parsed: Vec<_> = parse_sections(TEXT)
+            .into_iter()
+            .map(|section| (section.title, section.rank, section.heading_line, section.last_line))
+            .collect();
         assert_eq!(
-            found,
+            parsed,
             [("One".into(), 1, 5, 13), ("Two".to_string(), 2, 7, 11), ("Three".to_string(), 2, 12, 13)]
         );
     }
 
     #[test]
     fn the_innermost_section_names_a_line() {
-        let all = sections(TEXT);
-        assert_eq!(section_at(&all, 6), "One");
-        assert_eq!(section_at(&all, 10), "Two");
-        assert_eq!(section_at(&all, 2), "");
+        let parsed = parse_sections(TEXT);
+        assert_eq!(section_title_at(&parsed, 6), "One");
+        assert_eq!(section_title_at(&parsed, 10), "Two");
+        assert_eq!(section_title_at(&parsed, 2), "");
     }
 
     #[test]
-    fn a_section_is_found_as_people_write_it() {
-        assert_eq!(find_section(TEXT, "##  two").map(|s| s.line), Some(7));
+    fn a_section_is_found_regardless_of_its_marks_and_case() {
+        assert_eq!(find_section(TEXT, "##  two").map(|s| s.heading_line), Some(7));
         assert_eq!(find_section(TEXT, "four"), None);
         assert_eq!(find_section(TEXT, ""), None);
     }
 
     #[test]
-    fn numbers_and_markup_of_a_heading_matter_only_where_they_tell_two_apart() {
-        let text =
+    fn numbers_and_markup_of_a_heading_matter_only_to_tell_two_apart() {
+        let markdown =
             "# 1. **Goals** & [Scope](#x)\n## 2.1 Limits: {#limits}\n## 3 Risks\n## 4 Risks\n## 2026\n";
-        let line = |title: &str| find_section(text, title).map(|section| section.line);
+        let line_of = |title: &str| find_section(markdown, title).map(|section| section.heading_line);
         assert_eq!(
-            (line("goals & scope"), line("# Goals & Scope"), line("7. goals & `scope`")),
+            (line_of("goals & scope"), line_of("# Goals & Scope"), line_of("7. goals & `scope`")),
             (Some(1), Some(1), Some(1))
         );
-        assert_eq!((line("limits"), line("Limits:"), line("2.1 Limits")), (Some(2), Some(2), Some(2)));
-        assert_eq!((line("Risks"), line("4 risks"), line("5 risks")), (Some(3), Some(4), Some(3)));
-        assert_eq!((line("2026"), line("2027")), (Some(5), None));
-        assert_eq!(titled(&sections(text), "risks").count(), 2);
+        assert_eq!(
+            (line_of("limits"), line_of("Limits:"), line_of("2.1 Limits")),
+            (Some(2), Some(2), Some(2))
+        );
+        assert_eq!((line_of("Risks"), line_of("4 risks"), line_of("5 risks")), (Some(3), Some(4), Some(3)));
+        assert_eq!((line_of("2026"), line_of("2027")), (Some(5), None));
+        assert_eq!(sections_titled(&parse_sections(markdown), "risks").count(), 2);
     }
 
     #[test]
-    fn a_line_from_a_stranger_cannot_steer_a_terminal() {
+    fn a_folded_line_cannot_control_a_terminal() {
         assert_eq!(fold_line("a\x1b]0;x\x07 b\r\n\tc\u{9b}31m"), "a]0;x b c31m");
     }
 
     #[test]
     fn cutting_keeps_whole_characters() {
-        assert_eq!(cut("äöüß", 2), "äö…");
-        assert_eq!(cut("äö", 2), "äö");
+        assert_eq!(truncate_chars("äöüß", 2), "äö…");
+        assert_eq!(truncate_chars("äö", 2), "äö");
     }
 }

@@ -9,53 +9,68 @@ use alloc::{string::String, vec, vec::Vec};
 use crate::{finding::Finding, ids::FindingId, settings::TaskSettings};
 
 /// The findings of each fixer in one wave.
-pub type Wave = Vec<Vec<FindingId>>;
+pub type FixWave = Vec<Vec<FindingId>>;
 
-pub fn deal(open: &[Finding], settings: &TaskSettings) -> Vec<Wave> {
-    let most = settings.max_issues_per_agent.max(1) as usize;
-    let (mut left, mut anywhere): (Vec<&Finding>, Vec<&Finding>) =
-        open.iter().partition(|finding| finding.place.is_some());
+pub fn plan_waves(open_findings: &[Finding], task_settings: &TaskSettings) -> Vec<FixWave> {
+    let max_per_fixer = task_settings.max_issues_per_agent.max(1) as usize;
+    let (mut unassigned, mut without_place): (Vec<&Finding>, Vec<&Finding>) =
+        open_findings.iter().partition(|finding| finding.place.is_some());
     // The most severe findings go into the first wave; ids make the order reproducible.
-    left.sort_by_key(|finding| (finding.severity, finding.id));
-    anywhere.sort_by_key(|finding| (finding.severity, finding.id));
+    unassigned.sort_by_key(|finding| (finding.severity, finding.id));
+    without_place.sort_by_key(|finding| (finding.severity, finding.id));
     let mut waves = vec![];
-    while !left.is_empty() {
+    while !unassigned.is_empty() {
         // A fixer is worth starting for about three findings.
-        let fixers = left.len().div_ceil(3).min(settings.max_concurrent_fixers.max(1) as usize);
-        let mut hands: Vec<Hand> = vec![Hand::default(); fixers];
+        let fixer_count =
+            unassigned.len().div_ceil(3).min(task_settings.max_concurrent_fixers.max(1) as usize);
+        let mut fixer_loads: Vec<FixerLoad> = vec![FixerLoad::default(); fixer_count];
         // Each wave takes at least one finding, so the loop ends.
-        left.retain(|finding| !offer(&mut hands, finding, most));
-        waves.push(hands.into_iter().map(|hand| hand.findings).filter(|hand| !hand.is_empty()).collect());
+        unassigned.retain(|finding| !assign_finding(&mut fixer_loads, finding, max_per_fixer));
+        waves.push(
+            fixer_loads
+                .into_iter()
+                .map(|fixer_load| fixer_load.findings)
+                .filter(|fixer_load| !fixer_load.is_empty())
+                .collect(),
+        );
     }
-    waves.extend(anywhere.chunks(most).map(|some| vec![some.iter().map(|finding| finding.id).collect()]));
+    waves.extend(
+        without_place
+            .chunks(max_per_fixer)
+            .map(|chunk| vec![chunk.iter().map(|finding| finding.id).collect()]),
+    );
     waves
 }
 
 #[derive(Clone, Default)]
-struct Hand {
-    territories: Vec<String>,
+struct FixerLoad {
+    sections: Vec<String>,
     findings: Vec<FindingId>,
 }
 
 /// Gives the finding to the fixer that has its section, else to the one with the fewest findings. Returns false if no fixer
 /// can take it in this wave.
-fn offer(hands: &mut [Hand], finding: &Finding, most: usize) -> bool {
-    let territory = territory(finding);
-    let holder = hands.iter().position(|hand| hand.territories.contains(&territory));
-    let index = holder.or_else(|| (0..hands.len()).min_by_key(|index| hands[*index].findings.len()));
-    let Some(hand) = index.and_then(|index| hands.get_mut(index)) else { return false };
+fn assign_finding(fixer_loads: &mut [FixerLoad], finding: &Finding, max_per_fixer: usize) -> bool {
+    let section = section_key(finding);
+    let holder_index = fixer_loads.iter().position(|fixer_load| fixer_load.sections.contains(&section));
+    let fixer_index = holder_index.or_else(|| {
+        (0..fixer_loads.len()).min_by_key(|fixer_index| fixer_loads[*fixer_index].findings.len())
+    });
+    let Some(fixer_load) = fixer_index.and_then(|fixer_index| fixer_loads.get_mut(fixer_index)) else {
+        return false;
+    };
     // The section's fixer is full; another one must not get the finding in the same wave.
-    if hand.findings.len() >= most {
+    if fixer_load.findings.len() >= max_per_fixer {
         return false;
     }
-    if holder.is_none() {
-        hand.territories.push(territory);
+    if holder_index.is_none() {
+        fixer_load.sections.push(section);
     }
-    hand.findings.push(finding.id);
+    fixer_load.findings.push(finding.id);
     true
 }
 
-fn territory(finding: &Finding) -> String {
+fn section_key(finding: &Finding) -> String {
     match &finding.place {
         Some(place) => alloc::format!("{}\n{}", place.file, place.section),
         None => String::new(),

@@ -6,134 +6,163 @@ use alloc::{
 };
 
 use crate::{
-    run::{Options, Run},
-    shell::Word,
+    invocation::{CommandOptions, ProgramInvocation},
+    shell::ShellWord,
 };
 
 /// Describes a harmful command: what it is, why it is refused, and what to do instead.
-pub(crate) struct Harm {
-    pub what: String,
-    pub why: &'static str,
-    pub instead: &'static str,
+pub(crate) struct HarmDescription {
+    pub action: String,
+    pub explanation: &'static str,
+    pub alternative: &'static str,
 }
 
 /// Splits the arguments of git into the subcommand and its arguments, after git's own options.
-pub(crate) fn subcommand(args: &[Word]) -> Option<(String, &[Word])> {
-    let mut words = args;
+pub(crate) fn split_subcommand(args: &[ShellWord]) -> Option<(String, &[ShellWord])> {
+    let mut remaining_words = args;
     loop {
-        let (first, rest) = words.split_first()?;
-        let text = first.0.as_str();
-        words = match text {
+        let (first_word, following_words) = remaining_words.split_first()?;
+        let word_text = first_word.0.as_str();
+        remaining_words = match word_text {
             // These options of git take a value, which must not be mistaken for the subcommand.
-            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" => rest.get(1..)?,
-            _ if text.starts_with('-') => rest,
-            _ => return Some((first.plain(), rest)),
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" => {
+                following_words.get(1..)?
+            }
+            _ if word_text.starts_with('-') => following_words,
+            _ => return Some((first_word.to_plain_text(), following_words)),
         };
     }
 }
 
 /// The directory that `-C` names.
-pub(crate) fn folder(args: &[Word]) -> Option<&Word> {
-    let at = args.iter().take_while(|word| word.0.starts_with('-')).position(|word| word.0 == "-C")?;
-    args.get(at + 1)
+pub(crate) fn find_directory_option(args: &[ShellWord]) -> Option<&ShellWord> {
+    let option_index = args
+        .iter()
+        .take_while(|argument| argument.0.starts_with('-'))
+        .position(|argument| argument.0 == "-C")?;
+    args.get(option_index + 1)
 }
 
-const UNCOMMITTED: &str = "it throws away changes that are not committed, and nobody can bring them back";
-const TAKE_BACK: &str =
+const LOSES_UNCOMMITTED: &str =
+    "it throws away changes that are not committed, and nobody can bring them back";
+const RESTORE_SINGLE_FILES: &str =
     "Take back single files with `git restore FILE`, or keep the changes with `git stash`";
-const HISTORY: &str = "it throws away commits that others may need";
-const ASK: &str = "Leave it to the person";
+const LOSES_COMMITS: &str = "it throws away commits that others may need";
+const LEAVE_TO_USER: &str = "Leave it to the person";
 
 /// Describes the harm of a git command; `None` means that it can be undone or that only the index changes.
-pub(crate) fn harm(run: &Run<'_>) -> Option<Harm> {
-    let (command, args) = subcommand(run.args)?;
-    let options = Options::of(args);
-    let harm = |what: &str, why, instead| Some(Harm { what: format!("`git {what}`"), why, instead });
-    match command.as_str() {
-        "reset" if options.has(&[], &["hard"]) => harm("reset --hard", UNCOMMITTED, TAKE_BACK),
-        "clean" if options.has(&['f'], &["force"]) && !options.has(&['n'], &["dry-run"]) => {
-            let why = "it removes files that git does not know, and nobody can bring them back";
-            harm(
+pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<HarmDescription> {
+    let (subcommand_name, arguments) = split_subcommand(invocation.args)?;
+    let options = CommandOptions::parse(arguments);
+    let describe = |git_command: &str, explanation, alternative| {
+        Some(HarmDescription { action: format!("`git {git_command}`"), explanation, alternative })
+    };
+    match subcommand_name.as_str() {
+        "reset" if options.has_any(&[], &["hard"]) => {
+            describe("reset --hard", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
+        }
+        "clean" if options.has_any(&['f'], &["force"]) && !options.has_any(&['n'], &["dry-run"]) => {
+            let explanation = "it removes files that git does not know, and nobody can bring them back";
+            describe(
                 "clean --force",
-                why,
+                explanation,
                 "See what it would remove with `git clean -n`, then remove single files by name",
             )
         }
         // A push has so many harmful forms that it has a function of its own.
-        "push" => push(&options),
+        "push" => describe_push_harm(&options),
         "branch" => {
             // Plain `-d` is safe: git itself refuses if commits would be lost.
-            let forced = options.has(&['d'], &["delete"]) && options.has(&['f'], &["force"]);
-            let deletes = options.has(&['D'], &[]) || forced;
-            let instead =
+            let is_forced_delete =
+                options.has_any(&['d'], &["delete"]) && options.has_any(&['f'], &["force"]);
+            let loses_commits = options.has_any(&['D'], &[]) || is_forced_delete;
+            let alternative =
                 "Use `git branch -d`, which refuses while commits would be lost, or leave it to the person";
-            if deletes { harm("branch -D", HISTORY, instead) } else { None }
+            if loses_commits { describe("branch -D", LOSES_COMMITS, alternative) } else { None }
         }
         "stash" => {
-            let which = args.iter().find(|word| !word.0.starts_with('-')).map(Word::plain);
-            let which = which.filter(|which| which == "clear" || which == "drop")?;
-            harm(
-                &format!("stash {which}"),
+            let stash_action =
+                arguments.iter().find(|argument| !argument.0.starts_with('-')).map(ShellWord::to_plain_text);
+            let stash_action =
+                stash_action.filter(|stash_action| stash_action == "clear" || stash_action == "drop")?;
+            describe(
+                &format!("stash {stash_action}"),
                 "what was put aside may be the person's, and it is gone then",
-                ASK,
+                LEAVE_TO_USER,
             )
         }
-        "checkout" if options.has(&['f'], &["force"]) => harm("checkout --force", UNCOMMITTED, TAKE_BACK),
-        "checkout" if names_everything(&options) => harm("checkout -- .", UNCOMMITTED, TAKE_BACK),
+        "checkout" if options.has_any(&['f'], &["force"]) => {
+            describe("checkout --force", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
+        }
+        "checkout" if names_everything(&options) => {
+            describe("checkout -- .", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
+        }
         "restore" if names_everything(&options) => {
-            let index_only = options.has(&['S'], &["staged"]) && !options.has(&['W'], &["worktree"]);
-            if index_only { None } else { harm("restore .", UNCOMMITTED, TAKE_BACK) }
+            let is_index_only =
+                options.has_any(&['S'], &["staged"]) && !options.has_any(&['W'], &["worktree"]);
+            if is_index_only { None } else { describe("restore .", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES) }
         }
-        "switch" if options.has(&['f'], &["force", "discard-changes"]) => {
-            harm("switch --discard-changes", UNCOMMITTED, TAKE_BACK)
+        "switch" if options.has_any(&['f'], &["force", "discard-changes"]) => {
+            describe("switch --discard-changes", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
         }
-        "rm" if names_everything(&options) && !options.has(&[], &["cached"]) => {
-            harm("rm .", "it removes the whole project", "Remove single files by name")
+        "rm" if names_everything(&options) && !options.has_any(&[], &["cached"]) => {
+            describe("rm .", "it removes the whole project", "Remove single files by name")
         }
-        "filter-branch" | "filter-repo" => harm(&command, "it rewrites all commits", ASK),
-        "reflog" if ["expire", "delete"].contains(&options.plain().first().map_or("", String::as_str)) => {
-            harm("reflog expire", "it throws away the way back to lost commits", ASK)
+        "filter-branch" | "filter-repo" => {
+            describe(&subcommand_name, "it rewrites all commits", LEAVE_TO_USER)
         }
-        "gc" if options.long.iter().any(|long| long.starts_with("prune=")) => {
-            harm("gc --prune", "it throws away lost commits for good", ASK)
+        "reflog"
+            if ["expire", "delete"].contains(&options.operand_texts().first().map_or("", String::as_str)) =>
+        {
+            describe("reflog expire", "it throws away the way back to lost commits", LEAVE_TO_USER)
         }
-        "update-ref" if options.has(&['d'], &[]) => harm("update-ref -d", HISTORY, ASK),
+        "gc" if options.long_options.iter().any(|long| long.starts_with("prune=")) => {
+            describe("gc --prune", "it throws away lost commits for good", LEAVE_TO_USER)
+        }
+        "update-ref" if options.has_any(&['d'], &[]) => {
+            describe("update-ref -d", LOSES_COMMITS, LEAVE_TO_USER)
+        }
         _ => None,
     }
 }
 
 /// Describes the harm of a push that replaces or removes commits on the remote.
-fn push(options: &Options<'_>) -> Option<Harm> {
-    let long =
-        |name: &str| options.long.iter().any(|long| long == name || long.starts_with(&format!("{name}=")));
+fn describe_push_harm(options: &CommandOptions<'_>) -> Option<HarmDescription> {
+    let has_long_option = |option_name: &str| {
+        options.long_options.iter().any(|has_long_option| {
+            has_long_option == option_name || has_long_option.starts_with(&format!("{option_name}="))
+        })
+    };
     // The first operand is the remote; refspecs follow.
     let refspecs = || options.operands.iter().skip(1);
     // A lease guards only against pushes since the last fetch; commits of others can still be lost.
-    let what = if long("force-with-lease") {
+    let harmful_form = if has_long_option("force-with-lease") {
         "push --force-with-lease"
-    } else if long("force") || options.short.contains('f') {
+    } else if has_long_option("force") || options.short_letters.contains('f') {
         "push --force"
-    } else if refspecs().any(|word| word.0.starts_with('+')) {
+    } else if refspecs().any(|refspec| refspec.0.starts_with('+')) {
         "push +REF, which is --force"
-    } else if long("mirror") {
+    } else if has_long_option("mirror") {
         "push --mirror"
-    } else if long("delete") || options.short.contains('d') || refspecs().any(|word| word.0.starts_with(':'))
+    } else if has_long_option("delete")
+        || options.short_letters.contains('d')
+        || refspecs().any(|refspec| refspec.0.starts_with(':'))
     {
         "push --delete"
     } else {
         return None;
     };
-    Some(Harm {
-        what: format!("`git {what}`"),
-        why: "it replaces or removes commits of a shared branch, and others may have built on them",
-        instead: "Push without force (fetch and merge first), or leave it to the person",
+    Some(HarmDescription {
+        action: format!("`git {harmful_form}`"),
+        explanation: "it replaces or removes commits of a shared branch, and others may have built on them",
+        alternative: "Push without force (fetch and merge first), or leave it to the person",
     })
 }
 
 /// Whether an operand names all files: `.`, `:/`, `*`.
-fn names_everything(options: &Options<'_>) -> bool {
-    options.operands.iter().any(|word| {
-        let plain = word.plain().trim_end_matches('/').to_string();
-        matches!(plain.as_str(), "." | ":" | "*" | "./*" | ".." | ":(top)") || word.0 == ":/"
+fn names_everything(options: &CommandOptions<'_>) -> bool {
+    options.operands.iter().any(|operand| {
+        let operand_text = operand.to_plain_text().trim_end_matches('/').to_string();
+        matches!(operand_text.as_str(), "." | ":" | "*" | "./*" | ".." | ":(top)") || operand.0 == ":/"
     })
 }

@@ -11,25 +11,25 @@
 
 extern crate alloc;
 
+mod checker;
 mod destructive;
 mod git;
-mod places;
-mod run;
-mod scene;
+mod invocation;
+mod paths;
 mod shell;
-mod targets;
-mod watch;
+mod shell_state;
+mod write_targets;
 
 use alloc::{
     format,
     string::{String, ToString},
 };
 
-use places::{Map, Path};
+use paths::{LexicalPath, PathBoundaries};
 
 /// The area in which an agent may write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bounds {
+pub enum WriteBounds {
     /// The agent may write anywhere.
     Off,
     #[default]
@@ -41,14 +41,14 @@ pub enum Bounds {
 /// Which checks are on, as the user's settings say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardPolicy {
-    pub paths: Bounds,
+    pub paths: WriteBounds,
     pub own_files: bool,
     pub destructive: bool,
 }
 
 impl Default for GuardPolicy {
     fn default() -> Self {
-        GuardPolicy { paths: Bounds::default(), own_files: true, destructive: true }
+        GuardPolicy { paths: WriteBounds::default(), own_files: true, destructive: true }
     }
 }
 
@@ -66,26 +66,26 @@ pub struct ToolUse<'a> {
 /// The surroundings in which the tool would run. Directories are absolute and real (without links); a value that is not known
 /// is empty.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ground<'a> {
-    pub root: &'a str,
-    pub cwd: &'a str,
-    pub home: &'a str,
+pub struct GuardContext<'a> {
+    pub project_root: &'a str,
+    pub working_dir: &'a str,
+    pub home_dir: &'a str,
     /// The paths under review: files, and directories with a trailing `/`, relative to the root or absolute.
-    pub subject: &'a [String],
+    pub subject_paths: &'a [String],
     /// Whether the review is about a code change: then the agent may create files beside those of the change.
-    pub change: bool,
+    pub is_code_change: bool,
     /// The paths that belong to Tribunal, in the same form.
-    pub own: &'a [String],
+    pub own_paths: &'a [String],
     /// Directories in which every process may write, such as the system's temporary one. A directory that contains the project
     /// does not count.
-    pub scratch: &'a [String],
+    pub scratch_dirs: &'a [String],
     /// Whether a review or a loop waits for this session.
     pub session_bound: bool,
 }
 
 /// The rule that a tool use breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum GuardRule {
     OutsideProject,
     OutsideSubject,
     OwnFiles,
@@ -95,53 +95,62 @@ pub enum Rule {
 
 /// A refused tool use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied {
-    pub rule: Rule,
+pub struct ToolDenial {
+    pub rule: GuardRule,
     /// A text for the agent: what was refused, why, and what to do instead.
     pub reason: String,
 }
 
-impl Denied {
-    fn new(rule: Rule, what: &str, why: &str, instead: &str) -> Denied {
-        Denied { rule, reason: format!("Refused: {what}. Why: {why}. {instead}.") }
+impl ToolDenial {
+    fn new(rule: GuardRule, refused_action: &str, explanation: &str, alternative: &str) -> ToolDenial {
+        ToolDenial { rule, reason: format!("Refused: {refused_action}. Why: {explanation}. {alternative}.") }
     }
 }
 
 /// Checks one tool use; `None` means that it is allowed.
-pub fn check(policy: GuardPolicy, ground: &Ground<'_>, tool: &ToolUse<'_>) -> Option<Denied> {
+pub fn check_tool_use(
+    policy: GuardPolicy,
+    context: &GuardContext<'_>,
+    tool_use: &ToolUse<'_>,
+) -> Option<ToolDenial> {
     // Paths and command line are checked independently: a client may send both, and either alone can be a reason to refuse.
-    let map = Map::of(ground);
-    let mut watch = watch::Watch::new(policy, &map, ground.session_bound);
-    if tool.writes {
-        let mut paths = tool.paths.iter().filter_map(|path| given(path, &map));
-        if let Some(denied) = paths.find_map(|path| watch.written(&path, false, true)) {
-            return Some(denied);
+    let boundaries = PathBoundaries::from_context(context);
+    let mut command_checker = checker::CommandChecker::new(policy, &boundaries, context.session_bound);
+    if tool_use.writes {
+        let mut written_paths =
+            tool_use.paths.iter().filter_map(|written_path| resolve_given_path(written_path, &boundaries));
+        if let Some(denial) =
+            written_paths.find_map(|written_path| command_checker.check_write(&written_path, false, true))
+        {
+            return Some(denial);
         }
     }
-    tool.command.and_then(|command| watch.command(command))
+    tool_use.command.and_then(|command| command_checker.check_command(command))
 }
 
 /// Resolves a path as a client gives it: no shell has expanded it, but agents often spell the home directory as a shell would.
-fn given(path: &str, map: &Map) -> Option<Path> {
-    let below = ["~", "$HOME", "${HOME}"]
-        .iter()
-        .find_map(|home| path.strip_prefix(home).filter(|below| below.is_empty() || below.starts_with('/')));
-    match below {
-        Some(below) => {
+fn resolve_given_path(given_path: &str, boundaries: &PathBoundaries) -> Option<LexicalPath> {
+    let below_home = ["~", "$HOME", "${HOME}"].iter().find_map(|home_spelling| {
+        given_path
+            .strip_prefix(home_spelling)
+            .filter(|below_home| below_home.is_empty() || below_home.starts_with('/'))
+    });
+    match below_home {
+        Some(below_home) => {
             // Without a known home directory the path cannot be placed, and such paths are allowed.
-            let mut home = map.home.clone()?;
-            home = Path::of(below.trim_start_matches('/'), Some(&home))?;
-            Some(home)
+            let mut home_spelling = boundaries.home_dir.clone()?;
+            home_spelling = LexicalPath::resolve(below_home.trim_start_matches('/'), Some(&home_spelling))?;
+            Some(home_spelling)
         }
-        None => Path::of(path, map.cwd.as_ref()),
+        None => LexicalPath::resolve(given_path, boundaries.working_dir.as_ref()),
     }
 }
 
 /// Shortens a long text to its beginning, because refusals quote text that agents control.
-fn clipped(text: &str) -> String {
-    const MOST: usize = 120;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_string(),
+fn clip_text(full_text: &str) -> String {
+    const MAX_CHARS: usize = 120;
+    match full_text.char_indices().nth(MAX_CHARS) {
+        Some((end_offset, _)) => format!("{}…", full_text.get(..end_offset).unwrap_or_default()),
+        None => full_text.to_string(),
     }
 }

@@ -14,269 +14,275 @@ use alloc::{
 use core::mem::take;
 
 /// The limit on nested substitutions, far beyond what is written by hand; deeper text is not read.
-const DEEPEST: usize = 24;
+const MAX_NESTING: usize = 24;
 
 /// A word without its quotes. A character that a shell would act on is one of the marks below; a quoted one is itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Word(pub String);
+pub(crate) struct ShellWord(pub String);
 
 /// Stands for a `$` before `{NAME}` or `(COMMANDS)`.
-pub(crate) const DOLLAR: char = '\u{1}';
-pub(crate) const STAR: char = '\u{2}';
-pub(crate) const ONE: char = '\u{3}';
-pub(crate) const SET: char = '\u{4}';
-pub(crate) const TILDE: char = '\u{5}';
+pub(crate) const DOLLAR_MARK: char = '\u{1}';
+pub(crate) const STAR_MARK: char = '\u{2}';
+pub(crate) const QUESTION_MARK: char = '\u{3}';
+pub(crate) const BRACKET_MARK: char = '\u{4}';
+pub(crate) const TILDE_MARK: char = '\u{5}';
 
-impl Word {
+impl ShellWord {
     /// The word with its marks turned back into characters, for comparisons and messages.
-    pub fn plain(&self) -> String {
-        self.0.chars().map(unmarked).collect()
+    pub fn to_plain_text(&self) -> String {
+        self.0.chars().map(unmark_char).collect()
     }
 }
 
 /// Turns a mark back into the character it stands for.
-pub(crate) fn unmarked(mark: char) -> char {
+pub(crate) fn unmark_char(mark: char) -> char {
     match mark {
-        DOLLAR => '$',
-        STAR => '*',
-        ONE => '?',
-        SET => '[',
-        TILDE => '~',
+        DOLLAR_MARK => '$',
+        STAR_MARK => '*',
+        QUESTION_MARK => '?',
+        BRACKET_MARK => '[',
+        TILDE_MARK => '~',
         // These marks stand for unknown values in expansions.
         '\u{6}'..='\u{8}' => '…',
-        other => other,
+        ordinary_char => ordinary_char,
     }
 }
 
 /// A step of a script, in the order of execution.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    Call(Call),
+pub(crate) enum ScriptItem {
+    Call(ShellCall),
     /// A subshell or a substitution begins: what it changes is forgotten when it ends.
-    Enter,
-    Leave,
+    EnterSubshell,
+    LeaveSubshell,
 }
 
 /// One simple command with its words and redirections.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Call {
-    pub sets: Vec<(String, Word)>,
-    pub words: Vec<Word>,
+pub(crate) struct ShellCall {
+    pub assignments: Vec<(String, ShellWord)>,
+    pub words: Vec<ShellWord>,
     /// The files that its output is redirected to.
-    pub into: Vec<Word>,
+    pub output_files: Vec<ShellWord>,
     /// Its input, if the command line itself contains it (a here-document or a here-string).
-    pub fed: Option<String>,
+    pub stdin_text: Option<String>,
     /// The number of its pipeline; calls of one pipeline share it.
-    pub pipeline: usize,
-    pub background: bool,
+    pub pipeline_number: usize,
+    pub is_background: bool,
 }
 
-impl Call {
+impl ShellCall {
     fn is_empty(&self) -> bool {
-        self.words.is_empty() && self.sets.is_empty() && self.into.is_empty()
+        self.words.is_empty() && self.assignments.is_empty() && self.output_files.is_empty()
     }
 }
 
 /// A parsed command line.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
-    pub items: Vec<Item>,
+pub(crate) struct ShellScript {
+    pub items: Vec<ScriptItem>,
     /// The names of the functions that the script defines.
     pub functions: Vec<String>,
 }
 
-pub(crate) fn parse(text: &str) -> Script {
-    let mut parser = Parser::new(text, 0);
-    parser.list(false);
+pub(crate) fn parse_script(script_text: &str) -> ShellScript {
+    let mut parser = ShellParser::new(script_text, 0);
+    parser.parse_list(false);
     parser.script
 }
 
-struct Parser<'t> {
-    text: &'t str,
-    at: usize,
+struct ShellParser<'t> {
+    source_text: &'t str,
+    offset: usize,
     depth: usize,
-    script: Script,
-    call: Call,
+    script: ShellScript,
+    current_call: ShellCall,
     /// The last number given to a pipeline.
-    pipelines: usize,
-    here: Vec<Here>,
+    last_pipeline: usize,
+    pending_documents: Vec<HereDocument>,
 }
 
 /// A here-document whose text begins after the current line.
-struct Here {
-    end: String,
-    tabs: bool,
+struct HereDocument {
+    delimiter: String,
+    strips_tabs: bool,
     /// The index of the call it belongs to, once that call is complete.
-    of: Option<usize>,
+    item_index: Option<usize>,
 }
 
-impl<'t> Parser<'t> {
-    fn new(text: &'t str, depth: usize) -> Parser<'t> {
-        Parser {
-            text,
-            at: 0,
+impl<'t> ShellParser<'t> {
+    fn new(source_text: &'t str, depth: usize) -> ShellParser<'t> {
+        ShellParser {
+            source_text,
+            offset: 0,
             depth,
-            script: Script::default(),
-            call: Call::default(),
-            pipelines: 0,
-            here: Vec::new(),
+            script: ShellScript::default(),
+            current_call: ShellCall::default(),
+            last_pipeline: 0,
+            pending_documents: Vec::new(),
         }
     }
 
-    fn rest(&self) -> &'t str {
-        self.text.get(self.at..).unwrap_or_default()
+    fn remaining_text(&self) -> &'t str {
+        self.source_text.get(self.offset..).unwrap_or_default()
     }
 
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.remaining_text().chars().next()
     }
 
-    fn second(&self) -> Option<char> {
-        self.rest().chars().nth(1)
+    fn peek_second(&self) -> Option<char> {
+        self.remaining_text().chars().nth(1)
     }
 
     fn bump(&mut self) -> Option<char> {
-        let next = self.peek()?;
-        self.at += next.len_utf8();
-        Some(next)
+        let character = self.peek()?;
+        self.offset += character.len_utf8();
+        Some(character)
     }
 
-    fn skip(&mut self, count: usize) {
+    fn skip_chars(&mut self, count: usize) {
         for _ in 0..count {
             self.bump();
         }
     }
 
     /// Reads commands up to the end of the text, or up to the bracket that ends a substitution.
-    fn list(&mut self, inner: bool) {
+    fn parse_list(&mut self, is_substitution: bool) {
         // Inside `case` a closing bracket ends a pattern and not the substitution, so open `case` statements are counted.
-        let mut cases = 0_usize;
+        let mut open_cases = 0_usize;
         loop {
             match self.peek() {
-                None => return self.finish(false),
-                Some(' ' | '\t' | '\r') => self.skip(1),
+                None => return self.finish_call(false),
+                Some(' ' | '\t' | '\r') => self.skip_chars(1),
                 // A backslash at the end of a line joins it with the next one.
-                Some('\\') if self.second() == Some('\n') => self.skip(2),
+                Some('\\') if self.peek_second() == Some('\n') => self.skip_chars(2),
                 Some('\n') => {
-                    self.finish(false);
-                    self.skip(1);
+                    self.finish_call(false);
+                    self.skip_chars(1);
                     // The texts of here-documents begin on the line after the command.
-                    self.here_documents();
+                    self.read_here_documents();
                 }
                 Some(';') => {
-                    self.finish(false);
-                    self.skip(1);
+                    self.finish_call(false);
+                    self.skip_chars(1);
                 }
-                Some('#') => self.comment(),
-                Some('&' | '|') => self.operator(),
+                Some('#') => self.skip_comment(),
+                Some('&' | '|') => self.parse_operator(),
                 // `<(` and `>(` are process substitutions and part of a word.
-                Some('<' | '>') if self.second() != Some('(') && !self.in_test() => self.redirect(),
-                Some('(') => self.bracket(),
+                Some('<' | '>') if self.peek_second() != Some('(') && !self.is_in_test() => {
+                    self.parse_redirect()
+                }
+                Some('(') => self.parse_bracket(),
                 Some(')') => {
-                    self.skip(1);
-                    if inner && cases == 0 {
-                        return self.finish(false);
+                    self.skip_chars(1);
+                    if is_substitution && open_cases == 0 {
+                        return self.finish_call(false);
                     }
-                    self.forget_pattern();
+                    self.discard_case_pattern();
                 }
                 Some(_) => {
-                    let word = self.word();
+                    let word = self.parse_word();
                     match word.0.as_str() {
-                        "case" if self.call.is_empty() => cases += 1,
-                        "esac" if self.call.is_empty() => cases = cases.saturating_sub(1),
+                        "case" if self.current_call.is_empty() => open_cases += 1,
+                        "esac" if self.current_call.is_empty() => open_cases = open_cases.saturating_sub(1),
                         _ => {}
                     }
-                    self.take_word(word);
+                    self.accept_word(word);
                 }
             }
         }
     }
 
     /// Whether the current call is a `[[ … ]]` test, in which `>` compares.
-    fn in_test(&self) -> bool {
-        self.call.words.first().is_some_and(|word| word.0 == "[[")
+    fn is_in_test(&self) -> bool {
+        self.current_call.words.first().is_some_and(|word| word.0 == "[[")
     }
 
-    fn comment(&mut self) {
-        self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+    fn skip_comment(&mut self) {
+        self.offset += self.remaining_text().find('\n').unwrap_or(self.remaining_text().len());
     }
 
     /// Reads an operator: `&`, `&&`, `&>`, `|`, `||`, `|&`.
-    fn operator(&mut self) {
+    fn parse_operator(&mut self) {
         match (self.bump(), self.peek()) {
-            (Some('&'), Some('>')) => self.redirect(),
+            (Some('&'), Some('>')) => self.parse_redirect(),
             (Some('&'), Some('&')) | (Some('|'), Some('|')) => {
-                self.skip(1);
-                self.finish(false);
+                self.skip_chars(1);
+                self.finish_call(false);
             }
             (Some('&'), _) => {
-                self.call.background = true;
-                self.finish(false);
+                self.current_call.is_background = true;
+                self.finish_call(false);
             }
             // `|&` is a pipe that also carries standard error.
-            (_, and) => {
-                if and == Some('&') {
-                    self.skip(1);
+            (_, next_char) => {
+                if next_char == Some('&') {
+                    self.skip_chars(1);
                 }
-                self.finish(true);
+                self.finish_call(true);
             }
         }
     }
 
     /// Completes the current call; the next one belongs to the same pipeline or begins another.
-    fn finish(&mut self, pipe: bool) {
-        let pipeline = self.call.pipeline;
-        let call = take(&mut self.call);
-        if !call.is_empty() {
-            let index = self.script.items.len();
+    fn finish_call(&mut self, is_piped: bool) {
+        let pipeline_number = self.current_call.pipeline_number;
+        let finished_call = take(&mut self.current_call);
+        if !finished_call.is_empty() {
+            let call_index = self.script.items.len();
             // The documents announced in this call now know which item gets their text.
-            self.here.iter_mut().filter(|here| here.of.is_none()).for_each(|here| here.of = Some(index));
-            self.script.items.push(Item::Call(call));
+            self.pending_documents
+                .iter_mut()
+                .filter(|document| document.item_index.is_none())
+                .for_each(|document| document.item_index = Some(call_index));
+            self.script.items.push(ScriptItem::Call(finished_call));
         }
-        if !pipe {
-            self.pipelines += 1;
+        if !is_piped {
+            self.last_pipeline += 1;
         }
-        self.call.pipeline = if pipe { pipeline } else { self.pipelines };
+        self.current_call.pipeline_number = if is_piped { pipeline_number } else { self.last_pipeline };
     }
 
     /// Discards the pattern before the bracket in `case x in a | b) …`, which was read as calls.
-    fn forget_pattern(&mut self) {
-        let pipeline = self.call.pipeline;
-        while let Some(Item::Call(call)) = self.script.items.last()
-            && call.pipeline == pipeline
+    fn discard_case_pattern(&mut self) {
+        let pipeline_number = self.current_call.pipeline_number;
+        while let Some(ScriptItem::Call(call)) = self.script.items.last()
+            && call.pipeline_number == pipeline_number
         {
             self.script.items.pop();
         }
-        self.call = Call::default();
-        self.finish(false);
+        self.current_call = ShellCall::default();
+        self.finish_call(false);
     }
 
     /// Reads a bracket: of a function definition, of arithmetic, or of a subshell.
-    fn bracket(&mut self) {
-        self.skip(1);
+    fn parse_bracket(&mut self) {
+        self.skip_chars(1);
         // `name()` defines a function. Its body is read like any other commands, although it runs only when the function is
         // called.
-        if self.rest().trim_start_matches([' ', '\t']).starts_with(')')
-            && let [name] = self.call.words.as_slice()
+        if self.remaining_text().trim_start_matches([' ', '\t']).starts_with(')')
+            && let [function_name] = self.current_call.words.as_slice()
         {
-            self.script.functions.push(name.plain());
-            self.call = Call { pipeline: self.call.pipeline, ..Call::default() };
+            self.script.functions.push(function_name.to_plain_text());
+            self.current_call =
+                ShellCall { pipeline_number: self.current_call.pipeline_number, ..ShellCall::default() };
             while self.bump() != Some(')') {}
             return;
         }
-        if self.call.is_empty() && self.peek() == Some('(') {
-            return self.arithmetic(1);
+        if self.current_call.is_empty() && self.peek() == Some('(') {
+            return self.skip_arithmetic(1);
         }
-        self.finish(false);
-        self.nested();
+        self.finish_call(false);
+        self.parse_nested();
     }
 
     /// Skips everything up to the closing bracket.
-    fn arithmetic(&mut self, mut open: usize) {
-        while open > 0 {
+    fn skip_arithmetic(&mut self, mut open_brackets: usize) {
+        while open_brackets > 0 {
             match self.bump() {
-                Some('(') => open += 1,
-                Some(')') => open -= 1,
+                Some('(') => open_brackets += 1,
+                Some(')') => open_brackets -= 1,
                 Some(_) => {}
                 None => return,
             }
@@ -284,100 +290,116 @@ impl<'t> Parser<'t> {
     }
 
     /// Reads commands in brackets; the opening bracket was already read.
-    fn nested(&mut self) {
+    fn parse_nested(&mut self) {
         // The remaining text is given up, so that hostile input cannot overflow the stack.
-        if self.depth >= DEEPEST {
-            self.at = self.text.len();
+        if self.depth >= MAX_NESTING {
+            self.offset = self.source_text.len();
             return;
         }
         // The outer call is still incomplete (`echo $(ls) x`); it goes on after the bracket.
-        let outer = take(&mut self.call);
-        self.pipelines += 1;
-        self.call.pipeline = self.pipelines;
-        self.script.items.push(Item::Enter);
+        let outer_call = take(&mut self.current_call);
+        self.last_pipeline += 1;
+        self.current_call.pipeline_number = self.last_pipeline;
+        self.script.items.push(ScriptItem::EnterSubshell);
         self.depth += 1;
-        self.list(true);
+        self.parse_list(true);
         self.depth -= 1;
-        self.script.items.push(Item::Leave);
-        self.call = outer;
+        self.script.items.push(ScriptItem::LeaveSubshell);
+        self.current_call = outer_call;
     }
 
     /// Reads the texts of the announced here-documents, in the order in which they were announced.
-    fn here_documents(&mut self) {
-        for here in take(&mut self.here) {
-            let mut body = String::new();
-            while !self.rest().is_empty() {
-                let line = self.rest().split_inclusive('\n').next().unwrap_or_default();
-                self.at += line.len();
-                let bare = line.trim_end_matches(['\n', '\r']);
+    fn read_here_documents(&mut self) {
+        for document in take(&mut self.pending_documents) {
+            let mut document_text = String::new();
+            while !self.remaining_text().is_empty() {
+                let line = self.remaining_text().split_inclusive('\n').next().unwrap_or_default();
+                self.offset += line.len();
+                let trimmed_line = line.trim_end_matches(['\n', '\r']);
                 // `<<-` ignores leading tabs, also before the delimiter.
-                let bare = if here.tabs { bare.trim_start_matches('\t') } else { bare };
-                if bare == here.end {
+                let trimmed_line =
+                    if document.strips_tabs { trimmed_line.trim_start_matches('\t') } else { trimmed_line };
+                if trimmed_line == document.delimiter {
                     break;
                 }
-                body.push_str(line);
+                document_text.push_str(line);
             }
-            if let Some(Item::Call(call)) = here.of.and_then(|index| self.script.items.get_mut(index)) {
-                call.fed = Some(body);
+            if let Some(ScriptItem::Call(call)) =
+                document.item_index.and_then(|index| self.script.items.get_mut(index))
+            {
+                call.stdin_text = Some(document_text);
             }
         }
     }
 
     /// Reads a redirection with its target: `>`, `>>`, `>|`, `>&`, `<`, `<>`, `<<`, `<<-`, `<<<`.
-    fn redirect(&mut self) {
-        let start = self.at;
+    fn parse_redirect(&mut self) {
+        let start_offset = self.offset;
         while let Some('<' | '>' | '|' | '&') = self.peek() {
-            self.skip(1);
+            self.skip_chars(1);
         }
-        let sign = self.text.get(start..self.at).unwrap_or_default();
-        let tabs = sign == "<<" && self.peek() == Some('-');
-        if tabs {
-            self.skip(1);
+        let redirect_operator = self.source_text.get(start_offset..self.offset).unwrap_or_default();
+        let strips_tabs = redirect_operator == "<<" && self.peek() == Some('-');
+        if strips_tabs {
+            self.skip_chars(1);
         }
         while let Some(' ' | '\t') = self.peek() {
-            self.skip(1);
+            self.skip_chars(1);
         }
-        let word = self.word();
-        match sign {
-            "<<" => self.here.push(Here { end: word.plain(), tabs, of: None }),
-            "<<<" => self.call.fed = Some(word.plain()),
+        let word = self.parse_word();
+        match redirect_operator {
+            "<<" => self.pending_documents.push(HereDocument {
+                delimiter: word.to_plain_text(),
+                strips_tabs,
+                item_index: None,
+            }),
+            "<<<" => self.current_call.stdin_text = Some(word.to_plain_text()),
             // `2>&1` and `>&-` redirect to a descriptor, not to a file.
             ">&" if word.0.chars().all(|digit| digit.is_ascii_digit() || digit == '-') => {}
-            _ if sign.contains('>') && !word.0.is_empty() => self.call.into.push(word),
+            _ if redirect_operator.contains('>') && !word.0.is_empty() => {
+                self.current_call.output_files.push(word)
+            }
             _ => {}
         }
     }
 
     /// Adds a word to the current call: as an assignment, as a word, or not at all.
-    fn take_word(&mut self, word: Word) {
+    fn accept_word(&mut self, word: ShellWord) {
         const RESERVED: [&str; 14] = [
             "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "case", "esac", "!", "{", "}",
         ];
-        let call = &mut self.call;
-        let number = !word.0.is_empty() && word.0.chars().all(|digit| digit.is_ascii_digit());
-        if number && matches!(self.text.get(self.at..).and_then(|rest| rest.chars().next()), Some('<' | '>'))
+        let current_call = &mut self.current_call;
+        let is_number = !word.0.is_empty() && word.0.chars().all(|character| character.is_ascii_digit());
+        if is_number
+            && matches!(
+                self.source_text.get(self.offset..).and_then(|rest| rest.chars().next()),
+                Some('<' | '>')
+            )
         {
             // In `2> file` the number is a descriptor and not a word.
             return;
         }
         // Reserved words are such only at the start of a command; `echo done` has a plain argument.
-        if call.words.is_empty() && call.sets.is_empty() && RESERVED.contains(&word.0.as_str()) {
+        if current_call.words.is_empty()
+            && current_call.assignments.is_empty()
+            && RESERVED.contains(&word.0.as_str())
+        {
             return;
         }
-        match assignment(&word).filter(|_| call.words.is_empty()) {
-            Some((name, value)) => call.sets.push((name, value)),
-            None => call.words.push(word),
+        match parse_assignment(&word).filter(|_| current_call.words.is_empty()) {
+            Some((variable_name, value)) => current_call.assignments.push((variable_name, value)),
+            None => current_call.words.push(word),
         }
     }
 }
 
 /// Splits an assignment, `NAME=VALUE`; `None` means that the word is none.
-pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
-    let (name, value) = word.0.split_once('=')?;
+pub(crate) fn parse_assignment(word: &ShellWord) -> Option<(String, ShellWord)> {
+    let (variable_name, value) = word.0.split_once('=')?;
     // `NAME+=VALUE` appends; for the guard the new part counts as the value.
-    let name = name.strip_suffix('+').unwrap_or(name);
-    let first = name.chars().next()?;
-    let named = (first.is_ascii_alphabetic() || first == '_')
-        && name.chars().all(|inner| inner.is_ascii_alphanumeric() || inner == '_');
-    named.then(|| (name.to_string(), Word(value.to_string())))
+    let variable_name = variable_name.strip_suffix('+').unwrap_or(variable_name);
+    let first_char = variable_name.chars().next()?;
+    let is_valid_name = (first_char.is_ascii_alphabetic() || first_char == '_')
+        && variable_name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    is_valid_name.then(|| (variable_name.to_string(), ShellWord(value.to_string())))
 }

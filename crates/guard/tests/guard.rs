@@ -1,78 +1,92 @@
 //! Tests which tool uses of an agent are refused and which are allowed.
 
 use proptest::prelude::*;
-use tribunal_guard::{Bounds, Denied, Ground, GuardPolicy, Rule, ToolUse, check};
+use tribunal_guard::{
+    GuardContext, GuardPolicy, GuardRule, ToolDenial, ToolUse, WriteBounds, check_tool_use,
+};
 
-fn list(items: &[&str]) -> Vec<String> {
-    items.iter().map(|item| item.to_string()).collect()
+fn to_strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| text.to_string()).collect()
 }
 
-struct World {
+struct GuardScenario {
     policy: GuardPolicy,
-    cwd: &'static str,
-    home: &'static str,
-    change: bool,
-    bound: bool,
-    subject: Vec<String>,
-    own: Vec<String>,
-    scratch: Vec<String>,
+    working_dir: &'static str,
+    home_dir: &'static str,
+    is_code_change: bool,
+    session_bound: bool,
+    subject_paths: Vec<String>,
+    own_paths: Vec<String>,
+    scratch_dirs: Vec<String>,
 }
 
-impl Default for World {
+impl Default for GuardScenario {
     fn default() -> Self {
-        World {
+        GuardScenario {
             policy: GuardPolicy::default(),
-            cwd: "/proj/app",
-            home: "/users/me",
-            change: false,
-            bound: true,
-            subject: list(&["docs/plan.md", "src/lib.rs", "notes/"]),
-            own: list(&[".tribunal/", ".claude/review-loop-state.yaml", ".claude/settings.json", "reviews/"]),
-            scratch: list(&["/tmp", "/var/tmp/"]),
+            working_dir: "/proj/app",
+            home_dir: "/users/me",
+            is_code_change: false,
+            session_bound: true,
+            subject_paths: to_strings(&["docs/plan.md", "src/lib.rs", "notes/"]),
+            own_paths: to_strings(&[
+                ".tribunal/",
+                ".claude/review-loop-state.yaml",
+                ".claude/settings.json",
+                "reviews/",
+            ]),
+            scratch_dirs: to_strings(&["/tmp", "/var/tmp/"]),
         }
     }
 }
 
-impl World {
-    fn subject_only() -> World {
-        World { policy: GuardPolicy { paths: Bounds::Subject, ..GuardPolicy::default() }, ..World::default() }
+impl GuardScenario {
+    fn bounded_to_subject() -> GuardScenario {
+        GuardScenario {
+            policy: GuardPolicy { paths: WriteBounds::Subject, ..GuardPolicy::default() },
+            ..GuardScenario::default()
+        }
     }
 
-    fn check(&self, tool: &ToolUse<'_>) -> Option<Denied> {
-        let ground = Ground {
-            root: "/proj/app",
-            cwd: self.cwd,
-            home: self.home,
-            subject: &self.subject,
-            change: self.change,
-            own: &self.own,
-            scratch: &self.scratch,
-            session_bound: self.bound,
+    fn check_tool(&self, tool_use: &ToolUse<'_>) -> Option<ToolDenial> {
+        let context = GuardContext {
+            project_root: "/proj/app",
+            working_dir: self.working_dir,
+            home_dir: self.home_dir,
+            subject_paths: &self.subject_paths,
+            is_code_change: self.is_code_change,
+            own_paths: &self.own_paths,
+            scratch_dirs: &self.scratch_dirs,
+            session_bound: self.session_bound,
         };
-        check(self.policy, &ground, tool)
+        check_tool_use(self.policy, &context, tool_use)
     }
 
-    fn command(&self, command: &str) -> Option<Denied> {
-        self.check(&ToolUse { paths: &[], command: Some(command), writes: true })
+    fn check_command(&self, command: &str) -> Option<ToolDenial> {
+        self.check_tool(&ToolUse { paths: &[], command: Some(command), writes: true })
     }
 
-    fn write(&self, path: &str) -> Option<Rule> {
-        let paths = list(&[path]);
-        let tool = ToolUse { paths: &paths, command: None, writes: true };
-        self.check(&tool).map(|denied| denied.rule)
+    fn check_write(&self, written_path: &str) -> Option<GuardRule> {
+        let written_paths = to_strings(&[written_path]);
+        let tool_use = ToolUse { paths: &written_paths, command: None, writes: true };
+        self.check_tool(&tool_use).map(|denial| denial.rule)
     }
 }
 
 /// Lists the commands whose verdict differs from the expected one.
-fn differing(world: &World, rule: Option<Rule>, commands: &[&str]) -> String {
-    let mut wrong = String::new();
+fn list_wrong_verdicts(
+    scenario: &GuardScenario,
+    expected_rule: Option<GuardRule>,
+    commands: &[&str],
+) -> String {
+    let mut wrong_verdicts = String::new();
     for command in commands {
-        let said = world.command(command);
-        if said.as_ref().map(|denied| denied.rule) != rule {
-            wrong += &format!("{command}\n    {said:?}, and should be {rule:?}\n");
+        let verdict = scenario.check_command(command);
+        if verdict.as_ref().map(|denial| denial.rule) != expected_rule {
+            wrong_verdicts += &format!("{command}\n    {verdict:?}, and should be {expected_rule:?}\n");
         }
     }
-    wrong
+    wrong_verdicts
 }
 
 const DESTRUCTIVE: &[&str] = &[
@@ -358,19 +372,26 @@ const ALLOWED: &[&str] = &[
 ];
 
 #[test]
-fn what_nobody_can_take_back_is_refused() {
-    assert_eq!(differing(&World::default(), Some(Rule::Destructive), DESTRUCTIVE), "");
-    let off = GuardPolicy { destructive: false, paths: Bounds::Off, own_files: false };
-    assert_eq!(differing(&World { policy: off, ..World::default() }, None, DESTRUCTIVE), "");
+fn irreversible_commands_are_refused() {
+    assert_eq!(list_wrong_verdicts(&GuardScenario::default(), Some(GuardRule::Destructive), DESTRUCTIVE), "");
+    let all_off = GuardPolicy { destructive: false, paths: WriteBounds::Off, own_files: false };
+    assert_eq!(
+        list_wrong_verdicts(
+            &GuardScenario { policy: all_off, ..GuardScenario::default() },
+            None,
+            DESTRUCTIVE
+        ),
+        ""
+    );
 }
 
 #[test]
-fn everyday_commands_and_mentions_are_not() {
-    assert_eq!(differing(&World::default(), None, ALLOWED), "");
+fn everyday_commands_and_mentions_are_allowed() {
+    assert_eq!(list_wrong_verdicts(&GuardScenario::default(), None, ALLOWED), "");
 }
 
 #[test]
-fn tribunal_s_own_files_are_not_changed_by_commands() {
+fn commands_may_not_change_the_files_of_tribunal() {
     let commands = [
         "rm .tribunal/journal.db",
         "rm -rf .tribunal",
@@ -420,14 +441,21 @@ fn tribunal_s_own_files_are_not_changed_by_commands() {
         "python3 gen.py > \"$PWD/reviews/r1.md\"",
         "rsync -a x/ reviews/",
     ];
-    let world = World::default();
-    assert_eq!(differing(&world, Some(Rule::OwnFiles), &commands), "");
-    let off = GuardPolicy { own_files: false, ..GuardPolicy::default() };
-    assert_eq!(differing(&World { policy: off, ..World::default() }, None, &commands), "");
+    let scenario = GuardScenario::default();
+    assert_eq!(list_wrong_verdicts(&scenario, Some(GuardRule::OwnFiles), &commands), "");
+    let own_files_off = GuardPolicy { own_files: false, ..GuardPolicy::default() };
+    assert_eq!(
+        list_wrong_verdicts(
+            &GuardScenario { policy: own_files_off, ..GuardScenario::default() },
+            None,
+            &commands
+        ),
+        ""
+    );
 }
 
 #[test]
-fn what_is_the_person_s_to_say_is_not_said_by_an_agent_under_review() {
+fn an_agent_under_review_may_not_run_commands_of_the_user() {
     let commands = [
         "tribunal decisions answer D-1 yes",
         "tribunal trust --yes",
@@ -444,13 +472,13 @@ fn what_is_the_person_s_to_say_is_not_said_by_an_agent_under_review() {
         "echo '{}' | tribunal hook stop",
         "tribunal stop",
     ];
-    let free = World { bound: false, ..World::default() };
-    assert_eq!(differing(&World::default(), Some(Rule::OwnCommands), &commands), "");
-    assert_eq!(differing(&free, None, &commands), "");
+    let unbound_session = GuardScenario { session_bound: false, ..GuardScenario::default() };
+    assert_eq!(list_wrong_verdicts(&GuardScenario::default(), Some(GuardRule::OwnCommands), &commands), "");
+    assert_eq!(list_wrong_verdicts(&unbound_session, None, &commands), "");
 }
 
 #[test]
-fn commands_write_in_the_project() {
+fn commands_may_write_only_in_the_project() {
     let outside = [
         "echo x > ../app2/x",
         "echo x > /proj/app2/x",
@@ -472,9 +500,12 @@ fn commands_write_in_the_project() {
         "sort -o /etc/x y",
         "chmod 600 ~/.ssh/id",
     ];
-    assert_eq!(differing(&World::default(), Some(Rule::OutsideProject), &outside), "");
-    let anywhere = GuardPolicy { paths: Bounds::Off, ..GuardPolicy::default() };
-    assert_eq!(differing(&World { policy: anywhere, ..World::default() }, None, &outside), "");
+    assert_eq!(list_wrong_verdicts(&GuardScenario::default(), Some(GuardRule::OutsideProject), &outside), "");
+    let anywhere = GuardPolicy { paths: WriteBounds::Off, ..GuardPolicy::default() };
+    assert_eq!(
+        list_wrong_verdicts(&GuardScenario { policy: anywhere, ..GuardScenario::default() }, None, &outside),
+        ""
+    );
     let inside = [
         "echo x > notes/x",
         "cp ../app2/x .",
@@ -490,19 +521,19 @@ fn commands_write_in_the_project() {
         "curl -O x",
         "wget -O - x",
     ];
-    assert_eq!(differing(&World::default(), None, &inside), "");
+    assert_eq!(list_wrong_verdicts(&GuardScenario::default(), None, &inside), "");
 }
 
 #[test]
-fn commands_write_in_the_subject_if_that_is_wanted() {
-    let world = World::subject_only();
+fn commands_may_write_only_in_the_subject_under_that_policy() {
+    let scenario = GuardScenario::bounded_to_subject();
     let outside = [
         "echo x > README.md",
         "sed -i s/a/b/ src/main.rs",
         "rm docs/other.md",
         "cp docs/plan.md docs/plan2.md",
     ];
-    assert_eq!(differing(&world, Some(Rule::OutsideSubject), &outside), "");
+    assert_eq!(list_wrong_verdicts(&scenario, Some(GuardRule::OutsideSubject), &outside), "");
     let inside = [
         "sed -i s/a/b/ docs/plan.md",
         "echo x >> src/lib.rs",
@@ -510,20 +541,20 @@ fn commands_write_in_the_subject_if_that_is_wanted() {
         "echo x > /tmp/x",
         "cargo test",
     ];
-    assert_eq!(differing(&world, None, &inside), "");
-    assert_eq!(differing(&world, Some(Rule::OutsideProject), &["echo x > ../x"]), "");
+    assert_eq!(list_wrong_verdicts(&scenario, None, &inside), "");
+    assert_eq!(list_wrong_verdicts(&scenario, Some(GuardRule::OutsideProject), &["echo x > ../x"]), "");
 }
 
 #[test]
-fn a_tool_writes_where_it_may() {
-    const PROJECT: Option<Rule> = Some(Rule::OutsideProject);
-    const SUBJECT: Option<Rule> = Some(Rule::OutsideSubject);
-    const OWN: Option<Rule> = Some(Rule::OwnFiles);
-    let world = World::default();
-    let subject = World::subject_only();
-    let change = World { change: true, ..World::subject_only() };
-    let below = World { cwd: "/proj/app/src/deep", ..World::default() };
-    for (path, project, only_subject, beside) in [
+fn tools_may_write_only_within_their_bounds() {
+    const PROJECT: Option<GuardRule> = Some(GuardRule::OutsideProject);
+    const SUBJECT: Option<GuardRule> = Some(GuardRule::OutsideSubject);
+    const OWN: Option<GuardRule> = Some(GuardRule::OwnFiles);
+    let project_bound = GuardScenario::default();
+    let subject_bound = GuardScenario::bounded_to_subject();
+    let code_change = GuardScenario { is_code_change: true, ..GuardScenario::bounded_to_subject() };
+    let in_subdirectory = GuardScenario { working_dir: "/proj/app/src/deep", ..GuardScenario::default() };
+    for (path, in_project, in_subject, in_code_change) in [
         ("/proj/app/docs/plan.md", None, None, None),
         ("docs/plan.md", None, None, None),
         ("./docs//plan.md", None, None, None),
@@ -557,44 +588,49 @@ fn a_tool_writes_where_it_may() {
         ("reviews/round-1.md", OWN, OWN, OWN),
         ("reviews*", None, SUBJECT, SUBJECT),
     ] {
-        let said = (world.write(path), subject.write(path), change.write(path));
-        assert_eq!(said, (project, only_subject, beside), "{path}");
+        let verdicts =
+            (project_bound.check_write(path), subject_bound.check_write(path), code_change.check_write(path));
+        assert_eq!(verdicts, (in_project, in_subject, in_code_change), "{path}");
     }
-    assert_eq!(below.write("../../.tribunal/x"), OWN);
-    assert_eq!(below.write("../lib.rs"), None);
-    assert_eq!(below.write("../../../x"), PROJECT);
+    assert_eq!(in_subdirectory.check_write("../../.tribunal/x"), OWN);
+    assert_eq!(in_subdirectory.check_write("../lib.rs"), None);
+    assert_eq!(in_subdirectory.check_write("../../../x"), PROJECT);
 }
 
 #[test]
-fn reading_is_free_and_so_is_what_nobody_can_place() {
-    let world = World::subject_only();
-    let paths = list(&["/etc/passwd", ".tribunal/x"]);
-    let read = ToolUse { paths: &paths, command: None, writes: false };
-    assert_eq!(world.check(&read), None);
-    let nowhere = World { cwd: "", home: "", ..World::subject_only() };
-    assert_eq!(nowhere.write("x"), None);
-    assert_eq!(nowhere.write("~/x"), None);
-    assert_eq!(nowhere.write("/etc/x"), Some(Rule::OutsideProject));
-    assert_eq!(nowhere.command("touch ../x").map(|denied| denied.rule), None);
-    assert_eq!(nowhere.command("rm -rf ~").map(|denied| denied.rule), Some(Rule::Destructive));
+fn reading_is_allowed_and_so_are_paths_that_cannot_be_resolved() {
+    let scenario = GuardScenario::bounded_to_subject();
+    let paths = to_strings(&["/etc/passwd", ".tribunal/x"]);
+    let read_only_use = ToolUse { paths: &paths, command: None, writes: false };
+    assert_eq!(scenario.check_tool(&read_only_use), None);
+    let without_dirs = GuardScenario { working_dir: "", home_dir: "", ..GuardScenario::bounded_to_subject() };
+    assert_eq!(without_dirs.check_write("x"), None);
+    assert_eq!(without_dirs.check_write("~/x"), None);
+    assert_eq!(without_dirs.check_write("/etc/x"), Some(GuardRule::OutsideProject));
+    assert_eq!(without_dirs.check_command("touch ../x").map(|denied| denied.rule), None);
+    assert_eq!(
+        without_dirs.check_command("rm -rf ~").map(|denied| denied.rule),
+        Some(GuardRule::Destructive)
+    );
     // Without a subject the bounds are those of the project.
-    let none = World { subject: Vec::new(), ..World::subject_only() };
-    assert_eq!(none.write("README.md"), None);
-    assert_eq!(none.write("../README.md"), Some(Rule::OutsideProject));
+    let without_subject = GuardScenario { subject_paths: Vec::new(), ..GuardScenario::bounded_to_subject() };
+    assert_eq!(without_subject.check_write("README.md"), None);
+    assert_eq!(without_subject.check_write("../README.md"), Some(GuardRule::OutsideProject));
 }
 
 #[test]
-fn a_project_in_a_temporary_folder_does_not_own_it() {
-    let world = World { scratch: list(&["/proj", "/", "/tmp"]), ..World::default() };
-    assert_eq!(world.write("/proj/other/x"), Some(Rule::OutsideProject));
-    assert_eq!(world.write("/etc/x"), Some(Rule::OutsideProject));
-    assert_eq!(world.write("/tmp/x"), None);
+fn a_project_in_a_temporary_directory_does_not_own_it() {
+    let scenario =
+        GuardScenario { scratch_dirs: to_strings(&["/proj", "/", "/tmp"]), ..GuardScenario::default() };
+    assert_eq!(scenario.check_write("/proj/other/x"), Some(GuardRule::OutsideProject));
+    assert_eq!(scenario.check_write("/etc/x"), Some(GuardRule::OutsideProject));
+    assert_eq!(scenario.check_write("/tmp/x"), None);
 }
 
 #[test]
-fn a_refusal_says_what_why_and_what_instead() {
-    let world = World::subject_only();
-    let mut said = String::new();
+fn a_refusal_names_the_action_the_reason_and_an_alternative() {
+    let scenario = GuardScenario::bounded_to_subject();
+    let mut transcript = String::new();
     for command in [
         "rm -rf \"$DIR\"/x",
         "rm -rf *",
@@ -607,11 +643,11 @@ fn a_refusal_says_what_why_and_what_instead() {
         "echo x > ../x",
         "echo x > README.md",
     ] {
-        let reason = world.command(command).unwrap().reason.replace(". ", ".\n  ");
-        said += &format!("$ {command}\n  {reason}\n");
+        let reason = scenario.check_command(command).unwrap().reason.replace(". ", ".\n  ");
+        transcript += &format!("$ {command}\n  {reason}\n");
     }
     assert_eq!(
-        said,
+        transcript,
         r#"$ rm -rf "$DIR"/x
   Refused: `rm -r ${DIR}/x`.
   Why: nobody can tell what the variable in front stands for, and an empty one means everything.
@@ -657,9 +693,9 @@ $ echo x > README.md
 }
 
 #[test]
-fn long_and_deep_commands_are_read_in_no_time() {
-    let world = World::default();
-    for hostile in [
+fn long_and_deeply_nested_commands_are_checked_fast() {
+    let scenario = GuardScenario::default();
+    for hostile_command in [
         "(".repeat(1_000_000),
         "$(".repeat(1_000_000),
         "\"$(".repeat(500_000),
@@ -681,35 +717,39 @@ fn long_and_deep_commands_are_read_in_no_time() {
         "<".repeat(1_000_000),
         "a | ".repeat(300_000),
     ] {
-        world.command(&hostile);
-        assert!(world.command(&format!("{hostile}\n")).is_none_or(|denied| denied.reason.len() < 1_000));
+        scenario.check_command(&hostile_command);
+        assert!(
+            scenario
+                .check_command(&format!("{hostile_command}\n"))
+                .is_none_or(|denied| denied.reason.len() < 1_000)
+        );
     }
 }
 
 /// A harmless command and the operator that joins it with the next.
-const BEFORE: &str = "(ls|echo 'a b'|x=1|git status|true && ls)(;|\n| && )";
+const HARMLESS_PREFIX: &str = "(ls|echo 'a b'|x=1|git status|true && ls)(;|\n| && )";
 
 proptest! {
     #[test]
     fn nothing_makes_it_panic(command in "[a-z$(){}`'\"\\\\;&|<>*?\\[\\]~/. \n#=!-]{0,80}", path in ".{0,40}") {
-        let world = World::subject_only();
-        world.command(&command);
-        world.write(&path);
+        let world = GuardScenario::bounded_to_subject();
+        world.check_command(&command);
+        world.check_write(&path);
     }
 
     #[test]
     fn what_is_quoted_for_echo_is_never_refused(text in "[ -~\n]{0,60}") {
         let quoted = text.replace('\'', "'\\''");
-        prop_assert_eq!(World::default().command(&format!("echo '{quoted}'")), None);
+        prop_assert_eq!(GuardScenario::default().check_command(&format!("echo '{quoted}'")), None);
     }
 
     #[test]
-    fn harm_is_found_behind_what_is_harmless(before in BEFORE, depth in 0_usize..4) {
+    fn harm_is_found_behind_what_is_harmless(before in HARMLESS_PREFIX, depth in 0_usize..4) {
         let mut command = "rm -rf /".to_string();
         for _ in 0..depth {
             command = format!("( {command} )");
         }
-        let denied = World::default().command(&format!("{before}{command}"));
-        prop_assert_eq!(denied.map(|denied| denied.rule), Some(Rule::Destructive));
+        let denied = GuardScenario::default().check_command(&format!("{before}{command}"));
+        prop_assert_eq!(denied.map(|denied| denied.rule), Some(GuardRule::Destructive));
     }
 }

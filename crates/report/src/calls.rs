@@ -3,172 +3,186 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::{
-    brief::Task,
-    client::Job,
+    brief::AgentTask,
+    client::JobKind,
     effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     ids::{Hash, Key},
-    limits::Usage,
+    limits::AgentUsage,
     settings::{DriverSpec, Settings},
 };
 
 /// One call of an agent, from its start to its reply.
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
-    pub key: &'a Key,
+pub struct AgentCall<'a> {
+    pub effect_key: &'a Key,
     pub stretch: u32,
-    pub task: &'a Task,
+    pub agent_task: &'a AgentTask,
     /// The driver that talks to the agent: `command`, `replay`, ….
-    pub driver: String,
+    pub driver_name: String,
     /// Whether a script was played instead of an agent. Then no vendor received the text.
     pub is_script: bool,
     /// The provider whose model was asked, and who therefore received the text.
-    pub provider: String,
+    pub provider_name: String,
     /// The model, if one was configured.
-    pub model: Option<String>,
+    pub model_name: Option<String>,
     /// The sequence number of the entry that records the question.
-    pub asked: u64,
+    pub asked_seq: u64,
     /// The sequence number of the entry that records the answer.
-    pub answered: Option<u64>,
+    pub answered_seq: Option<u64>,
     pub reply: Option<&'a Reply>,
     pub elapsed_ms: u64,
 }
 
-impl Call<'_> {
+impl AgentCall<'_> {
     /// The name of the vendor that received the text.
-    pub fn vendor(&self) -> &str {
-        if self.is_script { "nobody" } else { &self.provider }
+    pub fn vendor_name(&self) -> &str {
+        if self.is_script { "nobody" } else { &self.provider_name }
     }
 
     /// The prompt that the agent was sent; `None` if the call is not answered yet or never started.
-    pub fn prompt(&self) -> Option<&Hash> {
+    pub fn prompt_hash(&self) -> Option<&Hash> {
         match self.reply? {
-            Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.prompt),
+            Reply::Ask(AskOutcome::Answered(agent_reply)) => Some(&agent_reply.prompt),
             Reply::Ask(AskOutcome::Failed(FailedTask { prompt, .. })) => prompt.as_ref(),
             _ => None,
         }
     }
 
     /// The output that the agent printed.
-    pub fn output(&self) -> Option<&Hash> {
+    pub fn output_hash(&self) -> Option<&Hash> {
         match self.reply? {
-            Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.output),
+            Reply::Ask(AskOutcome::Answered(agent_reply)) => Some(&agent_reply.output),
             Reply::Ask(AskOutcome::Failed(FailedTask { output, .. })) => output.as_ref(),
             _ => None,
         }
     }
 
     /// The tokens and money that the call used.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> AgentUsage {
         match self.reply {
-            Some(Reply::Ask(AskOutcome::Answered(reply))) => reply.usage,
+            Some(Reply::Ask(AskOutcome::Answered(agent_reply))) => agent_reply.usage,
             Some(Reply::Ask(AskOutcome::Failed(FailedTask { usage, .. }))) => *usage,
-            _ => Usage::default(),
+            _ => AgentUsage::default(),
         }
     }
 }
 
 /// Collects all calls of a run, in the order in which they were asked.
-pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
-    let mut calls: Vec<Call<'_>> = Vec::new();
+pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
+    let mut agent_calls: Vec<AgentCall<'_>> = Vec::new();
     // A key repeats in later stretches, so only stretch and key together identify a call.
-    let mut open: BTreeMap<(u32, &Key), (usize, u64)> = BTreeMap::new();
+    let mut open_calls: BTreeMap<(u32, &Key), (usize, u64)> = BTreeMap::new();
     let mut settings: Option<&Settings> = None;
-    for entry in entries {
-        match &entry.event {
+    for journal_entry in entries {
+        match &journal_entry.event {
             // Settings may change between two lives of a run; each call belongs to those in force when it was asked.
-            Event::RunStarted { settings: pinned, .. } | Event::SettingsChanged { settings: pinned } => {
+            RunEvent::RunStarted { settings: pinned, .. }
+            | RunEvent::SettingsChanged { settings: pinned } => {
                 settings = Some(pinned);
             }
-            Event::EffectStarted { key, stretch, effect: Effect::Ask(AskAgent { task }), .. } => {
-                open.insert((*stretch, key), (calls.len(), entry.at.awake_ms));
-                calls.push(Call {
-                    key,
+            RunEvent::EffectStarted {
+                key: effect_key,
+                stretch,
+                effect: Effect::Ask(AskAgent { task: agent_task }),
+                ..
+            } => {
+                open_calls.insert((*stretch, effect_key), (agent_calls.len(), journal_entry.at.awake_ms));
+                agent_calls.push(AgentCall {
+                    effect_key,
                     stretch: *stretch,
-                    task,
-                    driver: driver(settings, task),
-                    is_script: is_script(settings, task),
-                    provider: settings.map_or("", |settings| settings.provider(&task.agent)).to_string(),
-                    model: settings.and_then(|settings| model(settings, task)),
-                    asked: entry.seq,
-                    answered: None,
+                    agent_task,
+                    driver_name: task_driver_name(settings, agent_task),
+                    is_script: is_scripted_task(settings, agent_task),
+                    provider_name: settings
+                        .map_or("", |settings| settings.agent_provider(&agent_task.agent))
+                        .to_string(),
+                    model_name: settings.and_then(|settings| task_model(settings, agent_task)),
+                    asked_seq: journal_entry.seq,
+                    answered_seq: None,
                     reply: None,
                     elapsed_ms: 0,
                 });
             }
-            Event::EffectFinished { key, stretch, reply } => {
-                if let Some((index, since)) = open.remove(&(*stretch, key)) {
-                    let call = &mut calls[index];
-                    call.answered = Some(entry.seq);
-                    call.reply = Some(reply);
-                    call.elapsed_ms = entry.at.awake_ms.saturating_sub(since);
+            RunEvent::EffectFinished { key: effect_key, stretch, reply: effect_reply } => {
+                if let Some((call_index, started_ms)) = open_calls.remove(&(*stretch, effect_key)) {
+                    let finished_call = &mut agent_calls[call_index];
+                    finished_call.answered_seq = Some(journal_entry.seq);
+                    finished_call.reply = Some(effect_reply);
+                    finished_call.elapsed_ms = journal_entry.at.awake_ms.saturating_sub(started_ms);
                 }
             }
             // Other events say nothing about calls.
             _ => {}
         }
     }
-    calls
+    agent_calls
 }
 
 /// The model that was configured for the job, for the agent, or for a task of this size, in this order of precedence.
-fn model(settings: &Settings, task: &Task) -> Option<String> {
-    let agent = settings.agent(&task.agent)?;
-    let client = agent.driver.client()?;
-    let duty = agent.duties.get(&Job::of(task.brief.role)).and_then(|duty| duty.model.as_deref());
-    let sized = || task.size.and_then(|size| client.models.of(size));
-    duty.or(client.model.as_deref()).or_else(sized).map(String::from)
+fn task_model(settings: &Settings, agent_task: &AgentTask) -> Option<String> {
+    let agent_settings = settings.find_agent(&agent_task.agent)?;
+    let client_settings = agent_settings.driver.client_spec()?;
+    let duty_model = agent_settings
+        .duties
+        .get(&JobKind::from_role(agent_task.brief.role))
+        .and_then(|duty_model| duty_model.model.as_deref());
+    let model_for_size = || agent_task.size.and_then(|task_size| client_settings.models.for_size(task_size));
+    duty_model.or(client_settings.model.as_deref()).or_else(model_for_size).map(String::from)
 }
 
 /// What one vendor received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    pub vendor: String,
+pub struct VendorTotals {
+    pub vendor_name: String,
     /// Whether these calls were played from a script, so that no vendor received anything.
     pub is_script: bool,
     /// The number of calls whose prompt is known.
-    pub prompts: u32,
+    pub prompt_count: u32,
     /// The size of all prompts that are still stored.
-    pub bytes: u64,
-    pub usage: Usage,
+    pub prompt_bytes: u64,
+    pub usage: AgentUsage,
 }
 
 /// Groups calls by vendor, in the order in which vendors were first asked. `blob_bytes` returns the length of a stored blob.
-pub fn by_vendor<'a, 'b>(
-    calls: &'a [Call<'b>],
-    bytes: &dyn Fn(&Hash) -> Option<u64>,
-) -> Vec<(Sent, Vec<&'a Call<'b>>)> {
-    let mut all: Vec<(Sent, Vec<&Call<'_>>)> = Vec::new();
-    for call in calls {
+pub fn group_by_vendor<'a, 'b>(
+    agent_calls: &'a [AgentCall<'b>],
+    blob_bytes: &dyn Fn(&Hash) -> Option<u64>,
+) -> Vec<(VendorTotals, Vec<&'a AgentCall<'b>>)> {
+    let mut groups: Vec<(VendorTotals, Vec<&AgentCall<'_>>)> = Vec::new();
+    for agent_call in agent_calls {
         // Scripts are kept apart from a provider that happens to have the same name.
-        let same = |sent: &Sent| sent.vendor == call.vendor() && sent.is_script == call.is_script;
-        let at = all.iter().position(|(sent, _)| same(sent)).unwrap_or_else(|| {
-            let (vendor, is_script) = (call.vendor().to_string(), call.is_script);
-            all.push((Sent { vendor, is_script, ..Sent::default() }, Vec::new()));
-            all.len() - 1
+        let is_same_vendor = |totals: &VendorTotals| {
+            totals.vendor_name == agent_call.vendor_name() && totals.is_script == agent_call.is_script
+        };
+        let group_index = groups.iter().position(|(totals, _)| is_same_vendor(totals)).unwrap_or_else(|| {
+            let (vendor_name, is_script) = (agent_call.vendor_name().to_string(), agent_call.is_script);
+            groups.push((VendorTotals { vendor_name, is_script, ..VendorTotals::default() }, Vec::new()));
+            groups.len() - 1
         });
-        let (sent, of_vendor) = &mut all[at];
+        let (totals, vendor_calls) = &mut groups[group_index];
         // Prompts that were deleted from the store still count as sent, but their length is unknown.
-        sent.prompts += u32::from(call.prompt().is_some());
-        sent.bytes += call.prompt().and_then(bytes).unwrap_or_default();
-        sent.usage = sent.usage.plus(call.usage());
-        of_vendor.push(call);
+        totals.prompt_count += u32::from(agent_call.prompt_hash().is_some());
+        totals.prompt_bytes += agent_call.prompt_hash().and_then(blob_bytes).unwrap_or_default();
+        totals.usage = totals.usage.combined_with(agent_call.usage());
+        vendor_calls.push(agent_call);
     }
-    all
+    groups
 }
 
 /// Returns whether the task's agent is played from a script.
-fn is_script(settings: Option<&Settings>, task: &Task) -> bool {
-    let agent = settings.and_then(|settings| settings.agent(&task.agent));
-    agent.is_some_and(|agent| matches!(agent.driver, DriverSpec::Replay { .. }))
+fn is_scripted_task(settings: Option<&Settings>, agent_task: &AgentTask) -> bool {
+    let agent_settings = settings.and_then(|settings| settings.find_agent(&agent_task.agent));
+    agent_settings.is_some_and(|agent_settings| matches!(agent_settings.driver, DriverSpec::Replay { .. }))
 }
 
 /// The driver's name as the journal spells it, so that drivers of other builds have a name, too.
-fn driver(settings: Option<&Settings>, task: &Task) -> String {
-    let agent = settings.and_then(|settings| settings.agent(&task.agent));
+fn task_driver_name(settings: Option<&Settings>, agent_task: &AgentTask) -> String {
+    let agent_settings = settings.and_then(|settings| settings.find_agent(&agent_task.agent));
     // The tag of the serialised enum is the name in the journal.
-    let written = agent.and_then(|agent| serde_json::to_value(&agent.driver).ok());
-    written
-        .and_then(|value| value.get("driver")?.as_str().map(String::from))
+    let driver_json =
+        agent_settings.and_then(|agent_settings| serde_json::to_value(&agent_settings.driver).ok());
+    driver_json
+        .and_then(|driver_value| driver_value.get("driver")?.as_str().map(String::from))
         .unwrap_or_else(|| "unknown".into())
 }

@@ -2,27 +2,27 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::event::Entry;
+use tribunal_core::event::JournalEntry;
 
-use crate::{Reporter, escaped_json};
+use crate::{Reporter, escape_json};
 
 /// Writes entries as JSON lines.
 #[derive(Debug)]
-pub struct JsonLines<W> {
-    out: W,
+pub struct JsonReporter<W> {
+    writer: W,
 }
 
-impl<W: Write> JsonLines<W> {
-    pub fn new(out: W) -> JsonLines<W> {
-        JsonLines { out }
+impl<W: Write> JsonReporter<W> {
+    pub fn new(writer: W) -> JsonReporter<W> {
+        JsonReporter { writer }
     }
 }
 
-impl<W: Write> Reporter for JsonLines<W> {
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+impl<W: Write> Reporter for JsonReporter<W> {
+    fn report_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
         // Agents' text inside the JSON must not control a terminal on which the stream is watched.
-        writeln!(self.out, "{}", escaped_json(&serde_json::to_string(entry)?))?;
+        writeln!(self.writer, "{}", escape_json(&serde_json::to_string(journal_entry)?))?;
         // A reader at the other end of a pipe wants each entry as soon as it is recorded.
-        self.out.flush()
+        self.writer.flush()
     }
 }

@@ -4,50 +4,50 @@
 //! The crate depends on `core`'s types and nothing else: it opens no file, asks no terminal for its size and knows no agent.
 //! The caller passes in where to write, how wide the screen is and whether to use colour.
 
-mod beside;
 pub mod calls;
-mod columns;
+mod display_mode;
+mod entry_filter;
 mod export;
-mod filter;
 mod json;
 mod lines;
 pub mod live;
-mod mode;
+mod multi_run;
+mod phrases;
 mod rulings;
-pub mod session;
+pub mod session_text;
 mod style;
 pub mod tables;
+mod terminal_text;
 mod verbose;
-mod words;
 
-pub use beside::{Beside, Came, Close, Label, close};
-pub use columns::{clean, clean_block, escaped, escaped_json};
-pub use export::Export;
-pub use filter::{Filter, Wanted};
-pub use json::JsonLines;
-pub use lines::Lines;
-pub use live::Live;
-pub use mode::Mode;
-pub use rulings::{Ruling, Rulings};
-pub use style::{Screen, Style};
-pub use verbose::Verbose;
-pub use words::next_steps;
+pub use display_mode::DisplayMode;
+pub use entry_filter::{EntryFilter, LogQuery};
+pub use export::FindingsExport;
+pub use json::JsonReporter;
+pub use lines::LineReporter;
+pub use live::LiveReporter;
+pub use multi_run::{MultiRunEnding, MultiRunReporter, MultiRunRow, RunLabel, render_run_results};
+pub use phrases::suggest_next_steps;
+pub use rulings::{Ruling, RulingIndex};
+pub use style::{Screen, TextStyle};
+pub use terminal_text::{clean_block, clean_line, escape_json, escape_line};
+pub use verbose::VerboseReporter;
 
 use std::io;
 
-use tribunal_core::{event::Entry, progress::Progress};
+use tribunal_core::{event::JournalEntry, progress::AgentProgress};
 
 /// Draws one run, entry by entry.
 ///
 /// Implementations see every entry of a journal in order, because later entries are described with facts from earlier ones.
 pub trait Reporter {
-    fn entry(&mut self, entry: &Entry) -> io::Result<()>;
+    fn report_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()>;
 
     /// Takes note of an entry that an earlier process of this run recorded: later lines may refer to it, but it is not drawn.
-    fn past(&mut self, _: &Entry) {}
+    fn note_past_entry(&mut self, _: &JournalEntry) {}
 
     /// Reports what an agent is doing right now. Progress is not in the journal, so a reporter may ignore it.
-    fn progress(&mut self, _: &Progress) -> io::Result<()> {
+    fn report_progress(&mut self, _: &AgentProgress) -> io::Result<()> {
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Draws a run as readable lines, as many as its [`DisplayMode`] asks for.
 
 mod challenge;
-mod sparse;
+mod detail_levels;
 
 use std::{
     collections::BTreeMap,
@@ -9,69 +9,68 @@ use std::{
 };
 
 use tribunal_core::{
-    brief::Task,
-    decision::About,
+    brief::AgentTask,
     decision::ChoiceKey,
-    effect::{AskAgent, AwaitReset, Effect, Reply, Request},
-    event::{Entry, Event, Summary},
-    files::Refusal,
-    finding::{Cause, Dismissal, Finding, Status, Transition},
+    decision::DecisionTopic,
+    effect::{AskAgent, AwaitReset, Effect, Reply, UserRequest},
+    event::{JournalEntry, RunEvent, RunSummary},
+    files::PatchRefusal,
+    finding::{DismissalReason, Finding, FindingStatus, StatusTransition, TransitionCause},
     ids::{AgentName, FindingId, Key},
-    progress::Progress,
+    progress::AgentProgress,
     settings::Settings,
     view::RunView,
 };
 
 use crate::{
-    Mode, Reporter,
-    beside::outcome,
-    clean, escaped,
-    rulings::Rulings,
-    session,
-    style::{Screen, Sign, Style},
-    words,
+    DisplayMode, Reporter, clean_line, escape_line,
+    multi_run::describe_outcome,
+    phrases,
+    rulings::RulingIndex,
+    session_text,
+    style::{LineMark, Screen, TextStyle},
 };
-use challenge::Sitting;
-use sparse::Tally;
+use challenge::ChallengeProgress;
+use detail_levels::FixIterationTally;
 
 /// Reports a run as lines of text.
 #[derive(Debug)]
-pub struct Lines<W> {
-    out: W,
+pub struct LineReporter<W> {
+    writer: W,
     screen: Screen,
-    mode: Mode,
-    view: RunView,
-    tally: Tally,
-    sitting: Sitting,
-    rulings: Rulings,
+    mode: DisplayMode,
+    run_view: RunView,
+    fix_tally: FixIterationTally,
+    challenge_progress: ChallengeProgress,
+    rulings: RulingIndex,
     /// Findings of the patch that was refused last.
-    refused: Vec<FindingId>,
+    refused_findings: Vec<FindingId>,
     /// Why tasks failed, by the key of the task.
-    faults: BTreeMap<Key, String>,
+    task_faults: BTreeMap<Key, String>,
     /// The wait that was reported last.
-    awaited: Option<String>,
+    last_wait: Option<String>,
     /// Whether anything was written yet; only then is a blank line useful as a separator.
-    wrote: bool,
+    has_written: bool,
 }
 
-impl<W: Write> Lines<W> {
-    pub fn new(out: W, screen: Screen, mode: Mode) -> Lines<W> {
-        Lines {
-            out,
+impl<W: Write> LineReporter<W> {
+    pub fn new(writer: W, screen: Screen, mode: DisplayMode) -> LineReporter<W> {
+        LineReporter {
+            writer,
             screen,
             mode,
-            view: RunView::default(),
-            awaited: None,
-            tally: Tally::default(),
-            sitting: Sitting::default(),
-            rulings: Rulings::default(),
-            refused: Vec::new(),
-            faults: BTreeMap::new(),
-            wrote: false,
+            run_view: RunView::default(),
+            last_wait: None,
+            fix_tally: FixIterationTally::default(),
+            challenge_progress: ChallengeProgress::default(),
+            rulings: RulingIndex::default(),
+            refused_findings: Vec::new(),
+            task_faults: BTreeMap::new(),
+            has_written: false,
         }
     }
 
-    pub(crate) fn set_mode(&mut self, mode: Mode) {
+    pub(crate) fn set_mode(&mut self, mode: DisplayMode) {
         self.mode = mode;
     }
 
@@ -80,202 +79,239 @@ impl<W: Write> Lines<W> {
     }
 
     /// Writes one line behind `indent` blanks.
-    fn line(&mut self, indent: usize, text: &str) -> io::Result<()> {
-        self.wrote = true;
-        writeln!(self.out, "{:indent$}{text}", "")
+    fn write_line(&mut self, indent: usize, line_text: &str) -> io::Result<()> {
+        self.has_written = true;
+        writeln!(self.writer, "{:indent$}{line_text}", "")
     }
 
     /// Writes a blank line, unless it would be the first line of the output.
-    fn set_off(&mut self) -> io::Result<()> {
-        if self.wrote { writeln!(self.out) } else { Ok(()) }
+    fn write_gap(&mut self) -> io::Result<()> {
+        if self.has_written { writeln!(self.writer) } else { Ok(()) }
     }
 
     /// Writes the title of a run with its limits and agents.
-    fn started(&mut self, entry: &Entry, settings: &Settings, build: &str) -> io::Result<()> {
-        let title = format!("review of {} · run {} · {build}", settings.subject.title(), entry.run);
-        let title = self.screen.paint(Style::Bold, &self.screen.wrap(0, &title));
-        self.line(0, &title)?;
-        let limits = self.screen.wrap(0, &format!("limits: {}", words::limits(&settings.limits)));
-        let limits = self.screen.paint(Style::Dim, &limits);
-        self.line(0, &limits)?;
-        let names: Vec<&str> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
-        let reserves: Vec<&str> = settings.reserves.iter().map(|agent| agent.name.as_str()).collect();
-        let behind = if reserves.is_empty() {
+    fn write_header(
+        &mut self,
+        journal_entry: &JournalEntry,
+        settings: &Settings,
+        build_version: &str,
+    ) -> io::Result<()> {
+        let title_text =
+            format!("review of {} · run {} · {build_version}", settings.subject.title(), journal_entry.run);
+        let title_text = self.screen.paint(TextStyle::Bold, &self.screen.wrap_text(0, &title_text));
+        self.write_line(0, &title_text)?;
+        let limits_text =
+            self.screen.wrap_text(0, &format!("limits: {}", phrases::describe_limits(&settings.limits)));
+        let limits_text = self.screen.paint(TextStyle::Dim, &limits_text);
+        self.write_line(0, &limits_text)?;
+        let agent_names: Vec<&str> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
+        let reserve_names: Vec<&str> = settings.reserves.iter().map(|agent| agent.name.as_str()).collect();
+        let reserve_text = if reserve_names.is_empty() {
             String::new()
         } else {
-            format!(" · in reserve: {}", reserves.join(", "))
+            format!(" · in reserve: {}", reserve_names.join(", "))
         };
-        let fixing = if settings.fix { "" } else { ", review only" };
-        let about = format!(
-            "agents: {}{behind} · tier {} · goal {}{fixing}",
-            names.join(", "),
+        let fix_note = if settings.fix { "" } else { ", review only" };
+        let agents_text = format!(
+            "agents: {}{reserve_text} · tier {} · goal {}{fix_note}",
+            agent_names.join(", "),
             settings.tier,
             settings.goal
         );
-        let about = self.screen.paint(Style::Dim, &self.screen.wrap(0, &about));
-        self.line(0, &about)
+        let agents_text = self.screen.paint(TextStyle::Dim, &self.screen.wrap_text(0, &agents_text));
+        self.write_line(0, &agents_text)
     }
 
     /// Writes the line of one seat: mark, name, text.
-    fn seat(&mut self, sign: Sign, name: &str, text: &str) -> io::Result<()> {
-        let mark = self.screen.paint(sign.style, sign.mark);
-        let text = self.screen.fit(19, text);
-        self.line(2, &format!("{mark} {name:<14}{text}"))
+    fn write_seat_line(&mut self, line_mark: LineMark, seat_name: &str, seat_text: &str) -> io::Result<()> {
+        let painted_symbol = self.screen.paint(line_mark.style, line_mark.symbol);
+        let seat_text = self.screen.fit_text(19, seat_text);
+        self.write_line(2, &format!("{painted_symbol} {seat_name:<14}{seat_text}"))
     }
 
     /// Names the agent, ` · codex`, if the run has several.
-    fn by(&self, agent: &AgentName) -> String {
-        let several = self.view.settings.as_ref().is_some_and(|settings| settings.agents.len() > 1);
-        if several { format!(" · {agent}") } else { String::new() }
+    fn agent_suffix(&self, agent_name: &AgentName) -> String {
+        let has_several_agents =
+            self.run_view.settings.as_ref().is_some_and(|settings| settings.agents.len() > 1);
+        if has_several_agents { format!(" · {agent_name}") } else { String::new() }
     }
 
     /// Writes a raised finding, and below it who else raised it or why it was dismissed at once.
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+    fn write_finding(&mut self, finding: &Finding) -> io::Result<()> {
         // In a review of one document the line number is enough; in a change the file has to be named.
-        let several = self.view.settings.as_ref().is_some_and(|settings| settings.subject.path().is_none());
-        let place = match &finding.place {
-            Some(place) if several => format!("{place}  "),
-            Some(place) => format!("line {}", place.line),
+        let is_change_set =
+            self.run_view.settings.as_ref().is_some_and(|settings| settings.subject.file_path().is_none());
+        let place_text = match &finding.place {
+            Some(place_text) if is_change_set => format!("{place_text}  "),
+            Some(place_text) => format!("line {}", place_text.line),
             None => String::new(),
         };
-        let raisers: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
-        let head = format!("{:<4}{:<9}{place:<10}", finding.id.to_string(), finding.severity.as_str());
-        let text = self.screen.fit(4 + head.chars().count(), &finding.description);
-        let head = self.screen.severity(finding.severity, &head);
-        self.line(4, &format!("{head}{text}"))?;
+        let raiser_roles: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
+        let line_head =
+            format!("{:<4}{:<9}{place_text:<10}", finding.id.to_string(), finding.severity.as_str());
+        let fitted_text = self.screen.fit_text(4 + line_head.chars().count(), &finding.description);
+        let line_head = self.screen.paint_severity(finding.severity, &line_head);
+        self.write_line(4, &format!("{line_head}{fitted_text}"))?;
         // The second line starts below the description.
         let indent = 27;
-        let raised = match &finding.status {
-            Status::Dismissed { why: Dismissal::Ungrounded } => {
-                let text = format!("dismissed, ungrounded: {}", finding.last_note());
-                self.screen.paint(Style::Dim, &self.screen.fit(indent, &text))
+        let second_line = match &finding.status {
+            FindingStatus::Dismissed { why: DismissalReason::Ungrounded } => {
+                let fitted_text = format!("dismissed, ungrounded: {}", finding.last_note());
+                self.screen.paint(TextStyle::Dim, &self.screen.fit_text(indent, &fitted_text))
             }
-            _ if raisers.len() > 1 => {
-                self.screen.paint(Style::Dim, &format!("raised by {}", raisers.join(" and ")))
+            _ if raiser_roles.len() > 1 => {
+                self.screen.paint(TextStyle::Dim, &format!("raised by {}", raiser_roles.join(" and ")))
             }
             _ => return Ok(()),
         };
-        self.line(indent, &raised)
+        self.write_line(indent, &second_line)
     }
 
     /// Writes why a patch did not land; a failed check is shown with its command.
-    fn not_landed(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
-        let mark = self.screen.paint(Style::Bad, "✗");
-        let head = format!("not landed: {}", words::ids(findings));
-        let text = self.screen.fit(8 + head.len(), &words::refused(why));
-        self.line(4, &format!("{mark} {head}: {text}"))?;
-        let Refusal::Check { command, .. } = why else { return Ok(()) };
-        let check = self.screen.fit(6, &format!("the check was: {command}"));
-        let check = self.screen.paint(Style::Dim, &check);
-        self.line(6, &check)
+    fn write_refused_patch(&mut self, finding_ids: &[FindingId], refusal: &PatchRefusal) -> io::Result<()> {
+        let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
+        let line_head = format!("not landed: {}", phrases::join_ids(finding_ids));
+        let refusal_text = self.screen.fit_text(8 + line_head.len(), &phrases::describe_refusal(refusal));
+        self.write_line(4, &format!("{painted_symbol} {line_head}: {refusal_text}"))?;
+        let PatchRefusal::Check { command, .. } = refusal else { return Ok(()) };
+        let check_text = self.screen.fit_text(6, &format!("the check was: {command}"));
+        let check_text = self.screen.paint(TextStyle::Dim, &check_text);
+        self.write_line(6, &check_text)
     }
 
     /// Writes events of a review round.
-    fn round(&mut self, event: &Event) -> io::Result<()> {
-        match event {
-            Event::LevelChosen { level, why, panel } => {
-                let seats: Vec<&str> = panel.iter().map(|role| role.as_str()).collect();
-                let text = format!("panel: {} ({level}: {why})", seats.join(", "));
-                let text = self.screen.wrap(0, &text);
-                self.line(0, &text)
+    fn write_round_event(&mut self, run_event: &RunEvent) -> io::Result<()> {
+        match run_event {
+            RunEvent::LevelChosen { level, why: reason, panel } => {
+                let seat_names: Vec<&str> = panel.iter().map(|role| role.as_str()).collect();
+                let line_text = format!("panel: {} ({level}: {reason})", seat_names.join(", "));
+                let line_text = self.screen.wrap_text(0, &line_text);
+                self.write_line(0, &line_text)
             }
-            Event::RoundStarted { round, of, .. } => {
-                let title = self.screen.paint(Style::Bold, &format!("round {round} of at most {of}"));
-                self.set_off()?;
-                self.line(0, &title)
+            RunEvent::RoundStarted { round, of: max_rounds, .. } => {
+                let title_text =
+                    self.screen.paint(TextStyle::Bold, &format!("round {round} of at most {max_rounds}"));
+                self.write_gap()?;
+                self.write_line(0, &title_text)
             }
-            Event::SeatAnswered { role, agent, raised, .. } => {
-                let text = words::raised(*raised) + &self.by(agent);
-                self.seat(Sign::DONE, role.as_str(), &text)
+            RunEvent::SeatAnswered { role, agent: agent_name, raised: raised_count, .. } => {
+                let line_text = phrases::describe_raised(*raised_count) + &self.agent_suffix(agent_name);
+                self.write_seat_line(LineMark::DONE, role.as_str(), &line_text)
             }
-            Event::SeatIncomplete { role, fault, .. } => {
-                self.seat(Sign::FAILED, role.as_str(), &format!("incomplete: {fault}"))
+            RunEvent::SeatIncomplete { role, fault, .. } => {
+                self.write_seat_line(LineMark::FAILED, role.as_str(), &format!("incomplete: {fault}"))
             }
-            Event::ChallengerAnswered { key, agent, silent, fault, .. } => match fault {
-                Some(fault) => self.challenger_incomplete(key, fault),
-                None => self.challenger_answered(key, agent, silent),
+            RunEvent::ChallengerAnswered {
+                key: task_key,
+                agent: agent_name,
+                silent: silent_findings,
+                fault,
+                ..
+            } => match fault {
+                Some(fault) => self.write_challenger_failure(task_key, fault),
+                None => self.write_challenger_answer(task_key, agent_name, silent_findings),
             },
-            Event::FindingRuled { finding, .. } => self.ruled(*finding),
-            Event::DecisionPosted { decision } if matches!(decision.about, About::Disputed { .. }) => {
-                self.disputed(decision)
+            RunEvent::FindingRuled { finding: finding_id, .. } => self.write_ruling(*finding_id),
+            RunEvent::DecisionPosted { decision }
+                if matches!(decision.about, DecisionTopic::Disputed { .. }) =>
+            {
+                self.write_disputed_decision(decision)
             }
-            Event::RoundEnded { new, dry, counts, .. } => {
+            RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
                 // Upheld findings are collected during the round and written in one line before its result.
-                self.upheld()?;
-                let text = words::round(*new, *dry, counts);
-                let text = self.screen.paint(Style::Bold, &self.screen.wrap(2, &text));
-                self.line(0, &text)
+                self.write_upheld_findings()?;
+                let line_text = phrases::describe_round(*new_findings, *is_dry, counts);
+                let line_text = self.screen.paint(TextStyle::Bold, &self.screen.wrap_text(2, &line_text));
+                self.write_line(0, &line_text)
             }
-            Event::ConfidenceCalculated { confidence, .. } => {
-                let text = self.screen.wrap(2, &words::confidence(confidence));
-                let text = self.screen.paint(Style::Dim, &text);
-                self.line(0, &text)
+            RunEvent::ConfidenceCalculated { confidence, .. } => {
+                let line_text = self.screen.wrap_text(2, &phrases::describe_confidence(confidence));
+                let line_text = self.screen.paint(TextStyle::Dim, &line_text);
+                self.write_line(0, &line_text)
             }
             _ => Ok(()),
         }
     }
 
     /// Writes events of a fix iteration.
-    fn fixing(&mut self, event: &Event) -> io::Result<()> {
-        match event {
-            Event::FixersDealt { iteration, hands, .. } if self.is_in_session() => {
+    fn write_fix_event(&mut self, run_event: &RunEvent) -> io::Result<()> {
+        match run_event {
+            RunEvent::FixersDealt { iteration, hands: fixer_findings, .. } if self.is_fixed_in_session() => {
                 // A new wave starts: findings of an older refused patch may be reported again.
-                self.refused.clear();
-                let hands: Vec<String> = hands.iter().map(|hand| words::ids(hand)).collect();
-                let text = format!("fix iteration {iteration}: the session repairs {}", hands.join(" | "));
-                let text = self.screen.wrap(2, &text);
-                self.line(0, &text)
+                self.refused_findings.clear();
+                let fixer_findings: Vec<String> =
+                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
+                let line_text =
+                    format!("fix iteration {iteration}: the session repairs {}", fixer_findings.join(" | "));
+                let line_text = self.screen.wrap_text(2, &line_text);
+                self.write_line(0, &line_text)
             }
-            Event::FixersDealt { iteration, wave, hands, .. } => {
-                self.refused.clear();
-                let fixers = words::count(hands.len() as u32, "fixer");
-                let hands: Vec<String> = hands.iter().map(|hand| words::ids(hand)).collect();
-                let wave = if *wave > 1 { format!(", wave {wave}") } else { String::new() };
-                let text = format!("fix iteration {iteration}{wave}: {fixers} for {}", hands.join(" | "));
-                let text = self.screen.wrap(2, &text);
-                self.line(0, &text)
+            RunEvent::FixersDealt { iteration, wave: wave_text, hands: fixer_findings, .. } => {
+                self.refused_findings.clear();
+                let fixer_count = phrases::format_count(fixer_findings.len() as u32, "fixer");
+                let fixer_findings: Vec<String> =
+                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
+                let wave_text = if *wave_text > 1 { format!(", wave {wave_text}") } else { String::new() };
+                let line_text = format!(
+                    "fix iteration {iteration}{wave_text}: {fixer_count} for {}",
+                    fixer_findings.join(" | ")
+                );
+                let line_text = self.screen.wrap_text(2, &line_text);
+                self.write_line(0, &line_text)
             }
-            Event::PatchLanded { lines, key, .. } if key.is_session() => {
-                self.refused.clear();
-                let mark = self.screen.paint(Style::Good, "✓");
-                let lines = words::count(*lines, "line");
-                self.line(4, &format!("{mark} the session came back, with {lines} changed"))
+            RunEvent::PatchLanded { lines: changed_lines, key: patch_key, .. } if patch_key.is_session() => {
+                self.refused_findings.clear();
+                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
+                let changed_lines = phrases::format_count(*changed_lines, "line");
+                self.write_line(
+                    4,
+                    &format!("{painted_symbol} the session came back, with {changed_lines} changed"),
+                )
             }
-            Event::PatchLanded { findings, lines, .. } => {
-                self.refused.clear();
-                let mark = self.screen.paint(Style::Good, "✓");
-                let lines = words::count(*lines, "line");
-                self.line(4, &format!("{mark} landed: {} ({lines})", words::ids(findings)))
+            RunEvent::PatchLanded { findings: patch_findings, lines: changed_lines, .. } => {
+                self.refused_findings.clear();
+                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
+                let changed_lines = phrases::format_count(*changed_lines, "line");
+                self.write_line(
+                    4,
+                    &format!(
+                        "{painted_symbol} landed: {} ({changed_lines})",
+                        phrases::join_ids(patch_findings)
+                    ),
+                )
             }
-            Event::PatchRefused { findings, why, .. } => {
+            RunEvent::PatchRefused { findings: patch_findings, why: refusal, .. } => {
                 // The findings of this patch become open again right after this event; they are not reported twice.
-                self.refused.clone_from(findings);
-                self.not_landed(findings, why)
+                self.refused_findings.clone_from(patch_findings);
+                self.write_refused_patch(patch_findings, refusal)
             }
-            Event::FixerFailed { fault, .. } => {
-                let mark = self.screen.paint(Style::Bad, "✗");
-                let text = self.screen.fit(8, &fault.detail);
-                self.line(4, &format!("{mark} {text}"))
+            RunEvent::FixerFailed { fault, .. } => {
+                let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
+                let line_text = self.screen.fit_text(8, &fault.detail);
+                self.write_line(4, &format!("{painted_symbol} {line_text}"))
             }
-            Event::FindingMoved { finding, transition: Transition { to, cause, note } } => match to {
+            RunEvent::FindingMoved {
+                finding: finding_id,
+                transition: StatusTransition { to: new_status, cause, note },
+            } => match new_status {
                 // Fixes of a fixer are reported with its patch. Only fixes that come without a patch of their own get a line.
-                Status::Fixed if cause.is_by_user() || *cause == Cause::RepairedAlong => {
-                    let text = self.screen.fit(16, note);
-                    self.line(4, &format!("  {finding} is fixed: {text}"))
+                FindingStatus::Fixed if cause.is_by_user() || *cause == TransitionCause::RepairedAlong => {
+                    let line_text = self.screen.fit_text(16, note);
+                    self.write_line(4, &format!("  {finding_id} is fixed: {line_text}"))
                 }
-                Status::Fixed | Status::Assigned => Ok(()),
+                FindingStatus::Fixed | FindingStatus::Assigned => Ok(()),
                 // The ruling was already written with the reason.
-                _ if self.sitting.has_told(*finding) => Ok(()),
+                _ if self.challenge_progress.has_reported(*finding_id) => Ok(()),
                 // The refused patch was already reported, once for all its findings.
-                Status::Open if self.refused.contains(finding) => Ok(()),
-                Status::Open => {
-                    let text = self.screen.fit(16, note);
-                    let word = if cause.is_by_user() { "is open again" } else { "stays open" };
-                    self.line(4, &format!("  {finding} {word}: {text}"))
+                FindingStatus::Open if self.refused_findings.contains(finding_id) => Ok(()),
+                FindingStatus::Open => {
+                    let line_text = self.screen.fit_text(16, note);
+                    let status_phrase = if cause.is_by_user() { "is open again" } else { "stays open" };
+                    self.write_line(4, &format!("  {finding_id} {status_phrase}: {line_text}"))
                 }
-                other => {
-                    let text = self.screen.fit(24, note);
-                    self.line(4, &format!("  {finding} {}: {text}", other.word()))
+                other_status => {
+                    let line_text = self.screen.fit_text(24, note);
+                    self.write_line(4, &format!("  {finding_id} {}: {line_text}", other_status.as_str()))
                 }
             },
             _ => Ok(()),
@@ -283,211 +319,253 @@ impl<W: Write> Lines<W> {
     }
 
     /// Returns whether the user's own session repairs the findings instead of fixers. A decision may hand them back to fixers.
-    fn is_in_session(&self) -> bool {
-        let over = self.view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
-        let over = over.into_iter().any(|answer| answer.key() == Some(ChoiceKey::Fixers));
-        !over && self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
+    fn is_fixed_in_session(&self) -> bool {
+        let is_handed_over = self.run_view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
+        let is_handed_over =
+            is_handed_over.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));
+        !is_handed_over
+            && self.run_view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 
     /// Writes the ending: outcome, counts, what is left of the limits, open decisions and suggested commands.
-    fn ended(&mut self, summary: &Summary) -> io::Result<()> {
-        let (style, plain) = outcome(summary.outcome);
-        let word = self.screen.paint(style, plain);
-        let says = summary.reason.row().says;
+    fn write_ending(&mut self, summary: &RunSummary) -> io::Result<()> {
+        let (outcome_style, outcome_word) = describe_outcome(summary.outcome);
+        let painted_word = self.screen.paint(outcome_style, outcome_word);
+        let reason_text = summary.reason.table_row().description;
         // Many endings have no detail beyond the fixed text of their reason.
-        let detail = if summary.detail == says { String::new() } else { format!(": {}", summary.detail) };
+        let detail_text =
+            if summary.detail == reason_text { String::new() } else { format!(": {}", summary.detail) };
         // The text is wrapped before its first word is painted, because colour codes have no width.
-        let text = self.screen.wrap(0, &format!("{plain} · {says}{detail}"));
-        self.set_off()?;
-        self.line(0, &text.replacen(plain, &word, 1))?;
-        let confidence = self.view.confidence.as_ref().map(|found| format!(" · confidence {}", found.score));
-        let confidence = confidence.unwrap_or_default();
-        let tally = format!("{} · {}{confidence}", words::tally(&summary.findings), words::spent(summary));
-        let tally = self.screen.wrap(2, &tally);
-        self.line(0, &tally)?;
+        let wrapped_text = self.screen.wrap_text(0, &format!("{outcome_word} · {reason_text}{detail_text}"));
+        self.write_gap()?;
+        self.write_line(0, &wrapped_text.replacen(outcome_word, &painted_word, 1))?;
+        let confidence_text =
+            self.run_view.confidence.as_ref().map(|score_card| format!(" · confidence {}", score_card.score));
+        let confidence_text = confidence_text.unwrap_or_default();
+        let tally_text = format!(
+            "{} · {}{confidence_text}",
+            phrases::describe_counts(&summary.findings),
+            phrases::describe_spending(summary)
+        );
+        let tally_text = self.screen.wrap_text(2, &tally_text);
+        self.write_line(0, &tally_text)?;
         // Most endings do not say what is left of the limits.
-        if let Some(left) = &summary.left {
-            let left = self.screen.wrap(2, &format!("left: {}", words::left(left)));
-            self.line(0, &left)?;
+        if let Some(remaining_text) = &summary.left {
+            let remaining_text =
+                self.screen.wrap_text(2, &format!("left: {}", phrases::describe_remaining(remaining_text)));
+            self.write_line(0, &remaining_text)?;
         }
-        if let Some(tracker) = &self.view.tracker {
-            let tracker = escaped(tracker);
-            self.line(2, &format!("tracker: {tracker}"))?;
+        if let Some(tracker_path) = &self.run_view.tracker_path {
+            let tracker_path = escape_line(tracker_path);
+            self.write_line(2, &format!("tracker: {tracker_path}"))?;
         }
-        let decisions: Vec<String> =
-            self.view.waiting().map(|decision| format!("{}: {}", decision.id, decision.question)).collect();
-        for decision in decisions {
-            let text = self.screen.wrap(2, &format!("asks {decision}"));
-            self.line(0, &text)?;
+        let open_decisions: Vec<String> = self
+            .run_view
+            .open_decisions()
+            .map(|open_decision| format!("{}: {}", open_decision.id, open_decision.question))
+            .collect();
+        for open_decision in open_decisions {
+            let wrapped_text = self.screen.wrap_text(2, &format!("asks {open_decision}"));
+            self.write_line(0, &wrapped_text)?;
         }
         // Commands are escaped but not wrapped: the user copies them from here.
-        for (index, step) in words::next_steps(&self.view, &self.screen.program).iter().enumerate() {
-            let lead = if index == 0 { "next:" } else { "" };
-            self.line(2, &format!("{lead:<6}{}", escaped(step)))?;
+        for (step_index, next_step) in
+            phrases::suggest_next_steps(&self.run_view, &self.screen.program_name).iter().enumerate()
+        {
+            let step_lead = if step_index == 0 { "next:" } else { "" };
+            self.write_line(2, &format!("{step_lead:<6}{}", escape_line(next_step)))?;
         }
         Ok(())
     }
 
     /// Writes a wait for a usage limit. Many tasks may wait for the same one; it is reported once.
-    fn wait(&mut self, text: &str) -> io::Result<()> {
+    fn write_wait(&mut self, wait_text: &str) -> io::Result<()> {
         // The remaining time in parentheses differs from task to task, so it is not compared.
-        let what = text.split(" (").next().unwrap_or(text).to_string();
-        if self.awaited.as_ref() == Some(&what) {
+        let wait_subject = wait_text.split(" (").next().unwrap_or(wait_text).to_string();
+        if self.last_wait.as_ref() == Some(&wait_subject) {
             return Ok(());
         }
-        self.awaited = Some(what);
-        let mark = self.screen.paint(Style::Warn, "[W]");
-        let text = self.screen.fit(6, text);
-        self.line(2, &format!("{mark} {text}"))
+        self.last_wait = Some(wait_subject);
+        let painted_symbol = self.screen.paint(TextStyle::Warning, "[W]");
+        let wait_text = self.screen.fit_text(6, wait_text);
+        self.write_line(2, &format!("{painted_symbol} {wait_text}"))
     }
 
     /// Writes the lines of an entry as the `streaming` mode shows them.
-    fn shown(&mut self, entry: &Entry) -> io::Result<()> {
-        match &entry.event {
-            Event::RunStarted { settings, build, .. } => self.started(entry, settings, build),
-            Event::RunResumed { life } => {
-                let subject = self.view.settings.as_ref().map(|settings| settings.subject.title());
-                let text = format!("run {} goes on: review of {}", entry.run, subject.unwrap_or_default());
-                let text = self.screen.paint(Style::Bold, &clean(&text));
-                self.line(0, &format!("{text} (start {life})"))?;
+    fn write_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
+        match &journal_entry.event {
+            RunEvent::RunStarted { settings, build: build_version, .. } => {
+                self.write_header(journal_entry, settings, build_version)
+            }
+            RunEvent::RunResumed { life: start_number } => {
+                let subject_title = self.run_view.settings.as_ref().map(|settings| settings.subject.title());
+                let line_text = format!(
+                    "run {} goes on: review of {}",
+                    journal_entry.run,
+                    subject_title.unwrap_or_default()
+                );
+                let line_text = self.screen.paint(TextStyle::Bold, &clean_line(&line_text));
+                self.write_line(0, &format!("{line_text} (start {start_number})"))?;
                 // Waits that began in an earlier process are still under way.
-                let waits: Vec<String> = self
-                    .view
-                    .awaited()
-                    .map(|(agent, until_ms)| words::awaited(agent, until_ms, entry.at.wall_ms))
+                let wait_texts: Vec<String> = self
+                    .run_view
+                    .limited_agents()
+                    .map(|(agent_name, until_ms)| {
+                        phrases::describe_wait(agent_name, until_ms, journal_entry.at.wall_ms)
+                    })
                     .collect();
-                waits.iter().try_for_each(|wait| self.wait(wait))
+                wait_texts.iter().try_for_each(|wait_line| self.write_wait(wait_line))
             }
-            Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
-            Event::EffectStarted {
-                effect: Effect::AwaitReset(AwaitReset { agent, until_ms, .. }), ..
-            } => self.wait(&words::awaited(agent, *until_ms, entry.at.wall_ms)),
-            Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
-            Event::EffectFinished { reply: Reply::Inbox(said) | Reply::Wait(said), .. } => {
-                self.requests(&said.requests)
+            RunEvent::SettingsChanged { .. } => self.write_line(2, "changed settings were taken in"),
+            RunEvent::EffectStarted {
+                effect: Effect::AwaitReset(AwaitReset { agent: agent_name, until_ms, .. }),
+                ..
+            } => self.write_wait(&phrases::describe_wait(agent_name, *until_ms, journal_entry.at.wall_ms)),
+            RunEvent::EffectStarted { key: effect_key, effect, .. } => self.write_retry(effect_key, effect),
+            RunEvent::EffectFinished { reply: Reply::Inbox(inbox) | Reply::Wait(inbox), .. } => {
+                self.write_requests(&inbox.requests)
             }
-            Event::FindingRaised { finding } => self.finding(finding),
-            Event::DecisionAnswered { decision, answer } => {
-                let choice = self.screen.fit(24, &answer.choice);
-                let says = match answer.is_withdrawn() {
-                    true => format!("is withdrawn: {}", clean(&answer.note)),
-                    false => format!("was answered: {choice}"),
+            RunEvent::FindingRaised { finding } => self.write_finding(finding),
+            RunEvent::DecisionAnswered { decision, answer } => {
+                let choice_text = self.screen.fit_text(24, &answer.choice);
+                let answer_text = match answer.is_withdrawn() {
+                    true => format!("is withdrawn: {}", clean_line(&answer.note)),
+                    false => format!("was answered: {choice_text}"),
                 };
-                self.line(2, &format!("{} {says}", clean(decision.as_str())))
+                self.write_line(2, &format!("{} {answer_text}", clean_line(decision.as_str())))
             }
-            Event::Warned { text } => {
-                let mark = self.screen.paint(Style::Warn, "[W]");
-                let text = self.screen.fit(6, text);
-                self.line(2, &format!("{mark} {text}"))
+            RunEvent::Warned { text: line_text } => {
+                let painted_symbol = self.screen.paint(TextStyle::Warning, "[W]");
+                let line_text = self.screen.fit_text(6, line_text);
+                self.write_line(2, &format!("{painted_symbol} {line_text}"))
             }
-            Event::RunParked(summary) | Event::RunFinished(summary) => self.ended(summary),
-            Event::Session(event) => {
-                let text = self.screen.fit(13, &session::says(event));
-                self.line(2, &format!("session: {text}"))
+            RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.write_ending(summary),
+            RunEvent::Session(session_event) => {
+                let line_text =
+                    self.screen.fit_text(13, &session_text::describe_session_event(session_event));
+                self.write_line(2, &format!("session: {line_text}"))
             }
-            Event::LevelChosen { .. }
-            | Event::RoundStarted { .. }
-            | Event::SeatAnswered { .. }
-            | Event::SeatIncomplete { .. }
-            | Event::ChallengerAnswered { .. }
-            | Event::FindingRuled { .. }
-            | Event::DecisionPosted { .. }
-            | Event::RoundEnded { .. }
-            | Event::ConfidenceCalculated { .. } => self.round(&entry.event),
-            _ => self.fixing(&entry.event),
+            RunEvent::LevelChosen { .. }
+            | RunEvent::RoundStarted { .. }
+            | RunEvent::SeatAnswered { .. }
+            | RunEvent::SeatIncomplete { .. }
+            | RunEvent::ChallengerAnswered { .. }
+            | RunEvent::FindingRuled { .. }
+            | RunEvent::DecisionPosted { .. }
+            | RunEvent::RoundEnded { .. }
+            | RunEvent::ConfidenceCalculated { .. } => self.write_round_event(&journal_entry.event),
+            _ => self.write_fix_event(&journal_entry.event),
         }
     }
 
     /// Updates what later lines depend on. This happens in every mode, since the user may change it at any time.
-    fn remember(&mut self, entry: &Entry) {
-        self.view.see(entry);
-        self.tally.see(&entry.event);
-        self.sitting.see(&entry.event);
-        self.rulings.see(&entry.event);
-        if let Event::EffectFinished { key, reply, .. } = &entry.event
-            && let Some(fault) = reply.fault()
+    fn track_entry(&mut self, journal_entry: &JournalEntry) {
+        self.run_view.apply_entry(journal_entry);
+        self.fix_tally.track_event(&journal_entry.event);
+        self.challenge_progress.track_event(&journal_entry.event);
+        self.rulings.track_event(&journal_entry.event);
+        if let RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } = &journal_entry.event
+            && let Some(fault) = effect_reply.fault()
         {
-            self.faults.insert(key.task(), fault.detail.clone());
+            self.task_faults.insert(effect_key.task_key(), fault.detail.clone());
         }
     }
 
     /// Writes what the user said into the inbox.
-    fn requests(&mut self, requests: &[Request]) -> io::Result<()> {
+    fn write_requests(&mut self, requests: &[UserRequest]) -> io::Result<()> {
         for request in requests {
-            if let Request::Say(remark) = request {
-                let text = self.screen.wrap(2, &format!("a person says: {remark}"));
-                self.line(0, &text)?;
+            if let UserRequest::Say(remark) = request {
+                let remark_text = self.screen.wrap_text(2, &format!("a person says: {remark}"));
+                self.write_line(0, &remark_text)?;
             }
         }
         Ok(())
     }
 
     /// Writes that a task is tried a second time, with the reason.
-    fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
+    fn write_retry(&mut self, effect_key: &Key, effect: &Effect) -> io::Result<()> {
         match effect {
-            Effect::Ask(AskAgent { task: Task { brief, .. } }) if key.is_second_try() => {
+            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } })
+                if effect_key.is_second_try() =>
+            {
                 // A correction tells the agent what was wrong with its answer; without one the call itself failed.
-                let text = match (brief.correction.as_str(), self.faults.get(&key.task())) {
-                    ("", Some(why)) => format!("tried once more: {why}"),
-                    ("", None) => "tried once more".to_string(),
-                    (why, _) => format!("asked once more: {why}"),
-                };
-                let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
-                self.seat(Sign::AGAIN, &name, &text)
+                let retry_text =
+                    match (task_brief.correction.as_str(), self.task_faults.get(&effect_key.task_key())) {
+                        ("", Some(reason)) => format!("tried once more: {reason}"),
+                        ("", None) => "tried once more".to_string(),
+                        (reason, _) => format!("asked once more: {reason}"),
+                    };
+                let seat_name = self
+                    .challenge_progress
+                    .challenger_name(effect_key)
+                    .unwrap_or_else(|| task_brief.role.to_string());
+                self.write_seat_line(LineMark::RETRIED, &seat_name, &retry_text)
             }
-            Effect::Ask(AskAgent { task: Task { brief, .. } }) if key.is_after_wait() => {
-                let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
-                self.seat(Sign::AGAIN, &name, "asked again: the usage limit should have passed")
+            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } })
+                if effect_key.is_after_wait() =>
+            {
+                let seat_name = self
+                    .challenge_progress
+                    .challenger_name(effect_key)
+                    .unwrap_or_else(|| task_brief.role.to_string());
+                self.write_seat_line(
+                    LineMark::RETRIED,
+                    &seat_name,
+                    "asked again: the usage limit should have passed",
+                )
             }
             _ => Ok(()),
         }
     }
 }
 
-impl Lines<Vec<u8>> {
+impl LineReporter<Vec<u8>> {
     /// Takes what was drawn since the last call.
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.out)
+    pub(crate) fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.writer)
     }
 }
 
-impl<W: Write> Reporter for Lines<W> {
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        self.remember(entry);
+impl<W: Write> Reporter for LineReporter<W> {
+    fn report_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
+        self.track_entry(journal_entry);
         match self.mode {
-            Mode::Silent => match &entry.event {
+            DisplayMode::Silent => match &journal_entry.event {
                 // Even a silent run says why it stands still.
-                Event::Warned { .. }
-                | Event::EffectStarted { effect: Effect::AwaitReset(_), .. }
-                | Event::RunParked(_)
-                | Event::RunFinished(_) => self.shown(entry),
+                RunEvent::Warned { .. }
+                | RunEvent::EffectStarted { effect: Effect::AwaitReset(_), .. }
+                | RunEvent::RunParked(_)
+                | RunEvent::RunFinished(_) => self.write_entry(journal_entry),
                 _ => Ok(()),
             },
-            Mode::Summary => self.stage(entry),
-            Mode::Streaming => self.shown(entry),
-            Mode::Verbose => {
-                self.inner(&entry.event)?;
-                self.shown(entry)
+            DisplayMode::Summary => self.write_stage_summary(journal_entry),
+            DisplayMode::Streaming => self.write_entry(journal_entry),
+            DisplayMode::Verbose => {
+                self.write_effect_line(&journal_entry.event)?;
+                self.write_entry(journal_entry)
             }
         }
     }
 
-    fn past(&mut self, entry: &Entry) {
-        self.remember(entry);
+    fn note_past_entry(&mut self, journal_entry: &JournalEntry) {
+        self.track_entry(journal_entry);
     }
 
-    fn progress(&mut self, progress: &Progress) -> io::Result<()> {
-        if self.mode < Mode::Streaming {
+    fn report_progress(&mut self, progress: &AgentProgress) -> io::Result<()> {
+        if self.mode < DisplayMode::Streaming {
             return Ok(());
         }
-        let name = match (progress.key.fixer_number(), progress.key.reviewer_role()) {
-            (Some(number), _) => format!("fixer {number}"),
+        let worker_name = match (progress.task_key.fixer_number(), progress.task_key.reviewer_role()) {
+            (Some(fixer_number), _) => format!("fixer {fixer_number}"),
             (_, Some(role)) => role.to_string(),
-            _ => self.sitting.name(&progress.key).unwrap_or_else(|| progress.key.to_string()),
+            _ => self
+                .challenge_progress
+                .challenger_name(&progress.task_key)
+                .unwrap_or_else(|| progress.task_key.to_string()),
         };
-        let name = clean(&name);
-        let text = self.screen.fit(19, &progress.text);
-        let line = self.screen.paint(Style::Dim, &format!("· {name:<14}{text}"));
-        self.line(2, &line)
+        let worker_name = clean_line(&worker_name);
+        let progress_text = self.screen.fit_text(19, &progress.activity);
+        let progress_line = self.screen.paint(TextStyle::Dim, &format!("· {worker_name:<14}{progress_text}"));
+        self.write_line(2, &progress_line)
     }
 }

@@ -3,60 +3,61 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    brief::Holds,
-    challenge::{Ruled, Voice},
-    event::{Entry, Event},
+    brief::ChallengeVerdict,
+    challenge::{ChallengeResult, ChallengerVoice},
+    event::{JournalEntry, RunEvent},
     finding::Severity,
     ids::FindingId,
 };
 
-use crate::words;
+use crate::phrases;
 
 /// The verdict on one finding and the votes that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
-    pub ruled: Ruled,
+    pub verdict: ChallengeResult,
     /// The severity with which the finding was raised.
-    pub from: Severity,
+    pub severity_before: Severity,
     /// The severity since the ruling.
-    pub to: Severity,
-    pub voices: Vec<Voice>,
+    pub severity_after: Severity,
+    pub voices: Vec<ChallengerVoice>,
 }
 
 /// All rulings of a run, by finding.
 #[derive(Clone, Debug, Default)]
-pub struct Rulings {
-    ruled: BTreeMap<FindingId, Ruling>,
+pub struct RulingIndex {
+    by_finding: BTreeMap<FindingId, Ruling>,
     severities: BTreeMap<FindingId, Severity>,
 }
 
-impl Rulings {
+impl RulingIndex {
     /// Collects the rulings from a journal.
-    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Rulings {
-        let mut rulings = Rulings::default();
-        entries.into_iter().for_each(|entry| rulings.see(&entry.event));
-        rulings
+    pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> RulingIndex {
+        let mut index = RulingIndex::default();
+        entries.into_iter().for_each(|journal_entry| index.track_event(&journal_entry.event));
+        index
     }
 
     /// Finds the ruling on a finding, if it was challenged.
-    pub fn get(&self, finding: FindingId) -> Option<&Ruling> {
-        self.ruled.get(&finding)
+    pub fn find_ruling(&self, finding_id: FindingId) -> Option<&Ruling> {
+        self.by_finding.get(&finding_id)
     }
 
     /// Updates severities and rulings with the next event of the journal.
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn track_event(&mut self, event: &RunEvent) {
         match event {
-            Event::FindingRaised { finding } => {
-                self.severities.insert(finding.id, finding.severity);
+            RunEvent::FindingRaised { finding: finding_id } => {
+                self.severities.insert(finding_id.id, finding_id.severity);
             }
             // Joining a duplicate may raise the severity, and a ruling is compared with the latest one.
-            Event::FindingJoined { finding, severity, .. } => {
-                self.severities.insert(*finding, *severity);
+            RunEvent::FindingJoined { finding: finding_id, severity, .. } => {
+                self.severities.insert(*finding_id, *severity);
             }
-            Event::FindingRuled { finding, ruled, severity, voices } => {
-                let from = self.severities.insert(*finding, *severity).unwrap_or(*severity);
-                let (ruled, to, voices) = (*ruled, *severity, voices.clone());
-                self.ruled.insert(*finding, Ruling { ruled, from, to, voices });
+            RunEvent::FindingRuled { finding: finding_id, ruled: verdict, severity, voices } => {
+                let severity_before = self.severities.insert(*finding_id, *severity).unwrap_or(*severity);
+                let (verdict, severity_after, voices) = (*verdict, *severity, voices.clone());
+                self.by_finding
+                    .insert(*finding_id, Ruling { verdict, severity_before, severity_after, voices });
             }
             _ => {}
         }
@@ -65,60 +66,76 @@ impl Rulings {
 
 impl Ruling {
     /// Describes the verdict: `in doubt, high → medium (1 valid, 2 ambiguous)`.
-    pub fn says(&self) -> String {
-        match self.ruled {
-            Ruled::Valid => format!("upheld by {}", self.who(Holds::Valid)),
-            Ruled::Person => format!("weighed by a person, {} → {}", self.from, self.to),
-            Ruled::Invalid => format!("refuted by {}", self.who(Holds::Invalid)),
-            Ruled::Unheard => "no challenger was heard: it stands as it was raised".to_string(),
+    pub fn describe(&self) -> String {
+        match self.verdict {
+            ChallengeResult::Valid => format!("upheld by {}", self.describe_voices(ChallengeVerdict::Valid)),
+            ChallengeResult::Person => {
+                format!("weighed by a person, {} → {}", self.severity_before, self.severity_after)
+            }
+            ChallengeResult::Invalid => {
+                format!("refuted by {}", self.describe_voices(ChallengeVerdict::Invalid))
+            }
+            ChallengeResult::Unheard => "no challenger was heard: it stands as it was raised".to_string(),
             // Challengers cannot lower a critical finding by themselves; the user decides about it.
-            Ruled::Ambiguous if self.to == Severity::Critical => {
-                format!("in doubt ({}), for a person to decide", self.split())
+            ChallengeResult::Ambiguous if self.severity_after == Severity::Critical => {
+                format!("in doubt ({}), for a person to decide", self.describe_split())
             }
-            Ruled::Ambiguous if self.from == self.to => {
-                format!("in doubt, stays {} ({})", self.to, self.split())
+            ChallengeResult::Ambiguous if self.severity_before == self.severity_after => {
+                format!("in doubt, stays {} ({})", self.severity_after, self.describe_split())
             }
-            Ruled::Ambiguous => format!("in doubt, {} → {} ({})", self.from, self.to, self.split()),
+            ChallengeResult::Ambiguous => format!(
+                "in doubt, {} → {} ({})",
+                self.severity_before,
+                self.severity_after,
+                self.describe_split()
+            ),
         }
     }
 
     /// Returns the note and the quoted evidence of the voice that speaks most clearly against the finding.
-    pub fn against(&self) -> Option<(&str, &str)> {
+    pub fn strongest_objection(&self) -> Option<(&str, &str)> {
         // Votes that agree with the finding are never shown as objections to it.
-        let against = |voice: &&Voice| match self.ruled {
-            Ruled::Invalid => voice.holds == Holds::Invalid,
-            Ruled::Ambiguous => voice.holds != Holds::Valid,
-            Ruled::Valid | Ruled::Unheard | Ruled::Person => false,
+        let is_against = |voice: &&ChallengerVoice| match self.verdict {
+            ChallengeResult::Invalid => voice.holds == ChallengeVerdict::Invalid,
+            ChallengeResult::Ambiguous => voice.holds != ChallengeVerdict::Valid,
+            ChallengeResult::Valid | ChallengeResult::Unheard | ChallengeResult::Person => false,
         };
-        let all = || self.voices.iter().filter(against);
+        let opposing_voices = || self.voices.iter().filter(is_against);
         // A voice that quotes evidence is worth more than one that only asserts something.
-        let shown = all().find(|voice| !voice.counter.is_empty());
-        let telling = shown.or_else(|| all().find(|voice| !voice.note.is_empty()))?;
-        Some((telling.note.as_str(), telling.counter.as_str()))
+        let with_evidence = opposing_voices().find(|voice| !voice.counter.is_empty());
+        let chosen_voice =
+            with_evidence.or_else(|| opposing_voices().find(|voice| !voice.note.is_empty()))?;
+        Some((chosen_voice.note.as_str(), chosen_voice.counter.as_str()))
     }
 
     /// Describes who voted so: `2 of 3 challengers (codex, gemini)`. Agents are named only if there are several.
-    fn who(&self, holds: Holds) -> String {
-        let mut names: Vec<&str> = Vec::new();
-        let with = self.voices.iter().filter(|voice| voice.holds == holds);
-        let with = with.inspect(|voice| names.push(voice.agent.as_str())).count();
+    fn describe_voices(&self, held_verdict: ChallengeVerdict) -> String {
+        let mut agent_names: Vec<&str> = Vec::new();
+        let agreeing = self.voices.iter().filter(|voice| voice.holds == held_verdict);
+        let agreeing = agreeing.inspect(|voice| agent_names.push(voice.agent.as_str())).count();
         // An agent that voted twice is named once.
-        let mut seen = BTreeSet::new();
-        names.retain(|name| seen.insert(*name));
-        let all = words::count(self.voices.len() as u32, "challenger");
-        let first = self.voices.first().map(|voice| &voice.agent);
-        let one_agent = self.voices.iter().all(|voice| Some(&voice.agent) == first);
-        let names = if one_agent { String::new() } else { format!(" ({})", names.join(", ")) };
-        format!("{with} of {all}{names}")
+        let mut seen_names = BTreeSet::new();
+        agent_names.retain(|agent_name| seen_names.insert(*agent_name));
+        let all_challengers = phrases::format_count(self.voices.len() as u32, "challenger");
+        let first_agent = self.voices.first().map(|voice| &voice.agent);
+        let is_one_agent = self.voices.iter().all(|voice| Some(&voice.agent) == first_agent);
+        let agent_names = if is_one_agent { String::new() } else { format!(" ({})", agent_names.join(", ")) };
+        format!("{agreeing} of {all_challengers}{agent_names}")
     }
 
     /// Describes how the votes are split: `1 valid, 2 ambiguous`.
-    fn split(&self) -> String {
-        let say = |holds: Holds| self.voices.iter().filter(|voice| voice.holds == holds).count();
+    fn describe_split(&self) -> String {
+        let count_votes = |held_verdict: ChallengeVerdict| {
+            self.voices.iter().filter(|voice| voice.holds == held_verdict).count()
+        };
         // Ambiguous votes come last, because they decide nothing by themselves.
-        let parts = [Holds::Valid, Holds::Invalid, Holds::Ambiguous].map(|holds| (say(holds), holds));
-        let parts = parts.iter().filter(|(number, _)| *number > 0);
-        parts.map(|(number, holds)| format!("{number} {holds}")).collect::<Vec<_>>().join(", ")
+        let vote_counts = [ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous]
+            .map(|held_verdict| (count_votes(held_verdict), held_verdict));
+        let vote_counts = vote_counts.iter().filter(|(vote_count, _)| *vote_count > 0);
+        vote_counts
+            .map(|(vote_count, held_verdict)| format!("{vote_count} {held_verdict}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -127,55 +144,82 @@ mod tests {
     use tribunal_core::ids::AgentName;
 
     use super::*;
-    use Holds::{Ambiguous, Invalid, Valid};
+    use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 
-    fn ruling(ruled: Ruled, (from, to): (Severity, Severity), said: &[(&str, Holds)]) -> Ruling {
-        let voice = |(agent, holds): &(&str, Holds)| Voice {
+    fn make_ruling(
+        verdict: ChallengeResult,
+        (severity_before, severity_after): (Severity, Severity),
+        votes: &[(&str, ChallengeVerdict)],
+    ) -> Ruling {
+        let voice = |(agent, held_verdict): &(&str, ChallengeVerdict)| ChallengerVoice {
             agent: AgentName::new(*agent),
-            holds: *holds,
-            note: format!("{agent} says {holds}"),
+            holds: *held_verdict,
+            note: format!("{agent} says {held_verdict}"),
             counter: String::new(),
         };
-        Ruling { ruled, from, to, voices: said.iter().map(voice).collect() }
+        Ruling { verdict, severity_before, severity_after, voices: votes.iter().map(voice).collect() }
     }
 
-    const STILL: (Severity, Severity) = (Severity::High, Severity::High);
+    const UNCHANGED_SEVERITY: (Severity, Severity) = (Severity::High, Severity::High);
 
     #[test]
-    fn a_ruling_says_who_and_from_what_to_what() {
-        let down = (Severity::High, Severity::Medium);
+    fn a_ruling_names_its_challengers_and_both_severities() {
+        let lowered = (Severity::High, Severity::Medium);
         let (low, critical) = ((Severity::Low, Severity::Low), (Severity::Critical, Severity::Critical));
-        let split = [("a", Valid), ("b", Invalid), ("a", Ambiguous)];
-        for (ruling, says) in [
-            (ruling(Ruled::Valid, STILL, &[("a", Valid), ("a", Valid)]), "upheld by 2 of 2 challengers"),
-            (ruling(Ruled::Valid, STILL, &[("a", Valid)]), "upheld by 1 of 1 challenger"),
+        let split_votes = [("a", Valid), ("b", Invalid), ("a", Ambiguous)];
+        for (ruling, expected_text) in [
             (
-                ruling(Ruled::Invalid, STILL, &[("a", Invalid), ("b", Valid), ("c", Invalid)]),
+                make_ruling(ChallengeResult::Valid, UNCHANGED_SEVERITY, &[("a", Valid), ("a", Valid)]),
+                "upheld by 2 of 2 challengers",
+            ),
+            (
+                make_ruling(ChallengeResult::Valid, UNCHANGED_SEVERITY, &[("a", Valid)]),
+                "upheld by 1 of 1 challenger",
+            ),
+            (
+                make_ruling(
+                    ChallengeResult::Invalid,
+                    UNCHANGED_SEVERITY,
+                    &[("a", Invalid), ("b", Valid), ("c", Invalid)],
+                ),
                 "refuted by 2 of 3 challengers (a, c)",
             ),
             (
-                ruling(Ruled::Ambiguous, down, &split),
+                make_ruling(ChallengeResult::Ambiguous, lowered, &split_votes),
                 "in doubt, high → medium (1 valid, 1 invalid, 1 ambiguous)",
             ),
-            (ruling(Ruled::Ambiguous, low, &[("a", Invalid)]), "in doubt, stays low (1 invalid)"),
             (
-                ruling(Ruled::Ambiguous, critical, &split),
+                make_ruling(ChallengeResult::Ambiguous, low, &[("a", Invalid)]),
+                "in doubt, stays low (1 invalid)",
+            ),
+            (
+                make_ruling(ChallengeResult::Ambiguous, critical, &split_votes),
                 "in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide",
             ),
-            (ruling(Ruled::Unheard, STILL, &[]), "no challenger was heard: it stands as it was raised"),
+            (
+                make_ruling(ChallengeResult::Unheard, UNCHANGED_SEVERITY, &[]),
+                "no challenger was heard: it stands as it was raised",
+            ),
         ] {
-            assert_eq!(ruling.says(), says);
+            assert_eq!(ruling.describe(), expected_text);
         }
     }
 
     #[test]
-    fn against_a_finding_speaks_whoever_shows_something_for_it() {
-        let mut refuted =
-            ruling(Ruled::Invalid, STILL, &[("a", Invalid), ("b", Ambiguous), ("c", Invalid), ("d", Valid)]);
-        assert_eq!(refuted.against(), Some(("a says invalid", "")));
+    fn the_strongest_objection_is_one_with_evidence() {
+        let mut refuted = make_ruling(
+            ChallengeResult::Invalid,
+            UNCHANGED_SEVERITY,
+            &[("a", Invalid), ("b", Ambiguous), ("c", Invalid), ("d", Valid)],
+        );
+        assert_eq!(refuted.strongest_objection(), Some(("a says invalid", "")));
         refuted.voices[1].counter = "not theirs".into();
         refuted.voices[2].counter = "Backups are kept.".into();
-        assert_eq!(refuted.against(), Some(("c says invalid", "Backups are kept.")));
-        assert_eq!(ruling(Ruled::Valid, STILL, &[("a", Valid), ("b", Invalid)]).against(), None);
+        assert_eq!(refuted.strongest_objection(), Some(("c says invalid", "Backups are kept.")));
+        assert_eq!(
+            make_ruling(ChallengeResult::Valid, UNCHANGED_SEVERITY, &[("a", Valid), ("b", Invalid)])
+                .strongest_objection(),
+            None
+        );
     }
 }

@@ -2,111 +2,119 @@
 
 use tribunal_core::finding::Severity;
 
-use crate::columns::{clean, cut, width};
+use crate::terminal_text::{clean_line, display_width, truncate_to_width};
 
 /// How to draw: with or without colour, and at most how many columns wide.
 #[derive(Clone, Debug)]
 pub struct Screen {
     /// The program name that hints show: `tribunal`, or `tribunal -C DIR`.
-    pub program: String,
-    pub colour: bool,
+    pub program_name: String,
+    pub use_colour: bool,
     /// The number of columns; `None` if the output is not a terminal, and then lines are not cut.
-    pub width: Option<usize>,
+    pub max_columns: Option<usize>,
 }
 
 impl Default for Screen {
     fn default() -> Self {
-        Screen { program: "tribunal".into(), colour: false, width: None }
+        Screen { program_name: "tribunal".into(), use_colour: false, max_columns: None }
     }
 }
 
 /// What a piece of text means; the colour follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum TextStyle {
     Plain,
     Bold,
     Dim,
-    Good,
-    Bad,
-    Warn,
+    Success,
+    Failure,
+    Warning,
     /// The colour of the nth of several runs. These colours carry no other meaning and repeat after the sixth run.
-    Run(usize),
+    RunColour(usize),
 }
 
 /// A symbol in front of a line, with its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sign {
-    pub style: Style,
-    pub mark: &'static str,
+pub(crate) struct LineMark {
+    pub style: TextStyle,
+    pub symbol: &'static str,
 }
 
-impl Sign {
-    pub const DONE: Sign = Sign { style: Style::Good, mark: "✓" };
-    pub const FAILED: Sign = Sign { style: Style::Bad, mark: "✗" };
-    pub const AGAIN: Sign = Sign { style: Style::Warn, mark: "↻" };
+impl LineMark {
+    pub const DONE: LineMark = LineMark { style: TextStyle::Success, symbol: "✓" };
+    pub const FAILED: LineMark = LineMark { style: TextStyle::Failure, symbol: "✗" };
+    pub const RETRIED: LineMark = LineMark { style: TextStyle::Warning, symbol: "↻" };
 }
 
 /// ANSI codes: cyan, magenta, blue, then their bright variants.
-const RUNS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
+const RUN_COLOURS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
 
 impl Screen {
     /// Wraps `plain_text` into the escape codes of `style`, or returns it unchanged if the screen has no colour.
-    pub fn paint(&self, style: Style, text: &str) -> String {
-        let code = match style {
-            _ if !self.colour => return text.to_string(),
-            Style::Plain => return text.to_string(),
-            Style::Bold => "1",
-            Style::Dim => "2",
-            Style::Good => "32",
-            Style::Bad => "31",
-            Style::Warn => "33",
-            Style::Run(nth) => RUNS[nth % RUNS.len()],
+    pub fn paint(&self, style: TextStyle, plain_text: &str) -> String {
+        let colour_code = match style {
+            _ if !self.use_colour => return plain_text.to_string(),
+            TextStyle::Plain => return plain_text.to_string(),
+            TextStyle::Bold => "1",
+            TextStyle::Dim => "2",
+            TextStyle::Success => "32",
+            TextStyle::Failure => "31",
+            TextStyle::Warning => "33",
+            TextStyle::RunColour(run_index) => RUN_COLOURS[run_index % RUN_COLOURS.len()],
         };
         // Each line is painted by itself, so that text put in front of a line later does not take over its colour.
-        let lines: Vec<String> = text.split('\n').map(|line| format!("\x1b[{code}m{line}\x1b[0m")).collect();
-        lines.join("\n")
+        let painted_lines: Vec<String> = plain_text
+            .split('\n')
+            .map(|text_line| format!("\x1b[{colour_code}m{text_line}\x1b[0m"))
+            .collect();
+        painted_lines.join("\n")
     }
 
     /// Paints `plain_text` in the colour of its severity.
-    pub fn severity(&self, severity: Severity, text: &str) -> String {
+    pub fn paint_severity(&self, severity: Severity, plain_text: &str) -> String {
         let style = match severity {
-            Severity::Critical => Style::Bad,
-            Severity::High => Style::Warn,
-            Severity::Medium => Style::Plain,
-            Severity::Low => Style::Dim,
+            Severity::Critical => TextStyle::Failure,
+            Severity::High => TextStyle::Warning,
+            Severity::Medium => TextStyle::Plain,
+            Severity::Low => TextStyle::Dim,
         };
-        self.paint(style, text)
+        self.paint(style, plain_text)
     }
 
     /// Breaks `plain_text` at blanks so that every line fits behind `indent` columns, and puts that indent before each line.
-    pub fn wrap(&self, indent: usize, text: &str) -> String {
+    pub fn wrap_text(&self, indent: usize, plain_text: &str) -> String {
         // One column stays free, because some terminals wrap as soon as the last column is filled. Twenty columns are kept
         // even on tiny screens: one word per line would be unreadable.
-        let room = self.width.map_or(usize::MAX, |columns| columns.saturating_sub(indent + 1).max(20));
-        let mut lines = vec![String::new()];
-        for word in clean(text).split_whitespace() {
-            let last = lines.len() - 1;
-            let used = width(&lines[last]);
+        let line_width =
+            self.max_columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent + 1).max(20));
+        let mut wrapped_lines = vec![String::new()];
+        for word in clean_line(plain_text).split_whitespace() {
+            let last_line = wrapped_lines.len() - 1;
+            let used_columns = display_width(&wrapped_lines[last_line]);
             // A word that is longer than a whole line gets a line of its own and is not broken.
-            if used > 0 && used + 1 + width(word) > room {
-                lines.push(word.to_string());
+            if used_columns > 0 && used_columns + 1 + display_width(word) > line_width {
+                wrapped_lines.push(word.to_string());
             } else {
-                if used > 0 {
-                    lines[last].push(' ');
+                if used_columns > 0 {
+                    wrapped_lines[last_line].push(' ');
                 }
-                lines[last].push_str(word);
+                wrapped_lines[last_line].push_str(word);
             }
         }
-        let lead = " ".repeat(indent);
-        lines.iter().map(|line| format!("{lead}{line}")).collect::<Vec<_>>().join("\n")
+        let margin = " ".repeat(indent);
+        wrapped_lines
+            .iter()
+            .map(|wrapped_line| format!("{margin}{wrapped_line}"))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// Cuts `plain_text` to one line that fits behind `used_columns` columns.
-    pub fn fit(&self, used: usize, text: &str) -> String {
-        let one_line = clean(text);
-        match self.width {
-            Some(columns) => cut(&one_line, columns.saturating_sub(used).max(20)),
-            None => one_line,
+    pub fn fit_text(&self, used_columns: usize, plain_text: &str) -> String {
+        let single_line = clean_line(plain_text);
+        match self.max_columns {
+            Some(columns) => truncate_to_width(&single_line, columns.saturating_sub(used_columns).max(20)),
+            None => single_line,
         }
     }
 }

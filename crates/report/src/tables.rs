@@ -4,45 +4,44 @@ use std::fmt::Write;
 
 use tribunal_core::{
     challenge,
-    event::Summary,
-    finding::{Dismissal, Evidence, Finding, Status},
+    event::RunSummary,
+    finding::{DismissalReason, Evidence, Finding, FindingStatus},
     ids::{FindingId, Hash},
-    reason::Outcome,
-    stamp::Stamp,
+    reason::RunOutcome,
+    timestamp::Timestamp,
     tracker,
-    view::{Phase, RunView},
+    view::{RunPhase, RunView},
 };
 
 use crate::{
-    calls::{Call, by_vendor},
-    clean, escaped,
-    rulings::{Ruling, Rulings},
-    style::{Screen, Style},
-    words,
+    calls::{AgentCall, group_by_vendor},
+    clean_line, escape_line, phrases,
+    rulings::{Ruling, RulingIndex},
+    style::{Screen, TextStyle},
 };
 
 /// A run as `runs` and `status` list it: its journal, and whether a process works on it.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
-    pub view: &'a RunView,
-    pub live: bool,
+pub struct RunStanding<'a> {
+    pub run_view: &'a RunView,
+    pub is_live: bool,
 }
 
-impl Standing<'_> {
-    pub fn state(&self) -> RunState {
-        match (&self.view.phase, self.live) {
-            (Phase::Running, true) => RunState::Running,
+impl RunStanding<'_> {
+    pub fn run_state(&self) -> RunState {
+        match (&self.run_view.phase, self.is_live) {
+            (RunPhase::Running, true) => RunState::Running,
             // The journal has no ending and no process holds the run: it crashed.
-            (Phase::Running, false) => RunState::Died,
-            (Phase::Parked(summary) | Phase::Finished(summary), _) => {
+            (RunPhase::Running, false) => RunState::Died,
+            (RunPhase::Parked(summary) | RunPhase::Finished(summary), _) => {
                 summary.outcome.map_or(RunState::Stopped, RunState::Ended)
             }
         }
     }
 
     /// The state in one word.
-    pub fn word(&self) -> &'static str {
-        self.state().as_str()
+    pub fn state_name(&self) -> &'static str {
+        self.run_state().as_str()
     }
 }
 
@@ -55,7 +54,7 @@ pub enum RunState {
     /// The run was stopped before it reached an outcome.
     Stopped,
     /// The run ended, or waits, with this outcome.
-    Ended(Outcome),
+    Ended(RunOutcome),
 }
 
 impl RunState {
@@ -70,249 +69,318 @@ impl RunState {
 }
 
 /// Renders one line per run.
-pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
-    let mut out = String::new();
-    for standing in standings {
-        let view = standing.view;
-        let run = run_of(view);
-        let subject = view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
-        let style = style_of(standing);
+pub fn render_runs(standings: &[RunStanding<'_>], screen: &Screen) -> String {
+    let mut rendered = String::new();
+    for run_standing in standings {
+        let run_view = run_standing.run_view;
+        let run_id = typed_run_id(run_view);
+        let subject_title =
+            run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
+        let state_style = standing_style(run_standing);
         // The word is padded before it is painted, because colour codes have no width.
-        let word = screen.paint(style, &format!("{:<9}", standing.word()));
-        let subject = screen.fit(90, &subject);
+        let painted_state = screen.paint(state_style, &format!("{:<9}", run_standing.state_name()));
+        let subject_title = screen.fit_text(90, &subject_title);
         let _ = writeln!(
-            out,
-            "{run:<20} {word} {}  {:<32} {:<19} {subject}",
-            view.started.utc(),
-            words::tally(&view.counts()),
-            used(view),
+            rendered,
+            "{run_id:<20} {painted_state} {}  {:<32} {:<19} {subject_title}",
+            run_view.start_time.format_utc(),
+            phrases::describe_counts(&run_view.finding_counts()),
+            describe_run_usage(run_view),
         );
     }
-    out
+    rendered
 }
 
 /// Describes what a run has used, for a table cell.
-fn used(view: &RunView) -> String {
+fn describe_run_usage(run_view: &RunView) -> String {
     // A run that ended has its totals in the summary; one under way only has the sum so far.
-    match view.summary() {
-        Some(summary) => words::used(summary.tokens, summary.cost, summary.notional),
-        None => words::used(view.spent.tokens, view.spent.cost, view.spent.notional),
+    match run_view.run_summary() {
+        Some(summary) => phrases::describe_usage(summary.tokens, summary.cost, summary.notional),
+        None => phrases::describe_usage(run_view.usage.tokens, run_view.usage.cost, run_view.usage.notional),
     }
 }
 
 /// The run's id as the user can type it.
-fn run_of(view: &RunView) -> String {
-    view.run.as_ref().map(|run| escaped(run.as_str())).unwrap_or_default()
+fn typed_run_id(run_view: &RunView) -> String {
+    run_view.run_id.as_ref().map(|run_id| escape_line(run_id.as_str())).unwrap_or_default()
 }
 
 /// The style of a run's state.
-fn style_of(standing: &Standing<'_>) -> Style {
-    match standing.state() {
-        RunState::Ended(Outcome::Resolved) => Style::Good,
-        RunState::Ended(Outcome::Waiting) | RunState::Stopped => Style::Warn,
-        RunState::Running => Style::Bold,
-        RunState::Died | RunState::Ended(Outcome::Halted | Outcome::Failed | Outcome::Cancelled) => {
-            Style::Bad
+fn standing_style(run_standing: &RunStanding<'_>) -> TextStyle {
+    match run_standing.run_state() {
+        RunState::Ended(RunOutcome::Resolved) => TextStyle::Success,
+        RunState::Ended(RunOutcome::Waiting) | RunState::Stopped => TextStyle::Warning,
+        RunState::Running => TextStyle::Bold,
+        RunState::Died | RunState::Ended(RunOutcome::Halted | RunOutcome::Failed | RunOutcome::Cancelled) => {
+            TextStyle::Failure
         }
     }
 }
 
 /// Renders one run in a few lines.
-pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
-    let view = standing.view;
-    let mut out = String::new();
-    let run = run_of(view);
-    let subject = view.settings.as_ref().map(|settings| clean(&settings.subject.title())).unwrap_or_default();
-    let word = screen.paint(style_of(standing), standing.word());
-    let _ = writeln!(out, "{} {word} · {subject}", screen.paint(Style::Bold, &run));
-    match view.summary() {
+pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String {
+    let run_view = run_standing.run_view;
+    let mut rendered = String::new();
+    let run_id = typed_run_id(run_view);
+    let subject_title =
+        run_view.settings.as_ref().map(|settings| clean_line(&settings.subject.title())).unwrap_or_default();
+    let painted_state = screen.paint(standing_style(run_standing), run_standing.state_name());
+    let _ =
+        writeln!(rendered, "{} {painted_state} · {subject_title}", screen.paint(TextStyle::Bold, &run_id));
+    match run_view.run_summary() {
         Some(summary) => {
-            let _ = writeln!(out, "  {}{}", summary.reason.row().says, clean_detail(summary));
-            let _ = writeln!(out, "  {} · {}", words::tally(&view.counts()), words::spent(summary));
+            let _ = writeln!(
+                rendered,
+                "  {}{}",
+                summary.reason.table_row().description,
+                describe_detail(summary)
+            );
+            let _ = writeln!(
+                rendered,
+                "  {} · {}",
+                phrases::describe_counts(&run_view.finding_counts()),
+                phrases::describe_spending(summary)
+            );
         }
         None => {
-            let used = used(view);
+            let usage_text = describe_run_usage(run_view);
             // A run that has just started has used nothing yet.
-            let used = if used.is_empty() { used } else { format!(" · {used}") };
-            let rounds = words::count(view.rounds, "round");
-            let _ = writeln!(out, "  {rounds} held · {}{used}", words::tally(&view.counts()));
+            let usage_text = if usage_text.is_empty() { usage_text } else { format!(" · {usage_text}") };
+            let rounds_text = phrases::format_count(run_view.rounds, "round");
+            let _ = writeln!(
+                rendered,
+                "  {rounds_text} held · {}{usage_text}",
+                phrases::describe_counts(&run_view.finding_counts())
+            );
         }
     }
     // A crashed run waits for nothing, although its journal still says so.
-    if standing.live {
-        for (agent, until_ms) in view.awaited() {
-            let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
-            let text =
-                format!("{} is at its usage limit; the run waits until {until} UTC", clean(agent.as_str()));
-            let _ = writeln!(out, "  {}", screen.paint(Style::Warn, &text));
+    if run_standing.is_live {
+        for (agent_name, until_ms) in run_view.limited_agents() {
+            let until_utc = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
+            let wait_text = format!(
+                "{} is at its usage limit; the run waits until {until_utc} UTC",
+                clean_line(agent_name.as_str())
+            );
+            let _ = writeln!(rendered, "  {}", screen.paint(TextStyle::Warning, &wait_text));
         }
     }
     // Refuted findings are named because they disappear from the counts of open ones.
-    let refuted = |finding: &&Finding| finding.status == Status::Dismissed { why: Dismissal::Invalid };
-    let refuted: Vec<FindingId> = view.findings.values().filter(refuted).map(|finding| finding.id).collect();
-    if !refuted.is_empty() {
-        let _ = writeln!(out, "  refuted by challengers: {}", words::ids(&refuted));
+    let refuted_ids =
+        |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
+    let refuted_ids: Vec<FindingId> =
+        run_view.findings.values().filter(refuted_ids).map(|finding| finding.id).collect();
+    if !refuted_ids.is_empty() {
+        let _ = writeln!(rendered, "  refuted by challengers: {}", phrases::join_ids(&refuted_ids));
     }
-    if let Some(found) = &view.confidence {
-        let _ =
-            writeln!(out, "  {}; for gates {}, {}", words::confidence(found), found.for_gates, found.band);
+    if let Some(score_card) = &run_view.confidence {
+        let _ = writeln!(
+            rendered,
+            "  {}; for gates {}, {}",
+            phrases::describe_confidence(score_card),
+            score_card.for_gates,
+            score_card.band
+        );
     }
-    if let Some(tracker) = &view.tracker {
-        let _ = writeln!(out, "  tracker: {}", escaped(tracker));
+    if let Some(tracker_path) = &run_view.tracker_path {
+        let _ = writeln!(rendered, "  tracker: {}", escape_line(tracker_path));
     }
-    let mut steps = crate::next_steps(view, &screen.program);
+    let mut next_commands = crate::suggest_next_steps(run_view, &screen.program_name);
     // Only the lock tells that a run crashed, so the journal's own suggestions do not include this command.
-    if standing.state() == RunState::Died {
-        steps.insert(0, format!("{} resume {run}", screen.program));
+    if run_standing.run_state() == RunState::Died {
+        next_commands.insert(0, format!("{} resume {run_id}", screen.program_name));
     }
-    for (index, step) in steps.iter().enumerate() {
-        let lead = if index == 0 { "next:" } else { "" };
-        let _ = writeln!(out, "  {lead:<6}{}", escaped(step));
+    for (step_index, next_step) in next_commands.iter().enumerate() {
+        let step_lead = if step_index == 0 { "next:" } else { "" };
+        let _ = writeln!(rendered, "  {step_lead:<6}{}", escape_line(next_step));
     }
-    out
+    rendered
 }
 
 /// The detail of an ending, unless it only repeats the text of its reason.
-pub(crate) fn clean_detail(summary: &Summary) -> String {
-    let says = summary.reason.row().says;
-    if summary.detail == says { String::new() } else { format!(": {}", clean(&summary.detail)) }
+pub(crate) fn describe_detail(summary: &RunSummary) -> String {
+    let reason_text = summary.reason.table_row().description;
+    if summary.detail == reason_text { String::new() } else { format!(": {}", clean_line(&summary.detail)) }
 }
 
 /// Renders findings with their evidence, the verdict of challengers and the last thing that happened to them.
-pub fn findings<'a>(
+pub fn render_findings<'a>(
     findings: impl IntoIterator<Item = &'a Finding>,
-    rulings: &Rulings,
+    rulings: &RulingIndex,
     screen: &Screen,
 ) -> String {
-    let mut out = String::new();
+    let mut rendered = String::new();
     for finding in findings {
-        let place = finding.place.as_ref().map(|place| clean(&place.to_string())).unwrap_or_default();
-        let found = finding.found.map(|found| format!("  ({found})")).unwrap_or_default();
-        let head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
-        let head = screen.severity(finding.severity, &head);
-        let _ = writeln!(out, "{head} {}  {place}{found}", clean(&tracker::status(&finding.status)));
-        let _ = writeln!(out, "{}", screen.wrap(5, &finding.description));
-        let evidence = match &finding.evidence {
-            Evidence::Quote { text } => format!("“{text}”"),
+        let place_text =
+            finding.place.as_ref().map(|place_text| clean_line(&place_text.to_string())).unwrap_or_default();
+        let match_kind = finding.found.map(|match_kind| format!("  ({match_kind})")).unwrap_or_default();
+        let finding_head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
+        let finding_head = screen.paint_severity(finding.severity, &finding_head);
+        let _ = writeln!(
+            rendered,
+            "{finding_head} {}  {place_text}{match_kind}",
+            clean_line(&tracker::format_status(&finding.status))
+        );
+        let _ = writeln!(rendered, "{}", screen.wrap_text(5, &finding.description));
+        let evidence_text = match &finding.evidence {
+            Evidence::Quote { text: quoted_text } => format!("“{quoted_text}”"),
             Evidence::Absence { heading, terms } => {
                 format!("nothing about {} under “{heading}”", terms.join(", "))
             }
         };
-        let _ = writeln!(out, "{}", screen.paint(Style::Dim, &screen.wrap(5, &evidence)));
-        let ruling = rulings.get(finding.id);
+        let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Dim, &screen.wrap_text(5, &evidence_text)));
+        let ruling = rulings.find_ruling(finding.id);
         if let Some(ruling) = ruling {
-            let _ = writeln!(out, "{}", screen.wrap(5, &challenged(ruling)));
+            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &describe_challenge(ruling)));
         }
         // The ruling already says what the last note says.
-        let told = ruling.is_some() && challenge::told(finding) == Some(finding.last_note());
+        let is_told_by_ruling =
+            ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
         // The first note only records that the finding was raised.
-        if finding.history.len() > 1 && !told {
-            let _ = writeln!(out, "{}", screen.wrap(5, &format!("last: {}", finding.last_note())));
+        if finding.history.len() > 1 && !is_told_by_ruling {
+            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("last: {}", finding.last_note())));
         }
-        if let Some(other) = finding.maybe_same_as {
-            let _ = writeln!(out, "{}", screen.wrap(5, &format!("maybe the same as {other}")));
+        if let Some(other_finding) = finding.maybe_same_as {
+            let _ =
+                writeln!(rendered, "{}", screen.wrap_text(5, &format!("maybe the same as {other_finding}")));
         }
     }
-    out
+    rendered
 }
 
 /// Describes a ruling: `challenged: refuted by 2 of 2 challengers: it is excluded (“…”)`.
-fn challenged(ruling: &Ruling) -> String {
-    let (note, counter) = ruling.against().unwrap_or_default();
-    let note = if note.is_empty() { String::new() } else { format!(": {note}") };
-    let counter = if counter.is_empty() { String::new() } else { format!(" (“{counter}”)") };
-    format!("challenged: {}{note}{counter}", ruling.says())
+fn describe_challenge(ruling: &Ruling) -> String {
+    let (objection_note, counter_quote) = ruling.strongest_objection().unwrap_or_default();
+    let objection_note =
+        if objection_note.is_empty() { String::new() } else { format!(": {objection_note}") };
+    let counter_quote =
+        if counter_quote.is_empty() { String::new() } else { format!(" (“{counter_quote}”)") };
+    format!("challenged: {}{objection_note}{counter_quote}", ruling.describe())
 }
 
 /// Renders one line per call of an agent: the prompt and the output. `blob_bytes` returns the length of a stored blob.
-pub fn calls(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
+pub fn render_calls(agent_calls: &[AgentCall<'_>], blob_bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
     // Keys and names are escaped before they are measured, or columns would not line up.
-    let name = |call: &Call<'_>| (escaped(call.key.as_str()), clean(call.task.agent.as_str()));
-    let names: Vec<(String, String)> = calls.iter().map(name).collect();
-    let key = names.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
-    let agent = names.iter().map(|(_, agent)| agent.len()).max().unwrap_or_default();
-    let driver = calls.iter().map(|call| clean(&call.driver).len()).max().unwrap_or_default().max(8);
-    let blob = |hash: Option<&Hash>| match hash {
+    let row_names = |agent_call: &AgentCall<'_>| {
+        (escape_line(agent_call.effect_key.as_str()), clean_line(agent_call.agent_task.agent.as_str()))
+    };
+    let call_names: Vec<(String, String)> = agent_calls.iter().map(row_names).collect();
+    let key_columns = call_names.iter().map(|(key_columns, _)| key_columns.len()).max().unwrap_or_default();
+    let agent_columns =
+        call_names.iter().map(|(_, agent_columns)| agent_columns.len()).max().unwrap_or_default();
+    let driver_columns = agent_calls
+        .iter()
+        .map(|agent_call| clean_line(&agent_call.driver_name).len())
+        .max()
+        .unwrap_or_default()
+        .max(8);
+    let blob_cell = |blob_hash: Option<&Hash>| match blob_hash {
         None => format!("{:>9}        {:<12}", "-", ""),
-        Some(hash) => match bytes(hash) {
-            Some(bytes) => format!("{:>9} bytes  {:<12}", words::thousands(bytes), hash.short()),
+        Some(blob_hash) => match blob_bytes(blob_hash) {
+            Some(blob_bytes) => {
+                format!("{:>9} bytes  {:<12}", phrases::group_thousands(blob_bytes), blob_hash.short_hex())
+            }
             // Blobs can be deleted from the store while the journal still names them.
-            None => format!("{:>9}        {:<12}", "gone", hash.short()),
+            None => format!("{:>9}        {:<12}", "gone", blob_hash.short_hex()),
         },
     };
-    let mut out = String::new();
-    for (call, (keyed, asked)) in calls.iter().zip(&names) {
-        let who = format!("{keyed:<key$}  {asked:<agent$}  {:<driver$}", clean(&call.driver));
-        let line = format!("{who}{}  →{}", blob(call.prompt()), blob(call.output()));
-        let _ = writeln!(out, "{}", line.trim_end());
+    let mut rendered = String::new();
+    for (agent_call, (shown_key, shown_agent)) in agent_calls.iter().zip(&call_names) {
+        let call_head = format!(
+            "{shown_key:<key_columns$}  {shown_agent:<agent_columns$}  {:<driver_columns$}",
+            clean_line(&agent_call.driver_name)
+        );
+        let call_line = format!(
+            "{call_head}{}  →{}",
+            blob_cell(agent_call.prompt_hash()),
+            blob_cell(agent_call.output_hash())
+        );
+        let _ = writeln!(rendered, "{}", call_line.trim_end());
     }
-    out
+    rendered
 }
 
 /// Renders which text went to which vendor: a paragraph per vendor, with totals. `blob_bytes` returns the length of a blob.
-pub fn sent(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>, screen: &Screen) -> String {
-    let mut out = String::new();
-    let key = calls.iter().map(|call| escaped(call.key.as_str()).len()).max().unwrap_or_default();
-    let by = calls.iter().map(|call| by(call).len()).max().unwrap_or_default();
-    for (sent, calls) in by_vendor(calls, bytes) {
-        let gap = if out.is_empty() { "" } else { "\n" };
-        let vendor = match sent.vendor.as_str() {
+pub fn render_sent_texts(
+    agent_calls: &[AgentCall<'_>],
+    blob_bytes: &dyn Fn(&Hash) -> Option<u64>,
+    screen: &Screen,
+) -> String {
+    let mut rendered = String::new();
+    let key_columns = agent_calls
+        .iter()
+        .map(|agent_call| escape_line(agent_call.effect_key.as_str()).len())
+        .max()
+        .unwrap_or_default();
+    let agent_columns =
+        agent_calls.iter().map(|agent_call| agent_with_model(agent_call).len()).max().unwrap_or_default();
+    for (vendor_totals, agent_calls) in group_by_vendor(agent_calls, blob_bytes) {
+        let paragraph_gap = if rendered.is_empty() { "" } else { "\n" };
+        let vendor_line = match vendor_totals.vendor_name.as_str() {
             // Text played from a script stayed on this machine.
-            _ if sent.is_script => "nobody: played from a script".to_string(),
+            _ if vendor_totals.is_script => "nobody: played from a script".to_string(),
             "" => "unknown".to_string(),
-            vendor => format!("to {}", clean(vendor)),
+            vendor_line => format!("to {}", clean_line(vendor_line)),
         };
-        let _ = writeln!(out, "{gap}{}", screen.paint(Style::Bold, &vendor));
-        for call in calls {
-            let text = match call.prompt().map(|hash| (hash, bytes(hash))) {
+        let _ = writeln!(rendered, "{paragraph_gap}{}", screen.paint(TextStyle::Bold, &vendor_line));
+        for agent_call in agent_calls {
+            let blob_cell = match agent_call.prompt_hash().map(|blob_hash| (blob_hash, blob_bytes(blob_hash)))
+            {
                 None => format!("{:>15}", "nothing"),
-                Some((hash, None)) => format!("{:>15}  {}", "gone", hash.short()),
-                Some((hash, Some(bytes))) => {
-                    format!("{:>9} bytes  {}", words::thousands(bytes), hash.short())
+                Some((blob_hash, None)) => format!("{:>15}  {}", "gone", blob_hash.short_hex()),
+                Some((blob_hash, Some(blob_bytes))) => {
+                    format!("{:>9} bytes  {}", phrases::group_thousands(blob_bytes), blob_hash.short_hex())
                 }
             };
-            let used = format!("{} tokens", words::thousands(call.usage().weighted()));
-            let keyed = escaped(call.key.as_str());
-            let _ = writeln!(out, "  {keyed:<key$}  {:<by$}  {text:<29}  {used:>14}", self::by(call));
+            let tokens_text =
+                format!("{} tokens", phrases::group_thousands(agent_call.usage().weighted_tokens()));
+            let shown_key = escape_line(agent_call.effect_key.as_str());
+            let _ = writeln!(
+                rendered,
+                "  {shown_key:<key_columns$}  {:<agent_columns$}  {blob_cell:<29}  {tokens_text:>14}",
+                self::agent_with_model(agent_call)
+            );
         }
-        let about = if sent.usage.estimated { "about " } else { "" };
+        let estimate_prefix = if vendor_totals.usage.estimated { "about " } else { "" };
         // The list price is mentioned, but it is not part of what was paid.
-        let notional = sent.usage.cost.filter(|_| sent.usage.notional).unwrap_or_default();
-        let money = words::money(sent.usage.cost.unwrap_or_default(), notional);
-        let money = money.map(|money| format!(", {money}")).unwrap_or_default();
+        let notional_cost =
+            vendor_totals.usage.cost.filter(|_| vendor_totals.usage.notional).unwrap_or_default();
+        let cost_text = phrases::describe_cost(vendor_totals.usage.cost.unwrap_or_default(), notional_cost);
+        let cost_text = cost_text.map(|cost_text| format!(", {cost_text}")).unwrap_or_default();
         let _ = writeln!(
-            out,
-            "  {}, {} bytes, {about}{} tokens{money}",
-            words::count(sent.prompts, "text"),
-            words::thousands(sent.bytes),
-            words::thousands(sent.usage.weighted()),
+            rendered,
+            "  {}, {} bytes, {estimate_prefix}{} tokens{cost_text}",
+            phrases::format_count(vendor_totals.prompt_count, "text"),
+            phrases::group_thousands(vendor_totals.prompt_bytes),
+            phrases::group_thousands(vendor_totals.usage.weighted_tokens()),
         );
     }
-    out
+    rendered
 }
 
 /// Names an agent with its model: `claude-code (opus)`.
-fn by(call: &Call<'_>) -> String {
-    let agent = clean(call.task.agent.as_str());
-    match &call.model {
-        Some(model) => format!("{agent} ({})", clean(model)),
-        None => agent,
+fn agent_with_model(agent_call: &AgentCall<'_>) -> String {
+    let agent_name = clean_line(agent_call.agent_task.agent.as_str());
+    match &agent_call.model_name {
+        Some(model_name) => format!("{agent_name} ({})", clean_line(model_name)),
+        None => agent_name,
     }
 }
 
 /// Renders the decisions that wait for the user.
-pub fn decisions<'a>(waiting: impl IntoIterator<Item = &'a RunView>, screen: &Screen) -> String {
-    let mut out = String::new();
-    for view in waiting {
-        let run = run_of(view);
-        for decision in view.waiting() {
-            let name = screen.paint(Style::Bold, &format!("{run}.{}", escaped(decision.id.as_str())));
-            let _ = writeln!(out, "{name} for {}", clean(&decision.owner));
-            let _ = writeln!(out, "{}", screen.wrap(2, &decision.question));
+pub fn render_decisions<'a>(waiting_runs: impl IntoIterator<Item = &'a RunView>, screen: &Screen) -> String {
+    let mut rendered = String::new();
+    for run_view in waiting_runs {
+        let run_id = typed_run_id(run_view);
+        for decision in run_view.open_decisions() {
+            let decision_name =
+                screen.paint(TextStyle::Bold, &format!("{run_id}.{}", escape_line(decision.id.as_str())));
+            let _ = writeln!(rendered, "{decision_name} for {}", clean_line(&decision.owner));
+            let _ = writeln!(rendered, "{}", screen.wrap_text(2, &decision.question));
             for choice in &decision.choices {
-                let _ = writeln!(out, "  {:<8} {}", choice.key.as_str(), clean(&choice.label));
+                let _ = writeln!(rendered, "  {:<8} {}", choice.key.as_str(), clean_line(&choice.label));
             }
         }
     }
-    out
+    rendered
 }

@@ -8,218 +8,254 @@ use std::{
 };
 
 use tribunal_core::{
-    brief::{AgentReply, Content},
+    brief::{AgentReply, AnswerContent},
     effect::{
         AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
         PostOutcome, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
     },
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     ids::Key,
-    limits::Usage,
-    stamp::Stamp,
+    limits::AgentUsage,
+    timestamp::Timestamp,
 };
 
 use crate::{
-    Reporter, session,
-    style::{Screen, Style},
-    words::{self, ids},
+    Reporter,
+    phrases::{self, join_ids},
+    session_text,
+    style::{Screen, TextStyle},
 };
 
 /// Writes one line for every journal entry.
 #[derive(Debug)]
-pub struct Verbose<W> {
-    out: W,
+pub struct VerboseReporter<W> {
+    writer: W,
     screen: Screen,
     /// Awake time at which the effects under way were asked, by stretch and key.
-    asked: BTreeMap<(u32, Key), u64>,
+    started_effects: BTreeMap<(u32, Key), u64>,
 }
 
-impl<W: Write> Verbose<W> {
-    pub fn new(out: W, screen: Screen) -> Verbose<W> {
-        Verbose { out, screen, asked: BTreeMap::new() }
+impl<W: Write> VerboseReporter<W> {
+    pub fn new(writer: W, screen: Screen) -> VerboseReporter<W> {
+        VerboseReporter { writer, screen, started_effects: BTreeMap::new() }
     }
 
     /// Returns how long an effect took, once it ended.
-    fn took(&mut self, entry: &Entry) -> Option<u64> {
-        match &entry.event {
-            Event::EffectStarted { key, stretch, .. } => {
-                self.asked.insert((*stretch, key.clone()), entry.at.awake_ms);
+    fn effect_duration(&mut self, journal_entry: &JournalEntry) -> Option<u64> {
+        match &journal_entry.event {
+            RunEvent::EffectStarted { key: effect_key, stretch, .. } => {
+                self.started_effects.insert((*stretch, effect_key.clone()), journal_entry.at.awake_ms);
                 None
             }
-            Event::EffectFinished { key, stretch, .. } => {
-                let since = self.asked.remove(&(*stretch, key.clone()))?;
-                Some(entry.at.awake_ms.saturating_sub(since))
+            RunEvent::EffectFinished { key: effect_key, stretch, .. } => {
+                let started_ms = self.started_effects.remove(&(*stretch, effect_key.clone()))?;
+                Some(journal_entry.at.awake_ms.saturating_sub(started_ms))
             }
             _ => None,
         }
     }
 }
 
-impl<W: Write> Reporter for Verbose<W> {
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+impl<W: Write> Reporter for VerboseReporter<W> {
+    fn report_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
         // The duration has to be taken for every entry, even if its line does not show one.
-        let took = self.took(entry);
-        let event = &entry.event;
+        let elapsed_ms = self.effect_duration(journal_entry);
+        let event = &journal_entry.event;
         // Numbers, times and kinds are padded, so that subjects line up.
-        let head = format!("{:>5}  {:>9}  {:<21}", entry.seq, words::moment(entry.at.awake_ms), event.kind());
-        let about = event.about();
-        let said = match event {
-            Event::EffectFinished { reply, .. } => replied(reply, took),
-            other => says(other),
+        let line_head = format!(
+            "{:>5}  {:>9}  {:<21}",
+            journal_entry.seq,
+            phrases::format_moment(journal_entry.at.awake_ms),
+            event.kind_name()
+        );
+        let subject_text = event.subject_name();
+        let description = match event {
+            RunEvent::EffectFinished { reply: effect_reply, .. } => describe_reply(effect_reply, elapsed_ms),
+            other_event => describe_event(other_event),
         };
-        let parts: Vec<&str> =
-            [about.as_str(), said.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+        let text_parts: Vec<&str> = [subject_text.as_str(), description.as_str()]
+            .into_iter()
+            .filter(|text_part| !text_part.is_empty())
+            .collect();
         // Subject and description are joined only if both are there.
-        let text = self.screen.fit(head.chars().count() + 1, &parts.join(": "));
+        let fitted_text = self.screen.fit_text(line_head.chars().count() + 1, &text_parts.join(": "));
         // Only failures, refusals and warnings stand out; the bookkeeping of effects is dimmed.
-        let style = match event {
-            Event::SeatIncomplete { .. } | Event::FixerFailed { .. } | Event::PatchRefused { .. } => {
-                Style::Bad
+        let line_style = match event {
+            RunEvent::SeatIncomplete { .. }
+            | RunEvent::FixerFailed { .. }
+            | RunEvent::PatchRefused { .. } => TextStyle::Failure,
+            RunEvent::ChallengerAnswered { fault: Some(_), .. } => TextStyle::Failure,
+            RunEvent::EffectFinished { reply: effect_reply, .. } if effect_reply.fault().is_some() => {
+                TextStyle::Failure
             }
-            Event::ChallengerAnswered { fault: Some(_), .. } => Style::Bad,
-            Event::EffectFinished { reply, .. } if reply.fault().is_some() => Style::Bad,
-            Event::EffectFinished {
+            RunEvent::EffectFinished {
                 reply: Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }),
                 ..
-            } => Style::Bad,
-            Event::Warned { .. } | Event::Unknown => Style::Warn,
-            Event::EffectStarted { .. } | Event::EffectFinished { .. } | Event::Boundary { .. } => Style::Dim,
-            _ => Style::Plain,
+            } => TextStyle::Failure,
+            RunEvent::Warned { .. } | RunEvent::Unknown => TextStyle::Warning,
+            RunEvent::EffectStarted { .. } | RunEvent::EffectFinished { .. } | RunEvent::Boundary { .. } => {
+                TextStyle::Dim
+            }
+            _ => TextStyle::Plain,
         };
-        let line = format!("{head} {text}");
-        writeln!(self.out, "{}", self.screen.paint(style, line.trim_end()))
+        let whole_line = format!("{line_head} {fitted_text}");
+        writeln!(self.writer, "{}", self.screen.paint(line_style, whole_line.trim_end()))
     }
 
-    fn past(&mut self, entry: &Entry) {
-        self.took(entry);
+    fn note_past_entry(&mut self, journal_entry: &JournalEntry) {
+        self.effect_duration(journal_entry);
     }
 }
 
 /// Describes what an entry says beyond its kind and its subject.
-fn says(event: &Event) -> String {
-    match event {
-        Event::RunStarted { workflow, version, build, settings } => {
+fn describe_event(run_event: &RunEvent) -> String {
+    match run_event {
+        RunEvent::RunStarted { workflow, version, build, settings } => {
             format!("{workflow} {version} of {} by {build}", settings.subject.title())
         }
-        Event::RunResumed { life } => format!("start {life}"),
-        Event::EffectStarted { effect, .. } => asked(effect),
-        Event::RunParked(summary) | Event::RunFinished(summary) => {
-            let word = summary.outcome.map_or("stopped", |outcome| outcome.as_str());
-            format!("{word} · {} · {}", summary.detail, words::spent(summary))
+        RunEvent::RunResumed { life: start_number } => format!("start {start_number}"),
+        RunEvent::EffectStarted { effect, .. } => describe_effect(effect),
+        RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => {
+            let outcome_word = summary.outcome.map_or("stopped", |outcome| outcome.as_str());
+            format!("{outcome_word} · {} · {}", summary.detail, phrases::describe_spending(summary))
         }
-        Event::LevelChosen { level, why, .. } => format!("{level}: {why}"),
-        Event::RoundStarted { of, .. } => format!("of at most {of}"),
-        Event::SeatAnswered { agent, raised, usage, .. } => {
-            format!("{agent} raised {raised}{}", spent(usage))
+        RunEvent::LevelChosen { level, why: reason, .. } => format!("{level}: {reason}"),
+        RunEvent::RoundStarted { of: max_rounds, .. } => format!("of at most {max_rounds}"),
+        RunEvent::SeatAnswered { agent: agent_name, raised: raised_count, usage, .. } => {
+            format!("{agent_name} raised {raised_count}{}", describe_call_usage(usage))
         }
-        Event::SeatIncomplete { fault, .. } | Event::FixerFailed { fault, .. } => fault.detail.clone(),
-        Event::ChallengerAnswered { agent, findings, usage, fault, .. } => match fault {
-            Some(fault) => fault.detail.clone(),
-            None => format!("{agent} on {}{}", words::count(*findings, "finding"), spent(usage)),
-        },
+        RunEvent::SeatIncomplete { fault, .. } | RunEvent::FixerFailed { fault, .. } => fault.detail.clone(),
+        RunEvent::ChallengerAnswered { agent: agent_name, findings: finding_count, usage, fault, .. } => {
+            match fault {
+                Some(fault) => fault.detail.clone(),
+                None => format!(
+                    "{agent_name} on {}{}",
+                    phrases::format_count(*finding_count, "finding"),
+                    describe_call_usage(usage)
+                ),
+            }
+        }
         // `dry` is repeated here because the count alone does not say whether the goal accepts it.
-        Event::RoundEnded { new, dry, counts, .. } => {
-            format!("{new} new, {}{}", words::tally(counts), if *dry { ", dry" } else { "" })
+        RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
+            format!(
+                "{new_findings} new, {}{}",
+                phrases::describe_counts(counts),
+                if *is_dry { ", dry" } else { "" }
+            )
         }
-        Event::ConfidenceCalculated { confidence, .. } => words::confidence(confidence),
-        Event::Session(event) => session::says(event),
-        other => says_of_findings(other),
+        RunEvent::ConfidenceCalculated { confidence, .. } => phrases::describe_confidence(confidence),
+        RunEvent::Session(run_event) => session_text::describe_session_event(run_event),
+        other_event => describe_finding_event(other_event),
     }
 }
 
 /// Describes events about findings, patches, decisions and files.
-fn says_of_findings(event: &Event) -> String {
-    match event {
-        Event::FindingRaised { finding } => format!("{}: {}", finding.severity, finding.description),
-        Event::FindingJoined { severity, raiser, .. } => format!("{severity}, also by {}", raiser.role),
-        Event::FindingMoved { transition, .. } => format!("{}: {}", transition.to.word(), transition.note),
-        Event::FindingRuled { ruled, severity, voices, .. } => {
-            let said = voices.iter().map(|voice| format!("{} {}", voice.agent, voice.holds));
-            format!("{ruled}, {severity}: {}", said.collect::<Vec<_>>().join(", "))
+fn describe_finding_event(run_event: &RunEvent) -> String {
+    match run_event {
+        RunEvent::FindingRaised { finding } => format!("{}: {}", finding.severity, finding.description),
+        RunEvent::FindingJoined { severity, raiser, .. } => format!("{severity}, also by {}", raiser.role),
+        RunEvent::FindingMoved { transition, .. } => {
+            format!("{}: {}", transition.to.as_str(), transition.note)
         }
-        Event::FixersDealt { hands, .. } => {
+        RunEvent::FindingRuled { ruled, severity, voices, .. } => {
+            let voice_texts = voices.iter().map(|voice| format!("{} {}", voice.agent, voice.holds));
+            format!("{ruled}, {severity}: {}", voice_texts.collect::<Vec<_>>().join(", "))
+        }
+        RunEvent::FixersDealt { hands: hand_texts, .. } => {
             // A bar separates the fixers.
-            let hands: Vec<String> = hands.iter().map(|hand| ids(hand)).collect();
-            hands.join(" | ")
+            let hand_texts: Vec<String> =
+                hand_texts.iter().map(|fixer_findings| join_ids(fixer_findings)).collect();
+            hand_texts.join(" | ")
         }
-        Event::PatchLanded { findings, lines, .. } => {
-            format!("{} ({})", ids(findings), words::count(*lines, "line"))
+        RunEvent::PatchLanded { findings: finding_ids, lines: line_count, .. } => {
+            format!("{} ({})", join_ids(finding_ids), phrases::format_count(*line_count, "line"))
         }
-        Event::PatchRefused { findings, why, .. } => format!("{}: {}", ids(findings), words::refused(why)),
-        Event::DecisionPosted { decision } => format!("for {}: {}", decision.owner, decision.question),
-        Event::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
-        Event::FileWritten { path, .. } => path.clone(),
-        Event::Warned { text } => text.clone(),
+        RunEvent::PatchRefused { findings: finding_ids, why: reason, .. } => {
+            format!("{}: {}", join_ids(finding_ids), phrases::describe_refusal(reason))
+        }
+        RunEvent::DecisionPosted { decision } => format!("for {}: {}", decision.owner, decision.question),
+        RunEvent::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
+        RunEvent::FileWritten { path: file_path, .. } => file_path.clone(),
+        RunEvent::Warned { text: warning_text } => warning_text.clone(),
         // Events without a text of their own are fully described by kind and subject.
         _ => String::new(),
     }
 }
 
 /// Describes an effect that was asked for.
-fn asked(effect: &Effect) -> String {
+fn describe_effect(effect: &Effect) -> String {
     match effect {
         Effect::Freeze(Freeze { subject }) => format!("freeze {}", subject.title()),
-        Effect::Ask(AskAgent { task }) => format!("ask {} as {}", task.agent, task.brief.role),
-        Effect::TakeIn(TakeIn { before, .. }) => {
-            format!("look at what was changed in {}", words::count(before.len() as u32, "file"))
+        Effect::Ask(AskAgent { task: agent_task }) => {
+            format!("ask {} as {}", agent_task.agent, agent_task.brief.role)
         }
-        Effect::Land(Land { by, .. }) => format!("land what {by} made"),
+        Effect::TakeIn(TakeIn { before: previous_files, .. }) => {
+            format!(
+                "look at what was changed in {}",
+                phrases::format_count(previous_files.len() as u32, "file")
+            )
+        }
+        Effect::Land(Land { by: fixer_key, .. }) => format!("land what {fixer_key} made"),
         Effect::Restore(Restore { stray }) => format!("put {} back", stray.path),
-        Effect::Write(WriteFile { text, .. }) => {
-            format!("write {} bytes", words::thousands(text.len() as u64))
+        Effect::Write(WriteFile { text: file_text, .. }) => {
+            format!("write {} bytes", phrases::group_thousands(file_text.len() as u64))
         }
         Effect::Post(PostDecision { decision }) => format!("post {}", decision.id),
         Effect::Inbox(_) => "look into the inbox".into(),
         Effect::Wait(WaitForUser { ending }) => format!("wait: {}", ending.detail),
-        Effect::Sleep(Sleep { ms }) => format!("sleep {ms} ms"),
+        Effect::Sleep(Sleep { ms: sleep_ms }) => format!("sleep {sleep_ms} ms"),
         Effect::AwaitReset(AwaitReset { agent, until_ms, .. }) => {
-            let until = Stamp { wall_ms: *until_ms, awake_ms: 0 };
-            format!("wait for {agent} until {} UTC", until.utc())
+            let until_stamp = Timestamp { wall_ms: *until_ms, awake_ms: 0 };
+            format!("wait for {agent} until {} UTC", until_stamp.format_utc())
         }
     }
 }
 
 /// Describes the reply to an effect, with its duration and usage.
-fn replied(reply: &Reply, took: Option<u64>) -> String {
+fn describe_reply(effect_reply: &Reply, elapsed: Option<u64>) -> String {
     // A failed call has used tokens, too.
-    let usage = match reply {
-        Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.usage),
-        Reply::Ask(AskOutcome::Failed(failed)) => Some(&failed.usage),
+    let usage = match effect_reply {
+        Reply::Ask(AskOutcome::Answered(effect_reply)) => Some(&effect_reply.usage),
+        Reply::Ask(AskOutcome::Failed(failed_task)) => Some(&failed_task.usage),
         _ => None,
     };
-    let what = match reply.fault() {
+    let result_text = match effect_reply.fault() {
         Some(fault) => fault.detail.clone(),
-        None => done(reply),
+        None => describe_success(effect_reply),
     };
     // The duration is unknown if the start of the effect was not seen.
-    let took = took.map(|ms| format!(" · {ms} ms")).unwrap_or_default();
-    format!("{what}{took}{}", usage.map(spent).unwrap_or_default())
+    let elapsed = elapsed.map(|elapsed_ms| format!(" · {elapsed_ms} ms")).unwrap_or_default();
+    format!("{result_text}{elapsed}{}", usage.map(describe_call_usage).unwrap_or_default())
 }
 
 /// Describes the result of an effect that did not fail.
-fn done(reply: &Reply) -> String {
-    match reply {
-        Reply::Freeze(FreezeOutcome::Frozen(frozen)) => {
-            format!("{} bytes", words::thousands(frozen.text.len() as u64))
+fn describe_success(effect_reply: &Reply) -> String {
+    match effect_reply {
+        Reply::Freeze(FreezeOutcome::Frozen(frozen_text)) => {
+            format!("{} bytes", phrases::group_thousands(frozen_text.text.len() as u64))
         }
-        Reply::Ask(AskOutcome::Answered(reply)) => answered(reply),
+        Reply::Ask(AskOutcome::Answered(effect_reply)) => describe_answer(effect_reply),
         // A landing counts hunks of the main file and of all other files separately.
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
-            let hunks = landed.hunks.len() + landed.files.iter().map(|file| file.hunks.len()).sum::<usize>();
-            format!("landed, {}", words::count(hunks as u32, "hunk"))
+            let hunk_count = landed.hunks.len()
+                + landed.files.iter().map(|changed_file| changed_file.hunks.len()).sum::<usize>();
+            format!("landed, {}", phrases::format_count(hunk_count as u32, "hunk"))
         }
-        Reply::Land(LandOutcome::Refused { why }) | Reply::TakeIn(LandOutcome::Refused { why }) => {
-            format!("not landed: {}", words::refused(why))
+        Reply::Land(LandOutcome::Refused { why: reason })
+        | Reply::TakeIn(LandOutcome::Refused { why: reason }) => {
+            format!("not landed: {}", phrases::describe_refusal(reason))
         }
         Reply::Restore(RestoreOutcome::Restored { parked }) => {
-            parked.as_ref().map_or("put back".into(), |path| format!("put back, parked as {path}"))
+            parked.as_ref().map_or("put back".into(), |file_path| format!("put back, parked as {file_path}"))
         }
-        Reply::Write(WriteOutcome::Written { path, .. }) => path.clone(),
+        Reply::Write(WriteOutcome::Written { path: file_path, .. }) => file_path.clone(),
         Reply::Write(WriteOutcome::Edited { requests }) => {
-            format!("edited: {}", words::count(requests.len() as u32, "request"))
+            format!("edited: {}", phrases::format_count(requests.len() as u32, "request"))
         }
         Reply::Post(PostOutcome::Posted) => "posted".into(),
-        Reply::Inbox(said) | Reply::Wait(said) => words::count(said.requests.len() as u32, "request"),
+        Reply::Inbox(inbox) | Reply::Wait(inbox) => {
+            phrases::format_count(inbox.requests.len() as u32, "request")
+        }
         Reply::Sleep(_) | Reply::AwaitReset(_) => "slept".into(),
         // Failures are described by their fault before this function is called.
         Reply::Freeze(FreezeOutcome::Failed { .. })
@@ -233,25 +269,27 @@ fn done(reply: &Reply) -> String {
 }
 
 /// Describes an agent's answer by what it contains.
-fn answered(reply: &AgentReply) -> String {
-    let what = match &reply.content {
-        Content::Findings { raised } => words::count(raised.len() as u32, "finding"),
-        Content::Fixes { claims } => words::count(claims.len() as u32, "claim"),
-        Content::Rulings { rulings } => words::count(rulings.len() as u32, "verdict"),
-        Content::Unreadable { message } => format!("unreadable: {message}"),
+fn describe_answer(agent_reply: &AgentReply) -> String {
+    let content_text = match &agent_reply.content {
+        AnswerContent::Findings { raised: raised_findings } => {
+            phrases::format_count(raised_findings.len() as u32, "finding")
+        }
+        AnswerContent::Fixes { claims } => phrases::format_count(claims.len() as u32, "claim"),
+        AnswerContent::Rulings { rulings } => phrases::format_count(rulings.len() as u32, "verdict"),
+        AnswerContent::Unreadable { message } => format!("unreadable: {message}"),
     };
-    match reply.remarks.len() {
-        0 => what,
-        many => format!("{what}, {}", words::count(many as u32, "remark")),
+    match agent_reply.remarks.len() {
+        0 => content_text,
+        remark_count => format!("{content_text}, {}", phrases::format_count(remark_count as u32, "remark")),
     }
 }
 
 /// Describes the usage of one call, or nothing if the agent reported none.
-fn spent(usage: &Usage) -> String {
-    if *usage == Usage::default() {
+fn describe_call_usage(usage: &AgentUsage) -> String {
+    if *usage == AgentUsage::default() {
         return String::new();
     }
-    let estimated = if usage.estimated { "about " } else { "" };
-    let cost = usage.cost.map(|cost| format!(" · {cost} in cost")).unwrap_or_default();
-    format!(" · {estimated}{} tokens{cost}", words::thousands(usage.weighted()))
+    let estimate_prefix = if usage.estimated { "about " } else { "" };
+    let cost_text = usage.cost.map(|cost_text| format!(" · {cost_text} in cost")).unwrap_or_default();
+    format!(" · {estimate_prefix}{} tokens{cost_text}", phrases::group_thousands(usage.weighted_tokens()))
 }

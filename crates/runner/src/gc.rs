@@ -17,33 +17,32 @@ use std::{
 };
 
 use tribunal_core::{
-    event::Entry,
+    event::JournalEntry,
     ids::RunId,
-    reason::Outcome,
-    view::{Phase, RunView},
+    reason::RunOutcome,
+    view::{RunPhase, RunView},
 };
-use tribunal_store::{Store, StoreError, Sweep, Swept, compact, sweep};
+use tribunal_store::{Store, StoreError, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
 
 use crate::{
-    copies::Copy,
-    files,
+    atomic_files, git_refs,
     project::Project,
-    refs,
-    run::{Hold, Runner},
+    run::{RunHold, Runner},
+    workspaces::TaskWorkspace,
 };
 
 /// A journal up to this size is compacted in a second or two; writers wait much longer than that.
-const QUICK: u64 = 64 << 20;
+const QUICK_COMPACT_BYTES: u64 = 64 << 20;
 
 /// What may be removed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish {
+pub struct GcOptions {
     /// Also removes whole runs that ended well before this wall time.
     pub runs_before_ms: Option<u64>,
     /// Compacts the journal's file however long that takes.
     pub compact: bool,
     /// Only reports what would be removed.
-    pub dry: bool,
+    pub dry_run: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,209 +50,260 @@ pub enum GcError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("{path} is a link")]
-    Link { path: String },
+    IsLink { path: String },
     #[error("{path}: {cause}")]
-    Unseen { path: String, cause: io::Error },
+    CannotInspect { path: String, cause: io::Error },
 }
 
 /// Something on disk that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct RemovedItem {
     /// Relative to the project's root.
-    pub path: PathBuf,
+    pub relative_path: PathBuf,
     pub bytes: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Collected {
+pub struct GcReport {
     /// Directories that agents of finished runs worked in.
-    pub copies: Vec<Item>,
-    pub temporary: Vec<Item>,
-    pub runs: Vec<RunId>,
+    pub workspaces: Vec<RemovedItem>,
+    pub temporary_files: Vec<RemovedItem>,
+    pub removed_runs: Vec<RunId>,
     /// Texts from before those runs.
-    pub originals: Vec<Item>,
+    pub originals: Vec<RemovedItem>,
     /// Texts before and after their landings, and those parked by an undo.
-    pub checkpoints: Vec<Item>,
-    pub journal: Swept,
+    pub checkpoints: Vec<RemovedItem>,
+    pub journal_sweep: SweepOutcome,
     /// Runs that still have a process; while there are any the journal's file is not compacted.
-    pub live: Vec<RunId>,
+    pub live_runs: Vec<RunId>,
     /// The unused bytes of the journal's file, if giving them back would take too long.
-    pub put_off: Option<u64>,
+    pub deferred_bytes: Option<u64>,
     /// What should have been removed and could not be, with the cause.
-    pub left: Vec<String>,
+    pub leftovers: Vec<String>,
 }
 
-impl Collected {
+impl GcReport {
     /// Returns the freed bytes in files, entries and blobs.
-    pub fn bytes(&self) -> u64 {
-        let files = self.copies.iter().chain(&self.temporary).chain(&self.originals).chain(&self.checkpoints);
-        files.map(|item| item.bytes).sum::<u64>() + self.journal.entry_bytes + self.journal.blob_bytes
+    pub fn freed_bytes(&self) -> u64 {
+        let files = self
+            .workspaces
+            .iter()
+            .chain(&self.temporary_files)
+            .chain(&self.originals)
+            .chain(&self.checkpoints);
+        files.map(|item| item.bytes).sum::<u64>()
+            + self.journal_sweep.entry_bytes
+            + self.journal_sweep.blob_bytes
     }
 }
 
-pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
+pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcReport, GcError> {
     refuse_links(project)?;
     // The directories are listed before the journal is read: a run is recorded before it creates its first workspace, so a
     // directory that is listed now and not recorded then belongs to no run.
-    let copies = folders(&project.home().join("work"));
-    let store = Store::open_read_only(&project.home())?;
-    let views = views(&store)?;
+    let workspace_dirs = list_run_directories(&project.home_dir().join("work"));
+    let store = Store::open_read_only(&project.home_dir())?;
+    let run_views = read_run_views(&store)?;
     drop(store);
     // A run may be held without being listed as running: its keepers are still ending its agents.
-    let live = held(project, views.keys());
-    let old = wish.runs_before_ms.map(|before| old(project, &views, before)).unwrap_or_default();
-    let runs: Vec<RunId> = old.into_iter().filter(|run| !live.contains(run)).collect();
-    let gone: BTreeSet<&RunId> = runs.iter().collect();
+    let live_runs = list_held_runs(project, run_views.keys());
+    let old_runs = options
+        .runs_before_ms
+        .map(|before_ms| find_old_runs(project, &run_views, before_ms))
+        .unwrap_or_default();
+    let runs_to_remove: Vec<RunId> =
+        old_runs.into_iter().filter(|run_id| !live_runs.contains(run_id)).collect();
+    let removed_runs: BTreeSet<&RunId> = runs_to_remove.iter().collect();
     // A directory that is unknown to the journal is removed only if it looks exactly like ours.
-    let copies = copies.into_iter().filter(|(run, folder)| match views.get(run) {
-        Some(view) => matches!(view.phase, Phase::Finished(_)) && !live.contains(run),
-        None => holds_only_copies(folder),
-    });
-    let of_gone = |name: &str| {
-        let folders = folders(&project.home().join(name)).into_iter().filter(|(run, _)| gone.contains(run));
-        folders.map(|(_, path)| path).collect::<Vec<PathBuf>>()
+    let workspace_dirs =
+        workspace_dirs.into_iter().filter(|(run_id, directory)| match run_views.get(run_id) {
+            Some(run_view) => matches!(run_view.phase, RunPhase::Finished(_)) && !live_runs.contains(run_id),
+            None => holds_only_workspaces(directory),
+        });
+    let directories_of_removed = |directory_name: &str| {
+        let directories = list_run_directories(&project.home_dir().join(directory_name))
+            .into_iter()
+            .filter(|(run_id, _)| removed_runs.contains(run_id));
+        directories.map(|(_, path)| path).collect::<Vec<PathBuf>>()
     };
-    let originals = of_gone("originals");
-    let checkpoints = [of_gone("checkpoints"), of_gone("parked")].concat();
-    let copies: Vec<PathBuf> = copies.map(|(_, path)| path).collect();
+    let original_dirs = directories_of_removed("originals");
+    let checkpoint_dirs = [directories_of_removed("checkpoints"), directories_of_removed("parked")].concat();
+    let workspace_dirs: Vec<PathBuf> = workspace_dirs.map(|(_, path)| path).collect();
     // The journal is swept first: files without a run are harmless, a run without its files is not.
-    let journal = sweep(&project.home(), &Sweep { runs: runs.clone(), dry: wish.dry })?;
-    let mut collected = Collected { runs, journal, live, ..Collected::default() };
-    let mut remover = Remover { root: project.root(), dry: wish.dry, left: Vec::new() };
-    collected.copies = remover.remove(copies);
-    collected.originals = remover.remove(originals);
-    collected.checkpoints = remover.remove(checkpoints);
-    collected.temporary = remover.remove(litter(project, &views));
-    collected.left = remover.left;
-    if !wish.dry {
-        collected.left.extend(forget(project, &collected.runs));
+    let journal_sweep = sweep_journal(
+        &project.home_dir(),
+        &SweepRequest { run_ids: runs_to_remove.clone(), dry_run: options.dry_run },
+    )?;
+    let mut report =
+        GcReport { removed_runs: runs_to_remove, journal_sweep, live_runs, ..GcReport::default() };
+    let mut remover =
+        ItemRemover { project_root: project.root(), dry_run: options.dry_run, leftovers: Vec::new() };
+    report.workspaces = remover.remove_paths(workspace_dirs);
+    report.originals = remover.remove_paths(original_dirs);
+    report.checkpoints = remover.remove_paths(checkpoint_dirs);
+    report.temporary_files = remover.remove_paths(find_orphaned_temporaries(project, &run_views));
+    report.leftovers = remover.leftovers;
+    if !options.dry_run {
+        report.leftovers.extend(delete_references(project, &report.removed_runs));
     }
-    if !wish.dry {
-        shorten(project, wish, &mut collected)?;
+    if !options.dry_run {
+        compact_unless_held(project, options, &mut report)?;
     }
-    Ok(collected)
+    Ok(report)
 }
 
 /// Deletes the git references of removed runs. Returns what is left, with the cause.
-fn forget(project: &Project, runs: &[RunId]) -> Vec<String> {
-    let forget = |run| refs::forget(project, run).err().map(|cause| format!("refs/tribunal/{run}: {cause}"));
-    runs.iter().filter_map(forget).collect()
+fn delete_references(project: &Project, runs: &[RunId]) -> Vec<String> {
+    let delete_reference = |run_id| {
+        git_refs::delete_reference(project, run_id)
+            .err()
+            .map(|cause| format!("refs/tribunal/{run_id}: {cause}"))
+    };
+    runs.iter().filter_map(delete_reference).collect()
 }
 
 /// Refuses links in place of our directories: following one could remove files that are not ours.
 fn refuse_links(project: &Project) -> Result<(), GcError> {
-    let folders = ["work", "originals", "checkpoints", "parked"].map(|name| format!(".tribunal/{name}"));
-    for name in [".tribunal".to_string()].iter().chain(&folders) {
-        match fs::symlink_metadata(project.root().join(name)) {
-            Ok(meta) if meta.is_symlink() => return Err(GcError::Link { path: name.to_string() }),
+    let directories =
+        ["work", "originals", "checkpoints", "parked"].map(|own_path| format!(".tribunal/{own_path}"));
+    for own_path in [".tribunal".to_string()].iter().chain(&directories) {
+        match fs::symlink_metadata(project.root().join(own_path)) {
+            Ok(metadata) if metadata.is_symlink() => {
+                return Err(GcError::IsLink { path: own_path.to_string() });
+            }
             Ok(_) => {}
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-            Err(cause) => return Err(GcError::Unseen { path: name.to_string(), cause }),
+            Err(cause) => return Err(GcError::CannotInspect { path: own_path.to_string(), cause }),
         }
     }
     Ok(())
 }
 
 /// Returns the runs that still have a process, even if it is only a keeper that is ending agents.
-fn held<'a>(project: &Project, runs: impl IntoIterator<Item = &'a RunId>) -> Vec<RunId> {
-    runs.into_iter().filter(|run| Runner::hold(project, run) != Hold::Free).cloned().collect()
+fn list_held_runs<'a>(project: &Project, runs: impl IntoIterator<Item = &'a RunId>) -> Vec<RunId> {
+    runs.into_iter().filter(|run_id| Runner::read_hold(project, run_id) != RunHold::Free).cloned().collect()
 }
 
 /// Compacts the journal. Checks again for held runs, also new ones: one may have been started or resumed meanwhile.
-fn shorten(project: &Project, wish: &Wish, collected: &mut Collected) -> Result<(), StoreError> {
-    collected.live = held(project, &Store::open_read_only(&project.home())?.runs()?);
-    if !collected.live.is_empty() {
+fn compact_unless_held(
+    project: &Project,
+    options: &GcOptions,
+    report: &mut GcReport,
+) -> Result<(), StoreError> {
+    report.live_runs = list_held_runs(project, &Store::open_read_only(&project.home_dir())?.list_runs()?);
+    if !report.live_runs.is_empty() {
         return Ok(());
     }
-    let compacted = compact(&project.home(), if wish.compact { u64::MAX } else { QUICK })?;
-    collected.journal.file_after = compacted.bytes;
-    collected.put_off = compacted.put_off;
+    let compacted =
+        compact_journal(&project.home_dir(), if options.compact { u64::MAX } else { QUICK_COMPACT_BYTES })?;
+    report.journal_sweep.file_after = compacted.file_bytes;
+    report.deferred_bytes = compacted.postponed_bytes;
     Ok(())
 }
 
-fn views(store: &Store) -> Result<BTreeMap<RunId, RunView>, StoreError> {
-    let outline = store.outline()?;
-    let runs = outline.chunk_by(|one, next| one.run == next.run);
+fn read_run_views(store: &Store) -> Result<BTreeMap<RunId, RunView>, StoreError> {
+    let outline = store.read_outline()?;
+    let runs = outline.chunk_by(|entry, next_entry| entry.run == next_entry.run);
     Ok(runs
-        .filter_map(|entries: &[Entry]| Some((entries.first()?.run.clone(), RunView::of(entries))))
+        .filter_map(|entries: &[JournalEntry]| {
+            Some((entries.first()?.run.clone(), RunView::from_entries(entries)))
+        })
         .collect())
 }
 
 /// Returns runs that ended well, long enough ago. Runs that left something for the user stay, and so do those with a recent
 /// undo: the parked files may still be wanted.
-fn old(project: &Project, views: &BTreeMap<RunId, RunView>, before_ms: u64) -> Vec<RunId> {
-    let good = |view: &RunView| match &view.phase {
-        Phase::Finished(summary) => matches!(summary.outcome, Some(Outcome::Resolved | Outcome::Cancelled)),
-        Phase::Running | Phase::Parked(_) => false,
+fn find_old_runs(project: &Project, run_views: &BTreeMap<RunId, RunView>, before_ms: u64) -> Vec<RunId> {
+    let ended_well = |run_view: &RunView| match &run_view.phase {
+        RunPhase::Finished(summary) => {
+            matches!(summary.outcome, Some(RunOutcome::Resolved | RunOutcome::Cancelled))
+        }
+        RunPhase::Running | RunPhase::Parked(_) => false,
     };
-    let before = SystemTime::UNIX_EPOCH + Duration::from_millis(before_ms);
-    let is_old =
-        |path: &PathBuf| fs::metadata(path).and_then(|meta| meta.modified()).is_ok_and(|at| at < before);
-    let left = |run: &RunId| inside(&project.parked(run)).iter().all(is_old);
-    let old = views.iter().filter(|(run, view)| good(view) && view.last.wall_ms < before_ms && left(run));
-    old.map(|(run, _)| run.clone()).collect()
+    let cutoff = SystemTime::UNIX_EPOCH + Duration::from_millis(before_ms);
+    let is_old = |parked_path: &PathBuf| {
+        fs::metadata(parked_path)
+            .and_then(|file_metadata| file_metadata.modified())
+            .is_ok_and(|modified_at| modified_at < cutoff)
+    };
+    let nothing_parked_since =
+        |run_id: &RunId| list_directory(&project.parked_dir(run_id)).iter().all(is_old);
+    let old_views = run_views.iter().filter(|(run_id, run_view)| {
+        ended_well(run_view) && run_view.last_time.wall_ms < before_ms && nothing_parked_since(run_id)
+    });
+    old_views.map(|(run_id, _)| run_id.clone()).collect()
 }
 
 /// Lists directories, but no links to any, with the runs they would be named after.
-fn folders(folder: &Path) -> Vec<(RunId, PathBuf)> {
-    let named = |path: PathBuf| Some((RunId::new(path.file_name()?.to_str()?), path));
-    inside(folder).into_iter().filter(|path| is_folder(path)).filter_map(named).collect()
+fn list_run_directories(directory: &Path) -> Vec<(RunId, PathBuf)> {
+    let with_run_id = |path: PathBuf| Some((RunId::new(path.file_name()?.to_str()?), path));
+    list_directory(directory)
+        .into_iter()
+        .filter(|path| is_real_directory(path))
+        .filter_map(with_run_id)
+        .collect()
 }
 
-fn inside(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|item| item.path()).collect()
+fn list_directory(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|item| item.path()).collect()
 }
 
-fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+fn is_real_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// Whether the directory of an unknown run has our layout, `KEY` or `KEY/NUMBER`, and nothing else in it.
-fn holds_only_copies(folder: &Path) -> bool {
-    let is_copy = |path: &PathBuf| {
-        let copy = Copy::at(path.clone());
-        is_folder(path) && is_folder(&copy.tree()) && copy.is_complete()
+fn holds_only_workspaces(directory: &Path) -> bool {
+    let is_workspace = |path: &PathBuf| {
+        let workspace = TaskWorkspace::from_directory(path.clone());
+        is_real_directory(path) && is_real_directory(&workspace.tree_dir()) && workspace.is_complete()
     };
-    let all = |folder: &Path, fits: &dyn Fn(&PathBuf) -> bool| {
-        let items = inside(folder);
-        !items.is_empty() && items.iter().all(fits)
+    let all_entries = |directory: &Path, is_expected: &dyn Fn(&PathBuf) -> bool| {
+        let dir_entries = list_directory(directory);
+        !dir_entries.is_empty() && dir_entries.iter().all(is_expected)
     };
-    all(folder, &|desk| is_copy(desk) || (is_folder(desk) && all(desk, &is_copy)))
+    all_entries(directory, &|task_dir| {
+        is_workspace(task_dir) || (is_real_directory(task_dir) && all_entries(task_dir, &is_workspace))
+    })
 }
 
 /// Finds temporary files of dead processes where Tribunal writes: beside subjects, trackers, decisions and originals. A
 /// journal may have come with a clone, so paths outside the project are not looked at.
-fn litter(project: &Project, views: &BTreeMap<RunId, RunView>) -> Vec<PathBuf> {
-    let mut places = BTreeSet::from([project.home(), project.home().join("work")]);
-    for (run, view) in views {
-        let Some(settings) = &view.settings else { continue };
-        places.extend(files::places(project, run, settings));
+fn find_orphaned_temporaries(project: &Project, run_views: &BTreeMap<RunId, RunView>) -> Vec<PathBuf> {
+    let mut written_dirs = BTreeSet::from([project.home_dir(), project.home_dir().join("work")]);
+    for (run_id, run_view) in run_views {
+        let Some(settings) = &run_view.settings else { continue };
+        written_dirs.extend(atomic_files::written_directories(project, run_id, settings));
     }
-    let inside = places.iter().filter(|folder| project.leads_out(folder).is_none());
-    let plain = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    inside.flat_map(|folder| files::left_behind(folder)).filter(plain).collect()
+    let inside_dirs = written_dirs.iter().filter(|directory| project.resolve_outside(directory).is_none());
+    let is_regular_file =
+        |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    inside_dirs
+        .flat_map(|directory| atomic_files::find_orphaned_files(directory))
+        .filter(is_regular_file)
+        .collect()
 }
 
-struct Remover<'a> {
-    root: &'a Path,
-    dry: bool,
-    left: Vec<String>,
+struct ItemRemover<'a> {
+    project_root: &'a Path,
+    dry_run: bool,
+    leftovers: Vec<String>,
 }
 
-impl Remover<'_> {
-    fn remove(&mut self, paths: impl IntoIterator<Item = PathBuf>) -> Vec<Item> {
+impl ItemRemover<'_> {
+    fn remove_paths(&mut self, paths: impl IntoIterator<Item = PathBuf>) -> Vec<RemovedItem> {
         let mut removed = Vec::new();
         for path in paths {
-            let relative = path.strip_prefix(self.root).unwrap_or(&path).to_path_buf();
-            let bytes = size(&path);
-            let done = match (self.dry, is_folder(&path)) {
+            let relative_path = path.strip_prefix(self.project_root).unwrap_or(&path).to_path_buf();
+            let item_bytes = measure_size(&path);
+            let outcome = match (self.dry_run, is_real_directory(&path)) {
                 (true, _) => Ok(()),
                 (false, true) => fs::remove_dir_all(&path),
                 (false, false) => fs::remove_file(&path),
             };
-            match done {
-                Ok(()) => removed.push(Item { path: relative, bytes }),
-                Err(cause) => self.left.push(format!("{}: {cause}", relative.display())),
+            match outcome {
+                Ok(()) => removed.push(RemovedItem { relative_path, bytes: item_bytes }),
+                Err(cause) => self.leftovers.push(format!("{}: {cause}", relative_path.display())),
             }
         }
         removed
@@ -261,12 +311,17 @@ impl Remover<'_> {
 }
 
 /// Returns the size of a file, or of all files below a directory. Links are not followed.
-fn size(path: &Path) -> u64 {
-    let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
-    if !meta.is_dir() {
-        return meta.len();
+fn measure_size(item_path: &Path) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(item_path) else { return 0 };
+    if !metadata.is_dir() {
+        return metadata.len();
     }
-    fs::read_dir(path).into_iter().flatten().flatten().map(|item| size(&item.path())).sum()
+    fs::read_dir(item_path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|dir_entry| measure_size(&dir_entry.path()))
+        .sum()
 }
 
 #[cfg(test)]
@@ -274,54 +329,62 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::copies::Source;
+    use crate::workspaces::WorkspaceSource;
 
     /// A project with a journal without runs, and files beside it that are not ours.
-    fn project() -> (tempfile::TempDir, Project) {
-        let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path().join("project"));
+    fn new_project() -> (tempfile::TempDir, Project) {
+        let directory = tempfile::tempdir().unwrap();
+        let project = Project::from_root(directory.path().join("project"));
         project.prepare_home().unwrap();
-        Store::open(&project.home()).unwrap();
-        fs::create_dir_all(folder.path().join("scratch/thesis")).unwrap();
-        fs::write(folder.path().join("scratch/thesis/draft.md"), "three years\n").unwrap();
-        (folder, project)
+        Store::open(&project.home_dir()).unwrap();
+        fs::create_dir_all(directory.path().join("scratch/thesis")).unwrap();
+        fs::write(directory.path().join("scratch/thesis/draft.md"), "three years\n").unwrap();
+        (directory, project)
     }
 
-    fn copy(project: &Project, path: &str) {
+    fn create_workspace(project: &Project, path: &str) {
         fs::write(project.root().join("plan.md"), "# Plan\n").unwrap();
-        let source = Source { root: project.root(), files: &["plan.md".to_string()], tree: None, seeds: &[] };
-        Copy::at(project.home().join("work").join(path)).make(&source).unwrap();
+        let source = WorkspaceSource {
+            project_root: project.root(),
+            subject_files: &["plan.md".to_string()],
+            stored_tree: None,
+            seed_paths: &[],
+        };
+        TaskWorkspace::from_directory(project.home_dir().join("work").join(path)).create(&source).unwrap();
     }
 
     #[test]
-    fn where_our_folders_are_links_nothing_is_done() {
+    fn nothing_is_removed_where_our_directories_are_links() {
         for name in ["work", "originals", "checkpoints", "parked"] {
-            let (folder, project) = project();
-            symlink(folder.path().join("scratch"), project.home().join(name)).unwrap();
-            let refused = collect(&project, &Wish::default()).unwrap_err();
+            let (directory, project) = new_project();
+            symlink(directory.path().join("scratch"), project.home_dir().join(name)).unwrap();
+            let refused = collect_garbage(&project, &GcOptions::default()).unwrap_err();
             assert_eq!(refused.to_string(), format!(".tribunal/{name} is a link"));
-            assert!(folder.path().join("scratch/thesis/draft.md").exists());
+            assert!(directory.path().join("scratch/thesis/draft.md").exists());
         }
-        let (folder, project) = project();
-        let elsewhere = folder.path().join("elsewhere");
-        fs::rename(project.home(), &elsewhere).unwrap();
-        symlink(&elsewhere, project.home()).unwrap();
-        assert_eq!(collect(&project, &Wish::default()).unwrap_err().to_string(), ".tribunal is a link");
+        let (directory, project) = new_project();
+        let elsewhere = directory.path().join("elsewhere");
+        fs::rename(project.home_dir(), &elsewhere).unwrap();
+        symlink(&elsewhere, project.home_dir()).unwrap();
+        assert_eq!(
+            collect_garbage(&project, &GcOptions::default()).unwrap_err().to_string(),
+            ".tribunal is a link"
+        );
     }
 
     #[test]
     fn only_what_has_our_layout_goes_and_links_stay() {
-        let (folder, project) = project();
-        let work = project.home().join("work");
-        copy(&project, "ours-0000/round-1.freeze");
-        copy(&project, "ours-0000/round-1.fix.1/1");
-        copy(&project, "mixed-0000/round-1.freeze");
+        let (directory, project) = new_project();
+        let work = project.home_dir().join("work");
+        create_workspace(&project, "ours-0000/round-1.freeze");
+        create_workspace(&project, "ours-0000/round-1.fix.1/1");
+        create_workspace(&project, "mixed-0000/round-1.freeze");
         fs::write(work.join("mixed-0000/notes.md"), "mine\n").unwrap();
         fs::create_dir_all(work.join("empty-0000")).unwrap();
         fs::create_dir_all(work.join("half-0000/round-1.freeze/tree")).unwrap();
-        symlink(folder.path().join("scratch"), work.join("link-0000")).unwrap();
-        let collected = collect(&project, &Wish::default()).unwrap();
-        let gone: Vec<&Path> = collected.copies.iter().map(|item| item.path.as_path()).collect();
+        symlink(directory.path().join("scratch"), work.join("link-0000")).unwrap();
+        let collected = collect_garbage(&project, &GcOptions::default()).unwrap();
+        let gone: Vec<&Path> = collected.workspaces.iter().map(|item| item.relative_path.as_path()).collect();
         assert_eq!(gone, [Path::new(".tribunal/work/ours-0000")]);
         assert!(!work.join("ours-0000").exists());
         for kept in ["mixed-0000/notes.md", "empty-0000", "half-0000/round-1.freeze/tree", "link-0000/thesis"]

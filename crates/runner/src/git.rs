@@ -16,12 +16,12 @@ use std::{
 };
 
 /// The time limit of a single query.
-const LIMIT: Duration = Duration::from_secs(60);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The limit for the output that is kept; lists of a hundred thousand files are shorter.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
 /// Environment variables that would lead git to a repository other than the one of its working directory.
-pub(crate) const LEADING_AWAY: [&str; 11] = [
+pub(crate) const REDIRECTING_VARIABLES: [&str; 11] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -35,33 +35,33 @@ pub(crate) const LEADING_AWAY: [&str; 11] = [
     "GIT_CONFIG_COUNT",
 ];
 /// Environment variables that would change the form of git's output.
-const STEERING: [&str; 3] = ["GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_TRACE"];
+const OUTPUT_VARIABLES: [&str; 3] = ["GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_TRACE"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("git is not installed, or not found")]
-    NoGit,
+    NotInstalled,
     #[error("{root} is not in a git repository")]
     NoRepository { root: String },
     #[error("{root} is in a bare git repository, which has no files to review")]
-    Bare { root: String },
+    BareRepository { root: String },
     #[error("git does not trust {root}: it belongs to somebody else")]
-    Distrusted { root: String },
-    #[error("git {what} took longer than {} s", LIMIT.as_secs())]
-    Slow { what: String },
-    #[error("git {what} answered with more than {} MB", MOST_BYTES >> 20)]
-    Flood { what: String },
+    UntrustedOwner { root: String },
+    #[error("git {what} took longer than {} s", QUERY_TIMEOUT.as_secs())]
+    TimedOut { what: String },
+    #[error("git {what} answered with more than {} MB", MAX_OUTPUT_BYTES >> 20)]
+    TooMuchOutput { what: String },
     #[error("git {what} failed: {said}")]
-    Failed { what: String, said: String },
+    CommandFailed { what: String, said: String },
     #[error("git {what} cannot be asked: {cause}")]
-    Unasked { what: String, cause: io::Error },
+    CannotRun { what: String, cause: io::Error },
 }
 
 /// Returns a git command for a directory that ignores all configuration which could run a program. Filters need a look at
 /// the repository first: see [`GitRepository`].
-pub(crate) fn git(root: &Path) -> Command {
-    let mut git = Command::new("git");
-    git.args(["--no-optional-locks", "--no-pager"]);
+pub(crate) fn git_command(project_root: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.args(["--no-optional-locks", "--no-pager"]);
     // These settings take precedence over the repository's own configuration, which may name programs to run.
     for setting in [
         "core.fsmonitor=false",
@@ -72,12 +72,13 @@ pub(crate) fn git(root: &Path) -> Command {
         "protocol.allow=never",
         "color.ui=false",
     ] {
-        git.args(["-c", setting]);
+        command.args(["-c", setting]);
     }
-    for name in LEADING_AWAY.iter().chain(&STEERING) {
-        git.env_remove(name);
+    for variable in REDIRECTING_VARIABLES.iter().chain(&OUTPUT_VARIABLES) {
+        command.env_remove(variable);
     }
-    git.current_dir(root)
+    command
+        .current_dir(project_root)
         // Error messages are compared with English text, so the locale is fixed.
         .env("LC_ALL", "C")
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -85,232 +86,257 @@ pub(crate) fn git(root: &Path) -> Command {
         .env("GIT_NO_LAZY_FETCH", "1")
         .stdin(Stdio::null())
         .stderr(Stdio::null());
-    git
+    command
 }
 
 /// Returns those of some new files that git ignores. Returns none where there is no git.
-pub(crate) fn ignored<'a>(root: &Path, paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
-    let input: Vec<u8> = paths.flat_map(|path| path.bytes().chain([0])).collect();
+pub(crate) fn find_ignored<'a>(
+    project_root: &Path,
+    paths: impl Iterator<Item = &'a String>,
+) -> BTreeSet<String> {
+    let input: Vec<u8> = paths.flat_map(|relative_path| relative_path.bytes().chain([0])).collect();
     if input.is_empty() {
         return BTreeSet::new();
     }
-    let mut command = git(root);
+    let mut command = git_command(project_root);
     command.args(["check-ignore", "--stdin", "-z"]);
-    let mut out = Vec::new();
+    let mut listed_names = Vec::new();
     // Git exits with 1 if no path is ignored, so the exit code says nothing here.
-    let heard = listen(command, Some(input), &mut |stdout| stdout.read_to_end(&mut out).map(|_| ()));
-    let names = out.split(|byte| *byte == 0).filter(|name| heard.is_ok() && !name.is_empty());
-    names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
+    let outcome = run_with_reader(command, Some(input), &mut |stdout| {
+        stdout.read_to_end(&mut listed_names).map(|_| ())
+    });
+    let ignored_names =
+        listed_names.split(|byte| *byte == 0).filter(|name| outcome.is_ok() && !name.is_empty());
+    ignored_names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
 /// A repository around a directory. Filters from its own configuration do not run; those from the user's configuration do.
 #[derive(Clone, Debug)]
-pub(crate) struct Repository {
-    root: PathBuf,
-    tamed: Vec<(OsString, &'static str)>,
+pub(crate) struct GitRepository {
+    work_tree_root: PathBuf,
+    filter_overrides: Vec<(OsString, &'static str)>,
 }
 
-impl Repository {
-    pub fn around(root: &Path) -> Result<Repository, GitError> {
-        let mut repository = Repository { root: root.to_path_buf(), tamed: Vec::new() };
+impl GitRepository {
+    pub fn open_at(project_root: &Path) -> Result<GitRepository, GitError> {
+        let mut repository =
+            GitRepository { work_tree_root: project_root.to_path_buf(), filter_overrides: Vec::new() };
         // A bare repository answers "false": it has no files to review.
-        let inside = repository.ask(["rev-parse", "--is-inside-work-tree"])?;
-        if text(&inside) != "true" {
-            return Err(GitError::Bare { root: root.display().to_string() });
+        let inside_answer = repository.query(["rev-parse", "--is-inside-work-tree"])?;
+        if to_trimmed_text(&inside_answer) != "true" {
+            return Err(GitError::BareRepository { root: project_root.display().to_string() });
         }
-        repository.tamed = repository.filters()?;
+        repository.filter_overrides = repository.read_filter_overrides()?;
         Ok(repository)
     }
 
-    pub fn root(&self) -> &Path {
-        &self.root
+    pub fn work_tree_root(&self) -> &Path {
+        &self.work_tree_root
     }
 
-    pub fn command(&self) -> Command {
-        let mut git = git(&self.root);
-        git.arg("--literal-pathspecs");
+    pub fn new_command(&self) -> Command {
+        let mut git_process = git_command(&self.work_tree_root);
+        git_process.arg("--literal-pathspecs");
         // Not passed as `-c`, since the name of a filter may contain an equals sign.
-        for (index, (key, value)) in self.tamed.iter().enumerate() {
-            git.env(format!("GIT_CONFIG_KEY_{index}"), key).env(format!("GIT_CONFIG_VALUE_{index}"), value);
+        for (index, (config_key, config_value)) in self.filter_overrides.iter().enumerate() {
+            git_process
+                .env(format!("GIT_CONFIG_KEY_{index}"), config_key)
+                .env(format!("GIT_CONFIG_VALUE_{index}"), config_value);
         }
-        if !self.tamed.is_empty() {
-            git.env("GIT_CONFIG_COUNT", self.tamed.len().to_string());
+        if !self.filter_overrides.is_empty() {
+            git_process.env("GIT_CONFIG_COUNT", self.filter_overrides.len().to_string());
         }
-        git
+        git_process
     }
 
     /// Returns settings that switch off every filter the repository itself defines.
-    fn filters(&self) -> Result<Vec<(OsString, &'static str)>, GitError> {
-        let mut git = self.command();
-        git.args(["config", "--show-scope", "--null", "--name-only", "--get-regexp", r"^filter\."]);
+    fn read_filter_overrides(&self) -> Result<Vec<(OsString, &'static str)>, GitError> {
+        let mut command = self.new_command();
+        command.args(["config", "--show-scope", "--null", "--name-only", "--get-regexp", r"^filter\."]);
         // Git exits with 1 if nothing was found, so the exit code is not checked.
-        let answer = self.raw(git, None)?;
-        let mut words = answer.out.split(|byte| *byte == 0);
-        let mut names: BTreeSet<&[u8]> = BTreeSet::new();
+        let config_output = self.run_unchecked(command, None)?;
+        let mut config_words = config_output.stdout.split(|byte| *byte == 0);
+        let mut filter_names: BTreeSet<&[u8]> = BTreeSet::new();
         // The output alternates between the scope and the key of each setting.
-        while let (Some(scope), Some(key)) = (words.next(), words.next()) {
-            let name = key.iter().rposition(|byte| *byte == b'.').map(|dot| &key[..dot]);
+        while let (Some(scope), Some(config_key)) = (config_words.next(), config_words.next()) {
+            let filter_name = config_key.iter().rposition(|byte| *byte == b'.').map(|dot| &config_key[..dot]);
             // Filters that the user configured globally (Git LFS, for example) are trusted and keep running.
-            names.extend(name.filter(|_| scope == b"local" || scope == b"worktree"));
+            filter_names.extend(filter_name.filter(|_| scope == b"local" || scope == b"worktree"));
         }
-        let off = |name: &[u8]| {
-            let key = |end: &str| OsString::from_vec([name, end.as_bytes()].concat());
-            [(key(".clean"), ""), (key(".smudge"), ""), (key(".process"), ""), (key(".required"), "false")]
+        let switch_off = |filter_name: &[u8]| {
+            let config_key =
+                |setting_suffix: &str| OsString::from_vec([filter_name, setting_suffix.as_bytes()].concat());
+            [
+                (config_key(".clean"), ""),
+                (config_key(".smudge"), ""),
+                (config_key(".process"), ""),
+                (config_key(".required"), "false"),
+            ]
         };
-        Ok(names.into_iter().flat_map(off).collect())
+        Ok(filter_names.into_iter().flat_map(switch_off).collect())
     }
 
     /// Runs a query and returns its output, or an error if git reports one.
-    pub fn ask<const N: usize>(&self, args: [&str; N]) -> Result<Vec<u8>, GitError> {
-        let mut git = self.command();
-        git.args(args);
-        self.answer(git, None)
+    pub fn query<const N: usize>(&self, arguments: [&str; N]) -> Result<Vec<u8>, GitError> {
+        let mut command = self.new_command();
+        command.args(arguments);
+        self.run_checked(command, None)
     }
 
     /// Runs a command that was made with [`GitRepository::new_command`] in the same way.
-    pub fn answer(&self, git: Command, input: Option<Vec<u8>>) -> Result<Vec<u8>, GitError> {
-        let what = what(&git);
-        let answer = self.raw(git, input)?;
-        if answer.good {
-            return Ok(answer.out);
+    pub fn run_checked(&self, command: Command, stdin_bytes: Option<Vec<u8>>) -> Result<Vec<u8>, GitError> {
+        let subcommand = subcommand_name(&command);
+        let command_output = self.run_unchecked(command, stdin_bytes)?;
+        if command_output.succeeded {
+            return Ok(command_output.stdout);
         }
-        let root = self.root.display().to_string();
-        let said = answer
-            .err
+        let shown_root = self.work_tree_root.display().to_string();
+        let message = command_output
+            .stderr
             .lines()
-            .find(|line| !line.trim().is_empty())
+            .find(|stderr_line| !stderr_line.trim().is_empty())
             .unwrap_or("it did not say why")
             .to_string();
         // Git has no distinct exit codes for these cases, so its message is all there is to tell them apart.
-        Err(if said.contains("not a git repository") {
-            GitError::NoRepository { root }
-        } else if said.contains("bare repository") || said.contains("must be run in a work tree") {
-            GitError::Bare { root }
-        } else if said.contains("dubious ownership") {
-            GitError::Distrusted { root }
+        Err(if message.contains("not a git repository") {
+            GitError::NoRepository { root: shown_root }
+        } else if message.contains("bare repository") || message.contains("must be run in a work tree") {
+            GitError::BareRepository { root: shown_root }
+        } else if message.contains("dubious ownership") {
+            GitError::UntrustedOwner { root: shown_root }
         } else {
-            GitError::Failed { what, said }
+            GitError::CommandFailed { what: subcommand, said: message }
         })
     }
 
     /// Runs a command and returns its output together with whether git succeeded.
-    pub fn raw(&self, git: Command, input: Option<Vec<u8>>) -> Result<Answer, GitError> {
-        let what = what(&git);
-        let mut out = Vec::new();
-        let (good, err) =
+    pub fn run_unchecked(
+        &self,
+        command: Command,
+        stdin_bytes: Option<Vec<u8>>,
+    ) -> Result<GitOutput, GitError> {
+        let subcommand = subcommand_name(&command);
+        let mut output_bytes = Vec::new();
+        let (succeeded, error_text) =
             // One byte more than the limit, so that an output of exactly the limit is told from a longer one.
-            listen(git, input, &mut |stdout| stdout.take(MOST_BYTES + 1).read_to_end(&mut out).map(|_| ()))?;
-        if out.len() as u64 > MOST_BYTES {
-            return Err(GitError::Flood { what });
+            run_with_reader(command, stdin_bytes, &mut |stdout| stdout.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut output_bytes).map(|_| ()))?;
+        if output_bytes.len() as u64 > MAX_OUTPUT_BYTES {
+            return Err(GitError::TooMuchOutput { what: subcommand });
         }
-        Ok(Answer { good, out, err })
+        Ok(GitOutput { succeeded, stdout: output_bytes, stderr: error_text })
     }
 
     /// Passes an output of any length to `read_output` as it arrives, for as long as that wants more.
-    pub fn stream(
+    pub fn stream_output(
         &self,
-        git: Command,
-        input: Option<Vec<u8>>,
-        hear: &mut (dyn FnMut(&mut dyn BufRead) -> io::Result<Heard> + Send),
+        command: Command,
+        stdin_bytes: Option<Vec<u8>>,
+        read_output: &mut (dyn FnMut(&mut dyn BufRead) -> io::Result<GitReadExtent> + Send),
     ) -> Result<(), GitError> {
-        let what = what(&git);
-        let mut enough = false;
-        let (good, said) = listen(git, input, &mut |stdout| {
-            enough = hear(&mut BufReader::with_capacity(1 << 16, stdout))? == Heard::Enough;
+        let subcommand = subcommand_name(&command);
+        let mut stopped_early = false;
+        let (succeeded, message) = run_with_reader(command, stdin_bytes, &mut |stdout| {
+            stopped_early =
+                read_output(&mut BufReader::with_capacity(1 << 16, stdout))? == GitReadExtent::StoppedEarly;
             Ok(())
         })?;
         // A reader that stops early closes the pipe, which git reports as a failure.
-        if good || enough { Ok(()) } else { Err(GitError::Failed { what, said }) }
+        if succeeded || stopped_early {
+            Ok(())
+        } else {
+            Err(GitError::CommandFailed { what: subcommand, said: message })
+        }
     }
 }
 
 /// Whether a reader consumed the whole output or stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    All,
-    Enough,
+pub(crate) enum GitReadExtent {
+    Complete,
+    StoppedEarly,
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub good: bool,
-    pub out: Vec<u8>,
-    pub err: String,
+pub(crate) struct GitOutput {
+    pub succeeded: bool,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
 }
 
 /// Returns the output of a query that prints a single line.
-pub(crate) fn text(answer: &[u8]) -> String {
-    String::from_utf8_lossy(answer).trim().to_string()
+pub(crate) fn to_trimmed_text(output_bytes: &[u8]) -> String {
+    String::from_utf8_lossy(output_bytes).trim().to_string()
 }
 
 /// Returns the subcommand for error messages: the first argument that is not an option of git itself.
-fn what(git: &Command) -> String {
-    let mut words = git.get_args().map(|word| word.to_string_lossy());
-    while let Some(word) = words.next() {
-        if word == "-c" {
-            words.next();
-        } else if !word.starts_with('-') {
-            return word.into_owned();
+fn subcommand_name(command: &Command) -> String {
+    let mut arguments = command.get_args().map(|argument| argument.to_string_lossy());
+    while let Some(argument) = arguments.next() {
+        if argument == "-c" {
+            arguments.next();
+        } else if !argument.starts_with('-') {
+            return argument.into_owned();
         }
     }
     String::new()
 }
 
 /// Starts git, passes its output to `read_output`, and ends it when the reader is done or the time is up.
-fn listen(
-    mut git: Command,
-    input: Option<Vec<u8>>,
-    hear: &mut (dyn FnMut(&mut dyn Read) -> io::Result<()> + Send),
+fn run_with_reader(
+    mut command: Command,
+    stdin_bytes: Option<Vec<u8>>,
+    read_output: &mut (dyn FnMut(&mut dyn Read) -> io::Result<()> + Send),
 ) -> Result<(bool, String), GitError> {
-    let what = what(&git);
+    let subcommand = subcommand_name(&command);
     // A missing program is the one failure that the user can fix with an installation.
-    let unasked = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => GitError::NoGit,
-        _ => GitError::Unasked { what: what.clone(), cause },
+    let cannot_run = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::NotFound => GitError::NotInstalled,
+        _ => GitError::CannotRun { what: subcommand.clone(), cause },
     };
-    git.stdout(Stdio::piped()).stderr(Stdio::piped());
-    if input.is_some() {
-        git.stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    if stdin_bytes.is_some() {
+        command.stdin(Stdio::piped());
     }
-    let mut child = git.spawn().map_err(unasked)?;
+    let mut git_process = command.spawn().map_err(cannot_run)?;
     // Each stream gets its own thread: git could otherwise block on a full pipe that is not being read.
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let heard = thread::scope(|scope| {
-        let (done, finished) = mpsc::channel();
+    let (stdin, stdout, stderr) =
+        (git_process.stdin.take(), git_process.stdout.take(), git_process.stderr.take());
+    let read_outcome = thread::scope(|scope| {
+        let (result_sender, result_receiver) = mpsc::channel();
         scope.spawn(move || {
             let mut stdin = stdin;
             // A failing write means that git closed its input: it needs no more of it.
-            let _ = stdin.as_mut().zip(input).map(|(stdin, input)| stdin.write_all(&input));
+            let _ = stdin.as_mut().zip(stdin_bytes).map(|(stdin, stdin_bytes)| stdin.write_all(&stdin_bytes));
         });
         // The message is only shown, so a long one is cut.
-        let complaints = scope.spawn(move || {
-            let mut said = Vec::new();
-            let _ = stderr.map(|stderr| stderr.take(1 << 16).read_to_end(&mut said));
-            String::from_utf8_lossy(&said).into_owned()
+        let stderr_reader = scope.spawn(move || {
+            let mut stderr_text = Vec::new();
+            let _ = stderr.map(|stderr| stderr.take(1 << 16).read_to_end(&mut stderr_text));
+            String::from_utf8_lossy(&stderr_text).into_owned()
         });
         scope.spawn(move || {
-            let heard = stdout.map_or(Ok(()), |mut stdout| hear(&mut stdout));
-            let _ = done.send(heard);
+            let read_outcome = stdout.map_or(Ok(()), |mut stdout| read_output(&mut stdout));
+            let _ = result_sender.send(read_outcome);
         });
         // Only reading stdout counts towards the time limit; git ends soon after its output has ended.
-        let heard = finished.recv_timeout(LIMIT);
-        let ended = end(&mut child, heard.is_err());
-        let said = complaints.join().unwrap_or_default();
-        Some((heard, ended, said))
+        let read_outcome = result_receiver.recv_timeout(QUERY_TIMEOUT);
+        let exit_outcome = wait_or_kill(&mut git_process, read_outcome.is_err());
+        let stderr_text = stderr_reader.join().unwrap_or_default();
+        Some((read_outcome, exit_outcome, stderr_text))
     });
-    match heard {
-        Some((Ok(Ok(())), Ok(good), said)) => Ok((good, said)),
-        Some((Ok(Err(cause)), ..) | (_, Err(cause), _)) => Err(unasked(cause)),
-        _ => Err(GitError::Slow { what }),
+    match read_outcome {
+        Some((Ok(Ok(())), Ok(succeeded), stderr_text)) => Ok((succeeded, stderr_text)),
+        Some((Ok(Err(cause)), ..) | (_, Err(cause), _)) => Err(cannot_run(cause)),
+        _ => Err(GitError::TimedOut { what: subcommand }),
     }
 }
 
 /// Waits for git to exit and returns whether it succeeded. Its output has ended, so it exits soon, unless it timed out.
-fn end(child: &mut Child, late: bool) -> io::Result<bool> {
-    if late {
-        child.kill()?;
+fn wait_or_kill(git_process: &mut Child, timed_out: bool) -> io::Result<bool> {
+    if timed_out {
+        git_process.kill()?;
     }
-    child.wait().map(|status| status.success())
+    git_process.wait().map(|status| status.success())
 }
 
 #[cfg(test)]
@@ -319,17 +345,17 @@ mod tests {
 
     use super::*;
 
-    fn repository() -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        assert!(git(root.path()).args(["init", "-q"]).status().unwrap().success());
-        root
+    fn new_repository() -> tempfile::TempDir {
+        let project_root = tempfile::tempdir().unwrap();
+        assert!(git_command(project_root.path()).args(["init", "-q"]).status().unwrap().success());
+        project_root
     }
 
     #[test]
-    fn a_stranger_s_filters_and_watchers_do_not_run() {
-        let root = repository();
-        let own = root.path().join("owned");
-        let script = format!("touch '{}'; cat", own.display());
+    fn filters_and_watchers_of_an_untrusted_repository_do_not_run() {
+        let project_root = new_repository();
+        let marker_file = project_root.path().join("owned");
+        let script = format!("touch '{}'; cat", marker_file.display());
         for (key, value) in [
             ("filter.evil.clean", script.as_str()),
             ("filter.a=b.c.clean", script.as_str()),
@@ -340,49 +366,57 @@ mod tests {
             ("diff.evil.textconv", script.as_str()),
             ("core.pager", script.as_str()),
         ] {
-            assert!(git(root.path()).args(["config", key, value]).status().unwrap().success());
+            assert!(
+                git_command(project_root.path()).args(["config", key, value]).status().unwrap().success()
+            );
         }
-        fs::write(root.path().join(".gitattributes"), "a filter=evil diff=evil\nb filter=a=b.c\n").unwrap();
-        let repository = Repository::around(root.path()).unwrap();
-        for text in ["one\n", "two, and longer\n"] {
-            fs::write(root.path().join("a"), text).unwrap();
-            fs::write(root.path().join("b"), text).unwrap();
-            if text == "one\n" {
-                repository.ask(["add", "a", "b"]).unwrap();
+        fs::write(project_root.path().join(".gitattributes"), "a filter=evil diff=evil\nb filter=a=b.c\n")
+            .unwrap();
+        let repository = GitRepository::open_at(project_root.path()).unwrap();
+        for content in ["one\n", "two, and longer\n"] {
+            fs::write(project_root.path().join("a"), content).unwrap();
+            fs::write(project_root.path().join("b"), content).unwrap();
+            if content == "one\n" {
+                repository.query(["add", "a", "b"]).unwrap();
             }
         }
-        let shown = repository.ask(["diff", "--no-ext-diff", "--no-textconv"]).unwrap();
-        assert!(text(&shown).contains("+two, and longer"), "{}", text(&shown));
-        assert!(!own.exists(), "the project's own configuration ran a program");
+        let diff_output = repository.query(["diff", "--no-ext-diff", "--no-textconv"]).unwrap();
+        assert!(
+            to_trimmed_text(&diff_output).contains("+two, and longer"),
+            "{}",
+            to_trimmed_text(&diff_output)
+        );
+        assert!(!marker_file.exists(), "the project's own configuration ran a program");
     }
 
     #[test]
-    fn a_long_answer_is_left_when_it_is_enough() {
-        let root = repository();
-        let repository = Repository::around(root.path()).unwrap();
-        let mut git = repository.command();
-        git.args(["cat-file", "--batch-check"]);
+    fn a_long_output_is_dropped_once_the_reader_has_enough() {
+        let project_root = new_repository();
+        let repository = GitRepository::open_at(project_root.path()).unwrap();
+        let mut command = repository.new_command();
+        command.args(["cat-file", "--batch-check"]);
         let mut line = String::new();
         let input = "0123456789012345678901234567890123456789\n".repeat(1 << 16).into_bytes();
-        let mut hear = |answer: &mut dyn BufRead| answer.read_line(&mut line).map(|_| Heard::Enough);
-        repository.stream(git, Some(input), &mut hear).unwrap();
+        let mut read_first_line =
+            |output: &mut dyn BufRead| output.read_line(&mut line).map(|_| GitReadExtent::StoppedEarly);
+        repository.stream_output(command, Some(input), &mut read_first_line).unwrap();
         assert!(line.ends_with(" missing\n"), "{line}");
     }
 
     #[test]
-    fn what_is_no_repository_is_said_plainly() {
-        let root = tempfile::tempdir().unwrap();
-        let error = Repository::around(root.path()).unwrap_err();
+    fn a_missing_or_bare_repository_is_reported_as_such() {
+        let project_root = tempfile::tempdir().unwrap();
+        let error = GitRepository::open_at(project_root.path()).unwrap_err();
         assert!(matches!(error, GitError::NoRepository { .. }), "{error}");
         assert!(
             Command::new("git")
                 .args(["init", "-q", "--bare"])
-                .current_dir(root.path())
+                .current_dir(project_root.path())
                 .status()
                 .unwrap()
                 .success()
         );
-        let error = Repository::around(root.path()).unwrap_err();
-        assert!(matches!(error, GitError::Bare { .. }), "{error}");
+        let error = GitRepository::open_at(project_root.path()).unwrap_err();
+        assert!(matches!(error, GitError::BareRepository { .. }), "{error}");
     }
 }

@@ -8,42 +8,43 @@ use tokio::{
 };
 use tribunal_core::{
     decision::Decision,
-    desk::{Ask, Desk, Divergence, History, Turn, finished},
-    effect::{Effect, EffectKind, Reply, Request, Requests},
-    event::{Draft, Entry, Event},
-    host::Parked,
+    effect::{Effect, EffectKind, Reply, Requests, UserRequest},
+    event::{EntryDraft, JournalEntry, RunEvent},
+    host::ParkedRun,
     ids::Key,
-    progress::Progress,
-    reason::{Ending, Reason},
-    review::{Court, review},
+    progress::AgentProgress,
+    reason::{RunEnding, RunReason},
+    replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+    review::{ReviewState, run_review},
     settings::Settings,
 };
 use tribunal_store::StoreError;
 
 use crate::{
-    copies,
     effects::{
-        Performed, World, answers_in_files, edits_in_tracker, let_go, perform, remove_page, world_fault,
+        EffectContext, PerformedEffect, answers_in_files, environment_fault, perform_effect,
+        read_tracker_edits, release_rejected_patch, remove_decision_page,
     },
-    journal::{Journal, split},
-    stop::Stop,
+    journal::{RunJournal, split_requests},
+    stop_level::StopLevel,
+    workspaces,
 };
 
 /// What a screen may draw while a run is going on.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum RunUpdate<'a> {
     /// An entry that was recorded before this process continued the run.
-    Past(&'a Entry),
-    Entry(&'a Entry),
-    Progress(&'a Progress),
+    ReplayedEntry(&'a JournalEntry),
+    NewEntry(&'a JournalEntry),
+    Progress(&'a AgentProgress),
     /// The user wants to stop; this many effects are still running.
-    Stopping(usize),
+    StoppingAfter(usize),
     /// The user wants to stop immediately: this many effects are being ended.
-    Ending(usize),
+    EndingNow(usize),
     /// This many processes that an earlier process of the run had left were found and ended.
-    Swept(usize),
+    StraysEnded(usize),
     /// The host waits until processes that an earlier process of the run left have ended.
-    Waiting,
+    WaitingForKeepers,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,114 +52,121 @@ pub enum HostError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("this build cannot go on with the run: {0}")]
-    Diverged(#[from] Divergence),
+    Diverged(#[from] ReplayDivergence),
     #[error("the state at the last boundary cannot be read: {0}")]
-    State(serde_json::Error),
+    UnreadableState(serde_json::Error),
     #[error("the workflow waits for nothing")]
-    Stuck,
+    WaitsForNothing,
     #[error("`{key}` broke off, which is a bug: {cause}")]
-    Broke { key: Key, cause: String },
+    EffectPanicked { key: Key, cause: String },
 }
 
 /// An effect that is running.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct RunningEffect {
     key: Key,
     kind: EffectKind,
 }
 
 /// The reason why the user's requests are read.
-enum Reading {
-    Inbox,
+enum RequestReading {
+    PollInbox,
     /// The run parks with this ending unless there is a request. A wait that an earlier process had begun (`resumed`) is answered
     /// by the very fact that the user resumed the run.
-    Wait {
-        ending: Ending,
-        again: bool,
+    AwaitUser {
+        ending: RunEnding,
+        resumed: bool,
     },
 }
 
-pub(crate) struct Host<'a> {
-    pub world: Arc<World>,
-    pub journal: &'a mut Journal,
-    pub progress: UnboundedReceiver<Progress>,
-    pub stop: watch::Receiver<Stop>,
-    pub sink: &'a mut dyn FnMut(Seen<'_>),
+pub(crate) struct WorkflowHost<'a> {
+    pub context: Arc<EffectContext>,
+    pub journal: &'a mut RunJournal,
+    pub progress: UnboundedReceiver<AgentProgress>,
+    pub stop: watch::Receiver<StopLevel>,
+    pub update_sink: &'a mut dyn FnMut(RunUpdate<'_>),
     /// Tells running processes to end.
-    pub ending: watch::Sender<bool>,
-    pub running: JoinSet<Option<Performed>>,
+    pub end_processes: watch::Sender<bool>,
+    pub running_tasks: JoinSet<Option<PerformedEffect>>,
     /// The effect that each task performs.
-    pub tasks: HashMap<task::Id, Started>,
+    pub task_effects: HashMap<task::Id, RunningEffect>,
     /// How often earlier processes started an effect that they never finished.
-    pub lost: HashMap<Key, u32>,
+    pub unfinished_counts: HashMap<Key, u32>,
     /// An effect was answered without waiting, so the workflow is polled again first.
     pub answered_at_once: bool,
 }
 
-type Workflow<'a> = Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>>;
+type WorkflowFuture<'a> = Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>>;
 
 /// Starts the workflow from a recorded state, or from the beginning.
-fn enter<'a>(desk: &'a Desk, state: Option<serde_json::Value>) -> Result<Workflow<'a>, HostError> {
-    let court: Court = match state {
-        Some(state) => serde_json::from_value(state).map_err(HostError::State)?,
-        None => Court::default(),
+fn start_workflow<'a>(
+    replayer: &'a Replayer,
+    recorded_state: Option<serde_json::Value>,
+) -> Result<WorkflowFuture<'a>, HostError> {
+    let review_state: ReviewState = match recorded_state {
+        Some(recorded_state) => serde_json::from_value(recorded_state).map_err(HostError::UnreadableState)?,
+        None => ReviewState::default(),
     };
-    Ok(Box::pin(review(desk, court)))
+    Ok(Box::pin(run_review(replayer, review_state)))
 }
 
 /// Counts for every effect that was started since the last boundary and never finished how many processes have started it.
-fn lost(entries: &[Entry]) -> HashMap<Key, u32> {
-    let mut begun: HashMap<Key, u32> = HashMap::new();
-    for entry in entries {
-        match &entry.event {
+fn count_unfinished_effects(entries: &[JournalEntry]) -> HashMap<Key, u32> {
+    let mut started_counts: HashMap<Key, u32> = HashMap::new();
+    for journal_entry in entries {
+        match &journal_entry.event {
             // Effects before a boundary are settled: no later replay asks for them again.
-            Event::Boundary { .. } => begun.clear(),
-            Event::EffectStarted { key, .. } => {
-                begun.insert(key.clone(), 1);
+            RunEvent::Boundary { .. } => started_counts.clear(),
+            RunEvent::EffectStarted { key: effect_key, .. } => {
+                started_counts.insert(effect_key.clone(), 1);
             }
-            Event::EffectFinished { key, .. } => {
-                begun.remove(key);
+            RunEvent::EffectFinished { key: effect_key, .. } => {
+                started_counts.remove(effect_key);
             }
-            Event::RunResumed { .. } => begun.values_mut().for_each(|times| *times += 1),
+            RunEvent::RunResumed { .. } => {
+                started_counts.values_mut().for_each(|start_count| *start_count += 1)
+            }
             _ => {}
         }
     }
-    begun
+    started_counts
 }
 
 /// Checks whether the run could continue with other settings: replays what was recorded, and records nothing.
-pub(crate) fn check_settings(settings: &Settings, entries: &[Entry]) -> Result<(), HostError> {
+pub(crate) fn check_settings(settings: &Settings, entries: &[JournalEntry]) -> Result<(), HostError> {
     // The replay records nothing: it only compares what the workflow asks for with what the journal has.
-    let history = History::of(entries.iter().cloned());
-    let state = history.state.clone();
-    let desk = Desk::open(settings.clone(), history);
-    match desk.turn(&mut enter(&desk, state)?) {
-        Turn::Diverged(divergence) => Err(divergence.into()),
-        Turn::Waiting { .. } | Turn::Done { .. } => Ok(()),
+    let history = ReplayHistory::from_entries(entries.iter().cloned());
+    let recorded_state = history.state.clone();
+    let replayer = Replayer::new(settings.clone(), history);
+    match replayer.poll_workflow(&mut start_workflow(&replayer, recorded_state)?) {
+        WorkflowPoll::Diverged(divergence) => Err(divergence.into()),
+        WorkflowPoll::Waiting { .. } | WorkflowPoll::Finished { .. } => Ok(()),
     }
 }
 
-impl Host<'_> {
+impl WorkflowHost<'_> {
     /// Runs the workflow from where the journal left it until it ends or parks.
-    pub async fn drive(&mut self, entries: Vec<Entry>) -> Result<Ending, HostError> {
-        self.lost = lost(&entries);
-        let history = History::of(entries);
-        let state = history.state.clone();
-        let desk = Desk::open(self.world.settings.clone(), history);
-        let mut workflow = enter(&desk, state)?;
+    pub async fn drive_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
+        self.unfinished_counts = count_unfinished_effects(&entries);
+        let history = ReplayHistory::from_entries(entries);
+        let recorded_state = history.state.clone();
+        let replayer = Replayer::new(self.context.settings.clone(), history);
+        let mut workflow = start_workflow(&replayer, recorded_state)?;
         loop {
             // The replayer delivers recorded replies first, so a resumed run catches up before anything new starts.
-            match desk.turn(&mut workflow) {
-                Turn::Diverged(divergence) => return Err(divergence.into()),
-                Turn::Waiting { drafts, asks } => {
+            match replayer.poll_workflow(&mut workflow) {
+                WorkflowPoll::Diverged(divergence) => return Err(divergence.into()),
+                WorkflowPoll::Waiting { drafts, effects: pending_effects } => {
                     // After a boundary the run continues from the recorded state, exactly as a resumed run would.
-                    if let Some(recorded) = self.take_turn(&desk, drafts, asks).await? {
-                        workflow = enter(&desk, Some(recorded))?;
+                    if let Some(boundary_state) =
+                        self.advance_workflow(&replayer, drafts, pending_effects).await?
+                    {
+                        workflow = start_workflow(&replayer, Some(boundary_state))?;
                     }
                 }
-                Turn::Done { drafts, value } => {
-                    self.record(drafts).await?;
-                    return self.close(&desk, value).await;
+                WorkflowPoll::Finished { drafts, value } => {
+                    self.record_drafts(drafts).await?;
+                    return self.close_run(&replayer, value).await;
                 }
             }
         }
@@ -166,221 +174,278 @@ impl Host<'_> {
 
     /// Records what the workflow noted, starts the effects it asked for, and waits for one event. Returns the state of a boundary
     /// if one was crossed.
-    async fn take_turn(
+    async fn advance_workflow(
         &mut self,
-        desk: &Desk,
-        mut drafts: Vec<Draft>,
-        asks: Vec<Ask>,
+        replayer: &Replayer,
+        mut drafts: Vec<EntryDraft>,
+        pending_effects: Vec<PendingEffect>,
     ) -> Result<Option<serde_json::Value>, HostError> {
-        if *self.stop.borrow_and_update() > Stop::GoOn {
+        if *self.stop.borrow_and_update() > StopLevel::Continue {
             // The next process asks for everything that is not recorded here again.
-            self.park(desk);
+            self.park_workflow(replayer);
             return Ok(None);
         }
         // A boundary is recorded last: all effects before it have to be finished first.
-        let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
-        self.record(drafts).await?;
-        for ask in asks {
-            self.start(desk, ask).await?;
+        let boundary = drafts.pop_if(|last_draft| matches!(last_draft.event, RunEvent::Boundary { .. }));
+        self.record_drafts(drafts).await?;
+        for pending_effect in pending_effects {
+            self.start_effect(replayer, pending_effect).await?;
         }
         if let Some(boundary) = boundary {
-            return self.cross(desk, boundary).await.map(Some);
+            return self.cross_boundary(replayer, boundary).await.map(Some);
         }
         // An effect that was answered at once lets the workflow advance, so there is nothing to wait for yet.
         if std::mem::take(&mut self.answered_at_once) {
             return Ok(None);
         }
-        self.wait(desk).await.map(|()| None)
+        self.wait_for_event(replayer).await.map(|()| None)
     }
 
     /// Waits for running effects, records the boundary and removes its workspaces. Returns the state as recorded.
-    async fn cross(&mut self, desk: &Desk, boundary: Draft) -> Result<serde_json::Value, HostError> {
-        while !self.running.is_empty() {
-            self.end_if_told();
+    async fn cross_boundary(
+        &mut self,
+        replayer: &Replayer,
+        boundary: EntryDraft,
+    ) -> Result<serde_json::Value, HostError> {
+        while !self.running_tasks.is_empty() {
+            self.end_if_requested();
             tokio::select! {
                 // Replies that arrive before the boundary still belong to the stretch it ends.
-                Some(done) = self.running.join_next_with_id() => self.finish(desk, done, true).await?,
-                Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
+                Some(done) = self.running_tasks.join_next_with_id() => self.finish_effect(replayer, done, true).await?,
+                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
                 Ok(()) = self.stop.changed() => {}
             }
         }
         // The recorded state counts, not the one in memory: masking may have changed it.
-        let entries = self.record(vec![boundary]).await?;
-        let Some(Entry { at, event: Event::Boundary { state, .. }, .. }) = entries.into_iter().next() else {
-            return Err(HostError::Stuck);
+        let entries = self.record_drafts(vec![boundary]).await?;
+        let Some(JournalEntry {
+            at: boundary_time,
+            event: RunEvent::Boundary { state: boundary_state, .. },
+            ..
+        }) = entries.into_iter().next()
+        else {
+            return Err(HostError::WaitsForNothing);
         };
-        desk.crossed(at);
-        let work = self.world.project.work(&self.world.run);
+        replayer.begin_next_stretch(boundary_time);
+        let work_dir = self.context.project.work_dir(&self.context.run_id);
         // No effect of a later stretch refers to these workspaces.
-        let _ = task::spawn_blocking(move || copies::clear(&work)).await;
-        Ok(state)
+        let _ = task::spawn_blocking(move || workspaces::clear_workspaces(&work_dir)).await;
+        Ok(boundary_state)
     }
 
-    async fn wait(&mut self, desk: &Desk) -> Result<(), HostError> {
+    async fn wait_for_event(&mut self, replayer: &Replayer) -> Result<(), HostError> {
         loop {
             let stop = *self.stop.borrow_and_update();
-            if stop > Stop::GoOn {
-                self.park(desk);
+            if stop > StopLevel::Continue {
+                self.park_workflow(replayer);
                 return Ok(());
             }
             // Without a running effect nothing can ever wake the workflow again.
-            if self.running.is_empty() {
-                return Err(HostError::Stuck);
+            if self.running_tasks.is_empty() {
+                return Err(HostError::WaitsForNothing);
             }
             tokio::select! {
-                Some(done) = self.running.join_next_with_id() => {
-                    return self.finish(desk, done, true).await;
+                Some(done) = self.running_tasks.join_next_with_id() => {
+                    return self.finish_effect(replayer, done, true).await;
                 }
-                Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
+                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
                 Ok(()) = self.stop.changed() => {}
             }
         }
     }
 
     /// Tells running processes to end if the user asked for that. Effects that have ended are still recorded: they were paid for.
-    fn end_if_told(&mut self) {
-        if *self.stop.borrow_and_update() == Stop::Now && !self.ending.send_replace(true) {
-            (self.sink)(Seen::Ending(self.running.len()));
+    fn end_if_requested(&mut self) {
+        if *self.stop.borrow_and_update() == StopLevel::EndNow && !self.end_processes.send_replace(true) {
+            (self.update_sink)(RunUpdate::EndingNow(self.running_tasks.len()));
         }
     }
 
     /// Parks the workflow: nothing new starts from here on.
-    fn park(&mut self, desk: &Desk) {
-        desk.park(Ending::plain(Reason::Stopped));
+    fn park_workflow(&mut self, replayer: &Replayer) {
+        replayer.park_run(RunEnding::from_reason(RunReason::Stopped));
         // Tasks that still wait for an agent permit are not running.
-        let running = self.running.len().saturating_sub(self.world.lane.waiting());
-        (self.sink)(Seen::Stopping(running));
+        let running_count = self.running_tasks.len().saturating_sub(self.context.permit_lane.count_waiting());
+        (self.update_sink)(RunUpdate::StoppingAfter(running_count));
     }
 
     /// Starts an effect. Effects that concern the run itself are answered here; all others go to a task.
-    async fn start(&mut self, desk: &Desk, ask: Ask) -> Result<(), HostError> {
-        match &ask.effect {
-            Effect::Inbox(_) => self.answer_requests(desk, &ask.key, Reading::Inbox).await,
+    async fn start_effect(
+        &mut self,
+        replayer: &Replayer,
+        pending_effect: PendingEffect,
+    ) -> Result<(), HostError> {
+        match &pending_effect.effect {
+            Effect::Inbox(_) => {
+                self.answer_requests(replayer, &pending_effect.effect_key, RequestReading::PollInbox).await
+            }
             Effect::Wait(wait) => {
-                let reading = Reading::Wait { ending: wait.ending.clone(), again: ask.again };
-                self.answer_requests(desk, &ask.key, reading).await
+                let reading = RequestReading::AwaitUser {
+                    ending: wait.ending.clone(),
+                    resumed: pending_effect.resumed,
+                };
+                self.answer_requests(replayer, &pending_effect.effect_key, reading).await
             }
             _ => {
-                let (key, kind) = (ask.key.clone(), ask.effect.kind());
+                let (effect_key, effect_kind) =
+                    (pending_effect.effect_key.clone(), pending_effect.effect.kind());
                 // The count applies only to an effect that an earlier process had asked for.
-                let lost = self.lost.remove(&key).filter(|_| ask.again).unwrap_or(0);
-                let task = self.running.spawn(perform(self.world.clone(), ask, desk.stretch(), lost));
-                self.tasks.insert(task.id(), Started { key, kind });
+                let unfinished_count = self
+                    .unfinished_counts
+                    .remove(&effect_key)
+                    .filter(|_| pending_effect.resumed)
+                    .unwrap_or(0);
+                let task_handle = self.running_tasks.spawn(perform_effect(
+                    self.context.clone(),
+                    pending_effect,
+                    replayer.current_stretch(),
+                    unfinished_count,
+                ));
+                self.task_effects
+                    .insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
                 Ok(())
             }
         }
     }
 
-    async fn answer_requests(&mut self, desk: &Desk, key: &Key, reading: Reading) -> Result<(), HostError> {
-        let (taken, mut requests) = split(self.journal.requests()?);
-        let open: Vec<Decision> = self.journal.view().waiting().cloned().collect();
+    async fn answer_requests(
+        &mut self,
+        replayer: &Replayer,
+        effect_key: &Key,
+        reading: RequestReading,
+    ) -> Result<(), HostError> {
+        let (request_ids, mut requests) = split_requests(self.journal.pending_requests()?);
+        let open_decisions: Vec<Decision> = self.journal.run_view().open_decisions().cloned().collect();
         // A session edits the same tree, so an answer in a file there could be the agent's own statement about its own work.
-        if !self.world.settings.tasks.writing.in_session {
-            requests.extend(answers_in_files(&self.world, &open));
+        if !self.context.settings.tasks.writing.in_session {
+            requests.extend(answers_in_files(&self.context, &open_decisions));
         }
-        requests.extend(edits_in_tracker(&self.world));
+        requests.extend(read_tracker_edits(&self.context));
         let reply = match reading {
-            Reading::Inbox => Reply::Inbox(Requests { requests }),
-            Reading::Wait { ending, again } => {
+            RequestReading::PollInbox => Reply::Inbox(Requests { requests }),
+            RequestReading::AwaitUser { ending, resumed } => {
                 // A wait that is being resumed never parks again at once: resuming the run is the user's answer to it.
-                if again {
-                    requests.push(Request::Resume);
+                if resumed {
+                    requests.push(UserRequest::Resume);
                 }
                 if requests.is_empty() {
-                    desk.park(ending);
+                    replayer.park_run(ending);
                     self.answered_at_once = true;
                     return Ok(());
                 }
                 Reply::Wait(Requests { requests })
             }
         };
-        let draft = finished(key, desk.stretch(), reply);
+        let draft = finished_draft(effect_key, replayer.current_stretch(), reply);
         // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
-        let (entry, reply) = self.journal.record_reply(draft, Vec::new(), taken).await?;
-        if let Reply::Inbox(said) | Reply::Wait(said) = &reply {
-            for request in &said.requests {
-                if let Request::Answer { decision, answer } = request {
-                    remove_page(&self.world, decision);
+        let (entry, reply) = self.journal.record_reply(draft, Vec::new(), request_ids).await?;
+        if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
+            for request in &user_requests.requests {
+                if let UserRequest::Answer { decision: decision_id, answer: user_answer } = request {
+                    remove_decision_page(&self.context, decision_id);
                     // A patch that was not approved no longer has to be kept.
-                    let asked = self.journal.view().decisions.iter().find(|asked| asked.id == *decision);
-                    asked.into_iter().for_each(|asked| let_go(&self.world, asked, answer));
+                    let decision_asked = self
+                        .journal
+                        .run_view()
+                        .decisions
+                        .iter()
+                        .find(|decision_asked| decision_asked.id == *decision_id);
+                    decision_asked.into_iter().for_each(|decision_asked| {
+                        release_rejected_patch(&self.context, decision_asked, user_answer)
+                    });
                 }
             }
         }
-        (self.sink)(Seen::Entry(&entry));
-        desk.deliver(key, entry.at, reply)?;
+        (self.update_sink)(RunUpdate::NewEntry(&entry));
+        replayer.deliver_reply(effect_key, entry.at, reply)?;
         self.answered_at_once = true;
         Ok(())
     }
 
-    async fn record(&mut self, drafts: Vec<Draft>) -> Result<Vec<Entry>, HostError> {
-        let entries = self.journal.record(drafts).await?;
+    async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, HostError> {
+        let entries = self.journal.record_drafts(drafts).await?;
         for entry in &entries {
-            (self.sink)(Seen::Entry(entry));
+            (self.update_sink)(RunUpdate::NewEntry(entry));
         }
         Ok(entries)
     }
 
     /// Records a reply and delivers it to the workflow, unless the workflow has already returned.
-    async fn finish(
+    async fn finish_effect(
         &mut self,
-        desk: &Desk,
-        done: Result<(task::Id, Option<Performed>), JoinError>,
+        replayer: &Replayer,
+        finished_task: Result<(task::Id, Option<PerformedEffect>), JoinError>,
         deliver: bool,
     ) -> Result<(), HostError> {
-        let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let Some(Started { key, kind }) = self.tasks.remove(&id) else { return Ok(()) };
-        let performed = match done {
+        let task_id = finished_task.as_ref().map_or_else(JoinError::id, |(task_id, _)| *task_id);
+        let Some(RunningEffect { key: effect_key, kind: effect_kind }) = self.task_effects.remove(&task_id)
+        else {
+            return Ok(());
+        };
+        let performed = match finished_task {
             Ok((_, Some(performed))) => performed,
             // The user ended it before it was done, so there is nothing to record.
             Ok((_, None)) => return Ok(()),
             // A panic becomes a failed reply where the effect has one, so the workflow can go on with its other tasks.
-            Err(broke) => match Reply::failed(kind, world_fault(format!("a bug: {broke}"))) {
-                Some(reply) => reply.into(),
-                None => return Err(HostError::Broke { key, cause: broke.to_string() }),
-            },
+            Err(join_error) => {
+                match Reply::from_fault(effect_kind, environment_fault(format!("a bug: {join_error}"))) {
+                    Some(reply) => reply.into(),
+                    None => {
+                        return Err(HostError::EffectPanicked {
+                            key: effect_key,
+                            cause: join_error.to_string(),
+                        });
+                    }
+                }
+            }
         };
         // Progress that is still queued belongs before the entry that ends its effect.
         while let Ok(progress) = self.progress.try_recv() {
-            (self.sink)(Seen::Progress(&progress));
+            (self.update_sink)(RunUpdate::Progress(&progress));
         }
-        let draft = finished(&key, desk.stretch(), performed.reply);
+        let draft = finished_draft(&effect_key, replayer.current_stretch(), performed.reply);
         let (entry, reply) = self.journal.record_reply(draft, performed.blobs, Vec::new()).await?;
-        (self.sink)(Seen::Entry(&entry));
+        (self.update_sink)(RunUpdate::NewEntry(&entry));
         if deliver {
-            desk.deliver(&key, entry.at, reply)?;
+            replayer.deliver_reply(&effect_key, entry.at, reply)?;
         }
         Ok(())
     }
 
     /// Waits for what still runs, then records the last entry of the run.
-    async fn close(&mut self, desk: &Desk, value: Result<Ending, Parked>) -> Result<Ending, HostError> {
+    async fn close_run(
+        &mut self,
+        replayer: &Replayer,
+        workflow_result: Result<RunEnding, ParkedRun>,
+    ) -> Result<RunEnding, HostError> {
         loop {
-            self.end_if_told();
+            self.end_if_requested();
             tokio::select! {
-                done = self.running.join_next_with_id() => match done {
-                    Some(done) => self.finish(desk, done, false).await?,
+                done = self.running_tasks.join_next_with_id() => match done {
+                    Some(done) => self.finish_effect(replayer, done, false).await?,
                     None => break,
                 },
-                Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
+                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
                 Ok(()) = self.stop.changed() => {}
             }
         }
-        let (ending, id, finished) = match value {
+        let (ending, entry_id, is_finished) = match workflow_result {
             Ok(ending) => (ending, "run_finished".to_string(), true),
-            Err(Parked { ending }) => (ending, format!("run_parked:{}", self.journal.view().lives), false),
+            Err(ParkedRun { ending }) => {
+                (ending, format!("run_parked:{}", self.journal.run_view().life_count), false)
+            }
         };
         // A finished run asks no questions any more; a parked one still waits for their answers.
-        if finished {
-            let asked: Vec<_> =
-                self.journal.view().decisions.iter().map(|decision| decision.id.clone()).collect();
-            for decision in asked {
-                remove_page(&self.world, &decision);
+        if is_finished {
+            let decision_ids: Vec<_> =
+                self.journal.run_view().decisions.iter().map(|decision| decision.id.clone()).collect();
+            for decision in decision_ids {
+                remove_decision_page(&self.context, &decision);
             }
         }
-        let summary = self.journal.summary(&ending);
-        let event = if finished { Event::RunFinished(summary) } else { Event::RunParked(summary) };
-        self.record(vec![Draft { id, event }]).await?;
+        let summary = self.journal.run_summary(&ending);
+        let event = if is_finished { RunEvent::RunFinished(summary) } else { RunEvent::RunParked(summary) };
+        self.record_drafts(vec![EntryDraft { id: entry_id, event }]).await?;
         Ok(ending)
     }
 }

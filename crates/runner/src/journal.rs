@@ -8,153 +8,163 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tribunal_core::{
-    effect::{Reply, Request},
-    event::{Draft, Entry, Event, Summary},
+    effect::{Reply, UserRequest},
+    event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
     ids::RunId,
-    reason::Ending,
-    stamp::Stamp,
+    reason::RunEnding,
+    timestamp::Timestamp,
     view::RunView,
 };
-use tribunal_store::{Batch, NewEntry, Store, StoreError, StoredRequest};
+use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest};
 
-use crate::{fault, mask::Masker};
+use crate::{kill_points, mask::Masker};
 
 /// A run's journal, open for writing.
 #[derive(Debug)]
-pub struct Journal {
+pub struct RunJournal {
     store: Store,
-    run: RunId,
+    run_id: RunId,
     masker: Masker,
     view: RunView,
     /// The time that earlier processes of the run were awake.
-    slept_at_ms: u64,
-    woken: Instant,
+    earlier_awake_ms: u64,
+    started_at: Instant,
 }
 
-impl Journal {
+impl RunJournal {
     /// Opens the journal; `earlier_entries` are those that earlier processes of the run recorded.
-    pub fn new(store: Store, run: RunId, masker: Masker, before: &[Entry]) -> Journal {
-        let view = RunView::of(before);
-        let slept_at_ms = view.last.awake_ms;
-        Journal { store, run, masker, view, slept_at_ms, woken: Instant::now() }
+    pub fn new(store: Store, run_id: RunId, masker: Masker, earlier_entries: &[JournalEntry]) -> RunJournal {
+        let view = RunView::from_entries(earlier_entries);
+        let slept_at_ms = view.last_time.awake_ms;
+        RunJournal { store, run_id, masker, view, earlier_awake_ms: slept_at_ms, started_at: Instant::now() }
     }
 
-    pub fn now(&self) -> Stamp {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-        let awake = u64::try_from(self.woken.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Stamp {
-            wall_ms: u64::try_from(wall).unwrap_or(u64::MAX),
-            awake_ms: self.slept_at_ms.saturating_add(awake),
+    pub fn current_timestamp(&self) -> Timestamp {
+        let wall_time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
+        let awake_time = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Timestamp {
+            wall_ms: u64::try_from(wall_time).unwrap_or(u64::MAX),
+            awake_ms: self.earlier_awake_ms.saturating_add(awake_time),
         }
     }
 
-    pub fn view(&self) -> &RunView {
+    pub fn run_view(&self) -> &RunView {
         &self.view
     }
 
-    pub fn requests(&self) -> Result<Vec<StoredRequest>, StoreError> {
-        self.store.requests(&self.run)
+    pub fn pending_requests(&self) -> Result<Vec<StoredRequest>, StoreError> {
+        self.store.pending_requests(&self.run_id)
     }
 
     /// Records entries and returns once they are durable.
-    pub async fn record(&mut self, drafts: Vec<Draft>) -> Result<Vec<Entry>, StoreError> {
-        self.commit(drafts, Batch::default()).await
+    pub async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, StoreError> {
+        self.commit_drafts(drafts, EntryBatch::default()).await
     }
 
     /// Records a reply with the blobs it names and the requests it contains. Returns the reply as it was recorded, since that is
     /// what the workflow must see.
     pub async fn record_reply(
         &mut self,
-        draft: Draft,
+        draft: EntryDraft,
         blobs: Vec<Vec<u8>>,
-        taken: Vec<i64>,
-    ) -> Result<(Entry, Reply), StoreError> {
-        let batch = Batch { blobs, taken, ..Batch::default() };
-        let entries = self.commit(vec![draft], batch).await?;
+        request_ids: Vec<i64>,
+    ) -> Result<(JournalEntry, Reply), StoreError> {
+        let batch = EntryBatch { blobs, taken_requests: request_ids, ..EntryBatch::default() };
+        let entries = self.commit_drafts(vec![draft], batch).await?;
         let entry = entries.into_iter().next();
         // The reply is taken from the entry, since masking may have changed it.
         let reply = entry.as_ref().and_then(|entry| match &entry.event {
-            Event::EffectFinished { reply, .. } => Some(reply.clone()),
+            RunEvent::EffectFinished { reply, .. } => Some(reply.clone()),
             _ => None,
         });
-        entry.zip(reply).ok_or_else(|| StoreError::Writer("a reply was not recorded as one".into()))
+        entry.zip(reply).ok_or_else(|| StoreError::WriterStopped("a reply was not recorded as one".into()))
     }
 
-    async fn commit(&mut self, drafts: Vec<Draft>, mut batch: Batch) -> Result<Vec<Entry>, StoreError> {
+    async fn commit_drafts(
+        &mut self,
+        drafts: Vec<EntryDraft>,
+        mut batch: EntryBatch,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
         // All entries of one batch get the same timestamp, since they become durable together.
-        let at = self.now();
+        let timestamp = self.current_timestamp();
         for draft in drafts {
-            let event = self.masked(draft.event)?;
-            let draft = Draft { id: draft.id, event };
-            fault::point(&draft.id, "before");
-            batch.entries.push(NewEntry { run: self.run.clone(), at, draft });
+            let event = self.mask_event(draft.event)?;
+            let draft = EntryDraft { id: draft.id, event };
+            kill_points::point(&draft.id, "before");
+            batch.entries.push(NewEntry { run_id: self.run_id.clone(), timestamp, draft });
         }
         // The store writes on a thread of its own and reports back once the batch is durable.
-        let (tell, told) = oneshot::channel();
+        let (result_sender, result_receiver) = oneshot::channel();
         self.store.submit(batch, move |result| {
-            let _ = tell.send(result);
+            let _ = result_sender.send(result);
         });
-        let entries = told.await.map_err(|gone| StoreError::Writer(gone.to_string()))??;
+        let entries = result_receiver
+            .await
+            .map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))??;
         for entry in &entries {
             // The view is updated only now: it must never show an entry that a crash could still lose.
-            fault::point(&entry.id, "after");
-            self.view.see(entry);
+            kill_points::point(&entry.id, "after");
+            self.view.apply_entry(entry);
         }
         Ok(entries)
     }
 
-    fn masked(&self, event: Event) -> Result<Event, StoreError> {
+    fn mask_event(&self, event: RunEvent) -> Result<RunEvent, StoreError> {
         // Masking works on the JSON form, which has every string of an event in one uniform shape.
-        let mut value = serde_json::to_value(&event).map_err(StoreError::Unwritable)?;
-        if !mask_all(&self.masker, &mut value) {
+        let mut event_json = serde_json::to_value(&event).map_err(StoreError::UnwritableEntry)?;
+        if !mask_json_strings(&self.masker, &mut event_json) {
             return Ok(event);
         }
-        serde_json::from_value(value).map_err(StoreError::Unwritable)
+        serde_json::from_value(event_json).map_err(StoreError::UnwritableEntry)
     }
 
     /// Summarizes the run for its last entry.
-    pub fn summary(&self, ending: &Ending) -> Summary {
-        Summary {
+    pub fn run_summary(&self, ending: &RunEnding) -> RunSummary {
+        RunSummary {
             outcome: ending.reason.outcome(),
             reason: ending.reason,
             detail: ending.detail.clone(),
             rounds: self.view.rounds,
-            findings: self.view.counts(),
-            cost: self.view.spent.cost,
-            notional: self.view.spent.notional,
-            tokens: self.view.spent.tokens,
-            elapsed_ms: self.now().awake_ms,
+            findings: self.view.finding_counts(),
+            cost: self.view.usage.cost,
+            notional: self.view.usage.notional,
+            tokens: self.view.usage.tokens,
+            elapsed_ms: self.current_timestamp().awake_ms,
             left: ending.left.clone(),
         }
     }
 }
 
 /// Masks every string in a value and returns whether something was masked. Keys are ours and stay.
-pub(crate) fn mask_all(masker: &Masker, value: &mut Value) -> bool {
-    match value {
+pub(crate) fn mask_json_strings(masker: &Masker, json_value: &mut Value) -> bool {
+    match json_value {
         Value::String(text) => match masker.mask(text) {
             std::borrow::Cow::Borrowed(_) => false,
-            std::borrow::Cow::Owned(masked) => {
-                let changed = masked != *text;
-                *text = masked;
+            std::borrow::Cow::Owned(masked_text) => {
+                let changed = masked_text != *text;
+                *text = masked_text;
                 changed
             }
         },
         // Every item has to be visited, so `any`, which stops at the first, is not used.
-        Value::Array(items) => {
-            items.iter_mut().filter_map(|item| mask_all(masker, item).then_some(())).count() > 0
+        Value::Array(array_items) => {
+            array_items.iter_mut().filter_map(|item| mask_json_strings(masker, item).then_some(())).count()
+                > 0
         }
         Value::Object(map) => {
-            map.values_mut().filter_map(|item| mask_all(masker, item).then_some(())).count() > 0
+            map.values_mut().filter_map(|item| mask_json_strings(masker, item).then_some(())).count() > 0
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// Splits stored requests into their ids, which are marked as taken, and the requests for a reply.
-pub(crate) fn split(stored: Vec<StoredRequest>) -> (Vec<i64>, Vec<Request>) {
-    stored.into_iter().map(|stored| (stored.id, stored.request)).unzip()
+pub(crate) fn split_requests(stored_requests: Vec<StoredRequest>) -> (Vec<i64>, Vec<UserRequest>) {
+    stored_requests
+        .into_iter()
+        .map(|stored_requests| (stored_requests.inbox_id, stored_requests.request))
+        .unzip()
 }

@@ -9,17 +9,17 @@ use std::{
 
 use tribunal_core::{
     effect::{Effect, Land, LandOutcome, Reply},
-    event::{Entry, Event},
-    files::Stray,
-    finding::{Status, Transition},
+    event::{JournalEntry, RunEvent},
+    files::StrayEdit,
+    finding::{FindingStatus, StatusTransition},
     ids::{FindingId, Hash, Key, RunId},
-    view::{Phase, RunView},
+    view::{RunPhase, RunView},
 };
 use tribunal_store::{Store, StoreError};
 
 use crate::{
-    checkpoints::{At, Change, Checkpoints},
-    merging::{Lines, counted, merged, patch, traced_back},
+    checkpoints::{CheckpointChange, CheckpointKey, CheckpointStore},
+    merging::{LineRange, count_changed_lines, map_to_old_lines, merge_or_all_conflicts, render_patch},
     project::Project,
 };
 
@@ -30,282 +30,339 @@ pub enum LandingsError {
     #[error("run {run} has no finding {finding}")]
     NoFinding { run: RunId, finding: FindingId },
     #[error("run {run} was made by a Tribunal that kept no checkpoints")]
-    NoCheckpoint { run: RunId },
+    MissingCheckpoint { run: RunId },
     #[error("what run {run} repaired was changed by a session, in your own files")]
-    InSession { run: RunId },
+    ChangedInSession { run: RunId },
     #[error("a checkpoint of run {run} cannot be used: {cause}")]
     Damaged { run: RunId, cause: io::Error },
 }
 
 /// A change that landed.
 #[derive(Clone, Debug)]
-pub struct Landing {
-    pub(crate) at: At,
+pub struct LandingRecord {
+    pub(crate) checkpoint_key: CheckpointKey,
     /// The findings it repaired: claimed by its fixer, and confirmed by the change.
     pub findings: Vec<FindingId>,
     /// Whether it was undone.
-    pub undone: bool,
+    pub is_undone: bool,
 }
 
-impl Landing {
+impl LandingRecord {
     /// Returns the key of the task that made the change.
-    pub fn by(&self) -> &Key {
-        &self.at.by
+    pub fn task_key(&self) -> &Key {
+        &self.checkpoint_key.task_key
     }
 }
 
 /// All landings of a run, in order.
 #[derive(Debug)]
-pub struct Landings {
-    pub run: RunId,
-    pub all: Vec<Landing>,
+pub struct RunLandings {
+    pub run_id: RunId,
+    pub landed_changes: Vec<LandingRecord>,
     /// Landings that were begun and whose outcome was never recorded.
-    pub(crate) under_way: Vec<At>,
-    pub(crate) view: RunView,
-    pub(crate) checkpoints: Checkpoints,
+    pub(crate) unresolved_keys: Vec<CheckpointKey>,
+    pub(crate) run_view: RunView,
+    pub(crate) checkpoints: CheckpointStore,
 }
 
 /// What was changed, for display and for `patch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Diff {
+pub struct LandingsDiff {
     /// In the order of their paths.
-    pub files: Vec<FileDiff>,
+    pub file_diffs: Vec<RenderedFileDiff>,
     /// Whether the same lines were edited between two landings, so that those edits are shown as well.
-    pub mixed: bool,
+    pub includes_other_edits: bool,
 }
 
 /// What was changed in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileDiff {
-    pub path: String,
-    pub what: What,
+pub struct RenderedFileDiff {
+    pub relative_path: String,
+    pub file_change: FileChangeKind,
     /// The unified diff.
-    pub text: String,
-    pub added: u32,
-    pub removed: u32,
+    pub patch_text: String,
+    pub added_lines: u32,
+    pub removed_lines: u32,
     /// How many landings changed the file.
-    pub landings: usize,
+    pub landing_count: usize,
 }
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    Changed,
-    Made,
+pub enum FileChangeKind {
+    Modified,
+    Created,
     Deleted,
 }
 
-impl Diff {
-    pub fn text(&self) -> String {
-        self.files.iter().map(|file| file.text.as_str()).collect()
+impl LandingsDiff {
+    pub fn patch_text(&self) -> String {
+        self.file_diffs.iter().map(|file| file.patch_text.as_str()).collect()
     }
 
-    pub fn added(&self) -> u32 {
-        self.files.iter().map(|file| file.added).sum()
+    pub fn added_lines(&self) -> u32 {
+        self.file_diffs.iter().map(|file| file.added_lines).sum()
     }
 
-    pub fn removed(&self) -> u32 {
-        self.files.iter().map(|file| file.removed).sum()
+    pub fn removed_lines(&self) -> u32 {
+        self.file_diffs.iter().map(|file| file.removed_lines).sum()
     }
 }
 
-impl FileDiff {
-    pub(crate) fn between(path: &str, old: Option<&str>, new: Option<&str>) -> FileDiff {
-        let (added, removed) = counted(old.unwrap_or_default(), new.unwrap_or_default());
-        let what = match (old, new) {
-            (None, Some(_)) => What::Made,
-            (Some(_), None) => What::Deleted,
-            _ => What::Changed,
+impl RenderedFileDiff {
+    pub(crate) fn from_texts(
+        relative_path: &str,
+        old_text: Option<&str>,
+        new_text: Option<&str>,
+    ) -> RenderedFileDiff {
+        let (added_lines, removed_lines) =
+            count_changed_lines(old_text.unwrap_or_default(), new_text.unwrap_or_default());
+        let change_kind = match (old_text, new_text) {
+            (None, Some(_)) => FileChangeKind::Created,
+            (Some(_), None) => FileChangeKind::Deleted,
+            _ => FileChangeKind::Modified,
         };
-        FileDiff { path: path.to_string(), what, text: patch(path, old, new), added, removed, landings: 1 }
+        RenderedFileDiff {
+            relative_path: relative_path.to_string(),
+            file_change: change_kind,
+            patch_text: render_patch(relative_path, old_text, new_text),
+            added_lines,
+            removed_lines,
+            landing_count: 1,
+        }
     }
 
     /// Shows what each change did by itself instead of the sum of all changes.
-    fn one_by_one(mut self, changes: &[&Change]) -> FileDiff {
-        (self.text, self.added, self.removed) = Default::default();
-        for change in changes {
-            let one = FileDiff::between(&self.path, change.before.as_deref(), change.after.as_deref());
-            self.text += &one.text;
-            self.added += one.added;
-            self.removed += one.removed;
+    fn list_each_change(mut self, changed_files: &[&CheckpointChange]) -> RenderedFileDiff {
+        (self.patch_text, self.added_lines, self.removed_lines) = Default::default();
+        for change in changed_files {
+            let single_diff = RenderedFileDiff::from_texts(
+                &self.relative_path,
+                change.text_before.as_deref(),
+                change.text_after.as_deref(),
+            );
+            self.patch_text += &single_diff.patch_text;
+            self.added_lines += single_diff.added_lines;
+            self.removed_lines += single_diff.removed_lines;
         }
         self
     }
 }
 
 /// What landings did, file by file and in order.
-pub(crate) type ByFile<'a> = BTreeMap<String, Vec<(&'a Landing, Change)>>;
+pub(crate) type ChangesByFile<'a> = BTreeMap<String, Vec<(&'a LandingRecord, CheckpointChange)>>;
 
-impl Landings {
-    pub fn read(project: &Project, store: &Store, run: &RunId) -> Result<Landings, LandingsError> {
-        let entries = store.entries(run, 0)?;
-        let view = RunView::of(&entries);
-        let (mut all, under_way) = recorded(&entries);
-        let checkpoints = Checkpoints::of(project, run);
-        for landing in &mut all {
-            landing.undone = checkpoints.is_undone(&landing.at);
+impl RunLandings {
+    pub fn read_landings(
+        project: &Project,
+        store: &Store,
+        run_id: &RunId,
+    ) -> Result<RunLandings, LandingsError> {
+        let entries = store.read_entries(run_id, 0)?;
+        let run_view = RunView::from_entries(&entries);
+        let (mut landed_changes, unresolved_keys) = fold_landings(&entries);
+        let checkpoints = CheckpointStore::for_run(project, run_id);
+        for landing in &mut landed_changes {
+            landing.is_undone = checkpoints.is_undone(&landing.checkpoint_key);
         }
-        Ok(Landings { run: run.clone(), all, under_way, view, checkpoints })
+        Ok(RunLandings { run_id: run_id.clone(), landed_changes, unresolved_keys, run_view, checkpoints })
     }
 
     /// Returns the one file that the run reviews, if it reviews a single one.
-    pub fn path(&self) -> Option<&str> {
-        self.view.settings.as_ref()?.subject.path()
+    pub fn subject_path(&self) -> Option<&str> {
+        self.run_view.settings.as_ref()?.subject.file_path()
     }
 
     /// Returns the landings that repaired the finding, or all of them.
-    pub fn of(&self, finding: Option<FindingId>) -> Result<Vec<&Landing>, LandingsError> {
-        if let Some(finding) = finding.filter(|finding| !self.view.findings.contains_key(finding)) {
-            return Err(LandingsError::NoFinding { run: self.run.clone(), finding });
+    pub fn landings_for(&self, finding_id: Option<FindingId>) -> Result<Vec<&LandingRecord>, LandingsError> {
+        if let Some(finding_id) =
+            finding_id.filter(|finding_id| !self.run_view.findings.contains_key(finding_id))
+        {
+            return Err(LandingsError::NoFinding { run: self.run_id.clone(), finding: finding_id });
         }
-        let wanted = |landing: &&Landing| finding.is_none_or(|finding| landing.findings.contains(&finding));
-        Ok(self.all.iter().filter(wanted).collect())
+        let is_wanted = |landing: &&LandingRecord| {
+            finding_id.is_none_or(|finding_id| landing.findings.contains(&finding_id))
+        };
+        Ok(self.landed_changes.iter().filter(is_wanted).collect())
     }
 
     /// Whether the run has finished for good.
     pub fn is_finished(&self) -> bool {
-        matches!(self.view.phase, Phase::Finished(_))
+        matches!(self.run_view.phase, RunPhase::Finished(_))
     }
 
     /// Returns what the run changed and was not undone, or only what repaired the finding. `None` means that nothing is left.
-    pub fn diff(&self, finding: Option<FindingId>) -> Result<Option<Diff>, LandingsError> {
-        let wanted: Vec<&Landing> = self.of(finding)?.into_iter().filter(|landing| !landing.undone).collect();
-        if wanted.is_empty() {
+    pub fn diff_landings(
+        &self,
+        finding_id: Option<FindingId>,
+    ) -> Result<Option<LandingsDiff>, LandingsError> {
+        let wanted_landings: Vec<&LandingRecord> =
+            self.landings_for(finding_id)?.into_iter().filter(|landing| !landing.is_undone).collect();
+        if wanted_landings.is_empty() {
             return Ok(None);
         }
-        let mut diff = Diff::default();
+        let mut landings_diff = LandingsDiff::default();
         // The diff is built per file, since the user reads and applies it that way.
-        for (path, changes) in self.by_file(&wanted)? {
-            let landings: BTreeSet<&At> = changes.iter().map(|(landing, _)| &landing.at).collect();
-            let changes: Vec<&Change> = changes.iter().map(|(_, change)| change).collect();
-            let (Some(first), Some(last)) = (changes.first(), changes.last()) else { continue };
-            let after = last.after.as_deref();
+        for (relative_path, file_changes) in self.group_by_file(&wanted_landings)? {
+            let landing_keys: BTreeSet<&CheckpointKey> =
+                file_changes.iter().map(|(landing, _)| &landing.checkpoint_key).collect();
+            let file_changes: Vec<&CheckpointChange> =
+                file_changes.iter().map(|(_, change)| change).collect();
+            let (Some(first_change), Some(last_change)) = (file_changes.first(), file_changes.last()) else {
+                continue;
+            };
+            let final_text = last_change.text_after.as_deref();
             // Edits that were made between two landings do not belong to the run.
-            let before = without(after, &changes);
-            diff.mixed |= finding.is_none() && before.is_err();
+            let original_text = remove_changes(final_text, &file_changes);
+            landings_diff.includes_other_edits |= finding_id.is_none() && original_text.is_err();
             // The edits overlap with a landing, so the diff falls back to the text before the first landing.
-            let before = before.unwrap_or_else(|_| first.before.clone());
-            let mut file = FileDiff::between(&path, before.as_deref(), after);
-            file.landings = landings.len();
-            diff.files.push(if finding.is_some() { file.one_by_one(&changes) } else { file });
+            let original_text = original_text.unwrap_or_else(|_| first_change.text_before.clone());
+            let mut file_diff =
+                RenderedFileDiff::from_texts(&relative_path, original_text.as_deref(), final_text);
+            file_diff.landing_count = landing_keys.len();
+            landings_diff.file_diffs.push(if finding_id.is_some() {
+                file_diff.list_each_change(&file_changes)
+            } else {
+                file_diff
+            });
         }
-        Ok(Some(diff))
+        Ok(Some(landings_diff))
     }
 
-    pub(crate) fn by_file<'a>(&self, landings: &[&'a Landing]) -> Result<ByFile<'a>, LandingsError> {
-        let mut files = ByFile::new();
+    pub(crate) fn group_by_file<'a>(
+        &self,
+        landings: &[&'a LandingRecord],
+    ) -> Result<ChangesByFile<'a>, LandingsError> {
+        let mut changes_by_file = ChangesByFile::new();
         for landing in landings {
-            let changes = self.changes(landing)?.into_iter();
+            let landing_changes = self.checkpoint_changes(landing)?.into_iter();
             // An attempt may have found nothing left to do.
-            for change in changes.filter(|change| change.before != change.after) {
-                files.entry(change.path.clone()).or_default().push((landing, change));
+            for change in landing_changes.filter(|change| change.text_before != change.text_after) {
+                changes_by_file.entry(change.relative_path.clone()).or_default().push((landing, change));
             }
         }
-        Ok(files)
+        Ok(changes_by_file)
     }
 
-    fn changes(&self, landing: &Landing) -> Result<Vec<Change>, LandingsError> {
-        let changes = self.checkpoints.changes(&landing.at).map_err(|cause| self.damaged(cause))?;
+    fn checkpoint_changes(&self, landing: &LandingRecord) -> Result<Vec<CheckpointChange>, LandingsError> {
+        let landing_changes = self
+            .checkpoints
+            .landing_changes(&landing.checkpoint_key)
+            .map_err(|cause| self.damaged_error(cause))?;
         // A record that came with a clone may name files that the run never reviewed.
-        if let Some(stranger) = changes.iter().find(|it| self.path().is_some_and(|path| path != it.path)) {
-            return Err(self.damaged(io::Error::other(format!("it is one of {}", stranger.path))));
+        if let Some(foreign_change) = landing_changes.iter().find(|change| {
+            self.subject_path().is_some_and(|subject_path| subject_path != change.relative_path)
+        }) {
+            return Err(self
+                .damaged_error(io::Error::other(format!("it is one of {}", foreign_change.relative_path))));
         }
         // A session edits the user's files directly, so there never was a checkpoint.
-        if changes.is_empty() && landing.by().is_session() {
-            Err(LandingsError::InSession { run: self.run.clone() })
-        } else if changes.is_empty() {
-            Err(LandingsError::NoCheckpoint { run: self.run.clone() })
+        if landing_changes.is_empty() && landing.task_key().is_session() {
+            Err(LandingsError::ChangedInSession { run: self.run_id.clone() })
+        } else if landing_changes.is_empty() {
+            Err(LandingsError::MissingCheckpoint { run: self.run_id.clone() })
         } else {
-            Ok(changes)
+            Ok(landing_changes)
         }
     }
 
-    pub(crate) fn damaged(&self, cause: io::Error) -> LandingsError {
-        LandingsError::Damaged { run: self.run.clone(), cause }
+    pub(crate) fn damaged_error(&self, cause: io::Error) -> LandingsError {
+        LandingsError::Damaged { run: self.run_id.clone(), cause }
     }
 }
 
 /// The reason why a change cannot be removed from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Clash {
+pub enum UndoClash {
     /// These lines of the file were changed as well.
-    Lines(Vec<Lines>),
+    SameLines(Vec<LineRange>),
     /// The file is gone.
-    Gone,
+    FileGone,
     /// The change created the file, and it has been edited since.
-    NotAsMade,
+    EditedSinceCreated,
     /// The change deleted the file, and it exists again.
-    ThereAgain,
+    CreatedAgain,
 }
 
 /// Removes changes from a file, the last one first; all other edits stay. `None` stands for a missing file.
-pub(crate) fn without(text: Option<&str>, changes: &[&Change]) -> Result<Option<String>, Clash> {
-    let mut now = text.map(String::from);
-    for change in changes.iter().rev().filter(|change| change.before != change.after) {
-        now = match (&change.before, &change.after, now) {
+pub(crate) fn remove_changes(
+    current_text: Option<&str>,
+    landing_changes: &[&CheckpointChange],
+) -> Result<Option<String>, UndoClash> {
+    let mut remaining_text = current_text.map(String::from);
+    for change in landing_changes.iter().rev().filter(|change| change.text_before != change.text_after) {
+        remaining_text = match (&change.text_before, &change.text_after, remaining_text) {
             // The exact text before or after the change needs no merge.
-            (before, after, now) if now == *after || now == *before => before.clone(),
-            (Some(before), Some(after), Some(now)) => {
-                Some(merged(after, &now, before).map_err(|conflicts| {
-                    // The conflict is in the text of this step; the user wants to know the lines of the file as it is.
-                    let here = |lines| traced_back(lines, text.unwrap_or(&now), &now);
-                    Clash::Lines(conflicts.into_iter().map(here).collect())
-                })?)
+            (text_before, text_after, remaining_text)
+                if remaining_text == *text_after || remaining_text == *text_before =>
+            {
+                text_before.clone()
             }
-            (None, _, _) => return Err(Clash::NotAsMade),
-            (Some(_), None, _) => return Err(Clash::ThereAgain),
-            (Some(_), Some(_), None) => return Err(Clash::Gone),
+            (Some(text_before), Some(text_after), Some(remaining_text)) => {
+                Some(merge_or_all_conflicts(text_after, &remaining_text, text_before).map_err(
+                    |conflicts| {
+                        // The conflict is in the text of this step; the user wants to know the lines of the file as it is.
+                        let to_file_lines = |lines| {
+                            map_to_old_lines(lines, current_text.unwrap_or(&remaining_text), &remaining_text)
+                        };
+                        UndoClash::SameLines(conflicts.into_iter().map(to_file_lines).collect())
+                    },
+                )?)
+            }
+            (None, _, _) => return Err(UndoClash::EditedSinceCreated),
+            (Some(_), None, _) => return Err(UndoClash::CreatedAgain),
+            (Some(_), Some(_), None) => return Err(UndoClash::FileGone),
         };
     }
-    Ok(now)
+    Ok(remaining_text)
 }
 
 /// Returns the landings in order, and those that were begun and neither recorded nor refused.
-fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
-    let (mut landed, mut begun) = (Vec::<Landing>::new(), BTreeSet::new());
+fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<CheckpointKey>) {
+    let (mut landed_changes, mut begun_keys) = (Vec::<LandingRecord>::new(), BTreeSet::new());
     // Claims of the last landing whose outcome is still open; the outcome is noted right after the landing.
-    let mut claimed: Vec<FindingId> = Vec::new();
+    let mut open_claims: Vec<FindingId> = Vec::new();
     let mut stretch = 0;
     for entry in entries {
         match &entry.event {
-            Event::Boundary { stretch: ended, .. } => stretch = ended + 1,
-            Event::EffectStarted { key, effect: Effect::Land(Land { by, .. }), stretch, .. } => {
-                begun.insert((At { stretch: *stretch, by: by.clone() }, key.clone()));
+            RunEvent::Boundary { stretch: ended_stretch, .. } => stretch = ended_stretch + 1,
+            RunEvent::EffectStarted { key: entry_key, effect: Effect::Land(Land { by: task_key, .. }), stretch, .. } => {
+                begun_keys.insert((CheckpointKey { stretch: *stretch, task_key: task_key.clone() }, entry_key.clone()));
             }
-            Event::EffectFinished { key, stretch, reply }
+            RunEvent::EffectFinished { key: entry_key, stretch, reply }
                 // A failed or refused landing is settled. A landed one stays until its `PatchLanded` entry.
                 if !matches!(reply, Reply::Land(LandOutcome::Landed(_))) =>
             {
-                begun.retain(|(at, asked): &(At, Key)| at.stretch != *stretch || asked != key);
+                begun_keys.retain(|(checkpoint_key, effect_key): &(CheckpointKey, Key)| checkpoint_key.stretch != *stretch || effect_key != entry_key);
             }
-            Event::PatchLanded { key, findings, .. } => {
-                let at = At { stretch, by: key.clone() };
-                begun.retain(|(known, _)| *known != at);
-                claimed.clone_from(findings);
-                landed.push(Landing { at, findings: Vec::new(), undone: false });
+            RunEvent::PatchLanded { key: entry_key, findings, .. } => {
+                let checkpoint_key = CheckpointKey { stretch, task_key: entry_key.clone() };
+                begun_keys.retain(|(claim_count, _)| *claim_count != checkpoint_key);
+                open_claims.clone_from(findings);
+                landed_changes.push(LandingRecord { checkpoint_key, findings: Vec::new(), is_undone: false });
             }
-            Event::FindingMoved { finding, transition: Transition { to, .. } } => {
-                let known = claimed.len();
-                claimed.retain(|claim| claim != finding);
-                if let (true, Status::Fixed, Some(landing)) = (claimed.len() < known, to, landed.last_mut()) {
-                    landing.findings.push(*finding);
+            RunEvent::FindingMoved { finding: finding_id, transition: StatusTransition { to: new_status, .. } } => {
+                let claim_count = open_claims.len();
+                open_claims.retain(|claim| claim != finding_id);
+                if let (true, FindingStatus::Fixed, Some(landing)) = (open_claims.len() < claim_count, new_status, landed_changes.last_mut()) {
+                    landing.findings.push(*finding_id);
                 }
             }
             _ => {}
         }
     }
-    (landed, begun.into_iter().map(|(at, _)| at).collect())
+    (landed_changes, begun_keys.into_iter().map(|(checkpoint_key, _)| checkpoint_key).collect())
 }
 
 /// Renders the diff of a stray edit. Returns `None` if a version was not stored or is not text.
-pub fn strayed(project: &Project, run: &RunId, stray: &Stray) -> Option<String> {
-    let checkpoints = Checkpoints::of(project, run);
-    let text = |hash: &Option<Hash>| match hash {
+pub fn diff_stray_edit(project: &Project, run_id: &RunId, stray: &StrayEdit) -> Option<String> {
+    let checkpoints = CheckpointStore::for_run(project, run_id);
+    let read_version = |content_hash: &Option<Hash>| match content_hash {
         None => Some(None),
-        Some(hash) => String::from_utf8(checkpoints.bytes(hash).ok()?).ok().map(Some),
+        Some(content_hash) => String::from_utf8(checkpoints.read_bytes(content_hash).ok()?).ok().map(Some),
     };
-    let (before, after) = (text(&stray.before)?, text(&stray.after)?);
-    Some(patch(&stray.path, before.as_deref(), after.as_deref()))
+    let (text_before, text_after) = (read_version(&stray.before)?, read_version(&stray.after)?);
+    Some(render_patch(&stray.path, text_before.as_deref(), text_after.as_deref()))
 }
 
 #[cfg(test)]
@@ -317,66 +374,71 @@ mod tests {
     /// A text of places with an untouched line between each two. The run changes every second place, the user changes the
     /// others.
     #[derive(Clone, Debug)]
-    struct Page {
+    struct PlacedText {
         places: Vec<String>,
         end: &'static str,
         /// Whether the last line has a line end.
         whole: bool,
     }
 
-    impl Page {
-        fn text(&self) -> String {
-            let mut text = String::new();
-            for (number, place) in self.places.iter().enumerate() {
-                for line in place.lines() {
-                    text.push_str(line);
-                    text.push_str(self.end);
+    impl PlacedText {
+        fn render_text(&self) -> String {
+            let mut page_text = String::new();
+            for (place_number, place_text) in self.places.iter().enumerate() {
+                for line in place_text.lines() {
+                    page_text.push_str(line);
+                    page_text.push_str(self.end);
                 }
-                text.push_str(&format!("between {number}{}", self.end));
+                page_text.push_str(&format!("between {place_number}{}", self.end));
             }
             if !self.whole {
-                text.truncate(text.len() - self.end.len());
+                page_text.truncate(page_text.len() - self.end.len());
             }
-            text
+            page_text
         }
 
-        fn with(&self, place: usize, is_of_run: bool, words: &str) -> Page {
-            let mut page = self.clone();
-            let place = place % (page.places.len() / 2) * 2 + usize::from(!is_of_run);
-            page.places[place] = words.to_string();
-            page
+        fn with_change(&self, place_number: usize, is_of_run: bool, new_words: &str) -> PlacedText {
+            let mut changed_page = self.clone();
+            let place_number = place_number % (changed_page.places.len() / 2) * 2 + usize::from(!is_of_run);
+            changed_page.places[place_number] = new_words.to_string();
+            changed_page
         }
     }
 
-    fn words() -> impl Strategy<Value = String> {
+    fn random_words() -> impl Strategy<Value = String> {
         prop_oneof![Just(String::new()), "[a-z]{1,6}", "[a-z]{1,3}\n\n[a-z]{1,3}", Just("\n".to_string())]
     }
 
-    fn page() -> impl Strategy<Value = Page> {
-        let end = prop_oneof![Just("\n"), Just("\r\n")];
-        (vec(words(), 2..16), end, any::<bool>()).prop_map(|(mut places, end, whole)| {
+    fn random_page() -> impl Strategy<Value = PlacedText> {
+        let line_end = prop_oneof![Just("\n"), Just("\r\n")];
+        (vec(random_words(), 2..16), line_end, any::<bool>()).prop_map(|(mut places, line_end, whole)| {
             places.truncate(places.len() / 2 * 2);
-            Page { places, end, whole }
+            PlacedText { places, end: line_end, whole }
         })
     }
 
     /// Random edits: whether the run made it, at which place, and the new words.
-    fn history() -> impl Strategy<Value = Vec<(bool, usize, String)>> {
-        vec((any::<bool>(), 0..16_usize, words()), 0..12)
+    fn random_history() -> impl Strategy<Value = Vec<(bool, usize, String)>> {
+        vec((any::<bool>(), 0..16_usize, random_words()), 0..12)
     }
 
-    fn change(before: &Page, after: &Page) -> Change {
-        texts(Some(&before.text()), Some(&after.text()))
+    fn page_change(page_before: &PlacedText, after: &PlacedText) -> CheckpointChange {
+        text_change(Some(&page_before.render_text()), Some(&after.render_text()))
     }
 
-    fn texts(before: Option<&str>, after: Option<&str>) -> Change {
-        Change { path: "a.md".into(), before: before.map(String::from), after: after.map(String::from) }
+    fn text_change(text_before: Option<&str>, text_after: Option<&str>) -> CheckpointChange {
+        CheckpointChange {
+            relative_path: "a.md".into(),
+            text_before: text_before.map(String::from),
+            text_after: text_after.map(String::from),
+        }
     }
 
     /// Removes the changes from a file that exists before and after.
-    fn without_all(text: &str, changes: &[Change]) -> Result<String, Clash> {
-        let then = without(Some(text), &changes.iter().collect::<Vec<&Change>>())?;
-        Ok(then.expect("it is still there"))
+    fn remove_all_changes(text: &str, changed_files: &[CheckpointChange]) -> Result<String, UndoClash> {
+        let remaining_text =
+            remove_changes(Some(text), &changed_files.iter().collect::<Vec<&CheckpointChange>>())?;
+        Ok(remaining_text.expect("it is still there"))
     }
 
     proptest! {
@@ -385,85 +447,88 @@ mod tests {
             states in vec(proptest::option::weighted(0.8, "([a-c]{0,2}(\n|\r\n|\r)?){0,8}"), 2..6)
         ) {
             let states: Vec<Option<&str>> = states.iter().map(Option::as_deref).collect();
-            let changes: Vec<Change> = states.windows(2).map(|pair| texts(pair[0], pair[1])).collect();
-            let then = without(states[states.len() - 1], &changes.iter().collect::<Vec<&Change>>());
+            let changes: Vec<CheckpointChange> = states.windows(2).map(|pair| text_change(pair[0], pair[1])).collect();
+            let then = remove_changes(states[states.len() - 1], &changes.iter().collect::<Vec<&CheckpointChange>>());
             prop_assert_eq!(then.as_ref().map(Option::as_deref), Ok(states[0]));
         }
 
         #[test]
-        fn edits_elsewhere_survive_byte_for_byte(start in page(), history in history()) {
+        fn edits_elsewhere_survive_byte_for_byte(start in random_page(), history in random_history()) {
             let (mut now, mut expected, mut changes) = (start.clone(), start, Vec::new());
             for (is_of_run, place, words) in history {
-                let next = now.with(place, is_of_run, &words);
+                let next = now.with_change(place, is_of_run, &words);
                 if is_of_run {
-                    changes.push(change(&now, &next));
+                    changes.push(page_change(&now, &next));
                 } else {
-                    expected = expected.with(place, false, &words);
+                    expected = expected.with_change(place, false, &words);
                 }
                 now = next;
             }
-            prop_assert_eq!(without_all(&now.text(), &changes), Ok(expected.text()));
+            prop_assert_eq!(remove_all_changes(&now.render_text(), &changes), Ok(expected.render_text()));
         }
 
         #[test]
-        fn one_landing_is_taken_out_and_the_others_stay(start in page(), others in vec(words(), 1..8), which in 0..8_usize) {
+        fn one_landing_is_taken_out_and_the_others_stay(start in random_page(), others in vec(random_words(), 1..8), which in 0..8_usize) {
             let count = (start.places.len() / 2).min(others.len());
             let (mut now, mut expected, mut taken) = (start.clone(), start, None);
             for (place, words) in others.iter().enumerate().take(count) {
-                let next = now.with(place, true, words);
+                let next = now.with_change(place, true, words);
                 if place == which % count {
-                    taken = Some(change(&now, &next));
+                    taken = Some(page_change(&now, &next));
                 } else {
-                    expected = expected.with(place, true, words);
+                    expected = expected.with_change(place, true, words);
                 }
                 now = next;
             }
-            prop_assert_eq!(without_all(&now.text(), taken.as_slice()), Ok(expected.text()));
+            prop_assert_eq!(remove_all_changes(&now.render_text(), taken.as_slice()), Ok(expected.render_text()));
         }
 
         #[test]
-        fn what_people_wrote_is_never_lost(start in page(), landed in words(), place in 0..16_usize, edited in 0..16_usize) {
+        fn what_people_wrote_is_never_lost(start in random_page(), landed in random_words(), place in 0..16_usize, edited in 0..16_usize) {
             // The user writes anywhere, also where the run has changed something; each such line is unique.
-            let after = start.with(place, true, &landed);
-            let mut lines: Vec<String> = after.text().split_inclusive('\n').map(String::from).collect();
+            let after = start.with_change(place, true, &landed);
+            let mut lines: Vec<String> = after.render_text().split_inclusive('\n').map(String::from).collect();
             let at = edited.min(lines.len() - 1);
             lines[at] = format!("MINE{}", after.end);
             let now: String = lines.concat();
-            if let Ok(then) = without_all(&now, &[change(&start, &after)]) {
+            if let Ok(then) = remove_all_changes(&now, &[page_change(&start, &after)]) {
                 prop_assert!(then.contains(&format!("MINE{}", after.end)), "{then:?}");
             }
         }
     }
 
     #[test]
-    fn both_changed_one_line_and_the_line_of_the_file_is_named() {
-        let changes = [
-            texts(Some("1\n2\n3\n4\n"), Some("1\n2\n3\nfour\n")),
-            texts(Some("1\n2\n3\nfour\n"), Some("1\n1b\n1c\n2\n3\nfour\n")),
+    fn a_clash_names_the_line_as_the_file_has_it() {
+        let changed_files = [
+            text_change(Some("1\n2\n3\n4\n"), Some("1\n2\n3\nfour\n")),
+            text_change(Some("1\n2\n3\nfour\n"), Some("1\n1b\n1c\n2\n3\nfour\n")),
         ];
         // Removing the second change moves the line; the error names it as it is in the file.
-        let refused = without_all("1\n1b\n1c\n2\n3\nvier\n", &changes);
-        assert_eq!(refused, Err(Clash::Lines(vec![Lines { first: 6, last: 6 }])));
+        let refused = remove_all_changes("1\n1b\n1c\n2\n3\nvier\n", &changed_files);
+        assert_eq!(refused, Err(UndoClash::SameLines(vec![LineRange { first_line: 6, last_line: 6 }])));
     }
 
     #[test]
     fn what_a_landing_made_goes_only_as_it_was_made_and_what_it_deleted_comes_back_only_where_nothing_is() {
-        let (made, deleted, changed) =
-            (texts(None, Some("n\n")), texts(Some("o\n"), None), texts(Some("n\n"), Some("m\n")));
+        let (created, deleted, changed) = (
+            text_change(None, Some("n\n")),
+            text_change(Some("o\n"), None),
+            text_change(Some("n\n"), Some("m\n")),
+        );
         let (gone, there) = (Ok(None), |text: &str| Ok(Some(text.to_string())));
-        for (now, changes, then) in [
-            (Some("n\n"), vec![&made], gone.clone()),
-            (None, vec![&made], gone.clone()),
-            (Some("n\nmine\n"), vec![&made], Err(Clash::NotAsMade)),
-            (Some("m\n"), vec![&made, &changed], gone.clone()),
-            (Some("m\n"), vec![&made], Err(Clash::NotAsMade)),
+        for (now, changed_files, then) in [
+            (Some("n\n"), vec![&created], gone.clone()),
+            (None, vec![&created], gone.clone()),
+            (Some("n\nmine\n"), vec![&created], Err(UndoClash::EditedSinceCreated)),
+            (Some("m\n"), vec![&created, &changed], gone.clone()),
+            (Some("m\n"), vec![&created], Err(UndoClash::EditedSinceCreated)),
             (None, vec![&deleted], there("o\n")),
             (Some("o\n"), vec![&deleted], there("o\n")),
-            (Some("mine\n"), vec![&deleted], Err(Clash::ThereAgain)),
-            (None, vec![&changed], Err(Clash::Gone)),
-            (None, vec![&made, &texts(Some("n\n"), None)], gone),
+            (Some("mine\n"), vec![&deleted], Err(UndoClash::CreatedAgain)),
+            (None, vec![&changed], Err(UndoClash::FileGone)),
+            (None, vec![&created, &text_change(Some("n\n"), None)], gone),
         ] {
-            assert_eq!(without(now, &changes), then, "{now:?} without {changes:?}");
+            assert_eq!(remove_changes(now, &changed_files), then, "{now:?} without {changed_files:?}");
         }
     }
 }

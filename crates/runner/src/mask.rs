@@ -23,57 +23,57 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use regex::Regex;
 
-mod assign;
-mod pem;
-mod rules;
-mod stream;
+mod assignments;
+mod mask_stream;
+mod pem_keys;
+mod token_rules;
 
-pub use stream::Stream;
+pub use mask_stream::MaskStream;
 
-const MARK: &str = "[masked:";
+const MASK_START: &str = "[masked:";
 
 /// How much of an overlong line is searched at once, and how much of that is searched again.
 #[derive(Clone, Copy)]
-struct Limits {
-    line: usize,
-    overlap: usize,
+struct LineLimits {
+    max_line: usize,
+    overlap_bytes: usize,
 }
 
-const LIMITS: Limits = Limits { line: 64 * 1024, overlap: 16 * 1024 };
+const LINE_LIMITS: LineLimits = LineLimits { max_line: 64 * 1024, overlap_bytes: 16 * 1024 };
 
 /// Longer values of the environment are searched for in pieces, which stay far below the overlap.
-const LONGEST_KNOWN: usize = 4 * 1024;
+const MAX_KNOWN_VALUE: usize = 4 * 1024;
 
 /// How much of a known value goes into the trigger automaton: its size should not depend on the values.
-const KNOWN_TRIGGER: usize = 12;
+const KNOWN_TRIGGER_BYTES: usize = 12;
 
-const SHORTEST_KNOWN: usize = 8;
+const MIN_KNOWN_VALUE: usize = 8;
 
 /// Replaces secrets by `[masked:KIND]` (for instance `[masked:github]`).
 ///
 /// Cheap to clone; all clones share the compiled rules.
 #[derive(Clone)]
 pub struct Masker {
-    inner: Arc<Inner>,
+    compiled: Arc<CompiledRules>,
 }
 
-struct Inner {
-    triggers: AhoCorasick,
+struct CompiledRules {
+    trigger_automaton: AhoCorasick,
     /// For each trigger the rule it calls, as a bit.
-    calls: Vec<u64>,
-    rules: Vec<Regex>,
-    assignments: assign::Assignments,
-    known: AhoCorasick,
-    pem: pem::Patterns,
-    limits: Limits,
+    trigger_bits: Vec<u64>,
+    rule_regexes: Vec<Regex>,
+    assignments: assignments::AssignmentPatterns,
+    known_values: AhoCorasick,
+    pem_patterns: pem_keys::PemPatterns,
+    line_limits: LineLimits,
 }
 
 /// A secret that was found in a line.
-struct Find {
+struct FoundSecret {
     /// The start of the match including its context.
-    context: usize,
-    secret: Range<usize>,
-    kind: &'static str,
+    context_start: usize,
+    secret_range: Range<usize>,
+    mask_kind: &'static str,
 }
 
 const KNOWN_BIT: u64 = 1 << 63;
@@ -82,41 +82,46 @@ const ASSIGNED_BIT: u64 = 1 << 62;
 impl Masker {
     /// Compiles the rules. `environment` has the pairs (name, value) of the environment. The name decides which values are
     /// secret; those are masked wherever they occur.
-    pub fn new<'a>(known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Masker {
-        Masker::with_limits(known, LIMITS)
+    pub fn new<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Masker {
+        Masker::with_limits(environment, LINE_LIMITS)
     }
 
-    fn with_limits<'a>(known: impl IntoIterator<Item = (&'a str, &'a str)>, limits: Limits) -> Masker {
-        let known = known_patterns(known);
+    fn with_limits<'a>(
+        environment: impl IntoIterator<Item = (&'a str, &'a str)>,
+        line_limits: LineLimits,
+    ) -> Masker {
+        let environment = known_patterns(environment);
         let mut literals: Vec<&str> = Vec::new();
-        let mut calls = Vec::new();
-        let mut call = |bit: u64, literal| {
+        let mut trigger_bits = Vec::new();
+        let mut add_trigger = |rule_bit: u64, literal| {
             literals.push(literal);
-            calls.push(bit);
+            trigger_bits.push(rule_bit);
         };
         // The index of a rule is its bit, so a trigger names its rule by position.
-        for (index, rule) in rules::RULES.iter().enumerate() {
-            for trigger in rule.triggers {
-                call(1 << index, *trigger);
+        for (rule_index, mask_rule) in token_rules::MASK_RULES.iter().enumerate() {
+            for trigger in mask_rule.triggers {
+                add_trigger(1 << rule_index, *trigger);
             }
         }
-        for trigger in assign::TRIGGERS {
-            call(ASSIGNED_BIT, *trigger);
+        for trigger in assignments::NAME_TRIGGERS {
+            add_trigger(ASSIGNED_BIT, *trigger);
         }
         // A known value takes part with its first bytes only; the full values are searched for on triggered lines.
-        for value in &known {
-            call(KNOWN_BIT, &value[..value.floor_char_boundary(KNOWN_TRIGGER)]);
+        for known_value in &environment {
+            add_trigger(KNOWN_BIT, &known_value[..known_value.floor_char_boundary(KNOWN_TRIGGER_BYTES)]);
         }
-        let rules = rules::RULES.iter();
+        let rule_table = token_rules::MASK_RULES.iter();
         Masker {
-            inner: Arc::new(Inner {
-                triggers: automaton(&literals, AhoCorasickKind::DFA, true),
-                calls,
-                rules: rules.map(|r| rules::compile(r.kind, r.pattern)).collect(),
-                assignments: assign::Assignments::new(),
-                known: automaton(&known, AhoCorasickKind::ContiguousNFA, false),
-                pem: pem::Patterns::new(limits.line),
-                limits,
+            compiled: Arc::new(CompiledRules {
+                trigger_automaton: build_automaton(&literals, AhoCorasickKind::DFA, true),
+                trigger_bits,
+                rule_regexes: rule_table
+                    .map(|table_rule| token_rules::compile_pattern(table_rule.mask_kind, table_rule.pattern))
+                    .collect(),
+                assignments: assignments::AssignmentPatterns::new(),
+                known_values: build_automaton(&environment, AhoCorasickKind::ContiguousNFA, false),
+                pem_patterns: pem_keys::PemPatterns::new(line_limits.max_line),
+                line_limits,
             }),
         }
     }
@@ -124,159 +129,181 @@ impl Masker {
     /// Masks a complete text. Borrows it if there was nothing to mask.
     #[must_use]
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let pem = &self.inner.pem;
-        if !pem.occur_in(text) {
+        let pem_patterns = &self.compiled.pem_patterns;
+        if !pem_patterns.occurs_in(text) {
             return self.mask_keyless(text);
         }
-        let mut keyless = String::with_capacity(text.len());
+        let mut text_without_keys = String::with_capacity(text.len());
         // A whole text is the last piece of itself, so nothing is held back.
-        pem::step(pem, &mut pem::State::default(), text, true, &mut keyless);
-        Cow::Owned(self.mask_keyless(&keyless).into_owned())
+        pem_keys::collapse_keys(
+            pem_patterns,
+            &mut pem_keys::PemState::default(),
+            text,
+            true,
+            &mut text_without_keys,
+        );
+        Cow::Owned(self.mask_keyless(&text_without_keys).into_owned())
     }
 
     /// Returns a masker for text that arrives in pieces.
     #[must_use]
-    pub fn stream(&self) -> Stream {
-        Stream::new(self.clone())
+    pub fn new_stream(&self) -> MaskStream {
+        MaskStream::new(self.clone())
     }
 
     /// Runs the second stage on a complete text.
     fn mask_keyless<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut out = String::new();
-        let copied = self.mask_lines(text, &mut out);
-        if copied == 0 {
+        let mut masked_output = String::new();
+        let copied_until = self.mask_lines(text, &mut masked_output);
+        if copied_until == 0 {
             return Cow::Borrowed(text);
         }
-        out.push_str(&text[copied..]);
-        Cow::Owned(out)
+        masked_output.push_str(&text[copied_until..]);
+        Cow::Owned(masked_output)
     }
 
     /// Masks complete lines. Writes up to the last change and returns the position in `text` up to which it wrote.
-    fn mask_lines(&self, text: &str, out: &mut String) -> usize {
-        let (mut at, mut copied) = (0, 0);
-        while let Some(hit) = self.inner.triggers.find(Input::new(text).range(at..)) {
+    fn mask_lines(&self, text: &str, masked_output: &mut String) -> usize {
+        let (mut search_start, mut copied_until) = (0, 0);
+        while let Some(hit) = self.compiled.trigger_automaton.find(Input::new(text).range(search_start..)) {
             // The whole line around the trigger is searched, since the context of a secret may be anywhere in it.
-            let start = text[at..hit.start()].rfind('\n').map_or(at, |n| at + n + 1);
-            let end = text[hit.end()..].find('\n').map_or(text.len(), |n| hit.end() + n);
-            if let Some(masked) = self.mask_line(&text[start..end]) {
-                out.push_str(&text[copied..start]);
-                out.push_str(&masked);
-                copied = end;
+            let line_start = text[search_start..hit.start()]
+                .rfind('\n')
+                .map_or(search_start, |newline| search_start + newline + 1);
+            let line_end = text[hit.end()..].find('\n').map_or(text.len(), |newline| hit.end() + newline);
+            if let Some(masked_line) = self.mask_line(&text[line_start..line_end]) {
+                masked_output.push_str(&text[copied_until..line_start]);
+                masked_output.push_str(&masked_line);
+                copied_until = line_end;
             }
-            at = end;
+            search_start = line_end;
         }
-        copied
+        copied_until
     }
 
     /// Masks a line of any length, without its line end. Returns `None` if there is nothing to mask.
-    fn mask_line(&self, line: &str) -> Option<String> {
-        if line.len() < self.inner.limits.line {
-            return self.mask_short(line);
+    fn mask_line(&self, text_line: &str) -> Option<String> {
+        if text_line.len() < self.compiled.line_limits.max_line {
+            return self.mask_until_stable(text_line);
         }
-        let mut out = String::with_capacity(line.len());
-        let mut rest = line;
+        let mut masked_output = String::with_capacity(text_line.len());
+        let mut remaining = text_line;
         // What is left after a window starts with the overlap, which is searched again.
-        while rest.len() >= self.inner.limits.line {
-            rest = &rest[self.mask_start(rest, &mut out)..];
+        while remaining.len() >= self.compiled.line_limits.max_line {
+            remaining = &remaining[self.mask_line_start(remaining, &mut masked_output)..];
         }
-        match self.mask_short(rest) {
-            Some(masked) => out.push_str(&masked),
-            None => out.push_str(rest),
+        match self.mask_until_stable(remaining) {
+            Some(masked_end) => masked_output.push_str(&masked_end),
+            None => masked_output.push_str(remaining),
         }
-        (out != line).then_some(out)
+        (masked_output != text_line).then_some(masked_output)
     }
 
     /// Masks the start of an overlong line and returns its length. The result depends on the window only, so that a stream cuts
     /// at the same positions as [`Masker::mask`].
-    fn mask_start(&self, line: &str, out: &mut String) -> usize {
-        let Limits { line: limit, overlap } = self.inner.limits;
-        let window = &line[..line.floor_char_boundary(limit)];
-        let mut cut = window.floor_char_boundary(window.len().saturating_sub(overlap));
-        let near = window.floor_char_boundary(cut.saturating_sub(overlap / 16));
+    fn mask_line_start(&self, text_line: &str, masked_output: &mut String) -> usize {
+        let LineLimits { max_line, overlap_bytes } = self.compiled.line_limits;
+        let line_window = &text_line[..text_line.floor_char_boundary(max_line)];
+        let mut cut_position =
+            line_window.floor_char_boundary(line_window.len().saturating_sub(overlap_bytes));
+        let cut_window_start =
+            line_window.floor_char_boundary(cut_position.saturating_sub(overlap_bytes / 16));
         // The border of a word is preferred: what follows is searched without what came before.
-        if let Some(space) = window[near..cut].rfind([' ', '\t', ',']) {
-            cut = near + space + 1;
+        if let Some(space) = line_window[cut_window_start..cut_position].rfind([' ', '\t', ',']) {
+            cut_position = cut_window_start + space + 1;
         }
         // The cut must not go through a secret, so it moves before any secret that crosses it.
-        let mut finds = self.finds(window);
-        finds.sort_by_key(|find| std::cmp::Reverse(find.context));
-        for find in &finds {
-            if find.context < cut && cut < find.secret.end {
-                cut = find.context;
+        let mut found_secrets = self.find_secrets(line_window);
+        found_secrets.sort_by_key(|found_secret| std::cmp::Reverse(found_secret.context_start));
+        for found_secret in &found_secrets {
+            if found_secret.context_start < cut_position && cut_position < found_secret.secret_range.end {
+                cut_position = found_secret.context_start;
             }
         }
-        if cut == 0 {
-            cut = window.len(); // one find from the start beyond the cut: mask it here and now
+        if cut_position == 0 {
+            cut_position = line_window.len(); // one find from the start beyond the cut: mask it here and now
         }
-        match self.mask_short(&window[..cut]) {
-            Some(masked) => out.push_str(&masked),
-            None => out.push_str(&window[..cut]),
+        match self.mask_until_stable(&line_window[..cut_position]) {
+            Some(masked_part) => masked_output.push_str(&masked_part),
+            None => masked_output.push_str(&line_window[..cut_position]),
         }
-        cut
+        cut_position
     }
 
     /// Masks until nothing more is found. This ends, since each round turns text into masks and no round changes a mask.
-    fn mask_short(&self, line: &str) -> Option<String> {
-        let mut masked = self.round(line)?;
-        while let Some(more) = self.round(&masked) {
-            masked = more;
+    fn mask_until_stable(&self, text_line: &str) -> Option<String> {
+        let mut masked_line = self.mask_once(text_line)?;
+        while let Some(masked_again) = self.mask_once(&masked_line) {
+            masked_line = masked_again;
         }
-        Some(masked)
+        Some(masked_line)
     }
 
-    fn round(&self, line: &str) -> Option<String> {
-        let finds = merge(self.finds(line));
-        if finds.is_empty() {
+    fn mask_once(&self, text_line: &str) -> Option<String> {
+        let found_secrets = merge_overlapping(self.find_secrets(text_line));
+        if found_secrets.is_empty() {
             return None;
         }
         // Parts that are masks already stay, so that masking masked text changes nothing.
-        let pieces = without_marks(finds, &marks(line));
-        let mut out = String::with_capacity(line.len());
-        let mut copied = 0;
-        for (range, kind) in &pieces {
-            out.push_str(&line[copied..range.start]);
-            out.push_str(MARK);
-            out.push_str(kind);
-            out.push(']');
-            copied = range.end;
+        let unmasked_ranges = exclude_masks(found_secrets, &find_masks(text_line));
+        let mut masked_output = String::with_capacity(text_line.len());
+        let mut copied_until = 0;
+        for (range, mask_kind) in &unmasked_ranges {
+            masked_output.push_str(&text_line[copied_until..range.start]);
+            masked_output.push_str(MASK_START);
+            masked_output.push_str(mask_kind);
+            masked_output.push(']');
+            copied_until = range.end;
         }
-        out.push_str(&line[copied..]);
-        (!pieces.is_empty()).then_some(out)
+        masked_output.push_str(&text_line[copied_until..]);
+        (!unmasked_ranges.is_empty()).then_some(masked_output)
     }
 
-    fn finds(&self, line: &str) -> Vec<Find> {
-        let inner = &*self.inner;
-        let mut finds = Vec::new();
-        let hits = inner.triggers.find_overlapping_iter(line);
+    fn find_secrets(&self, text_line: &str) -> Vec<FoundSecret> {
+        let compiled = &*self.compiled;
+        let mut found_secrets = Vec::new();
+        let trigger_hits = compiled.trigger_automaton.find_overlapping_iter(text_line);
         // One pass over the line collects the rules that could match at all.
-        let called = hits.fold(0, |bits, hit| bits | inner.calls[hit.pattern().as_usize()]);
-        if called & KNOWN_BIT != 0 {
-            finds.extend(inner.known.find_overlapping_iter(line).map(|hit| Find {
-                context: hit.start(),
-                secret: hit.range(),
-                kind: rules::ENV,
+        let called_bits = trigger_hits.fold(0, |collected_bits, trigger_hit| {
+            collected_bits | compiled.trigger_bits[trigger_hit.pattern().as_usize()]
+        });
+        if called_bits & KNOWN_BIT != 0 {
+            found_secrets.extend(compiled.known_values.find_overlapping_iter(text_line).map(|trigger_hit| {
+                FoundSecret {
+                    context_start: trigger_hit.start(),
+                    secret_range: trigger_hit.range(),
+                    mask_kind: token_rules::ENVIRONMENT_KIND,
+                }
             }));
         }
-        for (index, rule) in rules::RULES.iter().enumerate() {
-            if called & 1 << index == 0 {
+        for (rule_index, rule) in token_rules::MASK_RULES.iter().enumerate() {
+            if called_bits & 1 << rule_index == 0 {
                 continue;
             }
-            for found in inner.rules[index].captures_iter(line) {
-                let (Some(whole), Some(secret)) = (found.get(0), found.get(1)) else {
+            for captures in compiled.rule_regexes[rule_index].captures_iter(text_line) {
+                let (Some(full_match), Some(secret_match)) = (captures.get(0), captures.get(1)) else {
                     continue;
                 };
                 // Group 1 is the secret; the rest of the match is context that stays visible.
-                if (rule.accept)(secret.as_str()) {
-                    finds.push(Find { context: whole.start(), secret: secret.range(), kind: rule.kind });
+                if (rule.accepts_secret)(secret_match.as_str()) {
+                    found_secrets.push(FoundSecret {
+                        context_start: full_match.start(),
+                        secret_range: secret_match.range(),
+                        mask_kind: rule.mask_kind,
+                    });
                 }
             }
         }
-        if called & ASSIGNED_BIT != 0 {
-            inner.assignments.find(line, |context, secret| {
-                finds.push(Find { context, secret, kind: rules::ASSIGNED });
+        if called_bits & ASSIGNED_BIT != 0 {
+            compiled.assignments.find_assigned_secrets(text_line, |context_start, secret_match| {
+                found_secrets.push(FoundSecret {
+                    context_start,
+                    secret_range: secret_match,
+                    mask_kind: token_rules::ASSIGNED_KIND,
+                });
             });
         }
-        finds
+        found_secrets
     }
 }
 
@@ -289,65 +316,73 @@ impl fmt::Debug for Masker {
 
 /// Joins overlapping secrets, in order. The longest one names the kind; among equals the first one found, that is a known value
 /// before the table before an assignment (the sort is stable).
-fn merge(mut finds: Vec<Find>) -> Vec<Find> {
-    finds.sort_by_key(|find| find.secret.start);
-    let mut merged: Vec<Find> = Vec::with_capacity(finds.len());
-    let mut longest = 0;
-    for find in finds {
-        let len = find.secret.len();
-        match merged.last_mut() {
-            Some(last) if find.secret.start < last.secret.end => {
+fn merge_overlapping(mut found_secrets: Vec<FoundSecret>) -> Vec<FoundSecret> {
+    found_secrets.sort_by_key(|found_secret| found_secret.secret_range.start);
+    let mut merged_secrets: Vec<FoundSecret> = Vec::with_capacity(found_secrets.len());
+    let mut longest_length = 0;
+    for found_secret in found_secrets {
+        let secret_length = found_secret.secret_range.len();
+        match merged_secrets.last_mut() {
+            Some(last_merged) if found_secret.secret_range.start < last_merged.secret_range.end => {
                 // The kind of the longest part is the most specific name for the union.
-                last.secret.end = last.secret.end.max(find.secret.end);
-                if len > longest {
-                    (last.kind, longest) = (find.kind, len);
+                last_merged.secret_range.end =
+                    last_merged.secret_range.end.max(found_secret.secret_range.end);
+                if secret_length > longest_length {
+                    (last_merged.mask_kind, longest_length) = (found_secret.mask_kind, secret_length);
                 }
             }
             _ => {
-                longest = len;
-                merged.push(find);
+                longest_length = secret_length;
+                merged_secrets.push(found_secret);
             }
         }
     }
-    merged
+    merged_secrets
 }
 
 /// Finds the masks that a line already has.
-fn marks(line: &str) -> Vec<Range<usize>> {
-    let starts = line.match_indices(MARK).map(|(at, _)| at);
-    let mark = |at: usize| {
-        let kind = at + MARK.len();
+fn find_masks(text_line: &str) -> Vec<Range<usize>> {
+    let mask_starts = text_line.match_indices(MASK_START).map(|(mask_start, _)| mask_start);
+    let mask_range = |mask_start: usize| {
+        let kind_start = mask_start + MASK_START.len();
         // No kind is longer, so the search for the bracket is bounded.
-        let end = kind + line[kind..].bytes().take(24).position(|b| b == b']')?;
-        rules::is_kind(&line[kind..end]).then_some(at..end + 1)
+        let kind_end = kind_start + text_line[kind_start..].bytes().take(24).position(|byte| byte == b']')?;
+        token_rules::is_mask_kind(&text_line[kind_start..kind_end]).then_some(mask_start..kind_end + 1)
     };
-    starts.filter_map(mark).collect()
+    mask_starts.filter_map(mask_range).collect()
 }
 
 /// Returns the ranges of the secrets that are not masked yet.
-fn without_marks(finds: Vec<Find>, marks: &[Range<usize>]) -> Vec<(Range<usize>, &'static str)> {
-    let mut pieces = Vec::with_capacity(finds.len());
-    for Find { secret, kind, .. } in finds {
-        let mut start = secret.start;
-        let first = marks.partition_point(|mark| mark.end <= start);
-        let inside = marks[first..].iter();
-        for mark in inside.take_while(|mark| mark.start < secret.end) {
-            if start < mark.start {
-                pieces.push((start..mark.start, kind));
+fn exclude_masks(
+    found_secrets: Vec<FoundSecret>,
+    mask_ranges: &[Range<usize>],
+) -> Vec<(Range<usize>, &'static str)> {
+    let mut unmasked_ranges = Vec::with_capacity(found_secrets.len());
+    for FoundSecret { secret_range, mask_kind, .. } in found_secrets {
+        let mut piece_start = secret_range.start;
+        let first_inside = mask_ranges.partition_point(|mask_range| mask_range.end <= piece_start);
+        let later_masks = mask_ranges[first_inside..].iter();
+        for mask_range in later_masks.take_while(|mask_range| mask_range.start < secret_range.end) {
+            if piece_start < mask_range.start {
+                unmasked_ranges.push((piece_start..mask_range.start, mask_kind));
             }
-            start = mark.end;
+            piece_start = mask_range.end;
         }
-        if start < secret.end {
-            pieces.push((start..secret.end, kind));
+        if piece_start < secret_range.end {
+            unmasked_ranges.push((piece_start..secret_range.end, mask_kind));
         }
     }
-    pieces
+    unmasked_ranges
 }
 
-fn automaton<P: AsRef<[u8]>>(patterns: &[P], kind: AhoCorasickKind, fold: bool) -> AhoCorasick {
+fn build_automaton<P: AsRef<[u8]>>(
+    patterns: &[P],
+    automaton_kind: AhoCorasickKind,
+    ignore_case: bool,
+) -> AhoCorasick {
     let mut builder = AhoCorasick::builder();
     builder.match_kind(MatchKind::Standard);
-    builder.kind(Some(kind)).ascii_case_insensitive(fold);
+    builder.kind(Some(automaton_kind)).ascii_case_insensitive(ignore_case);
     match builder.build(patterns) {
         Ok(automaton) => automaton,
         // This happens only beyond two billion states.
@@ -356,16 +391,16 @@ fn automaton<P: AsRef<[u8]>>(patterns: &[P], kind: AhoCorasickKind, fold: bool) 
 }
 
 /// Returns the values to search for, each without a line end.
-fn known_patterns<'a>(known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+fn known_patterns<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let mut patterns = Vec::new();
-    for (name, value) in known {
+    for (variable, value) in environment {
         let value = value.trim();
         // Short or trivial values would mask ordinary text everywhere.
-        if !is_secret_variable(name)
-            || value.len() < SHORTEST_KNOWN
-            || assign::is_number(value)
-            || assign::is_path(value)
-            || ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word))
+        if !is_secret_variable(variable)
+            || value.len() < MIN_KNOWN_VALUE
+            || assignments::is_number(value)
+            || assignments::is_path(value)
+            || ["true", "false"].iter().any(|literal| value.eq_ignore_ascii_case(literal))
         {
             continue;
         }
@@ -373,25 +408,27 @@ fn known_patterns<'a>(known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
             // A value of several lines is printed line by line. Short lines say too little, and the marker lines of a key are
             // public.
             let lines = value.lines().map(str::trim);
-            let telling = lines.filter(|l| l.len() >= 2 * SHORTEST_KNOWN && !l.starts_with("-----"));
-            patterns.extend(telling.map(str::to_owned));
+            let telling_lines = lines.filter(|value_line| {
+                value_line.len() >= 2 * MIN_KNOWN_VALUE && !value_line.starts_with("-----")
+            });
+            patterns.extend(telling_lines.map(str::to_owned));
         } else {
             patterns.push(value.to_owned());
         }
         // The journal holds the value as a JSON string.
-        let escaped = escape(value);
+        let escaped = escape_json(value);
         if escaped != value {
             patterns.push(escaped);
         }
     }
-    let mut pieces: Vec<String> = patterns.iter().flat_map(|p| cut_known(p)).collect();
+    let mut pieces: Vec<String> = patterns.iter().flat_map(|pattern| split_known_value(pattern)).collect();
     pieces.sort();
     pieces.dedup();
     pieces
 }
 
-fn is_secret_variable(name: &str) -> bool {
-    const WORDS: [&str; 10] = [
+fn is_secret_variable(variable: &str) -> bool {
+    const SECRET_WORDS: [&str; 10] = [
         "KEY",
         "TOKEN",
         "SECRET",
@@ -403,33 +440,36 @@ fn is_secret_variable(name: &str) -> bool {
         "APIKEY",
         "PASSPHRASE",
     ];
-    name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+    variable
+        .split('_')
+        .any(|name_part| SECRET_WORDS.iter().any(|secret_word| name_part.eq_ignore_ascii_case(secret_word)))
 }
 
-fn escape(value: &str) -> String {
-    let mut out = String::with_capacity(value.len());
-    for c in value.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            _ => out.push(c),
+fn escape_json(value: &str) -> String {
+    let mut escaped_text = String::with_capacity(value.len());
+    for character in value.chars() {
+        match character {
+            '"' | '\\' => escaped_text.extend(['\\', character]),
+            '\n' => escaped_text.push_str("\\n"),
+            '\r' => escaped_text.push_str("\\r"),
+            '\t' => escaped_text.push_str("\\t"),
+            _ => escaped_text.push(character),
         }
     }
-    out
+    escaped_text
 }
 
 /// Splits a value into pieces of limited length; a short remainder stays with the piece before it.
-fn cut_known(value: &str) -> Vec<String> {
+fn split_known_value(value: &str) -> Vec<String> {
     let mut pieces = Vec::new();
-    let mut rest = value;
-    while rest.len() > LONGEST_KNOWN + SHORTEST_KNOWN {
-        let (piece, more) = rest.split_at(rest.floor_char_boundary(LONGEST_KNOWN));
+    let mut remaining_value = value;
+    while remaining_value.len() > MAX_KNOWN_VALUE + MIN_KNOWN_VALUE {
+        let (piece, after_piece) =
+            remaining_value.split_at(remaining_value.floor_char_boundary(MAX_KNOWN_VALUE));
         pieces.push(piece.to_owned());
-        rest = more;
+        remaining_value = after_piece;
     }
-    pieces.push(rest.to_owned());
+    pieces.push(remaining_value.to_owned());
     pieces
 }
 
@@ -440,54 +480,54 @@ mod tests {
     use super::*;
 
     /// Looks random, but is not.
-    fn run(len: usize) -> String {
+    fn token_text(len: usize) -> String {
         "aB3dE6gH9jK2mN5pQ8sT1vW4xY7z".chars().cycle().take(len).collect()
     }
 
-    fn hex(len: usize) -> String {
+    fn hex_text(len: usize) -> String {
         "0a1b2c3d4e5f6789".chars().cycle().take(len).collect()
     }
 
-    fn plain() -> Masker {
+    fn plain_masker() -> Masker {
         Masker::new([])
     }
 
     /// Secrets with their kinds, assembled here so that no scanner takes this file for a leak.
-    fn secrets() -> Vec<(&'static str, String)> {
+    fn sample_secrets() -> Vec<(&'static str, String)> {
         let mut all = vec![
-            ("anthropic", format!("sk-{}-api03-{}", "ant", run(95))),
-            ("openai", format!("sk-{}", run(48))),
-            ("openai", format!("sk-{}-{}_{}", "proj", run(60), run(40))),
-            ("openrouter", format!("sk-{}-v1-{}", "or", hex(64))),
-            ("xai", format!("xa{}-{}", "i", run(80))),
-            ("groq", format!("gs{}_{}", "k", run(52))),
-            ("perplexity", format!("ppl{}-{}", "x", run(48))),
-            ("replicate", format!("r{}_{}", 8, run(37))),
-            ("google", format!("AI{}{}", "za", run(35))),
-            ("google-oauth", format!("ya{}.{}", 29, run(120))),
-            ("google-oauth", format!("GOC{}-{}", "SPX", run(28))),
+            ("anthropic", format!("sk-{}-api03-{}", "ant", token_text(95))),
+            ("openai", format!("sk-{}", token_text(48))),
+            ("openai", format!("sk-{}-{}_{}", "proj", token_text(60), token_text(40))),
+            ("openrouter", format!("sk-{}-v1-{}", "or", hex_text(64))),
+            ("xai", format!("xa{}-{}", "i", token_text(80))),
+            ("groq", format!("gs{}_{}", "k", token_text(52))),
+            ("perplexity", format!("ppl{}-{}", "x", token_text(48))),
+            ("replicate", format!("r{}_{}", 8, token_text(37))),
+            ("google", format!("AI{}{}", "za", token_text(35))),
+            ("google-oauth", format!("ya{}.{}", 29, token_text(120))),
+            ("google-oauth", format!("GOC{}-{}", "SPX", token_text(28))),
             ("aws", format!("AK{}{}", "IA", "Q7".repeat(8))),
             ("aws", format!("AS{}{}", "IA", "Q7".repeat(8))),
-            ("github", format!("github_{}_{}_{}", "pat", run(22), run(59))),
-            ("gitlab", format!("gl{}-{}", "pat", run(20))),
-            ("slack", format!("xo{}-{}-{}-{}", "xb", "1234567890", "1234567890", run(24))),
-            ("slack", format!("xap{}-1-A012-{}-{}", "p", "1234567890", hex(64))),
-            ("stripe", format!("sk_{}_{}", "live", run(24))),
-            ("stripe", format!("rk_{}_{}", "live", run(24))),
-            ("stripe", format!("sk_{}_{}", "test", run(24))),
-            ("npm", format!("np{}_{}", "m", run(36))),
-            ("pypi", format!("py{}-Ag{}{}", "pi", "EI", run(150))),
-            ("huggingface", format!("h{}_{}", "f", run(34))),
-            ("sendgrid", format!("S{}.{}.{}", "G", run(22), run(43))),
-            ("digitalocean", format!("do{}_v1_{}", "p", hex(64))),
-            ("docker", format!("dc{}_pat_{}", "kr", run(27))),
-            ("shopify", format!("shp{}_{}", "at", hex(32))),
-            ("vault", format!("hv{}.{}", "s", run(90))),
-            ("atlassian", format!("AT{}3{}", "ATT", run(180))),
+            ("github", format!("github_{}_{}_{}", "pat", token_text(22), token_text(59))),
+            ("gitlab", format!("gl{}-{}", "pat", token_text(20))),
+            ("slack", format!("xo{}-{}-{}-{}", "xb", "1234567890", "1234567890", token_text(24))),
+            ("slack", format!("xap{}-1-A012-{}-{}", "p", "1234567890", hex_text(64))),
+            ("stripe", format!("sk_{}_{}", "live", token_text(24))),
+            ("stripe", format!("rk_{}_{}", "live", token_text(24))),
+            ("stripe", format!("sk_{}_{}", "test", token_text(24))),
+            ("npm", format!("np{}_{}", "m", token_text(36))),
+            ("pypi", format!("py{}-Ag{}{}", "pi", "EI", token_text(150))),
+            ("huggingface", format!("h{}_{}", "f", token_text(34))),
+            ("sendgrid", format!("S{}.{}.{}", "G", token_text(22), token_text(43))),
+            ("digitalocean", format!("do{}_v1_{}", "p", hex_text(64))),
+            ("docker", format!("dc{}_pat_{}", "kr", token_text(27))),
+            ("shopify", format!("shp{}_{}", "at", hex_text(32))),
+            ("vault", format!("hv{}.{}", "s", token_text(90))),
+            ("atlassian", format!("AT{}3{}", "ATT", token_text(180))),
             ("age", format!("AGE-{}-KEY-1{}", "SECRET", "Q7".repeat(29))),
-            ("telegram", format!("{}:A{}{}", "123456789", "A", run(33))),
-            ("jwt", format!("ey{}.ey{}.{}", "JhbGciOi", "JzdWIiOi", run(43))),
-            ("jwt", format!("ey{}..{}.{}.{}", "JhbGciOi", run(16), run(80), run(22))),
+            ("telegram", format!("{}:A{}{}", "123456789", "A", token_text(33))),
+            ("jwt", format!("ey{}.ey{}.{}", "JhbGciOi", "JzdWIiOi", token_text(43))),
+            ("jwt", format!("ey{}..{}.{}.{}", "JhbGciOi", token_text(16), token_text(80), token_text(22))),
         ];
         for letter in ["p", "o", "u", "s", "r"] {
             all.push(("github", format!("gh{letter}_{}", "x".repeat(36))));
@@ -497,8 +537,8 @@ mod tests {
 
     #[test]
     fn tokens_with_a_shape_are_masked_wherever_they_stand() {
-        let masker = plain();
-        for (kind, secret) in secrets() {
+        let masker = plain_masker();
+        for (kind, secret) in sample_secrets() {
             let frames = [
                 "@",
                 "see @ there",
@@ -525,33 +565,33 @@ mod tests {
     #[test]
     fn secrets_with_a_context_are_masked_without_it() {
         let pem = |word: &str| format!("-----{word} {} KEY-----", "PRIVATE");
-        let twilio = format!("S{}{}", "K", hex(32));
-        let (short, key) = (run(12), run(40));
+        let twilio = format!("S{}{}", "K", hex_text(32));
+        let (short, key) = (token_text(12), token_text(40));
         let hook = format!("hooks.slack{}", ".com/services/");
         let table: Vec<(String, String, &str)> = vec![
-            (format!("https://{hook}"), format!("T01/B02/{}", run(24)), "slack"),
+            (format!("https://{hook}"), format!("T01/B02/{}", token_text(24)), "slack"),
             ("AccountSid: ".into(), twilio.clone(), "twilio"),
             ("\"sid\": \"".into(), twilio, "twilio"),
             ("aws_secret_access_key = ".into(), key.clone(), "aws-secret"),
             ("AWS_SECRET_ACCESS_KEY=".into(), key.clone(), "aws-secret"),
             ("\"SecretAccessKey\": \"".into(), key.clone(), "aws-secret"),
             ("Authorization: Bearer ".into(), short.clone(), "auth"),
-            ("authorization: basic ".into(), format!("{}==", run(22)), "auth"),
+            ("authorization: basic ".into(), format!("{}==", token_text(22)), "auth"),
             ("-H 'Authorization: token ".into(), key.clone(), "auth"),
             (r#"\"Authorization\": \"Bearer "#.into(), key.clone(), "auth"),
             ("set(\"Authorization\", \"Bearer ".into(), key.clone(), "auth"),
             ("sent as bearer ".into(), key.clone(), "auth"),
             ("Authorization: ".into(), key.clone(), "auth"),
-            ("https://api.telegram.org/bot".into(), format!("123456789:{}", run(35)), "telegram"),
+            ("https://api.telegram.org/bot".into(), format!("123456789:{}", token_text(35)), "telegram"),
             (format!("ok\n{}\n", pem("BEGIN")), key.clone(), "pem"),
             ("MY_API_KEY=".into(), short.clone(), "secret"),
             ("export X_SECRET=\"".into(), short.clone(), "secret"),
             ("db_password: ".into(), short.clone(), "secret"),
             ("{\"service_key\": \"".into(), short.clone(), "secret"),
             ("{\\\"auth_token\\\":\\\"".into(), short.clone(), "secret"),
-            ("GITHUB_TOKEN=".into(), secrets()[33].1.clone(), "github"),
+            ("GITHUB_TOKEN=".into(), sample_secrets()[33].1.clone(), "github"),
         ];
-        let masker = plain();
+        let masker = plain_masker();
         for (before, secret, kind) in table {
             let text = format!("{before}{secret}");
             let kept = if kind == "pem" { "ok\n" } else { &before };
@@ -560,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_url_only_the_password_is_masked() {
+    fn only_the_password_of_a_url_is_masked() {
         let table = [
             ("postgres://user:@host/db", "hunter2"),
             ("redis://:@127.0.0.1:6379", "p@ss:w0rd"),
@@ -570,19 +610,19 @@ mod tests {
         for (frame, password) in table {
             let text = frame.replacen(":@", &format!(":{password}@"), 1);
             let expected = frame.replacen(":@", ":[masked:url]@", 1);
-            assert_eq!(plain().mask(&text), expected);
+            assert_eq!(plain_masker().mask(&text), expected);
         }
     }
 
     #[test]
     fn harmless_text_is_left_and_borrowed() {
-        let (hash, sum) = (hex(40), hex(64));
+        let (content_hash, sum) = (hex_text(40), hex_text(64));
         let own = [
-            format!("commit {hash}"),
-            format!("index {}..{}", hex(7), hex(9)),
+            format!("commit {content_hash}"),
+            format!("index {}..{}", hex_text(7), hex_text(9)),
             format!("sha256:{sum} done"),
             format!("Cargo.lock checksum = \"{sum}\""),
-            format!("value SK{} alone", hex(32)),
+            format!("value SK{} alone", hex_text(32)),
             format!("sk-{}", "learn-estimator-with-a-long-name"),
         ];
         let fixed = [
@@ -619,17 +659,17 @@ mod tests {
             "tokens: 12, hotkey=ctrl-alt-f12",
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA me@host",
         ];
-        let masker = plain();
+        let masker = plain_masker();
         for text in own.iter().map(String::as_str).chain(fixed) {
-            let masked = masker.mask(text);
-            assert!(matches!(masked, Cow::Borrowed(_)), "{text:?} gave {masked:?}");
+            let masked_text = masker.mask(text);
+            assert!(matches!(masked_text, Cow::Borrowed(_)), "{text:?} gave {masked_text:?}");
         }
     }
 
     #[test]
     fn known_values_are_masked_by_the_name_of_their_variable() {
-        let long = run(3 * LONGEST_KNOWN + 3);
-        let env = [
+        let long = token_text(3 * MAX_KNOWN_VALUE + 3);
+        let environment = [
             ("MY_TOKEN", "correcthorse"),
             ("DEPLOY_KEY_2", " spaced-value\n"),
             ("DB_PASSWORD", "quo\"ted\\pass"),
@@ -644,7 +684,7 @@ mod tests {
             ("A_KEY", "short"),
             ("HOME_PAGE", "not-a-secret"),
         ];
-        let masker = Masker::new(env);
+        let masker = Masker::new(environment);
         let table = [
             ("a correcthorse, xcorrecthorsex", "a @, x@x"),
             ("MY_TOKEN=correcthorse", "MY_TOKEN=@"),
@@ -661,11 +701,11 @@ mod tests {
             assert_eq!(masker.mask(text), expected.replace('@', "[masked:env]"));
         }
         assert!(!masker.mask(&format!("x {long} y")).contains("gH9jK2"));
-        assert!(!format!("{masker:?} {:?}", masker.stream()).contains("correct"));
+        assert!(!format!("{masker:?} {:?}", masker.new_stream()).contains("correct"));
     }
 
     #[test]
-    fn overlapping_finds_leave_no_rest() {
+    fn overlapping_secrets_are_masked_completely() {
         let token = format!("gh{}_{}", "p", "x".repeat(36));
         let table = [
             (format!("A_PASSWORD=pre!{token}!post"), "A_PASSWORD=[masked:secret]".to_owned()),
@@ -674,46 +714,46 @@ mod tests {
             ("A_TOKEN=[masked:nonsense]".to_owned(), "A_TOKEN=[masked:secret]]".to_owned()),
         ];
         for (text, expected) in table {
-            assert_eq!(plain().mask(&text), expected);
+            assert_eq!(plain_masker().mask(&text), expected);
         }
     }
 
     #[test]
     fn a_masker_can_be_shared() {
         fn shared<T: Clone + Send + Sync>(_: &T) {}
-        shared(&plain());
+        shared(&plain_masker());
     }
 
     #[test]
     fn memory_is_bounded_and_long_lines_are_masked() {
-        let masker = plain();
+        let masker = plain_masker();
         let secret = format!("gh{}_{}", "p", "y".repeat(36));
         // Without a space nearby only the secret itself keeps the cut from going through it.
         for (shift, border) in (0..50).flat_map(|shift| [(shift, " "), (shift, "(")]) {
-            let filler = border.repeat(LIMITS.line - LIMITS.overlap - shift);
+            let filler = border.repeat(LINE_LIMITS.max_line - LINE_LIMITS.overlap_bytes - shift);
             let text = format!("{filler}{secret}{}{secret}", "(lorem ipsum".repeat(20_000));
-            let masked = masker.mask(&text);
-            assert_eq!(masked.matches("[masked:github]").count(), 2, "{shift}");
-            assert!(!masked.contains("yyyy"));
+            let masked_text = masker.mask(&text);
+            assert_eq!(masked_text.matches("[masked:github]").count(), 2, "{shift}");
+            assert!(!masked_text.contains("yyyy"));
         }
-        let (mut stream, mut written) = (masker.stream(), 0);
+        let (mut stream, mut written) = (masker.new_stream(), 0);
         for pushed in 1..=3000 {
-            written += stream.push(&"q".repeat(1000)).len();
-            assert!(pushed * 1000 - written <= 2 * LIMITS.line);
+            written += stream.push_chunk(&"q".repeat(1000)).len();
+            assert!(pushed * 1000 - written <= 2 * LINE_LIMITS.max_line);
         }
-        assert_eq!(written + stream.finish().len(), 3_000_000);
+        assert_eq!(written + stream.finish_text().len(), 3_000_000);
     }
 
-    fn env() -> [(&'static str, &'static str); 2] {
+    fn test_environment() -> [(&'static str, &'static str); 2] {
         [("MY_TOKEN", "known-value-1"), ("MY_KEY", "-value-1-more")]
     }
 
     /// Pieces of text that meet at random: secrets, halves of them, contexts, line ends.
-    fn piece() -> impl Strategy<Value = String> {
+    fn random_piece() -> impl Strategy<Value = String> {
         let pem = |word: &str| format!("-----{word} RSA {} KEY-----", "PRIVATE");
-        let mut all: Vec<String> = secrets().into_iter().map(|(_, secret)| secret).collect();
-        all.extend([pem("BEGIN"), pem("END"), pem("BEGIN"), run(64), run(64), run(7)]);
-        all.extend([pem("BEGIN") + "\n" + &run(64) + "\n" + &pem("END"), "known-value-1".into()]);
+        let mut all: Vec<String> = sample_secrets().into_iter().map(|(_, secret)| secret).collect();
+        all.extend([pem("BEGIN"), pem("END"), pem("BEGIN"), token_text(64), token_text(64), token_text(7)]);
+        all.extend([pem("BEGIN") + "\n" + &token_text(64) + "\n" + &pem("END"), "known-value-1".into()]);
         let glue = [
             "\n",
             "\n",
@@ -772,34 +812,34 @@ mod tests {
         prop_oneof![8 => prop::sample::select(all), 1 => "[ -~]{0,30}", 1 => "\\PC{0,8}"]
     }
 
-    fn text() -> impl Strategy<Value = String> {
-        prop::collection::vec(piece(), 0..24).prop_map(|pieces| pieces.concat())
+    fn random_text() -> impl Strategy<Value = String> {
+        prop::collection::vec(random_piece(), 0..24).prop_map(|pieces| pieces.concat())
     }
 
-    fn streamed(masker: &Masker, text: &str, cuts: &[prop::sample::Index]) -> String {
-        let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
-        at.push(text.len());
-        at.iter_mut().for_each(|cut| *cut = text.floor_char_boundary(*cut));
-        at.sort_unstable();
-        let (mut stream, mut out, mut from) = (masker.stream(), String::new(), 0);
-        for cut in at {
-            out += &stream.push(&text[from..cut]);
+    fn mask_in_chunks(masker: &Masker, text: &str, cuts: &[prop::sample::Index]) -> String {
+        let mut cut_positions: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        cut_positions.push(text.len());
+        cut_positions.iter_mut().for_each(|cut| *cut = text.floor_char_boundary(*cut));
+        cut_positions.sort_unstable();
+        let (mut stream, mut masked_output, mut from) = (masker.new_stream(), String::new(), 0);
+        for cut in cut_positions {
+            masked_output += &stream.push_chunk(&text[from..cut]);
             from = cut;
         }
-        out + &stream.finish()
+        masked_output + &stream.finish_text()
     }
 
     thread_local! {
-        static MASKER: Masker = Masker::new(env());
+        static MASKER: Masker = Masker::new(test_environment());
         /// Cuts lines all the time, to check that a stream cuts them where `mask` does.
-        static TINY: Masker = Masker::with_limits(env(), Limits { line: 128, overlap: 48 });
+        static TINY: Masker = Masker::with_limits(test_environment(), LineLimits { max_line: 128, overlap_bytes: 48 });
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
         #[test]
-        fn masking_twice_is_masking_once(text in text()) {
+        fn masking_twice_is_masking_once(text in random_text()) {
             let masker = MASKER.with(Clone::clone);
             let once = masker.mask(&text).into_owned();
             prop_assert_eq!(masker.mask(&once), once.as_str());
@@ -807,27 +847,27 @@ mod tests {
 
         #[test]
         fn chunks_do_not_matter(
-            text in text(),
+            text in random_text(),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         ) {
             let masker = MASKER.with(Clone::clone);
-            prop_assert_eq!(streamed(&masker, &text, &cuts), masker.mask(&text));
+            prop_assert_eq!(mask_in_chunks(&masker, &text, &cuts), masker.mask(&text));
         }
 
         #[test]
         fn chunks_do_not_matter_for_overlong_lines(
-            text in text(),
+            text in random_text(),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         ) {
             let masker = TINY.with(Clone::clone);
-            prop_assert_eq!(streamed(&masker, &text, &cuts), masker.mask(&text));
+            prop_assert_eq!(mask_in_chunks(&masker, &text, &cuts), masker.mask(&text));
         }
 
         #[test]
         fn no_shaped_secret_survives(
-            before in text(),
-            (_, secret) in prop::sample::select(secrets()),
-            after in text(),
+            before in random_text(),
+            (_, secret) in prop::sample::select(sample_secrets()),
+            after in random_text(),
         ) {
             // Between spaces: next to a letter some of them are not secrets.
             let secret = format!(" {secret} ");
@@ -839,11 +879,13 @@ mod tests {
 
     #[test]
     fn chunks_of_one_char_do_not_matter() {
-        let text: String = secrets().into_iter().map(|(_, s)| format!("a_key: {s}\n")).collect();
-        let (masker, mut out) = (plain(), String::new());
-        let mut stream = masker.stream();
-        text.chars().for_each(|c| out += &stream.push(c.encode_utf8(&mut [0; 4])));
-        out += &stream.finish();
-        assert_eq!(out, masker.mask(&text));
+        let text: String =
+            sample_secrets().into_iter().map(|(_, secret)| format!("a_key: {secret}\n")).collect();
+        let (masker, mut masked_output) = (plain_masker(), String::new());
+        let mut stream = masker.new_stream();
+        text.chars()
+            .for_each(|character| masked_output += &stream.push_chunk(character.encode_utf8(&mut [0; 4])));
+        masked_output += &stream.finish_text();
+        assert_eq!(masked_output, masker.mask(&text));
     }
 }

@@ -14,25 +14,25 @@ pub struct Project {
 }
 
 /// Files and directories that mark a project's root: the nearest directory with any of them is the root.
-const MARKS: [&str; 4] = ["tribunal.yaml", ".tribunal", "_bmad", ".git"];
+const ROOT_MARKERS: [&str; 4] = ["tribunal.yaml", ".tribunal", "_bmad", ".git"];
 
-fn marked(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|folder| MARKS.iter().any(|mark| folder.join(mark).exists()))
+fn find_project_root(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|directory| ROOT_MARKERS.iter().any(|marker| directory.join(marker).exists()))
 }
 
 impl Project {
-    pub fn at(root: impl Into<PathBuf>) -> Project {
-        Project { root: root.into() }
+    pub fn from_root(project_root: impl Into<PathBuf>) -> Project {
+        Project { root: project_root.into() }
     }
 
     /// Returns the project around a directory: its nearest ancestor that looks like a project's root, or the directory itself.
-    pub fn around(folder: &Path) -> Project {
-        Project::at(marked(folder).unwrap_or(folder))
+    pub fn find_around(directory: &Path) -> Project {
+        Project::from_root(find_project_root(directory).unwrap_or(directory))
     }
 
     /// Whether a directory lies in something that looks like a project.
-    pub fn is_marked(folder: &Path) -> bool {
-        marked(folder).is_some()
+    pub fn is_inside_project(directory: &Path) -> bool {
+        find_project_root(directory).is_some()
     }
 
     pub fn root(&self) -> &Path {
@@ -40,76 +40,78 @@ impl Project {
     }
 
     /// Resolves a path as far as it exists and returns where it leads, if that is outside the project.
-    pub fn leads_out(&self, path: &Path) -> Option<PathBuf> {
-        let root = self.root.canonicalize().ok()?;
-        for part in path.ancestors() {
+    pub fn resolve_outside(&self, checked_path: &Path) -> Option<PathBuf> {
+        let canonical_root = self.root.canonicalize().ok()?;
+        for ancestor in checked_path.ancestors() {
             // The path itself may not exist yet; its nearest existing ancestor decides where it would be created.
-            if let Ok(there) = part.canonicalize() {
-                return (!there.starts_with(root)).then_some(there);
+            if let Ok(real_target) = ancestor.canonicalize() {
+                return (!real_target.starts_with(canonical_root)).then_some(real_target);
             }
             // A dangling link: writing through it would create the file at the link's target.
-            if let Ok(there) = fs::read_link(part) {
-                return Some(there);
+            if let Ok(real_target) = fs::read_link(ancestor) {
+                return Some(real_target);
             }
         }
         None
     }
 
     /// Returns `.tribunal`, with the journal, workspaces and locks. A `.gitignore` of its own makes git ignore it.
-    pub fn home(&self) -> PathBuf {
+    pub fn home_dir(&self) -> PathBuf {
         self.root.join(".tribunal")
     }
 
     /// Reads the project's own template of this name, if it has one.
-    pub fn template(&self, name: &str) -> Result<Option<String>, String> {
-        let path = self.home().join("templates").join(name);
+    pub fn read_template(&self, template_name: &str) -> Result<Option<String>, String> {
+        let template_path = self.home_dir().join("templates").join(template_name);
         // Only a template that does not exist falls back to the built-in one; an unreadable one is an error.
-        if fs::symlink_metadata(&path).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
+        if fs::symlink_metadata(&template_path).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        let shown = || format!(".tribunal/templates/{name}");
-        if let Some(there) = self.leads_out(&path) {
-            return Err(format!("{} leads out of the project, to {}", shown(), there.display()));
+        let shown_path = || format!(".tribunal/templates/{template_name}");
+        if let Some(real_target) = self.resolve_outside(&template_path) {
+            return Err(format!("{} leads out of the project, to {}", shown_path(), real_target.display()));
         }
-        fs::read_to_string(&path).map(Some).map_err(|cause| format!("{} cannot be read: {cause}", shown()))
+        fs::read_to_string(&template_path)
+            .map(Some)
+            .map_err(|cause| format!("{} cannot be read: {cause}", shown_path()))
     }
 
-    pub(crate) fn locks(&self) -> PathBuf {
-        self.home().join("locks")
+    pub(crate) fn locks_dir(&self) -> PathBuf {
+        self.home_dir().join("locks")
     }
 
     pub(crate) fn prepare_home(&self) -> io::Result<()> {
-        let home = self.home();
-        fs::create_dir_all(self.locks())?;
-        let ignore = home.join(".gitignore");
-        if !ignore.exists() {
-            fs::write(ignore, "*\n")?;
+        let home = self.home_dir();
+        fs::create_dir_all(self.locks_dir())?;
+        let ignore_file = home.join(".gitignore");
+        if !ignore_file.exists() {
+            fs::write(ignore_file, "*\n")?;
         }
         Ok(())
     }
 
-    pub(crate) fn work(&self, run: &RunId) -> PathBuf {
-        self.home().join("work").join(run.as_str())
+    pub(crate) fn work_dir(&self, run_id: &RunId) -> PathBuf {
+        self.home_dir().join("work").join(run_id.as_str())
     }
 
     /// The directory with the subjects as they were before the run's first landing.
-    pub fn originals(&self, run: &RunId) -> PathBuf {
-        self.home().join("originals").join(run.as_str())
+    pub fn originals_dir(&self, run_id: &RunId) -> PathBuf {
+        self.home_dir().join("originals").join(run_id.as_str())
     }
 
     /// The directory with the exact texts before and after every landing of a run.
-    pub(crate) fn checkpoints(&self, run: &RunId) -> PathBuf {
-        self.home().join("checkpoints").join(run.as_str())
+    pub(crate) fn checkpoints_dir(&self, run_id: &RunId) -> PathBuf {
+        self.home_dir().join("checkpoints").join(run_id.as_str())
     }
 
     /// The directory with texts as they were when a landing was undone.
-    pub(crate) fn parked(&self, run: &RunId) -> PathBuf {
-        self.home().join("parked").join(run.as_str())
+    pub(crate) fn parked_dir(&self, run_id: &RunId) -> PathBuf {
+        self.home_dir().join("parked").join(run_id.as_str())
     }
 
     /// The directory that holds the workspaces of a task.
-    pub(crate) fn desk(&self, run: &RunId, key: &Key) -> PathBuf {
+    pub(crate) fn task_dir(&self, run_id: &RunId, task_key: &Key) -> PathBuf {
         // Keys contain slashes, which would otherwise nest directories.
-        self.work(run).join(key.as_str().replace('/', "."))
+        self.work_dir(run_id).join(task_key.as_str().replace('/', "."))
     }
 }

@@ -12,32 +12,32 @@ use tokio::{
     sync::{mpsc::unbounded_channel, watch},
     task::JoinSet,
 };
-use tribunal_agents::driver::Whereabouts;
+use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
     decision::Decision,
-    event::{Draft, Entry, Event},
+    event::{EntryDraft, JournalEntry, RunEvent},
     ids::{Hash, RunId},
-    reason::Ending,
-    review::{VERSION, WORKFLOW},
-    session::Bound,
+    reason::RunEnding,
+    review::{WORKFLOW_NAME, WORKFLOW_VERSION},
+    session::SessionAssignment,
     settings::Settings,
-    view::{Phase, RunView},
+    view::{RunPhase, RunView},
 };
 use tribunal_store::{Store, StoreError};
-use tribunal_supervise::{Identity, sweep_strays};
+use tribunal_supervise::{ProcessIdentity, sweep_strays};
 
 use crate::{
-    effects::{GRACE, Keeping, World, unusable_answers},
-    files,
-    host::{self, Host, HostError, Seen},
-    journal::{Journal, mask_all},
-    locks::{self, Lock, Locked},
+    atomic_files,
+    effects::{END_GRACE, EffectContext, ProcessPolicy, unusable_answers},
+    host::{self, HostError, RunUpdate, WorkflowHost},
+    journal::{RunJournal, mask_json_strings},
+    locks::{self, HeldLock, LockFailure},
     mask::Masker,
-    names,
     project::Project,
+    run_names,
     session::{self, SessionError},
-    shared::Shared,
-    stop::Stop,
+    shared_state::SharedState,
+    stop_level::StopLevel,
     subject::{self, SubjectError},
 };
 
@@ -52,17 +52,17 @@ pub enum RunError {
     #[error("{path} is a link that leads out of the project, to {}", to.display())]
     LeadsOut { path: String, to: PathBuf },
     #[error("{subject} is already under review by run {by}")]
-    SubjectBusy { subject: String, by: RunId },
+    SubjectLocked { subject: String, by: RunId },
     #[error("run {run} is being worked on by another process")]
-    RunBusy { run: RunId },
+    RunLocked { run: RunId },
     #[error("there is no run {run} in this project")]
     NoRun { run: RunId },
     #[error("run {run} has ended: {outcome}")]
     Ended { run: RunId, outcome: String },
     #[error(
-        "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW} version {VERSION}"
+        "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW_NAME} version {WORKFLOW_VERSION}"
     )]
-    OtherVersion { run: RunId, workflow: String, version: u32 },
+    IncompatibleVersion { run: RunId, workflow: String, version: u32 },
     #[error("run {run} has an entry that this build does not know (number {seq})")]
     UnknownEntry { run: RunId, seq: u64 },
     #[error("the settings contain what looks like a secret: {place}")]
@@ -76,228 +76,240 @@ pub enum RunError {
 }
 
 /// The time that the processes of a killed run get to end: the grace period of its agents, and a little more.
-const PATIENCE: Duration = Duration::from_secs(GRACE.as_secs() + 5);
+const LOCK_PATIENCE: Duration = Duration::from_secs(END_GRACE.as_secs() + 5);
 
 /// Everything a run needs from outside.
 #[derive(Clone, Debug)]
 pub struct Runner {
     pub project: Project,
     pub masker: Masker,
-    pub at: Whereabouts,
+    pub launch_env: LaunchEnv,
     /// The version and build of this program, for the journal.
     pub build: String,
     /// The program that supervises agent processes: our own binary, where keepers are supported.
     pub keeper: Option<PathBuf>,
-    pub stop: watch::Receiver<Stop>,
+    pub stop: watch::Receiver<StopLevel>,
     /// The state that this run shares with the other runs of this process.
-    pub shared: Shared,
+    pub shared: SharedState,
     /// The session that repairs the findings, if a session does that.
-    pub binding: Option<Bound>,
+    pub binding: Option<SessionAssignment>,
 }
 
 /// Whether processes of a run are left, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum RunHold {
     Free,
     /// This process works on the run.
-    By(Identity),
+    HeldBy(ProcessIdentity),
     /// The process that worked on the run is dead; its keepers are still ending its agents.
-    Ending,
+    EndingAgents,
     /// The holder did not record its process.
-    Unknown,
+    UnknownHolder,
 }
 
 impl Runner {
     /// Starts a run and drives it to its end. `update_sink` receives every entry as soon as it is durable.
-    pub async fn start(
+    pub async fn start_run(
         &self,
         settings: Settings,
-        sink: &mut dyn FnMut(Seen<'_>),
-    ) -> Result<(RunId, Ending), RunError> {
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<(RunId, RunEnding), RunError> {
         // All refusals come before the first write, so a refused start leaves nothing behind.
         self.refuse_secrets(&settings)?;
-        self.stay_inside(&settings)?;
-        let home = self.open_home()?;
-        let store = Store::open(&self.project.home())?;
-        let run = names::fresh(&settings.subject.slug(), &store.runs()?);
+        self.refuse_outside_paths(&settings)?;
+        let locks_dir = self.prepare_locks_dir()?;
+        let store = Store::open(&self.project.home_dir())?;
+        let run_id = run_names::new_run_name(&settings.subject.file_slug(), &store.list_runs()?);
         // Files of killed processes are removed under no lock: their names carry the identity of the process that made them.
-        self.sweep(&run, &settings);
-        self.sweep_copies(&store);
-        let locks = self.lock(&run, &settings, &home, sink).await?;
+        self.sweep_temporary_files(&run_id, &settings);
+        self.sweep_workspaces(&store);
+        let locks = self.take_locks(&run_id, &settings, &locks_dir, update_sink).await?;
         // Stray processes are ended only after the locks are held: before that they might belong to a living run.
-        self.sweep_strays(&run, sink);
-        let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
-        let bound = self.rebind(&settings)?;
-        let started = Draft {
+        self.sweep_strays(&run_id, update_sink);
+        let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &[]);
+        let binding_draft = self.draft_binding(&settings)?;
+        let start_draft = EntryDraft {
             id: "run_started".into(),
-            event: Event::RunStarted {
-                workflow: WORKFLOW.into(),
-                version: VERSION,
+            event: RunEvent::RunStarted {
+                workflow: WORKFLOW_NAME.into(),
+                version: WORKFLOW_VERSION,
                 build: self.build.clone(),
                 settings,
             },
         };
-        let entries = journal.record([started].into_iter().chain(bound).collect()).await?;
-        if let Some(settings) = &journal.view().settings {
-            self.show_binding(&run, settings, &entries)?;
+        let entries = journal.record_drafts([start_draft].into_iter().chain(binding_draft).collect()).await?;
+        if let Some(settings) = &journal.run_view().settings {
+            self.write_binding_file(&run_id, settings, &entries)?;
         }
         for entry in &entries {
-            sink(Seen::Entry(entry));
+            update_sink(RunUpdate::NewEntry(entry));
         }
-        self.drive(run, journal, entries, locks, sink).await
+        self.drive_run(run_id, journal, entries, locks, update_sink).await
     }
 
     /// Continues a run that parked or crashed, with its own settings or with changed ones.
-    pub async fn resume(
+    pub async fn resume_run(
         &self,
-        run: &RunId,
-        changed: Option<Settings>,
-        sink: &mut dyn FnMut(Seen<'_>),
-    ) -> Result<(RunId, Ending), RunError> {
-        self.refuse_way_out(".tribunal")?;
-        let home = self.open_home()?;
-        let store = Store::open(&self.project.home())?;
+        run_id: &RunId,
+        changed_settings: Option<Settings>,
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<(RunId, RunEnding), RunError> {
+        self.refuse_leading_out(".tribunal")?;
+        let locks_dir = self.prepare_locks_dir()?;
+        let store = Store::open(&self.project.home_dir())?;
         // The first look happens without the lock and only finds out whether the run can be resumed at all.
-        let entries = store.entries_to_go_on(run)?;
-        let view = RunView::of(&entries);
-        let settings = check_resumable(run, &entries, &view)?;
-        self.stay_inside(&settings)?;
-        if let Some(path) = settings.subject.path().filter(|path| self.project.root().join(path).exists()) {
+        let entries = store.entries_for_resume(run_id)?;
+        let run_view = RunView::from_entries(&entries);
+        let settings = check_resumable(run_id, &entries, &run_view)?;
+        self.refuse_outside_paths(&settings)?;
+        if let Some(subject_path) = settings
+            .subject
+            .file_path()
+            .filter(|subject_path| self.project.root().join(subject_path).exists())
+        {
             // The journal may have come with a clone. A subject that is only missing is reported by the run itself.
-            subject::stays_inside(self.project.root(), path)?;
+            subject::ensure_inside(self.project.root(), subject_path)?;
         }
-        let locks = self.lock(run, &settings, &home, sink).await?;
+        let locks = self.take_locks(run_id, &settings, &locks_dir, update_sink).await?;
         // Another process may have continued the run between the first look and the lock.
-        let entries = store.entries_to_go_on(run)?;
-        let view = RunView::of(&entries);
-        check_resumable(run, &entries, &view)?;
-        if let Some(changed) = &changed {
+        let entries = store.entries_for_resume(run_id)?;
+        let run_view = RunView::from_entries(&entries);
+        check_resumable(run_id, &entries, &run_view)?;
+        if let Some(changed_settings) = &changed_settings {
             // Changed settings must not contradict what the journal replays, so they are tried out before they are recorded.
-            self.refuse_secrets(changed)?;
-            host::check_settings(changed, &entries)
-                .map_err(|cause| RunError::SettingsDoNotFit { run: run.clone(), cause })?;
+            self.refuse_secrets(changed_settings)?;
+            host::check_settings(changed_settings, &entries)
+                .map_err(|cause| RunError::SettingsDoNotFit { run: run_id.clone(), cause })?;
         }
-        self.sweep(run, &settings);
-        self.sweep_strays(run, sink);
-        let life = view.lives + 1;
-        let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &entries);
-        let resumed = Draft { id: format!("run_resumed:{life}"), event: Event::RunResumed { life } };
+        self.sweep_temporary_files(run_id, &settings);
+        self.sweep_strays(run_id, update_sink);
+        let life_number = run_view.life_count + 1;
+        let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &entries);
+        let resume_draft = EntryDraft {
+            id: format!("run_resumed:{life_number}"),
+            event: RunEvent::RunResumed { life: life_number },
+        };
         // Screens draw the past first, so that a resumed run looks like one that never stopped.
         for entry in &entries {
-            sink(Seen::Past(entry));
+            update_sink(RunUpdate::ReplayedEntry(entry));
         }
-        let changed = changed.map(|settings| Draft {
-            id: format!("settings_changed:{life}"),
-            event: Event::SettingsChanged { settings },
+        let changed_settings = changed_settings.map(|settings| EntryDraft {
+            id: format!("settings_changed:{life_number}"),
+            event: RunEvent::SettingsChanged { settings },
         });
-        let bound = self.rebind_if_free(&settings, &entries)?;
-        let recorded = journal.record([resumed].into_iter().chain(changed).chain(bound).collect()).await?;
-        self.show_binding(run, &settings, &recorded)?;
-        for entry in recorded {
-            sink(Seen::Entry(&entry));
+        let binding_draft = self.draft_binding_if_free(&settings, &entries)?;
+        let recorded_entries = journal
+            .record_drafts([resume_draft].into_iter().chain(changed_settings).chain(binding_draft).collect())
+            .await?;
+        self.write_binding_file(run_id, &settings, &recorded_entries)?;
+        for entry in recorded_entries {
+            update_sink(RunUpdate::NewEntry(&entry));
         }
-        self.drive(run.clone(), journal, entries, locks, sink).await
+        self.drive_run(run_id.clone(), journal, entries, locks, update_sink).await
     }
 
     /// Whether a process works on the run right now.
-    pub fn is_live(project: &Project, run: &RunId) -> bool {
-        Runner::process_of(project, run).is_some()
+    pub fn is_live(project: &Project, run_id: &RunId) -> bool {
+        Runner::running_process(project, run_id).is_some()
     }
 
     /// Returns the process that works on the run.
-    pub fn process_of(project: &Project, run: &RunId) -> Option<Identity> {
+    pub fn running_process(project: &Project, run_id: &RunId) -> Option<ProcessIdentity> {
         // A lock without a living holder is held by keepers, which do not work on the run.
-        locks::holder(&project.locks(), &run_lock(run))?.process
+        locks::living_holder(&project.locks_dir(), &run_lock_name(run_id))?.process
     }
 
     /// Returns what holds the run right now.
-    pub fn hold(project: &Project, run: &RunId) -> Hold {
-        let (locks, what) = (project.locks(), run_lock(run));
-        if !locks::is_held(&locks, &what) {
-            return Hold::Free;
+    pub fn read_hold(project: &Project, run_id: &RunId) -> RunHold {
+        let (locks, lock_name) = (project.locks_dir(), run_lock_name(run_id));
+        if !locks::is_held(&locks, &lock_name) {
+            return RunHold::Free;
         }
-        match locks::holder(&locks, &what) {
-            Some(holder) => holder.process.map_or(Hold::Unknown, Hold::By),
-            None => Hold::Ending,
+        match locks::living_holder(&locks, &lock_name) {
+            Some(holder) => holder.process.map_or(RunHold::UnknownHolder, RunHold::HeldBy),
+            None => RunHold::EndingAgents,
         }
     }
 
     /// Waits until no process of the run is left; returns false if some are still there after the patience has ended.
-    pub fn wait_until_gone(project: &Project, run: &RunId) -> bool {
-        locks::wait_until_free(&project.locks(), &run_lock(run), PATIENCE)
+    pub fn wait_until_gone(project: &Project, run_id: &RunId) -> bool {
+        locks::wait_until_free(&project.locks_dir(), &run_lock_name(run_id), LOCK_PATIENCE)
     }
 
-    async fn drive(
+    async fn drive_run(
         &self,
-        run: RunId,
-        mut journal: Journal,
-        entries: Vec<Entry>,
-        locks: [Lock; 2],
-        sink: &mut dyn FnMut(Seen<'_>),
-    ) -> Result<(RunId, Ending), RunError> {
+        run_id: RunId,
+        mut journal: RunJournal,
+        entries: Vec<JournalEntry>,
+        locks: [HeldLock; 2],
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<(RunId, RunEnding), RunError> {
         // The recorded settings count, which may differ from those of the caller after a resume.
-        let Some(settings) = journal.view().settings.clone() else {
-            return Err(RunError::NoRun { run });
+        let Some(settings) = journal.run_view().settings.clone() else {
+            return Err(RunError::NoRun { run: run_id });
         };
-        let (progress, seen) = unbounded_channel();
-        let (end, ending) = watch::channel(false);
-        let world = World {
+        let (progress_sender, progress_receiver) = unbounded_channel();
+        let (ending_sender, ending) = watch::channel(false);
+        let effect_context = EffectContext {
             project: self.project.clone(),
-            run: run.clone(),
+            run_id: run_id.clone(),
             settings,
             masker: self.masker.clone(),
-            at: self.at.clone(),
-            progress,
-            tracker_seen: Default::default(),
+            launch_env: self.launch_env.clone(),
+            progress: progress_sender,
+            last_tracker_hash: Default::default(),
             shared: self.shared.clone(),
-            lane: self.shared.permits.lane(),
-            keeping: Keeping {
-                keeper: self.keeper.clone(),
-                locks: locks.iter().map(Lock::file).collect(),
-                mark: self.mark(&run),
-                stop: self.stop.clone(),
-                ending,
-                started: AtomicU64::new(0),
+            permit_lane: self.shared.agent_permits.open_lane(),
+            process_policy: ProcessPolicy {
+                keeper_program: self.keeper.clone(),
+                held_locks: locks.iter().map(HeldLock::lock_file).collect(),
+                process_mark: self.run_mark(&run_id),
+                stop_requests: self.stop.clone(),
+                end_requested: ending,
+                started_count: AtomicU64::new(0),
             },
         };
-        let mut host = Host {
-            world: Arc::new(world),
+        let mut workflow_host = WorkflowHost {
+            context: Arc::new(effect_context),
             journal: &mut journal,
-            progress: seen,
+            progress: progress_receiver,
             stop: self.stop.clone(),
-            sink,
-            ending: end,
-            running: JoinSet::new(),
-            tasks: HashMap::new(),
-            lost: HashMap::new(),
+            update_sink,
+            end_processes: ending_sender,
+            running_tasks: JoinSet::new(),
+            task_effects: HashMap::new(),
+            unfinished_counts: HashMap::new(),
             answered_at_once: false,
         };
         // The host returns when the run has ended or parked, never before its effects are recorded.
-        let ending = host.drive(entries).await.map_err(|cause| RunError::Host { run: run.clone(), cause })?;
+        let ending = workflow_host
+            .drive_workflow(entries)
+            .await
+            .map_err(|cause| RunError::Host { run: run_id.clone(), cause })?;
         // The state file of a session is only a view, so it is refreshed once the journal is complete.
-        session::refresh(&self.project, journal.view());
-        if matches!(journal.view().phase, Phase::Finished(_)) {
+        session::refresh_state_file(&self.project, journal.run_view());
+        if matches!(journal.run_view().phase, RunPhase::Finished(_)) {
             // No effect refers to the workspaces of a finished run.
-            let work = self.project.work(&run);
-            let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work)).await;
+            let work_dir = self.project.work_dir(&run_id);
+            let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work_dir)).await;
         }
-        Ok((run, ending))
+        Ok((run_id, ending))
     }
 
     /// Refuses settings that contain a secret. They are pinned in the journal, and the journal is masked, so a command line with
     /// a secret would come back broken.
     fn refuse_secrets(&self, settings: &Settings) -> Result<(), RunError> {
-        let unwritable = |cause| RunError::Store(StoreError::Unwritable(cause));
-        let mut value = serde_json::to_value(settings).map_err(unwritable)?;
-        if !mask_all(&self.masker, &mut value) {
+        let unwritable = |cause| RunError::Store(StoreError::UnwritableEntry(cause));
+        let mut settings_json = serde_json::to_value(settings).map_err(unwritable)?;
+        if !mask_json_strings(&self.masker, &mut settings_json) {
             return Ok(());
         }
-        Err(RunError::SecretInSettings { place: masked_string(&value).unwrap_or_default() })
+        Err(RunError::SecretInSettings { place: find_masked_string(&settings_json).unwrap_or_default() })
     }
 
     /// Refuses to start if a link in the project would lead our own files out of it.
-    fn stay_inside(&self, settings: &Settings) -> Result<(), RunError> {
-        for folder in [
+    fn refuse_outside_paths(&self, settings: &Settings) -> Result<(), RunError> {
+        for directory in [
             "",
             "/locks",
             "/work",
@@ -309,196 +321,210 @@ impl Runner {
             "/journal.db",
             "/journal.db-wal",
         ] {
-            self.refuse_way_out(&format!(".tribunal{folder}"))?;
+            self.refuse_leading_out(&format!(".tribunal{directory}"))?;
         }
-        self.refuse_way_out(&settings.reviews)?;
-        let awaiting = Path::new(&settings.reviews).with_file_name("awaiting-human");
-        self.refuse_way_out(&awaiting.to_string_lossy())
+        self.refuse_leading_out(&settings.reviews)?;
+        let awaiting_dir = Path::new(&settings.reviews).with_file_name("awaiting-human");
+        self.refuse_leading_out(&awaiting_dir.to_string_lossy())
     }
 
-    fn refuse_way_out(&self, path: &str) -> Result<(), RunError> {
-        match self.project.leads_out(&self.project.root().join(path)) {
-            Some(to) => Err(RunError::LeadsOut { path: path.to_string(), to }),
+    fn refuse_leading_out(&self, relative_path: &str) -> Result<(), RunError> {
+        match self.project.resolve_outside(&self.project.root().join(relative_path)) {
+            Some(real_target) => Err(RunError::LeadsOut { path: relative_path.to_string(), to: real_target }),
             None => Ok(()),
         }
     }
 
     /// Lists the decision files in which the user wrote something that is not a valid answer.
-    pub fn unusable_answers(project: &Project, view: &RunView) -> Vec<String> {
-        let (Some(run), Some(settings)) = (&view.run, &view.settings) else { return Vec::new() };
-        let open: Vec<Decision> = view.waiting().cloned().collect();
-        unusable_answers(project, settings, run, &open)
+    pub fn unusable_answers(project: &Project, run_view: &RunView) -> Vec<String> {
+        let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
+            return Vec::new();
+        };
+        let open_decisions: Vec<Decision> = run_view.open_decisions().cloned().collect();
+        unusable_answers(project, settings, run_id, &open_decisions)
     }
 
     /// Removes the workspaces of runs that had finished when their process was killed.
-    fn sweep_copies(&self, store: &Store) {
-        let work = self.project.home().join("work");
+    fn sweep_workspaces(&self, store: &Store) {
+        let work_dir = self.project.home_dir().join("work");
         // A link in place of the directory could lead to files that are not ours.
-        if self.project.leads_out(&work).is_some() {
+        if self.project.resolve_outside(&work_dir).is_some() {
             return;
         }
-        let folders = std::fs::read_dir(work).into_iter().flatten().flatten();
-        for folder in folders {
-            let run = RunId::new(folder.file_name().to_string_lossy());
-            let ended = store.entries(&run, 0).is_ok_and(|entries| {
-                matches!(entries.last().map(|entry| &entry.event), Some(Event::RunFinished(_)))
+        let run_directories = std::fs::read_dir(work_dir).into_iter().flatten().flatten();
+        for run_directory in run_directories {
+            let run_id = RunId::new(run_directory.file_name().to_string_lossy());
+            let is_finished = store.read_entries(&run_id, 0).is_ok_and(|entries| {
+                matches!(entries.last().map(|entry| &entry.event), Some(RunEvent::RunFinished(_)))
             });
-            if ended {
-                let _ = std::fs::remove_dir_all(folder.path());
+            if is_finished {
+                let _ = std::fs::remove_dir_all(run_directory.path());
             }
         }
     }
 
     /// Removes temporary files that a killed process of this run left beside the user's files.
-    fn sweep(&self, run: &RunId, settings: &Settings) {
-        for folder in files::places(&self.project, run, settings) {
-            files::sweep(&folder);
+    fn sweep_temporary_files(&self, run_id: &RunId, settings: &Settings) {
+        for directory in atomic_files::written_directories(&self.project, run_id, settings) {
+            atomic_files::sweep_temporary_files(&directory);
         }
     }
 
     /// Ends processes of runs that no process works on any more, because their keepers and those keepers' parents were killed.
-    fn sweep_strays(&self, run: &RunId, sink: &mut dyn FnMut(Seen<'_>)) {
-        let locks = self.project.locks();
-        let own = self.mark(run);
-        let here = self.mark_of_project();
-        let swept = sweep_strays(|mark| match mark.strip_prefix(&here) {
+    fn sweep_strays(&self, run_id: &RunId, update_sink: &mut dyn FnMut(RunUpdate<'_>)) {
+        let locks = self.project.locks_dir();
+        let own_mark = self.run_mark(run_id);
+        let project_mark = self.project_mark();
+        let ended_count = sweep_strays(|process_mark| match process_mark.strip_prefix(&project_mark) {
             // This process holds the run's lock and has started nothing yet.
-            Some(_) if mark.starts_with(&own) => true,
-            Some(other) => {
-                let other = other.split('/').next().unwrap_or_default();
-                !locks::is_held(&locks, &run_lock(&RunId::new(other)))
+            Some(_) if process_mark.starts_with(&own_mark) => true,
+            Some(other_run) => {
+                let other_run = other_run.split('/').next().unwrap_or_default();
+                !locks::is_held(&locks, &run_lock_name(&RunId::new(other_run)))
             }
             None => false,
         });
-        if swept > 0 {
-            sink(Seen::Swept(swept));
+        if ended_count > 0 {
+            update_sink(RunUpdate::StraysEnded(ended_count));
         }
     }
 
     /// Returns the mark of the processes of one run of one project; what follows the mark tells its tasks apart.
-    fn mark(&self, run: &RunId) -> String {
-        format!("{}{run}/", self.mark_of_project())
+    fn run_mark(&self, run_id: &RunId) -> String {
+        format!("{}{run_id}/", self.project_mark())
     }
 
-    fn mark_of_project(&self) -> String {
-        let home = self.project.home();
+    fn project_mark(&self) -> String {
+        let home_dir = self.project.home_dir();
         // The same project can be reached through links; its processes must have the same mark either way.
-        let home = home.canonicalize().unwrap_or(home);
-        format!("{}/", Hash::of(home.as_os_str().as_encoded_bytes()).short())
+        let home_dir = home_dir.canonicalize().unwrap_or(home_dir);
+        format!("{}/", Hash::digest_of(home_dir.as_os_str().as_encoded_bytes()).short_hex())
     }
 
-    fn open_home(&self) -> Result<PathBuf, RunError> {
+    fn prepare_locks_dir(&self) -> Result<PathBuf, RunError> {
         self.project
             .prepare_home()
-            .map_err(|cause| RunError::Project { project: self.project.home(), cause })?;
-        Ok(self.project.locks())
+            .map_err(|cause| RunError::Project { project: self.project.home_dir(), cause })?;
+        Ok(self.project.locks_dir())
     }
 
-    async fn lock(
+    async fn take_locks(
         &self,
-        run: &RunId,
+        run_id: &RunId,
         settings: &Settings,
         locks: &Path,
-        sink: &mut dyn FnMut(Seen<'_>),
-    ) -> Result<[Lock; 2], RunError> {
-        let failed = |cause| RunError::Project { project: locks.to_path_buf(), cause };
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<[HeldLock; 2], RunError> {
+        let project_error = |cause| RunError::Project { project: locks.to_path_buf(), cause };
         // The run's lock comes first, so that a run that is being worked on is reported as that and not as a busy subject.
-        let own = self.take(locks, run_lock(run), run, sink).await.map_err(|locked| match locked {
-            Locked::By(_) => RunError::RunBusy { run: run.clone() },
-            Locked::Failed(cause) => failed(cause),
-        })?;
-        let subject =
-            self.take(locks, subject_lock(settings), run, sink).await.map_err(|locked| match locked {
-                Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by: by.run },
-                Locked::Failed(cause) => failed(cause),
+        let run_guard =
+            self.take_lock(locks, run_lock_name(run_id), run_id, update_sink).await.map_err(|locked| {
+                match locked {
+                    LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
+                    LockFailure::IoFailed(cause) => project_error(cause),
+                }
             })?;
-        Ok([own, subject])
+        let subject_guard = self
+            .take_lock(locks, subject_lock_name(settings), run_id, update_sink)
+            .await
+            .map_err(|locked| match locked {
+                LockFailure::HeldBy(holder) => {
+                    RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id }
+                }
+                LockFailure::IoFailed(cause) => project_error(cause),
+            })?;
+        Ok([run_guard, subject_guard])
     }
 
-    async fn take(
+    async fn take_lock(
         &self,
         locks: &Path,
-        what: String,
-        run: &RunId,
-        sink: &mut dyn FnMut(Seen<'_>),
-    ) -> Result<Lock, Locked> {
-        match take_aside(locks, &what, run, sink).await {
+        lock_name: String,
+        run_id: &RunId,
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<HeldLock, LockFailure> {
+        match take_lock_in_background(locks, &lock_name, run_id, update_sink).await {
             // The holder is dead and its keepers do not end, because they were stopped. They are ended by their mark.
-            Err(Locked::By(holder)) if holder.is_dead() => {
-                let left = self.mark(&holder.run);
-                sweep_strays(|mark| mark.starts_with(&left));
-                take_aside(locks, &what, run, &mut |_| {}).await
+            Err(LockFailure::HeldBy(holder)) if holder.is_dead() => {
+                let stray_mark = self.run_mark(&holder.run_id);
+                sweep_strays(|process_mark| process_mark.starts_with(&stray_mark));
+                take_lock_in_background(locks, &lock_name, run_id, &mut |_| {}).await
             }
-            other => other,
+            outcome => outcome,
         }
     }
 }
 
 /// Takes a lock on a separate thread, so that other runs of this process go on meanwhile.
-async fn take_aside(
+async fn take_lock_in_background(
     locks: &Path,
-    what: &str,
-    run: &RunId,
-    sink: &mut dyn FnMut(Seen<'_>),
-) -> Result<Lock, Locked> {
-    let (tell, mut waiting) = unbounded_channel();
-    let (locks, what, run) = (locks.to_path_buf(), what.to_string(), run.clone());
-    let take = move || {
-        locks::take(&locks, &what, &run, PATIENCE, &mut || {
-            let _ = tell.send(());
+    lock_name: &str,
+    run_id: &RunId,
+    update_sink: &mut dyn FnMut(RunUpdate<'_>),
+) -> Result<HeldLock, LockFailure> {
+    let (wait_sender, mut wait_receiver) = unbounded_channel();
+    let (locks, lock_name, run_id) = (locks.to_path_buf(), lock_name.to_string(), run_id.clone());
+    let take_lock = move || {
+        locks::take_lock(&locks, &lock_name, &run_id, LOCK_PATIENCE, &mut || {
+            let _ = wait_sender.send(());
         })
     };
-    let mut taking = tokio::task::spawn_blocking(take);
+    let mut lock_task = tokio::task::spawn_blocking(take_lock);
     loop {
         tokio::select! {
-            taken = &mut taking => {
-                return taken.unwrap_or_else(|broke| Err(Locked::Failed(io::Error::other(broke))));
+            taken = &mut lock_task => {
+                return taken.unwrap_or_else(|broke| Err(LockFailure::IoFailed(io::Error::other(broke))));
             }
-            Some(()) = waiting.recv() => sink(Seen::Waiting),
+            Some(()) = wait_receiver.recv() => update_sink(RunUpdate::WaitingForKeepers),
         }
     }
 }
 
-fn masked_string(value: &serde_json::Value) -> Option<String> {
-    match value {
+fn find_masked_string(json_value: &serde_json::Value) -> Option<String> {
+    match json_value {
         serde_json::Value::String(text) => text.contains("[masked:").then(|| text.clone()),
-        serde_json::Value::Array(items) => items.iter().find_map(masked_string),
-        serde_json::Value::Object(map) => map.values().find_map(masked_string),
+        serde_json::Value::Array(items) => items.iter().find_map(find_masked_string),
+        serde_json::Value::Object(map) => map.values().find_map(find_masked_string),
         _ => None,
     }
 }
 
 /// Names the lock that is held while a process works on a run.
-pub(crate) fn run_lock(run: &RunId) -> String {
-    format!("run {run}")
+pub(crate) fn run_lock_name(run_id: &RunId) -> String {
+    format!("run {run_id}")
 }
 
 /// Names the lock that is held while any run works on the subject.
-pub(crate) fn subject_lock(settings: &Settings) -> String {
+pub(crate) fn subject_lock_name(settings: &Settings) -> String {
     let subject = &settings.subject;
-    format!("subject {}", subject.path().map_or_else(|| subject.title(), String::from))
+    format!("subject {}", subject.file_path().map_or_else(|| subject.title(), String::from))
 }
 
-fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Settings, RunError> {
-    let Some(Entry { event: Event::RunStarted { workflow, version, settings, .. }, .. }) = entries.first()
+fn check_resumable(
+    run_id: &RunId,
+    entries: &[JournalEntry],
+    run_view: &RunView,
+) -> Result<Settings, RunError> {
+    let Some(JournalEntry { event: RunEvent::RunStarted { workflow, version, settings, .. }, .. }) =
+        entries.first()
     else {
-        return Err(RunError::NoRun { run: run.clone() });
+        return Err(RunError::NoRun { run: run_id.clone() });
     };
     // An unknown entry was written by a newer build; ignoring it could repeat what it records.
-    if let Some(unknown) = entries.iter().find(|entry| entry.event == Event::Unknown) {
-        return Err(RunError::UnknownEntry { run: run.clone(), seq: unknown.seq });
+    if let Some(unknown_entry) = entries.iter().find(|entry| entry.event == RunEvent::Unknown) {
+        return Err(RunError::UnknownEntry { run: run_id.clone(), seq: unknown_entry.seq });
     }
-    if workflow != WORKFLOW || *version != VERSION {
-        return Err(RunError::OtherVersion {
-            run: run.clone(),
+    if workflow != WORKFLOW_NAME || *version != WORKFLOW_VERSION {
+        return Err(RunError::IncompatibleVersion {
+            run: run_id.clone(),
             workflow: workflow.clone(),
             version: *version,
         });
     }
-    if let Phase::Finished(summary) = &view.phase {
+    if let RunPhase::Finished(summary) = &run_view.phase {
         let outcome = summary.outcome.map_or("", |outcome| outcome.as_str()).to_string();
-        return Err(RunError::Ended { run: run.clone(), outcome });
+        return Err(RunError::Ended { run: run_id.clone(), outcome });
     }
     // The latest settings count: they may have been changed by an earlier resume.
-    Ok(view.settings.clone().unwrap_or_else(|| settings.clone()))
+    Ok(run_view.settings.clone().unwrap_or_else(|| settings.clone()))
 }

@@ -15,29 +15,29 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tribunal_bmad::hooks::{Hook, Hooks, Moment};
+use tribunal_bmad::hooks::{WorkflowHook, WorkflowHookMoment, WorkflowHooks};
 use tribunal_core::ids::Hash;
-use tribunal_supervise::{Command, Deadlines, How, Output};
+use tribunal_supervise::{Deadlines, ExitReason, OutputLimits, ProcessCommand};
 
 use crate::mask::Masker;
-pub use output::Said;
+pub use output::HookOutput;
 
 /// The time limit of a command.
-const TIME: Duration = Duration::from_secs(5);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between asking a command to end and killing it; the session's next step waits for it.
-const GRACE: Duration = Duration::from_secs(1);
+const HOOK_GRACE: Duration = Duration::from_secs(1);
 /// More output than this within a second counts as an endless loop.
-const RATE: u64 = 1 << 20;
-const STDOUT: usize = 64 << 10;
-const STDERR: usize = 16 << 10;
+const MAX_BYTES_PER_SECOND: u64 = 1 << 20;
+const MAX_STDOUT_BYTES: usize = 64 << 10;
+const MAX_STDERR_BYTES: usize = 16 << 10;
 /// The limit for the output of all hooks of one step.
-const STEP: u64 = 256 << 10;
+const MAX_STEP_BYTES: u64 = 256 << 10;
 /// The system accepts no longer variable.
-const LONGEST: usize = 120 << 10;
+const MAX_VARIABLE_BYTES: usize = 120 << 10;
 
 /// The input of the commands. Unknown values are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct HookVariables {
     pub tool_name: Option<String>,
     /// The tool's input, as JSON.
     pub tool_args: Option<String>,
@@ -46,8 +46,8 @@ pub struct Told {
     pub workflow: Option<String>,
 }
 
-impl Told {
-    fn variables(&self) -> [(&'static str, Option<String>); 5] {
+impl HookVariables {
+    fn to_variables(&self) -> [(&'static str, Option<String>); 5] {
         [
             ("TOOL_NAME", self.tool_name.clone()),
             ("TOOL_ARGS", self.tool_args.clone()),
@@ -61,7 +61,7 @@ impl Told {
 /// What has to be remembered from one call to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Kept {
+pub struct HookMemory {
     /// The hooks of a session that run only once and have run.
     pub ran: BTreeSet<Hash>,
     /// How many bytes the hooks of this step have printed so far; a new step begins at 0.
@@ -70,7 +70,7 @@ pub struct Kept {
 
 /// How a hook ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HookEnd {
+pub enum HookOutcome {
     Exited(i32),
     Killed(i32),
     TimedOut,
@@ -81,182 +81,213 @@ pub enum HookEnd {
     /// It runs only once, and has run before.
     RanBefore,
     /// A critical hook before it failed.
-    Held,
+    HeldBack,
 }
 
-impl HookEnd {
+impl HookOutcome {
     pub fn is_failure(&self) -> bool {
-        !matches!(self, HookEnd::Exited(0) | HookEnd::RanBefore | HookEnd::Held)
+        !matches!(self, HookOutcome::Exited(0) | HookOutcome::RanBefore | HookOutcome::HeldBack)
     }
 
     /// Describes the outcome for display: lower case, no period.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
-            HookEnd::Exited(0) => "done".to_string(),
-            HookEnd::Exited(code) => format!("exit code {code}"),
-            HookEnd::Killed(signal) => format!("killed by signal {signal}"),
-            HookEnd::TimedOut => format!("not done after {} s", TIME.as_secs()),
-            HookEnd::Flooded => "it printed more than 1 MB in a second".to_string(),
-            HookEnd::NotStarted(cause) => format!("it could not be started: {cause}"),
-            HookEnd::RanBefore => "ran before in this session".to_string(),
-            HookEnd::Held => "not run: a critical one before it failed".to_string(),
+            HookOutcome::Exited(0) => "done".to_string(),
+            HookOutcome::Exited(code) => format!("exit code {code}"),
+            HookOutcome::Killed(signal) => format!("killed by signal {signal}"),
+            HookOutcome::TimedOut => format!("not done after {} s", HOOK_TIMEOUT.as_secs()),
+            HookOutcome::Flooded => "it printed more than 1 MB in a second".to_string(),
+            HookOutcome::NotStarted(cause) => format!("it could not be started: {cause}"),
+            HookOutcome::RanBefore => "ran before in this session".to_string(),
+            HookOutcome::HeldBack => "not run: a critical one before it failed".to_string(),
         }
     }
 }
 
 /// The result of one hook. Texts are masked but may contain anything: escape them before they go to a screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
-    pub command: String,
+pub struct HookRun {
+    pub command_line: String,
     /// The line in the step's file.
-    pub line: usize,
-    pub critical: bool,
-    pub end: HookEnd,
-    pub stdout: Said,
-    pub stderr: Said,
+    pub line_number: usize,
+    pub is_critical: bool,
+    pub outcome: HookOutcome,
+    pub stdout: HookOutput,
+    pub stderr: HookOutput,
 }
 
 /// The results of all hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct HookReport {
     /// In order, including those that did not run.
-    pub ran: Vec<Ran>,
+    pub hook_runs: Vec<HookRun>,
     /// What the user should know in addition.
     pub notes: Vec<String>,
-    pub kept: Kept,
+    pub memory: HookMemory,
 }
 
-impl Report {
+impl HookReport {
     /// Returns the critical hook that failed.
-    pub fn failed_critically(&self) -> Option<&Ran> {
-        self.ran.iter().find(|ran| ran.critical && ran.end.is_failure())
+    pub fn failed_critical_hook(&self) -> Option<&HookRun> {
+        self.hook_runs.iter().find(|hook_run| hook_run.is_critical && hook_run.outcome.is_failure())
     }
 }
 
 /// Where and how a step's hooks run.
 #[derive(Debug)]
-pub struct StepHooks<'m> {
-    root: PathBuf,
-    keeper: Option<PathBuf>,
+pub struct StepHookRunner<'m> {
+    project_root: PathBuf,
+    keeper_program: Option<PathBuf>,
     masker: &'m Masker,
-    time: Duration,
+    time_limit: Duration,
 }
 
-impl<'m> StepHooks<'m> {
+impl<'m> StepHookRunner<'m> {
     /// Runs hooks in the project's root; the keeper is the program that supervises their processes, see `supervise`.
-    pub fn new(root: PathBuf, keeper: Option<PathBuf>, masker: &'m Masker) -> StepHooks<'m> {
-        StepHooks { root, keeper, masker, time: TIME }
+    pub fn new(project_root: PathBuf, keeper: Option<PathBuf>, masker: &'m Masker) -> StepHookRunner<'m> {
+        StepHookRunner { project_root, keeper_program: keeper, masker, time_limit: HOOK_TIMEOUT }
     }
 
     /// Runs the hooks for this moment, in order.
-    pub async fn run(&self, hooks: &Hooks, moment: Moment, told: &Told, kept: Kept) -> Report {
-        let mut report = Report { kept, ..Report::default() };
-        let tool = told.tool_name.as_deref().unwrap_or_default();
-        let mut wanted = hooks.at(moment).filter(|hook| tool.is_empty() || hook.is_for(tool)).peekable();
-        if wanted.peek().is_none() {
+    pub async fn run_hooks(
+        &self,
+        hooks: &WorkflowHooks,
+        moment: WorkflowHookMoment,
+        variables: &HookVariables,
+        memory: HookMemory,
+    ) -> HookReport {
+        let mut report = HookReport { memory, ..HookReport::default() };
+        let tool_name = variables.tool_name.as_deref().unwrap_or_default();
+        let mut wanted_hooks = hooks
+            .at_moment(moment)
+            .filter(|hook| tool_name.is_empty() || hook.matches_tool(tool_name))
+            .peekable();
+        if wanted_hooks.peek().is_none() {
             return report;
         }
         // Problems with variables are reported once for all hooks of this moment.
-        let (env, without) = environment(told, &mut report.notes);
-        let mut held = false;
-        for hook in wanted {
+        let (set_variables, removed_variables) = build_environment(variables, &mut report.notes);
+        let mut is_held_back = false;
+        for hook in wanted_hooks {
             // A hook that runs only once is remembered before it runs: one that fails does not run again either.
-            let ran = if held {
-                quiet(hook, HookEnd::Held)
-            } else if hook.once && !report.kept.ran.insert(key(hook)) {
-                quiet(hook, HookEnd::RanBefore)
+            let hook_run = if is_held_back {
+                silent_run(hook, HookOutcome::HeldBack)
+            } else if hook.once && !report.memory.ran.insert(hook_key(hook)) {
+                silent_run(hook, HookOutcome::RanBefore)
             } else {
-                self.one(hook, (env.clone(), without.clone()), &mut report).await
+                self.run_hook(hook, (set_variables.clone(), removed_variables.clone()), &mut report).await
             };
-            held |= ran.critical && ran.end.is_failure();
-            report.ran.push(ran);
+            is_held_back |= hook_run.is_critical && hook_run.outcome.is_failure();
+            report.hook_runs.push(hook_run);
         }
         report
     }
 
-    async fn one(&self, hook: &Hook, env: Environment, report: &mut Report) -> Ran {
-        let command = Command {
+    async fn run_hook(
+        &self,
+        hook: &WorkflowHook,
+        hook_environment: HookEnvironment,
+        report: &mut HookReport,
+    ) -> HookRun {
+        let command = ProcessCommand {
             program: "sh".into(),
             args: vec!["-c".into(), hook.command.clone().into()],
-            folder: self.root.clone(),
-            env: env.0,
-            without: env.1,
-            input: Vec::new(),
-            deadlines: Deadlines { total: self.time, idle: self.time },
-            grace: GRACE,
-            output: Output { rate: Some(RATE), ..Output::default() },
-            keeper: self.keeper.clone(),
-            hold: Vec::new(),
-            stop: None,
+            working_dir: self.project_root.clone(),
+            extra_env: hook_environment.0,
+            removed_env: hook_environment.1,
+            stdin_bytes: Vec::new(),
+            deadlines: Deadlines { total: self.time_limit, idle: self.time_limit },
+            grace_period: HOOK_GRACE,
+            output_limits: OutputLimits {
+                max_bytes_per_second: Some(MAX_BYTES_PER_SECOND),
+                ..OutputLimits::default()
+            },
+            keeper_program: self.keeper_program.clone(),
+            held_locks: Vec::new(),
+            stop_signal: None,
         };
-        let ended = match tribunal_supervise::run(command).await {
-            Ok(ended) => ended,
+        let process_end = match tribunal_supervise::run_process(command).await {
+            Ok(process_end) => process_end,
             Err(error) => {
-                return quiet(hook, HookEnd::NotStarted(self.masker.mask(&error.to_string()).into_owned()));
+                return silent_run(
+                    hook,
+                    HookOutcome::NotStarted(self.masker.mask(&error.to_string()).into_owned()),
+                );
             }
         };
-        let end = match ended.how {
-            How::Exited(code) => HookEnd::Exited(code),
-            How::Killed(signal) => HookEnd::Killed(signal),
-            How::TimedOut | How::Silent => HookEnd::TimedOut,
-            How::Flooded => HookEnd::Flooded,
-            How::Stopped | How::Lost => HookEnd::NotStarted("its process was ended from outside".to_string()),
+        let outcome = match process_end.exit_reason {
+            ExitReason::Exited(code) => HookOutcome::Exited(code),
+            ExitReason::Killed(signal) => HookOutcome::Killed(signal),
+            ExitReason::TimedOut | ExitReason::Silent => HookOutcome::TimedOut,
+            ExitReason::Flooded => HookOutcome::Flooded,
+            ExitReason::Stopped | ExitReason::Lost => {
+                HookOutcome::NotStarted("its process was ended from outside".to_string())
+            }
         };
-        let before = report.kept.said;
-        let mut said = |captured: &tribunal_supervise::Captured, cap: usize| {
-            let left = usize::try_from(STEP.saturating_sub(report.kept.said)).unwrap_or(usize::MAX);
-            let said = output::said(captured.beginning(), captured.total(), cap.min(left), self.masker);
+        let bytes_before = report.memory.said;
+        let mut keep_output = |captured: &tribunal_supervise::CapturedOutput, max_bytes: usize| {
+            let remaining_bytes =
+                usize::try_from(MAX_STEP_BYTES.saturating_sub(report.memory.said)).unwrap_or(usize::MAX);
+            let keep_output = output::capture_output(
+                captured.kept_head(),
+                captured.total_bytes(),
+                max_bytes.min(remaining_bytes),
+                self.masker,
+            );
             // What was dropped because of the step's limit counts, too: from here on the limit is reached.
-            report.kept.said += captured.total().min(cap as u64);
-            said
+            report.memory.said += captured.total_bytes().min(max_bytes as u64);
+            keep_output
         };
-        let (stdout, stderr) = (said(&ended.stdout, STDOUT), said(&ended.stderr, STDERR));
+        let (stdout, stderr) = (
+            keep_output(&process_end.stdout, MAX_STDOUT_BYTES),
+            keep_output(&process_end.stderr, MAX_STDERR_BYTES),
+        );
         // Only the hook that crosses the limit reports it, not every later one.
-        if before <= STEP && report.kept.said > STEP {
+        if bytes_before <= MAX_STEP_BYTES && report.memory.said > MAX_STEP_BYTES {
             report.notes.push(format!(
                 "the hooks of this step have said {} KiB; they run on, and what more they say is dropped",
-                STEP >> 10
+                MAX_STEP_BYTES >> 10
             ));
         }
-        Ran { end, stdout, stderr, ..quiet(hook, HookEnd::Held) }
+        HookRun { outcome, stdout, stderr, ..silent_run(hook, HookOutcome::HeldBack) }
     }
 }
 
-type Environment = (BTreeMap<String, OsString>, Vec<String>);
+type HookEnvironment = (BTreeMap<String, OsString>, Vec<String>);
 
 /// Returns the variables to set, and those that must not be inherited.
-fn environment(told: &Told, notes: &mut Vec<String>) -> Environment {
-    let (mut env, mut without) = Environment::default();
-    for (name, value) in told.variables() {
-        let unfit = match &value {
+fn build_environment(variables: &HookVariables, notes: &mut Vec<String>) -> HookEnvironment {
+    let (mut set_variables, mut removed_variables) = HookEnvironment::default();
+    for (variable, value) in variables.to_variables() {
+        let problem = match &value {
             Some(value) if value.contains('\0') => Some("it has a NUL byte in it"),
-            Some(value) if value.len() > LONGEST => Some("it is longer than the system takes"),
+            Some(value) if value.len() > MAX_VARIABLE_BYTES => Some("it is longer than the system takes"),
             _ => None,
         };
-        notes.extend(unfit.map(|why| format!("hooks run without {name}: {why}")));
-        match value.filter(|_| unfit.is_none()) {
+        notes.extend(problem.map(|reason| format!("hooks run without {variable}: {reason}")));
+        match value.filter(|_| problem.is_none()) {
             Some(value) => {
-                env.insert(name.to_string(), value.into());
+                set_variables.insert(variable.to_string(), value.into());
             }
-            None => without.push(name.to_string()),
+            None => removed_variables.push(variable.to_string()),
         }
     }
-    (env, without)
+    (set_variables, removed_variables)
 }
 
 /// Identifies a hook: the same command at another moment is another hook.
-fn key(hook: &Hook) -> Hash {
-    Hash::of(format!("{}\0{}", hook.moment.word(), hook.command).as_bytes())
+fn hook_key(hook: &WorkflowHook) -> Hash {
+    Hash::digest_of(format!("{}\0{}", hook.moment.as_str(), hook.command).as_bytes())
 }
 
-fn quiet(hook: &Hook, end: HookEnd) -> Ran {
-    Ran {
-        command: hook.command.clone(),
-        line: hook.line,
-        critical: hook.critical,
-        end,
-        stdout: Said::default(),
-        stderr: Said::default(),
+fn silent_run(hook: &WorkflowHook, outcome: HookOutcome) -> HookRun {
+    HookRun {
+        command_line: hook.command.clone(),
+        line_number: hook.line,
+        is_critical: hook.critical,
+        outcome,
+        stdout: HookOutput::default(),
+        stderr: HookOutput::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// A longer subject cannot be reviewed with care.
-pub const LIMIT: u64 = 1 << 20;
+pub const MAX_SUBJECT_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
@@ -22,31 +22,33 @@ pub enum SubjectError {
     Empty { path: String },
     #[error("{path} is not text ({why})")]
     Binary { path: String, why: &'static str },
-    #[error("{path} has {} and a subject may have {}", megabytes(*size), megabytes(LIMIT))]
+    #[error("{path} has {} and a subject may have {}", format_megabytes(*size), format_megabytes(MAX_SUBJECT_BYTES))]
     TooLong { path: String, size: u64 },
     #[error("{path} is outside the project {root}")]
     Outside { path: String, root: String },
 }
 
-fn megabytes(bytes: u64) -> String {
+fn format_megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
 }
 
 /// Returns the path relative to the project's root, with symbolic links resolved.
-pub fn relative(root: &Path, path: &Path) -> Result<String, SubjectError> {
-    let shown = path.display().to_string();
-    let real = fs::canonicalize(path).map_err(|cause| unreadable(&shown, cause))?;
-    let root = fs::canonicalize(root).map_err(|cause| unreadable(&root.display().to_string(), cause))?;
-    let inside = real
-        .strip_prefix(&root)
-        .map_err(|_| SubjectError::Outside { path: shown.clone(), root: root.display().to_string() })?;
-    match inside.to_str() {
-        Some(text) => Ok(text.to_string()),
-        None => Err(SubjectError::Binary { path: shown, why: "its name is no UTF-8" }),
+pub fn relative_to_root(canonical_root: &Path, subject_path: &Path) -> Result<String, SubjectError> {
+    let shown_path = subject_path.display().to_string();
+    let real_path = fs::canonicalize(subject_path).map_err(|cause| read_error(&shown_path, cause))?;
+    let canonical_root = fs::canonicalize(canonical_root)
+        .map_err(|cause| read_error(&canonical_root.display().to_string(), cause))?;
+    let relative_path = real_path.strip_prefix(&canonical_root).map_err(|_| SubjectError::Outside {
+        path: shown_path.clone(),
+        root: canonical_root.display().to_string(),
+    })?;
+    match relative_path.to_str() {
+        Some(path_text) => Ok(path_text.to_string()),
+        None => Err(SubjectError::Binary { path: shown_path, why: "its name is no UTF-8" }),
     }
 }
 
-fn unreadable(path: &str, cause: io::Error) -> SubjectError {
+fn read_error(path: &str, cause: io::Error) -> SubjectError {
     let path = path.to_string();
     match cause.kind() {
         io::ErrorKind::NotFound => SubjectError::Missing { path },
@@ -55,52 +57,58 @@ fn unreadable(path: &str, cause: io::Error) -> SubjectError {
 }
 
 /// Reads a subject. `relative_path` is relative to the project's root.
-pub fn load(root: &Path, path: &str) -> Result<String, SubjectError> {
-    let full: PathBuf = root.join(path);
+pub fn load_subject(project_root: &Path, relative_path: &str) -> Result<String, SubjectError> {
+    let full_path: PathBuf = project_root.join(relative_path);
     // The project's own directory has no name within it.
-    let shown = if path.is_empty() { ".".to_string() } else { path.to_string() };
-    let meta = fs::metadata(&full).map_err(|cause| unreadable(path, cause))?;
-    if meta.is_dir() {
-        return Err(SubjectError::Folder { path: shown });
+    let shown_path = if relative_path.is_empty() { ".".to_string() } else { relative_path.to_string() };
+    let file_metadata = fs::metadata(&full_path).map_err(|cause| read_error(relative_path, cause))?;
+    if file_metadata.is_dir() {
+        return Err(SubjectError::Folder { path: shown_path });
     }
-    if !meta.is_file() {
-        return Err(SubjectError::Special { path: shown });
+    if !file_metadata.is_file() {
+        return Err(SubjectError::Special { path: shown_path });
     }
     // The size is checked before reading, so that a huge file never gets into memory.
-    if meta.len() > LIMIT {
-        return Err(SubjectError::TooLong { path: shown, size: meta.len() });
+    if file_metadata.len() > MAX_SUBJECT_BYTES {
+        return Err(SubjectError::TooLong { path: shown_path, size: file_metadata.len() });
     }
-    let bytes = fs::read(&full).map_err(|cause| unreadable(path, cause))?;
+    let bytes = fs::read(&full_path).map_err(|cause| read_error(relative_path, cause))?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(SubjectError::Empty { path: shown });
+        return Err(SubjectError::Empty { path: shown_path });
     }
     if bytes.contains(&0) {
-        return Err(SubjectError::Binary { path: shown, why: "it contains NUL bytes" });
+        return Err(SubjectError::Binary { path: shown_path, why: "it contains NUL bytes" });
     }
-    String::from_utf8(bytes).map_err(|_| SubjectError::Binary { path: shown, why: "it is no UTF-8" })
+    String::from_utf8(bytes).map_err(|_| SubjectError::Binary { path: shown_path, why: "it is no UTF-8" })
 }
 
 /// Refuses a path that leads outside: a recorded one may lead elsewhere by now, or may come from a journal of another origin.
-pub(crate) fn stays_inside(root: &Path, path: &str) -> Result<(), SubjectError> {
-    let outside = || SubjectError::Outside { path: path.to_string(), root: root.display().to_string() };
-    if !is_plain(path) {
-        return Err(outside());
+pub(crate) fn ensure_inside(project_root: &Path, relative_path: &str) -> Result<(), SubjectError> {
+    let outside_error = || SubjectError::Outside {
+        path: relative_path.to_string(),
+        root: project_root.display().to_string(),
+    };
+    if !is_plain_path(relative_path) {
+        return Err(outside_error());
     }
-    let root = fs::canonicalize(root).map_err(|cause| unreadable(&root.display().to_string(), cause))?;
-    let real = fs::canonicalize(root.join(path)).map_err(|cause| unreadable(path, cause))?;
-    if real.starts_with(&root) { Ok(()) } else { Err(outside()) }
+    let project_root = fs::canonicalize(project_root)
+        .map_err(|cause| read_error(&project_root.display().to_string(), cause))?;
+    let real_path = fs::canonicalize(project_root.join(relative_path))
+        .map_err(|cause| read_error(relative_path, cause))?;
+    if real_path.starts_with(&project_root) { Ok(()) } else { Err(outside_error()) }
 }
 
 /// Whether a relative path has only normal components, so that it cannot leave its root.
-pub(crate) fn is_plain(path: &str) -> bool {
-    Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+pub(crate) fn is_plain_path(relative_path: &str) -> bool {
+    Path::new(relative_path).components().all(|component| matches!(component, Component::Normal(_)))
 }
 
 /// Returns the first part of a path that is a link: a file written there would end up somewhere else.
-pub(crate) fn link_on_the_way(root: &Path, path: &str) -> Option<String> {
-    let folders = Path::new(path).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-    let link = folders.filter(|folder| root.join(folder).is_symlink()).last()?;
-    Some(link.display().to_string())
+pub(crate) fn find_link_on_path(project_root: &Path, relative_path: &str) -> Option<String> {
+    let directories =
+        Path::new(relative_path).ancestors().skip(1).filter(|directory| !directory.as_os_str().is_empty());
+    let link_path = directories.filter(|directory| project_root.join(directory).is_symlink()).last()?;
+    Some(link_path.display().to_string())
 }
 
 #[cfg(test)]
@@ -109,16 +117,19 @@ mod tests {
 
     #[test]
     fn a_recorded_path_that_leads_out_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("project");
-        fs::create_dir(&root).unwrap();
-        fs::write(root.join("in.md"), "in").unwrap();
-        fs::write(folder.path().join("out.md"), "out").unwrap();
-        std::os::unix::fs::symlink("../out.md", root.join("link.md")).unwrap();
-        assert!(stays_inside(&root, "in.md").is_ok());
-        let outside = folder.path().join("out.md").display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let project_root = directory.path().join("project");
+        fs::create_dir(&project_root).unwrap();
+        fs::write(project_root.join("in.md"), "in").unwrap();
+        fs::write(directory.path().join("out.md"), "out").unwrap();
+        std::os::unix::fs::symlink("../out.md", project_root.join("link.md")).unwrap();
+        assert!(ensure_inside(&project_root, "in.md").is_ok());
+        let outside = directory.path().join("out.md").display().to_string();
         for path in ["../out.md", "link.md", &outside] {
-            assert!(matches!(stays_inside(&root, path), Err(SubjectError::Outside { .. })), "{path}");
+            assert!(
+                matches!(ensure_inside(&project_root, path), Err(SubjectError::Outside { .. })),
+                "{path}"
+            );
         }
     }
 }

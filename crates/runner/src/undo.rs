@@ -17,26 +17,28 @@ use std::{
 };
 
 use tribunal_core::{
-    effect::{Change as Amendment, Request},
-    finding::Status,
+    effect::{FindingChange as Amendment, UserRequest},
+    finding::FindingStatus,
     ids::{FindingId, RunId},
 };
 use tribunal_store::{Store, StoreError};
 
 use crate::{
-    checkpoints::{At, Begun, Change},
-    fault,
-    files::{Replacement, places, sweep},
-    landings::{Clash, Diff, FileDiff, Landing, Landings, LandingsError, without},
-    locks::{self, Lock, Locked},
-    merging::Lines,
-    parking::park_file,
+    atomic_files::{FileReplacement, sweep_temporary_files, written_directories},
+    checkpoints::{BegunUndo, CheckpointChange, CheckpointKey},
+    kill_points,
+    landings::{
+        LandingRecord, LandingsDiff, LandingsError, RenderedFileDiff, RunLandings, UndoClash, remove_changes,
+    },
+    locks::{self, HeldLock, LockFailure},
+    merging::LineRange,
+    parked_files::park_file,
     project::Project,
-    run::{Hold, RunError, Runner, run_lock, subject_lock},
-    subject::{SubjectError, is_plain, stays_inside},
+    run::{RunError, RunHold, Runner, run_lock_name, subject_lock_name},
+    subject::{SubjectError, ensure_inside, is_plain_path},
 };
 
-pub use crate::refs::{listed, reference};
+pub use crate::git_refs::{find_reference, join_finding_ids};
 
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
@@ -47,21 +49,21 @@ pub enum UndoError {
     #[error(transparent)]
     Subject(#[from] SubjectError),
     #[error("run {run} was killed while a change was being landed")]
-    UnderWay { run: RunId },
-    #[error("the change that repaired {finding} also repaired {}", listed(others))]
-    Together { run: RunId, finding: FindingId, others: Vec<FindingId> },
+    LandingUnresolved { run: RunId },
+    #[error("the change that repaired {finding} also repaired {}", join_finding_ids(others))]
+    RepairedTogether { run: RunId, finding: FindingId, others: Vec<FindingId> },
     #[error("{path} is a link now")]
-    Link { path: String },
+    BecameLink { path: String },
     /// `alone`: the files contain no other landing that could be undone instead, or before.
-    #[error("{}", clashing(clashes))]
-    Conflict { run: RunId, finding: Option<FindingId>, clashes: Vec<(String, Clash)>, alone: bool },
+    #[error("{}", describe_clashes(clashes))]
+    EditedSince { run: RunId, finding: Option<FindingId>, clashes: Vec<(String, UndoClash)>, alone: bool },
     /// `begun`: other files were already restored; the same command does the rest.
     #[error("{path} is being changed right now")]
-    Changing { path: String, begun: bool },
+    BeingChanged { path: String, begun: bool },
     #[error("{path} could not be parked: {cause}")]
-    Parking { path: String, cause: io::Error },
+    CannotPark { path: String, cause: io::Error },
     #[error("{path} could not be written: {cause}")]
-    Writing { path: String, cause: io::Error, begun: bool },
+    CannotWrite { path: String, cause: io::Error, begun: bool },
 }
 
 impl From<StoreError> for UndoError {
@@ -70,349 +72,445 @@ impl From<StoreError> for UndoError {
     }
 }
 
-fn clashing(clashes: &[(String, Clash)]) -> String {
-    let each = clashes.iter().map(|(path, clash)| match clash {
-        Clash::Lines(lines) => format!("{path} was changed in the same place since: {}", shown(lines)),
-        Clash::Gone => format!("{path} is gone"),
-        Clash::NotAsMade => format!("{path} was made by the run and changed since"),
-        Clash::ThereAgain => format!("{path} was deleted by the run and is there again"),
+fn describe_clashes(clashes: &[(String, UndoClash)]) -> String {
+    let descriptions = clashes.iter().map(|(relative_path, clash)| match clash {
+        UndoClash::SameLines(lines) => {
+            format!("{relative_path} was changed in the same place since: {}", format_line_ranges(lines))
+        }
+        UndoClash::FileGone => format!("{relative_path} is gone"),
+        UndoClash::EditedSinceCreated => format!("{relative_path} was made by the run and changed since"),
+        UndoClash::CreatedAgain => format!("{relative_path} was deleted by the run and is there again"),
     });
-    each.collect::<Vec<String>>().join("; ")
+    descriptions.collect::<Vec<String>>().join("; ")
 }
 
-fn shown(lines: &[Lines]) -> String {
-    let each = lines.iter().map(|lines| match (lines.first, lines.last) {
-        (first, last) if first == last => format!("line {first}"),
-        (first, last) => format!("lines {first} to {last}"),
+fn format_line_ranges(ranges: &[LineRange]) -> String {
+    let descriptions = ranges.iter().map(|ranges| match (ranges.first_line, ranges.last_line) {
+        (first_line, last_line) if first_line == last_line => format!("line {first_line}"),
+        (first_line, last_line) => format!("lines {first_line} to {last_line}"),
     });
-    each.collect::<Vec<String>>().join(", ")
+    descriptions.collect::<Vec<String>>().join(", ")
 }
 
 /// What an undo would do.
 #[derive(Debug)]
-pub struct Plan {
-    pub landings: Landings,
+pub struct UndoPlan {
+    pub landings: RunLandings,
     /// The finding that was named.
-    pub finding: Option<FindingId>,
+    pub finding_id: Option<FindingId>,
     /// The landings to undo, in the order in which they landed.
-    pub back: Vec<Landing>,
+    pub landings_to_undo: Vec<LandingRecord>,
     /// The findings among them that currently count as repaired.
-    pub repaired: Vec<FindingId>,
+    pub repaired_findings: Vec<FindingId>,
     /// All files that the landings changed, in the order of their paths.
-    pub files: Vec<FilePlan>,
+    pub file_plans: Vec<FileUndoPlan>,
 }
 
 /// What would be done to one file. A text is `None` if the file does not exist.
 #[derive(Debug)]
-pub struct FilePlan {
-    pub path: String,
-    now: Option<String>,
-    then: Option<String>,
+pub struct FileUndoPlan {
+    pub relative_path: String,
+    current_text: Option<String>,
+    restored_text: Option<String>,
     /// The permissions that a deleted file gets back.
-    mode: Option<u32>,
+    restored_mode: Option<u32>,
 }
 
-impl FilePlan {
+impl FileUndoPlan {
     /// Whether the file contains nothing that would be undone.
-    pub fn stays(&self) -> bool {
-        self.now == self.then
+    pub fn is_unchanged(&self) -> bool {
+        self.current_text == self.restored_text
     }
 }
 
-impl Plan {
+impl UndoPlan {
     /// Returns what the undo changes in the files.
-    pub fn diff(&self) -> Diff {
-        let changed =
-            self.changed().map(|it| FileDiff::between(&it.path, it.now.as_deref(), it.then.as_deref()));
-        Diff { files: changed.collect(), mixed: false }
+    pub fn preview_diff(&self) -> LandingsDiff {
+        let file_diffs = self.changed_files().map(|file_plan| {
+            RenderedFileDiff::from_texts(
+                &file_plan.relative_path,
+                file_plan.current_text.as_deref(),
+                file_plan.restored_text.as_deref(),
+            )
+        });
+        LandingsDiff { file_diffs: file_diffs.collect(), includes_other_edits: false }
     }
 
-    fn changed(&self) -> impl Iterator<Item = &FilePlan> {
-        self.files.iter().filter(|file| !file.stays())
+    fn changed_files(&self) -> impl Iterator<Item = &FileUndoPlan> {
+        self.file_plans.iter().filter(|file_plan| !file_plan.is_unchanged())
     }
 
     /// Returns the single file that the plan covers, if there is only one.
-    pub fn path(&self) -> Option<&str> {
-        match self.files.as_slice() {
-            [file] => Some(&file.path),
-            _ => self.landings.path(),
+    pub fn single_path(&self) -> Option<&str> {
+        match self.file_plans.as_slice() {
+            [file_plan] => Some(&file_plan.relative_path),
+            _ => self.landings.subject_path(),
         }
     }
 
     /// Returns the other findings that the same changes repaired.
-    pub fn others(&self) -> Vec<FindingId> {
-        let named = self.finding;
-        self.repaired.iter().copied().filter(|id| named.is_some_and(|named| named != *id)).collect()
+    pub fn other_findings(&self) -> Vec<FindingId> {
+        let named_finding = self.finding_id;
+        self.repaired_findings
+            .iter()
+            .copied()
+            .filter(|finding_id| named_finding.is_some_and(|named_finding| named_finding != *finding_id))
+            .collect()
     }
 }
 
 /// The result of an undo.
 #[derive(Debug)]
-pub struct Done {
-    pub plan: Plan,
+pub struct UndoResult {
+    pub plan: UndoPlan,
     /// Where the replaced files were parked, relative to the project's root; only of files that existed and had to change.
-    pub parked: BTreeMap<String, PathBuf>,
+    pub parked_files: BTreeMap<String, PathBuf>,
 }
 
 /// Returns what an undo would do. Changes nothing.
-pub fn preview(project: &Project, run: &RunId, finding: Option<FindingId>) -> Result<Plan, UndoError> {
-    if Runner::hold(project, run) != Hold::Free {
-        return Err(RunError::RunBusy { run: run.clone() }.into());
+pub fn preview_undo(
+    project: &Project,
+    run_id: &RunId,
+    finding_id: Option<FindingId>,
+) -> Result<UndoPlan, UndoError> {
+    if Runner::read_hold(project, run_id) != RunHold::Free {
+        return Err(RunError::RunLocked { run: run_id.clone() }.into());
     }
-    plan(project, &Store::open_read_only(&project.home())?, run, finding)
+    plan_undo(project, &Store::open_read_only(&project.home_dir())?, run_id, finding_id)
 }
 
 /// Undoes landings. `include_others`: also those repairs that the same change made beside the finding that was named.
-pub fn carry_out(
+pub fn undo_landings(
     project: &Project,
-    run: &RunId,
-    finding: Option<FindingId>,
-    together: bool,
-) -> Result<Done, UndoError> {
-    for folder in ["", "/locks", "/checkpoints", "/parked", "/journal.db"] {
-        let path = format!(".tribunal{folder}");
-        if let Some(to) = project.leads_out(&project.root().join(&path)) {
-            return Err(RunError::LeadsOut { path, to }.into());
+    run_id: &RunId,
+    finding_id: Option<FindingId>,
+    include_others: bool,
+) -> Result<UndoResult, UndoError> {
+    for directory in ["", "/locks", "/checkpoints", "/parked", "/journal.db"] {
+        let own_path = format!(".tribunal{directory}");
+        if let Some(real_target) = project.resolve_outside(&project.root().join(&own_path)) {
+            return Err(RunError::LeadsOut { path: own_path, to: real_target }.into());
         }
     }
-    let store = Store::open(&project.home())?;
+    let store = Store::open(&project.home_dir())?;
     // Until this is done no other process may work on the run or on its subject.
-    let _held = hold(project, &store, run)?;
-    let alone = locks::alone(&project.locks());
-    let _alone = alone.map_err(|cause| RunError::Project { project: project.home(), cause })?;
+    let _held = lock_run_and_subject(project, &store, run_id)?;
+    let tree_lock = locks::lock_user_tree(&project.locks_dir());
+    let _alone = tree_lock.map_err(|cause| RunError::Project { project: project.home_dir(), cause })?;
     // The plan is made again under the locks: the preview may be outdated.
-    let plan = plan(project, &store, run, finding)?;
-    if let (Some(finding), false, others @ [_, ..]) = (finding, together, plan.others().as_slice()) {
-        return Err(UndoError::Together { run: run.clone(), finding, others: others.to_vec() });
+    let undo_plan = plan_undo(project, &store, run_id, finding_id)?;
+    if let (Some(finding_id), false, other_findings @ [_, ..]) =
+        (finding_id, include_others, undo_plan.other_findings().as_slice())
+    {
+        return Err(UndoError::RepairedTogether {
+            run: run_id.clone(),
+            finding: finding_id,
+            others: other_findings.to_vec(),
+        });
     }
     // Temporary files of an earlier process that was killed.
-    let settings = plan.landings.view.settings.iter();
-    let ours = settings.flat_map(|settings| places(project, run, settings));
-    ours.filter(|folder| project.leads_out(folder).is_none()).for_each(|folder| sweep(&folder));
-    let parked = replace(project, &plan)?;
-    if !plan.landings.is_finished() {
-        reopen(&store, &plan)?;
+    let settings = undo_plan.landings.run_view.settings.iter();
+    let written_dirs = settings.flat_map(|settings| written_directories(project, run_id, settings));
+    written_dirs
+        .filter(|directory| project.resolve_outside(directory).is_none())
+        .for_each(|directory| sweep_temporary_files(&directory));
+    let parked_files = replace_files(project, &undo_plan)?;
+    if !undo_plan.landings.is_finished() {
+        request_reopening(&store, &undo_plan)?;
     }
     // The landings are marked only after the run's inbox has the requests, so that a crash in between repeats both.
-    for landing in &plan.back {
-        let marked = plan.landings.checkpoints.mark_undone(&landing.at);
-        marked.map_err(|cause| plan.landings.damaged(cause))?;
+    for landing in &undo_plan.landings_to_undo {
+        let marking = undo_plan.landings.checkpoints.mark_undone(&landing.checkpoint_key);
+        marking.map_err(|cause| undo_plan.landings.damaged_error(cause))?;
     }
-    clear(&plan.landings).map_err(|cause| plan.landings.damaged(cause))?;
-    Ok(Done { plan, parked })
+    clear_finished_undos(&undo_plan.landings).map_err(|cause| undo_plan.landings.damaged_error(cause))?;
+    Ok(UndoResult { plan: undo_plan, parked_files })
 }
 
-fn hold(project: &Project, store: &Store, run: &RunId) -> Result<[Lock; 2], UndoError> {
-    let failed = |cause| RunError::Project { project: project.home(), cause };
-    project.prepare_home().map_err(failed)?;
-    let settings = Landings::read(project, store, run)?.view.settings;
-    let settings = settings.ok_or_else(|| RunError::NoRun { run: run.clone() })?;
-    // There is no waiting: a run that is being worked on cannot be undone at the same time.
-    let take = |what: &str| locks::take(&project.locks(), what, run, Duration::ZERO, &mut || {});
-    let own = take(&run_lock(run)).map_err(|locked| match locked {
-        Locked::By(_) => RunError::RunBusy { run: run.clone() },
-        Locked::Failed(cause) => failed(cause),
-    })?;
-    let subject = take(&subject_lock(&settings)).map_err(|locked| match locked {
-        Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by: by.run },
-        Locked::Failed(cause) => failed(cause),
-    })?;
-    Ok([own, subject])
-}
-
-fn plan(
+fn lock_run_and_subject(
     project: &Project,
     store: &Store,
-    run: &RunId,
-    finding: Option<FindingId>,
-) -> Result<Plan, UndoError> {
-    let landings = Landings::read(project, store, run)?;
-    let back: Vec<Landing> = landings.of(finding)?.into_iter().filter(|it| !it.undone).cloned().collect();
-    refuse_under_way(project, &landings)?;
-    let files = files(project, &landings, &back, finding)?;
-    let is_fixed =
-        |id: &FindingId| landings.view.findings.get(id).is_some_and(|it| it.status == Status::Fixed);
-    let mut repaired: Vec<FindingId> =
-        back.iter().flat_map(|it| &it.findings).copied().filter(is_fixed).collect();
-    repaired.sort();
-    repaired.dedup();
-    Ok(Plan { landings, finding, back, repaired, files })
+    run_id: &RunId,
+) -> Result<[HeldLock; 2], UndoError> {
+    let project_error = |cause| RunError::Project { project: project.home_dir(), cause };
+    project.prepare_home().map_err(project_error)?;
+    let settings = RunLandings::read_landings(project, store, run_id)?.run_view.settings;
+    let settings = settings.ok_or_else(|| RunError::NoRun { run: run_id.clone() })?;
+    // There is no waiting: a run that is being worked on cannot be undone at the same time.
+    let take_lock = |lock_name: &str| {
+        locks::take_lock(&project.locks_dir(), lock_name, run_id, Duration::ZERO, &mut || {})
+    };
+    let run_guard = take_lock(&run_lock_name(run_id)).map_err(|locked| match locked {
+        LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
+        LockFailure::IoFailed(cause) => project_error(cause),
+    })?;
+    let subject_guard = take_lock(&subject_lock_name(&settings)).map_err(|locked| match locked {
+        LockFailure::HeldBy(holder) => {
+            RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id }
+        }
+        LockFailure::IoFailed(cause) => project_error(cause),
+    })?;
+    Ok([run_guard, subject_guard])
+}
+
+fn plan_undo(
+    project: &Project,
+    store: &Store,
+    run_id: &RunId,
+    finding_id: Option<FindingId>,
+) -> Result<UndoPlan, UndoError> {
+    let landings = RunLandings::read_landings(project, store, run_id)?;
+    let landings_to_undo: Vec<LandingRecord> =
+        landings.landings_for(finding_id)?.into_iter().filter(|item| !item.is_undone).cloned().collect();
+    refuse_unresolved_landings(project, &landings)?;
+    let file_plans = plan_files(project, &landings, &landings_to_undo, finding_id)?;
+    let is_still_fixed = |id: &FindingId| {
+        landings.run_view.findings.get(id).is_some_and(|item| item.status == FindingStatus::Fixed)
+    };
+    let mut repaired_findings: Vec<FindingId> =
+        landings_to_undo.iter().flat_map(|item| &item.findings).copied().filter(is_still_fixed).collect();
+    repaired_findings.sort();
+    repaired_findings.dedup();
+    Ok(UndoPlan { landings, finding_id, landings_to_undo, repaired_findings, file_plans })
 }
 
 /// Plans what happens to every file.
-fn files(
+fn plan_files(
     project: &Project,
-    landings: &Landings,
-    back: &[Landing],
-    finding: Option<FindingId>,
-) -> Result<Vec<FilePlan>, UndoError> {
-    let begun = landings.checkpoints.begun().map_err(|cause| landings.damaged(cause))?;
-    let mut modes = BTreeMap::new();
-    for landing in back {
-        modes.extend(landings.checkpoints.modes(&landing.at).map_err(|cause| landings.damaged(cause))?);
+    landings: &RunLandings,
+    landings_to_undo: &[LandingRecord],
+    finding_id: Option<FindingId>,
+) -> Result<Vec<FileUndoPlan>, UndoError> {
+    let unfinished_undos =
+        landings.checkpoints.unfinished_undos().map_err(|cause| landings.damaged_error(cause))?;
+    let mut restored_modes = BTreeMap::new();
+    for landing in landings_to_undo {
+        restored_modes.extend(
+            landings
+                .checkpoints
+                .deleted_file_modes(&landing.checkpoint_key)
+                .map_err(|cause| landings.damaged_error(cause))?,
+        );
     }
-    let (mut files, mut clashes) = (Vec::new(), Vec::new());
+    let (mut file_plans, mut clashes) = (Vec::new(), Vec::new());
     // All clashes are collected, so that the user learns about every file at once.
-    for (path, changes) in landings.by_file(&back.iter().collect::<Vec<&Landing>>())? {
-        let now = current(project, &path)?;
-        let out = taken_out(&begun, &path, now.as_deref());
-        let left = changes.iter().filter(|(landing, _)| !out.contains(&&landing.at));
-        match without(now.as_deref(), &left.map(|(_, change)| change).collect::<Vec<&Change>>()) {
-            Ok(then) => files.push(FilePlan { mode: modes.remove(&path), path, now, then }),
-            Err(Clash::Gone) => return Err(SubjectError::Missing { path }.into()),
-            Err(clash) => clashes.push((path, clash)),
+    for (relative_path, changed_files) in
+        landings.group_by_file(&landings_to_undo.iter().collect::<Vec<&LandingRecord>>())?
+    {
+        let current_text = read_current_text(project, &relative_path)?;
+        let undone_keys = already_undone_keys(&unfinished_undos, &relative_path, current_text.as_deref());
+        let remaining_changes =
+            changed_files.iter().filter(|(landing, _)| !undone_keys.contains(&&landing.checkpoint_key));
+        match remove_changes(
+            current_text.as_deref(),
+            &remaining_changes.map(|(_, change)| change).collect::<Vec<&CheckpointChange>>(),
+        ) {
+            Ok(restored_text) => file_plans.push(FileUndoPlan {
+                restored_mode: restored_modes.remove(&relative_path),
+                relative_path,
+                current_text,
+                restored_text,
+            }),
+            Err(UndoClash::FileGone) => return Err(SubjectError::Missing { path: relative_path }.into()),
+            Err(clash) => clashes.push((relative_path, clash)),
         }
     }
     if clashes.is_empty() {
-        return Ok(files);
+        return Ok(file_plans);
     }
-    let in_place = landings.all.iter().filter(|it| !it.undone).count();
-    let alone = if finding.is_some() { in_place == back.len() } else { in_place == 1 };
-    Err(UndoError::Conflict { run: landings.run.clone(), finding, clashes, alone })
+    let active_count =
+        landings.landed_changes.iter().filter(|landing_record| !landing_record.is_undone).count();
+    let is_only_landing =
+        if finding_id.is_some() { active_count == landings_to_undo.len() } else { active_count == 1 };
+    Err(UndoError::EditedSince {
+        run: landings.run_id.clone(),
+        finding: finding_id,
+        clashes,
+        alone: is_only_landing,
+    })
 }
 
 /// Returns the landings that an earlier process had already removed from a file before it was killed.
-fn taken_out<'a>(begun: &'a [Begun], path: &str, now: Option<&str>) -> Vec<&'a At> {
-    let is_out = |change: &Change| change.path == path && change.is_in(now);
-    begun.iter().filter(|it| it.changes.iter().any(is_out)).flat_map(|it| &it.landings).collect()
+fn already_undone_keys<'a>(
+    unfinished_undos: &'a [BegunUndo],
+    relative_path: &str,
+    current_text: Option<&str>,
+) -> Vec<&'a CheckpointKey> {
+    let is_undone_change = |change: &CheckpointChange| {
+        change.relative_path == relative_path && change.is_applied_in(current_text)
+    };
+    unfinished_undos
+        .iter()
+        .filter(|undo| undo.changes.iter().any(is_undone_change))
+        .flat_map(|undo| &undo.landings)
+        .collect()
 }
 
 /// Refuses an undo while the outcome of a landing is unknown. The run settles it when it continues, and would land the change
 /// again if it were gone by then.
-fn refuse_under_way(project: &Project, landings: &Landings) -> Result<(), UndoError> {
-    let untouched =
-        |path: &str, change: &Change| current(project, path).is_ok_and(|now| now == change.before);
-    for at in landings.under_way.iter().filter(|_| !landings.is_finished()) {
-        let tries = landings.checkpoints.changes(at).map_err(|cause| landings.damaged(cause))?;
+fn refuse_unresolved_landings(project: &Project, landings: &RunLandings) -> Result<(), UndoError> {
+    let is_untouched = |relative_path: &str, change: &CheckpointChange| {
+        read_current_text(project, relative_path).is_ok_and(|current_text| current_text == change.text_before)
+    };
+    for checkpoint_key in landings.unresolved_keys.iter().filter(|_| !landings.is_finished()) {
+        let attempts = landings
+            .checkpoints
+            .landing_changes(checkpoint_key)
+            .map_err(|cause| landings.damaged_error(cause))?;
         // Of several attempts at a file only the last one counts.
-        let last: BTreeMap<&str, &Change> =
-            tries.iter().map(|change| (change.path.as_str(), change)).collect();
-        if !last.iter().all(|(path, change)| untouched(path, change)) {
-            return Err(UndoError::UnderWay { run: landings.run.clone() });
+        let last_changes: BTreeMap<&str, &CheckpointChange> =
+            attempts.iter().map(|change| (change.relative_path.as_str(), change)).collect();
+        if !last_changes.iter().all(|(relative_path, change)| is_untouched(relative_path, change)) {
+            return Err(UndoError::LandingUnresolved { run: landings.run_id.clone() });
         }
     }
     Ok(())
 }
 
 /// Reads the current text of a file. Returns `None` if nothing is there.
-fn current(project: &Project, path: &str) -> Result<Option<String>, UndoError> {
-    let shown = || path.to_string();
-    let outside = || SubjectError::Outside { path: shown(), root: project.root().display().to_string() };
-    if !is_plain(path) || path.is_empty() {
-        return Err(outside().into());
+fn read_current_text(project: &Project, relative_path: &str) -> Result<Option<String>, UndoError> {
+    let shown_path = || relative_path.to_string();
+    let outside_error =
+        || SubjectError::Outside { path: shown_path(), root: project.root().display().to_string() };
+    if !is_plain_path(relative_path) || relative_path.is_empty() {
+        return Err(outside_error().into());
     }
-    let real = project.root().join(path);
-    match fs::symlink_metadata(&real) {
-        Ok(meta) if meta.is_symlink() => return Err(UndoError::Link { path: shown() }),
-        Ok(meta) if meta.is_dir() => return Err(SubjectError::Folder { path: shown() }.into()),
-        Ok(meta) if !meta.is_file() => return Err(SubjectError::Special { path: shown() }.into()),
+    let real_path = project.root().join(relative_path);
+    match fs::symlink_metadata(&real_path) {
+        Ok(metadata) if metadata.is_symlink() => return Err(UndoError::BecameLink { path: shown_path() }),
+        Ok(metadata) if metadata.is_dir() => return Err(SubjectError::Folder { path: shown_path() }.into()),
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(SubjectError::Special { path: shown_path() }.into());
+        }
         // A missing file may still be reached through a link that leads out of the project.
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            return if project.leads_out(&real).is_some() { Err(outside().into()) } else { Ok(None) };
+            return if project.resolve_outside(&real_path).is_some() {
+                Err(outside_error().into())
+            } else {
+                Ok(None)
+            };
         }
         _ => {}
     }
-    stays_inside(project.root(), path)?;
-    let bytes = fs::read(&real).map_err(|cause| SubjectError::Unreadable { path: shown(), cause })?;
-    let text = String::from_utf8(bytes);
-    text.map(Some).map_err(|_| SubjectError::Binary { path: shown(), why: "it is no UTF-8" }.into())
+    ensure_inside(project.root(), relative_path)?;
+    let file_bytes =
+        fs::read(&real_path).map_err(|cause| SubjectError::Unreadable { path: shown_path(), cause })?;
+    let text = String::from_utf8(file_bytes);
+    text.map(Some).map_err(|_| SubjectError::Binary { path: shown_path(), why: "it is no UTF-8" }.into())
 }
 
 /// Parks the files, then replaces them one after the other. Returns where they were parked.
-fn replace(project: &Project, plan: &Plan) -> Result<BTreeMap<String, PathBuf>, UndoError> {
-    let changed: Vec<&FilePlan> = plan.changed().collect();
-    let mut parked = BTreeMap::new();
-    for FilePlan { path, now, .. } in &changed {
-        let Some(now) = now else { continue };
-        let there = park_file(project, &plan.landings.run, path, now.as_bytes());
-        let there = there.map_err(|cause| UndoError::Parking { path: path.clone(), cause })?;
-        parked.insert(path.clone(), there);
+fn replace_files(project: &Project, undo_plan: &UndoPlan) -> Result<BTreeMap<String, PathBuf>, UndoError> {
+    let changed_files: Vec<&FileUndoPlan> = undo_plan.changed_files().collect();
+    let mut parked_files = BTreeMap::new();
+    for FileUndoPlan { relative_path, current_text, .. } in &changed_files {
+        let Some(current_text) = current_text else { continue };
+        let parked_path =
+            park_file(project, &undo_plan.landings.run_id, relative_path, current_text.as_bytes());
+        let parked_path =
+            parked_path.map_err(|cause| UndoError::CannotPark { path: relative_path.clone(), cause })?;
+        parked_files.insert(relative_path.clone(), parked_path);
     }
-    if changed.is_empty() {
-        return Ok(parked);
+    if changed_files.is_empty() {
+        return Ok(parked_files);
     }
-    let steps: Vec<PathBuf> = changed.iter().map(|file| project.root().join(&file.path)).collect();
+    let real_paths: Vec<PathBuf> =
+        changed_files.iter().map(|file_plan| project.root().join(&file_plan.relative_path)).collect();
     // Everything is prepared before the first file changes, so that a full disk cannot leave half an undo.
-    let mut prepared = Vec::new();
-    for (file, real) in changed.iter().zip(&steps) {
-        real.parent().into_iter().for_each(sweep);
-        prepared.push((*file, real, prepare(file, real).map_err(|cause| file.unwritten(cause, false))?));
+    let mut replacements = Vec::new();
+    for (file_plan, real_path) in changed_files.iter().zip(&real_paths) {
+        real_path.parent().into_iter().for_each(sweep_temporary_files);
+        replacements.push((
+            *file_plan,
+            real_path,
+            prepare_replacement(file_plan, real_path).map_err(|cause| file_plan.write_error(cause, false))?,
+        ));
     }
-    for file in &changed {
-        file.look_again(project, false)?;
+    for file_plan in &changed_files {
+        file_plan.verify_unchanged(project, false)?;
     }
-    let landings: Vec<At> = plan.back.iter().map(|landing| landing.at.clone()).collect();
-    let changes: Vec<Change> = changed.iter().map(|file| file.change()).collect();
+    let undone_keys: Vec<CheckpointKey> =
+        undo_plan.landings_to_undo.iter().map(|landing| landing.checkpoint_key.clone()).collect();
+    let undo_changes: Vec<CheckpointChange> =
+        changed_files.iter().map(|file_plan| file_plan.to_checkpoint_change()).collect();
     // From here on a crash leaves a record that tells which of the files are done.
-    let begun = plan.landings.checkpoints.begin(&landings, &changes);
-    begun.map_err(|cause| plan.landings.damaged(cause))?;
-    for (number, (file, real, replacement)) in prepared.into_iter().enumerate() {
+    let undo_start = undo_plan.landings.checkpoints.begin_undo(&undone_keys, &undo_changes);
+    undo_start.map_err(|cause| undo_plan.landings.damaged_error(cause))?;
+    for (position, (file_plan, real_path, replacement)) in replacements.into_iter().enumerate() {
         // The last comparison comes right before the rename.
-        file.look_again(project, number > 0)?;
-        let put = match replacement {
-            Some(replacement) => replacement.put(),
-            None => remove(real),
+        file_plan.verify_unchanged(project, position > 0)?;
+        let outcome = match replacement {
+            Some(replacement) => replacement.put_in_place(),
+            None => remove_durably(real_path),
         };
-        put.map_err(|cause| file.unwritten(cause, number > 0))?;
+        outcome.map_err(|cause| file_plan.write_error(cause, position > 0))?;
     }
-    Ok(parked)
+    Ok(parked_files)
 }
 
-impl FilePlan {
-    fn change(&self) -> Change {
-        Change { path: self.path.clone(), before: self.now.clone(), after: self.then.clone() }
-    }
-
-    fn look_again(&self, project: &Project, begun: bool) -> Result<(), UndoError> {
-        match current(project, &self.path) {
-            Ok(now) if now == self.now => Ok(()),
-            _ => Err(UndoError::Changing { path: self.path.clone(), begun }),
+impl FileUndoPlan {
+    fn to_checkpoint_change(&self) -> CheckpointChange {
+        CheckpointChange {
+            relative_path: self.relative_path.clone(),
+            text_before: self.current_text.clone(),
+            text_after: self.restored_text.clone(),
         }
     }
 
-    fn unwritten(&self, cause: io::Error, begun: bool) -> UndoError {
-        UndoError::Writing { path: self.path.clone(), cause, begun }
+    fn verify_unchanged(&self, project: &Project, other_files_done: bool) -> Result<(), UndoError> {
+        match read_current_text(project, &self.relative_path) {
+            Ok(current_text) if current_text == self.current_text => Ok(()),
+            _ => Err(UndoError::BeingChanged { path: self.relative_path.clone(), begun: other_files_done }),
+        }
+    }
+
+    fn write_error(&self, cause: io::Error, other_files_done: bool) -> UndoError {
+        UndoError::CannotWrite { path: self.relative_path.clone(), cause, begun: other_files_done }
     }
 }
 
 /// Prepares the new content. Returns `None` if the file is to be removed.
-fn prepare<'a>(file: &FilePlan, real: &'a Path) -> io::Result<Option<Replacement<'a>>> {
-    let Some(then) = &file.then else { return Ok(None) };
+fn prepare_replacement<'a>(
+    file_plan: &FileUndoPlan,
+    real_path: &'a Path,
+) -> io::Result<Option<FileReplacement<'a>>> {
+    let Some(restored_text) = &file_plan.restored_text else { return Ok(None) };
     // Only a file that is gone gets its recorded permissions; an existing one keeps its own.
-    let replacement = match file.mode.filter(|_| file.now.is_none()) {
-        Some(mode) => Replacement::prepare_as(real, then.as_bytes(), mode),
-        None => Replacement::prepare(real, then.as_bytes()),
+    let replacement = match file_plan.restored_mode.filter(|_| file_plan.current_text.is_none()) {
+        Some(mode) => FileReplacement::prepare_with_mode(real_path, restored_text.as_bytes(), mode),
+        None => FileReplacement::prepare(real_path, restored_text.as_bytes()),
     };
     replacement.map(Some)
 }
 
-fn remove(real: &Path) -> io::Result<()> {
-    let name = real.file_name().unwrap_or_default().to_string_lossy();
-    fault::point(&format!("remove:{name}"), "before");
-    fs::remove_file(real)?;
-    fault::point(&format!("remove:{name}"), "after");
-    real.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+fn remove_durably(real_path: &Path) -> io::Result<()> {
+    let file_name = real_path.file_name().unwrap_or_default().to_string_lossy();
+    kill_points::point(&format!("remove:{file_name}"), "before");
+    fs::remove_file(real_path)?;
+    kill_points::point(&format!("remove:{file_name}"), "after");
+    real_path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 /// Removes the records of undos that are complete.
-fn clear(landings: &Landings) -> io::Result<()> {
-    let is_done = |at: &At| landings.checkpoints.is_undone(at);
-    for begun in landings.checkpoints.begun()? {
-        if begun.landings.iter().all(is_done) {
-            landings.checkpoints.end(begun.number)?;
+fn clear_finished_undos(landings: &RunLandings) -> io::Result<()> {
+    let is_undone = |checkpoint_key: &CheckpointKey| landings.checkpoints.is_undone(checkpoint_key);
+    for undo in landings.checkpoints.unfinished_undos()? {
+        if undo.landings.iter().all(is_undone) {
+            landings.checkpoints.end_undo(undo.undo_number)?;
         }
     }
     Ok(())
 }
 
 /// Requests that the run opens the findings again, unless the inbox has the request already.
-fn reopen(store: &Store, plan: &Plan) -> Result<(), StoreError> {
-    let run = &plan.landings.run;
-    let told: Vec<Request> = store.requests(run)?.into_iter().map(|stored| stored.request).collect();
-    for finding in &plan.repaired {
-        let request = Request::Amend { finding: *finding, was: None, change: Amendment::Open };
-        if !told.contains(&request) {
-            store.request(run, &request)?;
+fn request_reopening(store: &Store, undo_plan: &UndoPlan) -> Result<(), StoreError> {
+    let run_id = &undo_plan.landings.run_id;
+    let pending_requests: Vec<UserRequest> =
+        store.pending_requests(run_id)?.into_iter().map(|stored| stored.request).collect();
+    for finding_id in &undo_plan.repaired_findings {
+        let request = UserRequest::Amend { finding: *finding_id, was: None, change: Amendment::Open };
+        if !pending_requests.contains(&request) {
+            store.send_request(run_id, &request)?;
         }
     }
     Ok(())

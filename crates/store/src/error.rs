@@ -8,28 +8,28 @@ pub enum StoreError {
         "{} was written by a newer Tribunal (format {found}, this one knows {known}); it can be read but not written",
         path.display()
     )]
-    Newer { path: PathBuf, found: i32, known: i32 },
+    NewerFormat { path: PathBuf, found: i32, known: i32 },
     /// The file is empty: its first writer was killed before it wrote anything.
     #[error("{} is empty", path.display())]
     Empty { path: PathBuf },
     #[error("{} is not a Tribunal journal", path.display())]
-    Foreign { path: PathBuf },
+    NotAJournal { path: PathBuf },
     #[error("{} cannot be created: {cause}", path.display())]
-    Create { path: PathBuf, cause: io::Error },
+    CannotCreate { path: PathBuf, cause: io::Error },
     #[error("{} lies on a network file system ({kind})", path.display())]
-    Network { path: PathBuf, kind: String },
+    NetworkFileSystem { path: PathBuf, kind: String },
     #[error("{} cannot grow: the disk is full", path.display())]
-    Full { path: PathBuf },
+    DiskFull { path: PathBuf },
     #[error("{} is gone: it, or the folder it was in, was deleted or replaced", path.display())]
-    Gone { path: PathBuf },
+    FileGone { path: PathBuf },
     #[error("{}: {cause}", path.display())]
     Database { path: PathBuf, cause: rusqlite::Error },
     #[error("entry {seq} of run {run} cannot be read: {cause}")]
-    Entry { run: String, seq: u64, cause: serde_json::Error },
+    UnreadableEntry { run: String, seq: u64, cause: serde_json::Error },
     #[error("an entry cannot be written: {0}")]
-    Unwritable(serde_json::Error),
+    UnwritableEntry(serde_json::Error),
     #[error("blob {0} is missing")]
-    NoBlob(String),
+    MissingBlob(String),
     #[error("the journal's writer has stopped: {0}")]
-    Writer(String),
+    WriterStopped(String),
 }

@@ -7,7 +7,7 @@
 //! No other crate opens the database. This one masks nothing (that happens in `runner`) and decides nothing.
 
 mod error;
-mod place;
+mod file_system;
 mod schema;
 mod store;
 mod sweep;
@@ -16,7 +16,7 @@ mod writer;
 pub use error::StoreError;
 /// The version of the built-in SQLite library.
 pub use rusqlite::version as sqlite_version;
-pub use schema::FORMAT;
+pub use schema::JOURNAL_FORMAT;
 pub use store::{Store, StoredRequest};
-pub use sweep::{Compacted, Sweep, Swept, compact, sweep};
-pub use writer::{Batch, NewEntry};
+pub use sweep::{CompactOutcome, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
+pub use writer::{EntryBatch, NewEntry};

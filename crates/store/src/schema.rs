@@ -36,45 +36,55 @@ const MIGRATIONS: [&str; 1] = ["
 "];
 
 /// The newest format that this build knows.
-pub const FORMAT: i32 = MIGRATIONS.len() as i32;
+pub const JOURNAL_FORMAT: i32 = MIGRATIONS.len() as i32;
 
 /// Reads the format version of a file; a new file has 0.
-pub(crate) fn format_of(connection: &Connection) -> rusqlite::Result<i32> {
+pub(crate) fn read_format(connection: &Connection) -> rusqlite::Result<i32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Refuses files that are not journals of Tribunal or are too new to write, and returns the format of the others.
-pub(crate) fn check(connection: &Connection, path: &Path, writing: bool) -> Result<i32, StoreError> {
-    let database = |cause| StoreError::Database { path: path.to_path_buf(), cause };
-    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(
-        |cause| match cause.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => StoreError::Foreign { path: path.to_path_buf() },
-            _ => database(cause),
-        },
-    )?;
-    let found = format_of(connection).map_err(database)?;
+pub(crate) fn check_format(
+    connection: &Connection,
+    journal_path: &Path,
+    for_writing: bool,
+) -> Result<i32, StoreError> {
+    let database_error = |cause| StoreError::Database { path: journal_path.to_path_buf(), cause };
+    let application_id: i32 = connection
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(|cause| match cause.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase) => {
+                StoreError::NotAJournal { path: journal_path.to_path_buf() }
+            }
+            _ => database_error(cause),
+        })?;
+    let file_format = read_format(connection).map_err(database_error)?;
     // SQLite creates a file with both numbers at zero.
-    let fresh = id == 0 && found == 0;
-    if id != APPLICATION_ID && !fresh {
-        return Err(StoreError::Foreign { path: path.to_path_buf() });
+    let is_new_file = application_id == 0 && file_format == 0;
+    if application_id != APPLICATION_ID && !is_new_file {
+        return Err(StoreError::NotAJournal { path: journal_path.to_path_buf() });
     }
-    if writing && found > FORMAT {
-        return Err(StoreError::Newer { path: path.to_path_buf(), found, known: FORMAT });
+    if for_writing && file_format > JOURNAL_FORMAT {
+        return Err(StoreError::NewerFormat {
+            path: journal_path.to_path_buf(),
+            found: file_format,
+            known: JOURNAL_FORMAT,
+        });
     }
-    Ok(found)
+    Ok(file_format)
 }
 
 /// Brings a file to the newest format, in one transaction.
-pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+pub(crate) fn migrate_schema(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // The format is read inside the transaction, because another process may have migrated the file meanwhile.
-    let from = usize::try_from(format_of(&transaction)?).unwrap_or(0);
-    for script in MIGRATIONS.iter().skip(from) {
+    let current_format = usize::try_from(read_format(&transaction)?).unwrap_or(0);
+    for script in MIGRATIONS.iter().skip(current_format) {
         transaction.execute_batch(script)?;
     }
-    if from < MIGRATIONS.len() {
+    if current_format < MIGRATIONS.len() {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", FORMAT)?;
+        transaction.pragma_update(None, "user_version", JOURNAL_FORMAT)?;
     }
     transaction.commit()
 }

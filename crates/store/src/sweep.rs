@@ -14,26 +14,26 @@ use tribunal_core::ids::RunId;
 
 use crate::{
     error::StoreError,
-    place,
-    schema::check,
-    store::{BUSY, FILE},
+    file_system,
+    schema::check_format,
+    store::{BUSY_TIMEOUT, JOURNAL_FILE},
 };
 
 /// The length of a hash in hexadecimal digits.
-const HASH: usize = 64;
+const HASH_LENGTH: usize = 64;
 
 /// Says what to remove.
 #[derive(Clone, Debug, Default)]
-pub struct Sweep {
+pub struct SweepRequest {
     /// The runs to remove with everything they recorded. No process may work on them.
-    pub runs: Vec<RunId>,
+    pub run_ids: Vec<RunId>,
     /// Only report what would be removed.
-    pub dry: bool,
+    pub dry_run: bool,
 }
 
 /// Reports what was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepOutcome {
     pub entries: u64,
     pub entry_bytes: u64,
     pub blobs: u64,
@@ -45,147 +45,160 @@ pub struct Swept {
 
 /// The state of the file after compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compacted {
-    pub bytes: u64,
+pub struct CompactOutcome {
+    pub file_bytes: u64,
     /// The number of empty bytes if compaction was worthwhile but postponed, because it would have blocked other processes for
     /// too long.
-    pub put_off: Option<u64>,
+    pub postponed_bytes: Option<u64>,
 }
 
 /// Sweeps the journal of a project. Active runs wait for a moment and lose nothing. The file keeps its length: see
 /// [`compact_journal`].
-pub fn sweep(folder: &Path, wish: &Sweep) -> Result<Swept, StoreError> {
-    let (mut connection, path) = open(folder)?;
-    take_out(&mut connection, wish).map_err(|cause| database(&path, cause))
+pub fn sweep_journal(directory: &Path, request: &SweepRequest) -> Result<SweepOutcome, StoreError> {
+    let (mut connection, journal_path) = open_journal(directory)?;
+    remove_runs(&mut connection, request).map_err(|cause| database_error(&journal_path, cause))
 }
 
 /// Gives empty space back to the disk if there is enough of it. This takes as long as writing the whole file, and other writers
 /// wait for it and give up after a while: so a file of more than `max_bytes` bytes is left as it is.
-pub fn compact(folder: &Path, most: u64) -> Result<Compacted, StoreError> {
-    let (connection, path) = open(folder)?;
-    shrink(&connection, most).map_err(|cause| database(&path, cause))
+pub fn compact_journal(directory: &Path, max_bytes: u64) -> Result<CompactOutcome, StoreError> {
+    let (connection, journal_path) = open_journal(directory)?;
+    vacuum_if_worthwhile(&connection, max_bytes).map_err(|cause| database_error(&journal_path, cause))
 }
 
-fn open(folder: &Path) -> Result<(Connection, PathBuf), StoreError> {
-    let path = folder.join(FILE);
-    if let Some(kind) = place::network(folder) {
-        return Err(StoreError::Network { path: folder.to_path_buf(), kind });
+fn open_journal(directory: &Path) -> Result<(Connection, PathBuf), StoreError> {
+    let journal_path = directory.join(JOURNAL_FILE);
+    if let Some(kind) = file_system::find_network_file_system(directory) {
+        return Err(StoreError::NetworkFileSystem { path: directory.to_path_buf(), kind });
     }
-    let connection = Connection::open(&path).map_err(|cause| database(&path, cause))?;
-    check(&connection, &path, true)?;
+    let connection = Connection::open(&journal_path).map_err(|cause| database_error(&journal_path, cause))?;
+    check_format(&connection, &journal_path, true)?;
     // A sweep may wait long for running writers; it is in no hurry.
-    connection.busy_timeout(BUSY).map_err(|cause| database(&path, cause))?;
-    Ok((connection, path))
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(|cause| database_error(&journal_path, cause))?;
+    Ok((connection, journal_path))
 }
 
-fn database(path: &Path, cause: rusqlite::Error) -> StoreError {
-    StoreError::Database { path: PathBuf::from(path), cause }
+fn database_error(journal_path: &Path, cause: rusqlite::Error) -> StoreError {
+    StoreError::Database { path: PathBuf::from(journal_path), cause }
 }
 
 /// Compacts the file if that is worthwhile and fast enough.
-fn shrink(connection: &Connection, most: u64) -> rusqlite::Result<Compacted> {
+fn vacuum_if_worthwhile(connection: &Connection, max_bytes: u64) -> rusqlite::Result<CompactOutcome> {
     // Both the share of empty space and the size of the file decide whether the vacuum is worth its time.
-    let bytes = file_bytes(connection)?;
-    let empty = worth_giving_back(connection)?;
-    match empty {
-        None => return Ok(Compacted { bytes, put_off: None }),
-        Some(_) if bytes > most => return Ok(Compacted { bytes, put_off: empty }),
+    let size_before = database_size(connection)?;
+    let reclaimable = reclaimable_bytes(connection)?;
+    match reclaimable {
+        None => return Ok(CompactOutcome { file_bytes: size_before, postponed_bytes: None }),
+        Some(_) if size_before > max_bytes => {
+            return Ok(CompactOutcome { file_bytes: size_before, postponed_bytes: reclaimable });
+        }
         Some(_) => connection.execute_batch("VACUUM")?,
     }
-    give_back_log(connection);
-    Ok(Compacted { bytes: file_bytes(connection)?, put_off: None })
+    truncate_wal(connection);
+    Ok(CompactOutcome { file_bytes: database_size(connection)?, postponed_bytes: None })
 }
 
 /// Truncates the write-ahead log. If a reader is active, the log stays, and the next sweep truncates it.
-fn give_back_log(connection: &Connection) {
+fn truncate_wal(connection: &Connection) {
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 /// Removes runs and orphaned blobs in one transaction.
-fn take_out(connection: &mut Connection, wish: &Sweep) -> rusqlite::Result<Swept> {
-    let before = file_bytes(connection)?;
+fn remove_runs(connection: &mut Connection, request: &SweepRequest) -> rusqlite::Result<SweepOutcome> {
+    let size_before = database_size(connection)?;
     // A real sweep takes the write lock at once: what it counts must still be true when it deletes.
-    let behaviour = if wish.dry { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+    let behaviour =
+        if request.dry_run { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
     let transaction = connection.transaction_with_behavior(behaviour)?;
-    let mut swept = Swept { file_before: before, file_after: before, ..Swept::default() };
-    for run in &wish.runs {
-        let (entries, bytes): (u64, u64) = transaction
+    let mut outcome =
+        SweepOutcome { file_before: size_before, file_after: size_before, ..SweepOutcome::default() };
+    for run_id in &request.run_ids {
+        let (entries, entry_bytes): (u64, u64) = transaction
             .prepare_cached(
                 "SELECT count(*), coalesce(sum(length(cast(body AS BLOB))), 0) FROM events WHERE run = ?1",
             )?
-            .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        swept.entries += entries;
-        swept.entry_bytes += bytes;
+            .query_row([run_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        outcome.entries += entries;
+        outcome.entry_bytes += entry_bytes;
     }
     // Orphans are found before anything is deleted, so that a dry run reports the same numbers.
-    let orphans = orphans(&transaction, &wish.runs)?;
-    swept.blobs = orphans.len() as u64;
-    swept.blob_bytes = orphans.values().sum();
-    if wish.dry {
-        return Ok(swept);
+    let orphan_blobs = find_orphan_blobs(&transaction, &request.run_ids)?;
+    outcome.blobs = orphan_blobs.len() as u64;
+    outcome.blob_bytes = orphan_blobs.values().sum();
+    if request.dry_run {
+        return Ok(outcome);
     }
-    for run in &wish.runs {
-        transaction.prepare_cached("DELETE FROM events WHERE run = ?1")?.execute([run.as_str()])?;
-        transaction.prepare_cached("DELETE FROM inbox WHERE run = ?1")?.execute([run.as_str()])?;
+    for run_id in &request.run_ids {
+        transaction.prepare_cached("DELETE FROM events WHERE run = ?1")?.execute([run_id.as_str()])?;
+        transaction.prepare_cached("DELETE FROM inbox WHERE run = ?1")?.execute([run_id.as_str()])?;
     }
-    for hash in orphans.keys() {
-        transaction.prepare_cached("DELETE FROM blobs WHERE hash = ?1")?.execute([hash])?;
+    for blob_hash in orphan_blobs.keys() {
+        transaction.prepare_cached("DELETE FROM blobs WHERE hash = ?1")?.execute([blob_hash])?;
     }
     transaction.commit()?;
-    give_back_log(connection);
-    swept.file_after = file_bytes(connection)?;
-    Ok(swept)
+    truncate_wal(connection);
+    outcome.file_after = database_size(connection)?;
+    Ok(outcome)
 }
 
 /// The size of the database in bytes.
-fn file_bytes(connection: &Connection) -> rusqlite::Result<u64> {
-    let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-    let size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-    Ok(pages * size)
+fn database_size(connection: &Connection) -> rusqlite::Result<u64> {
+    let page_count: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let page_size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    Ok(page_count * page_size)
 }
 
 /// The number of empty bytes, if they are a tenth of the file or more.
-fn worth_giving_back(connection: &Connection) -> rusqlite::Result<Option<u64>> {
-    let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-    let free: u64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
-    let size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-    Ok((free > 0 && free * 10 >= pages).then_some(free * size))
+fn reclaimable_bytes(connection: &Connection) -> rusqlite::Result<Option<u64>> {
+    let page_count: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let free_pages: u64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    let page_size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    Ok((free_pages > 0 && free_pages * 10 >= page_count).then_some(free_pages * page_size))
 }
 
 /// Finds the blobs that no entry names, apart from entries of the removed runs; with their sizes.
-fn orphans(connection: &Connection, doomed: &[RunId]) -> rusqlite::Result<HashMap<String, u64>> {
-    let doomed: HashSet<&str> = doomed.iter().map(RunId::as_str).collect();
-    let mut unnamed: HashMap<String, u64> = connection
+fn find_orphan_blobs(
+    connection: &Connection,
+    removed_runs: &[RunId],
+) -> rusqlite::Result<HashMap<String, u64>> {
+    let removed_runs: HashSet<&str> = removed_runs.iter().map(RunId::as_str).collect();
+    let mut unnamed_blobs: HashMap<String, u64> = connection
         .prepare("SELECT hash, length(body) FROM blobs")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut entries = connection.prepare("SELECT run, body, blob FROM events")?;
     let mut rows = entries.query([])?;
     while let Some(row) = rows.next()? {
-        if doomed.contains(row.get_ref(0)?.as_str()?) {
+        if removed_runs.contains(row.get_ref(0)?.as_str()?) {
             continue;
         }
         if let Some(body) = row.get_ref(1)?.as_bytes_or_null()? {
-            spare(&mut unnamed, body);
+            keep_named_blobs(&mut unnamed_blobs, body);
         }
         // A long entry is a blob itself, and its text may name further blobs.
-        if let Some(hash) = row.get_ref(2)?.as_str_or_null()? {
-            unnamed.remove(hash);
-            let select = "SELECT body FROM blobs WHERE hash = ?1";
+        if let Some(blob_hash) = row.get_ref(2)?.as_str_or_null()? {
+            unnamed_blobs.remove(blob_hash);
+            let select_sql = "SELECT body FROM blobs WHERE hash = ?1";
             let body: Option<Vec<u8>> =
-                connection.prepare_cached(select)?.query_row([hash], |row| row.get(0)).optional()?;
-            spare(&mut unnamed, &body.unwrap_or_default());
+                connection.prepare_cached(select_sql)?.query_row([blob_hash], |row| row.get(0)).optional()?;
+            keep_named_blobs(&mut unnamed_blobs, &body.unwrap_or_default());
         }
     }
-    Ok(unnamed)
+    Ok(unnamed_blobs)
 }
 
 /// Takes every blob whose hash occurs in a text off the list.
-fn spare(unnamed: &mut HashMap<String, u64>, text: &[u8]) {
-    for word in text.split(|byte| !byte.is_ascii_hexdigit()).filter(|word| word.len() >= HASH) {
+fn keep_named_blobs(unnamed_blobs: &mut HashMap<String, u64>, entry_text: &[u8]) {
+    for hex_digits in entry_text
+        .split(|byte| !byte.is_ascii_hexdigit())
+        .filter(|hex_digits| hex_digits.len() >= HASH_LENGTH)
+    {
         // Other hexadecimal digits may touch a hash, so every position is tried.
-        for part in word.windows(HASH).filter_map(|part| std::str::from_utf8(part).ok()) {
-            unnamed.remove(part);
+        for candidate_hash in hex_digits
+            .windows(HASH_LENGTH)
+            .filter_map(|candidate_hash| std::str::from_utf8(candidate_hash).ok())
+        {
+            unnamed_blobs.remove(candidate_hash);
         }
     }
 }

@@ -8,67 +8,67 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tribunal_core::{
-    event::{Draft, EVENT_VERSION, Entry},
+    event::{EVENT_VERSION, EntryDraft, JournalEntry},
     ids::{Hash, RunId},
-    stamp::Stamp,
+    timestamp::Timestamp,
 };
 
-use crate::{error::StoreError, place::FileId};
+use crate::{error::StoreError, file_system::FileId};
 
 /// The longest entry in bytes that is stored in its row; a longer one becomes a blob.
-const INLINE: usize = 64 << 10;
+const MAX_INLINE_BYTES: usize = 64 << 10;
 
 /// An entry to be recorded; the store gives it its number.
 #[derive(Clone, Debug)]
 pub struct NewEntry {
-    pub run: RunId,
-    pub at: Stamp,
-    pub draft: Draft,
+    pub run_id: RunId,
+    pub timestamp: Timestamp,
+    pub draft: EntryDraft,
 }
 
 /// Everything that is recorded together: all of it or nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct EntryBatch {
     pub entries: Vec<NewEntry>,
     pub blobs: Vec<Vec<u8>>,
     /// The inbox numbers of the requests that these entries have taken.
-    pub taken: Vec<i64>,
+    pub taken_requests: Vec<i64>,
     /// A request of the user to a run.
-    pub request: Option<(RunId, String)>,
+    pub new_request: Option<(RunId, String)>,
 }
 
-type Done = Box<dyn FnOnce(Result<Vec<Entry>, StoreError>) + Send>;
-type Job = (Batch, Done);
+type BatchCallback = Box<dyn FnOnce(Result<Vec<JournalEntry>, StoreError>) + Send>;
+type WriteJob = (EntryBatch, BatchCallback);
 
 /// The handle of the writer thread; dropping it waits until everything queued is written.
-pub(crate) struct Writer {
-    queue: Option<Sender<Job>>,
+pub(crate) struct JournalWriter {
+    queue: Option<Sender<WriteJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writer {
-    pub(crate) fn start(connection: Connection, path: PathBuf) -> Result<Writer, StoreError> {
+impl JournalWriter {
+    pub(crate) fn start(connection: Connection, journal_path: PathBuf) -> Result<JournalWriter, StoreError> {
         let (queue, jobs) = channel();
         let thread = std::thread::Builder::new()
             .name("journal".into())
-            .spawn(move || work(connection, &path, &jobs))
-            .map_err(|cause| StoreError::Writer(cause.to_string()))?;
-        Ok(Writer { queue: Some(queue), thread: Some(thread) })
+            .spawn(move || run_writer(connection, &journal_path, &jobs))
+            .map_err(|cause| StoreError::WriterStopped(cause.to_string()))?;
+        Ok(JournalWriter { queue: Some(queue), thread: Some(thread) })
     }
 
-    pub(crate) fn submit(&self, batch: Batch, done: Done) {
+    pub(crate) fn submit(&self, batch: EntryBatch, on_durable: BatchCallback) {
         // A failed send returns the job, so its callback can still be called.
-        let sent = match &self.queue {
-            Some(queue) => queue.send((batch, done)).map_err(|unsent| unsent.0.1),
-            None => Err(done),
+        let send_result = match &self.queue {
+            Some(queue) => queue.send((batch, on_durable)).map_err(|unsent| unsent.0.1),
+            None => Err(on_durable),
         };
-        if let Err(done) = sent {
-            done(Err(StoreError::Writer("its thread is gone".into())));
+        if let Err(on_durable) = send_result {
+            on_durable(Err(StoreError::WriterStopped("its thread is gone".into())));
         }
     }
 }
 
-impl Drop for Writer {
+impl Drop for JournalWriter {
     fn drop(&mut self) {
         // The thread ends when its queue is closed, so the sender must go before the join.
         self.queue.take();
@@ -79,35 +79,37 @@ impl Drop for Writer {
 }
 
 /// Commits queued jobs until the queue is closed.
-fn work(connection: Connection, path: &Path, jobs: &Receiver<Job>) {
-    let own = FileId::of(path).ok();
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
+fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<WriteJob>) {
+    let opened_file = FileId::from_path(journal_path).ok();
+    while let Ok(first_job) = jobs.recv() {
+        let mut job_group = vec![first_job];
         // Syncing is the expensive part of a commit: everything that arrived meanwhile shares one.
-        group.extend(jobs.try_iter());
-        let (batches, dones): (Vec<Batch>, Vec<Done>) = group.into_iter().unzip();
+        job_group.extend(jobs.try_iter());
+        let (batches, callbacks): (Vec<EntryBatch>, Vec<BatchCallback>) = job_group.into_iter().unzip();
         // An open file outlives its name; nothing written to it after that could ever be read.
-        if own.is_some_and(|own| !own.is_at(path)) {
-            for done in dones {
-                done(Err(StoreError::Gone { path: path.to_path_buf() }));
+        if opened_file.is_some_and(|opened_file| !opened_file.is_still_at(journal_path)) {
+            for callback in callbacks {
+                callback(Err(StoreError::FileGone { path: journal_path.to_path_buf() }));
             }
             continue;
         }
-        match commit(&connection, &batches) {
-            Ok(written) => {
-                for (done, entries) in dones.into_iter().zip(written) {
-                    done(entries);
+        match commit_batches(&connection, &batches) {
+            Ok(batch_results) => {
+                for (callback, batch_result) in callbacks.into_iter().zip(batch_results) {
+                    callback(batch_result);
                 }
             }
             Err(cause) => {
                 // An error of SQLite cannot be cloned, so every batch gets its text.
-                let full = cause.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
-                let text = cause.to_string();
-                for done in dones {
-                    let path = path.to_path_buf();
-                    done(Err(match full {
-                        true => StoreError::Full { path },
-                        false => StoreError::Writer(format!("{}: {text}", path.display())),
+                let is_disk_full = cause.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
+                let cause_text = cause.to_string();
+                for callback in callbacks {
+                    let journal_path = journal_path.to_path_buf();
+                    callback(Err(match is_disk_full {
+                        true => StoreError::DiskFull { path: journal_path },
+                        false => {
+                            StoreError::WriterStopped(format!("{}: {cause_text}", journal_path.display()))
+                        }
                     }));
                 }
             }
@@ -115,30 +117,33 @@ fn work(connection: Connection, path: &Path, jobs: &Receiver<Job>) {
     }
 }
 
-pub(crate) type Written = Result<Vec<Entry>, StoreError>;
+pub(crate) type BatchResult = Result<Vec<JournalEntry>, StoreError>;
 
 /// Commits a group of batches in one transaction; a batch that cannot be encoded does not affect the others.
-pub(crate) fn commit(connection: &Connection, batches: &[Batch]) -> rusqlite::Result<Vec<Written>> {
+pub(crate) fn commit_batches(
+    connection: &Connection,
+    batches: &[EntryBatch],
+) -> rusqlite::Result<Vec<BatchResult>> {
     let mut transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    let mut written = Vec::with_capacity(batches.len());
+    let mut batch_results = Vec::with_capacity(batches.len());
     for batch in batches {
         let savepoint = transaction.savepoint()?;
-        match write(&savepoint, batch) {
+        match write_batch(&savepoint, batch) {
             Ok(entries) => {
                 savepoint.commit()?;
-                written.push(Ok(entries));
+                batch_results.push(Ok(entries));
             }
             Err(WriteError::Json(cause)) => {
                 // Dropping the savepoint rolls this batch back.
                 drop(savepoint);
-                written.push(Err(StoreError::Unwritable(cause)));
+                batch_results.push(Err(StoreError::UnwritableEntry(cause)));
             }
             // The transaction rolls back when it is dropped, so a failed statement fails the whole group.
             Err(WriteError::Sql(cause)) => return Err(cause),
         }
     }
     transaction.commit()?;
-    Ok(written)
+    Ok(batch_results)
 }
 
 enum WriteError {
@@ -159,73 +164,78 @@ impl From<serde_json::Error> for WriteError {
 }
 
 /// Writes one batch. Blobs come before the entries that name them.
-fn write(to: &Connection, batch: &Batch) -> Result<Vec<Entry>, WriteError> {
+fn write_batch(connection: &Connection, batch: &EntryBatch) -> Result<Vec<JournalEntry>, WriteError> {
     for blob in &batch.blobs {
-        put_blob(to, blob)?;
+        store_blob(connection, blob)?;
     }
-    for id in &batch.taken {
-        to.prepare_cached("UPDATE inbox SET taken = 1 WHERE id = ?1")?.execute([id])?;
+    for inbox_id in &batch.taken_requests {
+        connection.prepare_cached("UPDATE inbox SET taken = 1 WHERE id = ?1")?.execute([inbox_id])?;
     }
-    if let Some((run, body)) = &batch.request {
-        to.prepare_cached("INSERT INTO inbox (run, body) VALUES (?1, ?2)")?
-            .execute(params![run.as_str(), body])?;
+    if let Some((run_id, request_json)) = &batch.new_request {
+        connection
+            .prepare_cached("INSERT INTO inbox (run, body) VALUES (?1, ?2)")?
+            .execute(params![run_id.as_str(), request_json])?;
     }
-    batch.entries.iter().map(|entry| write_entry(to, entry)).collect()
+    batch.entries.iter().map(|entry| write_entry(connection, entry)).collect()
 }
 
 /// Selects the text of an entry by its idempotency id, from its row or from its blob.
-const RECORDED: &str = "
+const SELECT_RECORDED: &str = "
     SELECT coalesce(cast(e.body AS BLOB), b.body)
     FROM events e LEFT JOIN blobs b ON b.hash = e.blob
     WHERE e.run = ?1 AND e.id = ?2";
 
 /// Records an entry under the next number of its run.
-fn write_entry(to: &Connection, new: &NewEntry) -> Result<Entry, WriteError> {
-    let run = new.run.as_str();
-    let known = to
-        .prepare_cached(RECORDED)?
-        .query_row(params![run, new.draft.id], |row| row.get::<_, Vec<u8>>(0))
+fn write_entry(connection: &Connection, new_entry: &NewEntry) -> Result<JournalEntry, WriteError> {
+    let run_id = new_entry.run_id.as_str();
+    let recorded_body = connection
+        .prepare_cached(SELECT_RECORDED)?
+        .query_row(params![run_id, new_entry.draft.id], |row| row.get::<_, Vec<u8>>(0))
         .optional()?;
     // The entry was recorded before, for example by a run that was killed before the acknowledgement: the first version counts.
-    if let Some(body) = known {
+    if let Some(body) = recorded_body {
         return Ok(serde_json::from_slice(&body)?);
     }
     // The transaction holds the write lock, so the number cannot be given twice.
-    let last: u64 = to
+    let last_seq: u64 = connection
         .prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?1")?
-        .query_row([run], |row| row.get(0))?;
-    let seq = last + 1;
-    let entry = Entry {
+        .query_row([run_id], |row| row.get(0))?;
+    let seq = last_seq + 1;
+    let entry = JournalEntry {
         v: EVENT_VERSION,
-        run: new.run.clone(),
+        run: new_entry.run_id.clone(),
         seq,
-        id: new.draft.id.clone(),
-        at: new.at,
-        event: new.draft.event.clone(),
+        id: new_entry.draft.id.clone(),
+        at: new_entry.timestamp,
+        event: new_entry.draft.event.clone(),
     };
-    let json = serde_json::to_string(&entry)?;
+    let entry_json = serde_json::to_string(&entry)?;
     // Long rows would slow down every scan of the table; a blob is read only when its entry is.
-    let (body, blob) =
-        if json.len() > INLINE { (None, Some(put_blob(to, json.as_bytes())?)) } else { (Some(json), None) };
-    to.prepare_cached(
+    let (body, blob_hash) = if entry_json.len() > MAX_INLINE_BYTES {
+        (None, Some(store_blob(connection, entry_json.as_bytes())?))
+    } else {
+        (Some(entry_json), None)
+    };
+    connection.prepare_cached(
         "INSERT INTO events (run, seq, id, kind, wall_ms, body, blob) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
-        run,
+        run_id,
         seq,
         entry.id,
-        entry.event.kind(),
+        entry.event.kind_name(),
         i64::try_from(entry.at.wall_ms).unwrap_or(i64::MAX),
         body,
-        blob.as_ref().map(Hash::as_str),
+        blob_hash.as_ref().map(Hash::as_str),
     ])?;
     Ok(entry)
 }
 
 /// Stores a blob under its hash; the same content is stored once.
-fn put_blob(to: &Connection, body: &[u8]) -> Result<Hash, WriteError> {
-    let hash = Hash::of(body);
-    to.prepare_cached("INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)")?
-        .execute(params![hash.as_str(), body])?;
+fn store_blob(connection: &Connection, blob_body: &[u8]) -> Result<Hash, WriteError> {
+    let hash = Hash::digest_of(blob_body);
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)")?
+        .execute(params![hash.as_str(), blob_body])?;
     Ok(hash)
 }

@@ -20,16 +20,16 @@ pub(crate) struct Moment {
 }
 
 /// The smallest difference between the clocks that counts as sleep: clocks drift, and they are read one after the other.
-const SLEPT: Duration = Duration::from_secs(2);
+const MIN_SLEEP: Duration = Duration::from_secs(2);
 
 impl Moment {
     #[cfg(target_os = "linux")]
     pub fn now() -> Moment {
         use rustix::time::{ClockId, clock_gettime};
         let read = |clock| {
-            let time = clock_gettime(clock);
-            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-            Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+            let clock_time = clock_gettime(clock);
+            let seconds = u64::try_from(clock_time.tv_sec).unwrap_or(0);
+            Duration::new(seconds, u32::try_from(clock_time.tv_nsec).unwrap_or(0))
         };
         Moment { awake: read(ClockId::Monotonic), boot: read(ClockId::Boottime) }
     }
@@ -45,14 +45,14 @@ impl Moment {
 
     /// How long the machine slept between two moments.
     fn slept_since(self, earlier: Moment) -> Duration {
-        let boot = self.boot.saturating_sub(earlier.boot);
-        boot.saturating_sub(self.awake.saturating_sub(earlier.awake))
+        let boot_elapsed = self.boot.saturating_sub(earlier.boot);
+        boot_elapsed.saturating_sub(self.awake.saturating_sub(earlier.awake))
     }
 }
 
 /// What the deadlines say at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum DeadlineVerdict {
     /// No limit is reached; check again after this time at the latest.
     Wait(Duration),
     TimedOut,
@@ -61,41 +61,43 @@ pub(crate) enum Verdict {
 
 /// Compares one process with its deadlines.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct DeadlineWatch {
     deadlines: Deadlines,
-    started: Moment,
-    heard: Moment,
+    start_moment: Moment,
+    last_activity: Moment,
 }
 
-impl Watch {
-    pub fn start(deadlines: Deadlines, now: Moment) -> Watch {
-        Watch { deadlines, started: now, heard: now }
+impl DeadlineWatch {
+    pub fn start(deadlines: Deadlines, now: Moment) -> DeadlineWatch {
+        DeadlineWatch { deadlines, start_moment: now, last_activity: now }
     }
 
     /// Records the last output; the same moment may be recorded again.
-    pub fn heard(&mut self, at: Moment) {
-        if at.awake > self.heard.awake {
-            self.heard = at;
+    pub fn record_activity(&mut self, moment: Moment) {
+        if moment.awake > self.last_activity.awake {
+            self.last_activity = moment;
         }
     }
 
     /// Checks both limits at the given moment.
-    pub fn verdict(&mut self, now: Moment) -> Verdict {
-        let total = self.deadlines.total.saturating_sub(now.awake.saturating_sub(self.started.awake));
-        if total.is_zero() {
-            return Verdict::TimedOut;
+    pub fn check_deadlines(&mut self, now: Moment) -> DeadlineVerdict {
+        let total_left =
+            self.deadlines.total.saturating_sub(now.awake.saturating_sub(self.start_moment.awake));
+        if total_left.is_zero() {
+            return DeadlineVerdict::TimedOut;
         }
-        let silent = now.awake.saturating_sub(self.heard.awake);
-        if silent >= self.deadlines.idle {
-            if now.slept_since(self.heard) < SLEPT {
-                return Verdict::Silent;
+        let silent_time = now.awake.saturating_sub(self.last_activity.awake);
+        if silent_time >= self.deadlines.idle {
+            if now.slept_since(self.last_activity) < MIN_SLEEP {
+                return DeadlineVerdict::Silent;
             }
             // Connections break while the machine sleeps, so the process gets time to notice. The window now starts after the
             // sleep, so that each sleep counts once.
-            self.heard = now;
+            self.last_activity = now;
         }
-        let idle = self.deadlines.idle.saturating_sub(now.awake.saturating_sub(self.heard.awake));
-        Verdict::Wait(total.min(idle))
+        let idle_left =
+            self.deadlines.idle.saturating_sub(now.awake.saturating_sub(self.last_activity.awake));
+        DeadlineVerdict::Wait(total_left.min(idle_left))
     }
 }
 
@@ -105,52 +107,52 @@ mod tests {
 
     const LIMITS: Deadlines = Deadlines { total: Duration::from_secs(100), idle: Duration::from_secs(10) };
 
-    fn at(awake: u64, slept: u64) -> Moment {
+    fn moment_at(awake: u64, slept: u64) -> Moment {
         Moment { awake: Duration::from_secs(awake), boot: Duration::from_secs(awake + slept) }
     }
 
-    fn seconds(seconds: u64) -> Verdict {
-        Verdict::Wait(Duration::from_secs(seconds))
+    fn wait_seconds(seconds: u64) -> DeadlineVerdict {
+        DeadlineVerdict::Wait(Duration::from_secs(seconds))
     }
 
     #[test]
-    fn the_idle_window_starts_at_launch_and_anew_with_every_sign_of_life() {
-        let mut watch = Watch::start(LIMITS, at(1000, 0));
-        assert_eq!(watch.verdict(at(1009, 0)), seconds(1));
-        watch.heard(at(1009, 0));
-        assert_eq!(watch.verdict(at(1010, 0)), seconds(9));
-        assert_eq!(watch.verdict(at(1019, 0)), Verdict::Silent);
+    fn the_idle_window_starts_at_launch_and_restarts_with_every_output() {
+        let mut deadline_watch = DeadlineWatch::start(LIMITS, moment_at(1000, 0));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(1009, 0)), wait_seconds(1));
+        deadline_watch.record_activity(moment_at(1009, 0));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(1010, 0)), wait_seconds(9));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(1019, 0)), DeadlineVerdict::Silent);
     }
 
     #[test]
-    fn signs_of_life_do_not_lengthen_the_whole() {
-        let mut watch = Watch::start(LIMITS, at(0, 0));
+    fn output_does_not_extend_the_total_deadline() {
+        let mut deadline_watch = DeadlineWatch::start(LIMITS, moment_at(0, 0));
         for second in (5..100).step_by(5) {
-            watch.heard(at(second, 0));
+            deadline_watch.record_activity(moment_at(second, 0));
         }
-        assert_eq!(watch.verdict(at(97, 0)), seconds(3));
-        watch.heard(at(99, 0));
-        assert_eq!(watch.verdict(at(100, 0)), Verdict::TimedOut);
+        assert_eq!(deadline_watch.check_deadlines(moment_at(97, 0)), wait_seconds(3));
+        deadline_watch.record_activity(moment_at(99, 0));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(100, 0)), DeadlineVerdict::TimedOut);
     }
 
     #[test]
-    fn time_asleep_counts_for_nothing_and_restarts_the_idle_window_once() {
-        let mut watch = Watch::start(LIMITS, at(0, 0));
-        watch.heard(at(1, 0));
+    fn machine_sleep_does_not_count_and_restarts_the_idle_window_once() {
+        let mut deadline_watch = DeadlineWatch::start(LIMITS, moment_at(0, 0));
+        deadline_watch.record_activity(moment_at(1, 0));
         // The machine sleeps for hours after eight seconds of silence.
-        assert_eq!(watch.verdict(at(9, 30_000)), seconds(2));
-        assert_eq!(watch.verdict(at(11, 30_000)), seconds(10));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(9, 30_000)), wait_seconds(2));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(11, 30_000)), wait_seconds(10));
         // The last output is still the one from before the sleep.
-        watch.heard(at(1, 0));
-        assert_eq!(watch.verdict(at(20, 30_000)), seconds(1));
-        watch.heard(at(1, 0));
-        assert_eq!(watch.verdict(at(21, 30_000)), Verdict::Silent);
+        deadline_watch.record_activity(moment_at(1, 0));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(20, 30_000)), wait_seconds(1));
+        deadline_watch.record_activity(moment_at(1, 0));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(21, 30_000)), DeadlineVerdict::Silent);
     }
 
     #[test]
-    fn clocks_that_drift_a_little_are_no_sleep_and_a_clock_set_back_is_no_time() {
-        let mut watch = Watch::start(LIMITS, at(50, 0));
-        assert_eq!(watch.verdict(at(60, 1)), Verdict::Silent);
-        assert_eq!(watch.verdict(at(40, 0)), seconds(10));
+    fn clock_drift_is_not_sleep_and_a_clock_set_back_adds_no_time() {
+        let mut deadline_watch = DeadlineWatch::start(LIMITS, moment_at(50, 0));
+        assert_eq!(deadline_watch.check_deadlines(moment_at(60, 1)), DeadlineVerdict::Silent);
+        assert_eq!(deadline_watch.check_deadlines(moment_at(40, 0)), wait_seconds(10));
     }
 }

@@ -19,14 +19,14 @@ mod linux;
 use std::{path::PathBuf, process::ExitCode};
 
 /// The name by which the keeper is started and shown in a list of processes.
-pub(crate) const NAME: &str = "tribunal-keeper";
+pub(crate) const KEEPER_NAME: &str = "tribunal-keeper";
 
 /// Runs the keeper if this process was started as one, and returns its exit code. Every program that is its own keeper calls
 /// this first in `main`.
-pub fn enter() -> Option<ExitCode> {
+pub fn enter_if_keeper() -> Option<ExitCode> {
     #[cfg(target_os = "linux")]
-    if std::env::args_os().next().is_some_and(|name| name == NAME) {
-        return Some(linux::keep());
+    if std::env::args_os().next().is_some_and(|program_name| program_name == KEEPER_NAME) {
+        return Some(linux::run_keeper());
     }
     None
 }
@@ -38,37 +38,37 @@ pub fn own_program() -> Option<PathBuf> {
 
 /// A message of the keeper on the control channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum KeeperMessage {
     Started(i32),
     /// The program could not be started; the value is the error number of the system.
-    Refused(i32),
+    StartFailed(i32),
     Exited(i32),
     Killed(i32),
     /// The number of processes that we may not end.
-    Left(usize),
+    Remaining(usize),
 }
 
-impl Word {
-    pub fn line(self) -> String {
+impl KeeperMessage {
+    pub fn to_line(self) -> String {
         match self {
-            Word::Started(pid) => format!("started {pid}\n"),
-            Word::Refused(errno) => format!("refused {errno}\n"),
-            Word::Exited(code) => format!("exited {code}\n"),
-            Word::Killed(signal) => format!("killed {signal}\n"),
-            Word::Left(number) => format!("left {number}\n"),
+            KeeperMessage::Started(pid) => format!("started {pid}\n"),
+            KeeperMessage::StartFailed(errno) => format!("refused {errno}\n"),
+            KeeperMessage::Exited(code) => format!("exited {code}\n"),
+            KeeperMessage::Killed(signal) => format!("killed {signal}\n"),
+            KeeperMessage::Remaining(count) => format!("left {count}\n"),
         }
     }
 
     /// Reads a line of the control channel; unknown messages are ignored.
-    pub fn parse(line: &str) -> Option<Word> {
-        let (word, number) = line.trim().split_once(' ')?;
-        let number: i32 = number.parse().ok()?;
-        match word {
-            "started" => Some(Word::Started(number)),
-            "refused" => Some(Word::Refused(number)),
-            "exited" => Some(Word::Exited(number)),
-            "killed" => Some(Word::Killed(number)),
-            "left" => usize::try_from(number).ok().map(Word::Left),
+    pub fn parse_line(message_line: &str) -> Option<KeeperMessage> {
+        let (keyword, argument) = message_line.trim().split_once(' ')?;
+        let argument: i32 = argument.parse().ok()?;
+        match keyword {
+            "started" => Some(KeeperMessage::Started(argument)),
+            "refused" => Some(KeeperMessage::StartFailed(argument)),
+            "exited" => Some(KeeperMessage::Exited(argument)),
+            "killed" => Some(KeeperMessage::Killed(argument)),
+            "left" => usize::try_from(argument).ok().map(KeeperMessage::Remaining),
             _ => None,
         }
     }
@@ -79,10 +79,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_understood() {
-        for word in [Word::Started(7), Word::Refused(2), Word::Exited(255), Word::Killed(9), Word::Left(3)] {
-            assert_eq!(Word::parse(&word.line()), Some(word));
+    fn every_message_survives_a_round_trip() {
+        for message in [
+            KeeperMessage::Started(7),
+            KeeperMessage::StartFailed(2),
+            KeeperMessage::Exited(255),
+            KeeperMessage::Killed(9),
+            KeeperMessage::Remaining(3),
+        ] {
+            assert_eq!(KeeperMessage::parse_line(&message.to_line()), Some(message));
         }
-        assert_eq!(Word::parse("hello"), None);
+        assert_eq!(KeeperMessage::parse_line("hello"), None);
     }
 }

@@ -12,21 +12,23 @@
 
 mod capture;
 mod deadlines;
-mod detach;
+mod detached;
 mod identity;
 mod keeper;
-mod pace;
+mod output_rate;
 mod process;
+mod process_table;
+mod process_tree;
 mod resources;
 mod strays;
-mod table;
-mod tree;
 
-pub use capture::Captured;
+pub use capture::CapturedOutput;
 pub use deadlines::Deadlines;
-pub use detach::start_detached;
-pub use identity::Identity;
-pub use keeper::{enter as enter_keeper, own_program};
-pub use process::{Command, Ended, How, OnOutput, Output, StartError, run};
-pub use resources::allow_many_files;
-pub use strays::{MARK, sweep as sweep_strays};
+pub use detached::start_detached;
+pub use identity::ProcessIdentity;
+pub use keeper::{enter_if_keeper as enter_keeper, own_program};
+pub use process::{
+    ExitReason, OutputCallback, OutputLimits, ProcessCommand, ProcessOutcome, StartError, run_process,
+};
+pub use resources::raise_file_limit;
+pub use strays::{MARK_VARIABLE, sweep_by_mark as sweep_strays};

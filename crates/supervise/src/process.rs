@@ -18,79 +18,82 @@ use tokio::{
 };
 
 use crate::{
-    capture::Captured,
-    deadlines::{Deadlines, Moment, Verdict, Watch},
-    pace::Pace,
+    capture::CapturedOutput,
+    deadlines::{DeadlineVerdict, DeadlineWatch, Deadlines, Moment},
+    output_rate::OutputRate,
+    process_tree::ProcessTree,
     strays,
-    tree::Tree,
 };
 
 /// How long to wait for output that another process still holds open after the process itself has ended.
-const DRAIN: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// The initial size of a read buffer. A thousand idle processes have two thousand buffers, so they start small and grow only
 /// for processes that print a lot.
-const SMALL: usize = 4 << 10;
-const LARGE: usize = 64 << 10;
+const INITIAL_BUFFER: usize = 4 << 10;
+const LARGE_BUFFER: usize = 64 << 10;
 
 /// A process to run, with its limits.
-pub struct Command {
+pub struct ProcessCommand {
     pub program: OsString,
     pub args: Vec<OsString>,
-    pub folder: PathBuf,
+    pub working_dir: PathBuf,
     /// Variables that are added to our own environment.
-    pub env: BTreeMap<String, OsString>,
+    pub extra_env: BTreeMap<String, OsString>,
     /// Variables that are removed from it.
-    pub without: Vec<String>,
-    pub input: Vec<u8>,
+    pub removed_env: Vec<String>,
+    pub stdin_bytes: Vec<u8>,
     pub deadlines: Deadlines,
     /// The time between asking the tree to end and killing it.
-    pub grace: Duration,
-    pub output: Output,
+    pub grace_period: Duration,
+    pub output_limits: OutputLimits,
     /// The program that keeps the tree; with `None` there is only a process group.
-    pub keeper: Option<PathBuf>,
+    pub keeper_program: Option<PathBuf>,
     /// Locks that stay held until the last process of the tree is gone.
-    pub hold: Vec<Arc<File>>,
+    pub held_locks: Vec<Arc<File>>,
     /// Ends the process as soon as the value becomes true.
-    pub stop: Option<watch::Receiver<bool>>,
+    pub stop_signal: Option<watch::Receiver<bool>>,
 }
 
 /// The limits on what a process prints.
-pub struct Output {
+pub struct OutputLimits {
     /// The number of bytes on one stream after which the process is ended as a flood.
-    pub flood: u64,
+    pub max_stream_bytes: u64,
     /// The number of bytes within a second, on both streams together, after which the process is ended as a flood; `None` means
     /// that its speed is not limited.
-    pub rate: Option<u64>,
+    pub max_bytes_per_second: Option<u64>,
     /// A callback that gets standard output as it arrives.
-    pub seen: Option<OnOutput>,
+    pub on_stdout: Option<OutputCallback>,
 }
 
-pub type OnOutput = Box<dyn Fn(&[u8]) + Send + Sync>;
+pub type OutputCallback = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-impl Default for Output {
+impl Default for OutputLimits {
     fn default() -> Self {
-        Output { flood: 1 << 30, rate: None, seen: None }
+        OutputLimits { max_stream_bytes: 1 << 30, max_bytes_per_second: None, on_stdout: None }
     }
 }
 
-impl std::fmt::Debug for Command {
+impl std::fmt::Debug for ProcessCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Command")
+        f.debug_struct("ProcessCommand")
             .field("program", &self.program)
             .field("args", &self.args)
             .finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Output {
+impl std::fmt::Debug for OutputLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Output").field("flood", &self.flood).field("rate", &self.rate).finish_non_exhaustive()
+        f.debug_struct("OutputLimits")
+            .field("flood", &self.max_stream_bytes)
+            .field("rate", &self.max_bytes_per_second)
+            .finish_non_exhaustive()
     }
 }
 
 /// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum ExitReason {
     Exited(i32),
     Killed(i32),
     /// We ended it: it took too long.
@@ -107,12 +110,12 @@ pub enum How {
 
 /// What is known of a process after its end.
 #[derive(Debug)]
-pub struct Ended {
-    pub how: How,
-    pub stdout: Captured,
-    pub stderr: Captured,
+pub struct ProcessOutcome {
+    pub exit_reason: ExitReason,
+    pub stdout: CapturedOutput,
+    pub stderr: CapturedOutput,
     /// The number of processes of its tree that we may not end.
-    pub left: usize,
+    pub survivors: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -128,25 +131,27 @@ pub enum StartError {
 }
 
 impl StartError {
-    pub(crate) fn of(command: &Command, cause: &io::Error) -> StartError {
+    pub(crate) fn from_io(command: &ProcessCommand, cause: &io::Error) -> StartError {
         let program = command.program.to_string_lossy().into_owned();
         // An `io::Error` cannot be cloned; its number, or else its text, is enough for a new one.
         let cause = match cause.raw_os_error() {
             Some(errno) => io::Error::from_raw_os_error(errno),
             None => io::Error::other(cause.to_string()),
         };
-        let full = match cause.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        let shortage = match cause.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
             Some(rustix::io::Errno::AGAIN) => Some("the system has no room for another process"),
             Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => Some("too many files are open"),
             Some(rustix::io::Errno::NOMEM) => Some("the system is out of memory"),
             _ => None,
         };
-        match (full, cause.kind()) {
+        match (shortage, cause.kind()) {
             (Some(what), _) => StartError::NoRoom { program, what, cause },
             // A missing working directory gives the same error as a missing program.
-            (None, io::ErrorKind::NotFound) if command.folder.is_dir() => StartError::NotFound { program },
+            (None, io::ErrorKind::NotFound) if command.working_dir.is_dir() => {
+                StartError::NotFound { program }
+            }
             (None, io::ErrorKind::NotFound) => {
-                let cause = io::Error::other(format!("its folder {} is gone", command.folder.display()));
+                let cause = io::Error::other(format!("its folder {} is gone", command.working_dir.display()));
                 StartError::Other { program, cause }
             }
             (None, io::ErrorKind::PermissionDenied) => StartError::NotExecutable { program },
@@ -157,64 +162,81 @@ impl StartError {
 
 /// Runs a command until it and everything it started have ended. Dropping the future ends the tree, too, but does not wait for
 /// that.
-pub async fn run(command: Command) -> Result<Ended, StartError> {
+pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, StartError> {
     // The deadlines begin before the start: a keeper that hangs must not hang us.
-    let mut watch = Watch::start(command.deadlines, Moment::now());
-    let mut tree = match timeout(command.deadlines.total, Tree::start(&command)).await {
+    let mut deadline_watch = DeadlineWatch::start(command.deadlines, Moment::now());
+    let mut process_tree = match timeout(command.deadlines.total, ProcessTree::start(&command)).await {
         Ok(started) => started?,
-        Err(_) => return Err(StartError::of(&command, &io::Error::other("it did not start in time"))),
+        Err(_) => return Err(StartError::from_io(&command, &io::Error::other("it did not start in time"))),
     };
-    if let Some(mut stdin) = tree.child().stdin.take() {
-        let input = command.input;
+    if let Some(mut stdin) = process_tree.child().stdin.take() {
+        let stdin_bytes = command.stdin_bytes;
         // A process need not read its input, so a failed write is not an error; its output counts.
         tokio::spawn(async move {
-            let _ = stdin.write_all(&input).await;
+            let _ = stdin.write_all(&stdin_bytes).await;
         });
     }
-    let (flood, rate) = (command.output.flood, command.output.rate);
-    let alarm = Arc::new(Alarm { flood, rate, ..Alarm::default() });
-    let stdout = Stream::read(tree.child().stdout.take(), command.output.seen, alarm.clone());
-    let stderr = Stream::read(tree.child().stderr.take(), None, alarm.clone());
+    let (max_stream_bytes, max_rate) =
+        (command.output_limits.max_stream_bytes, command.output_limits.max_bytes_per_second);
+    let output_monitor = Arc::new(OutputMonitor { max_stream_bytes, max_rate, ..OutputMonitor::default() });
+    let stdout = StreamReader::start_reading(
+        process_tree.child().stdout.take(),
+        command.output_limits.on_stdout,
+        output_monitor.clone(),
+    );
+    let stderr =
+        StreamReader::start_reading(process_tree.child().stderr.take(), None, output_monitor.clone());
     // The loop wakes up for the exit, for a limit, for a stop, or at the next deadline; new output only moves the deadline.
-    let mut stop = command.stop;
-    let how = loop {
-        if let Some(heard) = alarm.heard() {
-            watch.heard(heard);
+    let mut stop_signal = command.stop_signal;
+    let exit_reason = loop {
+        if let Some(last_output) = output_monitor.last_output() {
+            deadline_watch.record_activity(last_output);
         }
-        let rest = match watch.verdict(Moment::now()) {
-            Verdict::Wait(rest) => rest,
-            Verdict::TimedOut => break How::TimedOut,
-            Verdict::Silent => break How::Silent,
+        let wait_time = match deadline_watch.check_deadlines(Moment::now()) {
+            DeadlineVerdict::Wait(wait_time) => wait_time,
+            DeadlineVerdict::TimedOut => break ExitReason::TimedOut,
+            DeadlineVerdict::Silent => break ExitReason::Silent,
         };
         tokio::select! {
             // The exit comes first: a process that ended by itself keeps its exit code even if a limit is reached at the same
             // time.
             biased;
-            how = tree.exited() => break how,
-            () = alarm.flooded.notified() => break How::Flooded,
-            () = told(&mut stop) => break How::Stopped,
-            () = sleep(rest) => {}
+            how = process_tree.wait_for_exit() => break how,
+            () = output_monitor.flooded.notified() => break ExitReason::Flooded,
+            () = wait_for_stop(&mut stop_signal) => break ExitReason::Stopped,
+            () = sleep(wait_time) => {}
         }
     };
-    if matches!(how, How::TimedOut | How::Silent | How::Flooded | How::Stopped) {
-        tree.end().await;
+    if matches!(
+        exit_reason,
+        ExitReason::TimedOut | ExitReason::Silent | ExitReason::Flooded | ExitReason::Stopped
+    ) {
+        process_tree.request_end().await;
     }
     // A process that ended by itself may have left children behind, so the tree is awaited in any case.
-    let left = tree.gone().await;
-    if (how == How::Lost || left.is_none())
-        && let Some(mark) = command.env.get(strays::MARK).cloned()
+    let survivors = process_tree.wait_until_gone().await;
+    if (exit_reason == ExitReason::Lost || survivors.is_none())
+        && let Some(mark_value) = command.extra_env.get(strays::MARK_VARIABLE).cloned()
     {
         // Without its keeper, nothing else would end the processes that it held.
-        let _ = tokio::task::spawn_blocking(move || strays::sweep(|found| *found == *mark)).await;
+        let _ = tokio::task::spawn_blocking(move || {
+            strays::sweep_by_mark(|found_mark| *found_mark == *mark_value)
+        })
+        .await;
     }
-    let left = left.unwrap_or(0);
-    Ok(Ended { how, stdout: stdout.finish().await, stderr: stderr.finish().await, left })
+    let survivors = survivors.unwrap_or(0);
+    Ok(ProcessOutcome {
+        exit_reason,
+        stdout: stdout.finish().await,
+        stderr: stderr.finish().await,
+        survivors,
+    })
 }
 
 /// Returns when the caller asks to stop; without such a request it never returns.
-async fn told(stop: &mut Option<watch::Receiver<bool>>) {
-    if let Some(stop) = stop
-        && stop.wait_for(|now| *now).await.is_ok()
+async fn wait_for_stop(stop_signal: &mut Option<watch::Receiver<bool>>) {
+    if let Some(stop_signal) = stop_signal
+        && stop_signal.wait_for(|is_stopped| *is_stopped).await.is_ok()
     {
         return;
     }
@@ -224,79 +246,79 @@ async fn told(stop: &mut Option<watch::Receiver<bool>>) {
 
 /// Connects the readers of both streams with the loop that waits for the process.
 #[derive(Debug, Default)]
-struct Alarm {
-    flood: u64,
-    rate: Option<u64>,
-    pace: Mutex<Pace>,
+struct OutputMonitor {
+    max_stream_bytes: u64,
+    max_rate: Option<u64>,
+    output_rate: Mutex<OutputRate>,
     flooded: Notify,
-    heard: Mutex<Option<Moment>>,
+    last_output: Mutex<Option<Moment>>,
 }
 
-impl Alarm {
-    fn hear(&self, bytes: usize) {
-        let now = Moment::now();
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-        if let Some(rate) = self.rate {
-            let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-            if pace.exceeds(rate, now.awake, bytes as u64) {
+impl OutputMonitor {
+    fn record_output(&self, byte_count: usize) {
+        let current_moment = Moment::now();
+        *self.last_output.lock().unwrap_or_else(PoisonError::into_inner) = Some(current_moment);
+        if let Some(max_rate) = self.max_rate {
+            let mut output_rate = self.output_rate.lock().unwrap_or_else(PoisonError::into_inner);
+            if output_rate.exceeds_limit(max_rate, current_moment.awake, byte_count as u64) {
                 self.flooded.notify_one();
             }
         }
     }
 
     /// The moment of the last output on either stream.
-    fn heard(&self) -> Option<Moment> {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_output(&self) -> Option<Moment> {
+        *self.last_output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// An output stream that is read in the background.
-struct Stream {
-    captured: Arc<Mutex<Captured>>,
-    reader: JoinHandle<()>,
+struct StreamReader {
+    captured: Arc<Mutex<CapturedOutput>>,
+    reader_task: JoinHandle<()>,
 }
 
-impl Stream {
+impl StreamReader {
     /// Starts reading a stream until its end.
-    fn read<R: AsyncRead + Unpin + Send + 'static>(
-        from: Option<R>,
-        seen: Option<OnOutput>,
-        alarm: Arc<Alarm>,
-    ) -> Stream {
-        let captured = Arc::new(Mutex::new(Captured::default()));
-        let into = captured.clone();
-        let reader = tokio::spawn(async move {
-            let Some(mut from) = from else { return };
-            let mut buffer = vec![0; SMALL];
-            while let Ok(read @ 1..) = from.read(&mut buffer).await {
-                alarm.hear(read);
-                let bytes = &buffer[..read];
-                if let Some(see) = &seen {
-                    see(bytes);
+    fn start_reading<R: AsyncRead + Unpin + Send + 'static>(
+        source: Option<R>,
+        on_output: Option<OutputCallback>,
+        output_monitor: Arc<OutputMonitor>,
+    ) -> StreamReader {
+        let captured = Arc::new(Mutex::new(CapturedOutput::default()));
+        let shared_capture = captured.clone();
+        let reader_task = tokio::spawn(async move {
+            let Some(mut source) = source else { return };
+            let mut buffer = vec![0; INITIAL_BUFFER];
+            while let Ok(byte_count @ 1..) = source.read(&mut buffer).await {
+                output_monitor.record_output(byte_count);
+                let bytes = &buffer[..byte_count];
+                if let Some(callback) = &on_output {
+                    callback(bytes);
                 }
                 // The lock is released before the monitor is notified; the waiting loop takes it when it collects the output.
-                let total = {
-                    let mut captured = into.lock().unwrap_or_else(PoisonError::into_inner);
-                    captured.push(bytes);
-                    captured.total()
+                let total_bytes = {
+                    let mut captured = shared_capture.lock().unwrap_or_else(PoisonError::into_inner);
+                    captured.push_bytes(bytes);
+                    captured.total_bytes()
                 };
                 // Reading goes on: the tail of a flood is kept until the process has ended.
-                if total > alarm.flood {
-                    alarm.flooded.notify_one();
+                if total_bytes > output_monitor.max_stream_bytes {
+                    output_monitor.flooded.notify_one();
                 }
                 // A full buffer means that more is waiting.
-                if read == buffer.len() && read < LARGE {
-                    buffer.resize(LARGE, 0);
+                if byte_count == buffer.len() && byte_count < LARGE_BUFFER {
+                    buffer.resize(LARGE_BUFFER, 0);
                 }
             }
         });
-        Stream { captured, reader }
+        StreamReader { captured, reader_task }
     }
 
     /// Returns the captured output. Late output is awaited briefly, then the pipe is closed.
-    async fn finish(mut self) -> Captured {
-        if timeout(DRAIN, &mut self.reader).await.is_err() {
-            self.reader.abort();
+    async fn finish(mut self) -> CapturedOutput {
+        if timeout(DRAIN_TIMEOUT, &mut self.reader_task).await.is_err() {
+            self.reader_task.abort();
         }
         std::mem::take(&mut *self.captured.lock().unwrap_or_else(PoisonError::into_inner))
     }

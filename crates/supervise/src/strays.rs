@@ -6,49 +6,50 @@ use std::{thread, time::Duration};
 use rustix::process::{Signal, getpid};
 
 use crate::{
-    identity::Identity,
-    table::{self, Process},
+    identity::ProcessIdentity,
+    process_table::{self, ProcessEntry},
 };
 
 /// The environment variable that marks every process of a run.
-pub const MARK: &str = "TRIBUNAL_MARK";
+pub const MARK_VARIABLE: &str = "TRIBUNAL_MARK";
 
 /// The time between asking and killing.
-const GRACE: Duration = Duration::from_secs(1);
-const STEP: Duration = Duration::from_millis(10);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time after which remaining processes count as ones that we cannot end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Ends every process whose mark `is_stray` accepts, and returns how many there were. This process and its ancestors are never
 /// among them: the user may work in a shell that an agent once opened.
-pub fn sweep(is_stray: impl Fn(&str) -> bool) -> usize {
-    let own = getpid();
-    let mut spared = table::ancestors(own);
-    spared.push(own);
-    let find = || -> Vec<Process> {
-        let ours = table::all().into_iter().filter(|process| !spared.contains(&process.pid));
-        ours.filter(|process| process.has_variable(MARK, &is_stray)).collect()
+pub fn sweep_by_mark(is_stray: impl Fn(&str) -> bool) -> usize {
+    let own_pid = getpid();
+    let mut spared_pids = process_table::find_ancestors(own_pid);
+    spared_pids.push(own_pid);
+    let find_strays = || -> Vec<ProcessEntry> {
+        let candidates =
+            process_table::list_processes().into_iter().filter(|process| !spared_pids.contains(&process.pid));
+        candidates.filter(|process| process.has_env_variable(MARK_VARIABLE, &is_stray)).collect()
     };
     // Processes may start others while they are being ended, so the table is read again in each step.
-    let mut seen: Vec<Process> = Vec::new();
-    let mut waited = Duration::ZERO;
+    let mut signalled: Vec<ProcessEntry> = Vec::new();
+    let mut waited_time = Duration::ZERO;
     loop {
-        let found = find();
-        if found.is_empty() || waited >= PATIENCE {
-            return seen.len();
+        let remaining = find_strays();
+        if remaining.is_empty() || waited_time >= MAX_WAIT {
+            return signalled.len();
         }
-        for process in found {
-            let fresh = !seen.contains(&process);
-            if waited >= GRACE {
-                Identity::from(process).signal(Signal::KILL);
-            } else if fresh {
-                Identity::from(process).signal(Signal::TERM);
+        for process in remaining {
+            let is_new = !signalled.contains(&process);
+            if waited_time >= GRACE_PERIOD {
+                ProcessIdentity::from(process).signal(Signal::KILL);
+            } else if is_new {
+                ProcessIdentity::from(process).signal(Signal::TERM);
             }
-            if fresh {
-                seen.push(process);
+            if is_new {
+                signalled.push(process);
             }
         }
-        thread::sleep(STEP);
-        waited += STEP;
+        thread::sleep(POLL_INTERVAL);
+        waited_time += POLL_INTERVAL;
     }
 }

@@ -16,100 +16,106 @@ mod world;
 use std::thread;
 
 use tribunal_core::{
-    level::{Level, Tier},
+    level::{ReviewLevel, ReviewTier},
     settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
     subject::Subject,
 };
 
-pub use calibration::{Calibration, calibrate};
-pub use table::{ALLOWED, Allowed, Bar, bars, table};
-pub use tally::{Defects, FalseOnes, Tally, TrueOnes};
+pub use calibration::{CourtCalibration, calibrate};
+pub use table::{ALLOWED_RATES, AllowedRates, CourtBar, check_bars, render_table};
+pub use tally::{CourtTally, DefectCounts, FalseFindings, TrueFindings};
 
 use crate::{
     dice::Dice,
     samples,
-    trial::{Life, Trial, review_workflow},
+    trial::{TrialOutcome, TrialRun, review_workflow},
 };
-pub use world::Calls;
+pub use world::AgentCalls;
 use world::{AGENTS, Courtroom};
 
 /// The number of journal entries after which a run counts as endless.
-const ENDLESS: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 /// The time that passes between two journal entries.
 const TICK_MS: u64 = 1_000;
 
 /// One panel of reviewers to simulate.
 #[derive(Clone, Copy, Debug)]
-pub struct Variant {
+pub struct CourtVariant {
     pub name: &'static str,
     pub tier: u8,
-    pub level: Option<Level>,
+    pub level: Option<ReviewLevel>,
     pub providers: usize,
 }
 
 /// The variants that are compared. The first one has no second opinion.
-pub const VARIANTS: [Variant; 5] = [
-    Variant { name: "one reviewer, no challenge", tier: 0, level: Some(Level::Minimal), providers: 1 },
-    Variant { name: "one provider", tier: 2, level: None, providers: 1 },
-    Variant { name: "two providers", tier: 2, level: None, providers: 2 },
-    Variant { name: "three providers", tier: 2, level: None, providers: 3 },
-    Variant { name: "four providers", tier: 2, level: None, providers: 4 },
+pub const VARIANTS: [CourtVariant; 5] = [
+    CourtVariant {
+        name: "one reviewer, no challenge",
+        tier: 0,
+        level: Some(ReviewLevel::Minimal),
+        providers: 1,
+    },
+    CourtVariant { name: "one provider", tier: 2, level: None, providers: 1 },
+    CourtVariant { name: "two providers", tier: 2, level: None, providers: 2 },
+    CourtVariant { name: "three providers", tier: 2, level: None, providers: 3 },
+    CourtVariant { name: "four providers", tier: 2, level: None, providers: 4 },
 ];
 
-impl Variant {
+impl CourtVariant {
     fn settings(&self, section: Option<&str>) -> Settings {
         let agents = AGENTS
             .iter()
             .take(self.providers)
             .map(|name| AgentSpec::new(*name, DriverSpec::Command { argv: vec![(*name).into()] }));
         Settings {
-            subject: Subject::at("plan.md", section.map(String::from)),
-            tier: Tier::new(self.tier).unwrap_or_default(),
+            subject: Subject::from_path("plan.md", section.map(String::from)),
+            tier: ReviewTier::new(self.tier).unwrap_or_default(),
             level: self.level,
             tasks: TaskSettings::default(),
             agents: agents.collect(),
-            ..samples::settings()
+            ..samples::sample_settings()
         }
     }
 
     /// Simulates one run. The same seed gives the same document for every variant.
-    pub fn run(&self, seed: u64) -> Tally {
+    pub fn run_once(&self, seed: u64) -> CourtTally {
         let world = Courtroom::new(seed);
         let settings = self.settings(world.document.section);
-        let mut trial = Trial::new(settings, world, seed);
+        let mut trial = TrialRun::new(settings, world, seed);
         trial.tick_ms = TICK_MS;
-        trial.hasty = true;
-        let ended = match trial.live(review_workflow, Some(ENDLESS)) {
-            Life::Done(ending) | Life::Parked(ending) => Some(ending.reason),
-            Life::Killed | Life::Stuck | Life::Diverged(_) => None,
+        trial.keeps_raw_entries = true;
+        let end_reason = match trial.run_workflow(review_workflow, Some(MAX_ENTRIES)) {
+            TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => Some(ending.reason),
+            TrialOutcome::Killed | TrialOutcome::Stuck | TrialOutcome::Diverged(_) => None,
         };
-        tally::count(&trial.world, &trial.journal, ended)
+        tally::tally_run(&trial.world, &trial.journal, end_reason)
     }
 
     /// Simulates runs 0 to `run_count` of a seed on all processors. The sum is the same on every machine.
-    pub fn runs(&self, seed: u64, runs: u64) -> Tally {
-        let workers = thread::available_parallelism().map_or(1, |number| number.get() as u64);
+    pub fn run_many(&self, seed: u64, run_count: u64) -> CourtTally {
+        let worker_count = thread::available_parallelism().map_or(1, |number| number.get() as u64);
         thread::scope(|scope| {
-            let share = |worker: u64| (worker..runs).step_by(workers as usize);
-            let work: Vec<_> = (0..workers)
+            let worker_runs = |worker: u64| (worker..run_count).step_by(worker_count as usize);
+            let worker_threads: Vec<_> = (0..worker_count)
                 .map(|worker| {
                     scope.spawn(move || {
-                        share(worker)
-                            .fold(Tally::default(), |sum, run| sum.plus(self.run(seed_of(seed, run))))
+                        worker_runs(worker).fold(CourtTally::default(), |sum, run| {
+                            sum.merge(self.run_once(derive_seed(seed, run)))
+                        })
                     })
                 })
                 .collect();
-            let sums = work.into_iter().map(|worker| match worker.join() {
+            let worker_sums = worker_threads.into_iter().map(|worker| match worker.join() {
                 Ok(sum) => sum,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            sums.fold(Tally::default(), Tally::plus)
+            worker_sums.fold(CourtTally::default(), CourtTally::merge)
         })
     }
 }
 
 /// Derives the seed of one run among many.
-pub fn seed_of(seed: u64, run: u64) -> u64 {
-    let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ run);
+pub fn derive_seed(seed: u64, run_number: u64) -> u64 {
+    let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ run_number);
     (dice.roll(1 << 30) as u64) << 30 | dice.roll(1 << 30) as u64
 }

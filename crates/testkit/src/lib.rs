@@ -4,32 +4,32 @@
 //! [`trial`] drives any workflow over `core`'s own replayer with a journal in memory, and can kill it at every single write.
 //! The product does not depend on this crate.
 
-mod append;
-mod challenged;
+mod append_line;
+mod challenged_round;
 pub mod court;
 mod dice;
-mod landed;
+mod landed_run;
 pub mod model;
-mod random;
+mod random_world;
 pub mod samples;
-mod scripted;
+mod scripted_world;
 pub mod trial;
 
-pub use append::append_line;
-pub use challenged::{COUNTER, challenged};
+pub use append_line::append_line;
+pub use challenged_round::{COUNTER_QUOTE, challenged_journal};
 pub use dice::Dice;
-pub use landed::{landed_change, lander};
-pub use random::{RandomWorld, Temper};
-pub use scripted::ScriptedWorld;
+pub use landed_run::{landed_change, landing_key};
+pub use random_world::{FaultRates, RandomWorld};
+pub use scripted_world::ScriptedWorld;
 
 /// The journal of a review from its start to its end, one entry per line: a sample for code that reads or draws journals.
 pub const SAMPLE_JOURNAL: &str = include_str!("../fixtures/review.jsonl");
 
 /// Parses the entries of a recorded journal. It panics on an unreadable entry, because a test must notice that.
-pub fn entries(journal: &str) -> Vec<tribunal_core::event::Entry> {
-    let read = |line| match serde_json::from_str(line) {
+pub fn parse_entries(journal_text: &str) -> Vec<tribunal_core::event::JournalEntry> {
+    let parse_entry = |line| match serde_json::from_str(line) {
         Ok(entry) => entry,
         Err(cause) => panic!("{cause}: {line}"),
     };
-    journal.lines().map(read).collect()
+    journal_text.lines().map(parse_entry).collect()
 }

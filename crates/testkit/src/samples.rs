@@ -1,74 +1,81 @@
 //! Small sample values that many tests need.
 
 use tribunal_core::{
-    brief::{AgentReply, Brief, Claim, Content, Holds, Raised, Ruling, Said},
-    confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
-    effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, Landed, Reply},
+    brief::{
+        AgentReply, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, RaisedFinding,
+        TaskBrief,
+    },
+    confidence::{
+        Confidence, ConfidenceSignals, ReviewerTally, SourceSignal, ValidationResult, calculate_confidence,
+    },
+    effect::{
+        AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply,
+    },
     fault::{Fault, FaultKind},
-    files::{FrozenFile, Hunk, LandedFile, Patch, Refusal},
+    files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
-    level::Tier,
-    limits::Usage,
+    level::ReviewTier,
+    limits::AgentUsage,
     settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
     subject::Subject,
 };
 
 /// A text with one line for each flaw: `flaw 1`, `flaw 2`, … each under a heading of its own.
 pub fn flawed_text(flaws: usize) -> String {
-    let mut text = String::from("# Plan\n");
-    for number in 1..=flaws {
-        text.push_str(&format!("\n## Part {number}\n\nflaw {number}\n"));
+    let mut document_text = String::from("# Plan\n");
+    for flaw_number in 1..=flaws {
+        document_text.push_str(&format!("\n## Part {flaw_number}\n\nflaw {flaw_number}\n"));
     }
-    text
+    document_text
 }
 
-pub fn settings() -> Settings {
+pub fn sample_settings() -> Settings {
     Settings {
         tasks: TaskSettings { required_issues: 0, ..TaskSettings::default() },
         agents: vec![AgentSpec::new("sample", DriverSpec::Command { argv: vec!["sample".into()] })],
         reviews: "reviews".into(),
-        ..Settings::new(Subject::at("plan.md", None))
+        ..Settings::new(Subject::from_path("plan.md", None))
     }
 }
 
 /// A confidence of 83: the checks passed, and two of three reviewers are content.
-pub fn confidence() -> Confidence {
-    let signals = Signals {
-        validation: Signal::Consulted(Validation::Pass),
-        reviewers: Signal::Consulted(Reviewers { content: 2, answered: 3 }),
-        ..Signals::default()
+pub fn sample_confidence() -> Confidence {
+    let signals = ConfidenceSignals {
+        validation: SourceSignal::Consulted(ValidationResult::Pass),
+        reviewers: SourceSignal::Consulted(ReviewerTally { content: 2, answered: 3 }),
+        ..ConfidenceSignals::default()
     };
-    calculate(&signals, Tier::default()).unwrap_or_else(|impossible| panic!("{impossible}"))
+    calculate_confidence(&signals, ReviewTier::default()).unwrap_or_else(|impossible| panic!("{impossible}"))
 }
 
 /// A claim about the line `flaw N`.
-pub fn raised(number: usize, severity: Severity) -> Raised {
-    Raised {
+pub fn raised_flaw(flaw_number: usize, severity: Severity) -> RaisedFinding {
+    RaisedFinding {
         severity,
         category: "sample".into(),
-        description: format!("flaw {number} is a flaw"),
-        evidence: Evidence::Quote { text: format!("flaw {number}") },
+        description: format!("flaw {flaw_number} is a flaw"),
+        evidence: Evidence::Quote { text: format!("flaw {flaw_number}") },
         file: None,
         line: None,
         suggested_fix: String::new(),
     }
 }
 
-pub fn frozen(text: &str) -> Reply {
+pub fn frozen_reply(text: &str) -> Reply {
     Reply::Freeze(FreezeOutcome::Frozen(FrozenSubject {
-        hash: Hash::of(text.as_bytes()),
+        hash: Hash::digest_of(text.as_bytes()),
         text: text.to_string(),
         files: Vec::new(),
         remarks: Vec::new(),
     }))
 }
 
-fn agent(content: Content, patch: Option<Patch>) -> Reply {
+fn agent_reply(content: AnswerContent, patch: Option<Patch>) -> Reply {
     Reply::Ask(AskOutcome::Answered(AgentReply {
         content,
         remarks: Vec::new(),
-        usage: Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() },
+        usage: AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() },
         patch,
         minutes: Default::default(),
         prompt: Hash::new("prompt"),
@@ -79,70 +86,71 @@ fn agent(content: Content, patch: Option<Patch>) -> Reply {
     }))
 }
 
-pub fn findings(raised: Vec<Raised>) -> Reply {
-    agent(Content::Findings { raised }, None)
+pub fn findings_reply(raised: Vec<RaisedFinding>) -> Reply {
+    agent_reply(AnswerContent::Findings { raised }, None)
 }
 
 /// The answer of a challenger that upholds everything it was given.
-pub fn upheld(brief: &Brief) -> Reply {
-    rulings(brief.disputed.iter().map(|disputed| (disputed.id, Holds::Valid)).collect())
+pub fn upholding_reply(brief: &TaskBrief) -> Reply {
+    rulings_reply(brief.disputed.iter().map(|disputed| (disputed.id, ChallengeVerdict::Valid)).collect())
 }
 
 /// The answer of a challenger; it refutes a finding by quoting the title of the text.
-pub fn rulings(said: Vec<(FindingId, Holds)>) -> Reply {
-    let rulings = said.into_iter().map(|(id, holds)| Ruling {
-        id,
+pub fn rulings_reply(verdicts: Vec<(FindingId, ChallengeVerdict)>) -> Reply {
+    let rulings = verdicts.into_iter().map(|(finding_id, holds)| ChallengerRuling {
+        id: finding_id,
         holds,
-        note: format!("about {id}"),
-        counter: if holds == Holds::Invalid { "# Plan".into() } else { String::new() },
+        note: format!("about {finding_id}"),
+        counter: if holds == ChallengeVerdict::Invalid { "# Plan".into() } else { String::new() },
     });
-    agent(Content::Rulings { rulings: rulings.collect() }, None)
+    agent_reply(AnswerContent::Rulings { rulings: rulings.collect() }, None)
 }
 
-pub fn unreadable() -> Reply {
-    agent(Content::Unreadable { message: "the answer is empty".into() }, None)
+pub fn unreadable_reply() -> Reply {
+    agent_reply(AnswerContent::Unreadable { message: "the answer is empty".into() }, None)
 }
 
 /// The answer of a fixer, with a patch unless `patched` is false.
-pub fn fixes(claims: Vec<(FindingId, Said)>, patched: bool) -> Reply {
-    let claims = claims.into_iter().map(|(id, said)| Claim {
-        id,
+pub fn fixes_reply(claims: Vec<(FindingId, ClaimStatus)>, patched: bool) -> Reply {
+    let claims = claims.into_iter().map(|(finding_id, said)| FixClaim {
+        id: finding_id,
         said,
-        note: format!("about {id}"),
+        note: format!("about {finding_id}"),
         verification: String::new(),
         files_modified: Vec::new(),
         memory_saved: false,
     });
     let patch = Patch { hash: Hash::new("patch"), files: vec!["plan.md".into()], diff: Hash::new("diff") };
-    agent(Content::Fixes { claims: claims.collect() }, patched.then_some(patch))
+    agent_reply(AnswerContent::Fixes { claims: claims.collect() }, patched.then_some(patch))
 }
 
-pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
-    let (text, hash) = (text.to_string(), Hash::of(text.as_bytes()));
-    Reply::Land(LandOutcome::Landed(Landed { hunks, text, hash, files: Vec::new() }))
+pub fn landed_reply(text: &str, hunks: Vec<Hunk>) -> Reply {
+    let (text, hash) = (text.to_string(), Hash::digest_of(text.as_bytes()));
+    Reply::Land(LandOutcome::Landed(LandedChange { hunks, text, hash, files: Vec::new() }))
 }
 
 /// The reply to a look at a changed text, with one hunk for each line that differs.
-pub fn taken_in(before: &[FrozenFile], now: &str) -> Reply {
-    let old: Vec<&str> = before.iter().flat_map(|file| file.text.lines()).collect();
-    let new: Vec<&str> = now.lines().collect();
-    let differs = |at: &usize| old.get(*at) != new.get(*at);
-    let hunk = |at: usize| {
-        let (old_len, new_len) = (u32::from(at < old.len()), u32::from(at < new.len()));
-        Hunk { old_start: at as u32 + 1, old_len, new_len }
+pub fn taken_in_reply(old_files: &[FrozenFile], new_text: &str) -> Reply {
+    let old_lines: Vec<&str> = old_files.iter().flat_map(|file| file.text.lines()).collect();
+    let new_lines: Vec<&str> = new_text.lines().collect();
+    let is_changed = |line_index: &usize| old_lines.get(*line_index) != new_lines.get(*line_index);
+    let line_hunk = |line_index: usize| {
+        let (old_len, new_len) =
+            (u32::from(line_index < old_lines.len()), u32::from(line_index < new_lines.len()));
+        Hunk { old_start: line_index as u32 + 1, old_len, new_len }
     };
-    let hunks = (0..old.len().max(new.len())).filter(differs).map(hunk).collect();
-    let path = before.first().map_or_else(String::new, |file| file.path.clone());
-    let files = vec![LandedFile { path, hunks, text: now.to_string() }];
-    let (hunks, text, hash) = (Vec::new(), String::new(), Hash::of(now.as_bytes()));
-    Reply::TakeIn(LandOutcome::Landed(Landed { hunks, text, hash, files }))
+    let hunks = (0..old_lines.len().max(new_lines.len())).filter(is_changed).map(line_hunk).collect();
+    let path = old_files.first().map_or_else(String::new, |file| file.path.clone());
+    let files = vec![LandedFile { path, hunks, text: new_text.to_string() }];
+    let (hunks, text, hash) = (Vec::new(), String::new(), Hash::digest_of(new_text.as_bytes()));
+    Reply::TakeIn(LandOutcome::Landed(LandedChange { hunks, text, hash, files }))
 }
 
-pub fn failed(kind: FaultKind) -> Reply {
+pub fn failed_task_reply(kind: FaultKind) -> Reply {
     let fault = Fault::new(kind, "agent `sample` failed");
     Reply::Ask(AskOutcome::Failed(FailedTask {
         fault,
-        usage: Usage::default(),
+        usage: AgentUsage::default(),
         output: None,
         prompt: None,
         strayed: Vec::new(),
@@ -150,16 +158,16 @@ pub fn failed(kind: FaultKind) -> Reply {
 }
 
 /// The reply of an effect of this kind that failed. It panics for a kind that cannot fail.
-pub fn failed_as(kind: EffectKind) -> Reply {
+pub fn failed_effect_reply(kind: EffectKind) -> Reply {
     let fault = Fault::new(FaultKind::World, "the disk is full");
-    match Reply::failed(kind, fault) {
+    match Reply::from_fault(kind, fault) {
         Some(reply) => reply,
         None => panic!("{kind} cannot fail"),
     }
 }
 
 /// The refusal of a patch that conflicts with another change.
-pub fn conflict(line: u32) -> Refusal {
+pub fn conflict_refusal(line: u32) -> PatchRefusal {
     let (file, ours, theirs) = (String::new(), String::new(), String::new());
-    Refusal::Conflict { line, file, ours, theirs }
+    PatchRefusal::Conflict { line, file, ours, theirs }
 }

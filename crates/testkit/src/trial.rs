@@ -6,269 +6,299 @@ use std::{future::Future, pin::Pin};
 use serde_json::Value;
 
 use tribunal_core::{
-    desk::{Ask, Desk, Divergence, History, Turn, finished},
     effect::{Effect, Reply},
-    event::{Draft, EVENT_VERSION, Entry, Event},
-    host::{Host, Parked},
+    event::{EVENT_VERSION, EntryDraft, JournalEntry, RunEvent},
+    host::{Host, ParkedRun},
     ids::{Key, RunId},
-    reason::Ending,
-    review::review,
+    reason::RunEnding,
+    replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+    review::run_review,
     settings::Settings,
-    stamp::Stamp,
+    timestamp::Timestamp,
     view::RunView,
 };
 
 use crate::dice::Dice;
 
 /// Answers the effects of a workflow.
-pub trait World {
-    fn perform(&mut self, ask: &Ask) -> Performed;
+pub trait SimulatedWorld {
+    fn perform(&mut self, ask: &PendingEffect) -> EffectResult;
 }
 
 /// The result of performing an effect.
 #[derive(Clone, Debug)]
-pub enum Performed {
+pub enum EffectResult {
     Reply(Reply),
     /// Only a user could answer: the run parks.
-    Park(Ending),
+    Park(RunEnding),
 }
 
 /// The end of one execution of a run, from its start or resume on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Life<T> {
+pub enum TrialOutcome<T> {
     Done(T),
-    Parked(Ending),
+    Parked(RunEnding),
     Killed,
-    Diverged(Divergence),
+    Diverged(ReplayDivergence),
     /// The workflow waits although no effect is under way.
     Stuck,
 }
 
 /// A workflow as a function of a host and the state of the last boundary.
-pub type Workflow<T> =
-    for<'a> fn(&'a dyn Host, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, Parked>> + 'a>>;
+pub type TrialWorkflow<T> =
+    for<'a> fn(&'a dyn Host, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, ParkedRun>> + 'a>>;
 
 /// The review as a workflow for trials. It panics on an unreadable state, because a test must notice such a bug.
 pub fn review_workflow<'a>(
     host: &'a dyn Host,
-    from: Option<Value>,
-) -> Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>> {
-    let court = match from.map(serde_json::from_value).transpose() {
-        Ok(court) => court.unwrap_or_default(),
+    recorded_state: Option<Value>,
+) -> Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>> {
+    let review_state = match recorded_state.map(serde_json::from_value).transpose() {
+        Ok(review_state) => review_state.unwrap_or_default(),
         Err(cause) => panic!("a recorded state cannot be read: {cause}"),
     };
-    Box::pin(review(host, court))
+    Box::pin(run_review(host, review_state))
 }
 
 /// A run in memory: its journal survives each execution.
 #[derive(Debug)]
-pub struct Trial<W> {
+pub struct TrialRun<W> {
     pub settings: Settings,
-    pub journal: Vec<Entry>,
+    pub journal: Vec<JournalEntry>,
     pub world: W,
     /// Decides the order in which effects end.
-    pub order: Dice,
+    pub effect_order: Dice,
     /// The milliseconds that pass with every write.
     pub tick_ms: u64,
     /// The milliseconds that passed while waiting until an agent may be asked again.
     pub waited_ms: u64,
     /// What the journal does to every string; it need not even be idempotent.
-    pub mask: fn(&str) -> String,
+    pub mask_text: fn(&str) -> String,
     /// Whether the journal keeps entries as they are handed in, neither masked nor read back from JSON, and without states: for
     /// statistics, where thousands of runs matter more than what one of them writes. Such a run can be executed only once.
-    pub hasty: bool,
+    pub keeps_raw_entries: bool,
 }
 
-impl<W: World> Trial<W> {
-    pub fn new(settings: Settings, world: W, seed: u64) -> Trial<W> {
-        Trial {
+impl<W: SimulatedWorld> TrialRun<W> {
+    pub fn new(settings: Settings, world: W, seed: u64) -> TrialRun<W> {
+        TrialRun {
             settings,
             journal: Vec::new(),
             world,
-            order: Dice::new(seed),
+            effect_order: Dice::new(seed),
             tick_ms: 1,
             waited_ms: 0,
-            mask: str::to_string,
-            hasty: false,
+            mask_text: str::to_string,
+            keeps_raw_entries: false,
         }
     }
 
     /// Executes the workflow until its end, a park, or the moment before write number `kill_at` of this execution (0 is the
     /// first).
-    pub fn live<T>(&mut self, workflow: Workflow<T>, kill_at: Option<usize>) -> Life<T> {
-        let history = History::of(self.journal.clone());
+    pub fn run_workflow<T>(&mut self, workflow: TrialWorkflow<T>, kill_at: Option<usize>) -> TrialOutcome<T> {
+        let history = ReplayHistory::from_entries(self.journal.clone());
         let state = history.state.clone();
-        let desk = Desk::open(self.settings.clone(), history);
-        let mut life = Living { trial: self, desk: &desk, running: Vec::new(), writes: 0, kill_at };
-        let mut future = workflow(&desk, state);
+        let replayer = Replayer::new(self.settings.clone(), history);
+        let mut active_trial = ActiveTrial {
+            trial: self,
+            replayer: &replayer,
+            running_effects: Vec::new(),
+            write_count: 0,
+            kill_at,
+        };
+        let mut future = workflow(&replayer, state);
         loop {
-            match desk.turn(&mut future) {
-                Turn::Diverged(divergence) => return Life::Diverged(divergence),
-                Turn::Done { drafts, value } => {
-                    let drained = life.write_all(drafts).and_then(|()| life.drain(false));
+            match replayer.poll_workflow(&mut future) {
+                WorkflowPoll::Diverged(divergence) => return TrialOutcome::Diverged(divergence),
+                WorkflowPoll::Finished { drafts, value } => {
+                    let drained = active_trial
+                        .record_drafts(drafts)
+                        .and_then(|()| active_trial.finish_all_effects(false));
                     return match (drained, value) {
-                        (Err(end), _) => end.into(),
-                        (Ok(()), Ok(value)) => Life::Done(value),
-                        (Ok(()), Err(Parked { ending })) => Life::Parked(ending),
+                        (Err(early_end), _) => early_end.into(),
+                        (Ok(()), Ok(value)) => TrialOutcome::Done(value),
+                        (Ok(()), Err(ParkedRun { ending })) => TrialOutcome::Parked(ending),
                     };
                 }
-                Turn::Waiting { drafts, asks } => match life.turn(drafts, asks) {
-                    Err(end) => return end.into(),
+                WorkflowPoll::Waiting { drafts, effects: asks } => match active_trial.take_turn(drafts, asks)
+                {
+                    Err(early_end) => return early_end.into(),
                     Ok(None) => {}
                     // As in every host, the recorded state counts after a boundary, not the one in memory.
-                    Ok(Some(recorded)) => future = workflow(&desk, Some(recorded)),
+                    Ok(Some(recorded)) => future = workflow(&replayer, Some(recorded)),
                 },
             }
         }
     }
 
-    fn stamp(&self) -> Stamp {
-        let ms = self.journal.len() as u64 * self.tick_ms + self.waited_ms;
-        Stamp { wall_ms: 1_000_000 + ms, awake_ms: ms }
+    fn current_timestamp(&self) -> Timestamp {
+        let elapsed_ms = self.journal.len() as u64 * self.tick_ms + self.waited_ms;
+        Timestamp { wall_ms: 1_000_000 + elapsed_ms, awake_ms: elapsed_ms }
     }
 }
 
 /// One execution in progress.
-struct Living<'a, W> {
-    trial: &'a mut Trial<W>,
-    desk: &'a Desk,
-    running: Vec<Ask>,
-    writes: usize,
+struct ActiveTrial<'a, W> {
+    trial: &'a mut TrialRun<W>,
+    replayer: &'a Replayer,
+    running_effects: Vec<PendingEffect>,
+    write_count: usize,
     kill_at: Option<usize>,
 }
 
 /// An end that the workflow did not reach by itself.
-enum End {
+enum EarlyEnd {
     Killed,
     Stuck,
-    Diverged(Divergence),
+    Diverged(ReplayDivergence),
 }
 
-impl<T> From<End> for Life<T> {
-    fn from(end: End) -> Self {
+impl<T> From<EarlyEnd> for TrialOutcome<T> {
+    fn from(end: EarlyEnd) -> Self {
         match end {
-            End::Killed => Life::Killed,
-            End::Stuck => Life::Stuck,
-            End::Diverged(divergence) => Life::Diverged(divergence),
+            EarlyEnd::Killed => TrialOutcome::Killed,
+            EarlyEnd::Stuck => TrialOutcome::Stuck,
+            EarlyEnd::Diverged(divergence) => TrialOutcome::Diverged(divergence),
         }
     }
 }
 
-impl<W: World> Living<'_, W> {
+impl<W: SimulatedWorld> ActiveTrial<'_, W> {
     /// Records what the workflow produced and lets one effect end. `Some` means that a boundary was crossed, with this state.
-    fn turn(&mut self, mut drafts: Vec<Draft>, asks: Vec<Ask>) -> Result<Option<Value>, End> {
+    fn take_turn(
+        &mut self,
+        mut drafts: Vec<EntryDraft>,
+        asks: Vec<PendingEffect>,
+    ) -> Result<Option<Value>, EarlyEnd> {
         // All running effects end before a boundary is recorded, so a resume never finds an effect from before it.
-        let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
-        self.write_all(drafts)?;
-        self.running.extend(asks);
+        let boundary = drafts.pop_if(|last_draft| matches!(last_draft.event, RunEvent::Boundary { .. }));
+        self.record_drafts(drafts)?;
+        self.running_effects.extend(asks);
         if let Some(boundary) = boundary {
-            self.drain(true)?;
-            let (desk, hasty) = (self.desk, self.trial.hasty);
-            let Entry { at, event, .. } = self.write(boundary)?;
-            desk.crossed(*at);
+            self.finish_all_effects(true)?;
+            let (replayer, keeps_raw_entries) = (self.replayer, self.trial.keeps_raw_entries);
+            let JournalEntry { at, event, .. } = self.record_draft(boundary)?;
+            replayer.begin_next_stretch(*at);
             return match event {
-                Event::Boundary { state, .. } if hasty => Ok(Some(state.take())),
-                Event::Boundary { state, .. } => Ok(Some(state.clone())),
-                _ => Err(End::Stuck),
+                RunEvent::Boundary { state, .. } if keeps_raw_entries => Ok(Some(state.take())),
+                RunEvent::Boundary { state, .. } => Ok(Some(state.clone())),
+                _ => Err(EarlyEnd::Stuck),
             };
         }
-        if self.running.is_empty() {
-            return Err(End::Stuck);
+        if self.running_effects.is_empty() {
+            return Err(EarlyEnd::Stuck);
         }
-        self.finish_one(true).map(|()| None)
+        self.finish_one_effect(true).map(|()| None)
     }
 
     /// Lets one of the running effects end, chosen at random.
-    fn finish_one(&mut self, deliver: bool) -> Result<(), End> {
-        let index = self.trial.order.roll(self.running.len());
-        let ask = self.running.remove(index);
+    fn finish_one_effect(&mut self, deliver_reply: bool) -> Result<(), EarlyEnd> {
+        let effect_index = self.trial.effect_order.roll(self.running_effects.len());
+        let ask = self.running_effects.remove(effect_index);
         match self.trial.world.perform(&ask) {
-            Performed::Park(ending) => {
-                self.desk.park(ending);
+            EffectResult::Park(ending) => {
+                self.replayer.park_run(ending);
                 Ok(())
             }
-            Performed::Reply(reply) => {
+            EffectResult::Reply(reply) => {
                 if let Effect::AwaitReset(wait) = &ask.effect {
-                    self.trial.waited_ms += wait.until_ms.saturating_sub(self.trial.stamp().wall_ms);
+                    self.trial.waited_ms +=
+                        wait.until_ms.saturating_sub(self.trial.current_timestamp().wall_ms);
                 }
-                let desk = self.desk;
-                let entry = self.write(finished(&ask.key, desk.stretch(), reply))?;
-                if let (true, Event::EffectFinished { reply, .. }) = (deliver, &entry.event) {
-                    desk.deliver(&ask.key, entry.at, reply.clone()).map_err(End::Diverged)?;
+                let replayer = self.replayer;
+                let entry =
+                    self.record_draft(finished_draft(&ask.effect_key, replayer.current_stretch(), reply))?;
+                if let (true, RunEvent::EffectFinished { reply, .. }) = (deliver_reply, &entry.event) {
+                    replayer
+                        .deliver_reply(&ask.effect_key, entry.at, reply.clone())
+                        .map_err(EarlyEnd::Diverged)?;
                 }
                 Ok(())
             }
         }
     }
 
-    fn drain(&mut self, deliver: bool) -> Result<(), End> {
-        while !self.running.is_empty() {
-            self.finish_one(deliver)?;
+    fn finish_all_effects(&mut self, deliver_replies: bool) -> Result<(), EarlyEnd> {
+        while !self.running_effects.is_empty() {
+            self.finish_one_effect(deliver_replies)?;
         }
         Ok(())
     }
 
-    fn write_all(&mut self, drafts: Vec<Draft>) -> Result<(), End> {
-        drafts.into_iter().try_for_each(|draft| self.write(draft).map(|_| ()))
+    fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<(), EarlyEnd> {
+        drafts.into_iter().try_for_each(|draft| self.record_draft(draft).map(|_| ()))
     }
 
-    fn write(&mut self, draft: Draft) -> Result<&mut Entry, End> {
-        if self.kill_at == Some(self.writes) {
-            return Err(End::Killed);
+    fn record_draft(&mut self, draft: EntryDraft) -> Result<&mut JournalEntry, EarlyEnd> {
+        if self.kill_at == Some(self.write_count) {
+            return Err(EarlyEnd::Killed);
         }
-        self.writes += 1;
-        let entry = Entry {
+        self.write_count += 1;
+        let entry = JournalEntry {
             v: EVENT_VERSION,
             run: RunId::new("trial"),
             seq: self.trial.journal.len() as u64 + 1,
             id: draft.id,
-            at: self.trial.stamp(),
-            event: if self.trial.hasty { draft.event } else { masked(draft.event, self.trial.mask) },
+            at: self.trial.current_timestamp(),
+            event: if self.trial.keeps_raw_entries {
+                draft.event
+            } else {
+                mask_event(draft.event, self.trial.mask_text)
+            },
         };
         Ok(self.trial.journal.push_mut(entry))
     }
 }
 
 /// Masks every string of an event, as the real journal does.
-fn masked(event: Event, mask: fn(&str) -> String) -> Event {
-    fn all(value: &mut Value, mask: fn(&str) -> String) {
+fn mask_event(event: RunEvent, mask_text: fn(&str) -> String) -> RunEvent {
+    fn mask_strings(value: &mut Value, mask_text: fn(&str) -> String) {
         match value {
-            Value::String(text) => *text = mask(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| all(item, mask)),
-            Value::Object(map) => map.values_mut().for_each(|item| all(item, mask)),
+            Value::String(text) => *text = mask_text(text),
+            Value::Array(elements) => {
+                elements.iter_mut().for_each(|element| mask_strings(element, mask_text))
+            }
+            Value::Object(members) => {
+                members.values_mut().for_each(|element| mask_strings(element, mask_text))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    let masked = serde_json::to_value(&event).map(|mut value| {
-        all(&mut value, mask);
+    let masked_value = serde_json::to_value(&event).map(|mut value| {
+        mask_strings(&mut value, mask_text);
         value
     });
-    masked.and_then(serde_json::from_value).unwrap_or(event)
+    masked_value.and_then(serde_json::from_value).unwrap_or(event)
 }
 
 /// The keys of the effects that a journal records as started, in order.
-pub fn started(journal: &[Entry]) -> Vec<Key> {
+pub fn started_keys(journal: &[JournalEntry]) -> Vec<Key> {
     let keys = journal.iter().filter_map(|entry| match &entry.event {
-        Event::EffectStarted { key, .. } => Some(key.clone()),
+        RunEvent::EffectStarted { key, .. } => Some(key.clone()),
         _ => None,
     });
     keys.collect()
 }
 
-impl<W: World> Trial<W> {
+impl<W: SimulatedWorld> TrialRun<W> {
     /// Executes a review once: how it ended or parked, and the view of the run at that point. Any other end is a bug that fails
     /// the test.
-    pub fn review(&mut self) -> (Ending, RunView) {
-        match self.live(review_workflow, None) {
-            Life::Done(ending) | Life::Parked(ending) => (ending, RunView::of(&self.journal)),
-            other => panic!("{other:?}"),
+    pub fn run_review(&mut self) -> (RunEnding, RunView) {
+        match self.run_workflow(review_workflow, None) {
+            TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => {
+                (ending, RunView::from_entries(&self.journal))
+            }
+            unexpected => panic!("{unexpected:?}"),
         }
     }
 }
 
 /// Executes a new review once, and returns the trial to continue with.
-pub fn reviewed<W: World>(settings: Settings, world: W) -> (Ending, RunView, Trial<W>) {
-    let mut trial = Trial::new(settings, world, 1);
-    let (ending, view) = trial.review();
+pub fn run_first_review<W: SimulatedWorld>(
+    settings: Settings,
+    world: W,
+) -> (RunEnding, RunView, TrialRun<W>) {
+    let mut trial = TrialRun::new(settings, world, 1);
+    let (ending, view) = trial.run_review();
     (ending, view, trial)
 }

@@ -10,128 +10,148 @@ use anyhow::{Context as _, Result};
 use toml::{Table, Value};
 
 /// One crate below `crates/`.
-pub struct Manifest {
+pub struct CrateManifest {
     /// The path of the file, `crates/<directory>/Cargo.toml`.
     pub path: String,
-    pub folder: String,
+    pub directory: String,
     pub package: String,
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<CrateDependency>,
 }
 
 /// One line of a dependency table, resolved.
-pub struct Dependency {
+pub struct CrateDependency {
     pub package: String,
-    pub kind: Kind,
+    pub kind: DependencyKind,
     /// Whether it is given by path and therefore part of this repository.
-    pub local: bool,
+    pub is_local: bool,
     pub default_features: bool,
     pub features: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DependencyKind {
     Normal,
     Build,
     Dev,
 }
 
-const SECTIONS: [(&str, Kind); 3] =
-    [("dependencies", Kind::Normal), ("build-dependencies", Kind::Build), ("dev-dependencies", Kind::Dev)];
+const DEPENDENCY_SECTIONS: [(&str, DependencyKind); 3] = [
+    ("dependencies", DependencyKind::Normal),
+    ("build-dependencies", DependencyKind::Build),
+    ("dev-dependencies", DependencyKind::Dev),
+];
 
 /// Reads every `crates/*/Cargo.toml`, sorted by directory.
-pub fn read_all(root: &Path) -> Result<Vec<Manifest>> {
+pub fn read_manifests(root: &Path) -> Result<Vec<CrateManifest>> {
     let workspace = read_table(&root.join("Cargo.toml"))?;
-    let shared = table_at(&workspace, &["workspace", "dependencies"]).cloned().unwrap_or_default();
-    let reader = Reader { root, shared: &shared };
+    let shared_dependencies =
+        find_table(&workspace, &["workspace", "dependencies"]).cloned().unwrap_or_default();
+    let reader = ManifestReader { root, shared_dependencies: &shared_dependencies };
 
-    let crates = root.join("crates");
-    let mut folders = Vec::new();
-    for entry in fs::read_dir(&crates).with_context(|| format!("cannot list {}", crates.display()))? {
+    let crates_dir = root.join("crates");
+    let mut directories = Vec::new();
+    for entry in fs::read_dir(&crates_dir).with_context(|| format!("cannot list {}", crates_dir.display()))? {
         let entry = entry?;
         // A directory without a manifest is not a crate: it may be left over from another branch.
         if entry.path().join("Cargo.toml").is_file() {
-            folders.push(entry.file_name().to_string_lossy().into_owned());
+            directories.push(entry.file_name().to_string_lossy().into_owned());
         }
     }
-    folders.sort();
-    folders.into_iter().map(|folder| reader.manifest(folder)).collect()
+    directories.sort();
+    directories.into_iter().map(|directory| reader.read_manifest(directory)).collect()
 }
 
-struct Reader<'a> {
+struct ManifestReader<'a> {
     root: &'a Path,
     /// The `[workspace.dependencies]` of the root.
-    shared: &'a Table,
+    shared_dependencies: &'a Table,
 }
 
-impl Reader<'_> {
-    fn manifest(&self, folder: String) -> Result<Manifest> {
-        let home = self.root.join("crates").join(&folder);
-        let table = read_table(&home.join("Cargo.toml"))?;
+impl ManifestReader<'_> {
+    fn read_manifest(&self, directory: String) -> Result<CrateManifest> {
+        let crate_dir = self.root.join("crates").join(&directory);
+        let manifest_table = read_table(&crate_dir.join("Cargo.toml"))?;
         // Dependencies for single platforms are in tables below `target` and count the same.
-        let platforms =
-            table_at(&table, &["target"]).into_iter().flat_map(Table::values).filter_map(Value::as_table);
+        let target_tables = find_table(&manifest_table, &["target"])
+            .into_iter()
+            .flat_map(Table::values)
+            .filter_map(Value::as_table);
 
         let mut dependencies = Vec::new();
-        for place in std::iter::once(&table).chain(platforms) {
-            for (section, kind) in SECTIONS {
-                let entries = table_at(place, &[section]).into_iter().flatten();
-                dependencies.extend(entries.map(|(key, value)| self.dependency(&home, key, value, kind)));
+        for section_parent in std::iter::once(&manifest_table).chain(target_tables) {
+            for (section, kind) in DEPENDENCY_SECTIONS {
+                let entries = find_table(section_parent, &[section]).into_iter().flatten();
+                dependencies.extend(entries.map(|(dependency_name, specification)| {
+                    self.resolve_dependency(&crate_dir, dependency_name, specification, kind)
+                }));
             }
         }
-        let package = package_name(&table).unwrap_or_default();
-        Ok(Manifest { path: format!("crates/{folder}/Cargo.toml"), folder, package, dependencies })
+        let package = find_package_name(&manifest_table).unwrap_or_default();
+        Ok(CrateManifest { path: format!("crates/{directory}/Cargo.toml"), directory, package, dependencies })
     }
 
-    fn dependency(&self, home: &Path, key: &str, own: &Value, kind: Kind) -> Dependency {
-        let inherited = own.get("workspace").and_then(Value::as_bool) == Some(true);
-        let shared = if inherited { self.shared.get(key) } else { None };
+    fn resolve_dependency(
+        &self,
+        crate_dir: &Path,
+        dependency_name: &str,
+        own_spec: &Value,
+        kind: DependencyKind,
+    ) -> CrateDependency {
+        let is_inherited = own_spec.get("workspace").and_then(Value::as_bool) == Some(true);
+        let shared_spec = if is_inherited { self.shared_dependencies.get(dependency_name) } else { None };
         // With `workspace = true` the package, the path and the default features come from the workspace.
-        let (source, base) = match shared {
-            Some(shared) => (shared, self.root),
-            None => (own, home),
+        let (effective_spec, base_dir) = match shared_spec {
+            Some(shared_spec) => (shared_spec, self.root),
+            None => (own_spec, crate_dir),
         };
-        let path = text(source, "path");
+        let path = string_value(effective_spec, "path");
         // Without a `package` key the name of the dependency is that of its package.
-        let named = || text(source, "package").unwrap_or(key).to_owned();
+        let declared_name = || string_value(effective_spec, "package").unwrap_or(dependency_name).to_owned();
         let default_features = |value: &Value| value.get("default-features").and_then(Value::as_bool);
 
         // The manifest behind a path knows the real name of the package; a name in the table may be an alias.
-        Dependency {
-            package: path.and_then(|path| package_in(&base.join(path))).unwrap_or_else(named),
+        CrateDependency {
+            package: path
+                .and_then(|path| read_package_name(&base_dir.join(path)))
+                .unwrap_or_else(declared_name),
             kind,
-            local: path.is_some(),
+            is_local: path.is_some(),
             // A crate may turn default features on that the workspace has off, but not the other way round.
-            default_features: default_features(source).unwrap_or(true) || default_features(own) == Some(true),
-            features: features(source).chain(shared.into_iter().flat_map(|_| features(own))).collect(),
+            default_features: default_features(effective_spec).unwrap_or(true)
+                || default_features(own_spec) == Some(true),
+            features: list_features(effective_spec)
+                .chain(shared_spec.into_iter().flat_map(|_| list_features(own_spec)))
+                .collect(),
         }
     }
 }
 
-fn features(value: &Value) -> impl Iterator<Item = String> {
-    let listed = value.get("features").and_then(Value::as_array).into_iter().flatten();
-    listed.filter_map(Value::as_str).map(str::to_owned)
+fn list_features(value: &Value) -> impl Iterator<Item = String> {
+    let feature_values = value.get("features").and_then(Value::as_array).into_iter().flatten();
+    feature_values.filter_map(Value::as_str).map(str::to_owned)
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+fn string_value<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-fn package_in(folder: &Path) -> Option<String> {
-    read_table(&folder.join("Cargo.toml")).ok().and_then(|table| package_name(&table))
+fn read_package_name(package_dir: &Path) -> Option<String> {
+    read_table(&package_dir.join("Cargo.toml")).ok().and_then(|table| find_package_name(&table))
 }
 
-fn package_name(manifest: &Table) -> Option<String> {
-    table_at(manifest, &["package"])
+fn find_package_name(manifest: &Table) -> Option<String> {
+    find_table(manifest, &["package"])
         .and_then(|package| package.get("name"))
         .and_then(Value::as_str)
         .map(str::to_owned)
 }
 
-fn table_at<'a>(table: &'a Table, keys: &[&str]) -> Option<&'a Table> {
+fn find_table<'a>(table: &'a Table, keys: &[&str]) -> Option<&'a Table> {
     keys.iter().try_fold(table, |table, key| table.get(*key)?.as_table())
 }
 
-fn read_table(path: &Path) -> Result<Table> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse().with_context(|| format!("{} is not valid toml", path.display()))
+fn read_table(toml_path: &Path) -> Result<Table> {
+    let toml_text =
+        fs::read_to_string(toml_path).with_context(|| format!("cannot read {}", toml_path.display()))?;
+    toml_text.parse().with_context(|| format!("{} is not valid toml", toml_path.display()))
 }

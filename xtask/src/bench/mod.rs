@@ -4,10 +4,10 @@
 //! What only the product's own code can measure is in the bench `measures` of `tribunal-runner`; here the program is used from
 //! outside, as users do.
 
-mod copies;
+mod binary_runs;
 mod hook;
-mod outside;
 mod table;
+mod workspaces;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,158 +15,180 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{FAILED, MISUSED, cargo};
-use table::{Figure, Row};
+use crate::{FAILURE_CODE, USAGE_CODE, cargo_command};
+use table::{BenchFigure, BenchRow};
 
 /// A benchmark with its name.
-struct Bench {
+struct BenchEntry {
     name: &'static str,
-    run: fn(&Built) -> Result<Vec<Row>>,
+    run: fn(&BuiltPrograms) -> Result<Vec<BenchRow>>,
 }
 
-const BENCHES: &[Bench] = &[
-    Bench { name: "start", run: outside::start },
-    Bench { name: "overhead", run: overhead },
-    Bench { name: "handoff", run: outside::handoff },
-    Bench { name: "hook", run: hook::hook },
-    Bench { name: "copies", run: copies::copies },
-    Bench { name: "at-once", run: at_once },
-    Bench { name: "replay", run: replay },
-    Bench { name: "runs", run: outside::many_runs },
-    Bench { name: "masking", run: masking },
-    Bench { name: "loops", run: loops },
+const BENCH_ENTRIES: &[BenchEntry] = &[
+    BenchEntry { name: "start", run: binary_runs::measure_start },
+    BenchEntry { name: "overhead", run: measure_overhead },
+    BenchEntry { name: "handoff", run: binary_runs::measure_handoff },
+    BenchEntry { name: "hook", run: hook::measure_hook },
+    BenchEntry { name: "copies", run: workspaces::measure_workspaces },
+    BenchEntry { name: "at-once", run: measure_many_agents },
+    BenchEntry { name: "replay", run: measure_replay },
+    BenchEntry { name: "runs", run: binary_runs::measure_many_runs },
+    BenchEntry { name: "masking", run: measure_masking },
+    BenchEntry { name: "loops", run: measure_loop_check },
 ];
 
 /// The programs to measure.
-struct Built {
+struct BuiltPrograms {
     /// The directory that contains `tribunal` and the agents of the test kit.
-    folder: PathBuf,
-    debug: bool,
+    programs_dir: PathBuf,
+    is_debug: bool,
 }
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
-    let debug = arguments.iter().any(|argument| argument == "--debug");
+    let is_debug = arguments.iter().any(|argument| argument == "--debug");
     // Every argument except the flag is the name of a benchmark.
-    let named: Vec<&OsString> = arguments.iter().filter(|argument| *argument != "--debug").collect();
-    if let Some(unknown) = named.iter().find(|name| !BENCHES.iter().any(|bench| **name == bench.name)) {
-        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
-        eprintln!("xtask bench: there is no `{}`, only {}", unknown.display(), known.join(", "));
-        return Ok(MISUSED);
-    }
-    let built = build(debug)?;
-    let mut over = 0;
-    for bench in
-        BENCHES.iter().filter(|bench| named.is_empty() || named.iter().any(|name| *name == bench.name))
+    let named_benches: Vec<&OsString> = arguments.iter().filter(|argument| *argument != "--debug").collect();
+    if let Some(unknown_bench) =
+        named_benches.iter().find(|bench_name| !BENCH_ENTRIES.iter().any(|bench| **bench_name == bench.name))
     {
+        let known_names: Vec<&str> = BENCH_ENTRIES.iter().map(|bench| bench.name).collect();
+        eprintln!("xtask bench: there is no `{}`, only {}", unknown_bench.display(), known_names.join(", "));
+        return Ok(USAGE_CODE);
+    }
+    let built = build_programs(is_debug)?;
+    let mut exceeded_count = 0;
+    for bench in BENCH_ENTRIES.iter().filter(|bench| {
+        named_benches.is_empty() || named_benches.iter().any(|bench_name| *bench_name == bench.name)
+    }) {
         let rows = (bench.run)(&built).with_context(|| format!("`{}` cannot be measured", bench.name))?;
         for row in rows {
-            over += usize::from(!row.holds());
+            exceeded_count += usize::from(!row.is_within_limit());
             println!("{row}");
         }
     }
     // Limits apply to optimised programs only, so a debug run never fails because of them.
-    if debug {
+    if is_debug {
         println!("built without optimising: these figures say only that they can be taken");
         return Ok(0);
     }
-    Ok(if over == 0 { 0 } else { FAILED })
+    Ok(if exceeded_count == 0 { 0 } else { FAILURE_CODE })
 }
 
-fn build(debug: bool) -> Result<Built> {
-    let mut build = cargo();
+fn build_programs(is_debug: bool) -> Result<BuiltPrograms> {
+    let mut build_command = cargo_command();
     // Building is not part of any measurement, so it happens once before all of them.
-    build.args(["build", "--quiet", "--locked", "-p", "tribunal", "-p", "tribunal-testkit"]);
-    if !debug {
-        build.arg("--release");
+    build_command.args(["build", "--quiet", "--locked", "-p", "tribunal", "-p", "tribunal-testkit"]);
+    if !is_debug {
+        build_command.arg("--release");
     }
-    if !build.status().context("cannot start cargo")?.success() {
+    if !build_command.status().context("cannot start cargo")?.success() {
         bail!("the programs to measure cannot be built");
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let folder = xtask::root().join(target).join(if debug { "debug" } else { "release" });
-    Ok(Built { folder, debug })
+    let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let programs_dir =
+        xtask::workspace_root().join(target_dir).join(if is_debug { "debug" } else { "release" });
+    Ok(BuiltPrograms { programs_dir, is_debug })
 }
 
-impl Built {
-    fn program(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+impl BuiltPrograms {
+    fn program_path(&self, program_name: &str) -> PathBuf {
+        self.programs_dir.join(program_name)
     }
 
-    fn tribunal(&self) -> Command {
-        let mut command = Command::new(self.program("tribunal"));
+    fn tribunal_command(&self) -> Command {
+        let mut command = Command::new(self.program_path("tribunal"));
         // A kill point from the environment would end the program in the middle of a measurement.
         command.env_remove("TRIBUNAL_FAULT").env("NO_COLOR", "1");
         command
     }
 
     /// The directory for files that take long to create and can be used again.
-    fn bench_folder(&self) -> PathBuf {
-        self.folder.with_file_name("bench")
+    fn bench_dir(&self) -> PathBuf {
+        self.programs_dir.with_file_name("bench")
     }
 
     /// Runs the bench of `tribunal-runner` and returns its values by name.
-    fn measures(&self, words: &[&str]) -> Result<Vec<(String, f64)>> {
-        let mut bench = cargo();
-        bench.args(["bench", "--quiet", "--locked", "-p", "tribunal-runner", "--bench", "measures"]);
-        if self.debug {
-            bench.args(["--profile", "dev"]);
+    fn run_measures(&self, bench_args: &[&str]) -> Result<Vec<(String, f64)>> {
+        let mut bench_command = cargo_command();
+        bench_command.args(["bench", "--quiet", "--locked", "-p", "tribunal-runner", "--bench", "measures"]);
+        if self.is_debug {
+            bench_command.args(["--profile", "dev"]);
         }
-        let output = bench.arg("--").args(words).stderr(std::process::Stdio::inherit()).output()?;
+        let output =
+            bench_command.arg("--").args(bench_args).stderr(std::process::Stdio::inherit()).output()?;
         if !output.status.success() {
-            bail!("`measures {}` failed", words.join(" "));
+            bail!("`measures {}` failed", bench_args.join(" "));
         }
-        let text = String::from_utf8(output.stdout)?;
+        let output_text = String::from_utf8(output.stdout)?;
         // Each measurement is a line of name and value, separated by a tab; other lines are ignored.
-        let lines = text.lines().filter_map(|line| line.split_once('\t'));
-        lines.map(|(name, value)| Ok((name.to_owned(), value.parse()?))).collect()
+        let lines = output_text.lines().filter_map(|line| line.split_once('\t'));
+        lines.map(|(measure_name, value)| Ok((measure_name.to_owned(), value.parse()?))).collect()
     }
 }
 
 /// Finds the value of this name.
-fn value(values: &[(String, f64)], name: &str) -> Result<f64> {
-    let found = values.iter().find(|(known, _)| known == name);
-    found.map(|(_, value)| *value).with_context(|| format!("nothing was said about `{name}`"))
+fn find_value(values: &[(String, f64)], measure_name: &str) -> Result<f64> {
+    let named_value = values.iter().find(|(known_name, _)| known_name == measure_name);
+    named_value.map(|(_, value)| *value).with_context(|| format!("nothing was said about `{measure_name}`"))
 }
 
-fn overhead(built: &Built) -> Result<Vec<Row>> {
-    let values = built.measures(&["overhead"])?;
-    let cpu =
-        Row::new("agent process: our CPU for one", Figure::Ms(value(&values, "overhead")?), Figure::Ms(5.0));
+fn measure_overhead(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let values = built.run_measures(&["overhead"])?;
+    let cpu_row = BenchRow::new(
+        "agent process: our CPU for one",
+        BenchFigure::Milliseconds(find_value(&values, "overhead")?),
+        BenchFigure::Milliseconds(5.0),
+    );
     // The number of started programs needs strace, which many machines do not have.
-    let execs = match value(&values, "execs") {
-        Ok(execs) => Row::new("agent process: programs executed", Figure::Count(execs), Figure::Count(2.0)),
-        Err(_) => Row::note("agent process: programs executed", "not counted: there is no strace"),
+    let execs_row = match find_value(&values, "execs") {
+        Ok(execs_row) => BenchRow::new(
+            "agent process: programs executed",
+            BenchFigure::Count(execs_row),
+            BenchFigure::Count(2.0),
+        ),
+        Err(_) => BenchRow::from_note("agent process: programs executed", "not counted: there is no strace"),
     };
-    Ok(vec![cpu, execs])
+    Ok(vec![cpu_row, execs_row])
 }
 
-fn at_once(built: &Built) -> Result<Vec<Row>> {
-    let values = built.measures(&["at-once"])?;
+fn measure_many_agents(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let values = built.run_measures(&["at-once"])?;
     Ok(vec![
-        Row::new(
+        BenchRow::new(
             "1,000 agents at once: our memory",
-            Figure::Mb(value(&values, "at-once")?),
-            Figure::Mb(150.0),
+            BenchFigure::Megabytes(find_value(&values, "at-once")?),
+            BenchFigure::Megabytes(150.0),
         ),
-        Row::free("1,000 agents at once: our CPU for one", Figure::Ms(value(&values, "at-once-cpu")?)),
+        BenchRow::without_limit(
+            "1,000 agents at once: our CPU for one",
+            BenchFigure::Milliseconds(find_value(&values, "at-once-cpu")?),
+        ),
     ])
 }
 
-fn replay(built: &Built) -> Result<Vec<Row>> {
-    let spent = value(&built.measures(&["replay"])?, "replay")?;
-    Ok(vec![Row::new(
+fn measure_replay(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let cpu_ms = find_value(&built.run_measures(&["replay"])?, "replay")?;
+    Ok(vec![BenchRow::new(
         "replay of 100,000 events (store, view, history)",
-        Figure::Ms(spent),
-        Figure::Ms(1000.0),
+        BenchFigure::Milliseconds(cpu_ms),
+        BenchFigure::Milliseconds(1000.0),
     )])
 }
 
-fn masking(built: &Built) -> Result<Vec<Row>> {
-    let speed = value(&built.measures(&["masking"])?, "masking")?;
-    Ok(vec![Row::at_least("masking", Figure::MbPerSecond(speed), Figure::MbPerSecond(100.0))])
+fn measure_masking(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let mb_per_second = find_value(&built.run_measures(&["masking"])?, "masking")?;
+    Ok(vec![BenchRow::at_least(
+        "masking",
+        BenchFigure::MbPerSecond(mb_per_second),
+        BenchFigure::MbPerSecond(100.0),
+    )])
 }
 
-fn loops(built: &Built) -> Result<Vec<Row>> {
-    let spent = value(&built.measures(&["loops"])?, "loops")?;
-    Ok(vec![Row::new("loop check of two outputs of 1 MB, the worst", Figure::Ms(spent), Figure::Ms(50.0))])
+fn measure_loop_check(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let cpu_ms = find_value(&built.run_measures(&["loops"])?, "loops")?;
+    Ok(vec![BenchRow::new(
+        "loop check of two outputs of 1 MB, the worst",
+        BenchFigure::Milliseconds(cpu_ms),
+        BenchFigure::Milliseconds(50.0),
+    )])
 }

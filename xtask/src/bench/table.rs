@@ -3,27 +3,30 @@
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub enum Figure {
+pub enum BenchFigure {
     /// Milliseconds of CPU time, unless the row says otherwise.
-    Ms(f64),
-    Mb(f64),
+    Milliseconds(f64),
+    Megabytes(f64),
     MbPerSecond(f64),
     Count(f64),
 }
 
-impl Figure {
-    fn number(self) -> f64 {
+impl BenchFigure {
+    fn as_number(self) -> f64 {
         match self {
-            Self::Ms(number) | Self::Mb(number) | Self::MbPerSecond(number) | Self::Count(number) => number,
+            Self::Milliseconds(number)
+            | Self::Megabytes(number)
+            | Self::MbPerSecond(number)
+            | Self::Count(number) => number,
         }
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for BenchFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Self::Ms(ms) => format!("{ms:.1} ms"),
-            Self::Mb(mb) => format!("{mb:.0} MB"),
+            Self::Milliseconds(ms) => format!("{ms:.1} ms"),
+            Self::Megabytes(mb) => format!("{mb:.0} MB"),
             Self::MbPerSecond(speed) => format!("{speed:.0} MB/s"),
             Self::Count(count) => format!("{count:.1}"),
         };
@@ -33,65 +36,65 @@ impl fmt::Display for Figure {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Limit {
-    AtMost(Figure),
-    AtLeast(Figure),
+enum FigureLimit {
+    AtMost(BenchFigure),
+    AtLeast(BenchFigure),
     None,
 }
 
 #[derive(Debug)]
-pub struct Row {
-    what: String,
-    measured: Option<Figure>,
-    limit: Limit,
+pub struct BenchRow {
+    label: String,
+    measured: Option<BenchFigure>,
+    limit: FigureLimit,
     note: String,
 }
 
-impl Row {
+impl BenchRow {
     /// A row with an upper limit.
-    pub fn new(what: &str, measured: Figure, most: Figure) -> Self {
+    pub fn new(label: &str, measured: BenchFigure, upper_limit: BenchFigure) -> Self {
         Self {
-            what: what.to_owned(),
+            label: label.to_owned(),
             measured: Some(measured),
-            limit: Limit::AtMost(most),
+            limit: FigureLimit::AtMost(upper_limit),
             note: String::new(),
         }
     }
 
-    pub fn at_least(what: &str, measured: Figure, least: Figure) -> Self {
-        Self { limit: Limit::AtLeast(least), ..Self::new(what, measured, least) }
+    pub fn at_least(label: &str, measured: BenchFigure, lower_limit: BenchFigure) -> Self {
+        Self { limit: FigureLimit::AtLeast(lower_limit), ..Self::new(label, measured, lower_limit) }
     }
 
     /// A row for information, without a limit.
-    pub fn free(what: &str, measured: Figure) -> Self {
-        Self { limit: Limit::None, ..Self::new(what, measured, measured) }
+    pub fn without_limit(label: &str, measured: BenchFigure) -> Self {
+        Self { limit: FigureLimit::None, ..Self::new(label, measured, measured) }
     }
 
-    pub fn note(what: &str, note: &str) -> Self {
-        Self { what: what.to_owned(), measured: None, limit: Limit::None, note: note.to_owned() }
+    pub fn from_note(label: &str, note: &str) -> Self {
+        Self { label: label.to_owned(), measured: None, limit: FigureLimit::None, note: note.to_owned() }
     }
 
-    pub fn holds(&self) -> bool {
+    pub fn is_within_limit(&self) -> bool {
         // A value that could not be measured on this machine breaks no limit.
         let Some(measured) = self.measured else { return true };
         match self.limit {
-            Limit::AtMost(most) => measured.number() <= most.number(),
-            Limit::AtLeast(least) => measured.number() >= least.number(),
-            Limit::None => true,
+            FigureLimit::AtMost(upper_limit) => measured.as_number() <= upper_limit.as_number(),
+            FigureLimit::AtLeast(lower_limit) => measured.as_number() >= lower_limit.as_number(),
+            FigureLimit::None => true,
         }
     }
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for BenchRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = &self.what;
+        let what = &self.label;
         let Some(measured) = self.measured else { return write!(f, "{what:<50} {}", self.note) };
         let limit = match self.limit {
-            Limit::AtMost(most) => format!("at most {most}"),
-            Limit::AtLeast(least) => format!("at least {least}"),
-            Limit::None => return write!(f, "{what:<50} {measured:>10}"),
+            FigureLimit::AtMost(most) => format!("at most {most}"),
+            FigureLimit::AtLeast(least) => format!("at least {least}"),
+            FigureLimit::None => return write!(f, "{what:<50} {measured:>10}"),
         };
-        let verdict = if self.holds() { "ok" } else { "over" };
+        let verdict = if self.is_within_limit() { "ok" } else { "over" };
         write!(f, "{what:<50} {measured:>10}  {limit:<18} {verdict}")
     }
 }
@@ -101,20 +104,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_holds_up_to_itself() {
-        let most = |ms| Row::new("x", Figure::Ms(ms), Figure::Ms(5.0)).holds();
+    fn a_value_equal_to_its_limit_is_allowed() {
+        let most = |ms| {
+            BenchRow::new("x", BenchFigure::Milliseconds(ms), BenchFigure::Milliseconds(5.0))
+                .is_within_limit()
+        };
         assert_eq!([most(4.9), most(5.0), most(5.1)], [true, true, false]);
-        let least =
-            |speed| Row::at_least("x", Figure::MbPerSecond(speed), Figure::MbPerSecond(100.0)).holds();
+        let least = |speed| {
+            BenchRow::at_least("x", BenchFigure::MbPerSecond(speed), BenchFigure::MbPerSecond(100.0))
+                .is_within_limit()
+        };
         assert_eq!([least(99.0), least(100.0)], [false, true]);
-        assert!(Row::free("x", Figure::Mb(1e9)).holds());
+        assert!(BenchRow::without_limit("x", BenchFigure::Megabytes(1e9)).is_within_limit());
     }
 
     #[test]
-    fn a_line_says_all_of_it() {
-        let row = Row::new("start-up", Figure::Ms(12.34), Figure::Ms(3.0)).to_string();
+    fn a_row_shows_value_limit_and_verdict() {
+        let row = BenchRow::new("start-up", BenchFigure::Milliseconds(12.34), BenchFigure::Milliseconds(3.0))
+            .to_string();
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words, ["start-up", "12.3", "ms", "at", "most", "3.0", "ms", "over"]);
-        assert!(Row::note("execs", "not counted").to_string().ends_with("not counted"));
+        assert!(BenchRow::from_note("execs", "not counted").to_string().ends_with("not counted"));
     }
 }

@@ -6,39 +6,39 @@
 use syn::visit::{self, Visit};
 use syn::{FnArg, Pat, Signature, Type};
 
-use super::Place;
-use super::tokens::each_production_token;
-use crate::tokens::{is_word, line};
-use crate::tree::Source;
+use super::SourcePlace;
+use super::tokens::visit_production_tokens;
+use crate::repository::SourceFile;
+use crate::tokens::{is_word, line_number};
 
-pub fn find_tuple_parameters(source: &Source) -> Vec<Place> {
-    let mut finder = Finder { path: &source.path, places: Vec::new() };
+pub fn find_tuple_parameters(source: &SourceFile) -> Vec<SourcePlace> {
+    let mut finder = TupleFinder { path: &source.path, places: Vec::new() };
     finder.visit_file(&source.syntax);
     // The visitor sees tests, too; the tokens tell which functions are production code.
-    let mut functions = Vec::new();
-    each_production_token(&source.tokens, &mut |rest| {
-        if let [word, name, ..] = rest
-            && is_word(word, "fn")
+    let mut function_lines = Vec::new();
+    visit_production_tokens(&source.tokens, &mut |remaining_tokens| {
+        if let [keyword, name, ..] = remaining_tokens
+            && is_word(keyword, "fn")
         {
-            functions.push(line(name));
+            function_lines.push(line_number(name));
         }
     });
-    finder.places.retain(|place| functions.contains(&place.line));
+    finder.places.retain(|place| function_lines.contains(&place.line));
     finder.places
 }
 
-struct Finder<'a> {
+struct TupleFinder<'a> {
     path: &'a str,
-    places: Vec<Place>,
+    places: Vec<SourcePlace>,
 }
 
-impl<'ast> Visit<'ast> for Finder<'_> {
+impl<'ast> Visit<'ast> for TupleFinder<'_> {
     fn visit_signature(&mut self, signature: &'ast Signature) {
         for input in &signature.inputs {
             if let FnArg::Typed(parameter) = input
                 && (is_tuple_pattern(&parameter.pat) || is_tuple_type(&parameter.ty))
             {
-                self.places.push(Place {
+                self.places.push(SourcePlace {
                     path: self.path.to_owned(),
                     line: signature.ident.span().start().line,
                     name: signature.ident.to_string(),

@@ -1,36 +1,36 @@
 use super::*;
 
-fn source(path: &str, text: &str) -> Source {
-    Source::parse(path, text.to_owned()).expect("the sample is Rust")
+fn parse_source(path: &str, text: &str) -> SourceFile {
+    SourceFile::parse(path, text.to_owned()).expect("the sample is Rust")
 }
 
-fn style(files: &[(&str, &str)]) -> Style {
-    let sources = files.iter().map(|(path, text)| source(path, text)).collect();
-    measure_tree(&Tree { files: Vec::new(), sources, unreadable: Vec::new() })
+fn measure_samples(files: &[(&str, &str)]) -> StyleFigures {
+    let sources = files.iter().map(|(path, text)| parse_source(path, text)).collect();
+    measure_tree(&RepositoryTree { files: Vec::new(), sources, unreadable: Vec::new() })
 }
 
-fn value(style: &Style, label: &str) -> String {
-    style.rows().into_iter().find(|(known, _)| *known == label).expect("the row is there").1
+fn row_value(style: &StyleFigures, label: &str) -> String {
+    style.to_rows().into_iter().find(|(known, _)| *known == label).expect("the row is there").1
 }
 
 #[test]
 fn names_are_counted_outside_of_tests_only() {
-    let style = style(&[(
+    let style = measure_samples(&[(
         "crates/a/src/lib.rs",
         "/// Words in docs do not count.\nstruct One;\nstruct TwoWords;\nfn of<'life>(x: &'life u8) {}\nfn to_do() {}\nfn go() {}\n\
          fn in_two() {}\n#[cfg(test)]\nmod tests { fn of() {} fn more() {} struct Three; }\n#[test]\nfn tried() {}\n",
     )]);
-    assert_eq!(value(&style, "functions"), "4");
-    assert_eq!(value(&style, "functions whose name is one word"), "50 %");
-    assert_eq!(value(&style, "types whose name is one word"), "50 %");
+    assert_eq!(row_value(&style, "functions"), "4");
+    assert_eq!(row_value(&style, "functions whose name is one word"), "50 %");
+    assert_eq!(row_value(&style, "types whose name is one word"), "50 %");
     // One, TwoWords, of, x, u8, to_do, go, in_two: the lifetime is not among them.
-    assert_eq!(value(&style, "mean length of an identifier"), "3.6");
-    assert_eq!(value(&style, "file lines p50 / p95 / max"), "7 / 7 / 7");
+    assert_eq!(row_value(&style, "mean length of an identifier"), "3.6");
+    assert_eq!(row_value(&style, "file lines p50 / p95 / max"), "7 / 7 / 7");
 }
 
 #[test]
 fn tuples_are_found_as_patterns_and_as_types() {
-    let style = style(&[(
+    let style = measure_samples(&[(
         "crates/a/src/lib.rs",
         "fn one((a, b): Pair) {}\nfn two(pair: &(u8, u8)) {}\nfn three(all: Vec<(u8, u8)>, unit: ()) {}\n\
          impl A { fn four(&self, (a, b): (u8, u8), c: u8) {} }\n#[cfg(test)]\nmod tests { fn five(pair: (u8, u8)) {} }\n",
@@ -41,7 +41,7 @@ fn tuples_are_found_as_patterns_and_as_types() {
 
 #[test]
 fn marks_are_found_by_their_call() {
-    let style = style(&[(
+    let style = measure_samples(&[(
         "crates/a/src/lib.rs",
         "fn a(h: H) { if h.patched(\"new-order\") {} }\nfn patched(change: &str) {}\n#[cfg(test)]\nfn b(h: H) { h.patched(\"x\"); }\n",
     )]);
@@ -50,29 +50,29 @@ fn marks_are_found_by_their_call() {
 }
 
 #[test]
-fn a_circle_is_found_through_a_folder_and_not_within_one_module_and_its_parts() {
-    let knot = style(&[
+fn a_cycle_is_found_across_directories_but_not_between_a_module_and_its_submodules() {
+    let cyclic = measure_samples(&[
         ("crates/a/src/lib.rs", "mod trust; mod settings;"),
         ("crates/a/src/trust.rs", "use crate::settings::Layer;"),
         ("crates/a/src/settings/mod.rs", "mod layers; pub use layers::Layer;"),
         ("crates/a/src/settings/layers.rs", "use super::Row; fn f() { vec![crate::trust::ask()] }"),
     ]);
-    assert_eq!(knot.circles.len(), 1);
+    assert_eq!(cyclic.import_cycles.len(), 1);
     assert_eq!(
-        knot.circles[0].files,
+        cyclic.import_cycles[0].files,
         ["crates/a/src/settings/layers.rs", "crates/a/src/settings/mod.rs", "crates/a/src/trust.rs"]
     );
-    let tree = style(&[
+    let tree = measure_samples(&[
         ("crates/a/src/lib.rs", "mod trust; mod settings; pub struct Row;"),
         ("crates/a/src/trust.rs", "use crate::{Row, settings::{self, layers::Layer}};"),
         ("crates/a/src/settings/mod.rs", "pub mod layers; use layers::Layer; pub struct Kind;"),
         ("crates/a/src/settings/layers.rs", "use super::Kind; use crate::Row;"),
     ]);
-    assert_eq!(tree.circles, []);
+    assert_eq!(tree.import_cycles, []);
 }
 
 #[test]
-fn what_is_made_for_tests_is_left_out() {
+fn test_code_is_not_production_code() {
     assert!(is_production("crates/core/src/review/mod.rs"));
     assert!(!is_production("crates/core/tests/core/merge.rs"));
     assert!(!is_production("crates/runner/src/copies/tests/mod.rs"));

@@ -2,76 +2,82 @@
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-use super::Place;
-use crate::tokens::{is_punct, is_word, line};
-use crate::tree::Source;
+use super::SourcePlace;
+use crate::repository::SourceFile;
+use crate::tokens::{is_punct, is_word, line_number};
 
 /// Calls `visit` for every token of production code, with that token and all that follow it in the same group.
-pub fn each_production_token(tokens: &TokenStream, look: &mut dyn FnMut(&[TokenTree])) {
-    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    let mut rest = trees.as_slice();
+pub fn visit_production_tokens(tokens: &TokenStream, visit: &mut dyn FnMut(&[TokenTree])) {
+    let token_trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let mut remaining_tokens = token_trees.as_slice();
     loop {
-        rest = match rest {
+        remaining_tokens = match remaining_tokens {
             [] => return,
-            [hash, TokenTree::Group(attribute), after @ ..] if is_punct(hash, '#') && is_doc(attribute) => {
-                after
+            [hash, TokenTree::Group(attribute), following_tokens @ ..]
+                if is_punct(hash, '#') && is_doc_comment(attribute) =>
+            {
+                following_tokens
             }
-            [hash, TokenTree::Group(attribute), after @ ..]
+            [hash, TokenTree::Group(attribute), following_tokens @ ..]
                 if is_punct(hash, '#') && is_for_tests(attribute) =>
             {
-                skip_item(after)
+                skip_item(following_tokens)
             }
-            [tree, after @ ..] => {
-                look(rest);
-                if let TokenTree::Group(group) = tree {
-                    each_production_token(&group.stream(), look);
+            [token_tree, following_tokens @ ..] => {
+                visit(remaining_tokens);
+                if let TokenTree::Group(group) = token_tree {
+                    visit_production_tokens(&group.stream(), visit);
                 }
-                after
+                following_tokens
             }
         };
     }
 }
 
 /// Whether an attribute is a doc comment, which the lexer turns into an attribute.
-fn is_doc(attribute: &Group) -> bool {
-    let trees: Vec<TokenTree> = attribute.stream().into_iter().collect();
-    matches!(trees.as_slice(), [word, equals, TokenTree::Literal(_)] if is_word(word, "doc") && is_punct(equals, '='))
+fn is_doc_comment(attribute: &Group) -> bool {
+    let token_trees: Vec<TokenTree> = attribute.stream().into_iter().collect();
+    matches!(token_trees.as_slice(), [word, equals, TokenTree::Literal(_)] if is_word(word, "doc") && is_punct(equals, '='))
 }
 
 /// Whether an attribute marks a test item: `#[test]`, `#[tokio::test]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
 pub fn is_for_tests(attribute: &Group) -> bool {
     // Tokens are printed with blanks between them; without these the comparison is simple.
-    let text: String = attribute.stream().to_string().split_whitespace().collect();
+    let attribute_text: String = attribute.stream().to_string().split_whitespace().collect();
     attribute.delimiter() == Delimiter::Bracket
-        && (text == "test"
-            || text.starts_with("tokio::test")
-            || text.starts_with("cfg(test")
-            || text.starts_with("cfg(all(test"))
+        && (attribute_text == "test"
+            || attribute_text.starts_with("tokio::test")
+            || attribute_text.starts_with("cfg(test")
+            || attribute_text.starts_with("cfg(all(test"))
 }
 
 /// Skips the item that begins here, up to its braces or its semicolon.
-fn skip_item(mut rest: &[TokenTree]) -> &[TokenTree] {
-    while let [tree, after @ ..] = rest {
-        rest = after;
-        let braces = matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
-        if braces || is_punct(tree, ';') {
+fn skip_item(mut remaining_tokens: &[TokenTree]) -> &[TokenTree] {
+    while let [token_tree, following_tokens @ ..] = remaining_tokens {
+        remaining_tokens = following_tokens;
+        let is_body = matches!(token_tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+        if is_body || is_punct(token_tree, ';') {
             break;
         }
     }
-    rest
+    remaining_tokens
 }
 
 /// Finds every `.patched("…")`: a place where two builds behave differently.
-pub fn find_patched_marks(source: &Source) -> Vec<Place> {
+pub fn find_patched_marks(source: &SourceFile) -> Vec<SourcePlace> {
     let mut marks = Vec::new();
-    each_production_token(&source.tokens, &mut |rest| {
-        if let [dot, word, TokenTree::Group(group), ..] = rest
+    visit_production_tokens(&source.tokens, &mut |remaining_tokens| {
+        if let [dot, method_name, TokenTree::Group(group), ..] = remaining_tokens
             && is_punct(dot, '.')
-            && is_word(word, "patched")
-            && let Some(TokenTree::Literal(name)) = group.stream().into_iter().next()
+            && is_word(method_name, "patched")
+            && let Some(TokenTree::Literal(mark_name)) = group.stream().into_iter().next()
         {
-            let name = name.to_string().trim_matches('"').to_owned();
-            marks.push(Place { path: source.path.clone(), line: line(word), name });
+            let mark_name = mark_name.to_string().trim_matches('"').to_owned();
+            marks.push(SourcePlace {
+                path: source.path.clone(),
+                line: line_number(method_name),
+                name: mark_name,
+            });
         }
     });
     marks

@@ -4,33 +4,33 @@ use std::fs;
 
 use anyhow::{Result, anyhow};
 
-use super::exceptions::Exceptions;
+use super::exceptions::SizeExceptions;
 use super::sizes::{self, TestFiles};
 use super::{structure, texts, words};
-use crate::Breach;
-use crate::tree::{Source, Tree};
+use crate::RuleBreach;
+use crate::repository::{RepositoryTree, SourceFile};
 
-fn source(path: &str, text: &str) -> Result<Source> {
-    Source::parse(path, text.to_owned()).map_err(|breach| anyhow!("{breach}"))
+fn parse_source(path: &str, text: &str) -> Result<SourceFile> {
+    SourceFile::parse(path, text.to_owned()).map_err(|breach| anyhow!("{breach}"))
 }
 
-fn shown(breaches: impl IntoIterator<Item = Breach>) -> Vec<String> {
+fn format_breaches(breaches: impl IntoIterator<Item = RuleBreach>) -> Vec<String> {
     breaches.into_iter().map(|breach| breach.to_string()).collect()
 }
 
 /// The breaches of the size rules in one file.
-fn sizes_of(path: &str, text: &str) -> Result<Vec<String>> {
-    let sources = [source(path, text)?];
-    let findings = sizes::check(&sources[0], &TestFiles::of(&sources));
-    Ok(shown(findings.into_iter().map(|finding| finding.breach)))
+fn size_breaches(path: &str, text: &str) -> Result<Vec<String>> {
+    let sources = [parse_source(path, text)?];
+    let findings = sizes::check_sizes(&sources[0], &TestFiles::from_sources(&sources));
+    Ok(format_breaches(findings.into_iter().map(|finding| finding.breach)))
 }
 
-fn words_of(text: &str) -> Result<Vec<String>> {
-    Ok(shown(words::check(&source("a.rs", text)?)))
+fn word_breaches(text: &str) -> Result<Vec<String>> {
+    Ok(format_breaches(words::check_words(&parse_source("a.rs", text)?)))
 }
 
-fn texts_of(path: &str, text: &str) -> Vec<String> {
-    shown(texts::check(path, text))
+fn text_breaches(path: &str, text: &str) -> Vec<String> {
+    format_breaches(texts::check_text(path, text))
 }
 
 const NONE: [&str; 0] = [];
@@ -40,28 +40,28 @@ fn a_file_has_500_lines_without_its_tests() -> Result<()> {
     let path = "crates/core/src/a.rs";
     let too_long = "crates/core/src/a.rs: this file has 501 lines without its tests, at most 500 are allowed";
     let (full, over) = ("\n".repeat(500), "// a comment counts\n".repeat(501));
-    assert_eq!(sizes_of(path, &full)?, NONE);
-    assert_eq!(sizes_of(path, &over)?, [too_long]);
+    assert_eq!(size_breaches(path, &full)?, NONE);
+    assert_eq!(size_breaches(path, &over)?, [too_long]);
     for cfg in ["test", "all(test, unix)"] {
         let tests = format!("#[cfg({cfg})]\nmod tests {{\n    #[cfg(test)]\n    mod deeper {{\n    }}\n}}\n");
-        assert_eq!(sizes_of(path, &format!("{full}{tests}"))?, NONE);
-        assert_eq!(sizes_of(path, &format!("{over}{tests}"))?, [too_long]);
+        assert_eq!(size_breaches(path, &format!("{full}{tests}"))?, NONE);
+        assert_eq!(size_breaches(path, &format!("{over}{tests}"))?, [too_long]);
     }
     let other = format!("{full}#[cfg(any(test, unix))]\nmod not_only_tests {{}}\n");
-    assert_eq!(sizes_of(path, &other)?.len(), 1);
+    assert_eq!(size_breaches(path, &other)?.len(), 1);
     Ok(())
 }
 
 #[test]
 fn a_test_file_may_be_long() -> Result<()> {
     let over = "\n".repeat(501);
-    assert_eq!(sizes_of("crates/core/tests/a.rs", &over)?, NONE);
-    assert_eq!(sizes_of("crates/core/benches/a/b.rs", &over)?, NONE);
-    assert_eq!(sizes_of("crates/core/src/tests.rs", &over)?.len(), 1);
+    assert_eq!(size_breaches("crates/core/tests/a.rs", &over)?, NONE);
+    assert_eq!(size_breaches("crates/core/benches/a/b.rs", &over)?, NONE);
+    assert_eq!(size_breaches("crates/core/src/tests.rs", &over)?.len(), 1);
 
     let declared = |declaring: &str, declaration: &str, path: &str| -> Result<bool> {
-        let sources = [source(declaring, declaration)?, source(path, &over)?];
-        Ok(sizes::check(&sources[1], &TestFiles::of(&sources)).is_empty())
+        let sources = [parse_source(declaring, declaration)?, parse_source(path, &over)?];
+        Ok(sizes::check_sizes(&sources[1], &TestFiles::from_sources(&sources)).is_empty())
     };
     let (test, other) = ("#[cfg(test)]\nmod tests;", "mod tests;");
     assert!(declared("crates/core/src/lib.rs", test, "crates/core/src/tests.rs")?);
@@ -79,8 +79,11 @@ fn a_function_has_80_lines_from_its_signature_to_its_brace() -> Result<()> {
     let function = |lines: usize| {
         format!("/// Docs and attributes\n#[inline]\nfn long() {{{}}}", "\n".repeat(lines - 1))
     };
-    assert_eq!(sizes_of("a.rs", &function(80))?, NONE);
-    assert_eq!(sizes_of("a.rs", &function(81))?, ["a.rs:3: `long` has 81 lines, at most 80 are allowed"]);
+    assert_eq!(size_breaches("a.rs", &function(80))?, NONE);
+    assert_eq!(
+        size_breaches("a.rs", &function(81))?,
+        ["a.rs:3: `long` has 81 lines, at most 80 are allowed"]
+    );
     for wrapped in [
         "impl A { FN }",
         "trait A { FN }",
@@ -88,7 +91,7 @@ fn a_function_has_80_lines_from_its_signature_to_its_brace() -> Result<()> {
         "fn outer() { FN }",
         "#[cfg(test)] mod tests { FN }",
     ] {
-        let found = sizes_of("a.rs", &wrapped.replace("FN", &function(81)))?;
+        let found = size_breaches("a.rs", &wrapped.replace("FN", &function(81)))?;
         assert!(found.iter().any(|breach| breach.contains("`long` has 81 lines")), "{wrapped}: {found:?}");
     }
     Ok(())
@@ -98,22 +101,22 @@ fn a_function_has_80_lines_from_its_signature_to_its_brace() -> Result<()> {
 fn a_function_has_5_parameters_besides_self() -> Result<()> {
     let five = "a: u8, b: u8, c: u8, d: u8, e: u8";
     assert_eq!(
-        sizes_of("a.rs", &format!("fn f({five}) {{}} impl A {{ fn g(&mut self, {five}) {{}} }}"))?,
+        size_breaches("a.rs", &format!("fn f({five}) {{}} impl A {{ fn g(&mut self, {five}) {{}} }}"))?,
         NONE
     );
     let found = "a.rs:1: `f` has 6 parameters, at most 5 are allowed";
-    assert_eq!(sizes_of("a.rs", &format!("fn f({five}, f: u8) {{}}"))?, [found]);
-    assert_eq!(sizes_of("a.rs", &format!("trait A {{ fn f(&self, {five}, f: u8); }}"))?, [found]);
+    assert_eq!(size_breaches("a.rs", &format!("fn f({five}, f: u8) {{}}"))?, [found]);
+    assert_eq!(size_breaches("a.rs", &format!("trait A {{ fn f(&self, {five}, f: u8); }}"))?, [found]);
     Ok(())
 }
 
 #[test]
 fn a_struct_has_12_fields() -> Result<()> {
     let fields = |count: usize| (0..count).map(|at| format!("f{at}: u8,")).collect::<String>();
-    assert_eq!(sizes_of("a.rs", &format!("struct A {{ {} }}", fields(12)))?, NONE);
-    let found = sizes_of("a.rs", &format!("struct A {{ {} }}", fields(13)))?;
+    assert_eq!(size_breaches("a.rs", &format!("struct A {{ {} }}", fields(12)))?, NONE);
+    let found = size_breaches("a.rs", &format!("struct A {{ {} }}", fields(13)))?;
     assert_eq!(found, ["a.rs:1: `A` has 13 fields, at most 12 are allowed"]);
-    assert_eq!(sizes_of("a.rs", &format!("struct A({});", "u8,".repeat(13)))?.len(), 1);
+    assert_eq!(size_breaches("a.rs", &format!("struct A({});", "u8,".repeat(13)))?.len(), 1);
     Ok(())
 }
 
@@ -123,13 +126,13 @@ fn the_journal_has_30_kinds_of_events() -> Result<()> {
         format!("enum {name} {{ {} }}", (0..count).map(|at| format!("K{at},")).collect::<String>())
     };
     let path = "crates/core/src/event.rs";
-    assert_eq!(sizes_of(path, &kinds("Event", 30))?, NONE);
+    assert_eq!(size_breaches(path, &kinds("RunEvent", 30))?, NONE);
     let found =
         "crates/core/src/event.rs:1: `EventKind` has 31 kinds of journaled events, at most 30 are allowed";
-    assert_eq!(sizes_of(path, &kinds("EventKind", 31))?, [found]);
-    assert_eq!(sizes_of(path, &kinds("Event", 31))?.len(), 1);
-    assert_eq!(sizes_of(path, &kinds("Word", 31))?, NONE);
-    assert_eq!(sizes_of("crates/agents/src/event.rs", &kinds("Event", 31))?, NONE);
+    assert_eq!(size_breaches(path, &kinds("EventKind", 31))?, [found]);
+    assert_eq!(size_breaches(path, &kinds("RunEvent", 31))?.len(), 1);
+    assert_eq!(size_breaches(path, &kinds("Word", 31))?, NONE);
+    assert_eq!(size_breaches("crates/agents/src/event.rs", &kinds("RunEvent", 31))?, NONE);
     Ok(())
 }
 
@@ -142,7 +145,7 @@ fn lints_are_expected_with_a_reason_and_never_allowed() -> Result<()> {
         "#[cfg_attr(unix, inline, allow(dead_code))] fn f() {}",
         "macro_rules! m { () => { #[allow(dead_code)] fn f() {} } }",
     ] {
-        assert_eq!(words_of(text)?, [format!("a.rs:1: {allow}")], "{text}");
+        assert_eq!(word_breaches(text)?, [format!("a.rs:1: {allow}")], "{text}");
     }
     let no_reason = "a.rs:2: `expect` without a reason: write #[expect(…, reason = \"…\")]";
     for text in [
@@ -150,31 +153,31 @@ fn lints_are_expected_with_a_reason_and_never_allowed() -> Result<()> {
         "\n#[expect(dead_code, reason = \" \")] fn f() {}",
         "\n#[cfg_attr(unix, expect(dead_code))] fn f() {}",
     ] {
-        assert_eq!(words_of(text)?, [no_reason], "{text}");
+        assert_eq!(word_breaches(text)?, [no_reason], "{text}");
     }
     for text in [
         "#[expect(dead_code, reason = \"a format of others\")] fn f() {}",
         "#[clap(allow(x))] fn allow() { a.expect(\"x\"); allow(1) }",
         "#[cfg_attr(allow, inline)] fn f() { \"#[allow(x)]\" } // #[allow(x)]",
     ] {
-        assert_eq!(words_of(text)?, NONE, "{text}");
+        assert_eq!(word_breaches(text)?, NONE, "{text}");
     }
     Ok(())
 }
 
 #[test]
-fn nothing_unfinished_is_left_over() -> Result<()> {
+fn unfinished_macros_are_refused() -> Result<()> {
     for word in ["todo", "unimplemented", "dbg"] {
         let found = [format!("a.rs:1: `{word}!` is left over")];
-        assert_eq!(words_of(&format!("fn f() {{ {word}!() }}"))?, found);
-        assert_eq!(words_of(&format!("fn f() {{ assert!(std::{word}![1] > 0) }}"))?, found);
-        assert_eq!(words_of(&format!("fn {word}() -> bool {{ {word} != (1) }} // {word}!()"))?, NONE);
+        assert_eq!(word_breaches(&format!("fn f() {{ {word}!() }}"))?, found);
+        assert_eq!(word_breaches(&format!("fn f() {{ assert!(std::{word}![1] > 0) }}"))?, found);
+        assert_eq!(word_breaches(&format!("fn {word}() -> bool {{ {word} != (1) }} // {word}!()"))?, NONE);
     }
     Ok(())
 }
 
 #[test]
-fn paths_of_one_machine_stay_out() {
+fn paths_of_one_machine_are_refused() {
     for folder in ["work", "home"] {
         let inside = format!("/{folder}/someone");
         let found = [format!("docs/a.md:2: a path below /{folder} is of one machine only")];
@@ -184,97 +187,103 @@ fn paths_of_one_machine_stay_out() {
             format!("file://{inside}"),
             format!("--root={inside}"),
         ] {
-            assert_eq!(texts_of("docs/a.md", &format!("\n{line}\n")), found, "{line}");
+            assert_eq!(text_breaches("docs/a.md", &format!("\n{line}\n")), found, "{line}");
         }
-        assert_eq!(texts_of("docs/fixtures/a.md", &format!("\n{inside}")).len(), 1);
+        assert_eq!(text_breaches("docs/fixtures/a.md", &format!("\n{inside}")).len(), 1);
         for line in [
             format!(".tribunal{inside}"),
             format!("{{root}}{inside}"),
             format!("https://example.org{inside}"),
             format!("/{folder}"),
         ] {
-            assert_eq!(texts_of("docs/a.md", &format!("{line}\n")), NONE, "{line}");
+            assert_eq!(text_breaches("docs/a.md", &format!("{line}\n")), NONE, "{line}");
         }
     }
 }
 
 #[test]
 fn lines_end_without_whitespace_and_files_with_one_newline() {
-    assert_eq!(texts_of("a.md", "a\n"), NONE);
-    assert_eq!(texts_of("a.md", ""), NONE);
+    assert_eq!(text_breaches("a.md", "a\n"), NONE);
+    assert_eq!(text_breaches("a.md", ""), NONE);
     for end in ["\x20", "\t", "\r"] {
-        assert_eq!(texts_of("a.md", &format!("a{end}\nb\n")), ["a.md:1: whitespace at the end of the line"]);
+        assert_eq!(
+            text_breaches("a.md", &format!("a{end}\nb\n")),
+            ["a.md:1: whitespace at the end of the line"]
+        );
     }
     for text in ["a", "a\n\n", "\n\n"] {
         assert_eq!(
-            texts_of("a.md", text),
+            text_breaches("a.md", text),
             ["a.md: the file has to end with exactly one newline"],
             "{text:?}"
         );
     }
     for path in ["a/b.snap", "crates/bmad/tests/fixtures/old/a.md"] {
-        assert_eq!(texts_of(path, "a\x20\n\n"), NONE, "{path}");
+        assert_eq!(text_breaches(path, "a\x20\n\n"), NONE, "{path}");
     }
 }
 
 #[test]
 fn lines_of_rust_have_140_characters() {
     let line = |length: usize| format!("{}\n", "ä".repeat(length));
-    assert_eq!(texts_of("a.rs", &line(140)), NONE);
+    assert_eq!(text_breaches("a.rs", &line(140)), NONE);
     assert_eq!(
-        texts_of("a.rs", &line(141)),
+        text_breaches("a.rs", &line(141)),
         ["a.rs:1: this line has 141 characters, at most 140 are allowed"]
     );
-    assert_eq!(texts_of("a.md", &line(141)), NONE);
+    assert_eq!(text_breaches("a.md", &line(141)), NONE);
 }
 
 #[test]
 fn a_crate_begins_with_a_doc() {
     let found = "a crate begins with at least 3 lines of `//!`: what it does, what not, and where that is";
     for path in ["crates/core/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/main.rs"] {
-        assert_eq!(texts_of(path, "//! One.\n//!\n//! Three.\nuse a;\n"), NONE);
-        assert_eq!(texts_of(path, "//! One.\n//! Two.\n\n//! Four.\n"), [format!("{path}: {found}")]);
-        assert_eq!(texts_of(path, "use a;\n//! One.\n//! Two.\n//! Three.\n"), [format!("{path}: {found}")]);
+        assert_eq!(text_breaches(path, "//! One.\n//!\n//! Three.\nuse a;\n"), NONE);
+        assert_eq!(text_breaches(path, "//! One.\n//! Two.\n\n//! Four.\n"), [format!("{path}: {found}")]);
+        assert_eq!(
+            text_breaches(path, "use a;\n//! One.\n//! Two.\n//! Three.\n"),
+            [format!("{path}: {found}")]
+        );
     }
-    assert_eq!(texts_of("crates/core/src/rules/main.rs", "use a;\n"), NONE);
+    assert_eq!(text_breaches("crates/core/src/rules/main.rs", "use a;\n"), NONE);
 }
 
 #[test]
-fn bytes_are_not_text() {
+fn binary_files_are_not_text() {
     assert_eq!(texts::as_text(b"a\0b"), None);
     assert_eq!(texts::as_text(&[0xff, 0xfe]), None);
     assert_eq!(texts::as_text(b"a"), Some("a"));
 }
 
 #[test]
-fn an_exception_covers_what_it_names_and_is_missed_when_it_goes_stale() -> Result<()> {
-    let sources = [source("a.rs", &format!("struct A({});", "u8,".repeat(13)))?];
-    let findings = sizes::check(&sources[0], &TestFiles::of(&sources));
+fn an_exception_covers_its_item_and_is_reported_when_stale() -> Result<()> {
+    let sources = [parse_source("a.rs", &format!("struct A({});", "u8,".repeat(13)))?];
+    let findings = sizes::check_sizes(&sources[0], &TestFiles::from_sources(&sources));
     let entry = |path: &str, item: &str, rule: &str| {
         format!(
             "[[exception]]\npath = \"{path}\"\nitem = \"{item}\"\nrule = \"{rule}\"\nreason = \"a foreign format\"\n"
         )
     };
-    let mut exceptions = Exceptions::parse(&entry("a.rs", "A", "fields"));
-    assert!(findings.iter().all(|finding| exceptions.cover(finding)));
-    assert_eq!(shown(exceptions.into_breaches()), NONE);
+    let mut exceptions = SizeExceptions::parse(&entry("a.rs", "A", "fields"));
+    assert!(findings.iter().all(|finding| exceptions.covers_finding(finding)));
+    assert_eq!(format_breaches(exceptions.into_breaches()), NONE);
 
     for (path, item, rule) in [("b.rs", "A", "fields"), ("a.rs", "B", "fields"), ("a.rs", "A", "function")] {
-        let mut exceptions = Exceptions::parse(&entry(path, item, rule));
-        assert!(!findings.iter().any(|finding| exceptions.cover(finding)));
+        let mut exceptions = SizeExceptions::parse(&entry(path, item, rule));
+        assert!(!findings.iter().any(|finding| exceptions.covers_finding(finding)));
         let stale = format!(
             "xtask/tidy-exceptions.toml: the exception for `{item}` in \"{path}\" ({rule}) no longer matches anything: take it out"
         );
-        assert_eq!(shown(exceptions.into_breaches()), [stale]);
+        assert_eq!(format_breaches(exceptions.into_breaches()), [stale]);
     }
     Ok(())
 }
 
 #[test]
-fn an_exception_is_complete() {
+fn an_incomplete_exception_is_reported() {
     let file = "xtask/tidy-exceptions.toml:";
     let found = |text: &str| -> Vec<String> {
-        let all = shown(Exceptions::parse(text).into_breaches());
+        let all = format_breaches(SizeExceptions::parse(text).into_breaches());
         all.into_iter().filter(|breach| !breach.contains("no longer matches")).collect()
     };
     let entry = "[[exception]]\npath = \"a.rs\"\nitem = \"A\"\n";
@@ -300,8 +309,8 @@ fn an_exception_is_complete() {
 
 /// Checks all rules together on a directory.
 #[test]
-fn tidy_looks_at_sources_texts_exceptions_and_arrows() -> Result<()> {
-    let folder = tempfile::tempdir()?;
+fn tidy_checks_sources_texts_exceptions_and_dependencies() -> Result<()> {
+    let directory = tempfile::tempdir()?;
     let fields = "u8,".repeat(13);
     let exception = |item: &str| {
         format!(
@@ -320,11 +329,11 @@ fn tidy_looks_at_sources_texts_exceptions_and_arrows() -> Result<()> {
         ("crates/core/src/a.rs", format!("struct A({fields});\nstruct B({fields});\nfn f() {{ todo!() }}\n")),
         ("xtask/tidy-exceptions.toml", format!("{}{}", exception("A"), exception("C"))),
     ] {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap_or(directory.path()))?;
         fs::write(path, text)?;
     }
-    let found = shown(super::check(folder.path())?);
+    let found = format_breaches(super::check_repository(directory.path())?);
     let starts = [
         "README.md: the file has to end",
         "crates/core/Cargo.toml: tribunal-core may not depend on tokio",
@@ -340,7 +349,7 @@ fn tidy_looks_at_sources_texts_exceptions_and_arrows() -> Result<()> {
 }
 
 #[test]
-fn tuples_as_parameters_marks_and_large_circles_are_refused() -> Result<()> {
+fn tuple_parameters_marks_and_large_cycles_are_refused() -> Result<()> {
     let files = [
         ("crates/a/src/lib.rs", "mod one; mod two; mod three; mod four;"),
         ("crates/a/src/one.rs", "use crate::two::Two; fn pair((a, b): (u8, u8)) {}"),
@@ -349,10 +358,10 @@ fn tuples_as_parameters_marks_and_large_circles_are_refused() -> Result<()> {
         ("crates/a/src/four.rs", "use crate::one::One;"),
         ("crates/testkit/src/lib.rs", "fn pair(pair: (u8, u8)) {}"),
     ];
-    let sources = files.iter().map(|(path, text)| source(path, text)).collect::<Result<Vec<_>>>()?;
-    let tree = Tree { files: Vec::new(), sources, unreadable: Vec::new() };
+    let sources = files.iter().map(|(path, text)| parse_source(path, text)).collect::<Result<Vec<_>>>()?;
+    let tree = RepositoryTree { files: Vec::new(), sources, unreadable: Vec::new() };
     assert_eq!(
-        shown(structure::check(&tree)),
+        format_breaches(structure::check_structure(&tree)),
         [
             "crates/a/src/one.rs:1: a parameter of `pair` is a tuple: make it a struct with field names, or several parameters",
             "crates/a/src/three.rs:1: the mark `x` keeps journals of earlier builds alive, and none was released: \

@@ -9,35 +9,35 @@
 //! the status block, and [`keywords`] scores the rest. Findings, fixes and verdicts are not read here but in
 //! [`crate::answer`].
 
-mod block;
-mod shape;
-mod signs;
-pub(crate) mod spoken;
+pub(crate) mod agent_response;
+mod keywords;
+mod output_shape;
+mod status_block;
 
 use serde::Serialize;
 
-pub use block::{Block, Status, Tests};
-pub use shape::Shape;
-pub use spoken::Spoken;
+pub use agent_response::AgentResponse;
+pub use output_shape::OutputShape;
+pub use status_block::{StatusBlock, TestsStatus, WorkStatus};
 
 /// What is known besides the response itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct AnalysisContext {
     /// The length of the previous response in bytes.
-    pub last_len: Option<usize>,
+    pub previous_length: Option<usize>,
     /// Files that changed since the loop began, whether committed, staged or untracked.
     pub changed_files: Vec<String>,
 }
 
 /// What a response says about its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Analysis {
-    pub shape: Shape,
+pub struct ResponseAnalysis {
+    pub shape: OutputShape,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The status block as the agent wrote it; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub block: Option<Block>,
+    pub block: Option<StatusBlock>,
     /// Whether nothing is left to do, as far as the response says.
     pub done: bool,
     /// How sure the result is, from 0 to 100: that the work is done, or, if a block says so, that it has to go on.
@@ -55,44 +55,50 @@ pub struct Analysis {
 }
 
 /// Analyses a response. The shape of the output is detected if it is not given.
-pub fn analyse(output: &str, shape: Option<Shape>, before: &Before) -> Analysis {
-    let shape = shape.unwrap_or_else(|| Shape::of(output));
-    let spoken = shape.read(output);
-    let mut analysis = Analysis {
-        shape,
-        session: spoken.session.clone(),
-        denied: spoken.denied.clone(),
-        changed_files: before.changed_files.clone(),
-        length: spoken.answer.len(),
-        ..Analysis::default()
+pub fn analyse_response(
+    client_output: &str,
+    known_shape: Option<OutputShape>,
+    analysis_context: &AnalysisContext,
+) -> ResponseAnalysis {
+    let known_shape = known_shape.unwrap_or_else(|| OutputShape::detect(client_output));
+    let response = known_shape.read_response(client_output);
+    let mut analysis = ResponseAnalysis {
+        shape: known_shape,
+        session: response.session_id.clone(),
+        denied: response.denied_actions.clone(),
+        changed_files: analysis_context.changed_files.clone(),
+        length: response.answer.len(),
+        ..ResponseAnalysis::default()
     };
     // A status in JSON fields takes precedence over a block in the text.
-    match spoken.block.clone().or_else(|| block::find(&spoken.said)) {
-        Some(block) => settle(&mut analysis, block),
-        None => signs::weigh(&mut analysis, &spoken, before),
+    match response.status_block.clone().or_else(|| status_block::find_status_block(&response.all_text)) {
+        Some(found_block) => apply_status_block(&mut analysis, found_block),
+        None => keywords::score_keywords(&mut analysis, &response, analysis_context),
     }
     // Denials do not change the result, but they often explain it.
-    for denied in &spoken.denied {
-        analysis.reasons.push(format!("was denied: {denied}"));
+    for denied_action in &response.denied_actions {
+        analysis.reasons.push(format!("was denied: {denied_action}"));
     }
-    match before.changed_files.as_slice() {
+    match analysis_context.changed_files.as_slice() {
         [] => {}
         // One file is named; of several, the first one and their number keep the reason on one line.
-        [one] => analysis.reasons.push(format!("changed since the loop began: {one}")),
-        [first, rest @ ..] => {
-            analysis.reasons.push(format!("changed since the loop began: {first} and {} more", rest.len()));
+        [only_file] => analysis.reasons.push(format!("changed since the loop began: {only_file}")),
+        [first_file, other_files @ ..] => {
+            analysis
+                .reasons
+                .push(format!("changed since the loop began: {first_file} and {} more", other_files.len()));
         }
     }
     analysis
 }
 
 /// Takes over what the status block says. The signs for being stuck or only testing are not looked for then.
-fn settle(analysis: &mut Analysis, block: Block) {
+fn apply_status_block(analysis: &mut ResponseAnalysis, status_block: StatusBlock) {
     // EXIT_SIGNAL overrules STATUS: an agent may report COMPLETE for one of several tasks and still have more to do.
-    let (done, score, why) = match (block.exit_signal, block.status) {
+    let (is_done, score, reason) = match (status_block.exit_signal, status_block.status) {
         (Some(true), _) => (true, 100, "the status block says EXIT_SIGNAL: true".to_string()),
         (Some(false), _) => (false, 80, "the status block says EXIT_SIGNAL: false".to_string()),
-        (None, Some(Status::Complete)) => {
+        (None, Some(WorkStatus::Complete)) => {
             (true, 100, "the status block says STATUS: COMPLETE, and has no EXIT_SIGNAL".to_string())
         }
         (None, Some(status)) => {
@@ -100,7 +106,7 @@ fn settle(analysis: &mut Analysis, block: Block) {
         }
         (None, None) => (false, 0, "the status block says neither STATUS nor EXIT_SIGNAL".to_string()),
     };
-    (analysis.done, analysis.score) = (done, score);
-    analysis.reasons.push(why);
-    analysis.block = Some(block);
+    (analysis.done, analysis.score) = (is_done, score);
+    analysis.reasons.push(reason);
+    analysis.block = Some(status_block);
 }

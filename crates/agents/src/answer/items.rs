@@ -2,43 +2,48 @@
 //! evidence.
 
 use tribunal_core::{
-    brief::{Claim, Content, Holds, Minutes, Raised, Ruling, Said},
+    brief::{
+        AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, PartyMinutes, RaisedFinding,
+    },
     finding::{Evidence, Severity},
     ids::FindingId,
-    text::cut,
+    text::truncate_chars,
 };
 
 use super::{
-    Found, MOST_ITEMS, MOST_REMARKS, Parsed, Wanted, minutes,
-    node::{Node, is_one_of},
-    walk::Names,
+    AnswerKind, FoundLists, MAX_ITEMS, MAX_REMARKS, ParsedAnswer,
+    list_finder::ListVocabulary,
+    minutes,
+    node::{AnswerNode, matches_any_name},
 };
 
-const DESCRIPTION: &[&str] = &["description", "issue", "problem", "title", "message", "summary", "finding"];
-const SEVERITY: &[&str] = &["severity", "priority", "level"];
-const CATEGORY: &[&str] = &["category", "type", "kind", "area"];
-const QUOTE: &[&str] = &["quote", "exactquote", "quotedtext", "quotation", "excerpt", "snippet"];
-const ABSENT: &[&str] = &["absent", "absence", "missing"];
-const EVIDENCE: &[&str] = &["evidence", "proof"];
-const HEADING: &[&str] = &["heading", "section", "under"];
-const TERMS: &[&str] = &["terms", "term", "words", "searched", "searchedfor"];
-const LINE: &[&str] = &["line", "lines", "linenumber", "startline"];
-const LOCATION: &[&str] = &["location", "place", "where", "position"];
-const FILE: &[&str] = &["file", "path", "filename", "filepath"];
-const FIX: &[&str] = &["suggestedfix", "fix", "suggestion", "recommendation", "remedy", "proposedfix"];
-const ID: &[&str] = &["id", "finding", "findingid", "issue", "issueid"];
-const STATUS: &[&str] = &["status", "result", "state"];
-const NOTE: &[&str] =
+const DESCRIPTION_KEYS: &[&str] =
+    &["description", "issue", "problem", "title", "message", "summary", "finding"];
+const SEVERITY_KEYS: &[&str] = &["severity", "priority", "level"];
+const CATEGORY_KEYS: &[&str] = &["category", "type", "kind", "area"];
+const QUOTE_KEYS: &[&str] = &["quote", "exactquote", "quotedtext", "quotation", "excerpt", "snippet"];
+const ABSENCE_KEYS: &[&str] = &["absent", "absence", "missing"];
+const EVIDENCE_KEYS: &[&str] = &["evidence", "proof"];
+const HEADING_KEYS: &[&str] = &["heading", "section", "under"];
+const TERM_KEYS: &[&str] = &["terms", "term", "words", "searched", "searchedfor"];
+const LINE_KEYS: &[&str] = &["line", "lines", "linenumber", "startline"];
+const LOCATION_KEYS: &[&str] = &["location", "place", "where", "position"];
+const FILE_KEYS: &[&str] = &["file", "path", "filename", "filepath"];
+const SUGGESTED_FIX_KEYS: &[&str] =
+    &["suggestedfix", "fix", "suggestion", "recommendation", "remedy", "proposedfix"];
+const FINDING_ID_KEYS: &[&str] = &["id", "finding", "findingid", "issue", "issueid"];
+const STATUS_KEYS: &[&str] = &["status", "result", "state"];
+const NOTE_KEYS: &[&str] =
     &["fixdescription", "description", "reason", "note", "explanation", "because", "comment"];
-const VERIFICATION: &[&str] = &["verification", "verified", "check"];
-const FILES: &[&str] = &["filesmodified", "files", "fileschanged", "modifiedfiles"];
-const MEMORY: &[&str] = &["memorysaved", "savedtomemory"];
-const RULING: &[&str] = &["verdict", "ruling", "judgement", "judgment", "status", "result", "validity"];
-const COUNTER: &[&str] = &["counterevidence", "counter", "counterquote", "quote", "evidence"];
+const VERIFICATION_KEYS: &[&str] = &["verification", "verified", "check"];
+const MODIFIED_FILES_KEYS: &[&str] = &["filesmodified", "files", "fileschanged", "modifiedfiles"];
+const MEMORY_SAVED_KEYS: &[&str] = &["memorysaved", "savedtomemory"];
+const VERDICT_KEYS: &[&str] = &["verdict", "ruling", "judgement", "judgment", "status", "result", "validity"];
+const COUNTER_EVIDENCE_KEYS: &[&str] = &["counterevidence", "counter", "counterquote", "quote", "evidence"];
 
-pub(super) const FINDINGS: Names = Names {
-    lists: &["findings", "issues", "problems", "finding", "issuesfound"],
-    keys: &[
+pub(super) const FINDINGS_VOCABULARY: ListVocabulary = ListVocabulary {
+    list_names: &["findings", "issues", "problems", "finding", "issuesfound"],
+    item_keys: &[
         "description",
         "issue",
         "problem",
@@ -72,12 +77,12 @@ pub(super) const FINDINGS: Names = Names {
         "raisedby",
         "id",
     ],
-    beside: &["personas", "participants", "consensus", "dissent", "disagreement"],
+    sibling_keys: &["personas", "participants", "consensus", "dissent", "disagreement"],
 };
 
-pub(super) const FIXES: Names = Names {
-    lists: &["fixes", "fixesapplied", "claims", "results"],
-    keys: &[
+pub(super) const FIXES_VOCABULARY: ListVocabulary = ListVocabulary {
+    list_names: &["fixes", "fixesapplied", "claims", "results"],
+    item_keys: &[
         "id",
         "finding",
         "findingid",
@@ -94,12 +99,12 @@ pub(super) const FIXES: Names = Names {
         "files",
         "memorysaved",
     ],
-    beside: &[],
+    sibling_keys: &[],
 };
 
-pub(super) const VERDICTS: Names = Names {
-    lists: &["verdicts", "rulings", "judgements", "judgments", "challenges", "results"],
-    keys: &[
+pub(super) const VERDICTS_VOCABULARY: ListVocabulary = ListVocabulary {
+    list_names: &["verdicts", "rulings", "judgements", "judgments", "challenges", "results"],
+    item_keys: &[
         "id",
         "finding",
         "findingid",
@@ -117,29 +122,35 @@ pub(super) const VERDICTS: Names = Names {
         "counter",
         "quote",
     ],
-    beside: &[],
+    sibling_keys: &[],
 };
 
 /// The longest text of an item, in characters.
-const MOST_CHARS: usize = 4_000;
+const MAX_TEXT_CHARS: usize = 4_000;
 
 /// Whether a map is an item of this kind, regardless of where it is found.
-pub(super) fn looks_like_one(node: &Node, wanted: Wanted) -> bool {
-    match wanted {
-        Wanted::Findings => {
-            node.has(DESCRIPTION) && (node.has(QUOTE) || node.has(ABSENT) || node.has(EVIDENCE))
+pub(super) fn is_answer_item(candidate_node: &AnswerNode, answer_kind: AnswerKind) -> bool {
+    match answer_kind {
+        AnswerKind::Findings => {
+            candidate_node.has_any(DESCRIPTION_KEYS)
+                && (candidate_node.has_any(QUOTE_KEYS)
+                    || candidate_node.has_any(ABSENCE_KEYS)
+                    || candidate_node.has_any(EVIDENCE_KEYS))
         }
-        Wanted::Fixes => node.has(ID) && node.has(STATUS),
-        Wanted::Verdicts => (node.has(ID) && node.has(RULING)) || keyed_by_id(node).is_some(),
+        AnswerKind::Fixes => candidate_node.has_any(FINDING_ID_KEYS) && candidate_node.has_any(STATUS_KEYS),
+        AnswerKind::Verdicts => {
+            (candidate_node.has_any(FINDING_ID_KEYS) && candidate_node.has_any(VERDICT_KEYS))
+                || single_id_pair(candidate_node).is_some()
+        }
     }
 }
 
 /// Returns the pair of a map like `F3: VALID` that has nothing else in it.
-fn keyed_by_id(node: &Node) -> Option<(FindingId, &Node)> {
-    match node {
-        Node::Map(pairs) if pairs.len() == 1 => {
-            let (key, value) = pairs.first()?;
-            Some((finding_id(key)?, value))
+fn single_id_pair(item_node: &AnswerNode) -> Option<(FindingId, &AnswerNode)> {
+    match item_node {
+        AnswerNode::Map(pairs) if pairs.len() == 1 => {
+            let (pair_key, pair_value) = pairs.first()?;
+            Some((parse_finding_id(pair_key)?, pair_value))
         }
         _ => None,
     }
@@ -147,150 +158,199 @@ fn keyed_by_id(node: &Node) -> Option<(FindingId, &Node)> {
 
 /// Turns the value under a list's name into items: a list, a single item instead of a list, or a map of items by id
 /// or severity.
-pub(super) fn of_list(value: Node, wanted: Wanted) -> Option<Vec<Node>> {
-    match value {
-        Node::List(items) => Some(items),
-        Node::Map(pairs) => {
-            let node = Node::Map(pairs);
+pub(super) fn into_list_items(list_value: AnswerNode, answer_kind: AnswerKind) -> Option<Vec<AnswerNode>> {
+    match list_value {
+        AnswerNode::List(list_items) => Some(list_items),
+        AnswerNode::Map(pairs) => {
+            let map_node = AnswerNode::Map(pairs);
             // A map that is an item itself must not be taken for a map of items.
-            if looks_like_one(&node, wanted) || is_form(&node) {
-                return Some(vec![node]);
+            if is_answer_item(&map_node, answer_kind) || is_blank_form(&map_node) {
+                return Some(vec![map_node]);
             }
-            let Node::Map(pairs) = node else { return None };
-            let items: Vec<Node> = pairs.into_iter().flat_map(|(key, value)| below(key, value)).collect();
-            (!items.is_empty()).then_some(items)
+            let AnswerNode::Map(pairs) = map_node else { return None };
+            let list_items: Vec<AnswerNode> = pairs
+                .into_iter()
+                .flat_map(|(pair_key, list_value)| items_below_key(pair_key, list_value))
+                .collect();
+            (!list_items.is_empty()).then_some(list_items)
         }
-        Node::Text(_) | Node::Nothing => None,
+        AnswerNode::Text(_) | AnswerNode::Nothing => None,
     }
 }
 
 /// The items under one key of a map, with the key as their id or severity.
-fn below(key: String, value: Node) -> Vec<Node> {
-    let with = |name: &str, mut pairs: Vec<(String, Node)>, key: &str| {
+fn items_below_key(group_key: String, group_value: AnswerNode) -> Vec<AnswerNode> {
+    let with_first_pair = |pair_key: &str, mut pairs: Vec<(String, AnswerNode)>, group_key: &str| {
         // The last value of a key counts, so that the item's own value overrides this one.
-        pairs.insert(0, (name.to_string(), Node::Text(key.to_string())));
-        Node::Map(pairs)
+        pairs.insert(0, (pair_key.to_string(), AnswerNode::Text(group_key.to_string())));
+        AnswerNode::Map(pairs)
     };
-    match value {
-        Node::Map(pairs) => vec![with("id", pairs, &key)],
-        Node::List(items) => {
-            let items = items.into_iter().map(|item| match item {
-                Node::Map(pairs) if Severity::parse(&key).is_some() => with("severity", pairs, &key),
-                other => other,
+    match group_value {
+        AnswerNode::Map(pairs) => vec![with_first_pair("id", pairs, &group_key)],
+        AnswerNode::List(list_items) => {
+            let list_items = list_items.into_iter().map(|list_item| match list_item {
+                AnswerNode::Map(pairs) if Severity::parse(&group_key).is_some() => {
+                    with_first_pair("severity", pairs, &group_key)
+                }
+                other_node => other_node,
             });
-            items.collect()
+            list_items.collect()
         }
-        Node::Text(text) => vec![with("id", vec![("status".to_string(), Node::Text(text))], &key)],
-        Node::Nothing => Vec::new(),
+        AnswerNode::Text(status_text) => vec![with_first_pair(
+            "id",
+            vec![("status".to_string(), AnswerNode::Text(status_text))],
+            &group_key,
+        )],
+        AnswerNode::Nothing => Vec::new(),
     }
 }
 
 /// Whether a node is the form from the prompt that was not filled in: its texts are placeholders in angle brackets.
-pub(super) fn is_form(node: &Node) -> bool {
-    let blank = |text: String| text.starts_with('<') && text.ends_with('>');
-    let said = [DESCRIPTION, NOTE, &["severity", "status", "verdict"]];
-    said.iter().any(|names| node.text(names).is_some_and(blank))
+pub(super) fn is_blank_form(item_node: &AnswerNode) -> bool {
+    let is_placeholder = |field_text: String| field_text.starts_with('<') && field_text.ends_with('>');
+    let text_keys = [DESCRIPTION_KEYS, NOTE_KEYS, &["severity", "status", "verdict"]];
+    text_keys.iter().any(|key_names| item_node.get_text(key_names).is_some_and(is_placeholder))
 }
 
 /// Reads the items that were found, and turns those that cannot be used into remarks.
-pub(super) fn read(found: Found, wanted: Wanted) -> Parsed {
-    let Found { items, beside, mut remarks, .. } = found;
-    let number = items.len();
-    let (content, minutes) = match wanted {
-        Wanted::Findings => findings(&items, &beside, &mut remarks),
-        Wanted::Fixes => {
-            let claims = each(&items, claim, &mut remarks).into_iter().map(|(_, claim)| claim).collect();
-            (Content::Fixes { claims: bounded(claims, |_| 0, &mut remarks) }, Minutes::default())
+pub(super) fn read_items(found_lists: FoundLists, answer_kind: AnswerKind) -> ParsedAnswer {
+    let FoundLists { items, sibling_maps, mut remarks, .. } = found_lists;
+    let item_count = items.len();
+    let (content, minutes) = match answer_kind {
+        AnswerKind::Findings => read_findings(&items, &sibling_maps, &mut remarks),
+        AnswerKind::Fixes => {
+            let claims = read_each_item(&items, read_claim, &mut remarks)
+                .into_iter()
+                .map(|(_, fix_claim)| fix_claim)
+                .collect();
+            (
+                AnswerContent::Fixes { claims: limit_items(claims, |_| 0, &mut remarks) },
+                PartyMinutes::default(),
+            )
         }
-        Wanted::Verdicts => {
-            let rulings = each(&items, ruling, &mut remarks).into_iter().map(|(_, ruling)| ruling).collect();
-            let rulings = bounded(rulings, |_| 0, &mut remarks);
-            (Content::Rulings { rulings: agreed(rulings, &mut remarks) }, Minutes::default())
+        AnswerKind::Verdicts => {
+            let rulings = read_each_item(&items, read_ruling, &mut remarks)
+                .into_iter()
+                .map(|(_, finding_ruling)| finding_ruling)
+                .collect();
+            let rulings = limit_items(rulings, |_| 0, &mut remarks);
+            (
+                AnswerContent::Rulings { rulings: merge_rulings(rulings, &mut remarks) },
+                PartyMinutes::default(),
+            )
         }
     };
-    let kept = match &content {
-        Content::Findings { raised } => raised.len(),
-        Content::Fixes { claims } => claims.len(),
-        Content::Rulings { rulings } => rulings.len(),
-        Content::Unreadable { .. } => 0,
+    let kept_count = match &content {
+        AnswerContent::Findings { raised } => raised.len(),
+        AnswerContent::Fixes { claims } => claims.len(),
+        AnswerContent::Rulings { rulings } => rulings.len(),
+        AnswerContent::Unreadable { .. } => 0,
     };
-    let remarks = few(remarks);
+    let remarks = limit_remarks(remarks);
     // A list whose items are all unusable is not the same as an empty list: the agent did raise something.
-    if kept == 0 && number > 0 {
+    if kept_count == 0 && item_count > 0 {
         let message = remarks.join("; ");
-        return Parsed { content: Content::Unreadable { message }, minutes: Minutes::default(), remarks };
+        return ParsedAnswer {
+            content: AnswerContent::Unreadable { message },
+            minutes: PartyMinutes::default(),
+            remarks,
+        };
     }
-    Parsed { content, minutes, remarks }
+    ParsedAnswer { content, minutes, remarks }
 }
 
-fn few(mut remarks: Vec<String>) -> Vec<String> {
-    let more = remarks.len().saturating_sub(MOST_REMARKS);
-    if more > 0 {
-        remarks.truncate(MOST_REMARKS);
-        remarks.push(format!("and {more} more remarks"));
+fn limit_remarks(mut remarks: Vec<String>) -> Vec<String> {
+    let dropped_count = remarks.len().saturating_sub(MAX_REMARKS);
+    if dropped_count > 0 {
+        remarks.truncate(MAX_REMARKS);
+        remarks.push(format!("and {dropped_count} more remarks"));
     }
     remarks
 }
 
-fn findings(items: &[Node], beside: &[Node], remarks: &mut Vec<String>) -> (Content, Minutes) {
-    let mut read = each(items, finding, remarks);
-    read = bounded(read, |(_, raised)| raised.severity as usize, remarks);
-    let minutes = minutes::of(beside, read.iter().map(|(item, _)| *item));
-    let raised = read.into_iter().map(|(_, raised)| raised).collect();
-    (Content::Findings { raised }, minutes)
+fn read_findings(
+    items: &[AnswerNode],
+    sibling_maps: &[AnswerNode],
+    remarks: &mut Vec<String>,
+) -> (AnswerContent, PartyMinutes) {
+    let mut read_pairs = read_each_item(items, read_finding, remarks);
+    read_pairs = limit_items(read_pairs, |(_, raised)| raised.severity as usize, remarks);
+    let minutes = minutes::read_minutes(sibling_maps, read_pairs.iter().map(|(source_item, _)| *source_item));
+    let raised = read_pairs.into_iter().map(|(_, raised)| raised).collect();
+    (AnswerContent::Findings { raised }, minutes)
 }
 
 /// Keeps at most [`MAX_ITEMS`] items, those with the lowest rank, in their original order.
-fn bounded<T>(all: Vec<T>, rank: impl Fn(&T) -> usize, remarks: &mut Vec<String>) -> Vec<T> {
-    if all.len() <= MOST_ITEMS {
-        return all;
+fn limit_items<T>(all_items: Vec<T>, rank_item: impl Fn(&T) -> usize, remarks: &mut Vec<String>) -> Vec<T> {
+    if all_items.len() <= MAX_ITEMS {
+        return all_items;
     }
     // This remark comes first, so that it is not lost when the remarks are limited.
     remarks.insert(
         0,
-        format!("of {} items {MOST_ITEMS} were kept, the most severe; the others were left out", all.len()),
+        format!(
+            "of {} items {MAX_ITEMS} were kept, the most severe; the others were left out",
+            all_items.len()
+        ),
     );
-    let mut order: Vec<(usize, usize)> =
-        all.iter().enumerate().map(|(index, one)| (rank(one), index)).collect();
-    order.sort_unstable();
-    order.truncate(MOST_ITEMS);
-    let mut kept = vec![false; all.len()];
-    for (_, index) in order {
-        kept[index] = true;
+    let mut ranked_indexes: Vec<(usize, usize)> =
+        all_items.iter().enumerate().map(|(index, ranked_item)| (rank_item(ranked_item), index)).collect();
+    ranked_indexes.sort_unstable();
+    ranked_indexes.truncate(MAX_ITEMS);
+    let mut is_kept = vec![false; all_items.len()];
+    for (_, index) in ranked_indexes {
+        is_kept[index] = true;
     }
-    all.into_iter().zip(kept).filter_map(|(one, kept)| kept.then_some(one)).collect()
+    all_items
+        .into_iter()
+        .zip(is_kept)
+        .filter_map(|(ranked_item, is_kept)| is_kept.then_some(ranked_item))
+        .collect()
 }
 
-type Reader<T> = fn(&Node, &mut Vec<String>) -> Result<T, String>;
+type ItemReader<T> = fn(&AnswerNode, &mut Vec<String>) -> Result<T, String>;
 
-fn each<'n, T>(items: &'n [Node], read: Reader<T>, remarks: &mut Vec<String>) -> Vec<(&'n Node, T)> {
-    let mut kept = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let result = match item {
-            Node::Map(_) if is_form(item) => Err("it is the form, not an answer".to_string()),
-            Node::Map(_) => read(item, remarks),
+fn read_each_item<'n, T>(
+    items: &'n [AnswerNode],
+    read_item: ItemReader<T>,
+    remarks: &mut Vec<String>,
+) -> Vec<(&'n AnswerNode, T)> {
+    let mut kept_items = Vec::new();
+    for (index, source_item) in items.iter().enumerate() {
+        let item_result = match source_item {
+            AnswerNode::Map(_) if is_blank_form(source_item) => {
+                Err("it is the form, not an answer".to_string())
+            }
+            AnswerNode::Map(_) => read_item(source_item, remarks),
             _ => Err("it is not a mapping".to_string()),
         };
         // Duplicate keys are legal in JSON and often a mistake of the model; the reader should know which value was
         // used.
-        if let Some(key) = item.doubled() {
-            remarks.push(format!("item {} says `{}` twice; the later one counts", index + 1, cut(key, 40)));
+        if let Some(repeated_key) = source_item.duplicate_key() {
+            remarks.push(format!(
+                "item {} says `{}` twice; the later one counts",
+                index + 1,
+                truncate_chars(repeated_key, 40)
+            ));
         }
-        match result {
-            Ok(one) => kept.push((item, one)),
-            Err(why) => remarks.push(format!("item {} was left out: {why}", index + 1)),
+        match item_result {
+            Ok(read_value) => kept_items.push((source_item, read_value)),
+            Err(reason) => remarks.push(format!("item {} was left out: {reason}", index + 1)),
         }
     }
-    kept
+    kept_items
 }
 
-fn finding(node: &Node, remarks: &mut Vec<String>) -> Result<Raised, String> {
-    let description = node.text(DESCRIPTION).ok_or("it has no description")?;
-    let evidence = evidence(node).ok_or("it has neither a quote nor an absence")?;
-    let severity = match node.text(SEVERITY) {
-        Some(word) => severity(&word).unwrap_or_else(|| {
+fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<RaisedFinding, String> {
+    let description = item_node.get_text(DESCRIPTION_KEYS).ok_or("it has no description")?;
+    let finding_evidence = read_evidence(item_node).ok_or("it has neither a quote nor an absence")?;
+    let finding_severity = match item_node.get_text(SEVERITY_KEYS) {
+        Some(severity_text) => parse_severity(&severity_text).unwrap_or_else(|| {
             // An agent that invents its own word for a severity rarely means that the problem is harmless.
-            remarks.push(format!("severity `{}` is unknown and was taken as critical", cut(&word, 40)));
+            remarks.push(format!(
+                "severity `{}` is unknown and was taken as critical",
+                truncate_chars(&severity_text, 40)
+            ));
             Severity::Critical
         }),
         None => {
@@ -298,213 +358,269 @@ fn finding(node: &Node, remarks: &mut Vec<String>) -> Result<Raised, String> {
             Severity::Medium
         }
     };
-    Ok(Raised {
-        severity,
-        category: cut(&node.text(CATEGORY).unwrap_or_else(|| "general".to_string()), 60),
-        description: cut(&description, MOST_CHARS),
-        evidence,
-        file: file(node),
-        line: line(node),
-        suggested_fix: cut(&node.text(FIX).unwrap_or_default(), MOST_CHARS),
+    Ok(RaisedFinding {
+        severity: finding_severity,
+        category: truncate_chars(
+            &item_node.get_text(CATEGORY_KEYS).unwrap_or_else(|| "general".to_string()),
+            60,
+        ),
+        description: truncate_chars(&description, MAX_TEXT_CHARS),
+        evidence: finding_evidence,
+        file: read_file_name(item_node),
+        line: read_line_number(item_node),
+        suggested_fix: truncate_chars(
+            &item_node.get_text(SUGGESTED_FIX_KEYS).unwrap_or_default(),
+            MAX_TEXT_CHARS,
+        ),
     })
 }
 
 /// Finds one of the known severities in a text; of several, the most severe.
-pub(super) fn severity(said: &str) -> Option<Severity> {
-    Severity::parse(said).or_else(|| {
-        let words = said.split(|c: char| !c.is_alphabetic());
+pub(super) fn parse_severity(severity_text: &str) -> Option<Severity> {
+    Severity::parse(severity_text).or_else(|| {
+        let severity_words = severity_text.split(|character: char| !character.is_alphabetic());
         // Severities are ordered from critical to low, so that the minimum is the most severe one.
-        words.filter_map(Severity::parse).min()
+        severity_words.filter_map(Severity::parse).min()
     })
 }
 
-fn evidence(node: &Node) -> Option<Evidence> {
+fn read_evidence(item_node: &AnswerNode) -> Option<Evidence> {
     // An exact quote is the strongest evidence and comes before everything else.
-    if let Some(quote) = node.get(QUOTE).and_then(first_text) {
-        return Some(Evidence::Quote { text: beginning(quote) });
+    if let Some(quote_text) = item_node.get(QUOTE_KEYS).and_then(first_text) {
+        return Some(Evidence::Quote { text: truncate_quote(quote_text) });
     }
-    if let Some(absent) = node.get(ABSENT).and_then(absence) {
-        return Some(absent);
+    if let Some(absence_evidence) = item_node.get(ABSENCE_KEYS).and_then(read_absence) {
+        return Some(absence_evidence);
     }
-    match node.get(EVIDENCE) {
-        Some(Node::List(inner)) => {
+    match item_node.get(EVIDENCE_KEYS) {
+        Some(AnswerNode::List(inner_node)) => {
             // Evidence may be a list of typed entries or of plain quotes.
-            let texts = || inner.iter().find_map(Node::scalar);
-            inner.iter().find_map(evidence).or_else(|| Some(Evidence::Quote { text: beginning(texts()?) }))
+            let find_scalar = || inner_node.iter().find_map(AnswerNode::to_text);
+            inner_node
+                .iter()
+                .find_map(read_evidence)
+                .or_else(|| Some(Evidence::Quote { text: truncate_quote(find_scalar()?) }))
         }
-        Some(inner @ Node::Map(_)) => evidence(inner).or_else(|| absence(inner)),
-        Some(text) => text.scalar().map(|text| Evidence::Quote { text: beginning(text) }),
-        None if node.has(TERMS) => absence(node),
+        Some(inner_node @ AnswerNode::Map(_)) => {
+            read_evidence(inner_node).or_else(|| read_absence(inner_node))
+        }
+        Some(evidence_value) => evidence_value
+            .to_text()
+            .map(|evidence_value| Evidence::Quote { text: truncate_quote(evidence_value) }),
+        None if item_node.has_any(TERM_KEYS) => read_absence(item_node),
         None => None,
     }
 }
 
-fn first_text(node: &Node) -> Option<String> {
-    match node {
-        Node::List(items) => items.iter().find_map(Node::scalar),
-        other => other.scalar(),
+fn first_text(item_node: &AnswerNode) -> Option<String> {
+    match item_node {
+        AnswerNode::List(list_items) => list_items.iter().find_map(AnswerNode::to_text),
+        other_node => other_node.to_text(),
     }
 }
 
-fn absence(node: &Node) -> Option<Evidence> {
-    let terms = node.get(TERMS).map(Node::texts).unwrap_or_default();
-    Some(Evidence::Absence { heading: cut(&node.text(HEADING)?, 300), terms })
+fn read_absence(item_node: &AnswerNode) -> Option<Evidence> {
+    let absence_terms = item_node.get(TERM_KEYS).map(AnswerNode::to_texts).unwrap_or_default();
+    Some(Evidence::Absence {
+        heading: truncate_chars(&item_node.get_text(HEADING_KEYS)?, 300),
+        terms: absence_terms,
+    })
 }
 
 /// Cuts a long quote without an ellipsis: its beginning can still be found in the subject, a changed text could not.
-fn beginning(text: String) -> String {
-    match text.char_indices().nth(MOST_CHARS) {
-        Some((at, _)) => text[..at].to_string(),
-        None => text,
+fn truncate_quote(quote_text: String) -> String {
+    match quote_text.char_indices().nth(MAX_TEXT_CHARS) {
+        Some((cut_position, _)) => quote_text[..cut_position].to_string(),
+        None => quote_text,
     }
 }
 
 /// The file that a finding names, either by itself or in front of the line in a location.
-fn file(node: &Node) -> Option<String> {
-    let named = node.text(FILE).or_else(|| {
-        let said = node.text(LOCATION)?;
-        let name = said.split([':', '#', ' ', ',']).next().unwrap_or_default().trim_matches('`').to_string();
+fn read_file_name(item_node: &AnswerNode) -> Option<String> {
+    let file_text = item_node.get_text(FILE_KEYS).or_else(|| {
+        let location_text = item_node.get_text(LOCATION_KEYS)?;
+        let file_name = location_text
+            .split([':', '#', ' ', ','])
+            .next()
+            .unwrap_or_default()
+            .trim_matches('`')
+            .to_string();
         // A location may also be a section title; only something like a path is a file.
-        (name.contains('/') || name.contains('.')).then_some(name)
+        (file_name.contains('/') || file_name.contains('.')).then_some(file_name)
     })?;
     // `src/a.rs:12` includes the line number.
-    let name = named.trim().trim_matches('`');
-    let name = match name.rsplit_once(':') {
-        Some((name, line)) if line.starts_with(|c: char| c.is_ascii_digit()) => name,
-        _ => name,
+    let file_name = file_text.trim().trim_matches('`');
+    let file_name = match file_name.rsplit_once(':') {
+        Some((file_name, line_suffix)) if line_suffix.starts_with(|c: char| c.is_ascii_digit()) => file_name,
+        _ => file_name,
     };
-    (!name.is_empty()).then(|| cut(name, 300))
+    (!file_name.is_empty()).then(|| truncate_chars(file_name, 300))
 }
 
-fn line(node: &Node) -> Option<u32> {
-    let digits = |text: &str| -> Option<u32> {
-        let from = text.find(|c: char| c.is_ascii_digit())?;
-        let number: String = text[from..].chars().take_while(char::is_ascii_digit).collect();
-        number.parse().ok()
+fn read_line_number(item_node: &AnswerNode) -> Option<u32> {
+    let parse_digits = |digit_text: &str| -> Option<u32> {
+        let digits_start = digit_text.find(|character: char| character.is_ascii_digit())?;
+        let number_text: String =
+            digit_text[digits_start..].chars().take_while(char::is_ascii_digit).collect();
+        number_text.parse().ok()
     };
-    if let Some(said) = node.text(LINE) {
+    if let Some(place_text) = item_node.get_text(LINE_KEYS) {
         // In a range such as `a.md:7-9`, the first number is the line.
-        return digits(said.rsplit(':').next().unwrap_or(&said));
+        return parse_digits(place_text.rsplit(':').next().unwrap_or(&place_text));
     }
-    if let Some((_, line)) =
-        node.text(FILE).as_deref().and_then(|said| said.trim().trim_matches('`').rsplit_once(':'))
+    if let Some((_, line_suffix)) = item_node
+        .get_text(FILE_KEYS)
+        .as_deref()
+        .and_then(|place_text| place_text.trim().trim_matches('`').rsplit_once(':'))
     {
-        return digits(line);
+        return parse_digits(line_suffix);
     }
     // A location can be `a.rs:12`, `a.rs, line 12` or `a.rs#L12`.
-    let said = node.text(LOCATION)?.to_lowercase();
-    let (_, number) =
-        said.rsplit_once(':').or_else(|| said.rsplit_once("line")).or_else(|| said.rsplit_once('#'))?;
-    let number = number.trim_start().trim_start_matches(['l', '#', 's', ' ']);
-    number.starts_with(|c: char| c.is_ascii_digit()).then(|| digits(number)).flatten()
+    let place_text = item_node.get_text(LOCATION_KEYS)?.to_lowercase();
+    let (_, number_text) = place_text
+        .rsplit_once(':')
+        .or_else(|| place_text.rsplit_once("line"))
+        .or_else(|| place_text.rsplit_once('#'))?;
+    let number_text = number_text.trim_start().trim_start_matches(['l', '#', 's', ' ']);
+    number_text
+        .starts_with(|character: char| character.is_ascii_digit())
+        .then(|| parse_digits(number_text))
+        .flatten()
 }
 
 /// Finds an id like `F3` between any other characters.
-fn finding_id(said: &str) -> Option<FindingId> {
-    let mut words = said.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.find_map(FindingId::parse)
+fn parse_finding_id(id_text: &str) -> Option<FindingId> {
+    let mut id_words = id_text
+        .split(|character: char| !character.is_alphanumeric())
+        .filter(|name_word| !name_word.is_empty());
+    id_words.find_map(FindingId::parse)
 }
 
-fn id(node: &Node) -> Result<FindingId, String> {
-    let said = node.text(ID).ok_or("it names no finding")?;
-    finding_id(&said).ok_or_else(|| format!("`{}` is no finding id", cut(&said, 40)))
+fn read_finding_id(item_node: &AnswerNode) -> Result<FindingId, String> {
+    let id_text = item_node.get_text(FINDING_ID_KEYS).ok_or("it names no finding")?;
+    parse_finding_id(&id_text).ok_or_else(|| format!("`{}` is no finding id", truncate_chars(&id_text, 40)))
 }
 
-fn words(said: &str) -> Vec<String> {
-    let words = said.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.take(12).map(str::to_lowercase).collect()
+fn split_words(spoken_text: &str) -> Vec<String> {
+    let lowercase_words = spoken_text
+        .split(|character: char| !character.is_alphanumeric())
+        .filter(|name_word| !name_word.is_empty());
+    lowercase_words.take(12).map(str::to_lowercase).collect()
 }
 
-fn claim(node: &Node, _: &mut Vec<String>) -> Result<Claim, String> {
-    let id = id(node)?;
-    let status = node.text(STATUS).unwrap_or_default();
-    let words = words(&status);
-    let says = |word: &str| words.iter().any(|known| known == word);
-    let denials = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
-    let done = words.iter().position(|word| ["fixed", "resolved", "done"].contains(&word.as_str()));
+fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, String> {
+    let claim_id = read_finding_id(item_node)?;
+    let status_text = item_node.get_text(STATUS_KEYS).unwrap_or_default();
+    let status_words = split_words(&status_text);
+    let says_word = |status_word: &str| status_words.iter().any(|known_word| known_word == status_word);
+    let negations = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
+    let done_index = status_words
+        .iter()
+        .position(|status_word| ["fixed", "resolved", "done"].contains(&status_word.as_str()));
     // Only the words before it negate it: `done; will need a note` is done.
-    let denied = |at: usize| words[..at].iter().any(|word| denials.contains(&word.as_str()));
-    let said = match done {
+    let is_negated = |word_index: usize| {
+        status_words[..word_index].iter().any(|status_word| negations.contains(&status_word.as_str()))
+    };
+    let claim_status = match done_index {
         // "Blocked" wins over "fixed": `fixed in part, blocked by X` needs a decision.
-        _ if says("blocked") => Said::Blocked,
-        Some(at) if !denied(at) => Said::Fixed,
+        _ if says_word("blocked") => ClaimStatus::Blocked,
+        Some(word_index) if !is_negated(word_index) => ClaimStatus::Fixed,
         _ => {
-            let status = cut(&status.to_uppercase(), 40);
-            return Err(format!("status `{status}` is neither FIXED nor BLOCKED"));
+            let status_text = truncate_chars(&status_text.to_uppercase(), 40);
+            return Err(format!("status `{status_text}` is neither FIXED nor BLOCKED"));
         }
     };
-    Ok(Claim {
-        id,
-        said,
-        note: cut(&node.text(NOTE).unwrap_or_default(), MOST_CHARS),
-        verification: cut(&node.text(VERIFICATION).unwrap_or_default(), MOST_CHARS),
-        files_modified: node.get(FILES).map(Node::texts).unwrap_or_default(),
-        memory_saved: node.text(MEMORY).is_some_and(|said| is_one_of(&said, &["true", "yes"])),
+    Ok(FixClaim {
+        id: claim_id,
+        said: claim_status,
+        note: truncate_chars(&item_node.get_text(NOTE_KEYS).unwrap_or_default(), MAX_TEXT_CHARS),
+        verification: truncate_chars(
+            &item_node.get_text(VERIFICATION_KEYS).unwrap_or_default(),
+            MAX_TEXT_CHARS,
+        ),
+        files_modified: item_node.get(MODIFIED_FILES_KEYS).map(AnswerNode::to_texts).unwrap_or_default(),
+        memory_saved: item_node
+            .get_text(MEMORY_SAVED_KEYS)
+            .is_some_and(|claim_status| matches_any_name(&claim_status, &["true", "yes"])),
     })
 }
 
-fn ruling(node: &Node, remarks: &mut Vec<String>) -> Result<Ruling, String> {
-    if let Some((id, value)) = keyed_by_id(node) {
-        let said = match value {
-            Node::Map(pairs) => Node::Map(pairs.clone()),
-            other => Node::Map(vec![("verdict".to_string(), other.clone())]),
+fn read_ruling(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<ChallengerRuling, String> {
+    if let Some((ruling_id, verdict_value)) = single_id_pair(item_node) {
+        let verdict_map = match verdict_value {
+            AnswerNode::Map(pairs) => AnswerNode::Map(pairs.clone()),
+            other_node => AnswerNode::Map(vec![("verdict".to_string(), other_node.clone())]),
         };
-        return ruled(id, &said, remarks);
+        return build_ruling(ruling_id, &verdict_map, remarks);
     }
-    ruled(id(node)?, node, remarks)
+    build_ruling(read_finding_id(item_node)?, item_node, remarks)
 }
 
 /// Builds a ruling. An unknown word, or a denial without any evidence, leaves the finding in doubt, so that it is
 /// asked about again.
-fn ruled(id: FindingId, node: &Node, remarks: &mut Vec<String>) -> Result<Ruling, String> {
-    let said = node.text(RULING).ok_or_else(|| format!("it says nothing about {id}"))?;
-    let note = cut(&node.text(NOTE).unwrap_or_default(), MOST_CHARS);
-    let counter = node.get(COUNTER).and_then(first_text).map(beginning).unwrap_or_default();
-    let mut holds = holds(&said).unwrap_or_else(|| {
-        remarks.push(format!("verdict `{}` on {id} is unknown and was taken as ambiguous", cut(&said, 40)));
-        Holds::Ambiguous
+fn build_ruling(
+    ruling_id: FindingId,
+    item_node: &AnswerNode,
+    remarks: &mut Vec<String>,
+) -> Result<ChallengerRuling, String> {
+    let verdict_text =
+        item_node.get_text(VERDICT_KEYS).ok_or_else(|| format!("it says nothing about {ruling_id}"))?;
+    let note = truncate_chars(&item_node.get_text(NOTE_KEYS).unwrap_or_default(), MAX_TEXT_CHARS);
+    let counter_evidence =
+        item_node.get(COUNTER_EVIDENCE_KEYS).and_then(first_text).map(truncate_quote).unwrap_or_default();
+    let mut verdict = parse_verdict(&verdict_text).unwrap_or_else(|| {
+        remarks.push(format!(
+            "verdict `{}` on {ruling_id} is unknown and was taken as ambiguous",
+            truncate_chars(&verdict_text, 40)
+        ));
+        ChallengeVerdict::Ambiguous
     });
-    if holds == Holds::Invalid && note.is_empty() && counter.is_empty() {
-        remarks.push(format!("{id} was called invalid without counter-evidence; taken as ambiguous"));
-        holds = Holds::Ambiguous;
+    if verdict == ChallengeVerdict::Invalid && note.is_empty() && counter_evidence.is_empty() {
+        remarks.push(format!("{ruling_id} was called invalid without counter-evidence; taken as ambiguous"));
+        verdict = ChallengeVerdict::Ambiguous;
     }
-    Ok(Ruling { id, holds, note, counter })
+    Ok(ChallengerRuling { id: ruling_id, holds: verdict, note, counter: counter_evidence })
 }
 
-fn holds(said: &str) -> Option<Holds> {
-    let words = words(said);
-    let says = |some: &[&str]| words.iter().any(|word| some.contains(&word.as_str()));
-    let (valid, invalid) =
-        (says(&["valid", "confirmed", "upheld"]), says(&["invalid", "rejected", "refuted"]));
+fn parse_verdict(verdict_text: &str) -> Option<ChallengeVerdict> {
+    let verdict_words = split_words(verdict_text);
+    let says_any = |known_words: &[&str]| {
+        verdict_words.iter().any(|verdict_word| known_words.contains(&verdict_word.as_str()))
+    };
+    let (is_valid, is_invalid) =
+        (says_any(&["valid", "confirmed", "upheld"]), says_any(&["invalid", "rejected", "refuted"]));
     // The arms are tried in order: doubt and contradictions come before any clear verdict.
-    match (valid, invalid, says(&["not"])) {
-        _ if says(&["ambiguous", "unclear", "unsure", "uncertain", "undecided"]) => Some(Holds::Ambiguous),
-        (true, true, _) | (false, true, true) => Some(Holds::Ambiguous),
-        (true, false, false) => Some(Holds::Valid),
-        (false, true, false) | (true, false, true) => Some(Holds::Invalid),
+    match (is_valid, is_invalid, says_any(&["not"])) {
+        _ if says_any(&["ambiguous", "unclear", "unsure", "uncertain", "undecided"]) => {
+            Some(ChallengeVerdict::Ambiguous)
+        }
+        (true, true, _) | (false, true, true) => Some(ChallengeVerdict::Ambiguous),
+        (true, false, false) => Some(ChallengeVerdict::Valid),
+        (false, true, false) | (true, false, true) => Some(ChallengeVerdict::Invalid),
         (false, false, _) => None,
     }
 }
 
 /// Keeps one ruling for each finding. Contradicting rulings on the same finding leave it in doubt.
-fn agreed(rulings: Vec<Ruling>, remarks: &mut Vec<String>) -> Vec<Ruling> {
-    let mut known: std::collections::BTreeMap<FindingId, usize> = std::collections::BTreeMap::new();
-    let mut kept: Vec<Ruling> = Vec::new();
+fn merge_rulings(rulings: Vec<ChallengerRuling>, remarks: &mut Vec<String>) -> Vec<ChallengerRuling> {
+    let mut index_by_finding: std::collections::BTreeMap<FindingId, usize> =
+        std::collections::BTreeMap::new();
+    let mut kept_rulings: Vec<ChallengerRuling> = Vec::new();
     for ruling in rulings {
-        match known.get(&ruling.id).and_then(|index| kept.get_mut(*index)) {
+        match index_by_finding.get(&ruling.id).and_then(|kept_index| kept_rulings.get_mut(*kept_index)) {
             None => {
-                known.insert(ruling.id, kept.len());
-                kept.push(ruling);
+                index_by_finding.insert(ruling.id, kept_rulings.len());
+                kept_rulings.push(ruling);
             }
-            Some(first) if first.holds != ruling.holds => {
+            Some(first_ruling) if first_ruling.holds != ruling.holds => {
                 remarks.push(format!(
                     "{} was called {} and {}; taken as ambiguous",
-                    first.id, first.holds, ruling.holds
+                    first_ruling.id, first_ruling.holds, ruling.holds
                 ));
-                first.holds = Holds::Ambiguous;
+                first_ruling.holds = ChallengeVerdict::Ambiguous;
             }
             Some(_) => {}
         }
     }
-    kept
+    kept_rulings
 }

@@ -2,77 +2,95 @@
 //! what not. All of it is optional, and none of it is asked for again if it is missing.
 
 use tribunal_core::{
-    brief::{Ballot, Minutes, Vote},
-    text::cut,
+    brief::{PartyMinutes, SeverityBallot, SeverityVote},
+    text::truncate_chars,
 };
 
-use super::{items::severity, node::Node};
+use super::{items::parse_severity, node::AnswerNode};
 
-const PERSONAS: &[&str] = &["personas", "participants"];
-const CONSENSUS: &[&str] = &["consensus", "agreement"];
-const DISSENT: &[&str] = &["dissent", "disagreement"];
-const VOTES: &[&str] = &["votes", "vote"];
-const PERSONA: &[&str] = &["persona", "name", "by", "voter", "who"];
-const SEVERITY: &[&str] = &["severity", "vote"];
+const PERSONA_LIST_KEYS: &[&str] = &["personas", "participants"];
+const CONSENSUS_KEYS: &[&str] = &["consensus", "agreement"];
+const DISSENT_KEYS: &[&str] = &["dissent", "disagreement"];
+const VOTE_LIST_KEYS: &[&str] = &["votes", "vote"];
+const PERSONA_KEYS: &[&str] = &["persona", "name", "by", "voter", "who"];
+const VOTE_SEVERITY_KEYS: &[&str] = &["severity", "vote"];
 /// A party is small; more votes are noise.
-const MOST_VOTES: usize = 12;
-const MOST_CHARS: usize = 1_000;
+const MAX_VOTES: usize = 12;
+const MAX_STATEMENT_CHARS: usize = 1_000;
 
 /// Reads the minutes from the pairs next to the list, and the ballots from its items.
-pub(super) fn of<'n>(beside: &[Node], items: impl Iterator<Item = &'n Node>) -> Minutes {
-    let said = |names: &[&str]| beside.iter().find_map(|node| node.get(names));
-    let text = |names: &[&str]| said(names).and_then(told).unwrap_or_default();
-    let ballots = items.enumerate().filter_map(|(index, item)| ballot(index, item));
-    Minutes {
-        personas: said(PERSONAS).map(names).unwrap_or_default(),
-        consensus: text(CONSENSUS),
-        dissent: text(DISSENT),
+pub(super) fn read_minutes<'n>(
+    sibling_maps: &[AnswerNode],
+    finding_items: impl Iterator<Item = &'n AnswerNode>,
+) -> PartyMinutes {
+    let find_value =
+        |key_names: &[&str]| sibling_maps.iter().find_map(|sibling_map| sibling_map.get(key_names));
+    let find_statement =
+        |key_names: &[&str]| find_value(key_names).and_then(read_statement).unwrap_or_default();
+    let ballots =
+        finding_items.enumerate().filter_map(|(index, finding_item)| read_ballot(index, finding_item));
+    PartyMinutes {
+        personas: find_value(PERSONA_LIST_KEYS).map(read_persona_names).unwrap_or_default(),
+        consensus: find_statement(CONSENSUS_KEYS),
+        dissent: find_statement(DISSENT_KEYS),
         ballots: ballots.collect(),
     }
 }
 
 /// The names of the personas, as a list of names or of objects with a name.
-fn names(node: &Node) -> Vec<String> {
-    let all = match node {
-        Node::List(items) => {
-            items.iter().filter_map(|item| item.scalar().or_else(|| item.text(PERSONA))).collect()
-        }
-        other => other.texts(),
+fn read_persona_names(personas_node: &AnswerNode) -> Vec<String> {
+    let all_names = match personas_node {
+        AnswerNode::List(persona_items) => persona_items
+            .iter()
+            .filter_map(|persona_item| persona_item.to_text().or_else(|| persona_item.get_text(PERSONA_KEYS)))
+            .collect(),
+        other_node => other_node.to_texts(),
     };
-    all.into_iter().take(MOST_VOTES).map(|name| cut(&name, 80)).collect()
+    all_names.into_iter().take(MAX_VOTES).map(|persona_name| truncate_chars(&persona_name, 80)).collect()
 }
 
 /// Reads a statement: a text, or a map from speakers to what they said.
-fn told(node: &Node) -> Option<String> {
-    let text = match node {
-        Node::Map(pairs) => {
-            let parts = pairs.iter().filter_map(|(key, value)| Some(format!("{key}: {}", value.scalar()?)));
-            parts.collect::<Vec<_>>().join("; ")
+fn read_statement(statement_node: &AnswerNode) -> Option<String> {
+    let statement = match statement_node {
+        AnswerNode::Map(pairs) => {
+            let statement_parts = pairs
+                .iter()
+                .filter_map(|(speaker, spoken_node)| Some(format!("{speaker}: {}", spoken_node.to_text()?)));
+            statement_parts.collect::<Vec<_>>().join("; ")
         }
-        other => other.scalar()?,
+        other_node => other_node.to_text()?,
     };
-    Some(cut(&text, MOST_CHARS))
+    Some(truncate_chars(&statement, MAX_STATEMENT_CHARS))
 }
 
 /// Reads the votes and the dissent on one finding; `None` if the item has neither.
-fn ballot(finding: usize, item: &Node) -> Option<Ballot> {
-    let votes = item.get(VOTES).map(votes).unwrap_or_default();
-    let dissent = item.get(DISSENT).and_then(told).unwrap_or_default();
-    (!votes.is_empty() || !dissent.is_empty()).then_some(Ballot { finding, votes, dissent })
+fn read_ballot(finding_index: usize, finding_item: &AnswerNode) -> Option<SeverityBallot> {
+    let ballot_votes = finding_item.get(VOTE_LIST_KEYS).map(read_votes).unwrap_or_default();
+    let ballot_dissent = finding_item.get(DISSENT_KEYS).and_then(read_statement).unwrap_or_default();
+    (!ballot_votes.is_empty() || !ballot_dissent.is_empty()).then_some(SeverityBallot {
+        finding: finding_index,
+        votes: ballot_votes,
+        dissent: ballot_dissent,
+    })
 }
 
 /// Reads votes by persona, or as a list. A vote that is on no known scale is not counted.
-fn votes(node: &Node) -> Vec<Vote> {
-    let vote =
-        |persona: &str, said: &str| Some(Vote { persona: cut(persona, 80), severity: severity(said)? });
-    let votes: Vec<Vote> = match node {
-        Node::Map(pairs) => {
-            pairs.iter().filter_map(|(persona, said)| vote(persona, &said.scalar()?)).collect()
-        }
-        Node::List(items) => {
-            items.iter().filter_map(|item| vote(&item.text(PERSONA)?, &item.text(SEVERITY)?)).collect()
-        }
-        Node::Text(_) | Node::Nothing => Vec::new(),
+fn read_votes(votes_node: &AnswerNode) -> Vec<SeverityVote> {
+    let build_vote = |persona: &str, severity_text: &str| {
+        Some(SeverityVote { persona: truncate_chars(persona, 80), severity: parse_severity(severity_text)? })
     };
-    votes.into_iter().take(MOST_VOTES).collect()
+    let counted_votes: Vec<SeverityVote> = match votes_node {
+        AnswerNode::Map(pairs) => pairs
+            .iter()
+            .filter_map(|(persona, severity_text)| build_vote(persona, &severity_text.to_text()?))
+            .collect(),
+        AnswerNode::List(vote_items) => vote_items
+            .iter()
+            .filter_map(|vote_item| {
+                build_vote(&vote_item.get_text(PERSONA_KEYS)?, &vote_item.get_text(VOTE_SEVERITY_KEYS)?)
+            })
+            .collect(),
+        AnswerNode::Text(_) | AnswerNode::Nothing => Vec::new(),
+    };
+    counted_votes.into_iter().take(MAX_VOTES).collect()
 }

@@ -8,28 +8,28 @@
 //! [`regions`] removes what an answer is wrapped in, [`list_finder`] and [`lenient_json`] find the lists, and
 //! [`items`] reads the items in them.
 
-mod dress;
 mod items;
-mod loose;
+mod lenient_json;
+mod list_finder;
 mod minutes;
 mod node;
-mod walk;
+mod regions;
 
 use std::collections::HashSet;
 
 use tribunal_core::{
-    brief::{Content, Minutes},
-    level::Role,
-    text::cut,
+    brief::{AnswerContent, PartyMinutes},
+    level::AgentRole,
+    text::truncate_chars,
 };
 
-use dress::{Region, regions, undress};
-use node::{Node, is_one_of};
-use walk::{Names, Unread, Walked, strict, walk};
+use list_finder::{FoundNodes, ListVocabulary, StrictYamlError, find_lists, parse_strict_yaml};
+use node::{AnswerNode, matches_any_name};
+use regions::{AnswerRegion, split_regions, strip_wrapping};
 
 /// What kind of list an answer should contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum AnswerKind {
     Findings,
     Fixes,
     /// A challenger's verdict on each finding.
@@ -38,241 +38,266 @@ pub enum Wanted {
 
 /// A parsed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed {
-    pub content: Content,
+pub struct ParsedAnswer {
+    pub content: AnswerContent,
     /// What a party reported in addition to its findings.
-    pub minutes: Minutes,
+    pub minutes: PartyMinutes,
     pub remarks: Vec<String>,
 }
 
 /// The most items that are kept of an answer; the most severe ones have precedence.
-pub const MOST_ITEMS: usize = 1_000;
+pub const MAX_ITEMS: usize = 1_000;
 /// The most remarks that are kept of an answer.
-pub const MOST_REMARKS: usize = 30;
+pub const MAX_REMARKS: usize = 30;
 /// How many envelopes are opened, one inside the other: some clients wrap the answer as a string into a JSON object.
-const ENVELOPES: u32 = 2;
+const MAX_ENVELOPES: u32 = 2;
 
-impl Wanted {
+impl AnswerKind {
     /// The kind of answer that an agent in this role is asked for.
-    pub fn of(role: Role) -> Wanted {
+    pub fn for_role(role: AgentRole) -> AnswerKind {
         match role {
-            Role::Fixer => Wanted::Fixes,
-            Role::Challenger => Wanted::Verdicts,
-            _ => Wanted::Findings,
+            AgentRole::Fixer => AnswerKind::Fixes,
+            AgentRole::Challenger => AnswerKind::Verdicts,
+            _ => AnswerKind::Findings,
         }
     }
 
-    fn names(self) -> Names {
+    fn vocabulary(self) -> ListVocabulary {
         match self {
-            Wanted::Findings => items::FINDINGS,
-            Wanted::Fixes => items::FIXES,
-            Wanted::Verdicts => items::VERDICTS,
+            AnswerKind::Findings => items::FINDINGS_VOCABULARY,
+            AnswerKind::Fixes => items::FIXES_VOCABULARY,
+            AnswerKind::Verdicts => items::VERDICTS_VOCABULARY,
         }
     }
 }
 
 /// Parses an answer. This never fails: an answer without any list has the content `Unreadable` with the reason.
-pub fn parse(text: &str, wanted: Wanted) -> Parsed {
-    let found = gather(&undress(text), wanted, ENVELOPES);
+pub fn parse_answer(answer_text: &str, answer_kind: AnswerKind) -> ParsedAnswer {
+    let found_lists = gather_lists(&strip_wrapping(answer_text), answer_kind, MAX_ENVELOPES);
     // An empty list is an answer ("nothing found"); no list at all is not.
-    if found.lists == 0 {
-        let message = found.problem.unwrap_or_else(|| nothing(text, wanted));
-        return Parsed {
-            content: Content::Unreadable { message },
-            minutes: Minutes::default(),
-            remarks: found.remarks,
+    if found_lists.list_count == 0 {
+        let message =
+            found_lists.read_problem.unwrap_or_else(|| describe_missing_list(answer_text, answer_kind));
+        return ParsedAnswer {
+            content: AnswerContent::Unreadable { message },
+            minutes: PartyMinutes::default(),
+            remarks: found_lists.remarks,
         };
     }
-    items::read(found, wanted)
+    items::read_items(found_lists, answer_kind)
 }
 
 /// Describes an answer in which no list was found.
-fn nothing(text: &str, wanted: Wanted) -> String {
-    let name = wanted.names().lists[0];
-    let text = text.trim();
-    if text.is_empty() {
+fn describe_missing_list(answer_text: &str, answer_kind: AnswerKind) -> String {
+    let list_name = answer_kind.vocabulary().list_names[0];
+    let answer_text = answer_text.trim();
+    if answer_text.is_empty() {
         return "the answer is empty".to_string();
     }
-    let first = text.lines().next().unwrap_or_default();
-    format!("the answer has no `{name}` list; it begins: {}", cut(first.trim(), 80))
+    let first_line = answer_text.lines().next().unwrap_or_default();
+    format!("the answer has no `{list_name}` list; it begins: {}", truncate_chars(first_line.trim(), 80))
 }
 
 /// The lists that were found in the regions of an answer.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundLists {
     /// The number of lists; 0 means that the agent answered nothing.
-    lists: usize,
-    items: Vec<Node>,
+    list_count: usize,
+    items: Vec<AnswerNode>,
     /// The same items, for a fast search for repetitions.
-    seen: HashSet<Node>,
+    known_items: HashSet<AnswerNode>,
     /// The pairs next to the lists, for example a party's consensus.
-    beside: Vec<Node>,
+    sibling_maps: Vec<AnswerNode>,
     remarks: Vec<String>,
     /// The reason why nothing could be read.
-    problem: Option<String>,
+    read_problem: Option<String>,
     /// Texts that may themselves be answers.
-    letters: Vec<String>,
+    nested_answers: Vec<String>,
 }
 
 /// Collects the lists of all regions: agents split their answers by topic, and one lost list is a lost review. A list
 /// that was introduced as an example, or that is the form from the prompt, counts only if there is no other.
-fn gather(text: &str, wanted: Wanted, envelopes: u32) -> Found {
-    let mut answers = Found::default();
-    let mut examples = Found::default();
+fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> FoundLists {
+    let mut answer_lists = FoundLists::default();
+    let mut example_lists = FoundLists::default();
     // Every region is collected by itself first, because its remarks depend on how it was read as a whole.
-    for region in regions(text) {
-        let walked = look(region, wanted, &mut answers.problem);
-        let mut own = Found::default();
-        for node in walked.nodes {
-            own.take_in(node, wanted);
+    for region in split_regions(answer_text) {
+        let found_nodes = read_region(region, answer_kind, &mut answer_lists.read_problem);
+        let mut region_lists = FoundLists::default();
+        for node in found_nodes.nodes {
+            region_lists.add_node(node, answer_kind);
         }
-        if walked.cut && own.items.is_empty() && own.lists > 0 {
+        if found_nodes.is_truncated && region_lists.items.is_empty() && region_lists.list_count > 0 {
             // The answer broke off before the first item: perhaps there was nothing to say, perhaps everything was
             // lost. That must not pass as an empty list.
-            let name = wanted.names().lists[0];
-            own.lists = 0;
-            own.problem =
-                Some(format!("no `{name}` list could be read: the answer breaks off before its first item"));
+            let list_name = answer_kind.vocabulary().list_names[0];
+            region_lists.list_count = 0;
+            region_lists.read_problem = Some(format!(
+                "no `{list_name}` list could be read: the answer breaks off before its first item"
+            ));
         }
-        if own.lists > 0 {
-            own.remark(
-                walked.guessed,
+        if region_lists.list_count > 0 {
+            region_lists.add_remark_if(
+                found_nodes.is_guessed,
                 "the list is not well-formed; it was read as far as it could be understood",
             );
-            own.remark(walked.cut, "the answer breaks off in the middle; what is whole was kept");
+            region_lists.add_remark_if(
+                found_nodes.is_truncated,
+                "the answer breaks off in the middle; what is whole was kept",
+            );
         }
         // An agent that repeats the requested form before answering did not mean it as findings.
-        let form = !own.items.is_empty() && own.items.iter().all(items::is_form);
-        let other = if region.example || form { &mut examples } else { &mut answers };
-        other.join(own);
+        let is_blank_form =
+            !region_lists.items.is_empty() && region_lists.items.iter().all(items::is_blank_form);
+        let target_lists =
+            if region.is_example || is_blank_form { &mut example_lists } else { &mut answer_lists };
+        target_lists.merge_lists(region_lists);
     }
     // Texts inside of JSON are opened only if nothing was found outside of them.
-    if answers.lists == 0 && envelopes > 0 {
-        for letter in std::mem::take(&mut answers.letters) {
-            answers.join(gather(&undress(&letter), wanted, envelopes - 1));
+    if answer_lists.list_count == 0 && envelopes > 0 {
+        for nested_answer in std::mem::take(&mut answer_lists.nested_answers) {
+            answer_lists.merge_lists(gather_lists(
+                &strip_wrapping(&nested_answer),
+                answer_kind,
+                envelopes - 1,
+            ));
         }
     }
     // An example is better than nothing: some agents call their only answer one.
-    if answers.lists == 0 {
-        examples.problem = answers.problem;
-        return examples;
+    if answer_lists.list_count == 0 {
+        example_lists.read_problem = answer_lists.read_problem;
+        return example_lists;
     }
-    let number = examples.items.iter().filter(|item| !items::is_form(item)).count();
-    answers.remark(number > 0, &format!("an example with {number} items before the answer was left out"));
-    answers
+    let example_count =
+        example_lists.items.iter().filter(|example_item| !items::is_blank_form(example_item)).count();
+    answer_lists.add_remark_if(
+        example_count > 0,
+        &format!("an example with {example_count} items before the answer was left out"),
+    );
+    answer_lists
 }
 
 /// Reads a region. A fenced block is first parsed strictly; prose and broken blocks are searched for lists.
-fn look(region: Region<'_>, wanted: Wanted, problem: &mut Option<String>) -> Walked {
-    let names = wanted.names();
-    let text = region.text.trim();
-    if !region.fenced {
-        return walk(region.text, names);
+fn read_region(
+    region: AnswerRegion<'_>,
+    answer_kind: AnswerKind,
+    read_problem: &mut Option<String>,
+) -> FoundNodes {
+    let vocabulary_names = answer_kind.vocabulary();
+    let region_text = region.text.trim();
+    if !region.is_fenced {
+        return find_lists(region.text, vocabulary_names);
     }
-    let flow = text.starts_with(['{', '[']);
+    let is_flow = region_text.starts_with(['{', '[']);
     // JSON is tried with the lenient reader first. On valid JSON it reads the same as a strict parser, but keeps
     // numbers as they are written.
-    if flow {
-        let walked = walk(region.text, names);
-        if !walked.guessed && !walked.cut {
-            return walked;
+    if is_flow {
+        let found_nodes = find_lists(region.text, vocabulary_names);
+        if !found_nodes.is_guessed && !found_nodes.is_truncated {
+            return found_nodes;
         }
     }
-    match strict(region.text) {
+    match parse_strict_yaml(region.text) {
         // Valid YAML without a list may still contain one as text, so the search below gets a second chance.
-        Ok(node) if Found::of(node.clone(), wanted).lists > 0 => {
-            Walked { nodes: vec![node], ..Walked::default() }
+        Ok(strict_node) if FoundLists::from_node(strict_node.clone(), answer_kind).list_count > 0 => {
+            FoundNodes { nodes: vec![strict_node], ..FoundNodes::default() }
         }
-        Ok(_) | Err(Unread::Rewritten) => walk(region.text, names),
+        Ok(_) | Err(StrictYamlError::LossyValue) => find_lists(region.text, vocabulary_names),
         // The strict parser's message is kept in case that the search finds nothing either.
-        Err(Unread::Broken(cause)) => {
-            *problem = Some(format!("no `{}` list could be read: {cause}", names.lists[0]));
-            Walked { guessed: true, ..walk(region.text, names) }
+        Err(StrictYamlError::Invalid(yaml_error)) => {
+            *read_problem =
+                Some(format!("no `{}` list could be read: {yaml_error}", vocabulary_names.list_names[0]));
+            FoundNodes { is_guessed: true, ..find_lists(region.text, vocabulary_names) }
         }
     }
 }
 
-impl Found {
-    fn of(node: Node, wanted: Wanted) -> Found {
-        let mut found = Found::default();
-        found.take_in(node, wanted);
-        found
+impl FoundLists {
+    fn from_node(answer_node: AnswerNode, answer_kind: AnswerKind) -> FoundLists {
+        let mut found_lists = FoundLists::default();
+        found_lists.add_node(answer_node, answer_kind);
+        found_lists
     }
 
-    fn remark(&mut self, so: bool, remark: &str) {
-        if so && !self.remarks.iter().any(|known| known == remark) {
+    fn add_remark_if(&mut self, condition: bool, remark: &str) {
+        if condition && !self.remarks.iter().any(|known_remark| known_remark == remark) {
             self.remarks.push(remark.to_string());
         }
     }
 
     /// Adds the lists of another region, without the items that are already known.
-    fn join(&mut self, other: Found) {
-        let (again, counted) = (self.lists > 0, self.items.len());
-        self.lists += other.lists;
-        if again {
+    fn merge_lists(&mut self, added_lists: FoundLists) {
+        let (has_lists, known_count) = (self.list_count > 0, self.items.len());
+        self.list_count += added_lists.list_count;
+        if has_lists {
             // Drafts and envelopes repeat the same items. Inside one list, however, repetitions are kept as they are.
-            let fresh = other.items.into_iter().filter(|item| !self.seen.contains(item));
-            let fresh: Vec<Node> = fresh.collect();
-            self.items.extend(fresh);
+            let new_items =
+                added_lists.items.into_iter().filter(|added_item| !self.known_items.contains(added_item));
+            let new_items: Vec<AnswerNode> = new_items.collect();
+            self.items.extend(new_items);
         } else {
-            self.items.extend(other.items);
+            self.items.extend(added_lists.items);
         }
-        self.seen.extend(self.items[counted..].iter().cloned());
-        self.beside.extend(other.beside);
-        self.letters.extend(other.letters);
-        for remark in other.remarks {
-            self.remark(true, &remark);
+        self.known_items.extend(self.items[known_count..].iter().cloned());
+        self.sibling_maps.extend(added_lists.sibling_maps);
+        self.nested_answers.extend(added_lists.nested_answers);
+        for remark in added_lists.remarks {
+            self.add_remark_if(true, &remark);
         }
-        self.problem = self.problem.take().or(other.problem);
+        self.read_problem = self.read_problem.take().or(added_lists.read_problem);
     }
 
     /// Adds what is found in a node: an item, a list of items, or lists anywhere below it.
-    fn take_in(&mut self, node: Node, wanted: Wanted) {
-        if items::looks_like_one(&node, wanted) {
-            self.lists += 1;
-            self.items.push(node);
+    fn add_node(&mut self, answer_node: AnswerNode, answer_kind: AnswerKind) {
+        if items::is_answer_item(&answer_node, answer_kind) {
+            self.list_count += 1;
+            self.items.push(answer_node);
             return;
         }
-        match node {
-            Node::Map(pairs) => self.take_in_map(pairs, wanted),
+        match answer_node {
+            AnswerNode::Map(pairs) => self.add_map(pairs, answer_kind),
             // One recognizable item makes the whole list an answer; its other items are reported as unusable later.
-            Node::List(nodes) => {
-                if nodes.iter().any(|node| items::looks_like_one(node, wanted)) {
-                    self.lists += 1;
-                    self.items.extend(nodes);
+            AnswerNode::List(child_nodes) => {
+                if child_nodes.iter().any(|answer_node| items::is_answer_item(answer_node, answer_kind)) {
+                    self.list_count += 1;
+                    self.items.extend(child_nodes);
                 } else {
-                    nodes.into_iter().for_each(|node| self.take_in(node, wanted));
+                    child_nodes.into_iter().for_each(|answer_node| self.add_node(answer_node, answer_kind));
                 }
             }
             // A text is only kept for opening if it could contain a list at all.
-            Node::Text(text) => {
-                let names = wanted.names().lists;
-                if names.iter().any(|name| text.contains(*name)) && text.contains(':') {
-                    self.letters.push(text);
+            AnswerNode::Text(nested_text) => {
+                let list_names = answer_kind.vocabulary().list_names;
+                if list_names.iter().any(|list_name| nested_text.contains(*list_name))
+                    && nested_text.contains(':')
+                {
+                    self.nested_answers.push(nested_text);
                 }
             }
-            Node::Nothing => {}
+            AnswerNode::Nothing => {}
         }
     }
 
     /// Adds the lists of a map and remembers the pairs that belong next to them.
-    fn take_in_map(&mut self, pairs: Vec<(String, Node)>, wanted: Wanted) {
-        let names = wanted.names();
-        let mut beside = Vec::new();
-        for (key, value) in pairs {
-            if is_one_of(&key, names.beside) {
-                beside.push((key, value));
-            } else if is_one_of(&key, names.lists) && matches!(value, Node::List(_) | Node::Map(_)) {
-                if let Some(items) = items::of_list(value, wanted) {
-                    self.lists += 1;
-                    self.items.extend(items);
+    fn add_map(&mut self, pairs: Vec<(String, AnswerNode)>, answer_kind: AnswerKind) {
+        let vocabulary_names = answer_kind.vocabulary();
+        let mut sibling_pairs = Vec::new();
+        for (pair_key, pair_value) in pairs {
+            if matches_any_name(&pair_key, vocabulary_names.sibling_keys) {
+                sibling_pairs.push((pair_key, pair_value));
+            } else if matches_any_name(&pair_key, vocabulary_names.list_names)
+                && matches!(pair_value, AnswerNode::List(_) | AnswerNode::Map(_))
+            {
+                if let Some(list_items) = items::into_list_items(pair_value, answer_kind) {
+                    self.list_count += 1;
+                    self.items.extend(list_items);
                 }
             } else {
-                self.take_in(value, wanted);
+                self.add_node(pair_value, answer_kind);
             }
         }
-        if !beside.is_empty() {
-            self.beside.push(Node::Map(beside));
+        if !sibling_pairs.is_empty() {
+            self.sibling_maps.push(AnswerNode::Map(sibling_pairs));
         }
     }
 }
@@ -280,43 +305,43 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use tribunal_core::{
-        brief::{Brief, Raised, Said},
+        brief::{ClaimStatus, RaisedFinding, TaskBrief},
         finding::{Evidence, Severity},
         subject::Subject,
     };
 
     use super::*;
 
-    fn raised(text: &str) -> Vec<Raised> {
-        match parse(text, Wanted::Findings).content {
-            Content::Findings { raised } => raised,
-            other => panic!("{other:?}"),
+    fn parse_findings(answer_text: &str) -> Vec<RaisedFinding> {
+        match parse_answer(answer_text, AnswerKind::Findings).content {
+            AnswerContent::Findings { raised } => raised,
+            other_content => panic!("{other_content:?}"),
         }
     }
 
     #[test]
-    fn the_same_finding_in_many_dresses() {
-        let yaml = "findings:\n  - severity: high\n    category: a\n    description: d\n    quote: \"q: 1\"\n    line: 7\n";
-        let json = r#"{"issues":[{"severity":"HIGH","category":"a","issue":"d","evidence":{"quote":"q: 1"},"location":"x.md:7"}]}"#;
-        for text in [
-            format!("Here is what I found.\n\n```yaml\n{yaml}```\nThat is all."),
-            format!("```\n{yaml}"),
-            format!("Some prose first.\n{yaml}"),
-            yaml.to_string(),
-            format!("```json\n{json}\n```"),
-            format!("Sure! {json}"),
+    fn the_same_finding_is_read_from_many_forms() {
+        let yaml_answer = "findings:\n  - severity: high\n    category: a\n    description: d\n    quote: \"q: 1\"\n    line: 7\n";
+        let json_answer = r#"{"issues":[{"severity":"HIGH","category":"a","issue":"d","evidence":{"quote":"q: 1"},"location":"x.md:7"}]}"#;
+        for answer_text in [
+            format!("Here is what I found.\n\n```yaml\n{yaml_answer}```\nThat is all."),
+            format!("```\n{yaml_answer}"),
+            format!("Some prose first.\n{yaml_answer}"),
+            yaml_answer.to_string(),
+            format!("```json\n{json_answer}\n```"),
+            format!("Sure! {json_answer}"),
         ] {
-            let found = raised(&text);
-            assert_eq!(found.len(), 1, "{text}");
-            assert_eq!(found[0].severity, Severity::High, "{text}");
-            assert_eq!(found[0].evidence, Evidence::Quote { text: "q: 1".into() }, "{text}");
-            assert_eq!(found[0].line, Some(7), "{text}");
+            let found_findings = parse_findings(&answer_text);
+            assert_eq!(found_findings.len(), 1, "{answer_text}");
+            assert_eq!(found_findings[0].severity, Severity::High, "{answer_text}");
+            assert_eq!(found_findings[0].evidence, Evidence::Quote { text: "q: 1".into() }, "{answer_text}");
+            assert_eq!(found_findings[0].line, Some(7), "{answer_text}");
         }
     }
 
     #[test]
     fn a_fence_inside_a_quoted_text_does_not_end_the_answer() {
-        let text = [
+        let answer_text = [
             "```yaml",
             "findings:",
             "  - description: d",
@@ -330,73 +355,80 @@ mod tests {
             "    quote: r",
             "```",
         ];
-        assert_eq!(raised(&text.join("\n")).len(), 2);
+        assert_eq!(parse_findings(&answer_text.join("\n")).len(), 2);
     }
 
     #[test]
     fn a_list_outside_of_all_fences_is_found_too() {
         assert_eq!(
-            raised("For example:\n```sh\nls\n```\nfindings:\n  - {description: d, quote: q}\n").len(),
+            parse_findings("For example:\n```sh\nls\n```\nfindings:\n  - {description: d, quote: q}\n").len(),
             1
         );
     }
 
     #[test]
     fn the_last_block_counts_not_the_example_before_it() {
-        let text = "The form:\n```yaml\nfindings:\n  - description: example\n    quote: x\n```\nMine:\n```yaml\nfindings: []\n```\n";
-        assert_eq!(raised(text), []);
+        let answer_text = "The form:\n```yaml\nfindings:\n  - description: example\n    quote: x\n```\nMine:\n```yaml\nfindings: []\n```\n";
+        assert_eq!(parse_findings(answer_text), []);
     }
 
     #[test]
-    fn what_is_half_right_is_kept_and_the_rest_is_named() {
-        let text = "findings:\n  - description: no evidence\n  - severity: gruesome\n    description: d\n    quote: q\n  - 7\n";
-        let parsed = parse(text, Wanted::Findings);
-        let Content::Findings { raised } = parsed.content else { panic!() };
+    fn usable_items_are_kept_and_the_others_become_remarks() {
+        let answer_text = "findings:\n  - description: no evidence\n  - severity: gruesome\n    description: d\n    quote: q\n  - 7\n";
+        let parsed = parse_answer(answer_text, AnswerKind::Findings);
+        let AnswerContent::Findings { raised } = parsed.content else { panic!() };
         assert_eq!(raised.len(), 1);
         assert_eq!(parsed.remarks.len(), 3, "{:?}", parsed.remarks);
     }
 
     #[test]
-    fn a_text_without_a_list_is_unreadable_and_says_why() {
-        for (text, says) in [
+    fn a_text_without_a_list_is_unreadable_and_gives_the_reason() {
+        for (answer_text, expected_words) in [
             ("", "empty"),
             ("All good, nothing found!", "no `findings` list"),
             ("```yaml\nfindings: [\n```", "could be read"),
         ] {
-            let Content::Unreadable { message } = parse(text, Wanted::Findings).content else {
-                panic!("{text}")
+            let AnswerContent::Unreadable { message } =
+                parse_answer(answer_text, AnswerKind::Findings).content
+            else {
+                panic!("{answer_text}")
             };
-            assert!(message.contains(says), "{message}");
+            assert!(message.contains(expected_words), "{message}");
         }
     }
 
     #[test]
     fn a_list_of_which_nothing_can_be_used_is_not_an_empty_list() {
-        let parsed = parse("findings:\n  - description: vague worry\n", Wanted::Findings);
-        let Content::Unreadable { message } = parsed.content else { panic!("{parsed:?}") };
+        let parsed = parse_answer("findings:\n  - description: vague worry\n", AnswerKind::Findings);
+        let AnswerContent::Unreadable { message } = parsed.content else { panic!("{parsed:?}") };
         assert!(message.contains("neither a quote nor an absence"), "{message}");
     }
 
     #[test]
-    fn a_prompt_that_comes_back_is_no_answer() {
-        for role in Role::ALL {
-            let brief = Brief::new(role, Subject::at("a.md", None), 1);
-            let echo = crate::prompt::render(&brief, "# A\n```yaml\nfindings: []\n```\n", None).unwrap();
-            let content = parse(&echo, Wanted::of(role)).content;
-            assert!(matches!(content, Content::Unreadable { .. }), "{role}: {content:?}");
-            let answer = match Wanted::of(role) {
-                Wanted::Findings => "findings: []",
-                Wanted::Fixes => "fixes: []",
-                Wanted::Verdicts => "verdicts: []",
+    fn an_echoed_prompt_is_not_an_answer() {
+        for role in AgentRole::ALL {
+            let brief = TaskBrief::new(role, Subject::from_path("a.md", None), 1);
+            let echoed_prompt =
+                crate::prompt::render_prompt(&brief, "# A\n```yaml\nfindings: []\n```\n", None).unwrap();
+            let content = parse_answer(&echoed_prompt, AnswerKind::for_role(role)).content;
+            assert!(matches!(content, AnswerContent::Unreadable { .. }), "{role}: {content:?}");
+            let answer = match AnswerKind::for_role(role) {
+                AnswerKind::Findings => "findings: []",
+                AnswerKind::Fixes => "fixes: []",
+                AnswerKind::Verdicts => "verdicts: []",
             };
-            let content = parse(&format!("{echo}\n```yaml\n{answer}\n```\n"), Wanted::of(role)).content;
-            assert!(!matches!(content, Content::Unreadable { .. }), "{role}: {content:?}");
+            let content = parse_answer(
+                &format!("{echoed_prompt}\n```yaml\n{answer}\n```\n"),
+                AnswerKind::for_role(role),
+            )
+            .content;
+            assert!(!matches!(content, AnswerContent::Unreadable { .. }), "{role}: {content:?}");
         }
     }
 
     #[test]
     fn fixes_are_claims_about_findings() {
-        let text = [
+        let answer_text = [
             "```yaml",
             "fixes:",
             "  - {id: F2, status: fixed, fix_description: did it}",
@@ -405,19 +437,20 @@ mod tests {
             "```",
         ]
         .join("\n");
-        let parsed = parse(&text, Wanted::Fixes);
-        let Content::Fixes { claims } = parsed.content else { panic!() };
+        let parsed = parse_answer(&answer_text, AnswerKind::Fixes);
+        let AnswerContent::Fixes { claims } = parsed.content else { panic!() };
         assert_eq!(
             claims.iter().map(|c| (c.id.0, c.said)).collect::<Vec<_>>(),
-            [(2, Said::Fixed), (3, Said::Blocked)]
+            [(2, ClaimStatus::Fixed), (3, ClaimStatus::Blocked)]
         );
         assert_eq!(parsed.remarks, ["item 3 was left out: `X` is no finding id"]);
     }
 
     #[test]
     fn an_absence_is_evidence_too() {
-        let found = raised("findings:\n- description: d\n  absent: {heading: Privacy, terms: [erase, 90]}\n");
+        let found_findings =
+            parse_findings("findings:\n- description: d\n  absent: {heading: Privacy, terms: [erase, 90]}\n");
         let terms = vec!["erase".to_string(), "90".to_string()];
-        assert_eq!(found[0].evidence, Evidence::Absence { heading: "Privacy".into(), terms });
+        assert_eq!(found_findings[0].evidence, Evidence::Absence { heading: "Privacy".into(), terms });
     }
 }

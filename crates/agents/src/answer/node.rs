@@ -10,175 +10,190 @@ use serde::{
 
 /// A node of an answer. Numbers and booleans are kept as the text in which they were written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Node {
+pub(super) enum AnswerNode {
     /// A null, or no value at all.
     Nothing,
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<AnswerNode>),
+    Map(Vec<(String, AnswerNode)>),
 }
 
 /// Whether a key matches a name. Names are written in lowercase letters and digits only.
-pub(super) fn is(key: &str, name: &str) -> bool {
-    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).eq(name.chars())
+pub(super) fn matches_name(raw_key: &str, expected_name: &str) -> bool {
+    raw_key
+        .chars()
+        .filter(|character| character.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .eq(expected_name.chars())
 }
 
-pub(super) fn is_one_of(key: &str, names: &[&str]) -> bool {
-    names.iter().any(|name| is(key, name))
+pub(super) fn matches_any_name(raw_key: &str, expected_names: &[&str]) -> bool {
+    expected_names.iter().any(|expected_name| matches_name(raw_key, expected_name))
 }
 
-impl Node {
+impl AnswerNode {
     /// The value of the first of these names that has one. If a key occurs twice, the later one counts, as in JSON.
-    pub fn get(&self, names: &[&str]) -> Option<&Node> {
-        let Node::Map(pairs) = self else { return None };
-        names.iter().find_map(|name| {
-            let said = pairs.iter().rev().filter(|(key, _)| is(key, name)).map(|(_, value)| value);
+    pub fn get(&self, key_names: &[&str]) -> Option<&AnswerNode> {
+        let AnswerNode::Map(pairs) = self else { return None };
+        key_names.iter().find_map(|expected_name| {
+            let matching_values = pairs
+                .iter()
+                .rev()
+                .filter(|(pair_key, _)| matches_name(pair_key, expected_name))
+                .map(|(_, pair_value)| pair_value);
             // A blank value counts as missing, so that the next synonym gets a chance.
-            said.into_iter().find(|value| !value.is_blank())
+            matching_values.into_iter().find(|pair_value| !pair_value.is_blank())
         })
     }
 
-    pub fn has(&self, names: &[&str]) -> bool {
-        self.get(names).is_some()
+    pub fn has_any(&self, key_names: &[&str]) -> bool {
+        self.get(key_names).is_some()
     }
 
-    pub fn text(&self, names: &[&str]) -> Option<String> {
-        self.get(names).and_then(Node::scalar)
+    pub fn get_text(&self, key_names: &[&str]) -> Option<String> {
+        self.get(key_names).and_then(AnswerNode::to_text)
     }
 
     /// The node as one text: a list of texts is joined, and quotation marks around the whole text are removed.
-    pub fn scalar(&self) -> Option<String> {
-        let text = match self {
-            Node::Text(text) => unwrap_quotes(text.trim()).to_string(),
-            Node::List(items) => items.iter().map(Node::scalar).collect::<Option<Vec<_>>>()?.join("; "),
-            Node::Nothing | Node::Map(_) => return None,
+    pub fn to_text(&self) -> Option<String> {
+        let scalar_text = match self {
+            AnswerNode::Text(scalar_text) => unwrap_quotes(scalar_text.trim()).to_string(),
+            AnswerNode::List(list_items) => {
+                list_items.iter().map(AnswerNode::to_text).collect::<Option<Vec<_>>>()?.join("; ")
+            }
+            AnswerNode::Nothing | AnswerNode::Map(_) => return None,
         };
-        (!text.trim().is_empty()).then_some(text)
+        (!scalar_text.trim().is_empty()).then_some(scalar_text)
     }
 
     /// The node as several texts: a single text is split at its commas.
-    pub fn texts(&self) -> Vec<String> {
+    pub fn to_texts(&self) -> Vec<String> {
         match self {
-            Node::List(items) => items.iter().filter_map(Node::scalar).collect(),
-            Node::Text(text) => {
-                let parts = text.split(',').map(|part| unwrap_quotes(part.trim()).to_string());
-                parts.filter(|part| !part.is_empty()).collect()
+            AnswerNode::List(list_items) => list_items.iter().filter_map(AnswerNode::to_text).collect(),
+            AnswerNode::Text(comma_text) => {
+                let text_parts =
+                    comma_text.split(',').map(|text_part| unwrap_quotes(text_part.trim()).to_string());
+                text_parts.filter(|text_part| !text_part.is_empty()).collect()
             }
             // A map in place of a list has the texts as its keys: `{timeout: , retry: }`.
-            Node::Map(pairs) => pairs.iter().map(|(key, _)| key.clone()).collect(),
-            Node::Nothing => Vec::new(),
+            AnswerNode::Map(pairs) => pairs.iter().map(|(pair_key, _)| pair_key.clone()).collect(),
+            AnswerNode::Nothing => Vec::new(),
         }
     }
 
     fn is_blank(&self) -> bool {
         match self {
-            Node::Nothing => true,
-            Node::Text(text) => text.trim().is_empty(),
-            Node::List(_) | Node::Map(_) => false,
+            AnswerNode::Nothing => true,
+            AnswerNode::Text(scalar_text) => scalar_text.trim().is_empty(),
+            AnswerNode::List(_) | AnswerNode::Map(_) => false,
         }
     }
 
     /// Returns a key that occurs twice, if there is one.
-    pub fn doubled(&self) -> Option<&str> {
-        let Node::Map(pairs) = self else { return None };
+    pub fn duplicate_key(&self) -> Option<&str> {
+        let AnswerNode::Map(pairs) = self else { return None };
         // Real items have few keys. Only the first ones are compared, because the search is quadratic.
-        let few = pairs.get(..pairs.len().min(32)).unwrap_or_default();
-        let again = |index: usize| few.iter().take(index).any(|(key, _)| *key == few[index].0);
-        (0..few.len()).find(|index| again(*index)).map(|index| few[index].0.as_str())
+        let first_pairs = pairs.get(..pairs.len().min(32)).unwrap_or_default();
+        let is_repeated = |index: usize| {
+            first_pairs.iter().take(index).any(|(pair_key, _)| *pair_key == first_pairs[index].0)
+        };
+        (0..first_pairs.len()).find(|index| is_repeated(*index)).map(|index| first_pairs[index].0.as_str())
     }
 }
 
 /// Removes a pair of typographic quotation marks around the whole text. They are decoration that a YAML parser takes
 /// for text.
-fn unwrap_quotes(text: &str) -> &str {
-    let inner = text.strip_prefix(['“', '„', '”']).and_then(|rest| rest.strip_suffix(['”', '“']));
+fn unwrap_quotes(quoted_text: &str) -> &str {
+    let inner_text = quoted_text
+        .strip_prefix(['“', '„', '”'])
+        .and_then(|after_quote| after_quote.strip_suffix(['”', '“']));
     // With further marks inside, the outer ones may belong to two different quotes.
-    inner.filter(|inner| !inner.contains(['“', '”', '„'])).unwrap_or(text)
+    inner_text.filter(|inner_text| !inner_text.contains(['“', '”', '„'])).unwrap_or(quoted_text)
 }
 
 /// What a strict parser made of a text. `None` if it would not return some value exactly as it was written.
 #[derive(Debug)]
-pub(super) struct Exact(pub Option<Node>);
+pub(super) struct ExactNode(pub Option<AnswerNode>);
 
-impl Exact {
-    fn text(value: impl Into<String>) -> Exact {
-        Exact(Some(Node::Text(value.into())))
+impl ExactNode {
+    fn from_text(scalar_value: impl Into<String>) -> ExactNode {
+        ExactNode(Some(AnswerNode::Text(scalar_value.into())))
     }
 }
 
-impl<'de> Deserialize<'de> for Exact {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Exact, D::Error> {
-        from.deserialize_any(Anything)
+impl<'de> Deserialize<'de> for ExactNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ExactNode, D::Error> {
+        deserializer.deserialize_any(ExactNodeVisitor)
     }
 }
 
-struct Anything;
+struct ExactNodeVisitor;
 
-impl<'de> Visitor<'de> for Anything {
-    type Value = Exact;
+impl<'de> Visitor<'de> for ExactNodeVisitor {
+    type Value = ExactNode;
 
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("anything")
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("anything")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Exact, E> {
-        Ok(Exact::text(value.to_string()))
+    fn visit_bool<E>(self, scalar_value: bool) -> Result<ExactNode, E> {
+        Ok(ExactNode::from_text(scalar_value.to_string()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Exact, E> {
-        Ok(Exact::text(value.to_string()))
+    fn visit_i64<E>(self, scalar_value: i64) -> Result<ExactNode, E> {
+        Ok(ExactNode::from_text(scalar_value.to_string()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Exact, E> {
-        Ok(Exact::text(value.to_string()))
+    fn visit_u64<E>(self, scalar_value: u64) -> Result<ExactNode, E> {
+        Ok(ExactNode::from_text(scalar_value.to_string()))
     }
 
     /// `1.50` would become `1.5`, which does not occur in the subject.
-    fn visit_f64<E>(self, _: f64) -> Result<Exact, E> {
-        Ok(Exact(None))
+    fn visit_f64<E>(self, _: f64) -> Result<ExactNode, E> {
+        Ok(ExactNode(None))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Exact, E> {
-        Ok(Exact::text(value))
+    fn visit_str<E>(self, scalar_value: &str) -> Result<ExactNode, E> {
+        Ok(ExactNode::from_text(scalar_value))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Exact, E> {
-        Ok(Exact::text(value))
+    fn visit_string<E>(self, scalar_value: String) -> Result<ExactNode, E> {
+        Ok(ExactNode::from_text(scalar_value))
     }
 
-    fn visit_unit<E>(self) -> Result<Exact, E> {
-        Ok(Exact(Some(Node::Nothing)))
+    fn visit_unit<E>(self) -> Result<ExactNode, E> {
+        Ok(ExactNode(Some(AnswerNode::Nothing)))
     }
 
-    fn visit_none<E>(self) -> Result<Exact, E> {
-        Ok(Exact(Some(Node::Nothing)))
+    fn visit_none<E>(self) -> Result<ExactNode, E> {
+        Ok(ExactNode(Some(AnswerNode::Nothing)))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Exact, D::Error> {
-        from.deserialize_any(Anything)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<ExactNode, D::Error> {
+        deserializer.deserialize_any(ExactNodeVisitor)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Exact, A::Error> {
-        let mut items = Some(Vec::new());
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence_access: A) -> Result<ExactNode, A::Error> {
+        let mut sequence_items = Some(Vec::new());
         // One inexact value makes the whole list inexact, but all of it has to be read for the parser to continue.
-        while let Some(Exact(item)) = from.next_element()? {
-            items = items.zip(item).map(|(mut items, item)| {
-                items.push(item);
-                items
+        while let Some(ExactNode(sequence_item)) = sequence_access.next_element()? {
+            sequence_items = sequence_items.zip(sequence_item).map(|(mut sequence_items, sequence_item)| {
+                sequence_items.push(sequence_item);
+                sequence_items
             });
         }
-        Ok(Exact(items.map(Node::List)))
+        Ok(ExactNode(sequence_items.map(AnswerNode::List)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Exact, A::Error> {
-        let mut pairs = Some(Vec::new());
-        while let Some((Exact(key), Exact(value))) = from.next_entry()? {
-            pairs = pairs.zip(key.zip(value)).map(|(mut pairs, (key, value))| {
-                pairs.push((key.scalar().unwrap_or_default(), value));
-                pairs
+    fn visit_map<A: MapAccess<'de>>(self, mut map_access: A) -> Result<ExactNode, A::Error> {
+        let mut map_pairs = Some(Vec::new());
+        while let Some((ExactNode(map_key), ExactNode(map_value))) = map_access.next_entry()? {
+            map_pairs = map_pairs.zip(map_key.zip(map_value)).map(|(mut map_pairs, (map_key, map_value))| {
+                map_pairs.push((map_key.to_text().unwrap_or_default(), map_value));
+                map_pairs
             });
         }
-        Ok(Exact(pairs.map(Node::Map)))
+        Ok(ExactNode(map_pairs.map(AnswerNode::Map)))
     }
 }
 
@@ -188,15 +203,17 @@ mod tests {
 
     #[test]
     fn keys_are_compared_by_letters_and_digits() {
-        for key in ["suggested_fix", "Suggested Fix", "suggestedFix", "SUGGESTED-FIX", "**suggested fix**"] {
-            assert!(is(key, "suggestedfix"), "{key}");
+        for written_key in
+            ["suggested_fix", "Suggested Fix", "suggestedFix", "SUGGESTED-FIX", "**suggested fix**"]
+        {
+            assert!(matches_name(written_key, "suggestedfix"), "{written_key}");
         }
-        assert!(!is("suggested", "suggestedfix"));
+        assert!(!matches_name("suggested", "suggestedfix"));
     }
 
     #[test]
-    fn only_quotation_marks_around_the_whole_are_taken_off() {
-        assert_eq!(Node::Text("“a”".into()).scalar().unwrap(), "a");
-        assert_eq!(Node::Text("“a” and “b”".into()).scalar().unwrap(), "“a” and “b”");
+    fn only_quotation_marks_around_the_whole_text_are_removed() {
+        assert_eq!(AnswerNode::Text("“a”".into()).to_text().unwrap(), "a");
+        assert_eq!(AnswerNode::Text("“a” and “b”".into()).to_text().unwrap(), "“a” and “b”");
     }
 }

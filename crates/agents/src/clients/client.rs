@@ -10,20 +10,20 @@ use serde_json::Value;
 use tribunal_core::{client::ClientSpec, settings::AgentSpec};
 
 use super::{
+    client_status::{ClientVersion, SignInOutput, SignInStatus},
     hooks::ClientHooks,
-    status::{SignIn, StatusOutput, Version},
 };
 use crate::{
-    analysis::spoken::Spoken,
+    analysis::agent_response::AgentResponse,
     driver::{
-        order::{Launch, Order, Whereabouts},
-        output::{AgentEvent, Decoded, Finished},
+        launch_request::{AgentLaunch, LaunchEnv, LaunchRequest},
+        process_output::{AgentEvent, DecodedOutput, FinishedProcess},
     },
 };
 
 /// One coding client: a row of [`super::CLIENTS`].
 #[derive(Debug)]
-pub struct Client {
+pub struct CodingClient {
     /// The id that settings, flags and journals use.
     pub id: &'static str,
     pub name: &'static str,
@@ -32,30 +32,30 @@ pub struct Client {
     /// The program to look up on the path, unless settings say otherwise.
     pub program: &'static str,
     pub variables: ClientVariables,
-    pub project: ProjectFiles,
+    pub project_files: ClientProjectFiles,
     /// How it works as an agent; `None` if it has no driver yet.
-    pub agent: Option<AgentFacts>,
+    pub agent_facts: Option<AgentFacts>,
     /// How its sessions call our hooks; `None` if no way is known.
-    pub hooks: Option<&'static dyn ClientHooks>,
+    pub session_hooks: Option<&'static dyn ClientHooks>,
     /// The form of its output; `None` if it prints nothing that is understood.
-    pub output: Option<&'static OutputFormat>,
+    pub output_format: Option<&'static OutputFormat>,
 }
 
-impl PartialEq for Client {
-    fn eq(&self, other: &Client) -> bool {
+impl PartialEq for CodingClient {
+    fn eq(&self, other: &CodingClient) -> bool {
         self.id == other.id
     }
 }
 
-impl Eq for Client {}
+impl Eq for CodingClient {}
 
 /// Environment variables that concern a client.
 #[derive(Debug)]
 pub struct ClientVariables {
     /// Variables that tell a command which session of the client it runs in, the most reliable one first.
-    pub session: &'static [&'static str],
+    pub session_ids: &'static [&'static str],
     /// The variable that tells a hook the project's directory.
-    pub project: Option<&'static str>,
+    pub project_dir: Option<&'static str>,
     /// Variables through which a session that started us would affect the clients that we start.
     pub leaking: &'static [&'static str],
     /// Variables that sign in to its vendor. No other client gets them.
@@ -67,39 +67,39 @@ pub struct ClientVariables {
 
 impl ClientVariables {
     pub const NONE: ClientVariables =
-        ClientVariables { session: &[], project: None, leaking: &[], secrets: &[], quieting: &[] };
+        ClientVariables { session_ids: &[], project_dir: None, leaking: &[], secrets: &[], quieting: &[] };
 }
 
 /// Files of a project that concern a client, as paths from the project's root.
 #[derive(Debug)]
-pub struct ProjectFiles {
+pub struct ClientProjectFiles {
     /// Files that the client reads before it works. Users often keep them out of git.
-    pub read: &'static [&'static str],
+    pub instruction_paths: &'static [&'static str],
     /// Files that define what its sessions may do. A session that works for Tribunal must not change them. A
     /// directory ends in `/`.
-    pub guarded: &'static [&'static str],
+    pub guarded_paths: &'static [&'static str],
 }
 
 /// What makes a client an agent.
 #[derive(Debug)]
 pub struct AgentFacts {
     /// The oldest version that has all the flags its driver needs.
-    pub minimum: Version,
+    pub minimum_version: ClientVersion,
     /// The vendor whose model it asks if nothing else is set.
     pub vendor: &'static str,
     pub version_args: &'static [&'static str],
     /// The arguments with which it tells who is signed in.
     pub sign_in_args: &'static [&'static str],
     /// What the user can do if it is not installed.
-    pub install: &'static str,
+    pub install_hint: &'static str,
     /// What the user can do if it is not signed in.
-    pub sign_in: &'static str,
+    pub sign_in_hint: &'static str,
     /// Variables that sign it in by themselves.
-    pub keys: &'static [KeyVariable],
-    pub files: ClientFiles,
+    pub key_variables: &'static [KeyVariable],
+    pub client_files: ClientFiles,
     /// What its driver can have it do.
-    pub abilities: &'static [Ability],
-    pub when_denied: WhenDenied,
+    pub abilities: &'static [ClientAbility],
+    pub denial_remedy: DenialRemedy,
     /// Whether `tasks.fixer_model` applies to it.
     pub uses_fixer_model: bool,
     pub driver: &'static dyn AgentDriver,
@@ -110,34 +110,34 @@ pub struct AgentFacts {
 pub struct KeyVariable {
     pub name: &'static str,
     /// Whether a plan pays, rather than each token.
-    pub subscription: bool,
+    pub is_subscription: bool,
 }
 
 /// Where a client keeps its own files.
 #[derive(Debug)]
 pub struct ClientFiles {
     /// The variable that names the directory.
-    pub variable: &'static str,
+    pub dir_variable: &'static str,
     /// The directory below the user's home, if the variable is not set.
-    pub below_home: &'static str,
+    pub default_dir: &'static str,
     /// The file that has content while the user is signed in.
-    pub credentials: &'static str,
+    pub credentials_file: &'static str,
     /// The file with the user's own settings. A launch and [`AgentDriver::own_provider`] get its text.
-    pub settings: &'static str,
+    pub settings_file: &'static str,
     /// Directories in which its sessions keep plans and memory. Every session may write there.
-    pub scratch: &'static [&'static str],
+    pub scratch_dirs: &'static [&'static str],
 }
 
 /// Something that a driver can have its client do, and by which means.
 #[derive(Debug)]
-pub struct Ability {
-    pub what: &'static str,
-    pub how: &'static str,
+pub struct ClientAbility {
+    pub ability: &'static str,
+    pub means: &'static str,
 }
 
 /// What the user can set for a client that was denied something it needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenDenied {
+pub enum DenialRemedy {
     /// Its tools are allowed by name: `agents.NAME.allow`.
     AllowTools,
     /// It has no list of tools, only checks that can be bypassed: `agents.NAME.bypass`.
@@ -147,19 +147,29 @@ pub enum WhenDenied {
 /// How a client is launched and how its output is decoded.
 pub trait AgentDriver: fmt::Debug + Sync {
     /// Builds everything but the program and the withheld variables: these follow from the registry.
-    fn launch(&self, agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch;
+    fn build_launch(
+        &self,
+        agent_spec: &AgentSpec,
+        client_spec: &ClientSpec,
+        launch_request: LaunchRequest<'_>,
+        launch_env: &LaunchEnv,
+    ) -> AgentLaunch;
 
     /// Decodes what the client printed.
-    fn decode(&self, client: &ClientSpec, finished: &Finished<'_>) -> Decoded;
+    fn decode_output(
+        &self,
+        client_spec: &ClientSpec,
+        finished_process: &FinishedProcess<'_>,
+    ) -> DecodedOutput;
 
     /// The events that a line of its output reports.
-    fn events(&self, line: &str) -> Vec<AgentEvent>;
+    fn read_events(&self, output_line: &str) -> Vec<AgentEvent>;
 
     /// Reads what it printed when it was asked who is signed in.
-    fn read_sign_in(&self, said: StatusOutput<'_>) -> SignIn;
+    fn read_sign_in(&self, status_output: SignInOutput<'_>) -> SignInStatus;
 
     /// Tools that settings allow and the client does not have. The client itself would ignore them silently.
-    fn unknown_tools(&self, client: &ClientSpec) -> Vec<String>;
+    fn unknown_tools(&self, client_spec: &ClientSpec) -> Vec<String>;
 
     /// Returns the words that name a provider in the user's own settings, if the client is signed in to it by other
     /// means and does not report that.
@@ -174,11 +184,11 @@ pub struct OutputFormat {
     /// The name that users and documents use.
     pub name: &'static str,
     /// Types of lines that no other client prints.
-    pub marks: &'static [&'static str],
+    pub unique_types: &'static [&'static str],
     /// Whether lines look like this format. It is only asked if no line has a type that is unique to any client.
-    pub resembles: fn(&[Value]) -> bool,
+    pub looks_alike: fn(&[Value]) -> bool,
     /// Reads the agent's words out of a line.
-    pub read: fn(&mut Spoken, &Value),
+    pub read_line: fn(&mut AgentResponse, &Value),
 }
 
 impl PartialEq for OutputFormat {

@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 
 use crate::{
     hook::{event::HookEvent, transcript::line::TranscriptFormat},
-    jsonc::Tree,
+    jsonc::JsoncValue,
 };
 
 /// The seconds after which a client gives up on a hook. We answer in milliseconds.
-pub(crate) const PATIENCE: u32 = 10;
+pub(crate) const HOOK_TIMEOUT_SECONDS: u32 = 10;
 /// The refusal cap of clients for which it was not measured. A session that answers so often without using a tool
 /// makes no progress by being asked again.
-pub(crate) const UNKNOWN_CAP: u32 = 8;
+pub(crate) const DEFAULT_REFUSAL_CAP: u32 = 8;
 
 /// The file in which a client has its hooks, as a path from the project's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum HookFile {
     /// A file that others write, too.
     Shared(&'static str),
     /// A file of our own.
     Own(&'static str),
     /// A file of the user outside of the project, which is not ours to change.
-    Person(&'static str),
+    User(&'static str),
 }
 
 /// What a tool does with files, as far as its name tells.
@@ -43,26 +43,26 @@ pub enum ToolKind {
 pub trait ClientHooks: fmt::Debug + Sync {
     /// The file for its hooks. `is_shared` asks for the one that is shared with everyone who has the project, if the
     /// client makes that difference.
-    fn home(&self, for_all: bool) -> Home;
+    fn hook_file(&self, is_shared: bool) -> HookFile;
 
     /// Files below the user's home in which its hooks can be configured as well.
-    fn person_files(&self) -> &'static [&'static str] {
+    fn user_files(&self) -> &'static [&'static str] {
         &[]
     }
 
     /// The client's own name of an event; `None` if it has no such event.
-    fn event_name(&self, event: HookEvent) -> Option<&'static str> {
-        Some(event_name(event))
+    fn event_name(&self, hook_event: HookEvent) -> Option<&'static str> {
+        Some(claude_event_name(hook_event))
     }
 
     /// The entry for an event in its list of hooks.
-    fn entry(&self, _event: HookEvent, command: String) -> Tree {
-        command_group(command, PATIENCE)
+    fn hook_entry(&self, _event: HookEvent, hook_command: String) -> JsoncValue {
+        build_command_group(hook_command, HOOK_TIMEOUT_SECONDS)
     }
 
     /// The whole file around the lists of hooks.
-    fn document(&self, hooks: Tree) -> Tree {
-        Tree::map([("hooks", hooks)])
+    fn hook_document(&self, hook_lists: JsoncValue) -> JsoncValue {
+        JsoncValue::from_members([("hooks", hook_lists)])
     }
 
     /// A key in its file that switches off all hooks.
@@ -71,13 +71,13 @@ pub trait ClientHooks: fmt::Debug + Sync {
     }
 
     /// What the client requires before it runs the hooks of a project, for the user.
-    fn before_they_run(&self) -> Option<&'static str> {
+    fn trust_hint(&self) -> Option<&'static str> {
         None
     }
 
     /// How many stops in a row may be refused before the client ends the turn by itself; `None` if it never does.
     fn refusal_cap(&self, _variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
-        Some(UNKNOWN_CAP)
+        Some(DEFAULT_REFUSAL_CAP)
     }
 
     /// Fields in which it gives the last answer when it stops, besides the ones that all clients use.
@@ -86,37 +86,37 @@ pub trait ClientHooks: fmt::Debug + Sync {
     }
 
     /// Decodes the arguments of a tool from the form in which the client gave them.
-    fn tool_input(&self, given: Value) -> Value {
-        given
+    fn parse_tool_input(&self, raw_input: Value) -> Value {
+        raw_input
     }
 
     /// What one of its own tools does; `None` if the tool has nothing to do with files or commands.
-    fn tool_kind(&self, name: &str) -> Option<ToolKind>;
+    fn tool_kind(&self, tool_name: &str) -> Option<ToolKind>;
 
     /// The format of its transcripts; `None` if it is not understood.
-    fn transcript(&self) -> Option<&'static TranscriptFormat> {
+    fn transcript_format(&self) -> Option<&'static TranscriptFormat> {
         None
     }
 
     /// Renders the answer that it must not stop; `None` if that cannot be said at this event.
-    fn refuse(&self, event: HookEvent, reason: &str) -> Option<Value> {
-        event.is_stop().then(|| json!({"decision": "block", "reason": reason}))
+    fn render_refusal(&self, hook_event: HookEvent, reason: &str) -> Option<Value> {
+        hook_event.is_stop().then(|| json!({"decision": "block", "reason": reason}))
     }
 
     /// Renders the answer that it must not use the tool it is about to use.
-    fn deny(&self, reason: &str) -> Value {
+    fn render_denial(&self, reason: &str) -> Value {
         json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
         }})
     }
 
     /// Renders additional context for the model; `None` if the model would not get it.
-    fn tell(&self, event: HookEvent, context: &str) -> Option<Value> {
+    fn render_context(&self, hook_event: HookEvent, context: &str) -> Option<Value> {
         // At the other events the model would not get to see the context.
-        let name = self
-            .event_name(event)
-            .filter(|_| matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit))?;
-        Some(json!({"hookSpecificOutput": {"hookEventName": name, "additionalContext": context}}))
+        let event_name_text = self
+            .event_name(hook_event)
+            .filter(|_| matches!(hook_event, HookEvent::SessionStart | HookEvent::UserPromptSubmit))?;
+        Some(json!({"hookSpecificOutput": {"hookEventName": event_name_text, "additionalContext": context}}))
     }
 
     /// Whether it shows our messages to the user.
@@ -126,8 +126,8 @@ pub trait ClientHooks: fmt::Debug + Sync {
 }
 
 /// Claude Code's name of an event.
-pub(crate) fn event_name(event: HookEvent) -> &'static str {
-    match event {
+pub(crate) fn claude_event_name(hook_event: HookEvent) -> &'static str {
+    match hook_event {
         HookEvent::Stop => "Stop",
         HookEvent::SubagentStop => "SubagentStop",
         HookEvent::SessionStart => "SessionStart",
@@ -140,11 +140,11 @@ pub(crate) fn event_name(event: HookEvent) -> &'static str {
 }
 
 /// A group with one command, in Claude Code's form.
-pub(crate) fn command_group(command: String, seconds: u32) -> Tree {
-    let hook = Tree::map([
-        ("type", Tree::text("command")),
-        ("command", Tree::text(command)),
-        ("timeout", Tree::number(seconds)),
+pub(crate) fn build_command_group(hook_command: String, timeout_seconds: u32) -> JsoncValue {
+    let hook_value = JsoncValue::from_members([
+        ("type", JsoncValue::from_text("command")),
+        ("command", JsoncValue::from_text(hook_command)),
+        ("timeout", JsoncValue::from_number(timeout_seconds)),
     ]);
-    Tree::map([("hooks", Tree::List(vec![hook]))])
+    JsoncValue::from_members([("hooks", JsoncValue::List(vec![hook_value]))])
 }

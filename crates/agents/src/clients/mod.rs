@@ -9,102 +9,111 @@
 
 mod claude_code;
 mod client;
+mod client_status;
 mod codex;
 mod copilot;
 mod cursor;
+mod driver_support;
 mod gemini;
 pub(crate) mod hooks;
 mod opencode;
-mod shared;
-mod status;
 
 use std::ops::Deref;
 
 pub use client::{
-    Ability, AgentDriver, AgentFacts, Client, ClientFiles, ClientVariables, KeyVariable, OutputFormat,
-    ProjectFiles, WhenDenied,
+    AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables, CodingClient,
+    DenialRemedy, KeyVariable, OutputFormat,
 };
-pub use hooks::{ClientHooks, Home, ToolKind};
-pub use status::{SignIn, StatusOutput, Version, read_version};
+pub use client_status::{ClientVersion, SignInOutput, SignInStatus, find_version};
+pub use hooks::{ClientHooks, HookFile, ToolKind};
 
 /// Every client, in the order of preference if nothing is set. A hook that names no client means the first one.
-pub static CLIENTS: &[Client] =
+pub static CLIENTS: &[CodingClient] =
     &[claude_code::CLIENT, codex::CLIENT, copilot::CLIENT, gemini::CLIENT, opencode::CLIENT, cursor::CLIENT];
 
 /// How many clients can work as agents.
-pub const AGENT_CLIENTS: usize = count_agents();
+pub const AGENT_CLIENT_COUNT: usize = count_agents();
 /// Their ids, in order.
-pub const AGENT_CLIENT_IDS: [&str; AGENT_CLIENTS] = agent_ids();
+pub const AGENT_CLIENT_IDS: [&str; AGENT_CLIENT_COUNT] = agent_ids();
 
 const fn count_agents() -> usize {
-    let (mut count, mut at) = (0, 0);
-    while at < CLIENTS.len() {
-        count += CLIENTS[at].agent.is_some() as usize;
-        at += 1;
+    let (mut agent_count, mut client_index) = (0, 0);
+    while client_index < CLIENTS.len() {
+        agent_count += CLIENTS[client_index].agent_facts.is_some() as usize;
+        client_index += 1;
     }
-    count
+    agent_count
 }
 
-const fn agent_ids() -> [&'static str; AGENT_CLIENTS] {
-    let mut ids = [""; AGENT_CLIENTS];
-    let (mut count, mut at) = (0, 0);
+const fn agent_ids() -> [&'static str; AGENT_CLIENT_COUNT] {
+    let mut client_ids = [""; AGENT_CLIENT_COUNT];
+    let (mut agent_count, mut client_index) = (0, 0);
     // A `const fn` cannot use iterators.
-    while at < CLIENTS.len() {
-        if CLIENTS[at].agent.is_some() {
-            ids[count] = CLIENTS[at].id;
-            count += 1;
+    while client_index < CLIENTS.len() {
+        if CLIENTS[client_index].agent_facts.is_some() {
+            client_ids[agent_count] = CLIENTS[client_index].id;
+            agent_count += 1;
         }
-        at += 1;
+        client_index += 1;
     }
-    ids
+    client_ids
 }
 
 /// Finds a client by its id or by one of its other names.
-pub fn named(word: &str) -> Option<&'static Client> {
-    CLIENTS.iter().find(|client| client.id == word || client.aliases.contains(&word))
+pub fn find_client(client_name: &str) -> Option<&'static CodingClient> {
+    CLIENTS
+        .iter()
+        .find(|known_client| known_client.id == client_name || known_client.aliases.contains(&client_name))
 }
 
 /// The id of the client with this name; an unknown name stays as it is.
-pub fn canonical(word: &str) -> &str {
-    named(word).map_or(word, |client| client.id)
+pub fn canonical_id(client_name: &str) -> &str {
+    find_client(client_name).map_or(client_name, |known_client| known_client.id)
 }
 
 /// Variables that tell a command which session of a client it runs in.
 pub fn session_variables() -> impl Iterator<Item = &'static str> {
-    CLIENTS.iter().flat_map(|client| client.variables.session).copied()
+    CLIENTS.iter().flat_map(|known_client| known_client.variables.session_ids).copied()
 }
 
 /// The names of the clients that tell a command which session it runs in.
-pub fn with_sessions() -> Vec<&'static str> {
-    CLIENTS.iter().filter(|client| !client.variables.session.is_empty()).map(|client| client.name).collect()
+pub fn clients_with_sessions() -> Vec<&'static str> {
+    CLIENTS
+        .iter()
+        .filter(|known_client| !known_client.variables.session_ids.is_empty())
+        .map(|known_client| known_client.name)
+        .collect()
 }
 
 /// Variables that tell a hook the project's directory. Clients also set those of one another.
 pub fn project_variables() -> impl Iterator<Item = &'static str> {
-    CLIENTS.iter().filter_map(|client| client.variables.project)
+    CLIENTS.iter().filter_map(|known_client| known_client.variables.project_dir)
 }
 
 /// Files of a project that single clients read before they work, besides those that all clients share.
-pub fn files_read() -> impl Iterator<Item = &'static str> {
-    CLIENTS.iter().flat_map(|client| client.project.read).copied()
+pub fn instruction_files() -> impl Iterator<Item = &'static str> {
+    CLIENTS.iter().flat_map(|known_client| known_client.project_files.instruction_paths).copied()
 }
 
 /// Files of a project that define what sessions of clients may do.
 pub fn guarded_files() -> impl Iterator<Item = &'static str> {
-    CLIENTS.iter().flat_map(|client| client.project.guarded).copied()
+    CLIENTS.iter().flat_map(|known_client| known_client.project_files.guarded_paths).copied()
 }
 
 /// Variables that keep any client from updating itself or calling home while it is asked about itself.
 pub fn quieting_variables() -> impl Iterator<Item = &'static str> {
-    CLIENTS.iter().flat_map(|client| client.variables.quieting).copied()
+    CLIENTS.iter().flat_map(|known_client| known_client.variables.quieting).copied()
 }
 
 /// Variables that a client must not see: the marks of surrounding sessions, and the credentials for other vendors.
-pub(crate) fn withheld_from(client: &Client) -> Vec<String> {
+pub(crate) fn withheld_variables(launched_client: &CodingClient) -> Vec<String> {
     // Even the client's own session marks are withheld: it would otherwise take itself for a child of that session.
-    let leaking = CLIENTS.iter().flat_map(|other| other.variables.leaking);
-    let secrets = CLIENTS.iter().filter(|other| *other != client).flat_map(|other| other.variables.secrets);
-    leaking.chain(secrets).map(|name| (*name).to_string()).collect()
+    let leaking_variables = CLIENTS.iter().flat_map(|other_client| other_client.variables.leaking);
+    let secret_variables = CLIENTS
+        .iter()
+        .filter(|other_client| *other_client != launched_client)
+        .flat_map(|other_client| other_client.variables.secrets);
+    leaking_variables.chain(secret_variables).map(|variable_name| (*variable_name).to_string()).collect()
 }
 
 /// The error for a client that this build cannot drive.
@@ -117,50 +126,57 @@ pub struct UnknownClient {
 /// A client that can work as an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentClient {
-    row: &'static Client,
-    pub agent: &'static AgentFacts,
+    client: &'static CodingClient,
+    pub facts: &'static AgentFacts,
 }
 
 impl AgentClient {
     /// All of them, in the order of preference if nothing is set.
     pub fn all() -> impl Iterator<Item = AgentClient> {
-        CLIENTS.iter().filter_map(AgentClient::of)
+        CLIENTS.iter().filter_map(AgentClient::from_client)
     }
 
-    fn of(row: &'static Client) -> Option<AgentClient> {
-        row.agent.as_ref().map(|agent| AgentClient { row, agent })
+    fn from_client(client_row: &'static CodingClient) -> Option<AgentClient> {
+        client_row
+            .agent_facts
+            .as_ref()
+            .map(|agent_facts| AgentClient { client: client_row, facts: agent_facts })
     }
 
     /// Finds a client by its id alone. Other names were resolved before they got into settings or journals.
-    pub fn find(id: &str) -> Result<AgentClient, UnknownClient> {
-        let found = AgentClient::all().find(|client| client.id == id);
-        found.ok_or_else(|| UnknownClient { id: id.to_string() })
+    pub fn find(client_id: &str) -> Result<AgentClient, UnknownClient> {
+        let found_client = AgentClient::all().find(|agent_client| agent_client.id == client_id);
+        found_client.ok_or_else(|| UnknownClient { id: client_id.to_string() })
     }
 
     /// Whether the client is signed in. `set_variables` are the names of its key variables that are set and not
     /// empty.
-    pub fn read_sign_in(self, said: StatusOutput<'_>, set: &[&str]) -> SignIn {
+    pub fn read_sign_in(self, status_output: SignInOutput<'_>, set_variables: &[&str]) -> SignInStatus {
         // The status command of a client may ignore a variable that its actual work uses.
-        match self.agent.keys.iter().find(|key| set.contains(&key.name)) {
-            Some(key) => SignIn::In { how: key.name.to_string(), subscription: key.subscription },
-            None => self.agent.driver.read_sign_in(said),
+        match self.facts.key_variables.iter().find(|key_variable| set_variables.contains(&key_variable.name))
+        {
+            Some(key_variable) => SignInStatus::SignedIn {
+                method: key_variable.name.to_string(),
+                is_subscription: key_variable.is_subscription,
+            },
+            None => self.facts.driver.read_sign_in(status_output),
         }
     }
 }
 
 impl PartialEq for AgentClient {
-    fn eq(&self, other: &AgentClient) -> bool {
-        self.row == other.row
+    fn eq(&self, other_client: &AgentClient) -> bool {
+        self.client == other_client.client
     }
 }
 
 impl Eq for AgentClient {}
 
 impl Deref for AgentClient {
-    type Target = Client;
+    type Target = CodingClient;
 
-    fn deref(&self) -> &Client {
-        self.row
+    fn deref(&self) -> &CodingClient {
+        self.client
     }
 }
 
@@ -168,17 +184,27 @@ impl Deref for AgentClient {
 mod tests {
     use super::*;
 
-    fn client(id: &str) -> AgentClient {
-        AgentClient::find(id).unwrap()
+    fn agent_client(client_id: &str) -> AgentClient {
+        AgentClient::find(client_id).unwrap()
     }
 
     #[test]
-    fn a_variable_signs_in_whatever_the_client_says() {
-        let said = StatusOutput { stdout: "", stderr: "Not logged in" };
-        let found = client("codex").read_sign_in(said, &["CODEX_API_KEY"]);
-        assert_eq!(found, SignIn::In { how: "CODEX_API_KEY".into(), subscription: false });
-        assert_eq!(client("codex").read_sign_in(said, &["ANTHROPIC_API_KEY"]), SignIn::Out);
-        let found = client("claude-code").read_sign_in(StatusOutput::default(), &["CLAUDE_CODE_OAUTH_TOKEN"]);
-        assert_eq!(found, SignIn::In { how: "CLAUDE_CODE_OAUTH_TOKEN".into(), subscription: true });
+    fn a_key_variable_signs_in_regardless_of_what_the_client_reports() {
+        let status_output = SignInOutput { stdout: "", stderr: "Not logged in" };
+        let sign_in_status = agent_client("codex").read_sign_in(status_output, &["CODEX_API_KEY"]);
+        assert_eq!(
+            sign_in_status,
+            SignInStatus::SignedIn { method: "CODEX_API_KEY".into(), is_subscription: false }
+        );
+        assert_eq!(
+            agent_client("codex").read_sign_in(status_output, &["ANTHROPIC_API_KEY"]),
+            SignInStatus::SignedOut
+        );
+        let sign_in_status =
+            agent_client("claude-code").read_sign_in(SignInOutput::default(), &["CLAUDE_CODE_OAUTH_TOKEN"]);
+        assert_eq!(
+            sign_in_status,
+            SignInStatus::SignedIn { method: "CLAUDE_CODE_OAUTH_TOKEN".into(), is_subscription: true }
+        );
     }
 }

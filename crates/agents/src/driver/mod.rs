@@ -5,9 +5,9 @@
 //! comes in, and what is to be done goes out as data. It reports what an agent's output *says*; what follows from
 //! that is decided in `core`.
 
-mod command;
-pub(crate) mod order;
-pub(crate) mod output;
+mod command_line;
+pub(crate) mod launch_request;
+pub(crate) mod process_output;
 
 use tribunal_core::{
     client::ClientSpec,
@@ -19,23 +19,23 @@ use crate::{
     replay,
 };
 
-pub use order::{Launch, Order, Talk, Whereabouts};
-pub use output::{AgentEvent, Clock, Decoded, Finished};
+pub use launch_request::{AgentLaunch, LaunchEnv, LaunchRequest, SessionMode};
+pub use process_output::{AgentEvent, DecodedOutput, FinishedProcess, LocalClock};
 
 /// The drivers by the names that settings use: first those that are not clients, then every client that has one.
-pub const DRIVER_NAMES: [&str; 2 + clients::AGENT_CLIENTS] = driver_names();
+pub const DRIVER_NAMES: [&str; 2 + clients::AGENT_CLIENT_COUNT] = driver_names();
 
-const fn driver_names() -> [&'static str; 2 + clients::AGENT_CLIENTS] {
-    let mut names = ["command"; 2 + clients::AGENT_CLIENTS];
-    names[1] = "replay";
-    let ids = clients::AGENT_CLIENT_IDS;
+const fn driver_names() -> [&'static str; 2 + clients::AGENT_CLIENT_COUNT] {
+    let mut all_names = ["command"; 2 + clients::AGENT_CLIENT_COUNT];
+    all_names[1] = "replay";
+    let client_ids = clients::AGENT_CLIENT_IDS;
     // A `const fn` cannot use iterators.
-    let mut at = 0;
-    while at < ids.len() {
-        names[2 + at] = ids[at];
-        at += 1;
+    let mut client_index = 0;
+    while client_index < client_ids.len() {
+        all_names[2 + client_index] = client_ids[client_index];
+        client_index += 1;
     }
-    names
+    all_names
 }
 
 /// Tells the process which task it works on. Scripts choose their part by it, and a later sweep recognizes its own
@@ -45,88 +45,106 @@ pub const TASK_VARIABLE: &str = "TRIBUNAL_TASK";
 /// An agent whose driver this build has.
 #[derive(Clone, Debug)]
 pub struct DrivenAgent {
-    pub spec: AgentSpec,
-    driver: Driver,
+    pub agent_spec: AgentSpec,
+    driver: AgentDriverKind,
 }
 
 /// How an agent is driven, with its settings resolved.
 #[derive(Clone, Debug)]
-enum Driver {
+enum AgentDriverKind {
     Command { argv: Vec<String> },
-    Replay { script: String, paced: bool },
-    Client { client: AgentClient, spec: ClientSpec },
+    Replay { script: String, is_paced: bool },
+    Client { client: AgentClient, client_spec: ClientSpec },
 }
 
 impl DrivenAgent {
     /// Fails for a client that this build does not have: a journal of another version may name one.
-    pub fn new(spec: AgentSpec) -> Result<DrivenAgent, UnknownClient> {
-        let driver = match &spec.driver {
-            DriverSpec::Command { argv } => Driver::Command { argv: argv.clone() },
-            DriverSpec::Replay { script, paced } => Driver::Replay { script: script.clone(), paced: *paced },
-            DriverSpec::Client(client) => {
-                Driver::Client { client: AgentClient::find(client.client.as_str())?, spec: client.clone() }
+    pub fn new(agent_spec: AgentSpec) -> Result<DrivenAgent, UnknownClient> {
+        let driver_kind = match &agent_spec.driver {
+            DriverSpec::Command { argv } => AgentDriverKind::Command { argv: argv.clone() },
+            DriverSpec::Replay { script, paced: is_paced } => {
+                AgentDriverKind::Replay { script: script.clone(), is_paced: *is_paced }
             }
+            DriverSpec::Client(client_spec) => AgentDriverKind::Client {
+                client: AgentClient::find(client_spec.client.as_str())?,
+                client_spec: client_spec.clone(),
+            },
         };
-        Ok(DrivenAgent { spec, driver })
+        Ok(DrivenAgent { agent_spec, driver: driver_kind })
     }
 
     /// The client that does the work; `None` for a command or a script.
     pub fn client(&self) -> Option<AgentClient> {
         match &self.driver {
-            Driver::Client { client, .. } => Some(*client),
-            Driver::Command { .. } | Driver::Replay { .. } => None,
+            AgentDriverKind::Client { client, .. } => Some(*client),
+            AgentDriverKind::Command { .. } | AgentDriverKind::Replay { .. } => None,
         }
     }
 
     /// Builds the launch for a task.
-    pub fn launch(&self, order: Order<'_>, at: &Whereabouts) -> Launch {
+    pub fn build_launch(&self, launch_request: LaunchRequest<'_>, launch_env: &LaunchEnv) -> AgentLaunch {
         // The request is consumed by the driver, and the key is needed afterwards.
-        let task = order.key.to_string();
-        let mut launch = match &self.driver {
-            Driver::Command { argv } => command::launch(argv, order),
-            Driver::Replay { script, paced } => replay::launch(script, *paced, order, at),
-            Driver::Client { client, spec } => {
-                let mut launch = client.agent.driver.launch(&self.spec, spec, order, at);
-                launch.program = match &spec.program {
+        let task_key = launch_request.task_key.to_string();
+        let mut agent_launch = match &self.driver {
+            AgentDriverKind::Command { argv } => command_line::build_launch(argv, launch_request),
+            AgentDriverKind::Replay { script, is_paced } => {
+                replay::build_launch(script, *is_paced, launch_request, launch_env)
+            }
+            AgentDriverKind::Client { client, client_spec } => {
+                let mut agent_launch = client.facts.driver.build_launch(
+                    &self.agent_spec,
+                    client_spec,
+                    launch_request,
+                    launch_env,
+                );
+                agent_launch.program = match &client_spec.program {
                     // The agent works in a copy of the project. A program that is given by a path belongs to the
                     // project itself.
-                    Some(program) if program.contains('/') => at.project.join(program).into_os_string(),
+                    Some(program) if program.contains('/') => {
+                        launch_env.project_root.join(program).into_os_string()
+                    }
                     Some(program) => program.into(),
                     None => client.program.into(),
                 };
                 // This comes last, so that no variable that a driver took from the user's settings can leak either.
-                launch.without = clients::withheld_from(client);
-                launch.env.retain(|name, _| !launch.without.contains(name));
-                launch
+                agent_launch.removed_variables = clients::withheld_variables(client);
+                agent_launch
+                    .env
+                    .retain(|variable_name, _| !agent_launch.removed_variables.contains(variable_name));
+                agent_launch
             }
         };
-        launch.env.insert(TASK_VARIABLE.to_string(), task);
-        launch
+        agent_launch.env.insert(TASK_VARIABLE.to_string(), task_key);
+        agent_launch
     }
 
     /// Decodes what an agent printed.
-    pub fn decode(&self, finished: &Finished<'_>) -> Decoded {
+    pub fn decode_output(&self, finished_process: &FinishedProcess<'_>) -> DecodedOutput {
         match &self.driver {
-            Driver::Command { .. } => command::decode(finished),
-            Driver::Replay { .. } => replay::decode(finished.stdout),
-            Driver::Client { client, spec } => client.agent.driver.decode(spec, finished),
+            AgentDriverKind::Command { .. } => command_line::decode_output(finished_process),
+            AgentDriverKind::Replay { .. } => replay::decode_output(finished_process.stdout),
+            AgentDriverKind::Client { client, client_spec } => {
+                client.facts.driver.decode_output(client_spec, finished_process)
+            }
         }
     }
 
     /// Whether the agent's output contains lines of progress.
     pub fn shows_progress(&self) -> bool {
-        !matches!(self.driver, Driver::Command { .. })
+        !matches!(self.driver, AgentDriverKind::Command { .. })
     }
 
     /// The events that a line of the agent's output reports.
-    pub fn events(&self, line: &str) -> Vec<AgentEvent> {
+    pub fn read_events(&self, output_line: &str) -> Vec<AgentEvent> {
         match &self.driver {
-            Driver::Command { .. } => Vec::new(),
-            Driver::Replay { .. } => match serde_json::from_str(line) {
-                Ok(replay::Line::Progress { text }) => vec![AgentEvent::Text { text }],
+            AgentDriverKind::Command { .. } => Vec::new(),
+            AgentDriverKind::Replay { .. } => match serde_json::from_str(output_line) {
+                Ok(replay::ReplayLine::Progress { text: progress_text }) => {
+                    vec![AgentEvent::Text { text: progress_text }]
+                }
                 _ => Vec::new(),
             },
-            Driver::Client { client, .. } => client.agent.driver.events(line),
+            AgentDriverKind::Client { client, .. } => client.facts.driver.read_events(output_line),
         }
     }
 }

@@ -2,80 +2,84 @@
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
-use crate::clients::{CLIENTS, Client, hooks::ClientHooks};
+use crate::clients::{CLIENTS, CodingClient, hooks::ClientHooks};
 
 /// A client whose sessions call our hooks.
 #[derive(Clone, Copy)]
 pub struct HookClient {
-    pub client: &'static Client,
+    pub registry_row: &'static CodingClient,
     pub hooks: &'static dyn ClientHooks,
 }
 
 impl HookClient {
     pub fn all() -> impl Iterator<Item = HookClient> {
-        CLIENTS.iter().filter_map(HookClient::of)
+        CLIENTS.iter().filter_map(HookClient::from_client)
     }
 
-    fn of(client: &'static Client) -> Option<HookClient> {
-        client.hooks.map(|hooks| HookClient { client, hooks })
+    fn from_client(coding_client: &'static CodingClient) -> Option<HookClient> {
+        coding_client
+            .session_hooks
+            .map(|session_hooks| HookClient { registry_row: coding_client, hooks: session_hooks })
     }
 
     /// The ids of all of them, in order.
-    pub fn words() -> Vec<&'static str> {
-        HookClient::all().map(HookClient::word).collect()
+    pub fn all_ids() -> Vec<&'static str> {
+        HookClient::all().map(HookClient::client_id).collect()
     }
 
-    pub fn word(self) -> &'static str {
-        self.client.id
+    pub fn client_id(self) -> &'static str {
+        self.registry_row.id
     }
 
-    fn position(self) -> Option<usize> {
-        CLIENTS.iter().position(|client| client == self.client)
+    fn registry_position(self) -> Option<usize> {
+        CLIENTS.iter().position(|known_client| known_client == self.registry_row)
     }
 }
 
 impl fmt::Debug for HookClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.client_id())
     }
 }
 
 impl PartialEq for HookClient {
-    fn eq(&self, other: &HookClient) -> bool {
-        self.client == other.client
+    fn eq(&self, other_client: &HookClient) -> bool {
+        self.registry_row == other_client.registry_row
     }
 }
 
 impl Eq for HookClient {}
 
 impl PartialOrd for HookClient {
-    fn partial_cmp(&self, other: &HookClient) -> Option<Ordering> {
-        Some(self.cmp(other))
+    fn partial_cmp(&self, other_client: &HookClient) -> Option<Ordering> {
+        Some(self.cmp(other_client))
     }
 }
 
 /// Clients are ordered as in the registry.
 impl Ord for HookClient {
-    fn cmp(&self, other: &HookClient) -> Ordering {
-        self.position().cmp(&other.position())
+    fn cmp(&self, other_client: &HookClient) -> Ordering {
+        self.registry_position().cmp(&other_client.registry_position())
     }
 }
 
 impl FromStr for HookClient {
     type Err = String;
 
-    fn from_str(word: &str) -> Result<HookClient, String> {
-        let means = |client: &HookClient| client.word() == word || client.client.aliases.contains(&word);
-        HookClient::all()
-            .find(means)
-            .ok_or_else(|| format!("there is no client `{word}`, only {}", HookClient::words().join(", ")))
+    fn from_str(client_name: &str) -> Result<HookClient, String> {
+        let is_named = |hook_client: &HookClient| {
+            hook_client.client_id() == client_name || hook_client.registry_row.aliases.contains(&client_name)
+        };
+        HookClient::all().find(is_named).ok_or_else(|| {
+            format!("there is no client `{client_name}`, only {}", HookClient::all_ids().join(", "))
+        })
     }
 }
 
 /// A client by its id, for tests.
 #[cfg(test)]
-pub(crate) fn hook_client(id: &str) -> HookClient {
-    id.parse().unwrap()
+pub(crate) fn test_hook_client(client_id: &str) -> HookClient {
+    client_id.parse().unwrap()
 }
 
 #[cfg(test)]
@@ -83,30 +87,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_understood_again_and_another_is_named_with_those_that_are() {
-        for client in HookClient::all() {
-            assert_eq!(client.word().parse(), Ok(client));
+    fn every_client_id_parses_back_and_an_unknown_one_lists_the_known_ones() {
+        for known_client in HookClient::all() {
+            assert_eq!(known_client.client_id().parse(), Ok(known_client));
         }
-        assert_eq!("claude".parse(), Ok(hook_client("claude-code")));
-        let client = "unknown-client".parse::<HookClient>().unwrap_err();
+        assert_eq!("claude".parse(), Ok(test_hook_client("claude-code")));
+        let known_client = "unknown-client".parse::<HookClient>().unwrap_err();
         assert_eq!(
-            client,
-            format!("there is no client `unknown-client`, only {}", HookClient::words().join(", "))
+            known_client,
+            format!("there is no client `unknown-client`, only {}", HookClient::all_ids().join(", "))
         );
     }
 
     #[test]
-    fn a_client_is_patient_for_so_long() {
-        let cap = |id: &str, env: Option<&str>| {
-            let cap =
-                |name: &str| env.filter(|_| name == "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").map(String::from);
-            hook_client(id).hooks.refusal_cap(&cap)
+    fn the_refusal_cap_of_each_client() {
+        let refusal_cap = |client_id: &str, variable_value: Option<&str>| {
+            let refusal_cap = |variable_name: &str| {
+                variable_value
+                    .filter(|_| variable_name == "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
+                    .map(String::from)
+            };
+            test_hook_client(client_id).hooks.refusal_cap(&refusal_cap)
         };
-        let claude = |env| cap("claude-code", env);
-        assert_eq!([claude(None), claude(Some("3")), claude(Some("0"))], [Some(8), Some(3), None]);
-        assert_eq!([claude(Some("")), claude(Some("-1")), claude(Some("many"))], [Some(8); 3]);
-        for other in ["codex", "copilot", "gemini"] {
-            assert_eq!(cap(other, Some("0")), Some(8), "{other} does not know that variable");
+        let claude_cap = |variable_value| refusal_cap("claude-code", variable_value);
+        assert_eq!(
+            [claude_cap(None), claude_cap(Some("3")), claude_cap(Some("0"))],
+            [Some(8), Some(3), None]
+        );
+        assert_eq!([claude_cap(Some("")), claude_cap(Some("-1")), claude_cap(Some("many"))], [Some(8); 3]);
+        for other_client in ["codex", "copilot", "gemini"] {
+            assert_eq!(
+                refusal_cap(other_client, Some("0")),
+                Some(8),
+                "{other_client} does not know that variable"
+            );
         }
     }
 }

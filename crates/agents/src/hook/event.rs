@@ -27,7 +27,7 @@ impl HookEvent {
         HookEvent::UserPromptSubmit,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             HookEvent::Stop => "stop",
             HookEvent::SubagentStop => "subagent-stop",
@@ -49,11 +49,11 @@ impl HookEvent {
 impl FromStr for HookEvent {
     type Err = String;
 
-    fn from_str(word: &str) -> Result<HookEvent, String> {
+    fn from_str(event_name: &str) -> Result<HookEvent, String> {
         // The names are exact: an unknown hook in a settings file is a mistake that the user should see.
-        HookEvent::ALL.into_iter().find(|event| event.word() == word).ok_or_else(|| {
-            let known: Vec<&str> = HookEvent::ALL.iter().map(|event| event.word()).collect();
-            format!("there is no hook `{word}`, only {}", known.join(", "))
+        HookEvent::ALL.into_iter().find(|hook_event| hook_event.name() == event_name).ok_or_else(|| {
+            let known_names: Vec<&str> = HookEvent::ALL.iter().map(|hook_event| hook_event.name()).collect();
+            format!("there is no hook `{event_name}`, only {}", known_names.join(", "))
         })
     }
 }
@@ -63,11 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_understood_again_and_another_is_named_with_those_that_are() {
-        for event in HookEvent::ALL {
-            assert_eq!(event.word().parse(), Ok(event));
+    fn every_event_name_parses_back_and_an_unknown_one_lists_the_known_ones() {
+        for hook_event in HookEvent::ALL {
+            assert_eq!(hook_event.name().parse(), Ok(hook_event));
         }
-        let event = "Stop".parse::<HookEvent>().unwrap_err();
-        assert!(event.starts_with("there is no hook `Stop`, only stop, subagent-stop, "), "{event}");
+        let hook_event = "Stop".parse::<HookEvent>().unwrap_err();
+        assert!(
+            hook_event.starts_with("there is no hook `Stop`, only stop, subagent-stop, "),
+            "{hook_event}"
+        );
     }
 }

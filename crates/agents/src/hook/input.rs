@@ -7,120 +7,144 @@
 use serde::de::MapAccess;
 use serde_json::Value;
 
-use super::soft::{Take, give, mended, read, skip};
-use super::{HookClient, HookEvent, Input, ToolCall};
+use super::json_sink::{JsonSink, read_json_into, read_value_into, replace_lone_surrogates, skip_value};
+use super::{HookClient, HookEvent, HookInput, HookToolCall};
 
-impl Input {
+impl HookInput {
     /// Parses what a client passed. The error describes for the user what is wrong with it.
-    pub fn read(client: HookClient, event: HookEvent, bytes: &[u8]) -> Result<Input, String> {
+    pub fn parse(
+        hook_client: HookClient,
+        hook_event: HookEvent,
+        stdin_bytes: &[u8],
+    ) -> Result<HookInput, String> {
         // A byte order mark may come first, and invalid bytes must not lose the whole input.
-        let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_start_matches('\u{feff}').trim();
-        if text.is_empty() {
+        let stdin_text = String::from_utf8_lossy(stdin_bytes);
+        let stdin_text = stdin_text.trim_start_matches('\u{feff}').trim();
+        if stdin_text.is_empty() {
             return Err("nothing came on standard input, where the client's JSON was expected".to_owned());
         }
-        if !text.starts_with('{') {
+        if !stdin_text.starts_with('{') {
             return Err("what came on standard input is not a JSON object".to_owned());
         }
         // A tool's output may contain half a character, which is no valid JSON. The first try is without the repair,
         // because it is rarely needed and costs another copy.
-        let mut said = Said::new(client, event);
-        let Err(wrong) = read(text, &mut said) else { return Ok(said.input()) };
+        let mut input_reader = HookInputReader::new(hook_client, hook_event);
+        let Err(json_error) = read_json_into(stdin_text, &mut input_reader) else {
+            return Ok(input_reader.into_input());
+        };
         // The reader starts anew: the failed attempt has already filled some of its fields.
-        if let Some(whole) = mended(text) {
-            said = Said::new(client, event);
-            if read(&whole, &mut said).is_ok() {
-                return Ok(said.input());
+        if let Some(repaired_text) = replace_lone_surrogates(stdin_text) {
+            input_reader = HookInputReader::new(hook_client, hook_event);
+            if read_json_into(&repaired_text, &mut input_reader).is_ok() {
+                return Ok(input_reader.into_input());
             }
         }
-        Err(format!("what came on standard input is not JSON: {wrong}"))
+        Err(format!("what came on standard input is not JSON: {json_error}"))
     }
 }
 
 /// The state of reading a hook's input.
-struct Said {
-    client: HookClient,
-    event: HookEvent,
-    input: Input,
+struct HookInputReader {
+    hook_client: HookClient,
+    hook_event: HookEvent,
+    hook_input: HookInput,
     tool_name: String,
     tool_input: Option<Value>,
     tool_response: Option<Value>,
-    agent_kind: String,
+    agent_type: String,
 }
 
-impl Said {
-    fn new(client: HookClient, event: HookEvent) -> Said {
-        Said {
-            client,
-            event,
-            input: Input::default(),
+impl HookInputReader {
+    fn new(hook_client: HookClient, hook_event: HookEvent) -> HookInputReader {
+        HookInputReader {
+            hook_client,
+            hook_event,
+            hook_input: HookInput::default(),
             tool_name: String::new(),
             tool_input: None,
             tool_response: None,
-            agent_kind: String::new(),
+            agent_type: String::new(),
         }
     }
 
-    fn is_about_tools(&self) -> bool {
-        matches!(self.event, HookEvent::PreToolUse | HookEvent::PostToolUse)
+    fn is_tool_event(&self) -> bool {
+        matches!(self.hook_event, HookEvent::PreToolUse | HookEvent::PostToolUse)
     }
 
     /// Whether a field holds the reason for this event.
-    fn is_source(&self, name: &str) -> bool {
-        match self.event {
-            HookEvent::SessionStart => name == "source",
-            HookEvent::SessionEnd => name == "reason",
-            HookEvent::PreCompact => name == "trigger",
-            event if event.is_stop() => matches!(name, "stop_reason" | "stopReason"),
+    fn is_source_field(&self, field_name: &str) -> bool {
+        match self.hook_event {
+            HookEvent::SessionStart => field_name == "source",
+            HookEvent::SessionEnd => field_name == "reason",
+            HookEvent::PreCompact => field_name == "trigger",
+            other_event if other_event.is_stop() => matches!(field_name, "stop_reason" | "stopReason"),
             _ => false,
         }
     }
 
-    fn input(self) -> Input {
-        let mut input = self.input;
+    fn into_input(self) -> HookInput {
+        let mut hook_input = self.hook_input;
         // The id names a sub-agent exactly; its type is only the fallback.
-        if input.agent.is_empty() {
-            input.agent = self.agent_kind;
+        if hook_input.agent_id.is_empty() {
+            hook_input.agent_id = self.agent_type;
         }
         if !self.tool_name.is_empty() || self.tool_input.is_some() {
-            let given = self.client.hooks.tool_input(self.tool_input.unwrap_or_default());
-            input.tool = Some(ToolCall { name: self.tool_name, input: given, response: self.tool_response });
+            let parsed_input = self.hook_client.hooks.parse_tool_input(self.tool_input.unwrap_or_default());
+            hook_input.tool_call = Some(HookToolCall {
+                tool_name: self.tool_name,
+                tool_input: parsed_input,
+                tool_response: self.tool_response,
+            });
         }
-        input
+        hook_input
     }
 }
 
-impl<'de> Take<'de> for Said {
-    fn field<M: MapAccess<'de>>(&mut self, name: &str, map: &mut M) -> Result<(), M::Error> {
-        let (is_stop, is_about_tools) = (self.event.is_stop(), self.is_about_tools());
-        match name {
+impl<'de> JsonSink<'de> for HookInputReader {
+    fn accept_field<M: MapAccess<'de>>(
+        &mut self,
+        field_name: &str,
+        map_access: &mut M,
+    ) -> Result<(), M::Error> {
+        let (is_stop, is_tool_event) = (self.hook_event.is_stop(), self.is_tool_event());
+        match field_name {
             // Clients spell the fields in snake case or in camel case; both are accepted from every client.
-            "session_id" | "sessionId" => give(map, &mut self.input.session),
-            "transcript_path" | "transcriptPath" => give(map, &mut self.input.transcript),
-            "cwd" => give(map, &mut self.input.cwd),
-            "agent_id" | "agentId" => give(map, &mut self.input.agent),
-            "agent_type" | "agentType" | "agent_name" | "agentName" => give(map, &mut self.agent_kind),
-            "stop_hook_active" | "stopHookActive" if is_stop => give(map, &mut self.input.stop_active),
+            "session_id" | "sessionId" => read_value_into(map_access, &mut self.hook_input.session_id),
+            "transcript_path" | "transcriptPath" => {
+                read_value_into(map_access, &mut self.hook_input.transcript_path)
+            }
+            "cwd" => read_value_into(map_access, &mut self.hook_input.working_dir),
+            "agent_id" | "agentId" => read_value_into(map_access, &mut self.hook_input.agent_id),
+            "agent_type" | "agentType" | "agent_name" | "agentName" => {
+                read_value_into(map_access, &mut self.agent_type)
+            }
+            "stop_hook_active" | "stopHookActive" if is_stop => {
+                read_value_into(map_access, &mut self.hook_input.is_stop_active)
+            }
             "last_assistant_message" | "lastAssistantMessage" if is_stop => {
-                give(map, &mut self.input.last_answer)
+                read_value_into(map_access, &mut self.hook_input.last_answer)
             }
             // The fields that are specific to the client come after the common ones.
-            name if is_stop && self.client.hooks.answer_fields().contains(&name) => {
-                give(map, &mut self.input.last_answer)
+            field_name if is_stop && self.hook_client.hooks.answer_fields().contains(&field_name) => {
+                read_value_into(map_access, &mut self.hook_input.last_answer)
             }
-            "tool_name" | "toolName" if is_about_tools => give(map, &mut self.tool_name),
-            "tool_input" | "toolInput" | "tool_args" | "toolArgs" if is_about_tools => {
-                map.next_value().map(|value: Value| self.tool_input = Some(value))
+            "tool_name" | "toolName" if is_tool_event => read_value_into(map_access, &mut self.tool_name),
+            "tool_input" | "toolInput" | "tool_args" | "toolArgs" if is_tool_event => {
+                map_access.next_value().map(|field_value: Value| self.tool_input = Some(field_value))
             }
             "tool_response" | "toolResponse" | "tool_result" | "toolResult"
-                if self.event == HookEvent::PostToolUse =>
+                if self.hook_event == HookEvent::PostToolUse =>
             {
-                map.next_value().map(|value: Value| self.tool_response = Some(value))
+                map_access.next_value().map(|field_value: Value| self.tool_response = Some(field_value))
             }
-            "prompt" if self.event == HookEvent::UserPromptSubmit => give(map, &mut self.input.prompt),
-            name if self.is_source(name) => give(map, &mut self.input.source),
+            "prompt" if self.hook_event == HookEvent::UserPromptSubmit => {
+                read_value_into(map_access, &mut self.hook_input.user_prompt)
+            }
+            field_name if self.is_source_field(field_name) => {
+                read_value_into(map_access, &mut self.hook_input.source)
+            }
             // Everything else is skipped without building it, however large it is.
-            _ => skip(map),
+            _ => skip_value(map_access),
         }
     }
 }
@@ -131,149 +155,175 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::hook::client::hook_client;
+    use crate::hook::client::test_hook_client;
     use HookEvent::{
         PostToolUse, PreCompact, PreToolUse, SessionEnd, SessionStart, Stop, SubagentStop, UserPromptSubmit,
     };
 
     const CLAUDE: &str = "claude-code";
 
-    fn of(client: &str, event: HookEvent, said: &Value) -> Input {
-        Input::read(hook_client(client), event, said.to_string().as_bytes()).unwrap()
+    fn parse_input(client_id: &str, hook_event: HookEvent, input_json: &Value) -> HookInput {
+        HookInput::parse(test_hook_client(client_id), hook_event, input_json.to_string().as_bytes()).unwrap()
     }
 
     /// The fields are those that the real clients passed; ids and paths are shortened.
     #[test]
     fn a_stop_is_read_from_every_client() {
-        let claude = json!({
+        let claude_json = json!({
             "session_id": "195b", "transcript_path": "p/195b.jsonl", "cwd": "w", "prompt_id": "f9e9",
             "permission_mode": "bypassPermissions", "effort": {"level": "medium"}, "hook_event_name": "Stop",
             "stop_hook_active": true, "last_assistant_message": "All done.", "background_tasks": [], "session_crons": [],
         });
-        let codex = json!({
+        let codex_json = json!({
             "session_id": "195b", "turn_id": "01a1", "transcript_path": "p/195b.jsonl", "cwd": "w", "hook_event_name": "Stop",
             "model": "m", "permission_mode": "bypassPermissions", "stop_hook_active": true, "last_assistant_message": "All done.",
         });
-        let gemini = json!({
+        let gemini_json = json!({
             "session_id": "195b", "transcript_path": "p/195b.jsonl", "cwd": "w", "hook_event_name": "AfterAgent",
             "timestamp": "t", "prompt": "Do it.", "prompt_response": "All done.", "stop_hook_active": true,
         });
-        let wanted = Input {
-            session: "195b".into(),
-            transcript: "p/195b.jsonl".into(),
-            cwd: "w".into(),
-            stop_active: true,
+        let expected_input = HookInput {
+            session_id: "195b".into(),
+            transcript_path: "p/195b.jsonl".into(),
+            working_dir: "w".into(),
+            is_stop_active: true,
             last_answer: Some("All done.".into()),
-            ..Input::default()
+            ..HookInput::default()
         };
-        assert_eq!(of(CLAUDE, Stop, &claude), wanted);
-        assert_eq!(of("codex", Stop, &codex), wanted);
-        assert_eq!(of("gemini", Stop, &gemini), wanted);
-        let copilot = json!({
+        assert_eq!(parse_input(CLAUDE, Stop, &claude_json), expected_input);
+        assert_eq!(parse_input("codex", Stop, &codex_json), expected_input);
+        assert_eq!(parse_input("gemini", Stop, &gemini_json), expected_input);
+        let copilot_json = json!({
             "timestamp": 1, "sessionId": "195b", "cwd": "w", "transcriptPath": "p/195b.jsonl", "stopReason": "end_turn",
             "stop_hook_active": true,
         });
-        let wanted = Input { last_answer: None, source: "end_turn".into(), ..wanted };
-        assert_eq!(of("copilot", Stop, &copilot), wanted);
+        let expected_input = HookInput { last_answer: None, source: "end_turn".into(), ..expected_input };
+        assert_eq!(parse_input("copilot", Stop, &copilot_json), expected_input);
     }
 
     #[test]
     fn each_event_has_its_own_fields() {
-        let all = json!({
+        let all_fields = json!({
             "source": "resume", "reason": "other", "trigger": "auto", "prompt": "Do it.", "stop_reason": "end_turn",
             "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": "a"}, "last_assistant_message": "x",
             "stop_hook_active": true, "prompt_response": "not this client's",
         });
-        let call = ToolCall { name: "Bash".into(), input: json!({"command": "ls"}), response: None };
-        let after = ToolCall { response: Some(json!({"stdout": "a"})), ..call.clone() };
-        let nothing = Input::default();
-        let stop = Input {
-            stop_active: true,
+        let tool_call = HookToolCall {
+            tool_name: "Bash".into(),
+            tool_input: json!({"command": "ls"}),
+            tool_response: None,
+        };
+        let call_with_response =
+            HookToolCall { tool_response: Some(json!({"stdout": "a"})), ..tool_call.clone() };
+        let empty_input = HookInput::default();
+        let stop_input = HookInput {
+            is_stop_active: true,
             last_answer: Some("x".into()),
             source: "end_turn".into(),
-            ..nothing.clone()
+            ..empty_input.clone()
         };
         let cases = [
-            (Stop, stop.clone()),
-            (SubagentStop, stop),
-            (SessionStart, Input { source: "resume".into(), ..nothing.clone() }),
-            (SessionEnd, Input { source: "other".into(), ..nothing.clone() }),
-            (PreCompact, Input { source: "auto".into(), ..nothing.clone() }),
-            (UserPromptSubmit, Input { prompt: "Do it.".into(), ..nothing.clone() }),
-            (PreToolUse, Input { tool: Some(call), ..nothing.clone() }),
-            (PostToolUse, Input { tool: Some(after), ..nothing }),
+            (Stop, stop_input.clone()),
+            (SubagentStop, stop_input),
+            (SessionStart, HookInput { source: "resume".into(), ..empty_input.clone() }),
+            (SessionEnd, HookInput { source: "other".into(), ..empty_input.clone() }),
+            (PreCompact, HookInput { source: "auto".into(), ..empty_input.clone() }),
+            (UserPromptSubmit, HookInput { user_prompt: "Do it.".into(), ..empty_input.clone() }),
+            (PreToolUse, HookInput { tool_call: Some(tool_call), ..empty_input.clone() }),
+            (PostToolUse, HookInput { tool_call: Some(call_with_response), ..empty_input }),
         ];
-        for (event, wanted) in cases {
-            assert_eq!(of(CLAUDE, event, &all), wanted, "{event:?}");
+        for (hook_event, expected_input) in cases {
+            assert_eq!(parse_input(CLAUDE, hook_event, &all_fields), expected_input, "{hook_event:?}");
         }
     }
 
     #[test]
     fn a_subagent_is_named_by_its_id_else_by_its_kind() {
-        let agent = |said| of(CLAUDE, SubagentStop, &said).agent;
-        assert_eq!(agent(json!({"agent_type": "Explore", "agent_id": "a1"})), "a1");
-        assert_eq!(agent(json!({"agent_type": "Explore", "agent_id": ""})), "Explore");
-        assert_eq!(agent(json!({"agentName": "Explore"})), "Explore");
-        assert_eq!(agent(json!({})), "");
+        let read_agent = |input_json| parse_input(CLAUDE, SubagentStop, &input_json).agent_id;
+        assert_eq!(read_agent(json!({"agent_type": "Explore", "agent_id": "a1"})), "a1");
+        assert_eq!(read_agent(json!({"agent_type": "Explore", "agent_id": ""})), "Explore");
+        assert_eq!(read_agent(json!({"agentName": "Explore"})), "Explore");
+        assert_eq!(read_agent(json!({})), "");
     }
 
     #[test]
-    fn tools_of_copilot_have_their_arguments_as_text() {
-        let tool = |client, said| of(client, PreToolUse, &said).tool.map(|tool| (tool.name, tool.input));
-        let said = json!({"toolName": "bash", "toolArgs": "{\"command\":\"ls\"}"});
-        assert_eq!(tool("copilot", said.clone()), Some(("bash".into(), json!({"command": "ls"}))));
-        assert_eq!(tool("codex", said), Some(("bash".into(), json!("{\"command\":\"ls\"}"))));
-        assert_eq!(tool("copilot", json!({"toolArgs": "ls {"})), Some((String::new(), json!("ls {"))));
-        assert_eq!(tool("copilot", json!({})), None);
+    fn tool_calls_of_copilot_have_their_arguments_as_json_text() {
+        let read_tool = |client_id, input_json| {
+            parse_input(client_id, PreToolUse, &input_json)
+                .tool_call
+                .map(|read_tool| (read_tool.tool_name, read_tool.tool_input))
+        };
+        let input_json = json!({"toolName": "bash", "toolArgs": "{\"command\":\"ls\"}"});
+        assert_eq!(read_tool("copilot", input_json.clone()), Some(("bash".into(), json!({"command": "ls"}))));
+        assert_eq!(read_tool("codex", input_json), Some(("bash".into(), json!("{\"command\":\"ls\"}"))));
+        assert_eq!(read_tool("copilot", json!({"toolArgs": "ls {"})), Some((String::new(), json!("ls {"))));
+        assert_eq!(read_tool("copilot", json!({})), None);
     }
 
     #[test]
-    fn a_wrong_type_is_like_nothing() {
-        for odd in [json!(null), json!(7), json!(-7.5), json!([["a"], {}]), json!({"a": {"b": []}})] {
-            let said = json!({
-                "session_id": odd, "transcript_path": odd, "cwd": odd, "stop_hook_active": odd, "last_assistant_message": odd,
-                "stop_reason": odd, "agent_id": odd,
+    fn a_field_of_the_wrong_type_counts_as_missing() {
+        for wrong_value in [json!(null), json!(7), json!(-7.5), json!([["a"], {}]), json!({"a": {"b": []}})] {
+            let input_json = json!({
+                "session_id": wrong_value, "transcript_path": wrong_value, "cwd": wrong_value, "stop_hook_active": wrong_value, "last_assistant_message": wrong_value,
+                "stop_reason": wrong_value, "agent_id": wrong_value,
             });
-            assert_eq!(of(CLAUDE, Stop, &said), Input::default());
+            assert_eq!(parse_input(CLAUDE, Stop, &input_json), HookInput::default());
         }
-        assert!(!of(CLAUDE, Stop, &json!({"stop_hook_active": "true"})).stop_active);
-        assert_eq!(of(CLAUDE, Stop, &json!({"session_id": true})).session, "");
-        assert_eq!(of(CLAUDE, Stop, &json!({"last_assistant_message": ""})).last_answer, Some(String::new()));
-    }
-
-    #[test]
-    fn bytes_and_characters_that_are_none_are_replaced() {
-        let read =
-            |bytes: &[u8]| Input::read(hook_client(CLAUDE), Stop, bytes).map(|input| input.last_answer);
-        assert_eq!(read(b"{\"last_assistant_message\":\"a\xff\"}"), Ok(Some("a\u{fffd}".into())));
-        let half = br#"{"cwd":"w","last_assistant_message":"\ud83d"}"#;
-        assert_eq!(read(half), Ok(Some("\u{fffd}".into())));
-        assert_eq!(read(b"\xef\xbb\xbf {\"last_assistant_message\":\"a\"}\r\n"), Ok(Some("a".into())));
-    }
-
-    #[test]
-    fn what_is_no_object_is_an_error_that_says_so() {
-        let wrong = |bytes: &[u8]| Input::read(hook_client(CLAUDE), Stop, bytes).unwrap_err();
-        assert_eq!(wrong(b" \n"), "nothing came on standard input, where the client's JSON was expected");
-        for other in ["[]", "\"{}\"", "null", "hello"] {
-            assert_eq!(wrong(other.as_bytes()), "what came on standard input is not a JSON object");
-        }
-        let cut = wrong(br#"{"session_id":"a","#);
+        assert!(!parse_input(CLAUDE, Stop, &json!({"stop_hook_active": "true"})).is_stop_active);
+        assert_eq!(parse_input(CLAUDE, Stop, &json!({"session_id": true})).session_id, "");
         assert_eq!(
-            cut,
+            parse_input(CLAUDE, Stop, &json!({"last_assistant_message": ""})).last_answer,
+            Some(String::new())
+        );
+    }
+
+    #[test]
+    fn invalid_bytes_and_characters_are_replaced() {
+        let read_answer = |stdin_bytes: &[u8]| {
+            HookInput::parse(test_hook_client(CLAUDE), Stop, stdin_bytes).map(|input| input.last_answer)
+        };
+        assert_eq!(read_answer(b"{\"last_assistant_message\":\"a\xff\"}"), Ok(Some("a\u{fffd}".into())));
+        let half_character = br#"{"cwd":"w","last_assistant_message":"\ud83d"}"#;
+        assert_eq!(read_answer(half_character), Ok(Some("\u{fffd}".into())));
+        assert_eq!(read_answer(b"\xef\xbb\xbf {\"last_assistant_message\":\"a\"}\r\n"), Ok(Some("a".into())));
+    }
+
+    #[test]
+    fn input_that_is_not_an_object_is_an_error() {
+        let read_error =
+            |stdin_bytes: &[u8]| HookInput::parse(test_hook_client(CLAUDE), Stop, stdin_bytes).unwrap_err();
+        assert_eq!(
+            read_error(b" \n"),
+            "nothing came on standard input, where the client's JSON was expected"
+        );
+        for other_json in ["[]", "\"{}\"", "null", "hello"] {
+            assert_eq!(read_error(other_json.as_bytes()), "what came on standard input is not a JSON object");
+        }
+        let truncated_error = read_error(br#"{"session_id":"a","#);
+        assert_eq!(
+            truncated_error,
             "what came on standard input is not JSON: EOF while parsing a value at line 1 column 18"
         );
-        assert!(wrong(b"{} {}").ends_with("trailing characters at line 1 column 4"));
+        assert!(read_error(b"{} {}").ends_with("trailing characters at line 1 column 4"));
     }
 
     /// Nothing is built of such fields, and no nesting is too deep to be skipped.
     #[test]
-    fn what_an_event_does_not_need_may_be_large_and_deep() {
-        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let large = "x".repeat(50 << 20);
-        let said = format!(r#"{{"tool_input":{deep},"tool_response":"{large}","session_id":"a"}}"#);
-        assert_eq!(Input::read(hook_client(CLAUDE), Stop, said.as_bytes()).unwrap().session, "a");
-        assert_eq!(Input::read(hook_client(CLAUDE), UserPromptSubmit, said.as_bytes()).unwrap().tool, None);
+    fn fields_that_an_event_does_not_need_may_be_large_and_deep() {
+        let deep_json = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let large_text = "x".repeat(50 << 20);
+        let input_json =
+            format!(r#"{{"tool_input":{deep_json},"tool_response":"{large_text}","session_id":"a"}}"#);
+        assert_eq!(
+            HookInput::parse(test_hook_client(CLAUDE), Stop, input_json.as_bytes()).unwrap().session_id,
+            "a"
+        );
+        assert_eq!(
+            HookInput::parse(test_hook_client(CLAUDE), UserPromptSubmit, input_json.as_bytes())
+                .unwrap()
+                .tool_call,
+            None
+        );
     }
 
     proptest! {
@@ -281,14 +331,14 @@ mod tests {
         fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), event in 0..8usize) {
             let object = [b"{\"tool_input\":", &bytes[..], b"}"].concat();
             for client in HookClient::all() {
-                let _ = Input::read(client, HookEvent::ALL[event], &bytes);
-                let _ = Input::read(client, HookEvent::ALL[event], &object);
+                let _ = HookInput::parse(client, HookEvent::ALL[event], &bytes);
+                let _ = HookInput::parse(client, HookEvent::ALL[event], &object);
             }
         }
 
         #[test]
         fn any_text_comes_through(text in any::<String>()) {
-            let read = of(CLAUDE, Stop, &json!({"last_assistant_message": text}));
+            let read = parse_input(CLAUDE, Stop, &json!({"last_assistant_message": text}));
             prop_assert_eq!(read.last_answer, Some(text));
         }
     }

@@ -5,293 +5,395 @@
 //! with its line and left alone. Whether a client then runs the hooks is its own decision; see [`HookFile`] and the
 //! fields of [`InstalledHooks`].
 
-mod command;
+mod hook_command;
 #[cfg(test)]
 mod tests;
 
-use command::{Whose, whose};
+use hook_command::{CommandOwner, find_command_owner};
 
-pub use command::Program;
+pub use hook_command::HookProgram;
 
 use super::{HookClient, HookEvent};
-pub use crate::clients::hooks::Home;
-use crate::jsonc::{self, Change, Document, Node, Problem, Refusal, Step, Tree, What};
+pub use crate::clients::hooks::HookFile;
+use crate::jsonc::{
+    self, EditRefusal, JsoncChange, JsoncDocument, JsoncEdit, JsoncNode, JsoncProblem, JsoncValue, PathStep,
+};
 
 /// The events that a client has, with its own name for each.
-pub fn moments(client: HookClient) -> Vec<(HookEvent, &'static str)> {
-    let moment = |event| Some((event, client.hooks.event_name(event)?));
-    HookEvent::ALL.into_iter().filter_map(moment).collect()
+pub fn supported_events(hook_client: HookClient) -> Vec<(HookEvent, &'static str)> {
+    let named_event = |hook_event| Some((hook_event, hook_client.hooks.event_name(hook_event)?));
+    HookEvent::ALL.into_iter().filter_map(named_event).collect()
 }
 
 /// Why a file is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    pub problem: Problem,
+pub struct InstallProblem {
+    pub file_problem: JsoncProblem,
     /// Whether an entry of ours was edited; otherwise the file has an unknown form.
     pub is_ours: bool,
 }
 
-impl Trouble {
-    fn at(text: &str, byte: usize, what: impl Into<String>) -> Trouble {
-        let (line, column) = jsonc::place(text, byte);
-        Trouble { problem: Problem { line, column, what: what.into() }, is_ours: false }
+impl InstallProblem {
+    fn at_byte(file_text: &str, byte_offset: usize, message: impl Into<String>) -> InstallProblem {
+        let (line, column) = jsonc::line_and_column(file_text, byte_offset);
+        InstallProblem {
+            file_problem: JsoncProblem { line, column, message: message.into() },
+            is_ours: false,
+        }
     }
 
-    fn from(refusal: Refusal) -> Trouble {
+    fn from(refusal: EditRefusal) -> InstallProblem {
         // Both mean that the edit was not proven to be safe. The user cannot do anything with the difference.
-        let unsure = || Problem { line: 1, column: 1, what: "it cannot be changed safely".into() };
-        let problem = match refusal {
-            Refusal::Broken(problem) => problem,
-            Refusal::Misplaced | Refusal::Unsure => unsure(),
+        let unsafe_change =
+            || JsoncProblem { line: 1, column: 1, message: "it cannot be changed safely".into() };
+        let file_problem = match refusal {
+            EditRefusal::Unreadable(file_problem) => file_problem,
+            EditRefusal::Misplaced | EditRefusal::Unverified => unsafe_change(),
         };
-        Trouble { problem, is_ours: false }
+        InstallProblem { file_problem, is_ours: false }
     }
 }
 
 /// A file with our hooks in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Set {
+pub struct InstalledHooks {
     /// The text of the file; unchanged if there was nothing to do.
-    pub text: String,
-    pub added: Vec<HookEvent>,
+    pub file_text: String,
+    pub added_events: Vec<HookEvent>,
     /// Events whose hooks started another program, or were written by another version.
-    pub updated: Vec<HookEvent>,
+    pub updated_events: Vec<HookEvent>,
     /// Something in the file that is not JSON. Measured: neither Claude Code nor Codex reads such a file at all.
-    pub loose: Option<Problem>,
+    pub non_json: Option<JsoncProblem>,
     /// The line of the switch by which no hooks run at all.
-    pub switched_off: Option<usize>,
+    pub disabled_hooks_line: Option<usize>,
 }
 
 /// Puts our hooks into a file, except for events whose hooks already run from another file.
-pub fn set(
-    client: HookClient,
-    text: Option<&str>,
-    program: &Program,
-    elsewhere: &[HookEvent],
-) -> Result<Set, Trouble> {
-    let text = text.unwrap_or("{}\n");
-    let (document, entries) = entries(client, text)?;
+pub fn install_hooks(
+    hook_client: HookClient,
+    file_text: Option<&str>,
+    hook_program: &HookProgram,
+    events_elsewhere: &[HookEvent],
+) -> Result<InstalledHooks, InstallProblem> {
+    let file_text = file_text.unwrap_or("{}\n");
+    let (hook_document, installed_entries) = read_entries(hook_client, file_text)?;
     // All changes are collected first and applied at once, so that their paths stay valid.
-    let mut changes = Vec::new();
-    let (mut added, mut updated, mut members) = (Vec::new(), Vec::new(), Vec::new());
-    let hooks = document.root.get("hooks");
-    for (event, name) in moments(client).into_iter().filter(|(event, _)| !elsewhere.contains(event)) {
-        let wanted = program.command(client, event);
-        let mut there = entries.iter().filter(|entry| entry.event == event).peekable();
+    let mut jsonc_changes = Vec::new();
+    let (mut added_events, mut updated_events, mut new_members) = (Vec::new(), Vec::new(), Vec::new());
+    let hooks_node = hook_document.root.get("hooks");
+    for (hook_event, event_name) in supported_events(hook_client)
+        .into_iter()
+        .filter(|(hook_event, _)| !events_elsewhere.contains(hook_event))
+    {
+        let wanted_command = hook_program.command_line(hook_client, hook_event);
+        let mut event_entries =
+            installed_entries.iter().filter(|event_entry| event_entry.hook_event == hook_event).peekable();
         // The event has no hook of ours. The client may already have a list for it, to which a group is appended.
-        if there.peek().is_none() {
-            added.push(event);
-            let group = client.hooks.entry(event, wanted.clone());
-            match hooks.and_then(|hooks| hooks.get(name)) {
-                Some(_) => {
-                    changes.push(Change { at: vec![key("hooks"), key(name)], what: What::Push(vec![group]) })
-                }
-                None => members.push((name.to_string(), Tree::List(vec![group]))),
+        if event_entries.peek().is_none() {
+            added_events.push(hook_event);
+            let new_group = hook_client.hooks.hook_entry(hook_event, wanted_command.clone());
+            match hooks_node.and_then(|hooks_node| hooks_node.get(event_name)) {
+                Some(_) => jsonc_changes.push(JsoncChange {
+                    path: vec![key_step("hooks"), key_step(event_name)],
+                    edit: JsoncEdit::AppendItems(vec![new_group]),
+                }),
+                None => new_members.push((event_name.to_string(), JsoncValue::List(vec![new_group]))),
             }
         }
         // The program has moved or the command has another form: only the command is replaced, so that the user's own
         // timeout stays.
-        for entry in there.filter(|entry| entry.command != wanted) {
-            updated.push(event);
-            let at = [entry.way(), vec![key("command")]].concat();
-            changes.push(Change { at, what: What::Put(Tree::text(&wanted)) });
+        for event_entry in event_entries.filter(|event_entry| event_entry.command != wanted_command) {
+            updated_events.push(hook_event);
+            let change_path = [event_entry.json_path(), vec![key_step("command")]].concat();
+            jsonc_changes.push(JsoncChange {
+                path: change_path,
+                edit: JsoncEdit::Replace(JsoncValue::from_text(&wanted_command)),
+            });
         }
     }
     // New lists are added in one change, because two changes of the same object would overlap.
-    if !members.is_empty() {
-        changes.push(match hooks {
-            Some(_) => Change { at: vec![key("hooks")], what: What::Add(members) },
-            None => Change { at: Vec::new(), what: What::Add(vec![("hooks".into(), Tree::Map(members))]) },
+    if !new_members.is_empty() {
+        jsonc_changes.push(match hooks_node {
+            Some(_) => {
+                JsoncChange { path: vec![key_step("hooks")], edit: JsoncEdit::AddMembers(new_members) }
+            }
+            None => JsoncChange {
+                path: Vec::new(),
+                edit: JsoncEdit::AddMembers(vec![("hooks".into(), JsoncValue::Map(new_members))]),
+            },
         });
     }
-    let new = jsonc::edit(text, &changes).map_err(Trouble::from)?;
-    let switch = client.hooks.off_switch().and_then(|switch| document.root.get(switch));
-    let off = switch.filter(|off| off.tree() == Tree::Flag(true));
-    let switched_off = off.map(|off| jsonc::place(text, off.span.start).0);
-    Ok(Set { text: new, added, updated, loose: document.loose, switched_off })
+    let new_text = jsonc::edit_document(file_text, &jsonc_changes).map_err(InstallProblem::from)?;
+    let switch_node =
+        hook_client.hooks.off_switch().and_then(|switch_node| hook_document.root.get(switch_node));
+    let active_switch =
+        switch_node.filter(|active_switch| active_switch.to_value() == JsoncValue::Flag(true));
+    let switched_off =
+        active_switch.map(|active_switch| jsonc::line_and_column(file_text, active_switch.span.start).0);
+    Ok(InstalledHooks {
+        file_text: new_text,
+        added_events,
+        updated_events,
+        non_json: hook_document.non_json,
+        disabled_hooks_line: switched_off,
+    })
 }
 
 /// The events at which our hooks run because of this file.
-pub fn present(client: HookClient, text: &str) -> Result<Vec<HookEvent>, Trouble> {
-    let (document, entries) = entries(client, text)?;
+pub fn installed_events(hook_client: HookClient, file_text: &str) -> Result<Vec<HookEvent>, InstallProblem> {
+    let (hook_document, installed_entries) = read_entries(hook_client, file_text)?;
     // The client does not read such a file.
-    if document.loose.is_some() {
+    if hook_document.non_json.is_some() {
         return Ok(Vec::new());
     }
-    Ok(HookEvent::ALL.into_iter().filter(|event| entries.iter().any(|entry| entry.event == *event)).collect())
+    Ok(HookEvent::ALL
+        .into_iter()
+        .filter(|hook_event| {
+            installed_entries.iter().any(|installed_entry| installed_entry.hook_event == *hook_event)
+        })
+        .collect())
 }
 
 /// A file without our hooks. Groups and lists that become empty are removed as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cleared {
+pub struct UninstalledHooks {
     /// The remaining text; `None` if nothing is left in the file.
-    pub text: Option<String>,
-    pub removed: usize,
+    pub remaining_text: Option<String>,
+    pub removed_count: usize,
 }
 
 /// Removes our hooks from a file.
-pub fn clear(client: HookClient, text: &str) -> Result<Cleared, Trouble> {
-    let (document, entries) = entries(client, text)?;
-    let mut changes = Vec::new();
-    if let Some(hooks) = document.root.get("hooks").filter(|_| !entries.is_empty()) {
-        let mut events = Vec::new();
+pub fn uninstall_hooks(hook_client: HookClient, file_text: &str) -> Result<UninstalledHooks, InstallProblem> {
+    let (hook_document, installed_entries) = read_entries(hook_client, file_text)?;
+    let mut jsonc_changes = Vec::new();
+    if let Some(hooks_node) = hook_document.root.get("hooks").filter(|_| !installed_entries.is_empty()) {
+        let mut emptied_events = Vec::new();
         // From the inside out: a group whose hooks are all ours goes as a whole, then a list whose groups all go,
         // then the object itself.
-        for (index, event) in hooks.items().iter().enumerate() {
-            let at = vec![key("hooks"), Step::At(index)];
-            let ours: Vec<&Entry> = entries.iter().filter(|entry| entry.list == index).collect();
-            let groups = emptied(&event.value, &at, &ours, &mut changes);
-            match groups.len() == event.value.items().len() && !groups.is_empty() {
-                true => events.push(index),
-                false => remove(at, groups, &mut changes),
+        for (list_index, event_item) in hooks_node.items().iter().enumerate() {
+            let list_path = vec![key_step("hooks"), PathStep::Index(list_index)];
+            let own_entries: Vec<&InstalledEntry> = installed_entries
+                .iter()
+                .filter(|installed_entry| installed_entry.list_index == list_index)
+                .collect();
+            let emptied_groups =
+                find_emptied_groups(&event_item.value, &list_path, &own_entries, &mut jsonc_changes);
+            match emptied_groups.len() == event_item.value.items().len() && !emptied_groups.is_empty() {
+                true => emptied_events.push(list_index),
+                false => push_removal(list_path, emptied_groups, &mut jsonc_changes),
             }
         }
-        match events.len() == hooks.items().len() {
+        match emptied_events.len() == hooks_node.items().len() {
             true => {
-                let index = document.root.items().iter().position(|item| item.key == "hooks");
-                remove(Vec::new(), index.into_iter().collect(), &mut changes);
+                let list_index =
+                    hook_document.root.items().iter().position(|root_item| root_item.key == "hooks");
+                push_removal(Vec::new(), list_index.into_iter().collect(), &mut jsonc_changes);
             }
-            false => remove(vec![key("hooks")], events, &mut changes),
+            false => push_removal(vec![key_step("hooks")], emptied_events, &mut jsonc_changes),
         }
     }
-    let new = jsonc::edit(text, &changes).map_err(Trouble::from)?;
+    let new_text = jsonc::edit_document(file_text, &jsonc_changes).map_err(InstallProblem::from)?;
     // A file that was empty before our hooks were removed stays as it is.
-    let is_empty = !entries.is_empty() && new.trim_start_matches('\u{feff}').trim() == "{}";
-    Ok(Cleared { text: (!is_empty).then_some(new), removed: entries.len() })
+    let is_empty = !installed_entries.is_empty() && new_text.trim_start_matches('\u{feff}').trim() == "{}";
+    Ok(UninstalledHooks {
+        remaining_text: (!is_empty).then_some(new_text),
+        removed_count: installed_entries.len(),
+    })
 }
 
 /// Finds the groups of a list that contain only our hooks. From the other groups, ours are removed.
-fn emptied(list: &Node, at: &[Step], ours: &[&Entry], changes: &mut Vec<Change>) -> Vec<usize> {
-    let mut groups = Vec::new();
-    for (index, group) in list.items().iter().enumerate() {
-        let gone: Vec<usize> =
-            ours.iter().filter(|entry| entry.group == index).map(|entry| entry.index).collect();
-        match gone.len() == group.value.get("hooks").map_or(0, |hooks| hooks.items().len())
-            && !gone.is_empty()
+fn find_emptied_groups(
+    list_node: &JsoncNode,
+    list_path: &[PathStep],
+    own_entries: &[&InstalledEntry],
+    jsonc_changes: &mut Vec<JsoncChange>,
+) -> Vec<usize> {
+    let mut emptied_groups = Vec::new();
+    for (group_index, group_item) in list_node.items().iter().enumerate() {
+        let removed_indexes: Vec<usize> = own_entries
+            .iter()
+            .filter(|installed_entry| installed_entry.group_index == group_index)
+            .map(|installed_entry| installed_entry.entry_index)
+            .collect();
+        match removed_indexes.len()
+            == group_item.value.get("hooks").map_or(0, |group_hooks| group_hooks.items().len())
+            && !removed_indexes.is_empty()
         {
-            true => groups.push(index),
-            false => remove([at, &[Step::At(index), key("hooks")]].concat(), gone, changes),
+            true => emptied_groups.push(group_index),
+            false => push_removal(
+                [list_path, &[PathStep::Index(group_index), key_step("hooks")]].concat(),
+                removed_indexes,
+                jsonc_changes,
+            ),
         }
     }
-    groups
+    emptied_groups
 }
 
-fn remove(at: Vec<Step>, gone: Vec<usize>, changes: &mut Vec<Change>) {
-    if !gone.is_empty() {
-        changes.push(Change { at, what: What::Remove(gone) });
+fn push_removal(
+    container_path: Vec<PathStep>,
+    removed_indexes: Vec<usize>,
+    jsonc_changes: &mut Vec<JsoncChange>,
+) {
+    if !removed_indexes.is_empty() {
+        jsonc_changes
+            .push(JsoncChange { path: container_path, edit: JsoncEdit::RemoveItems(removed_indexes) });
     }
 }
 
 /// One of our commands in a file.
 #[derive(Debug)]
-struct Entry {
-    event: HookEvent,
+struct InstalledEntry {
+    hook_event: HookEvent,
     command: String,
     /// The positions of the list, of the group in it, and of the entry in the group.
-    list: usize,
-    group: usize,
-    index: usize,
+    list_index: usize,
+    group_index: usize,
+    entry_index: usize,
 }
 
-impl Entry {
-    fn way(&self) -> Vec<Step> {
-        let [list, group, index] = [self.list, self.group, self.index].map(Step::At);
-        vec![key("hooks"), list, group, key("hooks"), index]
+impl InstalledEntry {
+    fn json_path(&self) -> Vec<PathStep> {
+        let [list_step, group_step, entry_step] =
+            [self.list_index, self.group_index, self.entry_index].map(PathStep::Index);
+        vec![key_step("hooks"), list_step, group_step, key_step("hooks"), entry_step]
     }
 }
 
 /// Reads the entries of a file in Claude Code's form: lists of groups by event, each with a list of commands.
-fn entries(client: HookClient, text: &str) -> Result<(Document, Vec<Entry>), Trouble> {
-    let document = jsonc::read(text).map_err(|problem| Trouble { problem, is_ours: false })?;
-    let unknown = |node: &Node, what: String| Trouble::at(text, node.span.start, what);
-    if !document.root.is_map() {
-        return Err(unknown(&document.root, "the file is no object".into()));
+fn read_entries(
+    hook_client: HookClient,
+    file_text: &str,
+) -> Result<(JsoncDocument, Vec<InstalledEntry>), InstallProblem> {
+    let hook_document = jsonc::read_document(file_text)
+        .map_err(|file_problem| InstallProblem { file_problem, is_ours: false })?;
+    let unknown_form = |jsonc_node: &JsoncNode, message: String| {
+        InstallProblem::at_byte(file_text, jsonc_node.span.start, message)
+    };
+    if !hook_document.root.is_map() {
+        return Err(unknown_form(&hook_document.root, "the file is no object".into()));
     }
-    let mut entries = Vec::new();
-    let Some(hooks) = document.root.get("hooks") else { return Ok((document, entries)) };
-    if !hooks.is_map() {
-        return Err(unknown(hooks, "`hooks` is no object".into()));
+    let mut installed_entries = Vec::new();
+    let Some(hooks_node) = hook_document.root.get("hooks") else {
+        return Ok((hook_document, installed_entries));
+    };
+    if !hooks_node.is_map() {
+        return Err(unknown_form(hooks_node, "`hooks` is no object".into()));
     }
-    for (list, event) in hooks.items().iter().enumerate() {
-        let name = &event.key;
-        if !event.value.is_list() {
-            return Err(unknown(&event.value, format!("`hooks.{name}` is no list")));
+    for (list_index, event_item) in hooks_node.items().iter().enumerate() {
+        let event_name = &event_item.key;
+        if !event_item.value.is_list() {
+            return Err(unknown_form(&event_item.value, format!("`hooks.{event_name}` is no list")));
         }
         // Every deviation from the known form is an error: an edit of a file that is not understood could break it.
-        for (group, item) in event.value.items().iter().enumerate() {
-            let commands = item.value.get("hooks").filter(|commands| commands.is_list());
-            let commands = commands.ok_or_else(|| {
-                unknown(&item.value, format!("this entry of `hooks.{name}` has no list `hooks`"))
+        for (group_index, list_item) in event_item.value.items().iter().enumerate() {
+            let command_list = list_item.value.get("hooks").filter(|command_list| command_list.is_list());
+            let command_list = command_list.ok_or_else(|| {
+                unknown_form(
+                    &list_item.value,
+                    format!("this entry of `hooks.{event_name}` has no list `hooks`"),
+                )
             })?;
-            for (index, item) in commands.items().iter().enumerate() {
-                if !item.value.is_map() {
-                    return Err(unknown(&item.value, format!("this hook of `{name}` is no object")));
+            for (entry_index, list_item) in command_list.items().iter().enumerate() {
+                if !list_item.value.is_map() {
+                    return Err(unknown_form(
+                        &list_item.value,
+                        format!("this hook of `{event_name}` is no object"),
+                    ));
                 }
                 // Hooks of other kinds have no command.
-                let Some(command) = item.value.get("command").and_then(Node::text) else { continue };
-                let event = match whose(command, client) {
-                    Whose::Others => continue,
+                let Some(command_text) = list_item.value.get("command").and_then(JsoncNode::as_text) else {
+                    continue;
+                };
+                let event_item = match find_command_owner(command_text, hook_client) {
+                    CommandOwner::Foreign => continue,
                     // A command of ours under another event would answer the wrong question, so that it counts as
                     // edited.
-                    Whose::Ours(event) if is_called(client, event, name) => event,
-                    Whose::Ours(_) | Whose::Changed => {
-                        let trouble =
-                            unknown(&item.value, format!("Tribunal's hook of `{name}` was changed"));
-                        return Err(Trouble { is_ours: true, ..trouble });
+                    CommandOwner::Ours(event_item) if is_event_name(hook_client, event_item, event_name) => {
+                        event_item
+                    }
+                    CommandOwner::Ours(_) | CommandOwner::Changed => {
+                        let install_problem = unknown_form(
+                            &list_item.value,
+                            format!("Tribunal's hook of `{event_name}` was changed"),
+                        );
+                        return Err(InstallProblem { is_ours: true, ..install_problem });
                     }
                 };
-                entries.push(Entry { event, command: command.to_string(), list, group, index });
+                installed_entries.push(InstalledEntry {
+                    hook_event: event_item,
+                    command: command_text.to_string(),
+                    list_index,
+                    group_index,
+                    entry_index,
+                });
             }
         }
     }
-    Ok((document, entries))
+    Ok((hook_document, installed_entries))
 }
 
-fn is_called(client: HookClient, event: HookEvent, name: &str) -> bool {
-    moments(client).iter().any(|(known, called)| *known == event && *called == name)
+fn is_event_name(hook_client: HookClient, hook_event: HookEvent, event_name: &str) -> bool {
+    supported_events(hook_client)
+        .iter()
+        .any(|(known_event, known_name)| *known_event == hook_event && *known_name == event_name)
 }
 
-fn key(name: &str) -> Step {
-    Step::Key(name.to_string())
+fn key_step(key_name: &str) -> PathStep {
+    PathStep::Key(key_name.to_string())
 }
 
 /// Renders the whole file: it is written where we may write, and shown to the user where we may not.
-pub fn whole(client: HookClient, program: &Program) -> String {
-    jsonc::pretty(&tree(client, program))
+pub fn render_hook_file(hook_client: HookClient, hook_program: &HookProgram) -> String {
+    jsonc::render_pretty(&build_hook_tree(hook_client, hook_program))
 }
 
-fn tree(client: HookClient, program: &Program) -> Tree {
-    let hooks = moments(client).into_iter().map(|(event, name)| {
-        let entry = client.hooks.entry(event, program.command(client, event));
-        (name.to_string(), Tree::List(vec![entry]))
+fn build_hook_tree(hook_client: HookClient, hook_program: &HookProgram) -> JsoncValue {
+    let event_lists = supported_events(hook_client).into_iter().map(|(hook_event, event_name)| {
+        let hook_entry =
+            hook_client.hooks.hook_entry(hook_event, hook_program.command_line(hook_client, hook_event));
+        (event_name.to_string(), JsoncValue::List(vec![hook_entry]))
     });
-    client.hooks.document(Tree::Map(hooks.collect()))
+    hook_client.hooks.hook_document(JsoncValue::Map(event_lists.collect()))
 }
 
 /// Whether a file of our own has the expected content, for this or any other program.
-pub fn check_own(client: HookClient, text: &str) -> Result<(), Trouble> {
-    let document = jsonc::read(text).map_err(|problem| Trouble { problem, is_ours: true })?;
+pub fn check_own_file(hook_client: HookClient, file_text: &str) -> Result<(), InstallProblem> {
+    let own_document = jsonc::read_document(file_text)
+        .map_err(|file_problem| InstallProblem { file_problem, is_ours: true })?;
     // Both sides are reduced to the same program, so that an installation under another path is accepted.
-    match neutral(document.root.tree(), client) == neutral(tree(client, &Program::Named), client) {
+    match neutralize_program(own_document.root.to_value(), hook_client)
+        == neutralize_program(build_hook_tree(hook_client, &HookProgram::ByName), hook_client)
+    {
         true => Ok(()),
         false => {
-            let what = "Tribunal's own file was changed";
-            Err(Trouble { is_ours: true, ..Trouble::at(text, document.root.span.start, what) })
+            let message = "Tribunal's own file was changed";
+            Err(InstallProblem {
+                is_ours: true,
+                ..InstallProblem::at_byte(file_text, own_document.root.span.start, message)
+            })
         }
     }
 }
 
 /// Replaces every command of ours by the one that starts the program by its name.
-fn neutral(tree: Tree, client: HookClient) -> Tree {
-    match tree {
-        Tree::Text(text) => match whose(&text, client) {
-            Whose::Ours(event) => Tree::Text(Program::Named.command(client, event)),
-            Whose::Others | Whose::Changed => Tree::Text(text),
+fn neutralize_program(jsonc_tree: JsoncValue, hook_client: HookClient) -> JsoncValue {
+    match jsonc_tree {
+        JsoncValue::Text(text_value) => match find_command_owner(&text_value, hook_client) {
+            CommandOwner::Ours(owner_event) => {
+                JsoncValue::Text(HookProgram::ByName.command_line(hook_client, owner_event))
+            }
+            CommandOwner::Foreign | CommandOwner::Changed => JsoncValue::Text(text_value),
         },
-        Tree::List(items) => Tree::List(items.into_iter().map(|item| neutral(item, client)).collect()),
-        Tree::Map(items) => {
-            Tree::Map(items.into_iter().map(|(key, item)| (key, neutral(item, client))).collect())
-        }
-        plain => plain,
+        JsoncValue::List(child_items) => JsoncValue::List(
+            child_items.into_iter().map(|child_item| neutralize_program(child_item, hook_client)).collect(),
+        ),
+        JsoncValue::Map(child_items) => JsoncValue::Map(
+            child_items
+                .into_iter()
+                .map(|(member_key, child_item)| (member_key, neutralize_program(child_item, hook_client)))
+                .collect(),
+        ),
+        scalar_value => scalar_value,
     }
 }

@@ -9,8 +9,8 @@ mod client;
 pub(crate) mod event;
 mod input;
 pub mod install;
+mod json_sink;
 mod render;
-mod soft;
 pub mod tools;
 pub mod transcript;
 
@@ -19,42 +19,42 @@ pub use event::HookEvent;
 
 /// What a client passed to the hook. Fields that it did not pass are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Input {
-    pub session: String,
+pub struct HookInput {
+    pub session_id: String,
     /// The path of the session's transcript.
-    pub transcript: String,
-    pub cwd: String,
+    pub transcript_path: String,
+    pub working_dir: String,
     /// Whether the session only continues because an earlier stop was refused.
-    pub stop_active: bool,
+    pub is_stop_active: bool,
     /// The last answer, if the client passes it. An empty text is an answer without words.
     pub last_answer: Option<String>,
-    pub tool: Option<ToolCall>,
+    pub tool_call: Option<HookToolCall>,
     /// What the user typed.
-    pub prompt: String,
+    pub user_prompt: String,
     /// Why a session starts or ends, or what triggered a compaction.
     pub source: String,
     /// The id of a sub-agent.
-    pub agent: String,
+    pub agent_id: String,
 }
 
 /// A tool call that a session is about to make or has made.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolCall {
-    pub name: String,
-    pub input: Value,
+pub struct HookToolCall {
+    pub tool_name: String,
+    pub tool_input: Value,
     /// The result, after the tool was used.
-    pub response: Option<Value>,
+    pub tool_response: Option<Value>,
 }
 
 /// What a hook answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum HookAnswer {
     /// Continue as if there were no hook. `user_message` is shown to the user.
-    Allow { say: Option<String> },
+    Allow { user_message: Option<String> },
     /// Do not stop. The model reads `reason` next, and `user_message` is shown to the user.
-    Refuse { reason: String, say: Option<String> },
+    Refuse { reason: String, user_message: Option<String> },
     /// Do not use this tool. The model reads the reason.
     Deny { reason: String },
     /// Additional context for the model.
-    Tell { context: String },
+    AddContext { context: String },
 }

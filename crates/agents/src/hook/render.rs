@@ -5,32 +5,35 @@
 
 use serde_json::json;
 
-use super::{Answer, HookClient, HookEvent};
+use super::{HookAnswer, HookClient, HookEvent};
 
-impl Answer {
+impl HookAnswer {
     /// Renders one line, including its line end.
-    pub fn render(&self, client: HookClient, event: HookEvent) -> String {
-        let hooks = client.hooks;
-        let said = match self {
-            Answer::Refuse { reason, .. } => hooks.refuse(event, reason),
+    pub fn render(&self, hook_client: HookClient, hook_event: HookEvent) -> String {
+        let client_hooks = hook_client.hooks;
+        let answer_value = match self {
+            HookAnswer::Refuse { reason, .. } => client_hooks.render_refusal(hook_event, reason),
             // Only the event before a tool call can be denied; afterwards the tool has already run.
-            Answer::Deny { reason } if event == HookEvent::PreToolUse => Some(hooks.deny(reason)),
-            Answer::Tell { context } => hooks.tell(event, context),
-            Answer::Deny { .. } | Answer::Allow { .. } => None,
+            HookAnswer::Deny { reason } if hook_event == HookEvent::PreToolUse => {
+                Some(client_hooks.render_denial(reason))
+            }
+            HookAnswer::AddContext { context } => client_hooks.render_context(hook_event, context),
+            HookAnswer::Deny { .. } | HookAnswer::Allow { .. } => None,
         };
         // An empty object is the neutral answer of every client.
-        let mut said = said.unwrap_or_else(|| json!({}));
-        let say = self.say().filter(|_| hooks.shows_messages());
-        if let (Some(say), Some(fields)) = (say, said.as_object_mut()) {
-            fields.insert("systemMessage".to_owned(), say.into());
+        let mut answer_value = answer_value.unwrap_or_else(|| json!({}));
+        let message = self.user_message().filter(|_| client_hooks.shows_messages());
+        if let (Some(message), Some(fields)) = (message, answer_value.as_object_mut()) {
+            fields.insert("systemMessage".to_owned(), message.into());
         }
-        format!("{said}\n")
+        format!("{answer_value}\n")
     }
 
-    fn say(&self) -> Option<&str> {
+    fn user_message(&self) -> Option<&str> {
         match self {
-            Answer::Allow { say } | Answer::Refuse { say, .. } => say.as_deref(),
-            Answer::Deny { .. } | Answer::Tell { .. } => None,
+            HookAnswer::Allow { user_message: message }
+            | HookAnswer::Refuse { user_message: message, .. } => message.as_deref(),
+            HookAnswer::Deny { .. } | HookAnswer::AddContext { .. } => None,
         }
     }
 }
@@ -44,15 +47,18 @@ mod tests {
 
     use super::*;
 
-    fn answers() -> [(&'static str, Answer); 6] {
-        let text = |text: &str| text.to_owned();
+    fn all_answers() -> [(&'static str, HookAnswer); 6] {
+        let owned_text = |owned_text: &str| owned_text.to_owned();
         [
-            ("allow", Answer::Allow { say: None }),
-            ("allow and say", Answer::Allow { say: Some(text("S")) }),
-            ("refuse", Answer::Refuse { reason: text("R"), say: None }),
-            ("refuse and say", Answer::Refuse { reason: text("R"), say: Some(text("S")) }),
-            ("deny", Answer::Deny { reason: text("R") }),
-            ("tell", Answer::Tell { context: text("C") }),
+            ("allow", HookAnswer::Allow { user_message: None }),
+            ("allow and say", HookAnswer::Allow { user_message: Some(owned_text("S")) }),
+            ("refuse", HookAnswer::Refuse { reason: owned_text("R"), user_message: None }),
+            (
+                "refuse and say",
+                HookAnswer::Refuse { reason: owned_text("R"), user_message: Some(owned_text("S")) },
+            ),
+            ("deny", HookAnswer::Deny { reason: owned_text("R") }),
+            ("tell", HookAnswer::AddContext { context: owned_text("C") }),
         ]
     }
 
@@ -60,20 +66,24 @@ mod tests {
     #[test]
     fn every_answer_to_every_client_at_every_moment() {
         let mut table = String::new();
-        for (name, answer) in answers() {
-            table.push_str(&format!("{name}\n"));
-            let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
-            for client in HookClient::all() {
-                for event in HookEvent::ALL {
-                    let said = answer.render(client, event);
-                    let whom = format!("{} {}", client.word(), event.word());
-                    same.entry(said).or_default().push(whom);
+        for (answer_name, answer) in all_answers() {
+            table.push_str(&format!("{answer_name}\n"));
+            let mut recipients_by_answer: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for hook_client in HookClient::all() {
+                for hook_event in HookEvent::ALL {
+                    let answer_line = answer.render(hook_client, hook_event);
+                    let recipients = format!("{} {}", hook_client.client_id(), hook_event.name());
+                    recipients_by_answer.entry(answer_line).or_default().push(recipients);
                 }
             }
-            let all = HookClient::all().count() * HookEvent::ALL.len();
-            for (said, whom) in same {
-                let whom = if whom.len() > all / 2 { "all others".to_owned() } else { whom.join(", ") };
-                table.push_str(&format!("  {}\n    {whom}\n", said.trim_end()));
+            let total_count = HookClient::all().count() * HookEvent::ALL.len();
+            for (answer_line, recipients) in recipients_by_answer {
+                let recipients = if recipients.len() > total_count / 2 {
+                    "all others".to_owned()
+                } else {
+                    recipients.join(", ")
+                };
+                table.push_str(&format!("  {}\n    {recipients}\n", answer_line.trim_end()));
             }
         }
         insta::assert_snapshot!(table);
@@ -81,21 +91,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_one_line_of_json_whatever_is_said(text in any::<String>(), client in 0..4usize, event in 0..8usize) {
+        fn every_answer_is_one_line_of_json(text in any::<String>(), client in 0..4usize, event in 0..8usize) {
             let (client, event) = (HookClient::all().nth(client).unwrap(), HookEvent::ALL[event]);
             let say = Some(text.clone());
             for answer in [
-                Answer::Allow { say: say.clone() },
-                Answer::Refuse { reason: text.clone(), say },
-                Answer::Deny { reason: text.clone() },
-                Answer::Tell { context: text.clone() },
+                HookAnswer::Allow { user_message: say.clone() },
+                HookAnswer::Refuse { reason: text.clone(), user_message: say },
+                HookAnswer::Deny { reason: text.clone() },
+                HookAnswer::AddContext { context: text.clone() },
             ] {
                 let said = answer.render(client, event);
                 prop_assert!(said.ends_with('\n') && said.matches('\n').count() == 1);
                 let said: Value = serde_json::from_str(&said).unwrap();
                 prop_assert!(said.is_object() && said["decision"] != "allow");
             }
-            let refused: Value = serde_json::from_str(&Answer::Refuse { reason: text.clone(), say: None }
+            let refused: Value = serde_json::from_str(&HookAnswer::Refuse { reason: text.clone(), user_message: None }
                 .render(client, HookEvent::Stop)).unwrap();
             prop_assert_eq!(&refused["reason"], &Value::from(text));
         }

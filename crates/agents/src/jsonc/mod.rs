@@ -15,7 +15,7 @@
 //! This module does not know what the keys mean, writes no files and does not reformat. A list or object that an edit
 //! empties becomes `[]` or `{}`, unless there are comments in it.
 
-mod change;
+mod edit;
 mod read;
 mod render;
 #[cfg(test)]
@@ -23,152 +23,163 @@ mod tests;
 
 use std::{fmt, ops::Range};
 
-pub use change::{Change, Refusal, Step, What, edit};
-pub use read::read;
-pub use render::pretty;
+pub use edit::{EditRefusal, JsoncChange, JsoncEdit, PathStep, edit_document};
+pub use read::read_document;
+pub use render::render_pretty;
 
 /// A text that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
-    pub root: Node,
+pub struct JsoncDocument {
+    pub root: JsoncNode,
     /// The first extension of JSON in the text. Many programs do not read such a file at all.
-    pub loose: Option<Problem>,
+    pub non_json: Option<JsoncProblem>,
 }
 
 /// One value, and the bytes it occupies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct JsoncNode {
     pub span: Range<usize>,
-    pub kind: Kind,
+    pub kind: JsoncKind,
 }
 
 /// The kind of a value, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsoncKind {
     Null,
     Flag(bool),
     /// The number as it was written.
     Number(String),
     Text(String),
-    List(Vec<Item>, Frame),
-    Map(Vec<Item>, Frame),
+    List(Vec<JsoncItem>, JsoncFrame),
+    Map(Vec<JsoncItem>, JsoncFrame),
 }
 
 /// An item of a list or a member of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct JsoncItem {
     /// The key; empty in a list.
     pub key: String,
     /// Where the item begins, including its key.
     pub start: usize,
-    pub value: Node,
+    pub value: JsoncNode,
     /// Where the white space before it begins.
-    space: usize,
+    space_start: usize,
     /// Whether a line comment ends right before that white space, so that its line end must stay.
-    after_line: bool,
+    follows_line_comment: bool,
 }
 
 /// What surrounds the items of a list or object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct JsoncFrame {
     /// The offsets of the commas, one behind each item; the last item may have none.
-    commas: Vec<usize>,
+    comma_offsets: Vec<usize>,
     /// Where the last thing before the closing bracket ends.
-    tail: usize,
+    tail_offset: usize,
     /// Whether that thing is a line comment, so that its line end must stay.
-    tail_is_line: bool,
+    tail_is_line_comment: bool,
     has_comments: bool,
 }
 
 /// The content of a value, without its place in the text. Objects keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tree {
+pub enum JsoncValue {
     Null,
     Flag(bool),
     Number(String),
     Text(String),
-    List(Vec<Tree>),
-    Map(Vec<(String, Tree)>),
+    List(Vec<JsoncValue>),
+    Map(Vec<(String, JsoncValue)>),
 }
 
 /// What is wrong in a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct JsoncProblem {
     pub line: usize,
     pub column: usize,
-    pub what: String,
+    pub message: String,
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.what)
+impl fmt::Display for JsoncProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}", self.line, self.column, self.message)
     }
 }
 
-impl Node {
+impl JsoncNode {
     /// The items of a list or an object; a scalar has none.
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[JsoncItem] {
         match &self.kind {
-            Kind::List(items, _) | Kind::Map(items, _) => items,
+            JsoncKind::List(child_items, _) | JsoncKind::Map(child_items, _) => child_items,
             _ => &[],
         }
     }
 
     pub fn is_map(&self) -> bool {
-        matches!(self.kind, Kind::Map(..))
+        matches!(self.kind, JsoncKind::Map(..))
     }
 
     pub fn is_list(&self) -> bool {
-        matches!(self.kind, Kind::List(..))
+        matches!(self.kind, JsoncKind::List(..))
     }
 
     /// The value of a key, if this is an object that has it.
-    pub fn get(&self, key: &str) -> Option<&Node> {
-        let found = self.items().iter().find(|item| self.is_map() && item.key == key);
-        found.map(|item| &item.value)
+    pub fn get(&self, member_key: &str) -> Option<&JsoncNode> {
+        let found_item = self.items().iter().find(|item| self.is_map() && item.key == member_key);
+        found_item.map(|item| &item.value)
     }
 
-    pub fn text(&self) -> Option<&str> {
+    pub fn as_text(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Text(text) => Some(text),
+            JsoncKind::Text(text_value) => Some(text_value),
             _ => None,
         }
     }
 
-    pub fn tree(&self) -> Tree {
+    pub fn to_value(&self) -> JsoncValue {
         match &self.kind {
-            Kind::Null => Tree::Null,
-            Kind::Flag(flag) => Tree::Flag(*flag),
-            Kind::Number(number) => Tree::Number(number.clone()),
-            Kind::Text(text) => Tree::Text(text.clone()),
-            Kind::List(items, _) => Tree::List(items.iter().map(|item| item.value.tree()).collect()),
-            Kind::Map(items, _) => {
-                Tree::Map(items.iter().map(|item| (item.key.clone(), item.value.tree())).collect())
+            JsoncKind::Null => JsoncValue::Null,
+            JsoncKind::Flag(boolean) => JsoncValue::Flag(*boolean),
+            JsoncKind::Number(number_text) => JsoncValue::Number(number_text.clone()),
+            JsoncKind::Text(text_value) => JsoncValue::Text(text_value.clone()),
+            JsoncKind::List(child_items, _) => {
+                JsoncValue::List(child_items.iter().map(|child_item| child_item.value.to_value()).collect())
             }
+            JsoncKind::Map(child_items, _) => JsoncValue::Map(
+                child_items
+                    .iter()
+                    .map(|child_item| (child_item.key.clone(), child_item.value.to_value()))
+                    .collect(),
+            ),
         }
     }
 }
 
-impl Tree {
-    pub fn text(text: impl Into<String>) -> Tree {
-        Tree::Text(text.into())
+impl JsoncValue {
+    pub fn from_text(text_value: impl Into<String>) -> JsoncValue {
+        JsoncValue::Text(text_value.into())
     }
 
-    pub fn number(number: u32) -> Tree {
-        Tree::Number(number.to_string())
+    pub fn from_number(number_value: u32) -> JsoncValue {
+        JsoncValue::Number(number_value.to_string())
     }
 
-    pub fn map<const N: usize>(items: [(&str, Tree); N]) -> Tree {
-        Tree::Map(items.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
+    pub fn from_members<const N: usize>(members: [(&str, JsoncValue); N]) -> JsoncValue {
+        JsoncValue::Map(
+            members
+                .into_iter()
+                .map(|(member_key, member_value)| (member_key.to_string(), member_value))
+                .collect(),
+        )
     }
 }
 
 /// The line and column of a byte, both counted from 1. Columns are characters.
-pub fn place(text: &str, byte: usize) -> (usize, usize) {
-    let before = text.get(..byte).unwrap_or(text);
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+pub fn line_and_column(document_text: &str, byte_offset: usize) -> (usize, usize) {
+    let text_before = document_text.get(..byte_offset).unwrap_or(document_text);
+    let line_number = text_before.bytes().filter(|byte_offset| *byte_offset == b'\n').count() + 1;
+    let column_number = text_before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     // Editors do not show a byte order mark as a column.
-    let mark = usize::from(line == 1 && text.starts_with('\u{feff}') && column > 1);
-    (line, column - mark)
+    let mark_width =
+        usize::from(line_number == 1 && document_text.starts_with('\u{feff}') && column_number > 1);
+    (line_number, column_number - mark_width)
 }

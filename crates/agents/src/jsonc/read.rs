@@ -2,301 +2,334 @@
 
 use std::collections::HashSet;
 
-use super::{Document, Frame, Item, Kind, Node, Problem, place};
+use super::{JsoncDocument, JsoncFrame, JsoncItem, JsoncKind, JsoncNode, JsoncProblem, line_and_column};
 
 /// Deeper than any settings file. A text of nothing but brackets must not exhaust the stack.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Reads a text with one value and nothing else but comments.
-pub fn read(text: &str) -> Result<Document, Problem> {
-    let mut reader = Reader { text, at: 0, loose: None };
+pub fn read_document(document_text: &str) -> Result<JsoncDocument, JsoncProblem> {
+    let mut jsonc_reader = JsoncReader { document_text, position: 0, non_json: None };
     // The mark is skipped here but stays in the text, so that all offsets are those of the file.
-    if text.starts_with('\u{feff}') {
-        reader.at = '\u{feff}'.len_utf8();
+    if document_text.starts_with('\u{feff}') {
+        jsonc_reader.position = '\u{feff}'.len_utf8();
     }
-    let found = reader.document();
-    let place = |(at, what): (usize, String)| {
-        let (line, column) = place(text, at);
-        Problem { line, column, what }
+    let root_result = jsonc_reader.read_root();
+    let to_problem = |(byte_offset, message): (usize, String)| {
+        let (line_number, column_number) = line_and_column(document_text, byte_offset);
+        JsoncProblem { line: line_number, column: column_number, message }
     };
-    let loose = reader.loose.map(|(at, what)| place((at, what.to_string())));
-    found.map(|root| Document { root, loose }).map_err(place)
+    let non_json =
+        jsonc_reader.non_json.map(|(byte_offset, message)| to_problem((byte_offset, message.to_string())));
+    root_result.map(|root| JsoncDocument { root, non_json }).map_err(to_problem)
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-    loose: Option<(usize, &'static str)>,
+struct JsoncReader<'a> {
+    document_text: &'a str,
+    position: usize,
+    non_json: Option<(usize, &'static str)>,
 }
 
 /// The byte offset of an error, and its description.
-type Slip = (usize, String);
+type OffsetMessage = (usize, String);
 
 /// The white space and comments between two tokens.
-struct Between {
+struct TriviaSpan {
     /// Where the last comment ends, or where the span begins if there is none.
-    space: usize,
-    after_line: bool,
+    space_start: usize,
+    ends_with_line_comment: bool,
     has_comments: bool,
 }
 
-impl Reader<'_> {
-    fn document(&mut self) -> Result<Node, Slip> {
-        self.between()?;
+impl JsoncReader<'_> {
+    fn read_root(&mut self) -> Result<JsoncNode, OffsetMessage> {
+        self.skip_trivia()?;
         if self.peek().is_none() {
-            return Err((self.at, "the file has no value in it".into()));
+            return Err((self.position, "the file has no value in it".into()));
         }
-        let root = self.value(0)?;
-        self.between()?;
+        let root_node = self.read_value(0)?;
+        self.skip_trivia()?;
         match self.peek() {
-            None => Ok(root),
-            Some(_) => Err((self.at, "there is more behind the end".into())),
+            None => Ok(root_node),
+            Some(_) => Err((self.position, "there is more behind the end".into())),
         }
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.document_text.as_bytes().get(self.position).copied()
     }
 
-    fn rest(&self) -> &str {
-        self.text.get(self.at..).unwrap_or_default()
+    fn remaining_text(&self) -> &str {
+        self.document_text.get(self.position..).unwrap_or_default()
     }
 
     /// Remembers the first extension of JSON; later ones are of no interest.
-    fn note(&mut self, at: usize, what: &'static str) {
-        self.loose.get_or_insert((at, what));
+    fn note_non_json(&mut self, byte_offset: usize, message: &'static str) {
+        self.non_json.get_or_insert((byte_offset, message));
     }
 
-    fn wrong<T>(&self, what: impl Into<String>) -> Result<T, Slip> {
-        Err((self.at, what.into()))
+    fn error_here<T>(&self, message: impl Into<String>) -> Result<T, OffsetMessage> {
+        Err((self.position, message.into()))
     }
 
     /// Skips white space and comments.
-    fn between(&mut self) -> Result<Between, Slip> {
-        let mut between = Between { space: self.at, after_line: false, has_comments: false };
+    fn skip_trivia(&mut self) -> Result<TriviaSpan, OffsetMessage> {
+        let mut trivia_span =
+            TriviaSpan { space_start: self.position, ends_with_line_comment: false, has_comments: false };
         loop {
             while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-                self.at += 1;
+                self.position += 1;
             }
-            let rest = self.rest();
-            let length = if rest.starts_with("//") {
+            let remaining = self.remaining_text();
+            let comment_length = if remaining.starts_with("//") {
                 // The line end counts as white space, so that an edit can tell it from the comment.
-                let line = rest.split('\n').next().unwrap_or_default();
-                line.strip_suffix('\r').unwrap_or(line).len()
-            } else if rest.starts_with("/*") {
-                match rest.get(2..).and_then(|inside| inside.find("*/")) {
-                    Some(length) => length + 4,
-                    None => return self.wrong("a comment is not closed"),
+                let comment_line = remaining.split('\n').next().unwrap_or_default();
+                comment_line.strip_suffix('\r').unwrap_or(comment_line).len()
+            } else if remaining.starts_with("/*") {
+                match remaining.get(2..).and_then(|comment_text| comment_text.find("*/")) {
+                    Some(comment_length) => comment_length + 4,
+                    None => return self.error_here("a comment is not closed"),
                 }
             } else {
-                return Ok(between);
+                return Ok(trivia_span);
             };
             // Only the last comment matters: it decides whether the following line end may be removed.
-            between.after_line = rest.starts_with("//");
-            between.has_comments = true;
-            self.note(self.at, "a comment");
-            self.at += length;
-            between.space = self.at;
+            trivia_span.ends_with_line_comment = remaining.starts_with("//");
+            trivia_span.has_comments = true;
+            self.note_non_json(self.position, "a comment");
+            self.position += comment_length;
+            trivia_span.space_start = self.position;
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, Slip> {
-        let start = self.at;
-        let kind = match self.peek() {
+    fn read_value(&mut self, depth: usize) -> Result<JsoncNode, OffsetMessage> {
+        let value_start = self.position;
+        let node_kind = match self.peek() {
             // The byte alone decides the kind of the value: JSON needs no further lookahead.
-            Some(b'{') => self.items(b'}', depth).map(|(items, frame)| Kind::Map(items, frame))?,
-            Some(b'[') => self.items(b']', depth).map(|(items, frame)| Kind::List(items, frame))?,
-            Some(b'"') => Kind::Text(self.quoted()?),
-            Some(b'-' | b'0'..=b'9') => Kind::Number(self.number()?),
-            Some(b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$') => self.word()?,
-            Some(_) => return self.wrong("a value is missing"),
-            None => return self.wrong("the file ends in the middle of a value"),
+            Some(b'{') => {
+                self.read_items(b'}', depth).map(|(child_items, frame)| JsoncKind::Map(child_items, frame))?
+            }
+            Some(b'[') => self
+                .read_items(b']', depth)
+                .map(|(child_items, frame)| JsoncKind::List(child_items, frame))?,
+            Some(b'"') => JsoncKind::Text(self.read_string()?),
+            Some(b'-' | b'0'..=b'9') => JsoncKind::Number(self.read_number()?),
+            Some(b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$') => self.read_keyword()?,
+            Some(_) => return self.error_here("a value is missing"),
+            None => return self.error_here("the file ends in the middle of a value"),
         };
-        Ok(Node { span: start..self.at, kind })
+        Ok(JsoncNode { span: value_start..self.position, kind: node_kind })
     }
 
     /// Reads the inside of a list or an object, with its brackets.
-    fn items(&mut self, close: u8, depth: usize) -> Result<(Vec<Item>, Frame), Slip> {
-        if depth >= DEEPEST {
-            return self.wrong(format!("there are more than {DEEPEST} brackets in one another"));
+    fn read_items(
+        &mut self,
+        closing_byte: u8,
+        depth: usize,
+    ) -> Result<(Vec<JsoncItem>, JsoncFrame), OffsetMessage> {
+        if depth >= MAX_DEPTH {
+            return self.error_here(format!("there are more than {MAX_DEPTH} brackets in one another"));
         }
-        let open = self.at;
-        self.at += 1;
-        let mut items: Vec<Item> = Vec::new();
-        let mut frame = Frame { tail: self.at, ..Frame::default() };
-        let mut known = HashSet::new();
+        let open_offset = self.position;
+        self.position += 1;
+        let mut child_items: Vec<JsoncItem> = Vec::new();
+        let mut frame = JsoncFrame { tail_offset: self.position, ..JsoncFrame::default() };
+        let mut known_keys = HashSet::new();
         loop {
-            let between = self.between()?;
-            frame.has_comments |= between.has_comments;
+            let trivia_span = self.skip_trivia()?;
+            frame.has_comments |= trivia_span.has_comments;
             // The tail is updated before every token. At the closing bracket it is what follows the last item.
-            frame.tail = between.space;
-            frame.tail_is_line = between.after_line;
+            frame.tail_offset = trivia_span.space_start;
+            frame.tail_is_line_comment = trivia_span.ends_with_line_comment;
             // As many commas as items: either nothing was read yet, or the last item has its comma.
-            let has_comma = frame.commas.len() == items.len();
+            let has_comma = frame.comma_offsets.len() == child_items.len();
             match self.peek() {
-                Some(byte) if byte == close => {
+                Some(next_byte) if next_byte == closing_byte => {
                     // A trailing comma is an extension of JSON.
-                    if let Some(comma) = frame.commas.last().filter(|_| has_comma && !items.is_empty()) {
-                        self.note(*comma, "a comma before a closing bracket");
+                    if let Some(last_comma) =
+                        frame.comma_offsets.last().filter(|_| has_comma && !child_items.is_empty())
+                    {
+                        self.note_non_json(*last_comma, "a comma before a closing bracket");
                     }
-                    self.at += 1;
-                    return Ok((items, frame));
+                    self.position += 1;
+                    return Ok((child_items, frame));
                 }
                 None => {
                     // The opening bracket is the place that helps the user; the end of the file does not.
-                    let bracket = if close == b'}' { "{" } else { "[" };
-                    return Err((open, format!("this {bracket} is not closed")));
+                    let open_bracket = if closing_byte == b'}' { "{" } else { "[" };
+                    return Err((open_offset, format!("this {open_bracket} is not closed")));
                 }
                 Some(b',') if !has_comma => {
-                    frame.commas.push(self.at);
-                    self.at += 1;
+                    frame.comma_offsets.push(self.position);
+                    self.position += 1;
                 }
-                Some(_) if !has_comma => return self.wrong("a comma or a closing bracket is missing"),
+                Some(_) if !has_comma => return self.error_here("a comma or a closing bracket is missing"),
                 Some(_) => {
-                    let item = self.item(close == b'}', &between, depth)?;
-                    frame.has_comments |= item.1;
+                    let read_pair = self.read_item(closing_byte == b'}', &trivia_span, depth)?;
+                    frame.has_comments |= read_pair.1;
                     // Readers disagree on which of two equal keys counts, so that any edit could have no effect.
-                    if close == b'}' && !known.insert(item.0.key.clone()) {
-                        return Err((item.0.start, format!("`{}` stands here twice", item.0.key)));
+                    if closing_byte == b'}' && !known_keys.insert(read_pair.0.key.clone()) {
+                        return Err((read_pair.0.start, format!("`{}` stands here twice", read_pair.0.key)));
                     }
-                    items.push(item.0);
+                    child_items.push(read_pair.0);
                 }
             }
         }
     }
 
     /// Reads one item, and returns whether there are comments between its key and its value.
-    fn item(&mut self, keyed: bool, before: &Between, depth: usize) -> Result<(Item, bool), Slip> {
-        let start = self.at;
-        let (mut key, mut commented) = (String::new(), false);
-        if keyed {
+    fn read_item(
+        &mut self,
+        has_key: bool,
+        trivia_before: &TriviaSpan,
+        depth: usize,
+    ) -> Result<(JsoncItem, bool), OffsetMessage> {
+        let item_start = self.position;
+        let (mut item_key, mut is_commented) = (String::new(), false);
+        if has_key {
             if self.peek() != Some(b'"') {
-                return self.wrong("a key in quotes is missing");
+                return self.error_here("a key in quotes is missing");
             }
-            key = self.quoted()?;
-            commented |= self.between()?.has_comments;
+            item_key = self.read_string()?;
+            is_commented |= self.skip_trivia()?.has_comments;
             if self.peek() != Some(b':') {
-                return self.wrong(format!("a colon behind `{key}` is missing"));
+                return self.error_here(format!("a colon behind `{item_key}` is missing"));
             }
-            self.at += 1;
-            commented |= self.between()?.has_comments;
+            self.position += 1;
+            is_commented |= self.skip_trivia()?.has_comments;
         }
-        let value = self.value(depth + 1)?;
-        let item = Item { key, start, value, space: before.space, after_line: before.after_line };
-        Ok((item, commented))
-    }
-
-    fn word(&mut self) -> Result<Kind, Slip> {
-        let letters = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
-        let rest = self.rest();
-        let word = rest.split(|c| !letters(c)).next().unwrap_or_default();
-        let kind = match word {
-            "null" => Kind::Null,
-            "true" => Kind::Flag(true),
-            "false" => Kind::Flag(false),
-            // The usual mistake is a text without quotes.
-            other => return self.wrong(format!("`{other}` is no value; texts stand in quotes")),
+        let item_value = self.read_value(depth + 1)?;
+        let jsonc_item = JsoncItem {
+            key: item_key,
+            start: item_start,
+            value: item_value,
+            space_start: trivia_before.space_start,
+            follows_line_comment: trivia_before.ends_with_line_comment,
         };
-        self.at += word.len();
-        Ok(kind)
+        Ok((jsonc_item, is_commented))
     }
 
-    fn number(&mut self) -> Result<String, Slip> {
-        let start = self.at;
-        self.skip(b'-');
-        let whole = self.digits();
-        let zeros = self.text.get(start..self.at).unwrap_or_default().trim_start_matches('-');
+    fn read_keyword(&mut self) -> Result<JsoncKind, OffsetMessage> {
+        let is_keyword_char =
+            |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '$';
+        let remaining = self.remaining_text();
+        let keyword = remaining.split(|character| !is_keyword_char(character)).next().unwrap_or_default();
+        let node_kind = match keyword {
+            "null" => JsoncKind::Null,
+            "true" => JsoncKind::Flag(true),
+            "false" => JsoncKind::Flag(false),
+            // The usual mistake is a text without quotes.
+            other_word => {
+                return self.error_here(format!("`{other_word}` is no value; texts stand in quotes"));
+            }
+        };
+        self.position += keyword.len();
+        Ok(node_kind)
+    }
+
+    fn read_number(&mut self) -> Result<String, OffsetMessage> {
+        let number_start = self.position;
+        self.skip_byte(b'-');
+        let integer_digits = self.skip_digits();
+        let digit_text =
+            self.document_text.get(number_start..self.position).unwrap_or_default().trim_start_matches('-');
         // A leading zero is only allowed if it is the only digit.
-        let mut good = whole > 0 && (whole == 1 || !zeros.starts_with('0'));
-        if self.skip(b'.') {
-            good &= self.digits() > 0;
+        let mut is_valid = integer_digits > 0 && (integer_digits == 1 || !digit_text.starts_with('0'));
+        if self.skip_byte(b'.') {
+            is_valid &= self.skip_digits() > 0;
         }
-        if self.skip(b'e') || self.skip(b'E') {
-            let _ = self.skip(b'-') || self.skip(b'+');
-            good &= self.digits() > 0;
+        if self.skip_byte(b'e') || self.skip_byte(b'E') {
+            let _ = self.skip_byte(b'-') || self.skip_byte(b'+');
+            is_valid &= self.skip_digits() > 0;
         }
-        match self.text.get(start..self.at) {
-            Some(number) if good => Ok(number.to_string()),
-            _ => Err((start, "this is no number".into())),
+        match self.document_text.get(number_start..self.position) {
+            Some(number_text) if is_valid => Ok(number_text.to_string()),
+            _ => Err((number_start, "this is no number".into())),
         }
     }
 
-    fn skip(&mut self, byte: u8) -> bool {
-        let there = self.peek() == Some(byte);
-        self.at += usize::from(there);
-        there
+    fn skip_byte(&mut self, expected_byte: u8) -> bool {
+        let is_present = self.peek() == Some(expected_byte);
+        self.position += usize::from(is_present);
+        is_present
     }
 
-    fn digits(&mut self) -> usize {
-        let start = self.at;
+    fn skip_digits(&mut self) -> usize {
+        let digits_start = self.position;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
+            self.position += 1;
         }
-        self.at - start
+        self.position - digits_start
     }
 
     /// Reads a text, including its quotes. Errors point to the opening quote.
-    fn quoted(&mut self) -> Result<String, Slip> {
-        let open = self.at;
-        self.at += 1;
-        let mut out = String::new();
+    fn read_string(&mut self) -> Result<String, OffsetMessage> {
+        let open_offset = self.position;
+        self.position += 1;
+        let mut unquoted = String::new();
         loop {
-            let rest = self.rest();
+            let remaining = self.remaining_text();
             // Everything up to the next special byte is copied at once.
-            let plain = rest.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
-            let Some(plain) = plain else { return Err((open, "this text is not closed".into())) };
-            out.push_str(rest.get(..plain).unwrap_or_default());
-            let stop = rest.as_bytes().get(plain).copied();
-            self.at += plain;
-            match stop {
+            let plain_length =
+                remaining.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
+            let Some(plain_length) = plain_length else {
+                return Err((open_offset, "this text is not closed".into()));
+            };
+            unquoted.push_str(remaining.get(..plain_length).unwrap_or_default());
+            let stop_byte = remaining.as_bytes().get(plain_length).copied();
+            self.position += plain_length;
+            match stop_byte {
                 Some(b'"') => {
-                    self.at += 1;
-                    return Ok(out);
+                    self.position += 1;
+                    return Ok(unquoted);
                 }
-                Some(b'\\') => out.push(self.escape()?),
-                Some(b'\n' | b'\r') => return Err((open, "this text is not closed on its line".into())),
-                _ => return self.wrong("a control character stands in a text"),
+                Some(b'\\') => unquoted.push(self.read_escape()?),
+                Some(b'\n' | b'\r') => {
+                    return Err((open_offset, "this text is not closed on its line".into()));
+                }
+                _ => return self.error_here("a control character stands in a text"),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, Slip> {
-        let start = self.at;
-        let escaped = self.text.as_bytes().get(self.at + 1).copied();
-        self.at += 2;
-        Ok(match escaped {
-            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+    fn read_escape(&mut self) -> Result<char, OffsetMessage> {
+        let escape_start = self.position;
+        let escaped_byte = self.document_text.as_bytes().get(self.position + 1).copied();
+        self.position += 2;
+        Ok(match escaped_byte {
+            Some(literal_byte @ (b'"' | b'\\' | b'/')) => char::from(literal_byte),
             Some(b'b') => '\u{8}',
             Some(b'f') => '\u{c}',
             Some(b'n') => '\n',
             Some(b'r') => '\r',
             Some(b't') => '\t',
-            Some(b'u') => return self.unicode(start),
-            _ => return Err((start, "this is no escape that JSON knows".into())),
+            Some(b'u') => return self.read_unicode_escape(escape_start),
+            _ => return Err((escape_start, "this is no escape that JSON knows".into())),
         })
     }
 
     /// Reads `\u` with four digits, or two of them for one character.
-    fn unicode(&mut self, start: usize) -> Result<char, Slip> {
-        let wrong = || (start, "this escape is no character".to_string());
-        let first = self.hexadecimal().ok_or_else(wrong)?;
+    fn read_unicode_escape(&mut self, escape_start: usize) -> Result<char, OffsetMessage> {
+        let invalid_escape = || (escape_start, "this escape is no character".to_string());
+        let high_unit = self.read_hex_digits().ok_or_else(invalid_escape)?;
         // Not a high surrogate: the escape stands for itself. A lone low surrogate is refused by `from_u32`.
-        if !(0xD800..0xDC00).contains(&first) {
-            return char::from_u32(first).ok_or_else(wrong);
+        if !(0xD800..0xDC00).contains(&high_unit) {
+            return char::from_u32(high_unit).ok_or_else(invalid_escape);
         }
-        if !(self.skip(b'\\') && self.skip(b'u')) {
-            return Err(wrong());
+        if !(self.skip_byte(b'\\') && self.skip_byte(b'u')) {
+            return Err(invalid_escape());
         }
-        let second = self.hexadecimal().filter(|second| (0xDC00..0xE000).contains(second));
-        let second = second.ok_or_else(wrong)?;
-        char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)).ok_or_else(wrong)
+        let low_unit = self.read_hex_digits().filter(|low_unit| (0xDC00..0xE000).contains(low_unit));
+        let low_unit = low_unit.ok_or_else(invalid_escape)?;
+        char::from_u32(0x10000 + ((high_unit - 0xD800) << 10) + (low_unit - 0xDC00))
+            .ok_or_else(invalid_escape)
     }
 
-    fn hexadecimal(&mut self) -> Option<u32> {
-        let digits = self.text.get(self.at..self.at + 4)?;
+    fn read_hex_digits(&mut self) -> Option<u32> {
+        let hex_digits = self.document_text.get(self.position..self.position + 4)?;
         // `from_str_radix` would also accept a sign.
-        let good = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        self.at += 4;
-        u32::from_str_radix(digits, 16).ok().filter(|_| good)
+        let is_hexadecimal = hex_digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        self.position += 4;
+        u32::from_str_radix(hex_digits, 16).ok().filter(|_| is_hexadecimal)
     }
 }

@@ -1,84 +1,99 @@
 //! Renders values as text in the style of their surroundings.
 
-use super::Tree;
+use super::JsoncValue;
 
 /// How a text is laid out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Dress {
+pub(super) struct JsoncStyle {
     /// One level of indentation.
-    pub unit: String,
+    pub indent_unit: String,
     pub line_end: &'static str,
     /// Whether colons and commas are followed by a blank.
-    pub spaced: bool,
+    pub has_spaces: bool,
 }
 
-impl Dress {
+impl JsoncStyle {
     /// Renders every item on its own line. `base_indent` is the indentation of the line on which the value begins.
-    pub fn lines(&self, value: &Tree, indent: &str) -> String {
-        let inner = format!("{indent}{}", self.unit);
-        let (brackets, items): ([char; 2], Vec<String>) = match value {
-            Tree::List(items) => (['[', ']'], items.iter().map(|item| self.lines(item, &inner)).collect()),
-            Tree::Map(items) => {
-                let line = |(key, value): &(String, Tree)| self.keyed(key, &self.lines(value, &inner));
-                (['{', '}'], items.iter().map(line).collect())
+    pub fn render_lines(&self, jsonc_value: &JsoncValue, base_indent: &str) -> String {
+        let inner_indent = format!("{base_indent}{}", self.indent_unit);
+        let (brackets, rendered_items): ([char; 2], Vec<String>) = match jsonc_value {
+            JsoncValue::List(rendered_items) => (
+                ['[', ']'],
+                rendered_items
+                    .iter()
+                    .map(|child_value| self.render_lines(child_value, &inner_indent))
+                    .collect(),
+            ),
+            JsoncValue::Map(rendered_items) => {
+                let line_start = |(member_key, jsonc_value): &(String, JsoncValue)| {
+                    self.render_member(member_key, &self.render_lines(jsonc_value, &inner_indent))
+                };
+                (['{', '}'], rendered_items.iter().map(line_start).collect())
             }
-            plain => return self.inline(plain),
+            scalar_value => return self.render_inline(scalar_value),
         };
-        let [open, close] = brackets;
+        let [open_bracket, close_bracket] = brackets;
         // Empty brackets stay on one line.
-        if items.is_empty() {
-            return format!("{open}{close}");
+        if rendered_items.is_empty() {
+            return format!("{open_bracket}{close_bracket}");
         }
-        let line = format!("{}{inner}", self.line_end);
-        format!("{open}{line}{}{}{indent}{close}", items.join(&format!(",{line}")), self.line_end)
+        let line_start = format!("{}{inner_indent}", self.line_end);
+        format!(
+            "{open_bracket}{line_start}{}{}{base_indent}{close_bracket}",
+            rendered_items.join(&format!(",{line_start}")),
+            self.line_end
+        )
     }
 
     /// Renders the value on one line.
-    pub fn inline(&self, value: &Tree) -> String {
-        let comma = if self.spaced { ", " } else { "," };
-        match value {
-            Tree::Null => "null".to_string(),
-            Tree::Flag(flag) => flag.to_string(),
-            Tree::Number(number) => number.clone(),
-            Tree::Text(text) => quoted(text),
-            Tree::List(items) => {
-                let items: Vec<String> = items.iter().map(|item| self.inline(item)).collect();
-                format!("[{}]", items.join(comma))
+    pub fn render_inline(&self, jsonc_value: &JsoncValue) -> String {
+        let separator = if self.has_spaces { ", " } else { "," };
+        match jsonc_value {
+            JsoncValue::Null => "null".to_string(),
+            JsoncValue::Flag(boolean) => boolean.to_string(),
+            JsoncValue::Number(number_text) => number_text.clone(),
+            JsoncValue::Text(text_value) => quote_text(text_value),
+            JsoncValue::List(rendered_items) => {
+                let rendered_items: Vec<String> =
+                    rendered_items.iter().map(|child_value| self.render_inline(child_value)).collect();
+                format!("[{}]", rendered_items.join(separator))
             }
-            Tree::Map(items) => {
-                let item = |(key, value): &(String, Tree)| self.keyed(key, &self.inline(value));
-                format!("{{{}}}", items.iter().map(item).collect::<Vec<_>>().join(comma))
+            JsoncValue::Map(rendered_items) => {
+                let child_value = |(member_key, jsonc_value): &(String, JsoncValue)| {
+                    self.render_member(member_key, &self.render_inline(jsonc_value))
+                };
+                format!("{{{}}}", rendered_items.iter().map(child_value).collect::<Vec<_>>().join(separator))
             }
         }
     }
 
     /// Renders a key and its value, which is already rendered.
-    pub fn keyed(&self, key: &str, value: &str) -> String {
-        let colon = if self.spaced { ": " } else { ":" };
-        format!("{}{colon}{value}", quoted(key))
+    pub fn render_member(&self, member_key: &str, rendered_value: &str) -> String {
+        let colon = if self.has_spaces { ": " } else { ":" };
+        format!("{}{colon}{rendered_value}", quote_text(member_key))
     }
 }
 
 /// Renders a file of its own, without the final line end.
-pub fn pretty(value: &Tree) -> String {
-    Dress { unit: "  ".into(), line_end: "\n", spaced: true }.lines(value, "")
+pub fn render_pretty(jsonc_value: &JsoncValue) -> String {
+    JsoncStyle { indent_unit: "  ".into(), line_end: "\n", has_spaces: true }.render_lines(jsonc_value, "")
 }
 
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
+fn quote_text(plain_text: &str) -> String {
+    let mut quoted_text = String::with_capacity(plain_text.len() + 2);
+    quoted_text.push('"');
+    for character in plain_text.chars() {
+        match character {
+            '"' => quoted_text.push_str("\\\""),
+            '\\' => quoted_text.push_str("\\\\"),
+            '\n' => quoted_text.push_str("\\n"),
+            '\r' => quoted_text.push_str("\\r"),
+            '\t' => quoted_text.push_str("\\t"),
             // The other control characters have no short escape.
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
+            character if character < ' ' => quoted_text.push_str(&format!("\\u{:04x}", u32::from(character))),
+            character => quoted_text.push(character),
         }
     }
-    out.push('"');
-    out
+    quoted_text.push('"');
+    quoted_text
 }

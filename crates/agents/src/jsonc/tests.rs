@@ -2,25 +2,25 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn key(name: &str) -> Step {
-    Step::Key(name.to_string())
+fn key_step(key_name: &str) -> PathStep {
+    PathStep::Key(key_name.to_string())
 }
 
-fn change(at: &[Step], what: What) -> Change {
-    Change { at: at.to_vec(), what }
+fn build_change(path_steps: &[PathStep], jsonc_edit: JsoncEdit) -> JsoncChange {
+    JsoncChange { path: path_steps.to_vec(), edit: jsonc_edit }
 }
 
-fn add(at: &[Step], name: &str, value: Tree) -> Change {
-    change(at, What::Add(vec![(name.to_string(), value)]))
+fn build_addition(path_steps: &[PathStep], member_key: &str, member_value: JsoncValue) -> JsoncChange {
+    build_change(path_steps, JsoncEdit::AddMembers(vec![(member_key.to_string(), member_value)]))
 }
 
-fn one() -> Tree {
-    Tree::Number("1".into())
+fn number_one() -> JsoncValue {
+    JsoncValue::Number("1".into())
 }
 
 #[test]
-fn what_json_itself_does_not_have_is_read_and_pointed_out() {
-    for (text, loose) in [
+fn extensions_of_json_are_read_and_pointed_out() {
+    for (document_text, expected) in [
         ("{\"a\": [1, -2.5e3, true, null, \"\\u00e9\\ud83d\\ude00\"]}", None),
         ("\u{feff}{ }", None),
         ("{\n  // why\n  \"a\": 1\n}", Some("2:3: a comment")),
@@ -29,14 +29,15 @@ fn what_json_itself_does_not_have_is_read_and_pointed_out() {
         ("\u{feff}{} // end", Some("1:4: a comment")),
         ("{\"url\": \"http://x/*y*/\"}", None),
     ] {
-        let found = read(text).unwrap().loose.map(|problem| problem.to_string());
-        assert_eq!(found.as_deref(), loose, "{text}");
+        let found_extension =
+            read_document(document_text).unwrap().non_json.map(|problem| problem.to_string());
+        assert_eq!(found_extension.as_deref(), expected, "{document_text}");
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_place() {
-    for (text, problem) in [
+fn unreadable_text_is_reported_with_its_place() {
+    for (document_text, expected_problem) in [
         ("", "1:1: the file has no value in it"),
         ("  // nothing\n", "2:1: the file has no value in it"),
         ("{\"a\": 1", "1:1: this { is not closed"),
@@ -58,16 +59,21 @@ fn what_cannot_be_read_is_named_with_its_place() {
         ("{\"a\": /* 1}", "1:7: a comment is not closed"),
         ("{\"ä\": ?}", "1:7: a value is missing"),
     ] {
-        assert_eq!(read(text).unwrap_err().to_string(), problem, "{text}");
+        assert_eq!(
+            read_document(document_text).unwrap_err().to_string(),
+            expected_problem,
+            "{document_text}"
+        );
     }
-    assert!(read(&"[".repeat(100_000)).unwrap_err().what.contains("in one another"));
-    assert!(read(&format!("{}{}", "[".repeat(100), "]".repeat(100))).is_ok());
+    assert!(read_document(&"[".repeat(100_000)).unwrap_err().message.contains("in one another"));
+    assert!(read_document(&format!("{}{}", "[".repeat(100), "]".repeat(100))).is_ok());
 }
 
 #[test]
-fn what_is_added_stands_like_its_neighbours() {
-    let list = Tree::List(vec![one(), Tree::map([("x", Tree::Flag(true))])]);
-    for (text, expected) in [
+fn added_members_are_laid_out_like_their_neighbours() {
+    let added_list =
+        JsoncValue::List(vec![number_one(), JsoncValue::from_members([("x", JsoncValue::Flag(true))])]);
+    for (document_text, expected) in [
         ("{}", "{\n  \"k\": [\n    1,\n    {\n      \"x\": true\n    }\n  ]\n}"),
         ("{\n}\n", "{\n  \"k\": [\n    1,\n    {\n      \"x\": true\n    }\n  ]\n}\n"),
         (
@@ -86,13 +92,17 @@ fn what_is_added_stands_like_its_neighbours() {
             "{ \"a\": 1, // why\n  \"k\": [\n    1,\n    {\n      \"x\": true\n    }\n  ]\n}",
         ),
     ] {
-        assert_eq!(edit(text, &[add(&[], "k", list.clone())]).unwrap(), expected, "{text}");
+        assert_eq!(
+            edit_document(document_text, &[build_addition(&[], "k", added_list.clone())]).unwrap(),
+            expected,
+            "{document_text}"
+        );
     }
 }
 
 #[test]
-fn what_is_taken_out_takes_its_comma_along_and_no_comment() {
-    for (text, gone, expected) in [
+fn removed_items_take_their_comma_but_no_comment() {
+    for (document_text, removed_indexes, expected) in [
         ("{\n  \"a\": 1,\n  \"b\": 2\n}", vec![0], "{\n  \"b\": 2\n}"),
         ("{\n  \"a\": 1,\n  \"b\": 2\n}", vec![1], "{\n  \"a\": 1\n}"),
         ("{\n  \"a\": 1,\n  \"b\": 2,\n}", vec![1], "{\n  \"a\": 1,\n}"),
@@ -109,183 +119,216 @@ fn what_is_taken_out_takes_its_comma_along_and_no_comment() {
         ("{\n  // x\n  \"a\": 1, \"b\": 2}", vec![0], "{\n  // x\n  \"b\": 2}"),
         ("{\n  \"a\": 1,\n\n  // of b\n  \"b\": 2\n}", vec![1], "{\n  \"a\": 1\n\n  // of b\n}"),
     ] {
-        assert_eq!(edit(text, &[change(&[], What::Remove(gone))]).unwrap(), expected, "{text}");
+        assert_eq!(
+            edit_document(document_text, &[build_change(&[], JsoncEdit::RemoveItems(removed_indexes))])
+                .unwrap(),
+            expected,
+            "{document_text}"
+        );
     }
 }
 
 #[test]
 fn several_changes_are_one_edit() {
-    let text = "{\n  \"a\": {\"x\": [1, 2]},\n  \"b\": \"old\", // why\n  \"c\": 3\n}\n";
-    let changes = [
-        change(&[key("a"), key("x")], What::Push(vec![one()])),
-        change(&[key("b")], What::Put(Tree::text("new"))),
-        change(&[], What::Remove(vec![2])),
-        change(&[key("a")], What::Add(vec![("y".into(), Tree::Null)])),
+    let document_text = "{\n  \"a\": {\"x\": [1, 2]},\n  \"b\": \"old\", // why\n  \"c\": 3\n}\n";
+    let jsonc_changes = [
+        build_change(&[key_step("a"), key_step("x")], JsoncEdit::AppendItems(vec![number_one()])),
+        build_change(&[key_step("b")], JsoncEdit::Replace(JsoncValue::from_text("new"))),
+        build_change(&[], JsoncEdit::RemoveItems(vec![2])),
+        build_change(&[key_step("a")], JsoncEdit::AddMembers(vec![("y".into(), JsoncValue::Null)])),
     ];
     assert_eq!(
-        edit(text, &changes).unwrap(),
+        edit_document(document_text, &jsonc_changes).unwrap(),
         "{\n  \"a\": {\"x\": [1, 2, 1], \"y\": null},\n  \"b\": \"new\" // why\n}\n"
     );
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
-    let refused = |text: &str, changes: &[Change]| edit(text, changes).unwrap_err();
-    assert_eq!(refused("{\"a\": 1}", &[add(&[], "a", one())]), Refusal::Misplaced, "it is there");
-    assert_eq!(refused("[1]", &[add(&[], "a", one())]), Refusal::Misplaced);
-    assert_eq!(refused("{}", &[change(&[key("a")], What::Put(one()))]), Refusal::Misplaced);
-    assert_eq!(refused("[1]", &[change(&[], What::Remove(vec![1]))]), Refusal::Misplaced);
-    assert!(matches!(refused("{", &[]), Refusal::Broken(_)));
-    let both = [change(&[], What::Remove(vec![0])), change(&[Step::At(0)], What::Put(one()))];
-    assert_eq!(refused("[[], 2]", &both), Refusal::Misplaced, "two changes of one place");
+fn impossible_changes_are_refused() {
+    let edit_refusal = |document_text: &str, jsonc_changes: &[JsoncChange]| {
+        edit_document(document_text, jsonc_changes).unwrap_err()
+    };
+    assert_eq!(
+        edit_refusal("{\"a\": 1}", &[build_addition(&[], "a", number_one())]),
+        EditRefusal::Misplaced,
+        "it is there"
+    );
+    assert_eq!(edit_refusal("[1]", &[build_addition(&[], "a", number_one())]), EditRefusal::Misplaced);
+    assert_eq!(
+        edit_refusal("{}", &[build_change(&[key_step("a")], JsoncEdit::Replace(number_one()))]),
+        EditRefusal::Misplaced
+    );
+    assert_eq!(
+        edit_refusal("[1]", &[build_change(&[], JsoncEdit::RemoveItems(vec![1]))]),
+        EditRefusal::Misplaced
+    );
+    assert!(matches!(edit_refusal("{", &[]), EditRefusal::Unreadable(_)));
+    let overlapping_changes = [
+        build_change(&[], JsoncEdit::RemoveItems(vec![0])),
+        build_change(&[PathStep::Index(0)], JsoncEdit::Replace(number_one())),
+    ];
+    assert_eq!(
+        edit_refusal("[[], 2]", &overlapping_changes),
+        EditRefusal::Misplaced,
+        "two changes of one place"
+    );
 }
 
 #[test]
-fn ten_megabytes_are_read_at_once() {
-    let item = "  \"kéy number\": { \"list\": [1, 2, 3], \"text\": \"a \\\"quoted\\\" one\" }, // note\n";
-    let lines: Vec<String> = (0..140_000).map(|at| item.replace("number", &at.to_string())).collect();
-    let text = format!("{{\n{}}}", lines.concat());
-    assert!(text.len() > 9 << 20);
-    let new = edit(&text, &[add(&[], "k", one())]).unwrap();
-    assert_eq!(new.len(), text.len() + "\n  \"k\": 1,".len());
+fn ten_megabytes_are_read_without_delay() {
+    let member_line =
+        "  \"kéy number\": { \"list\": [1, 2, 3], \"text\": \"a \\\"quoted\\\" one\" }, // note\n";
+    let member_lines: Vec<String> =
+        (0..140_000).map(|member_number| member_line.replace("number", &member_number.to_string())).collect();
+    let document_text = format!("{{\n{}}}", member_lines.concat());
+    assert!(document_text.len() > 9 << 20);
+    let edited_text = edit_document(&document_text, &[build_addition(&[], "k", number_one())]).unwrap();
+    assert_eq!(edited_text.len(), document_text.len() + "\n  \"k\": 1,".len());
 }
 
-fn trees() -> impl Strategy<Value = Tree> {
-    let word = "[a-zé\"\\\\/* \n{}\\[\\],:]{0,6}";
-    let leaf = prop_oneof![
-        Just(Tree::Null),
-        any::<bool>().prop_map(Tree::Flag),
-        (-99i32..99).prop_map(|number| Tree::Number(number.to_string())),
-        word.prop_map(Tree::Text),
+fn any_value() -> impl Strategy<Value = JsoncValue> {
+    let word_pattern = "[a-zé\"\\\\/* \n{}\\[\\],:]{0,6}";
+    let leaf_value = prop_oneof![
+        Just(JsoncValue::Null),
+        any::<bool>().prop_map(JsoncValue::Flag),
+        (-99i32..99).prop_map(|number| JsoncValue::Number(number.to_string())),
+        word_pattern.prop_map(JsoncValue::Text),
     ];
-    leaf.prop_recursive(4, 40, 4, move |inner| {
-        let keyed = prop::collection::btree_map(word, inner.clone(), 0..4);
+    leaf_value.prop_recursive(4, 40, 4, move |inner_value| {
+        let keyed_values = prop::collection::btree_map(word_pattern, inner_value.clone(), 0..4);
         prop_oneof![
-            prop::collection::vec(inner, 0..4).prop_map(Tree::List),
-            keyed.prop_map(|items| Tree::Map(items.into_iter().collect())),
+            prop::collection::vec(inner_value, 0..4).prop_map(JsoncValue::List),
+            keyed_values.prop_map(|items| JsoncValue::Map(items.into_iter().collect())),
         ]
     })
 }
 
 /// Writes a value as a careless user would: with white space and comments anywhere.
-struct Hand<'a> {
-    dice: std::iter::Cycle<std::slice::Iter<'a, u8>>,
-    out: String,
+struct SloppyWriter<'a> {
+    random_bytes: std::iter::Cycle<std::slice::Iter<'a, u8>>,
+    written_text: String,
 }
 
-impl Hand<'_> {
-    fn space(&mut self) {
+impl SloppyWriter<'_> {
+    fn write_trivia(&mut self) {
         let trivia = ["", "", "", " ", "\n  ", "\r\n\t", "/*{*/", " // [\n", "\n\n", " /* a */ /* b */"];
-        let index = usize::from(*self.dice.next().unwrap()) % trivia.len();
-        self.out.push_str(trivia[index]);
+        let trivia_index = usize::from(*self.random_bytes.next().unwrap()) % trivia.len();
+        self.written_text.push_str(trivia[trivia_index]);
     }
 
-    fn write(&mut self, tree: &Tree) {
-        let (brackets, items): (_, Vec<(Option<&str>, &Tree)>) = match tree {
-            Tree::List(items) => (["[", "]"], items.iter().map(|item| (None, item)).collect()),
-            Tree::Map(items) => {
-                (["{", "}"], items.iter().map(|(key, item)| (Some(key.as_str()), item)).collect())
+    fn write_value(&mut self, written_value: &JsoncValue) {
+        let (brackets, child_items): (_, Vec<(Option<&str>, &JsoncValue)>) = match written_value {
+            JsoncValue::List(child_items) => {
+                (["[", "]"], child_items.iter().map(|child_item| (None, child_item)).collect())
             }
-            plain => return self.out.push_str(&pretty(plain)),
+            JsoncValue::Map(child_items) => (
+                ["{", "}"],
+                child_items
+                    .iter()
+                    .map(|(member_key, child_item)| (Some(member_key.as_str()), child_item))
+                    .collect(),
+            ),
+            scalar_value => return self.written_text.push_str(&render_pretty(scalar_value)),
         };
-        self.out.push_str(brackets[0]);
-        for (index, (key, item)) in items.iter().enumerate() {
-            self.space();
-            if let Some(key) = key {
-                self.out.push_str(&pretty(&Tree::text(*key)));
-                self.space();
-                self.out.push(':');
-                self.space();
+        self.written_text.push_str(brackets[0]);
+        for (index, (member_key, child_item)) in child_items.iter().enumerate() {
+            self.write_trivia();
+            if let Some(member_key) = member_key {
+                self.written_text.push_str(&render_pretty(&JsoncValue::from_text(*member_key)));
+                self.write_trivia();
+                self.written_text.push(':');
+                self.write_trivia();
             }
-            self.write(item);
-            self.space();
-            if index + 1 < items.len() || self.dice.next().unwrap().is_multiple_of(3) {
-                self.out.push(',');
+            self.write_value(child_item);
+            self.write_trivia();
+            if index + 1 < child_items.len() || self.random_bytes.next().unwrap().is_multiple_of(3) {
+                self.written_text.push(',');
             }
         }
-        self.space();
-        self.out.push_str(brackets[1]);
+        self.write_trivia();
+        self.written_text.push_str(brackets[1]);
     }
 }
 
-fn texts() -> impl Strategy<Value = (Tree, String)> {
-    (trees(), prop::collection::vec(any::<u8>(), 1..30)).prop_map(|(tree, dice)| {
-        let mut hand = Hand { dice: dice.iter().cycle(), out: String::new() };
-        hand.space();
-        hand.write(&tree);
-        hand.space();
-        (tree.clone(), hand.out)
+fn any_document() -> impl Strategy<Value = (JsoncValue, String)> {
+    (any_value(), prop::collection::vec(any::<u8>(), 1..30)).prop_map(|(jsonc_value, random_bytes)| {
+        let mut sloppy_writer =
+            SloppyWriter { random_bytes: random_bytes.iter().cycle(), written_text: String::new() };
+        sloppy_writer.write_trivia();
+        sloppy_writer.write_value(&jsonc_value);
+        sloppy_writer.write_trivia();
+        (jsonc_value.clone(), sloppy_writer.written_text)
     })
 }
 
 /// The paths to every list and object.
-fn containers(node: &Node) -> Vec<Vec<Step>> {
-    if !node.is_list() && !node.is_map() {
+fn container_paths(jsonc_node: &JsoncNode) -> Vec<Vec<PathStep>> {
+    if !jsonc_node.is_list() && !jsonc_node.is_map() {
         return Vec::new();
     }
-    let mut all = vec![Vec::new()];
-    for (index, item) in node.items().iter().enumerate() {
-        for mut way in containers(&item.value) {
-            way.insert(0, Step::At(index));
-            all.push(way);
+    let mut all_paths = vec![Vec::new()];
+    for (index, child_item) in jsonc_node.items().iter().enumerate() {
+        for mut container_path in container_paths(&child_item.value) {
+            container_path.insert(0, PathStep::Index(index));
+            all_paths.push(container_path);
         }
     }
-    all
+    all_paths
 }
 
-fn find<'a>(root: &'a Node, way: &[Step]) -> &'a Node {
-    way.iter().fold(root, |node, step| match step {
-        Step::At(index) => &node.items()[*index].value,
-        Step::Key(key) => node.get(key).unwrap(),
+fn follow_path<'a>(root_node: &'a JsoncNode, path_steps: &[PathStep]) -> &'a JsoncNode {
+    path_steps.iter().fold(root_node, |current_node, path_step| match path_step {
+        PathStep::Index(index) => &current_node.items()[*index].value,
+        PathStep::Key(member_key) => current_node.get(member_key).unwrap(),
     })
 }
 
-fn is_part(part: &str, whole: &str) -> bool {
-    let mut whole = whole.chars();
-    part.chars().all(|wanted| whole.any(|c| c == wanted))
+fn is_subsequence(short_text: &str, long_text: &str) -> bool {
+    let mut long_text = long_text.chars();
+    short_text.chars().all(|wanted_char| long_text.any(|character| character == wanted_char))
 }
 
 proptest! {
     #[test]
     fn nothing_that_is_read_makes_it_panic(text in "[\\[\\]{},:\"\\\\/*u0-9a-e\n é.-]{0,40}") {
-        if let Ok(document) = read(&text) {
-            prop_assert_eq!(read(&pretty(&document.root.tree())).unwrap().root.tree(), document.root.tree());
+        if let Ok(document) = read_document(&text) {
+            prop_assert_eq!(read_document(&render_pretty(&document.root.to_value())).unwrap().root.to_value(), document.root.to_value());
         }
     }
 
     #[test]
-    fn a_text_that_is_cut_off_anywhere_does_not_either((_, text) in texts(), cut in any::<prop::sample::Index>()) {
+    fn a_text_that_is_cut_off_anywhere_does_not_either((_, text) in any_document(), cut in any::<prop::sample::Index>()) {
         let cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         if !cuts.is_empty() {
-            let _ = read(&text[..*cut.get(&cuts)]);
+            let _ = read_document(&text[..*cut.get(&cuts)]);
         }
     }
 
     #[test]
-    fn what_was_written_is_read((tree, text) in texts()) {
-        prop_assert_eq!(read(&text).unwrap().root.tree(), tree);
+    fn what_was_written_is_read((tree, text) in any_document()) {
+        prop_assert_eq!(read_document(&text).unwrap().root.to_value(), tree);
     }
 
     #[test]
     fn what_was_added_can_be_taken_out_and_everything_is_as_before(
-        (_, text) in texts(), which in any::<prop::sample::Index>(), value in trees(), twice in any::<bool>()
+        (_, text) in any_document(), which in any::<prop::sample::Index>(), value in any_value(), twice in any::<bool>()
     ) {
-        let root = read(&text).unwrap().root;
-        let ways = containers(&root);
+        let root = read_document(&text).unwrap().root;
+        let ways = container_paths(&root);
         if ways.is_empty() { return Ok(()); }
         let way = which.get(&ways);
-        let node = find(&root, way);
+        let node = follow_path(&root, way);
         let count = node.items().len();
         let values = if twice { vec![value.clone(), value.clone()] } else { vec![value.clone()] };
         let what = match node.is_map() {
-            true => What::Add(values.into_iter().enumerate().map(|(at, value)| (format!("new {at}"), value)).collect()),
-            false => What::Push(values),
+            true => JsoncEdit::AddMembers(values.into_iter().enumerate().map(|(at, value)| (format!("new {at}"), value)).collect()),
+            false => JsoncEdit::AppendItems(values),
         };
-        let more = edit(&text, &[change(way, what)]).unwrap();
+        let more = edit_document(&text, &[build_change(way, what)]).unwrap();
         let squeezed = text.replace([' ', '\n', '\r', '\t'], "");
-        prop_assert!(is_part(&squeezed, &more), "{more}");
+        prop_assert!(is_subsequence(&squeezed, &more), "{more}");
         let gone = (count..count + 1 + usize::from(twice)).collect();
-        let back = edit(&more, &[change(way, What::Remove(gone))]).unwrap();
+        let back = edit_document(&more, &[build_change(way, JsoncEdit::RemoveItems(gone))]).unwrap();
         if count > 0 {
             prop_assert_eq!(back, text, "by way of {}", more);
         } else {
@@ -296,27 +339,27 @@ proptest! {
 
     #[test]
     fn what_is_taken_out_leaves_every_comment_and_every_other_value(
-        (_, text) in texts(), which in any::<prop::sample::Index>(), mask in any::<u8>()
+        (_, text) in any_document(), which in any::<prop::sample::Index>(), mask in any::<u8>()
     ) {
-        let root = read(&text).unwrap().root;
-        let ways = containers(&root);
+        let root = read_document(&text).unwrap().root;
+        let ways = container_paths(&root);
         if ways.is_empty() { return Ok(()); }
         let way = which.get(&ways);
         let gone: Vec<usize> =
-            (0..find(&root, way).items().len()).filter(|index| mask & (1 << index) != 0).collect();
+            (0..follow_path(&root, way).items().len()).filter(|index| mask & (1 << index) != 0).collect();
         // A comment between a key and its value is removed with them.
-        match edit(&text, &[change(way, What::Remove(gone))]) {
-            Ok(less) => prop_assert!(is_part(&less, &text), "{}", less),
+        match edit_document(&text, &[build_change(way, JsoncEdit::RemoveItems(gone))]) {
+            Ok(less) => prop_assert!(is_subsequence(&less, &text), "{}", less),
             Err(refusal) => prop_assert!(false, "{refusal:?}: {text}"),
         }
     }
 
     #[test]
-    fn an_exchanged_value_changes_nothing_around_it((_, text) in texts(), value in trees()) {
-        let root = read(&text).unwrap().root;
-        for way in containers(&root) {
-            let span = find(&root, &way).span.clone();
-            let new = edit(&text, &[change(&way, What::Put(value.clone()))]).unwrap();
+    fn an_exchanged_value_changes_nothing_around_it((_, text) in any_document(), value in any_value()) {
+        let root = read_document(&text).unwrap().root;
+        for way in container_paths(&root) {
+            let span = follow_path(&root, &way).span.clone();
+            let new = edit_document(&text, &[build_change(&way, JsoncEdit::Replace(value.clone()))]).unwrap();
             prop_assert!(new.starts_with(&text[..span.start]) && new.ends_with(&text[span.end..]));
         }
     }

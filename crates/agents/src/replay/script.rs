@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tribunal_core::limits::Usage;
+use tribunal_core::limits::AgentUsage;
 
 /// A script with its parts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
+pub struct AgentScript {
     #[serde(default)]
     pub name: String,
     pub tasks: Vec<TaskEntry>,
@@ -20,9 +20,9 @@ pub struct TaskEntry {
     /// The key of the task; `*` stands for any text.
     pub task: String,
     #[serde(default)]
-    pub usage: Usage,
+    pub usage: AgentUsage,
     #[serde(default)]
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
     /// For fixers: what is done about each assigned finding.
     #[serde(default)]
     pub fix: Vec<FixEntry>,
@@ -34,7 +34,7 @@ pub struct TaskEntry {
 /// One step of a task.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum ScriptStep {
     /// Prints a line of progress.
     Say(String),
     /// Waits, but only if the script is paced.
@@ -108,31 +108,38 @@ pub enum ScriptError {
     NoPart(String),
 }
 
-impl Script {
-    pub fn parse(text: &str) -> Result<Script, ScriptError> {
-        serde_saphyr::from_str(text).map_err(|cause| ScriptError::Form(cause.to_string()))
+impl AgentScript {
+    pub fn parse(script_yaml: &str) -> Result<AgentScript, ScriptError> {
+        serde_saphyr::from_str(script_yaml).map_err(|yaml_error| ScriptError::Form(yaml_error.to_string()))
     }
 
     /// The first entry that matches a task.
-    pub fn part(&self, task: &str) -> Result<&TaskEntry, ScriptError> {
-        let mut fitting = self.tasks.iter().filter(|entry| glob(&entry.task, task));
-        fitting.next().ok_or_else(|| ScriptError::NoPart(task.to_string()))
+    pub fn find_task(&self, task_key: &str) -> Result<&TaskEntry, ScriptError> {
+        let mut matching_entries =
+            self.tasks.iter().filter(|task_entry| matches_pattern(&task_entry.task, task_key));
+        matching_entries.next().ok_or_else(|| ScriptError::NoPart(task_key.to_string()))
     }
 }
 
 /// Whether a text matches a pattern. `*` stands for any text, including none.
-fn glob(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
+fn matches_pattern(pattern: &str, matched_text: &str) -> bool {
+    let mut pattern_parts = pattern.split('*');
     // Before the first star the text must match literally, and behind the last one as well.
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    let Some(mut remaining_text) =
+        pattern_parts.next().and_then(|first_part| matched_text.strip_prefix(first_part))
+    else {
+        return false;
+    };
+    let pattern_parts: Vec<&str> = pattern_parts.collect();
+    let Some((last_part, middle_parts)) = pattern_parts.split_last() else {
+        return remaining_text.is_empty();
+    };
     // Each part is taken at its first occurrence. That is sufficient, because only `*` comes between the parts.
-    for part in middle {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
+    for middle_part in middle_parts {
+        let Some(part_offset) = remaining_text.find(middle_part) else { return false };
+        remaining_text = &remaining_text[part_offset + middle_part.len()..];
     }
-    rest.ends_with(last)
+    remaining_text.ends_with(last_part)
 }
 
 #[cfg(test)]
@@ -140,8 +147,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything() {
-        for (pattern, text, fits) in [
+    fn a_star_matches_any_text() {
+        for (pattern, matched_text, is_match) in [
             ("a/b", "a/b", true),
             ("a/b", "a/bc", false),
             ("round-1/*/fix/*", "round-1/fix-2/fix/3", true),
@@ -150,13 +157,14 @@ mod tests {
             ("*", "", true),
             ("a*a", "a", false),
         ] {
-            assert_eq!(glob(pattern, text), fits, "{pattern} over {text}");
+            assert_eq!(matches_pattern(pattern, matched_text), is_match, "{pattern} over {matched_text}");
         }
     }
 
     #[test]
     fn a_misspelt_step_is_an_error_with_its_line() {
-        let error = Script::parse("tasks:\n  - task: x\n    setps: []\n").unwrap_err().to_string();
-        assert!(error.contains("setps") && error.contains("line 3"), "{error}");
+        let script_error =
+            AgentScript::parse("tasks:\n  - task: x\n    setps: []\n").unwrap_err().to_string();
+        assert!(script_error.contains("setps") && script_error.contains("line 3"), "{script_error}");
     }
 }

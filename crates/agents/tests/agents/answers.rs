@@ -2,35 +2,37 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tribunal_agents::answer::{MOST_ITEMS, MOST_REMARKS, Parsed, Wanted, parse};
+use tribunal_agents::answer::{AnswerKind, MAX_ITEMS, MAX_REMARKS, ParsedAnswer, parse_answer};
 use tribunal_core::{
-    brief::{Content, Holds, Raised, Said},
+    brief::{AnswerContent, ChallengeVerdict, ClaimStatus, RaisedFinding},
     finding::{Evidence, Severity},
 };
 
-const ALL: [Wanted; 3] = [Wanted::Findings, Wanted::Fixes, Wanted::Verdicts];
+const ALL_KINDS: [AnswerKind; 3] = [AnswerKind::Findings, AnswerKind::Fixes, AnswerKind::Verdicts];
 
-fn raised(parsed: Parsed, text: &str) -> Vec<Raised> {
-    match parsed.content {
-        Content::Findings { raised } => raised,
-        other => panic!("{other:?} in:\n{text}"),
+fn expect_findings(parsed_answer: ParsedAnswer, answer_text: &str) -> Vec<RaisedFinding> {
+    match parsed_answer.content {
+        AnswerContent::Findings { raised } => raised,
+        other_content => panic!("{other_content:?} in:\n{answer_text}"),
     }
 }
 
-fn findings(text: &str) -> Vec<Raised> {
-    raised(parse(text, Wanted::Findings), text)
+fn parse_findings(answer_text: &str) -> Vec<RaisedFinding> {
+    expect_findings(parse_answer(answer_text, AnswerKind::Findings), answer_text)
 }
 
-fn rulings(text: &str) -> (String, Vec<String>) {
-    let parsed = parse(text, Wanted::Verdicts);
-    let Content::Rulings { rulings } = parsed.content else { panic!("{:?} in:\n{text}", parsed.content) };
-    let shown = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds));
-    (shown.collect::<Vec<_>>().join(", "), parsed.remarks)
+fn parse_rulings(answer_text: &str) -> (String, Vec<String>) {
+    let parsed_answer = parse_answer(answer_text, AnswerKind::Verdicts);
+    let AnswerContent::Rulings { rulings } = parsed_answer.content else {
+        panic!("{:?} in:\n{answer_text}", parsed_answer.content)
+    };
+    let rendered_rulings = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds));
+    (rendered_rulings.collect::<Vec<_>>().join(", "), parsed_answer.remarks)
 }
 
 // --- good answers, and how they are written -------------------------------------------------------------------------
 
-fn word() -> impl Strategy<Value = String> {
+fn any_word() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => "[a-zA-Z]{1,9}",
         1 => "[0-9]{1,4}",
@@ -52,184 +54,192 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 /// A sentence that begins and ends with a plain word, as sentences do.
-fn sentence() -> impl Strategy<Value = String> {
-    ("[A-Z][a-z]{1,6}", prop::collection::vec(word(), 0..6), "[a-z]{2,6}").prop_map(
-        |(first, middle, last)| {
-            let mut words = vec![first];
-            words.extend(middle);
-            words.push(last);
-            words.join(" ")
+fn any_sentence() -> impl Strategy<Value = String> {
+    ("[A-Z][a-z]{1,6}", prop::collection::vec(any_word(), 0..6), "[a-z]{2,6}").prop_map(
+        |(first_word, middle_words, last_word)| {
+            let mut sentence_words = vec![first_word];
+            sentence_words.extend(middle_words);
+            sentence_words.push(last_word);
+            sentence_words.join(" ")
         },
     )
 }
 
-fn severity() -> impl Strategy<Value = Severity> {
+fn any_severity() -> impl Strategy<Value = Severity> {
     prop::sample::select(Severity::ALL.to_vec())
 }
 
-fn finding() -> impl Strategy<Value = Raised> {
-    let evidence = prop_oneof![
-        3 => sentence().prop_map(|text| Evidence::Quote { text }),
+fn any_finding() -> impl Strategy<Value = RaisedFinding> {
+    let any_evidence = prop_oneof![
+        3 => any_sentence().prop_map(|text| Evidence::Quote { text }),
         1 => ("[A-Z][a-z]{1,8}( [a-z]{2,6})?", prop::collection::vec("[a-z]{2,8}", 1..4))
             .prop_map(|(heading, terms)| Evidence::Absence { heading, terms }),
     ];
-    (severity(), "[a-z]{3,9}", sentence(), evidence, prop::option::of(1u32..5000), sentence()).prop_map(
-        |(severity, category, description, evidence, line, suggested_fix)| Raised {
-            severity,
-            category,
-            description,
-            evidence,
-            file: None,
-            line,
-            suggested_fix,
-        },
-    )
+    (any_severity(), "[a-z]{3,9}", any_sentence(), any_evidence, prop::option::of(1u32..5000), any_sentence())
+        .prop_map(|(severity, category, description, any_evidence, line_number, suggested_fix)| {
+            RaisedFinding {
+                severity,
+                category,
+                description,
+                evidence: any_evidence,
+                file: None,
+                line: line_number,
+                suggested_fix,
+            }
+        })
 }
 
-fn answer() -> impl Strategy<Value = Vec<Raised>> {
-    prop::collection::vec(finding(), 1..6)
+fn any_answer() -> impl Strategy<Value = Vec<RaisedFinding>> {
+    prop::collection::vec(any_finding(), 1..6)
 }
 
-fn item(one: &Raised) -> Value {
-    let mut item =
-        json!({"severity": one.severity, "category": one.category, "description": one.description});
-    match &one.evidence {
-        Evidence::Quote { text } => item["quote"] = json!(text),
-        Evidence::Absence { heading, terms } => item["absent"] = json!({"heading": heading, "terms": terms}),
+fn finding_to_json(raised_finding: &RaisedFinding) -> Value {
+    let mut json_item = json!({"severity": raised_finding.severity, "category": raised_finding.category, "description": raised_finding.description});
+    match &raised_finding.evidence {
+        Evidence::Quote { text: answer_text } => json_item["quote"] = json!(answer_text),
+        Evidence::Absence { heading, terms } => {
+            json_item["absent"] = json!({"heading": heading, "terms": terms})
+        }
     }
-    if let Some(line) = one.line {
-        item["line"] = json!(line);
+    if let Some(line_number) = raised_finding.line {
+        json_item["line"] = json!(line_number);
     }
-    item["suggested_fix"] = json!(one.suggested_fix);
-    item
+    json_item["suggested_fix"] = json!(raised_finding.suggested_fix);
+    json_item
 }
 
-fn as_json(all: &[Raised]) -> String {
-    json!({"findings": all.iter().map(item).collect::<Vec<_>>()}).to_string()
+fn as_json(all_findings: &[RaisedFinding]) -> String {
+    json!({"findings": all_findings.iter().map(finding_to_json).collect::<Vec<_>>()}).to_string()
 }
 
-fn as_pretty_json(all: &[Raised]) -> String {
-    format!("{:#}", json!({"findings": all.iter().map(item).collect::<Vec<_>>()}))
+fn as_pretty_json(all_findings: &[RaisedFinding]) -> String {
+    format!("{:#}", json!({"findings": all_findings.iter().map(finding_to_json).collect::<Vec<_>>()}))
 }
 
 /// Renders YAML whose texts are written by `write_text`.
-fn as_yaml(all: &[Raised], text: impl Fn(&str) -> String) -> String {
-    let mut out = String::from("findings:\n");
-    for one in all {
-        out.push_str(&format!("  - severity: {}\n    category: {}\n", one.severity, one.category));
-        out.push_str(&format!("    description: {}\n", text(&one.description)));
-        match &one.evidence {
-            Evidence::Quote { text: quote } => out.push_str(&format!("    quote: {}\n", text(quote))),
+fn as_yaml(all_findings: &[RaisedFinding], write_text: impl Fn(&str) -> String) -> String {
+    let mut yaml_text = String::from("findings:\n");
+    for raised_finding in all_findings {
+        yaml_text.push_str(&format!(
+            "  - severity: {}\n    category: {}\n",
+            raised_finding.severity, raised_finding.category
+        ));
+        yaml_text.push_str(&format!("    description: {}\n", write_text(&raised_finding.description)));
+        match &raised_finding.evidence {
+            Evidence::Quote { text: quote_text } => {
+                yaml_text.push_str(&format!("    quote: {}\n", write_text(quote_text)))
+            }
             Evidence::Absence { heading, terms } => {
                 let terms = terms.join(", ");
-                out.push_str(&format!("    absent:\n      heading: {heading}\n      terms: [{terms}]\n"));
+                yaml_text
+                    .push_str(&format!("    absent:\n      heading: {heading}\n      terms: [{terms}]\n"));
             }
         }
-        if let Some(line) = one.line {
-            out.push_str(&format!("    line: {line}\n"));
+        if let Some(line_number) = raised_finding.line {
+            yaml_text.push_str(&format!("    line: {line_number}\n"));
         }
-        out.push_str(&format!("    suggested_fix: {}\n", text(&one.suggested_fix)));
+        yaml_text.push_str(&format!("    suggested_fix: {}\n", write_text(&raised_finding.suggested_fix)));
     }
-    out
+    yaml_text
 }
 
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+fn quote_yaml(answer_text: &str) -> String {
+    Value::from(answer_text).to_string()
 }
 
-fn block(text: &str) -> String {
-    format!("|\n      {text}")
+fn to_block_scalar(answer_text: &str) -> String {
+    format!("|\n      {answer_text}")
 }
 
-fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace('\'', "&#39;")
+fn escape_html(answer_text: &str) -> String {
+    let answer_text = answer_text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    answer_text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 /// The same answer in all the forms in which agents print one.
-fn dressings(all: &[Raised]) -> Vec<(&'static str, String)> {
-    let (json, pretty) = (as_json(all), as_pretty_json(all));
-    let yaml = as_yaml(all, quoted);
-    let fenced = format!("```yaml\n{yaml}```\n");
-    let (first, rest) = all.split_at(all.len() / 2);
+fn all_forms(all_findings: &[RaisedFinding]) -> Vec<(&'static str, String)> {
+    let (json_answer, pretty_json) = (as_json(all_findings), as_pretty_json(all_findings));
+    let yaml_answer = as_yaml(all_findings, quote_yaml);
+    let fenced_yaml = format!("```yaml\n{yaml_answer}```\n");
+    let (first_half, second_half) = all_findings.split_at(all_findings.len() / 2);
     vec![
-        ("bare yaml", yaml.clone()),
-        ("fenced yaml", fenced.clone()),
-        ("yaml blocks", as_yaml(all, block)),
-        ("yaml without quotation marks", as_yaml(all, str::to_string)),
-        ("typographic quotation marks", format!("```yaml\n{}```", as_yaml(all, |text| format!("“{text}”")))),
-        ("yaml in prose", format!("I have read it: twice.\n\n{yaml}\nThat is all [really].\n")),
-        ("fence after prose", format!("Note: see {{x}} and [y].\n\n{fenced}\nI hope this helps!")),
-        ("never closed", format!("```yaml\n{yaml}")),
-        ("bare json", json.clone()),
-        ("fenced json", format!("```json\n{pretty}\n```")),
-        ("json in prose", format!("Sure! Here you go: {json} Anything else?")),
-        ("json in an envelope", json!({"type": "result", "result": fenced}).to_string()),
-        ("stream of envelopes", format!("{}\n{}\n", json!({"type": "init"}), json!({"text": pretty}))),
+        ("bare yaml", yaml_answer.clone()),
+        ("fenced yaml", fenced_yaml.clone()),
+        ("yaml blocks", as_yaml(all_findings, to_block_scalar)),
+        ("yaml without quotation marks", as_yaml(all_findings, str::to_string)),
+        ("typographic quotation marks", format!("```yaml\n{}```", as_yaml(all_findings, |text| format!("“{text}”")))),
+        ("yaml in prose", format!("I have read it: twice.\n\n{yaml_answer}\nThat is all [really].\n")),
+        ("fence after prose", format!("Note: see {{x}} and [y].\n\n{fenced_yaml}\nI hope this helps!")),
+        ("never closed", format!("```yaml\n{yaml_answer}")),
+        ("bare json", json_answer.clone()),
+        ("fenced json", format!("```json\n{pretty_json}\n```")),
+        ("json in prose", format!("Sure! Here you go: {json_answer} Anything else?")),
+        ("json in an envelope", json!({"type": "result", "result": fenced_yaml}).to_string()),
+        ("stream of envelopes", format!("{}\n{}\n", json!({"type": "init"}), json!({"text": pretty_json}))),
         (
             "wrapped",
-            json!({"review": {"ok": false, "data": {"findings": all.iter().map(item).collect::<Vec<_>>()}}})
+            json!({"review": {"ok": false, "data": {"findings": all_findings.iter().map(finding_to_json).collect::<Vec<_>>()}}})
                 .to_string(),
         ),
-        ("a list without a name", json!(all.iter().map(item).collect::<Vec<_>>()).to_string()),
-        ("trailing commas", pretty.replace("}\n", "},\n").replace("\"\n", "\",\n")),
+        ("a list without a name", json!(all_findings.iter().map(finding_to_json).collect::<Vec<_>>()).to_string()),
+        ("trailing commas", pretty_json.replace("}\n", "},\n").replace("\"\n", "\",\n")),
         (
             "comments",
-            pretty.replace("{\n", "{ // here\n").replacen("\"findings\"", "/* mine */ \"findings\"", 1),
+            pretty_json.replace("{\n", "{ // here\n").replacen("\"findings\"", "/* mine */ \"findings\"", 1),
         ),
-        ("byte order mark and carriage returns", format!("\u{feff}{}", fenced.replace('\n', "\r\n"))),
-        ("tabs", yaml.replace("    ", "\t\t").replace("  - ", "\t- ")),
-        ("html", escaped(&fenced)),
-        ("html of json", escaped(&pretty)),
+        ("byte order mark and carriage returns", format!("\u{feff}{}", fenced_yaml.replace('\n', "\r\n"))),
+        ("tabs", yaml_answer.replace("    ", "\t\t").replace("  - ", "\t- ")),
+        ("html", escape_html(&fenced_yaml)),
+        ("html of json", escape_html(&pretty_json)),
         (
             "other cases",
-            yaml.replace("findings:", "Findings:")
+            yaml_answer.replace("findings:", "Findings:")
                 .replace("severity:", "Severity:")
                 .replace("suggested_fix:", "Suggested Fix:"),
         ),
         (
             "synonyms",
-            yaml.replace("findings:", "issues:")
+            yaml_answer.replace("findings:", "issues:")
                 .replace("description:", "problem:")
                 .replace("suggested_fix:", "recommendation:"),
         ),
         (
             "several blocks",
-            format!("First:\n```yaml\n{}```\nThen:\n```yaml\n{}```\n", listed(first), listed(rest)),
+            format!("First:\n```yaml\n{}```\nThen:\n```yaml\n{}```\n", render_list(first_half), render_list(second_half)),
         ),
         (
             "the form first",
             format!(
-                "The form:\n```yaml\nfindings:\n  - severity: <high>\n    description: \"<what>\"\n    quote: \"<x>\"\n```\nMine:\n{fenced}"
+                "The form:\n```yaml\nfindings:\n  - severity: <high>\n    description: \"<what>\"\n    quote: \"<x>\"\n```\nMine:\n{fenced_yaml}"
             ),
         ),
-        ("said twice", format!("Draft:\n{fenced}\nFinal:\n{fenced}")),
+        ("said twice", format!("Draft:\n{fenced_yaml}\nFinal:\n{fenced_yaml}")),
     ]
 }
 
-fn listed(some: &[Raised]) -> String {
-    if some.is_empty() { "findings: []\n".to_string() } else { as_yaml(some, quoted) }
+fn render_list(some_findings: &[RaisedFinding]) -> String {
+    if some_findings.is_empty() { "findings: []\n".to_string() } else { as_yaml(some_findings, quote_yaml) }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_good_answer_survives_every_dress(all in answer()) {
-        for (dress, text) in dressings(&all) {
-            let parsed = parse(&text, Wanted::Findings);
+    fn a_good_answer_survives_every_dress(all in any_answer()) {
+        for (dress, text) in all_forms(&all) {
+            let parsed = parse_answer(&text, AnswerKind::Findings);
             let remarks = parsed.remarks.join("; ");
-            let read = raised(parsed, &text);
+            let read = expect_findings(parsed, &text);
             prop_assert_eq!(&read, &all, "{}: {}\n{}", dress, remarks, text);
         }
     }
 
     #[test]
-    fn a_good_answer_cut_anywhere_says_nothing_it_did_not_say(all in answer(), at in 0.0..1.0f64, json in any::<bool>()) {
-        let text = if json { as_pretty_json(&all) } else { format!("```yaml\n{}", as_yaml(&all, quoted)) };
+    fn a_good_answer_cut_anywhere_says_nothing_it_did_not_say(all in any_answer(), at in 0.0..1.0f64, json in any::<bool>()) {
+        let text = if json { as_pretty_json(&all) } else { format!("```yaml\n{}", as_yaml(&all, quote_yaml)) };
         let mut at = (text.len() as f64 * at) as usize;
         while !text.is_char_boundary(at) { at -= 1; }
-        if let Content::Findings { raised } = parse(&text[..at], Wanted::Findings).content {
+        if let AnswerContent::Findings { raised } = parse_answer(&text[..at], AnswerKind::Findings).content {
             prop_assert!(raised.len() <= all.len());
             for (read, said) in raised.iter().zip(&all) {
                 prop_assert!(said.description.starts_with(&read.description), "{:?} of {:?}", read, said);
@@ -243,8 +253,8 @@ proptest! {
     #[test]
     fn nothing_makes_it_stumble(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let text = String::from_utf8_lossy(&bytes);
-        for wanted in ALL {
-            parse(&text, wanted);
+        for wanted in ALL_KINDS {
+            parse_answer(&text, wanted);
         }
     }
 
@@ -257,23 +267,23 @@ proptest! {
         ]), 0..80)
     ) {
         let text = pieces.concat();
-        for wanted in ALL {
-            parse(&text, wanted);
+        for wanted in ALL_KINDS {
+            parse_answer(&text, wanted);
         }
     }
 
     #[test]
     fn a_broken_good_answer_is_read_or_refused(
-        all in answer(), dress in 0..64usize, at in 0.0..1.0f64, length in 0..6usize, put in "[\\PC\n\"{}:,]{0,3}"
+        all in any_answer(), dress in 0..64usize, at in 0.0..1.0f64, length in 0..6usize, put in "[\\PC\n\"{}:,]{0,3}"
     ) {
-        let dressed = dressings(&all);
+        let dressed = all_forms(&all);
         let mut chars: Vec<char> = dressed[dress % dressed.len()].1.chars().collect();
         let at = ((chars.len() as f64) * at) as usize;
         let end = (at + length).min(chars.len());
         chars.splice(at..end, put.chars());
         let text: String = chars.into_iter().collect();
-        for wanted in ALL {
-            parse(&text, wanted);
+        for wanted in ALL_KINDS {
+            parse_answer(&text, wanted);
         }
     }
 }
@@ -281,8 +291,8 @@ proptest! {
 // --- by example -----------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_bare_colon_costs_nothing() {
-    let text = [
+fn colons_in_unquoted_texts_are_kept() {
+    let answer_text = [
         "findings:",
         "- severity: high",
         "  description: The limit: 5 or 10? Section 2 says: both",
@@ -293,37 +303,44 @@ fn a_bare_colon_costs_nothing() {
         "  suggested_fix: write",
         "    one of them: the lower",
     ];
-    let found = findings(&text.join("\n"));
-    assert_eq!(found[0].description, "The limit: 5 or 10? Section 2 says: both");
-    assert_eq!(found[0].evidence, Evidence::Quote { text: "Limit: 5 (see: table)".into() });
-    assert_eq!(found[1].evidence, Evidence::Quote { text: "He said \"no\" twice".into() });
-    assert_eq!(found[1].suggested_fix, "write one of them: the lower");
+    let read_findings = parse_findings(&answer_text.join("\n"));
+    assert_eq!(read_findings[0].description, "The limit: 5 or 10? Section 2 says: both");
+    assert_eq!(read_findings[0].evidence, Evidence::Quote { text: "Limit: 5 (see: table)".into() });
+    assert_eq!(read_findings[1].evidence, Evidence::Quote { text: "He said \"no\" twice".into() });
+    assert_eq!(read_findings[1].suggested_fix, "write one of them: the lower");
 }
 
 #[test]
 fn numbers_and_words_of_yaml_stay_as_they_were_written() {
-    let text = "findings:\n- description: d\n  quote: 1.50\n- {description: e, absent: {heading: Off, terms: [yes, 99.90]}}\n";
-    for text in [text.to_string(), format!("```yaml\n{text}```")] {
-        let parsed = parse(&text, Wanted::Findings);
-        assert!(!parsed.remarks.iter().any(|remark| remark.contains("well-formed")), "{:?}", parsed.remarks);
-        let found = raised(parsed, &text);
-        assert_eq!(found[0].evidence, Evidence::Quote { text: "1.50".into() });
+    let answer_text = "findings:\n- description: d\n  quote: 1.50\n- {description: e, absent: {heading: Off, terms: [yes, 99.90]}}\n";
+    for answer_text in [answer_text.to_string(), format!("```yaml\n{answer_text}```")] {
+        let parsed_answer = parse_answer(&answer_text, AnswerKind::Findings);
+        assert!(
+            !parsed_answer.remarks.iter().any(|remark| remark.contains("well-formed")),
+            "{:?}",
+            parsed_answer.remarks
+        );
+        let read_findings = expect_findings(parsed_answer, &answer_text);
+        assert_eq!(read_findings[0].evidence, Evidence::Quote { text: "1.50".into() });
         let terms = vec!["yes".to_string(), "99.90".to_string()];
-        assert_eq!(found[1].evidence, Evidence::Absence { heading: "Off".into(), terms });
+        assert_eq!(read_findings[1].evidence, Evidence::Absence { heading: "Off".into(), terms });
     }
 }
 
 #[test]
-fn json_that_a_text_processor_went_over_is_read() {
-    let text = "{“findings”: [{“severity”: “high”, “description”: “a “b” c”, “quote”: “q: 1”}]}";
-    let found = findings(text);
-    assert_eq!((found[0].severity, found[0].description.as_str()), (Severity::High, "a “b” c"));
-    assert_eq!(found[0].evidence, Evidence::Quote { text: "q: 1".into() });
+fn json_with_typographic_quotes_is_read() {
+    let answer_text = "{“findings”: [{“severity”: “high”, “description”: “a “b” c”, “quote”: “q: 1”}]}";
+    let read_findings = parse_findings(answer_text);
+    assert_eq!(
+        (read_findings[0].severity, read_findings[0].description.as_str()),
+        (Severity::High, "a “b” c")
+    );
+    assert_eq!(read_findings[0].evidence, Evidence::Quote { text: "q: 1".into() });
 }
 
 #[test]
-fn one_finding_instead_of_a_list_and_lists_by_severity_or_name() {
-    for text in [
+fn a_single_finding_and_lists_by_severity_or_name_are_read() {
+    for answer_text in [
         "finding:\n  severity: high\n  description: d\n  quote: q\n",
         "findings:\n  severity: high\n  description: d\n  quote: q\n",
         "severity: high\ndescription: d\nquote: q\n",
@@ -331,18 +348,18 @@ fn one_finding_instead_of_a_list_and_lists_by_severity_or_name() {
         r#"{"findings": {"high": [{"description": "d", "quote": "q"}]}}"#,
         r#"{"findings": {"one": {"severity": "high", "description": "d", "quote": "q"}}}"#,
     ] {
-        let found = findings(&format!("```\n{text}\n```"));
+        let read_findings = parse_findings(&format!("```\n{answer_text}\n```"));
         assert_eq!(
-            (found.len(), found[0].severity, found[0].description.as_str()),
+            (read_findings.len(), read_findings[0].severity, read_findings[0].description.as_str()),
             (1, Severity::High, "d"),
-            "{text}"
+            "{answer_text}"
         );
     }
 }
 
 #[test]
-fn severities_in_every_scale_and_with_anything_around_them() {
-    for (said, severity) in [
+fn severities_of_every_scale_are_understood() {
+    for (severity_text, expected_severity) in [
         ("Blocker", Severity::Critical),
         ("blocking", Severity::Critical),
         ("MAJOR", Severity::High),
@@ -352,14 +369,15 @@ fn severities_in_every_scale_and_with_anything_around_them() {
         ("medium/high", Severity::High),
         ("gruesome", Severity::Critical),
     ] {
-        let text = json!({"findings": [{"severity": said, "description": "d", "quote": "q"}]}).to_string();
-        assert_eq!(findings(&text)[0].severity, severity, "{said}");
+        let answer_text =
+            json!({"findings": [{"severity": severity_text, "description": "d", "quote": "q"}]}).to_string();
+        assert_eq!(parse_findings(&answer_text)[0].severity, expected_severity, "{severity_text}");
     }
 }
 
 #[test]
-fn the_file_a_reviewer_named_is_read_wherever_it_stands() {
-    for (key, said, file, line) in [
+fn the_file_of_a_finding_is_read_from_every_field() {
+    for (field_name, field_text, expected_file, expected_line) in [
         ("file", "src/a.rs", Some("src/a.rs"), None),
         ("file", "`src/a.rs:12`", Some("src/a.rs"), Some(12)),
         ("path", "src/a b.rs", Some("src/a b.rs"), None),
@@ -369,19 +387,24 @@ fn the_file_a_reviewer_named_is_read_wherever_it_stands() {
         ("location", "Makefile", None, None),
         ("location", "section 2", None, None),
     ] {
-        let item = json!({ "severity": "low", "description": "d", "quote": "q", key: said });
-        let raised = findings(&json!({ "findings": [item] }).to_string());
-        assert_eq!((raised[0].file.as_deref(), raised[0].line), (file, line), "{key}: {said}");
+        let json_item =
+            json!({ "severity": "low", "description": "d", "quote": "q", field_name: field_text });
+        let read_findings = parse_findings(&json!({ "findings": [json_item] }).to_string());
+        assert_eq!(
+            (read_findings[0].file.as_deref(), read_findings[0].line),
+            (expected_file, expected_line),
+            "{field_name}: {field_text}"
+        );
     }
-    let item = json!({ "severity": "low", "description": "d", "quote": "q", "file": "src/a.rs", "line": 3,
+    let json_item = json!({ "severity": "low", "description": "d", "quote": "q", "file": "src/a.rs", "line": 3,
         "location": "src/b.rs:9" });
-    let raised = findings(&json!({ "findings": [item] }).to_string());
-    assert_eq!((raised[0].file.as_deref(), raised[0].line), (Some("src/a.rs"), Some(3)));
+    let read_findings = parse_findings(&json!({ "findings": [json_item] }).to_string());
+    assert_eq!((read_findings[0].file.as_deref(), read_findings[0].line), (Some("src/a.rs"), Some(3)));
 }
 
 #[test]
-fn lines_as_people_name_them() {
-    for (key, said, line) in [
+fn line_numbers_are_read_in_every_notation() {
+    for (field_name, field_text, expected_line) in [
         ("line", "7", Some(7)),
         ("line", "L7", Some(7)),
         ("lines", "7-9", Some(7)),
@@ -390,28 +413,29 @@ fn lines_as_people_name_them() {
         ("location", "section 2", None),
         ("location", "prd.md:intro", None),
     ] {
-        let text = json!({"findings": [{"description": "d", "quote": "q", key: said}]}).to_string();
-        assert_eq!(findings(&text)[0].line, line, "{key}: {said}");
+        let answer_text =
+            json!({"findings": [{"description": "d", "quote": "q", field_name: field_text}]}).to_string();
+        assert_eq!(parse_findings(&answer_text)[0].line, expected_line, "{field_name}: {field_text}");
     }
 }
 
 #[test]
-fn a_key_said_twice_is_pointed_out() {
-    let text = r#"{"findings": [{"description": "first", "description": "second", "quote": "q"}]}"#;
-    let parsed = parse(text, Wanted::Findings);
+fn a_duplicate_key_becomes_a_remark() {
+    let answer_text = r#"{"findings": [{"description": "first", "description": "second", "quote": "q"}]}"#;
+    let parsed_answer = parse_answer(answer_text, AnswerKind::Findings);
     assert!(
-        parsed.remarks.contains(&"item 1 says `description` twice; the later one counts".to_string()),
-        "{parsed:?}"
+        parsed_answer.remarks.contains(&"item 1 says `description` twice; the later one counts".to_string()),
+        "{parsed_answer:?}"
     );
-    assert_eq!(raised(parsed, text)[0].description, "second");
-    let lists = "findings:\n- {description: a, quote: q}\nfindings:\n- {description: b, quote: r}\n";
-    assert_eq!(findings(lists).len(), 2, "no list is lost to another");
-    assert_eq!(findings(&format!("```yaml\n{lists}```")).len(), 2);
+    assert_eq!(expect_findings(parsed_answer, answer_text)[0].description, "second");
+    let two_lists = "findings:\n- {description: a, quote: q}\nfindings:\n- {description: b, quote: r}\n";
+    assert_eq!(parse_findings(two_lists).len(), 2, "no list is lost to another");
+    assert_eq!(parse_findings(&format!("```yaml\n{two_lists}```")).len(), 2);
 }
 
 #[test]
-fn verdicts_in_many_forms() {
-    for text in [
+fn verdicts_are_read_in_many_forms() {
+    for answer_text in [
         "```yaml\nverdicts:\n  - id: F1\n    verdict: VALID\n  \
          - {id: F2, verdict: INVALID, reason: it is there}\n  - id: F3\n    verdict: AMBIGUOUS\n```",
         r#"{"verdicts": [{"id": "F1", "verdict": "valid"}, {"id": "F2", "ruling": "Invalid", "counter_evidence": "q"},
@@ -419,67 +443,69 @@ fn verdicts_in_many_forms() {
         "verdicts:\n  F1: VALID\n  F2: {verdict: INVALID, because: no}\n  F3: AMBIGUOUS\n",
         "rulings:\n- F1: valid\n- F2:\n    verdict: not valid\n    reason: said elsewhere\n- F3: ambiguous\n",
     ] {
-        assert_eq!(rulings(text).0, "F1 valid, F2 invalid, F3 ambiguous", "{text}");
+        assert_eq!(parse_rulings(answer_text).0, "F1 valid, F2 invalid, F3 ambiguous", "{answer_text}");
     }
 }
 
 #[test]
-fn a_verdict_that_shows_nothing_or_contradicts_itself_is_doubt() {
-    let (read, remarks) = rulings(
+fn a_verdict_without_proof_or_with_a_contradiction_is_ambiguous() {
+    let (read_rulings, remarks) = parse_rulings(
         "verdicts:\n- {id: F1, verdict: INVALID}\n- {id: F2, verdict: VALID}\n\
          - {id: F2, verdict: INVALID, reason: r}\n- {id: F3, verdict: meh}\n",
     );
-    assert_eq!(read, "F1 ambiguous, F2 ambiguous, F3 ambiguous");
+    assert_eq!(read_rulings, "F1 ambiguous, F2 ambiguous, F3 ambiguous");
     insta::assert_snapshot!(remarks.join("\n"), @r"
     F1 was called invalid without counter-evidence; taken as ambiguous
     verdict `meh` on F3 is unknown and was taken as ambiguous
     F2 was called valid and invalid; taken as ambiguous
     ");
-    assert_eq!(Holds::Ambiguous.as_str(), "ambiguous");
+    assert_eq!(ChallengeVerdict::Ambiguous.as_str(), "ambiguous");
 }
 
 #[test]
-fn who_says_not_fixed_did_not_fix() {
-    let text = "fixes:\n- {id: F1, status: Fixed ✅}\n- {id: F2, status: not fixed}\n\
+fn a_negated_fix_is_not_a_fix() {
+    let answer_text = "fixes:\n- {id: F1, status: Fixed ✅}\n- {id: F2, status: not fixed}\n\
          - {id: F3, status: 'BLOCKED (needs a decision)'}\n- {id: F4, status: partially fixed}\n";
-    let parsed = parse(text, Wanted::Fixes);
-    let Content::Fixes { claims } = parsed.content else { panic!() };
+    let parsed_answer = parse_answer(answer_text, AnswerKind::Fixes);
+    let AnswerContent::Fixes { claims } = parsed_answer.content else { panic!() };
     assert_eq!(claims.iter().map(|claim| claim.id.0).collect::<Vec<_>>(), [1, 3]);
-    assert_eq!(parsed.remarks.len(), 2, "{:?}", parsed.remarks);
+    assert_eq!(parsed_answer.remarks.len(), 2, "{:?}", parsed_answer.remarks);
 }
 
 /// Other tools took a word for a signal: `abandoned` contains `done`, and a promise in the prompt ended a loop.
 #[test]
-fn a_word_is_not_a_signal() {
+fn a_word_inside_another_word_is_not_a_claim() {
     for status in
         ["abandoned", "undone", "prefixed", "unresolved", "will be done", "to be fixed", "LOOP_COMPLETE"]
     {
-        let parsed =
-            parse(&format!("fixes:\n  - id: F1\n    status: {status}\n    note: x\n"), Wanted::Fixes);
-        let claims = match parsed.content {
-            Content::Fixes { claims } => claims,
+        let parsed_answer = parse_answer(
+            &format!("fixes:\n  - id: F1\n    status: {status}\n    note: x\n"),
+            AnswerKind::Fixes,
+        );
+        let claims = match parsed_answer.content {
+            AnswerContent::Fixes { claims } => claims,
             _ => vec![],
         };
-        let fixed = claims.iter().filter(|claim| claim.said == Said::Fixed).count();
-        assert_eq!(fixed, 0, "{status}");
+        let fixed_count = claims.iter().filter(|claim| claim.said == ClaimStatus::Fixed).count();
+        assert_eq!(fixed_count, 0, "{status}");
     }
-    for text in [
+    for answer_text in [
         "<review-complete>ALL_ISSUES_RESOLVED</review-complete>",
         "<promise>DONE</promise>",
         "LOOP_COMPLETE",
         "All findings are fixed. Done!",
         "",
     ] {
-        for wanted in [Wanted::Fixes, Wanted::Findings, Wanted::Verdicts] {
-            let content = parse(text, wanted).content;
-            assert!(matches!(content, Content::Unreadable { .. }), "{text}: {content:?}");
+        for answer_kind in [AnswerKind::Fixes, AnswerKind::Findings, AnswerKind::Verdicts] {
+            let content = parse_answer(answer_text, answer_kind).content;
+            assert!(matches!(content, AnswerContent::Unreadable { .. }), "{answer_text}: {content:?}");
         }
     }
 }
 
 #[test]
-fn a_party_s_minutes_are_read_along() {
-    let text = r#"
+fn the_minutes_of_a_party_are_read_with_its_findings() {
+    let answer_text = r#"
 personas: [architect, tester, security]
 findings:
   - severity: medium
@@ -495,12 +521,17 @@ findings:
 consensus: "ship after the first is fixed"
 dissent: none worth naming
 "#;
-    for text in [text.to_string(), format!("```yaml{text}```"), format!("We met.\n{text}\nBye.")] {
-        let parsed = parse(&text, Wanted::Findings);
-        let minutes = parsed.minutes.clone();
-        let mut found = raised(parsed, &text);
-        minutes.raise(&mut found);
-        assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Severity::High, Severity::Low]);
+    for answer_text in
+        [answer_text.to_string(), format!("```yaml{answer_text}```"), format!("We met.\n{answer_text}\nBye.")]
+    {
+        let parsed_answer = parse_answer(&answer_text, AnswerKind::Findings);
+        let minutes = parsed_answer.minutes.clone();
+        let mut read_findings = expect_findings(parsed_answer, &answer_text);
+        minutes.raise_severities(&mut read_findings);
+        assert_eq!(
+            read_findings.iter().map(|one| one.severity).collect::<Vec<_>>(),
+            [Severity::High, Severity::Low]
+        );
         assert_eq!(minutes.personas, ["architect", "tester", "security"]);
         assert_eq!(minutes.consensus, "ship after the first is fixed");
         assert_eq!(minutes.dissent, "none worth naming");
@@ -510,61 +541,63 @@ dissent: none worth naming
 }
 
 #[test]
-fn ten_thousand_findings_are_bounded_and_the_worst_are_kept() {
-    let one = |number: usize| {
-        let severity = if number == 9_999 { "critical" } else { "low" };
-        json!({"severity": severity, "description": format!("number {number}"), "quote": "q"})
+fn ten_thousand_findings_are_limited_to_the_most_severe() {
+    let numbered_finding = |finding_number: usize| {
+        let severity_name = if finding_number == 9_999 { "critical" } else { "low" };
+        json!({"severity": severity_name, "description": format!("number {finding_number}"), "quote": "q"})
     };
-    let items: Vec<Value> = (0..10_000).map(one).collect();
-    let yaml: String = items.iter().map(|item| format!("- {item}\n")).collect();
-    for text in [
-        json!({ "findings": items }).to_string(),
-        format!("```yaml\nfindings:\n{yaml}```\n"),
-        format!("findings:\n{yaml}"),
+    let json_items: Vec<Value> = (0..10_000).map(numbered_finding).collect();
+    let yaml_items: String = json_items.iter().map(|json_item| format!("- {json_item}\n")).collect();
+    for answer_text in [
+        json!({ "findings": json_items }).to_string(),
+        format!("```yaml\nfindings:\n{yaml_items}```\n"),
+        format!("findings:\n{yaml_items}"),
     ] {
-        let parsed = parse(&text, Wanted::Findings);
+        let parsed_answer = parse_answer(&answer_text, AnswerKind::Findings);
         assert_eq!(
-            parsed.remarks[0],
+            parsed_answer.remarks[0],
             "of 10000 items 1000 were kept, the most severe; the others were left out"
         );
-        let kept = raised(parsed, "ten thousand");
-        assert_eq!(kept.len(), MOST_ITEMS);
-        assert_eq!(kept.last().map(|one| one.description.as_str()), Some("number 9999"));
+        let kept_findings = expect_findings(parsed_answer, "ten thousand");
+        assert_eq!(kept_findings.len(), MAX_ITEMS);
+        assert_eq!(kept_findings.last().map(|one| one.description.as_str()), Some("number 9999"));
     }
 }
 
 #[test]
-fn remarks_are_bounded_too() {
-    let yaml: String = (0..500)
-        .map(|number| format!("- {{description: d{number}, quote: q, severity: odd{number}}}\n"))
+fn the_number_of_remarks_is_limited() {
+    let yaml_items: String = (0..500)
+        .map(|item_number| {
+            format!("- {{description: d{item_number}, quote: q, severity: odd{item_number}}}\n")
+        })
         .collect();
-    let parsed = parse(&format!("findings:\n{yaml}"), Wanted::Findings);
-    assert_eq!(parsed.remarks.len(), MOST_REMARKS + 1);
-    assert_eq!(parsed.remarks.last().map(String::as_str), Some("and 470 more remarks"));
+    let parsed_answer = parse_answer(&format!("findings:\n{yaml_items}"), AnswerKind::Findings);
+    assert_eq!(parsed_answer.remarks.len(), MAX_REMARKS + 1);
+    assert_eq!(parsed_answer.remarks.last().map(String::as_str), Some("and 470 more remarks"));
 }
 
 /// Parses a megabyte of each piece. A parser that reads its input again for every piece would need hours.
-fn parse_a_megabyte_of_each(pieces: &[&str]) {
+fn parse_megabyte_of_each(pieces: &[&str]) {
     for piece in pieces {
-        let text = piece.repeat((1 << 20) / piece.len());
-        parse(&text, Wanted::Findings);
-        parse(&format!("```yaml\nfindings:\n{text}"), Wanted::Findings);
+        let repeated_text = piece.repeat((1 << 20) / piece.len());
+        parse_answer(&repeated_text, AnswerKind::Findings);
+        parse_answer(&format!("```yaml\nfindings:\n{repeated_text}"), AnswerKind::Findings);
     }
 }
 
 #[test]
-fn megabytes_of_opened_brackets_have_an_answer() {
-    parse_a_megabyte_of_each(&["{", "[", "{\"a\":", "{\"a\" ", "a{, ", "{}", "findings: [\n"]);
+fn megabytes_of_opened_brackets_are_parsed_in_time() {
+    parse_megabyte_of_each(&["{", "[", "{\"a\":", "{\"a\" ", "a{, ", "{}", "findings: [\n"]);
 }
 
 #[test]
-fn megabytes_of_opened_quotes_have_an_answer() {
-    parse_a_megabyte_of_each(&["\"", "[\"x", "&quot;", "\\", "| ", "/*", "\n"]);
+fn megabytes_of_opened_quotes_are_parsed_in_time() {
+    parse_megabyte_of_each(&["\"", "[\"x", "&quot;", "\\", "| ", "/*", "\n"]);
 }
 
 #[test]
-fn megabytes_of_opened_blocks_have_an_answer() {
-    parse_a_megabyte_of_each(&[
+fn megabytes_of_opened_blocks_are_parsed_in_time() {
+    parse_megabyte_of_each(&[
         "- a:\n",
         "findings:\n",
         "```\n",
@@ -576,17 +609,20 @@ fn megabytes_of_opened_blocks_have_an_answer() {
 }
 
 #[test]
-fn ten_megabytes_of_findings_have_an_answer() {
-    let long = "A long story. ".repeat(70);
-    let items: Vec<Value> = (0..10_000)
-        .map(|number| json!({"severity": "low", "description": format!("{number} {long}"), "quote": "q"}))
+fn ten_megabytes_of_findings_are_parsed_in_time() {
+    let long_text = "A long story. ".repeat(70);
+    let json_items: Vec<Value> = (0..10_000)
+        .map(|item_number| json!({"severity": "low", "description": format!("{item_number} {long_text}"), "quote": "q"}))
         .collect();
-    let json = json!({ "findings": items }).to_string();
-    assert!(json.len() > 10_000_000);
-    assert_eq!(findings(&json).len(), MOST_ITEMS);
+    let json_answer = json!({ "findings": json_items }).to_string();
+    assert!(json_answer.len() > 10_000_000);
+    assert_eq!(parse_findings(&json_answer).len(), MAX_ITEMS);
     // One item is broken, so that the strict parser fails and all items are read by the list finder.
-    let yaml: String = items.iter().map(|item| format!("- {item}\n")).collect();
-    assert_eq!(findings(&format!("findings:\n- description: a: b\n  quote: q\n{yaml}")).len(), MOST_ITEMS);
-    let one = json!({"findings": [{"description": json, "quote": yaml}]}).to_string();
-    assert!(findings(&one)[0].description.len() < 5_000, "texts are bounded");
+    let yaml_items: String = json_items.iter().map(|json_item| format!("- {json_item}\n")).collect();
+    assert_eq!(
+        parse_findings(&format!("findings:\n- description: a: b\n  quote: q\n{yaml_items}")).len(),
+        MAX_ITEMS
+    );
+    let single_answer = json!({"findings": [{"description": json_answer, "quote": yaml_items}]}).to_string();
+    assert!(parse_findings(&single_answer)[0].description.len() < 5_000, "texts are bounded");
 }

@@ -5,4 +5,4 @@
 mod analysis;
 mod answers;
 mod clients;
-mod limits;
+mod reset_times;

@@ -9,259 +9,334 @@ use std::{fmt, ops::Range};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Board, DEVELOPMENT, State, next, read_with_tree};
+use super::{Board, BoardEntryState, DEVELOPMENT_KEY, next_action, read_board_with_tree};
 use crate::{
-    keys::{EpicStatus, Key, RetroStatus, StoryStatus},
-    page::spliced,
-    yaml::{self, Form, Node},
+    keys::{BoardKey, EpicStatus, RetroStatus, StoryStatus},
+    markdown::apply_edits,
+    yaml::{self, YamlContent, YamlNode},
 };
 
 /// How strictly a move has to follow the order of the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum MoveMode {
     /// Only along the allowed transitions.
-    Along,
+    InOrder,
     /// To any state that the user wants.
-    Anyway,
+    Forced,
 }
 
 /// The board after a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
-    pub text: String,
+pub struct MovedBoard {
+    pub board_text: String,
     /// The values that were replaced, in the order of the file. The epic of a story that is begun may be among them. Empty if
     /// the entry already had that state.
-    pub moves: Vec<Move>,
+    pub moves: Vec<BoardMove>,
 }
 
 /// One value that a move replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Move {
-    pub key: Key,
+pub struct BoardMove {
+    pub key: BoardKey,
     #[serde(skip)]
     name: String,
-    pub from: State,
-    pub to: State,
+    pub from: BoardEntryState,
+    pub to: BoardEntryState,
     pub line: usize,
 }
 
 /// Why nothing was moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum BoardMoveRefusal {
     /// The board cannot be used; its problems say why.
-    Broken {
+    BrokenBoard {
         board: Box<Board>,
     },
-    Unknown {
-        key: Key,
+    UnknownKey {
+        key: BoardKey,
     },
     /// The written value is no known state.
-    NoState {
-        key: Key,
-        said: String,
+    NoKnownState {
+        key: BoardKey,
+        raw_state: String,
         line: usize,
     },
     /// An entry of this kind cannot have that state.
-    NotOfItsKind {
-        key: Key,
-        to: State,
+    WrongKind {
+        key: BoardKey,
+        target: BoardEntryState,
     },
-    Against {
-        key: Key,
-        from: State,
-        to: State,
+    OutOfOrder {
+        key: BoardKey,
+        current: BoardEntryState,
+        target: BoardEntryState,
         line: usize,
-        why: Arrow,
+        violation: OrderViolation,
     },
     /// The value is written in a way that cannot be replaced: through an alias, or over several lines.
-    NotPlain {
-        key: Key,
+    NotPlainValue {
+        key: BoardKey,
         line: usize,
     },
     /// The edited board would have changed something else, too.
-    Unsafe {
-        key: Key,
+    WouldChangeMore {
+        key: BoardKey,
     },
 }
 
 /// Why a move does not follow the order of the states.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arrow {
-    Back,
+pub enum OrderViolation {
+    Backwards,
     Skips {
-        over: Vec<State>,
+        skipped: Vec<BoardEntryState>,
     },
     /// An epic is done when all of its stories are.
-    StoriesLeft {
-        open: Vec<Key>,
+    StoriesOpen {
+        open: Vec<BoardKey>,
     },
 }
 
 /// Moves an entry to a state, and its epic with it where the story begins.
-pub fn moved(text: &str, key: &Key, to: State, way: Way) -> Result<Moved, Refused> {
-    let (board, tree) = read_with_tree("", text);
-    if !board.readable {
-        return Err(Refused::Broken { board: Box::new(board) });
+pub fn move_entry(
+    board_text: &str,
+    board_key: &BoardKey,
+    target: BoardEntryState,
+    move_mode: MoveMode,
+) -> Result<MovedBoard, BoardMoveRefusal> {
+    let (board, root_node) = read_board_with_tree("", board_text);
+    if !board.is_readable {
+        return Err(BoardMoveRefusal::BrokenBoard { board: Box::new(board) });
     }
-    let Some(entry) = board.entry(key) else { return Err(Refused::Unknown { key: key.clone() }) };
+    let Some(board_entry) = board.find_entry(board_key) else {
+        return Err(BoardMoveRefusal::UnknownKey { key: board_key.clone() });
+    };
     // The type allows any state for any entry; parsing it again shows whether this kind can have it.
-    if State::parse(key, to.as_str()) != Some(to) {
-        return Err(Refused::NotOfItsKind { key: key.clone(), to });
+    if BoardEntryState::parse(board_key, target.as_str()) != Some(target) {
+        return Err(BoardMoveRefusal::WrongKind { key: board_key.clone(), target });
     }
-    let Some(from) = entry.state else {
-        return Err(Refused::NoState { key: key.clone(), said: entry.said.clone(), line: entry.line });
+    let Some(current) = board_entry.state else {
+        return Err(BoardMoveRefusal::NoKnownState {
+            key: board_key.clone(),
+            raw_state: board_entry.raw_state.clone(),
+            line: board_entry.line,
+        });
     };
     // Moving twice is no mistake: the second time changes nothing.
-    if from == to {
-        return Ok(Moved { text: text.to_string(), moves: Vec::new() });
+    if current == target {
+        return Ok(MovedBoard { board_text: board_text.to_string(), moves: Vec::new() });
     }
-    if let (Way::Along, Some(why)) = (way, against(&board, key, from, to)) {
-        return Err(Refused::Against { key: key.clone(), from, to, line: entry.line, why });
+    if let (MoveMode::InOrder, Some(violation)) =
+        (move_mode, find_violation(&board, board_key, current, target))
+    {
+        return Err(BoardMoveRefusal::OutOfOrder {
+            key: board_key.clone(),
+            current,
+            target,
+            line: board_entry.line,
+            violation,
+        });
     }
-    let mut moves = vec![Move { key: key.clone(), name: entry.name.clone(), from, to, line: entry.line }];
-    moves.extend(begun_epic(&board, key, to));
-    moves.sort_by_key(|one| one.line);
-    exchange(text, &tree, moves)
+    let mut moves = vec![BoardMove {
+        key: board_key.clone(),
+        name: board_entry.raw_key.clone(),
+        from: current,
+        to: target,
+        line: board_entry.line,
+    }];
+    moves.extend(start_epic(&board, board_key, target));
+    moves.sort_by_key(|single_move| single_move.line);
+    replace_values(board_text, &root_node, moves)
 }
 
 /// The move of an epic to in-progress when its first story leaves the backlog.
-fn begun_epic(board: &Board, key: &Key, to: State) -> Option<Move> {
-    let (Key::Story(story), State::Story(state)) = (key, to) else { return None };
-    let epic = Key::Epic(story.epic);
-    let entry = board.entry(&epic).filter(|entry| entry.state == Some(State::Epic(EpicStatus::Backlog)))?;
-    (state > StoryStatus::Backlog).then_some(Move {
-        key: epic,
-        name: entry.name.clone(),
-        from: State::Epic(EpicStatus::Backlog),
-        to: State::Epic(EpicStatus::InProgress),
-        line: entry.line,
+fn start_epic(board: &Board, board_key: &BoardKey, target: BoardEntryState) -> Option<BoardMove> {
+    let (BoardKey::Story(story), BoardEntryState::Story(story_state)) = (board_key, target) else {
+        return None;
+    };
+    let epic_key = BoardKey::Epic(story.epic);
+    let epic_entry = board
+        .find_entry(&epic_key)
+        .filter(|epic_entry| epic_entry.state == Some(BoardEntryState::Epic(EpicStatus::Backlog)))?;
+    (story_state > StoryStatus::Backlog).then_some(BoardMove {
+        key: epic_key,
+        name: epic_entry.raw_key.clone(),
+        from: BoardEntryState::Epic(EpicStatus::Backlog),
+        to: BoardEntryState::Epic(EpicStatus::InProgress),
+        line: epic_entry.line,
     })
 }
 
 /// Why a move does not follow the order; `None` if it does.
-fn against(board: &Board, key: &Key, from: State, to: State) -> Option<Arrow> {
-    match (from, to) {
-        (State::Story(from), State::Story(to)) => story_arrow(from, to),
-        (State::Epic(from), State::Epic(to)) if to < from => Some(Arrow::Back),
-        (State::Epic(_), State::Epic(EpicStatus::Done)) if !next::is_complete(board, key.epic()) => {
-            let of_it = board.stories().filter(|(story, _)| story.epic == key.epic());
-            let open = of_it.filter(|(_, entry)| entry.state != Some(State::Story(StoryStatus::Done)));
-            Some(Arrow::StoriesLeft { open: open.map(|(_, entry)| entry.key.clone()).collect() })
+fn find_violation(
+    board: &Board,
+    board_key: &BoardKey,
+    current: BoardEntryState,
+    target: BoardEntryState,
+) -> Option<OrderViolation> {
+    match (current, target) {
+        (BoardEntryState::Story(current), BoardEntryState::Story(target)) => story_violation(current, target),
+        (BoardEntryState::Epic(current), BoardEntryState::Epic(target)) if target < current => {
+            Some(OrderViolation::Backwards)
+        }
+        (BoardEntryState::Epic(_), BoardEntryState::Epic(EpicStatus::Done))
+            if !next_action::is_epic_complete(board, board_key.epic_number()) =>
+        {
+            let own_stories = board.stories().filter(|(story, _)| story.epic == board_key.epic_number());
+            let open_stories = own_stories.filter(|(_, board_entry)| {
+                board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done))
+            });
+            Some(OrderViolation::StoriesOpen {
+                open: open_stories.map(|(_, board_entry)| board_entry.key.clone()).collect(),
+            })
         }
         // BMAD itself moves retrospectives in both directions.
-        (State::Retrospective(RetroStatus::Done), State::Retrospective(RetroStatus::Optional)) => None,
+        (
+            BoardEntryState::Retrospective(RetroStatus::Done),
+            BoardEntryState::Retrospective(RetroStatus::Optional),
+        ) => None,
         _ => None,
     }
 }
 
 /// A story moves one state on, or back to in-progress when its review left something to do. It starts from the backlog where
 /// its era writes no story files.
-fn story_arrow(from: StoryStatus, to: StoryStatus) -> Option<Arrow> {
+fn story_violation(current: StoryStatus, target: StoryStatus) -> Option<OrderViolation> {
     use StoryStatus::{Backlog, InProgress, Review};
-    let at = |state: StoryStatus| StoryStatus::ALL.iter().position(|one| *one == state).unwrap_or(0);
-    match (from, to) {
+    let position_of = |story_state: StoryStatus| {
+        StoryStatus::ALL.iter().position(|known_state| *known_state == story_state).unwrap_or(0)
+    };
+    match (current, target) {
         // These two are the exceptions to one state at a time.
         (Review, InProgress) | (Backlog, InProgress) => None,
-        _ if at(to) < at(from) => Some(Arrow::Back),
-        _ if at(to) == at(from) + 1 => None,
+        _ if position_of(target) < position_of(current) => Some(OrderViolation::Backwards),
+        _ if position_of(target) == position_of(current) + 1 => None,
         _ => {
-            let over = StoryStatus::ALL[at(from) + 1..at(to)].iter().copied().map(State::Story);
-            Some(Arrow::Skips { over: over.collect() })
+            let skipped = StoryStatus::ALL[position_of(current) + 1..position_of(target)]
+                .iter()
+                .copied()
+                .map(BoardEntryState::Story);
+            Some(OrderViolation::Skips { skipped: skipped.collect() })
         }
     }
 }
 
 /// Replaces the values of all moves and verifies the result.
-fn exchange(text: &str, tree: &Node, moves: Vec<Move>) -> Result<Moved, Refused> {
+fn replace_values(
+    board_text: &str,
+    root_node: &YamlNode,
+    moves: Vec<BoardMove>,
+) -> Result<MovedBoard, BoardMoveRefusal> {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
-    for one in &moves {
+    for board_move in &moves {
         // The entry is found by the key as it is written: `01-1-a` and `1-1-a` are the same story.
-        let value = tree.get(DEVELOPMENT).and_then(|all| all.get(&one.name));
-        let not_plain = || Refused::NotPlain { key: one.key.clone(), line: one.line };
-        let span = value.and_then(|value| value.span.clone()).ok_or_else(not_plain)?;
-        let old = text.get(span.clone()).ok_or_else(not_plain)?;
-        let new = as_before(old, one.to.as_str()).ok_or_else(not_plain)?;
-        edits.push((span, new));
+        let value_node =
+            root_node.get(DEVELOPMENT_KEY).and_then(|status_map| status_map.get(&board_move.name));
+        let not_plain_value =
+            || BoardMoveRefusal::NotPlainValue { key: board_move.key.clone(), line: board_move.line };
+        let span = value_node.and_then(|value_node| value_node.span.clone()).ok_or_else(not_plain_value)?;
+        let old_text = board_text.get(span.clone()).ok_or_else(not_plain_value)?;
+        let new_text = requote(old_text, board_move.to.as_str()).ok_or_else(not_plain_value)?;
+        edits.push((span, new_text));
     }
     // The epic may stand below its story, and edits must be in order.
     edits.sort_by_key(|(span, _)| span.start);
-    let out = spliced(text, &edits);
-    let asked = |key: &str| moves.iter().find(|one| one.name == key).map(|one| one.to.as_str());
+    let edited_text = apply_edits(board_text, &edits);
+    let requested_state = |raw_key: &str| {
+        moves.iter().find(|board_move| board_move.name == raw_key).map(|board_move| board_move.to.as_str())
+    };
     // Reading the result again is the only proof that YAML sees what was meant, with any quoting.
-    match yaml::parse(&out) {
-        Ok(after) if differs_only(tree, &after, &asked) => Ok(Moved { text: out, moves }),
-        _ => Err(Refused::Unsafe { key: moves[0].key.clone() }),
+    match yaml::parse_yaml(&edited_text) {
+        Ok(edited_tree) if only_moves_differ(root_node, &edited_tree, &requested_state) => {
+            Ok(MovedBoard { board_text: edited_text, moves })
+        }
+        _ => Err(BoardMoveRefusal::WouldChangeMore { key: moves[0].key.clone() }),
     }
 }
 
 /// The new state in the quotes of the old one; `None` if the old value is not a plain scalar on one line.
-fn as_before(old: &str, new: &str) -> Option<String> {
-    let quote = old.chars().next().filter(|c| matches!(c, '"' | '\''));
+fn requote(old_text: &str, new_state: &str) -> Option<String> {
+    let quote = old_text.chars().next().filter(|character| matches!(character, '"' | '\''));
     match quote {
-        _ if old.contains(['\n', '\r']) || old.is_empty() => None,
-        Some(quote) if old.len() > 1 && old.ends_with(quote) => Some(format!("{quote}{new}{quote}")),
+        _ if old_text.contains(['\n', '\r']) || old_text.is_empty() => None,
+        Some(quote) if old_text.len() > 1 && old_text.ends_with(quote) => {
+            Some(format!("{quote}{new_state}{quote}"))
+        }
         Some(_) => None,
-        None => Some(new.to_string()),
+        None => Some(new_state.to_string()),
     }
 }
 
 /// Whether the new tree says what the old one said, except for the requested states.
-fn differs_only(before: &Node, after: &Node, asked: &dyn Fn(&str) -> Option<&'static str>) -> bool {
-    let (old, new) = (before.entries(), after.entries());
-    old.len() == new.len()
-        && old.iter().zip(new).all(|(old, new)| {
-            old.key == new.key
-                && match old.key == DEVELOPMENT {
-                    true => same_but(&old.value, &new.value, asked),
-                    false => same(&old.value, &new.value),
+fn only_moves_differ(
+    old_tree: &YamlNode,
+    new_tree: &YamlNode,
+    requested_state: &dyn Fn(&str) -> Option<&'static str>,
+) -> bool {
+    let (old_side, new_side) = (old_tree.entries(), new_tree.entries());
+    old_side.len() == new_side.len()
+        && old_side.iter().zip(new_side).all(|(old_side, new_side)| {
+            old_side.key == new_side.key
+                && match old_side.key == DEVELOPMENT_KEY {
+                    true => equal_except(&old_side.value, &new_side.value, requested_state),
+                    false => equal_nodes(&old_side.value, &new_side.value),
                 }
         })
 }
 
 /// Whether two mappings are equal except for the keys with a requested state, which must have exactly that.
-fn same_but(old: &Node, new: &Node, asked: &dyn Fn(&str) -> Option<&'static str>) -> bool {
-    let (old, new) = (old.entries(), new.entries());
-    old.len() == new.len()
-        && old.iter().zip(new).all(|(old, new)| {
-            old.key == new.key
-                && match asked(&old.key) {
-                    Some(state) => new.value.text() == Some(state),
-                    None => same(&old.value, &new.value),
+fn equal_except(
+    old_side: &YamlNode,
+    new_side: &YamlNode,
+    requested_state: &dyn Fn(&str) -> Option<&'static str>,
+) -> bool {
+    let (old_side, new_side) = (old_side.entries(), new_side.entries());
+    old_side.len() == new_side.len()
+        && old_side.iter().zip(new_side).all(|(old_side, new_side)| {
+            old_side.key == new_side.key
+                && match requested_state(&old_side.key) {
+                    Some(state) => new_side.value.scalar_text() == Some(state),
+                    None => equal_nodes(&old_side.value, &new_side.value),
                 }
         })
 }
 
 /// Whether two nodes have the same content, wherever they are in the file.
-fn same(old: &Node, new: &Node) -> bool {
-    match (&old.form, &new.form) {
-        (Form::Nothing, Form::Nothing) => true,
-        (Form::Scalar(old), Form::Scalar(new)) => old == new,
-        (Form::List(old), Form::List(new)) => {
-            old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new))
+fn equal_nodes(old_side: &YamlNode, new_side: &YamlNode) -> bool {
+    match (&old_side.content, &new_side.content) {
+        (YamlContent::Null, YamlContent::Null) => true,
+        (YamlContent::Scalar(old_side), YamlContent::Scalar(new_side)) => old_side == new_side,
+        (YamlContent::Sequence(old_side), YamlContent::Sequence(new_side)) => {
+            old_side.len() == new_side.len()
+                && old_side.iter().zip(new_side).all(|(old_side, new_side)| equal_nodes(old_side, new_side))
         }
-        (Form::Map(old), Form::Map(new)) => {
-            old.len() == new.len()
-                && old.iter().zip(new).all(|(old, new)| old.key == new.key && same(&old.value, &new.value))
+        (YamlContent::Mapping(old_side), YamlContent::Mapping(new_side)) => {
+            old_side.len() == new_side.len()
+                && old_side.iter().zip(new_side).all(|(old_side, new_side)| {
+                    old_side.key == new_side.key && equal_nodes(&old_side.value, &new_side.value)
+                })
         }
         _ => false,
     }
 }
 
-impl fmt::Display for Arrow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl fmt::Display for OrderViolation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Arrow::Back => f.write_str("that goes back"),
-            Arrow::Skips { over } => {
-                let over: Vec<&str> = over.iter().map(|state| state.as_str()).collect();
-                write!(f, "that skips {}", over.join(" and "))
+            OrderViolation::Backwards => formatter.write_str("that goes back"),
+            OrderViolation::Skips { skipped } => {
+                let skipped: Vec<&str> = skipped.iter().map(|state| state.as_str()).collect();
+                write!(formatter, "that skips {}", skipped.join(" and "))
             }
-            Arrow::StoriesLeft { open } if open.is_empty() => f.write_str("it has no stories"),
-            Arrow::StoriesLeft { open } => {
+            OrderViolation::StoriesOpen { open: open_stories } if open_stories.is_empty() => {
+                formatter.write_str("it has no stories")
+            }
+            OrderViolation::StoriesOpen { open: open_stories } => {
                 // Three names are enough to see what is meant; an epic may have dozens of stories.
-                let named: Vec<String> = open.iter().take(3).map(ToString::to_string).collect();
-                let more = open.len().saturating_sub(3);
-                write!(f, "not all of its stories are done: {}", named.join(", "))?;
-                if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
+                let first_names: Vec<String> = open_stories.iter().take(3).map(ToString::to_string).collect();
+                let more_count = open_stories.len().saturating_sub(3);
+                write!(formatter, "not all of its stories are done: {}", first_names.join(", "))?;
+                if more_count > 0 { write!(formatter, " and {more_count} more") } else { Ok(()) }
             }
         }
     }

@@ -5,7 +5,7 @@
 //! not be guessed.
 
 pub mod edit;
-pub mod next;
+pub mod next_action;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,47 +13,47 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    keys::{EpicStatus, Key, Number, RetroStatus, StoryKey, StoryStatus},
-    problem::Problem,
-    yaml::{self, Form, Node},
+    keys::{BoardKey, EpicStatus, RetroStatus, StoryKey, StoryNumber, StoryStatus},
+    problem::FileProblem,
+    yaml::{self, YamlContent, YamlNode},
 };
 
 /// The board's file name, in the folder for implementation artifacts.
-pub const FILE: &str = "sprint-status.yaml";
+pub const BOARD_FILE: &str = "sprint-status.yaml";
 /// The key that all entries are under.
-pub const DEVELOPMENT: &str = "development_status";
+pub const DEVELOPMENT_KEY: &str = "development_status";
 
 /// The content of a board, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Board {
     pub path: String,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BoardEntry>,
     pub action_items: Vec<ActionItem>,
     pub project: Option<String>,
     /// Where the board says that the stories are, as written.
     pub story_location: Option<String>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// Whether the file could be read as a board.
-    pub readable: bool,
+    pub is_readable: bool,
 }
 
 /// One entry of the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub key: Key,
+pub struct BoardEntry {
+    pub key: BoardKey,
     /// The key as it is written: some have leading zeros in their numbers.
-    pub name: String,
+    pub raw_key: String,
     /// The state; `None` if the written word is no state.
-    pub state: Option<State>,
+    pub state: Option<BoardEntryState>,
     /// The state as it is written, without quotes.
-    pub said: String,
+    pub raw_state: String,
     pub line: usize,
 }
 
 /// A state, by the kind of entry that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum State {
+pub enum BoardEntryState {
     Epic(EpicStatus),
     Story(StoryStatus),
     Retrospective(RetroStatus),
@@ -74,124 +74,130 @@ pub struct ActionItem {
     pub line: usize,
 }
 
-impl State {
+impl BoardEntryState {
     /// Parses the state of an entry of this kind.
-    pub fn parse(key: &Key, said: &str) -> Option<State> {
-        match key {
-            Key::Epic(_) => EpicStatus::parse(said).map(State::Epic),
-            Key::Story(_) => StoryStatus::parse(said).map(State::Story),
-            Key::Retrospective(_) => RetroStatus::parse(said).map(State::Retrospective),
+    pub fn parse(board_key: &BoardKey, state_text: &str) -> Option<BoardEntryState> {
+        match board_key {
+            BoardKey::Epic(_) => EpicStatus::parse(state_text).map(BoardEntryState::Epic),
+            BoardKey::Story(_) => StoryStatus::parse(state_text).map(BoardEntryState::Story),
+            BoardKey::Retrospective(_) => RetroStatus::parse(state_text).map(BoardEntryState::Retrospective),
         }
     }
 
     /// All states of an entry of this kind, in order.
-    pub fn all(key: &Key) -> Vec<State> {
-        match key {
-            Key::Epic(_) => EpicStatus::ALL.map(State::Epic).to_vec(),
-            Key::Story(_) => StoryStatus::ALL.map(State::Story).to_vec(),
-            Key::Retrospective(_) => RetroStatus::ALL.map(State::Retrospective).to_vec(),
+    pub fn all_for(board_key: &BoardKey) -> Vec<BoardEntryState> {
+        match board_key {
+            BoardKey::Epic(_) => EpicStatus::ALL.map(BoardEntryState::Epic).to_vec(),
+            BoardKey::Story(_) => StoryStatus::ALL.map(BoardEntryState::Story).to_vec(),
+            BoardKey::Retrospective(_) => RetroStatus::ALL.map(BoardEntryState::Retrospective).to_vec(),
         }
     }
 
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Epic(state) => state.as_str(),
-            State::Story(state) => state.as_str(),
-            State::Retrospective(state) => state.as_str(),
+            BoardEntryState::Epic(state) => state.as_str(),
+            BoardEntryState::Story(state) => state.as_str(),
+            BoardEntryState::Retrospective(state) => state.as_str(),
         }
     }
 }
 
-impl std::fmt::Display for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+impl std::fmt::Display for BoardEntryState {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
     }
 }
 
 impl Board {
-    pub fn entry(&self, key: &Key) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.key == *key)
+    pub fn find_entry(&self, board_key: &BoardKey) -> Option<&BoardEntry> {
+        self.entries.iter().find(|board_entry| board_entry.key == *board_key)
     }
 
     /// Every story with its entry, in the board's order.
-    pub fn stories(&self) -> impl Iterator<Item = (&StoryKey, &Entry)> {
-        self.entries.iter().filter_map(|entry| match &entry.key {
-            Key::Story(story) => Some((story, entry)),
+    pub fn stories(&self) -> impl Iterator<Item = (&StoryKey, &BoardEntry)> {
+        self.entries.iter().filter_map(|board_entry| match &board_entry.key {
+            BoardKey::Story(story) => Some((story, board_entry)),
             _ => None,
         })
     }
 
     /// The numbers of all epics that are named or have a story, in order.
-    pub fn epics(&self) -> BTreeSet<u32> {
-        self.entries.iter().map(|entry| entry.key.epic()).collect()
+    pub fn epic_numbers(&self) -> BTreeSet<u32> {
+        self.entries.iter().map(|board_entry| board_entry.key.epic_number()).collect()
     }
 
     pub fn open_action_items(&self) -> impl Iterator<Item = &ActionItem> {
-        self.action_items.iter().filter(|item| item.status != "done")
+        self.action_items.iter().filter(|action_item| action_item.status != "done")
     }
 }
 
 /// Reads a board; `board_path` is only used for problems.
-pub fn read(path: &str, text: &str) -> Board {
-    read_with_tree(path, text).0
+pub fn read_board(board_path: &str, board_text: &str) -> Board {
+    read_board_with_tree(board_path, board_text).0
 }
 
 /// Reads a board with its tree, whose positions an edit needs; a board that is not valid YAML has an empty tree.
-fn read_with_tree(path: &str, text: &str) -> (Board, Node) {
-    let mut board = Board { path: path.to_string(), ..Board::default() };
-    let tree = match yaml::parse(text) {
-        Ok(tree) => tree,
-        Err(broken) => {
+fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, YamlNode) {
+    let mut board = Board { path: board_path.to_string(), ..Board::default() };
+    let root_node = match yaml::parse_yaml(board_text) {
+        Ok(root_node) => root_node,
+        Err(parse_error) => {
             // A merge conflict breaks the YAML, too, but then the advice is another one.
-            board.problems.push(conflict(path, text).unwrap_or_else(|| broken_board(path, &broken)));
-            return (board, Node::of(Form::Nothing));
+            board.problems.push(
+                find_merge_conflict(board_path, board_text)
+                    .unwrap_or_else(|| parse_error_problem(board_path, &parse_error)),
+            );
+            return (board, YamlNode::from_content(YamlContent::Null));
         }
     };
-    let own = |key: &str| tree.get(key).and_then(Node::text).map(String::from);
-    board.project = own("project");
+    let text_of = |key: &str| root_node.get(key).and_then(YamlNode::scalar_text).map(String::from);
+    board.project = text_of("project");
     // A template that was not filled in names itself.
-    board.story_location = own("story_location").filter(|said| !said.contains("{story_location}"));
-    match tree.get(DEVELOPMENT) {
-        Some(Node { form: Form::Map(_), .. }) => board.readable = true,
+    board.story_location =
+        text_of("story_location").filter(|story_location| !story_location.contains("{story_location}"));
+    match root_node.get(DEVELOPMENT_KEY) {
+        Some(YamlNode { content: YamlContent::Mapping(_), .. }) => board.is_readable = true,
         // A board without entries is no board: the missing part is named before anything else.
-        Some(other) => board.problems.push(
-            Problem::error("board-empty", path, format!("`{DEVELOPMENT}` has no entries"))
-                .at(other.line)
-                .why("there is no story that anything could be said of")
-                .todo("run sprint planning"),
+        Some(status_node) => board.problems.push(
+            FileProblem::error("board-empty", board_path, format!("`{DEVELOPMENT_KEY}` has no entries"))
+                .at_line(status_node.line)
+                .with_reason("there is no story that anything could be said of")
+                .with_advice("run sprint planning"),
         ),
         None => board.problems.push(
-            Problem::error("board-empty", path, format!("there is no `{DEVELOPMENT}`"))
-                .at(1)
-                .why("epics and stories stand under it")
-                .todo("run sprint planning"),
+            FileProblem::error("board-empty", board_path, format!("there is no `{DEVELOPMENT_KEY}`"))
+                .at_line(1)
+                .with_reason("epics and stories stand under it")
+                .with_advice("run sprint planning"),
         ),
     }
-    for entry in tree.get(DEVELOPMENT).map(Node::entries).unwrap_or_default() {
-        read_entry(&mut board, entry);
+    for yaml_entry in root_node.get(DEVELOPMENT_KEY).map(YamlNode::entries).unwrap_or_default() {
+        read_entry(&mut board, yaml_entry);
     }
-    read_action_items(&mut board, tree.get("action_items"));
-    look_over(&mut board);
-    (board, tree)
+    read_action_items(&mut board, root_node.get("action_items"));
+    check_consistency(&mut board);
+    (board, root_node)
 }
 
 /// The problem of a merge conflict, which git leaves when two changes touch the same lines.
-fn conflict(path: &str, text: &str) -> Option<Problem> {
-    let line = 1 + text.lines().position(|line| line.starts_with("<<<<<<< "))?;
-    let problem =
-        Problem::error("board-conflict", path, "a merge conflict is not resolved here").at(line).column(1);
-    Some(problem.todo("resolve it; nothing was written to the file"))
+fn find_merge_conflict(board_path: &str, board_text: &str) -> Option<FileProblem> {
+    let line_number = 1 + board_text.lines().position(|line_number| line_number.starts_with("<<<<<<< "))?;
+    let problem = FileProblem::error("board-conflict", board_path, "a merge conflict is not resolved here")
+        .at_line(line_number)
+        .at_column(1);
+    Some(problem.with_advice("resolve it; nothing was written to the file"))
 }
 
 /// The problem of a board that is not valid YAML. A duplicate key gets its own rule, since only the user can resolve it.
-fn broken_board(path: &str, broken: &yaml::Broken) -> Problem {
-    let twice = broken.kind == yaml::BrokenKind::DuplicateKey;
-    let rule = if twice { "board-duplicate-key" } else { "board-broken" };
-    let why = if twice { "one of the two lines is wrong, and only a person knows which" } else { "" };
-    let mut problem = Problem::error(rule, path, broken.what.clone()).why(why);
-    problem.line = broken.line;
-    problem.column = broken.column;
-    problem.todo(if twice {
+fn parse_error_problem(board_path: &str, parse_error: &yaml::YamlError) -> FileProblem {
+    let is_duplicate_key = parse_error.kind == yaml::YamlErrorKind::DuplicateKey;
+    let rule = if is_duplicate_key { "board-duplicate-key" } else { "board-broken" };
+    let reason =
+        if is_duplicate_key { "one of the two lines is wrong, and only a person knows which" } else { "" };
+    let mut problem = FileProblem::error(rule, board_path, parse_error.message.clone()).with_reason(reason);
+    problem.line = parse_error.line;
+    problem.column = parse_error.column;
+    problem.with_advice(if is_duplicate_key {
         "take one of them out"
     } else {
         "mend the line; nothing was written to the file"
@@ -199,157 +205,185 @@ fn broken_board(path: &str, broken: &yaml::Broken) -> Problem {
 }
 
 /// Reads one entry. An unknown key is left out; an unknown state is kept, so that its story is still known.
-fn read_entry(board: &mut Board, entry: &yaml::Entry) {
-    let path = board.path.clone();
-    let Some(key) = Key::parse(&entry.key) else {
-        let what = format!("`{}` is no key of an epic, a story or a retrospective", entry.key);
+fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
+    let board_path = board.path.clone();
+    let Some(board_key) = BoardKey::parse(&yaml_entry.key) else {
+        let message = format!("`{}` is no key of an epic, a story or a retrospective", yaml_entry.key);
         board.problems.push(
-            Problem::warning("board-unknown-key", &path, what)
-                .at(entry.line)
-                .column(entry.column)
-                .why("it is left alone, and nothing is run for it")
-                .todo("name it epic-N, N-M-words or epic-N-retrospective"),
+            FileProblem::warning("board-unknown-key", &board_path, message)
+                .at_line(yaml_entry.line)
+                .at_column(yaml_entry.column)
+                .with_reason("it is left alone, and nothing is run for it")
+                .with_advice("name it epic-N, N-M-words or epic-N-retrospective"),
         );
         return;
     };
-    let said = entry.value.text().unwrap_or_default().to_string();
+    let state_text = yaml_entry.value.scalar_text().unwrap_or_default().to_string();
     // Which states exist depends on the kind of key.
-    let state = State::parse(&key, &said);
+    let state = BoardEntryState::parse(&board_key, &state_text);
     match state {
         None => {
-            let known: Vec<&str> = State::all(&key).into_iter().map(State::as_str).collect();
+            let known_states: Vec<&str> =
+                BoardEntryState::all_for(&board_key).into_iter().map(BoardEntryState::as_str).collect();
             // An entry without a value gets a message of its own, since an empty pair of backticks explains nothing.
-            let what = match said.as_str() {
-                "" => format!("`{key}` has no state"),
-                _ => format!("`{said}` is no state of `{key}`"),
+            let message = match state_text.as_str() {
+                "" => format!("`{board_key}` has no state"),
+                _ => format!("`{state_text}` is no state of `{board_key}`"),
             };
             board.problems.push(
-                Problem::error("board-illegal-state", &path, what)
-                    .at(entry.value.line)
-                    .column(entry.value.column)
-                    .why("nobody can tell what to do with it")
-                    .todo(format!("write one of {}", known.join(", "))),
+                FileProblem::error("board-illegal-state", &board_path, message)
+                    .at_line(yaml_entry.value.line)
+                    .at_column(yaml_entry.value.column)
+                    .with_reason("nobody can tell what to do with it")
+                    .with_advice(format!("write one of {}", known_states.join(", "))),
             );
         }
         // An older name of a state is understood, but the user should know what it means today.
-        Some(state) if state.as_str() != said => board.problems.push(
-            Problem::note("board-older-word", &path, format!("`{said}` is read as `{state}`"))
-                .at(entry.value.line),
+        Some(state) if state.as_str() != state_text => board.problems.push(
+            FileProblem::note(
+                "board-older-word",
+                &board_path,
+                format!("`{state_text}` is read as `{state}`"),
+            )
+            .at_line(yaml_entry.value.line),
         ),
         Some(_) => {}
     }
-    board.entries.push(Entry { key, name: entry.key.clone(), state, said, line: entry.line });
+    board.entries.push(BoardEntry {
+        key: board_key,
+        raw_key: yaml_entry.key.clone(),
+        state,
+        raw_state: state_text,
+        line: yaml_entry.line,
+    });
 }
 
-fn read_action_items(board: &mut Board, items: Option<&Node>) {
-    let path = board.path.clone();
-    let warned = |line: usize, what: String| {
-        Problem::warning("board-action-item", &path, what)
-            .at(line)
-            .todo("see BMAD's comment at the top of the file")
+fn read_action_items(board: &mut Board, item_nodes: Option<&YamlNode>) {
+    let board_path = board.path.clone();
+    let item_problem = |line_number: usize, message: String| {
+        FileProblem::warning("board-action-item", &board_path, message)
+            .at_line(line_number)
+            .with_advice("see BMAD's comment at the top of the file")
     };
-    let Some(items) = items else { return };
+    let Some(item_nodes) = item_nodes else { return };
     // A key without a value is an empty list; anything else that is no list is a mistake.
-    if let Form::Scalar(_) | Form::Map(_) = &items.form {
-        board.problems.push(warned(items.line, "`action_items` is no list".into()));
+    if let YamlContent::Scalar(_) | YamlContent::Mapping(_) = &item_nodes.content {
+        board.problems.push(item_problem(item_nodes.line, "`action_items` is no list".into()));
     }
-    for item in items.items() {
-        let text = |key: &str| item.get(key).and_then(Node::text).map(String::from);
-        let Some(action) = text("action") else {
-            board.problems.push(warned(item.line, "an action item says no `action`".into()));
+    for item_node in item_nodes.items() {
+        let text_of = |key: &str| item_node.get(key).and_then(YamlNode::scalar_text).map(String::from);
+        let Some(action) = text_of("action") else {
+            board.problems.push(item_problem(item_node.line, "an action item says no `action`".into()));
             continue;
         };
-        let status = text("status").unwrap_or_default();
+        let status = text_of("status").unwrap_or_default();
         // The item is kept all the same: an unknown status counts as open.
         if !["open", "in-progress", "done"].contains(&status.as_str()) {
-            let what = format!("`{status}` is no state of an action item (open, in-progress, done)");
-            board.problems.push(warned(item.line, what));
+            let message = format!("`{status}` is no state of an action item (open, in-progress, done)");
+            board.problems.push(item_problem(item_node.line, message));
         }
         board.action_items.push(ActionItem {
-            id: text("id"),
-            epic: text("epic"),
+            id: text_of("id"),
+            epic: text_of("epic"),
             action,
-            owner: text("owner"),
+            owner: text_of("owner"),
             status,
-            line: item.line,
+            line: item_node.line,
         });
     }
 }
 
 /// Reports what no single line shows.
-fn look_over(board: &mut Board) {
-    let epics: BTreeSet<u32> = board
-        .entries
-        .iter()
-        .filter_map(|entry| if let Key::Epic(number) = entry.key { Some(number) } else { None })
-        .collect();
-    let mut found = Vec::new();
+fn check_consistency(board: &mut Board) {
+    let named_epics: BTreeSet<u32> =
+        board
+            .entries
+            .iter()
+            .filter_map(|board_entry| {
+                if let BoardKey::Epic(epic_number) = board_entry.key { Some(epic_number) } else { None }
+            })
+            .collect();
+    let mut found_problems = Vec::new();
     // The first entry of each number; a later one is reported against it.
-    let mut numbers: BTreeMap<Number, &Entry> = BTreeMap::new();
+    let mut first_by_number: BTreeMap<StoryNumber, &BoardEntry> = BTreeMap::new();
     let with_stories: BTreeSet<u32> = board.stories().map(|(story, _)| story.epic).collect();
-    for (story, entry) in board.stories() {
-        if !epics.contains(&story.epic) {
-            let what =
+    for (story, board_entry) in board.stories() {
+        if !named_epics.contains(&story.epic) {
+            let message =
                 format!("`{story}` belongs to epic {}, which has no line `epic-{}`", story.epic, story.epic);
-            found.push(
-                Problem::warning("board-orphan-story", &board.path, what)
-                    .at(entry.line)
-                    .why("its epic's state is unknown")
-                    .todo(format!("add `epic-{}: backlog` above it, or run sprint planning", story.epic)),
+            found_problems.push(
+                FileProblem::warning("board-orphan-story", &board.path, message)
+                    .at_line(board_entry.line)
+                    .with_reason("its epic's state is unknown")
+                    .with_advice(format!(
+                        "add `epic-{}: backlog` above it, or run sprint planning",
+                        story.epic
+                    )),
             );
         }
         // Two stories with one number happen when a story was renamed and its old line stayed.
-        match numbers.get(&story.number()) {
-            Some(first) => found.push(
-                Problem::warning(
+        match first_by_number.get(&story.story_number()) {
+            Some(first_entry) => found_problems.push(
+                FileProblem::warning(
                     "board-same-number",
                     &board.path,
                     format!(
                         "`{story}` and `{}` (line {}) are both story {}",
-                        first.key,
-                        first.line,
-                        story.number()
+                        first_entry.key,
+                        first_entry.line,
+                        story.story_number()
                     ),
                 )
-                .at(entry.line)
-                .why("asked for by number, neither is meant")
-                .todo("rename one of them, or take out what was left of a renamed story"),
+                .at_line(board_entry.line)
+                .with_reason("asked for by number, neither is meant")
+                .with_advice("rename one of them, or take out what was left of a renamed story"),
             ),
             None => {
-                numbers.insert(story.number(), entry);
+                first_by_number.insert(story.story_number(), board_entry);
             }
         }
     }
-    for entry in &board.entries {
-        let Key::Epic(number) = entry.key else { continue };
+    for board_entry in &board.entries {
+        let BoardKey::Epic(epic_number) = board_entry.key else { continue };
         // An epic in the backlog need not have stories yet.
-        if entry.state == Some(State::Epic(EpicStatus::InProgress)) && !with_stories.contains(&number) {
-            found.push(
-                Problem::warning(
+        if board_entry.state == Some(BoardEntryState::Epic(EpicStatus::InProgress))
+            && !with_stories.contains(&epic_number)
+        {
+            found_problems.push(
+                FileProblem::warning(
                     "board-empty-epic",
                     &board.path,
-                    format!("epic {number} is in progress and has no stories"),
+                    format!("epic {epic_number} is in progress and has no stories"),
                 )
-                .at(entry.line)
-                .todo("run sprint planning"),
+                .at_line(board_entry.line)
+                .with_advice("run sprint planning"),
             );
         }
     }
     // A separate pass keeps the problems of one rule together; they are sorted by line below.
-    for entry in &board.entries {
-        let Key::Epic(number) = entry.key else { continue };
-        let open = || {
-            let of_it = board.stories().filter(|(story, _)| story.epic == number);
-            of_it.filter(|(_, entry)| entry.state != Some(State::Story(StoryStatus::Done))).count()
+    for board_entry in &board.entries {
+        let BoardKey::Epic(epic_number) = board_entry.key else { continue };
+        let count_open = || {
+            let own_stories = board.stories().filter(|(story, _)| story.epic == epic_number);
+            own_stories
+                .filter(|(_, board_entry)| {
+                    board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done))
+                })
+                .count()
         };
-        if entry.state == Some(State::Epic(EpicStatus::Done)) && open() > 0 {
-            let what = format!("epic {number} is done, and {} of its stories are not", open());
-            let todo = format!("finish them, or: tribunal board move epic-{number} in-progress --anyway");
-            found.push(Problem::warning("board-epic-done", &board.path, what).at(entry.line).todo(todo));
+        if board_entry.state == Some(BoardEntryState::Epic(EpicStatus::Done)) && count_open() > 0 {
+            let message = format!("epic {epic_number} is done, and {} of its stories are not", count_open());
+            let advice =
+                format!("finish them, or: tribunal board move epic-{epic_number} in-progress --anyway");
+            found_problems.push(
+                FileProblem::warning("board-epic-done", &board.path, message)
+                    .at_line(board_entry.line)
+                    .with_advice(advice),
+            );
         }
     }
     // The problems were collected apart, since the board was still borrowed.
-    board.problems.extend(found);
+    board.problems.extend(found_problems);
     board.problems.sort_by_key(|problem| problem.line);
 }
 

@@ -1,4 +1,4 @@
-use super::{edit::*, next::*, *};
+use super::{edit::*, next_action::*, *};
 
 const BOARD: &str = "\
 # generated: 05-06-2-2025 21:30
@@ -28,28 +28,30 @@ action_items:
   - {id: A2, epic: 1, action: sweep, status: done}
 ";
 
-fn key(key: &str) -> Key {
-    Key::parse(key).unwrap()
+fn board_key(key: &str) -> BoardKey {
+    BoardKey::parse(key).unwrap()
 }
 
-fn state(of: &str, said: &str) -> State {
-    State::parse(&key(of), said).unwrap()
+fn entry_state(key_text: &str, state_text: &str) -> BoardEntryState {
+    BoardEntryState::parse(&board_key(key_text), state_text).unwrap()
 }
 
-fn problems(text: &str) -> String {
-    read("b.yaml", text).problems.iter().map(|problem| format!("{problem}\n")).collect()
+fn render_problems(board_text: &str) -> String {
+    read_board("b.yaml", board_text).problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
 #[test]
 fn a_board_is_read_in_its_order_with_older_words_and_quotes() {
-    let board = read("b.yaml", BOARD);
-    let drawn: Vec<String> = board
+    let board = read_board("b.yaml", BOARD);
+    let rendered: Vec<String> = board
         .entries
         .iter()
-        .map(|entry| format!("{} {} {}", entry.line, entry.key, entry.state.map_or("?", State::as_str)))
+        .map(|entry| {
+            format!("{} {} {}", entry.line, entry.key, entry.state.map_or("?", BoardEntryState::as_str))
+        })
         .collect();
     assert_eq!(
-        drawn,
+        rendered,
         [
             "11 epic-1 in-progress",
             "12 1-1-grind done",
@@ -66,16 +68,16 @@ fn a_board_is_read_in_its_order_with_older_words_and_quotes() {
         ["grease the stone"]
     );
     assert_eq!(
-        problems(BOARD),
+        render_problems(BOARD),
         "b.yaml:11: `contexted` is read as `in-progress`\nb.yaml:18: `drafted` is read as `ready-for-dev`\n"
     );
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
-    let text = "development_status:\n  epic-1: started\n  1-1-a: ready-for-review\n  1-1-b: done\n  3-1-c: done\n  retro: optional\n  \
+fn every_mistake_is_reported_with_its_place() {
+    let board_text = "development_status:\n  epic-1: started\n  1-1-a: ready-for-review\n  1-1-b: done\n  3-1-c: done\n  retro: optional\n  \
                 1-2-d:\n  epic-4: in-progress\naction_items:\n  - action: x\n    status: todo\n  - status: open\n";
-    insta::assert_snapshot!(problems(text), @r"
+    insta::assert_snapshot!(render_problems(board_text), @r"
     b.yaml:2:11: `started` is no state of `epic-1`
     b.yaml:3:10: `ready-for-review` is no state of `1-1-a`
     b.yaml:4: `1-1-b` and `1-1-a` (line 3) are both story 1.1
@@ -86,7 +88,7 @@ fn what_is_wrong_is_named_with_its_place() {
     b.yaml:10: `todo` is no state of an action item (open, in-progress, done)
     b.yaml:12: an action item says no `action`
     ");
-    for (text, said) in [
+    for (board_text, expected) in [
         ("", "b.yaml:1: there is no `development_status`\n"),
         ("development_status:\n", "b.yaml:1: `development_status` has no entries\n"),
         ("- a\n", "b.yaml:1: there is no `development_status`\n"),
@@ -95,48 +97,60 @@ fn what_is_wrong_is_named_with_its_place() {
             "b.yaml:3:3: `1-1-a` stands here for the second time\n",
         ),
     ] {
-        assert_eq!(problems(text), said, "{text:?}");
+        assert_eq!(render_problems(board_text), expected, "{board_text:?}");
     }
-    let conflict = "development_status:\n<<<<<<< HEAD\n  1-1-a: done\n=======\n  1-1-a: review\n>>>>>>> x\n";
-    assert_eq!(problems(conflict), "b.yaml:2:1: a merge conflict is not resolved here\n");
-    for broken in ["development_status:\n\t1-1-a: done\n", "development_status: [\n", "a: b: c\n"] {
-        let board = read("b.yaml", broken);
-        assert!(!board.readable && board.problems.len() == 1, "{broken:?}");
-        assert!(board.problems[0].line.is_some() && board.problems[0].column.is_some(), "{broken:?}");
-        let refused = moved(broken, &key("1-1-a"), state("1-1-a", "done"), Way::Anyway);
-        assert!(matches!(refused, Err(Refused::Broken { .. })));
+    let conflicted_board =
+        "development_status:\n<<<<<<< HEAD\n  1-1-a: done\n=======\n  1-1-a: review\n>>>>>>> x\n";
+    assert_eq!(render_problems(conflicted_board), "b.yaml:2:1: a merge conflict is not resolved here\n");
+    for broken_board in ["development_status:\n\t1-1-a: done\n", "development_status: [\n", "a: b: c\n"] {
+        let board = read_board("b.yaml", broken_board);
+        assert!(!board.is_readable && board.problems.len() == 1, "{broken_board:?}");
+        assert!(board.problems[0].line.is_some() && board.problems[0].column.is_some(), "{broken_board:?}");
+        let refusal =
+            move_entry(broken_board, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forced);
+        assert!(matches!(refusal, Err(BoardMoveRefusal::BrokenBoard { .. })));
     }
 }
 
 #[test]
-fn a_move_exchanges_one_value_and_keeps_its_quotes() {
-    for (what, to, old, new) in [
+fn a_move_replaces_one_value_and_keeps_its_quotes() {
+    for (key_text, state_text, old_line, new_line) in [
         ("1-2-sift", "done", "  1-2-sift:    'review'\n", "  1-2-sift:    'done'\n"),
         ("epic-1-retrospective", "done", "retrospective: optional\n", "retrospective: done\n"),
         ("2-1-knead", "in-progress", "  2-1-knead: drafted # waits", "  2-1-knead: in-progress # waits"),
     ] {
-        let moved = moved(BOARD, &key(what), state(what, to), Way::Along).unwrap();
-        let expected = BOARD.replace(old, new);
+        let moved_board =
+            move_entry(BOARD, &board_key(key_text), entry_state(key_text, state_text), MoveMode::InOrder)
+                .unwrap();
+        let expected = BOARD.replace(old_line, new_line);
         // The epic starts with its first story.
-        let expected = if what.starts_with('2') {
+        let expected = if key_text.starts_with('2') {
             expected.replace("epic-2: backlog", "epic-2: in-progress")
         } else {
             expected
         };
-        assert_eq!(moved.text, expected);
+        assert_eq!(moved_board.board_text, expected);
         let crlf = BOARD.replace('\n', "\r\n");
-        let with_mark = format!("\u{feff}{crlf}");
-        let out = super::edit::moved(&with_mark, &key(what), state(what, to), Way::Along).unwrap();
-        assert_eq!(out.text, format!("\u{feff}{}", expected.replace('\n', "\r\n")));
+        let with_byte_order_mark = format!("\u{feff}{crlf}");
+        let moved_crlf = super::edit::move_entry(
+            &with_byte_order_mark,
+            &board_key(key_text),
+            entry_state(key_text, state_text),
+            MoveMode::InOrder,
+        )
+        .unwrap();
+        assert_eq!(moved_crlf.board_text, format!("\u{feff}{}", expected.replace('\n', "\r\n")));
     }
-    let again = moved(BOARD, &key("1-1-grind"), state("1-1-grind", "done"), Way::Along).unwrap();
-    assert_eq!((again.text.as_str(), again.moves.len()), (BOARD, 0));
+    let unchanged =
+        move_entry(BOARD, &board_key("1-1-grind"), entry_state("1-1-grind", "done"), MoveMode::InOrder)
+            .unwrap();
+    assert_eq!((unchanged.board_text.as_str(), unchanged.moves.len()), (BOARD, 0));
 }
 
 /// The table of the documentation: from, to, and whether the move is allowed.
 #[test]
-fn the_arrows_are_these() {
-    let along = [
+fn a_story_moves_only_along_these_transitions() {
+    let allowed_moves = [
         "backlog>ready-for-dev",
         "backlog>in-progress",
         "ready-for-dev>in-progress",
@@ -144,70 +158,119 @@ fn the_arrows_are_these() {
         "review>done",
         "review>in-progress",
     ];
-    for from in StoryStatus::ALL {
-        for to in StoryStatus::ALL {
-            let text = format!("development_status:\n  epic-1: in-progress\n  1-1-a: {from}\n");
-            let out = moved(&text, &key("1-1-a"), State::Story(to), Way::Along);
-            let allowed = from == to || along.contains(&format!("{from}>{to}").as_str());
-            assert_eq!(out.is_ok(), allowed, "{from} > {to}: {out:?}");
-            assert!(moved(&text, &key("1-1-a"), State::Story(to), Way::Anyway).is_ok());
+    for current in StoryStatus::ALL {
+        for target in StoryStatus::ALL {
+            let board_text = format!("development_status:\n  epic-1: in-progress\n  1-1-a: {current}\n");
+            let outcome = move_entry(
+                &board_text,
+                &board_key("1-1-a"),
+                BoardEntryState::Story(target),
+                MoveMode::InOrder,
+            );
+            let allowed =
+                current == target || allowed_moves.contains(&format!("{current}>{target}").as_str());
+            assert_eq!(outcome.is_ok(), allowed, "{current} > {target}: {outcome:?}");
+            assert!(
+                move_entry(
+                    &board_text,
+                    &board_key("1-1-a"),
+                    BoardEntryState::Story(target),
+                    MoveMode::Forced
+                )
+                .is_ok()
+            );
         }
     }
-    let said = |what: &str, to: &str| match moved(BOARD, &key(what), state(what, to), Way::Along) {
-        Err(Refused::Against { why, .. }) => why.to_string(),
-        other => format!("{other:?}"),
+    let refusal_text = |key_text: &str, target: &str| match move_entry(
+        BOARD,
+        &board_key(key_text),
+        entry_state(key_text, target),
+        MoveMode::InOrder,
+    ) {
+        Err(BoardMoveRefusal::OutOfOrder { violation, .. }) => violation.to_string(),
+        unexpected => format!("{unexpected:?}"),
     };
-    assert_eq!(said("1-1-grind", "review"), "that goes back");
-    assert_eq!(said("2-1-knead", "done"), "that skips in-progress and review");
-    assert_eq!(said("epic-1", "done"), "not all of its stories are done: 1-2-sift");
-    assert_eq!(said("epic-1", "backlog"), "that goes back");
+    assert_eq!(refusal_text("1-1-grind", "review"), "that goes back");
+    assert_eq!(refusal_text("2-1-knead", "done"), "that skips in-progress and review");
+    assert_eq!(refusal_text("epic-1", "done"), "not all of its stories are done: 1-2-sift");
+    assert_eq!(refusal_text("epic-1", "backlog"), "that goes back");
 }
 
 #[test]
-fn what_cannot_be_exchanged_safely_is_refused() {
-    let said = |text: &str| moved(text, &key("1-1-a"), state("1-1-a", "done"), Way::Anyway);
-    for text in [
+fn a_value_that_cannot_be_replaced_safely_is_refused() {
+    let move_to_done = |board_text: &str| {
+        move_entry(board_text, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forced)
+    };
+    for board_text in [
         "development_status:\n  1-0-x: &r review\n  1-1-a: *r\n",
         "development_status:\n  1-1-a: |\n    review\n",
         "base: &b\n  1-1-a: review\ndevelopment_status:\n  <<: *b\n",
     ] {
-        assert!(matches!(said(text), Err(Refused::NotPlain { .. })), "{:?}", said(text));
+        assert!(
+            matches!(move_to_done(board_text), Err(BoardMoveRefusal::NotPlainValue { .. })),
+            "{:?}",
+            move_to_done(board_text)
+        );
     }
     // Every alias of an anchor would move along.
-    let shared = "development_status:\n  1-1-a: &r review\n  1-2-b: *r\n";
-    assert!(matches!(said(shared), Err(Refused::Unsafe { .. })), "{:?}", said(shared));
-    let flow = said("development_status: {1-1-a: review, 1-2-b: review} # x").unwrap();
-    assert_eq!(flow.text, "development_status: {1-1-a: done, 1-2-b: review} # x");
-    let zeros = "development_status:\n  epic-01: backlog\n  01-1-a: review\n";
-    assert_eq!(said(zeros).unwrap().text, zeros.replace("backlog", "in-progress").replace("review", "done"));
-    assert!(matches!(said("development_status:\n  1-1-a: soon\n"), Err(Refused::NoState { line: 2, .. })));
-    assert!(matches!(said("development_status:\n  1-1-b: done\n"), Err(Refused::Unknown { .. })));
-    let wrong = moved(BOARD, &key("epic-1"), state("1-1-a", "review"), Way::Anyway);
-    assert!(matches!(wrong, Err(Refused::NotOfItsKind { .. })));
+    let shared_anchor = "development_status:\n  1-1-a: &r review\n  1-2-b: *r\n";
+    assert!(
+        matches!(move_to_done(shared_anchor), Err(BoardMoveRefusal::WouldChangeMore { .. })),
+        "{:?}",
+        move_to_done(shared_anchor)
+    );
+    let flow_board = move_to_done("development_status: {1-1-a: review, 1-2-b: review} # x").unwrap();
+    assert_eq!(flow_board.board_text, "development_status: {1-1-a: done, 1-2-b: review} # x");
+    let zero_padded = "development_status:\n  epic-01: backlog\n  01-1-a: review\n";
+    assert_eq!(
+        move_to_done(zero_padded).unwrap().board_text,
+        zero_padded.replace("backlog", "in-progress").replace("review", "done")
+    );
+    assert!(matches!(
+        move_to_done("development_status:\n  1-1-a: soon\n"),
+        Err(BoardMoveRefusal::NoKnownState { line: 2, .. })
+    ));
+    assert!(matches!(
+        move_to_done("development_status:\n  1-1-b: done\n"),
+        Err(BoardMoveRefusal::UnknownKey { .. })
+    ));
+    let wrong_kind =
+        move_entry(BOARD, &board_key("epic-1"), entry_state("1-1-a", "review"), MoveMode::Forced);
+    assert!(matches!(wrong_kind, Err(BoardMoveRefusal::WrongKind { .. })));
 }
 
 #[test]
-fn what_was_begun_comes_before_what_was_not() {
-    let said = |text: &str, creates: bool| {
-        next(&read("", text), creates)
+fn started_stories_come_before_new_ones() {
+    let next_text = |board_text: &str, creates_story_files: bool| {
+        find_next_action(&read_board("", board_text), creates_story_files)
             .map_or("nothing".into(), |next| format!("{} {}", next.what.as_str(), next.key))
     };
-    let board = |states: &[(&str, &str)]| {
-        let lines: String = states.iter().map(|(key, state)| format!("  {key}: {state}\n")).collect();
-        format!("development_status:\n{lines}")
+    let board_with = |entry_states: &[(&str, &str)]| {
+        let entry_lines: String =
+            entry_states.iter().map(|(key, state)| format!("  {key}: {state}\n")).collect();
+        format!("development_status:\n{entry_lines}")
     };
-    let all = [
+    let sample_entries = [
         ("1-10-k", "ready-for-dev"),
         ("1-9-j", "backlog"),
         ("2-1-a", "in-progress"),
         ("1-3-c", "review"),
         ("epic-1-retrospective", "optional"),
     ];
-    assert_eq!(said(&board(&all), true), "develop 2-1-a");
-    assert_eq!(said(&board(&[all[0], all[1], all[3]]), true), "review 1-3-c");
-    assert_eq!(said(&board(&[all[0], all[1]]), true), "develop 1-10-k");
-    assert_eq!(said(&board(&[("1-10-x", "backlog"), all[1]]), true), "create 1-9-j");
-    assert_eq!(said(&board(&[all[1]]), false), "develop 1-9-j");
-    assert_eq!(said(&board(&[("1-1-a", "done"), all[4]]), true), "retrospective epic-1-retrospective");
-    assert_eq!(said(&board(&[("1-1-a", "done"), ("epic-1-retrospective", "done")]), true), "nothing");
+    assert_eq!(next_text(&board_with(&sample_entries), true), "develop 2-1-a");
+    assert_eq!(
+        next_text(&board_with(&[sample_entries[0], sample_entries[1], sample_entries[3]]), true),
+        "review 1-3-c"
+    );
+    assert_eq!(next_text(&board_with(&[sample_entries[0], sample_entries[1]]), true), "develop 1-10-k");
+    assert_eq!(next_text(&board_with(&[("1-10-x", "backlog"), sample_entries[1]]), true), "create 1-9-j");
+    assert_eq!(next_text(&board_with(&[sample_entries[1]]), false), "develop 1-9-j");
+    assert_eq!(
+        next_text(&board_with(&[("1-1-a", "done"), sample_entries[4]]), true),
+        "retrospective epic-1-retrospective"
+    );
+    assert_eq!(
+        next_text(&board_with(&[("1-1-a", "done"), ("epic-1-retrospective", "done")]), true),
+        "nothing"
+    );
 }

@@ -8,218 +8,272 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::material::{Material, folder_of, is_inside, joined, straight};
+use super::material::{CheckMaterial, is_inside_project, join_path, normalize_path, parent_directory};
 use crate::{
     config,
-    page::{Kind as LineKind, Page},
-    problem::Problem,
-    yaml::{self, Node},
+    markdown::{MarkdownLineKind as LineKind, MarkdownPage},
+    problem::FileProblem,
+    yaml::{self, YamlNode},
 };
 
-pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
-    let own = material.texts.iter().map(|text| (text.path.as_str(), text.text.as_str()));
-    let stories = material.stories.iter().map(|file| (file.path.as_str(), file.text.as_str()));
+pub(super) fn check_links(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
+    let document_texts = check_material
+        .texts
+        .iter()
+        .map(|document_text| (document_text.path.as_str(), document_text.text.as_str()));
+    let story_texts =
+        check_material.stories.iter().map(|story_file| (story_file.path.as_str(), story_file.text.as_str()));
     // Many links lead to the same file, whose headings are read once.
-    let anchors = Anchors { material, known: RefCell::default() };
-    for (path, text) in own.chain(stories) {
-        let page = Page::of(text);
-        inputs(material, path, &page, problems);
-        for found in links(&page) {
-            link(&anchors, path, found, problems);
+    let anchor_cache = AnchorCache { material: check_material, anchors_by_file: RefCell::default() };
+    for (document_path, document_text) in document_texts.chain(story_texts) {
+        let markdown = MarkdownPage::parse(document_text);
+        check_inputs(check_material, document_path, &markdown, problems);
+        for found_link in find_links(&markdown) {
+            check_link(&anchor_cache, document_path, found_link, problems);
         }
     }
 }
 
 /// Checks `inputDocuments` of the front matter.
-fn inputs(material: &Material<'_>, path: &str, page: &Page<'_>, problems: &mut Vec<Problem>) {
-    let Some(Ok(front)) = page.front_matter().map(yaml::parse) else { return };
-    let list = front.get("inputDocuments").map(Node::items).unwrap_or_default();
-    for node in list.iter().take(MOST_INPUTS) {
+fn check_inputs(
+    check_material: &CheckMaterial<'_>,
+    document_path: &str,
+    markdown: &MarkdownPage<'_>,
+    problems: &mut Vec<FileProblem>,
+) {
+    let Some(Ok(front_matter)) = markdown.front_matter().map(yaml::parse_yaml) else { return };
+    let input_nodes = front_matter.get("inputDocuments").map(YamlNode::items).unwrap_or_default();
+    for input_node in input_nodes.iter().take(MAX_INPUTS) {
         // An input is a path, or a mapping with the path under one of these keys.
-        let named =
-            node.text().or_else(|| node.get("path").or_else(|| node.get("file")).and_then(Node::text));
-        let Some(said) = named.map(str::trim) else { continue };
-        if is_document_named(said) && !is_found(material, path, said) {
-            let what = format!("it was made from `{said}`, which is not there");
+        let input_text = input_node.scalar_text().or_else(|| {
+            input_node.get("path").or_else(|| input_node.get("file")).and_then(YamlNode::scalar_text)
+        });
+        let Some(input_path) = input_text.map(str::trim) else { continue };
+        if is_document_path(input_path) && !is_input_found(check_material, document_path, input_path) {
+            let message = format!("it was made from `{input_path}`, which is not there");
             problems.push(
-                Problem::warning("input-missing", path, what)
-                    .at(node.line + 1)
-                    .why("who goes on with it cannot read what it rests on")
-                    .todo("correct the path, or take the line out"),
+                FileProblem::warning("input-missing", document_path, message)
+                    .at_line(input_node.line + 1)
+                    .with_reason("who goes on with it cannot read what it rests on")
+                    .with_advice("correct the path, or take the line out"),
             );
         }
     }
 }
 
 /// No document is made from more inputs.
-const MOST_INPUTS: usize = 500;
+const MAX_INPUTS: usize = 500;
 
 /// Whether a text is a path to a document, and not a sentence, pattern or address.
-fn is_document_named(said: &str) -> bool {
-    let ends = [".md", ".yaml", ".yml", ".txt"].iter().any(|end| said.to_ascii_lowercase().ends_with(end));
-    ends && !said.contains(['*', '?', '<', '>', '|', '(', ','])
-        && !said.contains("://")
-        && !said.contains("{{")
+fn is_document_path(input_path: &str) -> bool {
+    let has_extension = [".md", ".yaml", ".yml", ".txt"]
+        .iter()
+        .any(|extension| input_path.to_ascii_lowercase().ends_with(extension));
+    has_extension
+        && !input_path.contains(['*', '?', '<', '>', '|', '(', ','])
+        && !input_path.contains("://")
+        && !input_path.contains("{{")
 }
 
 /// Whether an input exists: from the root, from beside the document, in one of BMAD's folders, or anywhere under its own
 /// name.
-fn is_found(material: &Material<'_>, from: &str, said: &str) -> bool {
-    let folders = &material.config.folders;
-    let named = [
-        ("{planning_artifacts}", folders.planning.as_str()),
-        ("{implementation_artifacts}", folders.implementation.as_str()),
-        ("{output_folder}", folders.output.as_str()),
-        ("{project_knowledge}", folders.knowledge.as_str()),
+fn is_input_found(check_material: &CheckMaterial<'_>, document_path: &str, input_path: &str) -> bool {
+    let project_folders = &check_material.config.folders;
+    let folder_variables = [
+        ("{planning_artifacts}", project_folders.planning.as_str()),
+        ("{implementation_artifacts}", project_folders.implementation.as_str()),
+        ("{output_folder}", project_folders.output.as_str()),
+        ("{project_knowledge}", project_folders.knowledge.as_str()),
     ];
-    let filled = named.iter().find_map(|(name, folder)| {
-        said.strip_prefix(name).map(|rest| joined(folder, rest.trim_start_matches('/')))
+    let expanded = folder_variables.iter().find_map(|(file_name, directory)| {
+        input_path
+            .strip_prefix(file_name)
+            .map(|remainder| join_path(directory, remainder.trim_start_matches('/')))
     });
-    let said = filled.as_deref().unwrap_or_else(|| config::folder(said));
-    if said.contains('{') || !is_inside(said) {
+    let input_path = expanded.as_deref().unwrap_or_else(|| config::normalize_folder(input_path));
+    if input_path.contains('{') || !is_inside_project(input_path) {
         // A path of another machine or a variable cannot be checked.
         return true;
     }
-    let name = said.rsplit('/').next().unwrap_or(said);
-    let mut bases = vec!["", folder_of(from), &folders.planning, &folders.output, &folders.implementation];
-    bases.push(&folders.knowledge);
-    bases.iter().any(|base| material.is_there(&joined(base, said)))
-        || material
+    let file_name = input_path.rsplit('/').next().unwrap_or(input_path);
+    let mut base_directories = vec![
+        "",
+        parent_directory(document_path),
+        &project_folders.planning,
+        &project_folders.output,
+        &project_folders.implementation,
+    ];
+    base_directories.push(&project_folders.knowledge);
+    base_directories
+        .iter()
+        .any(|base_directory| check_material.path_exists(&join_path(base_directory, input_path)))
+        || check_material
             // Documents are moved between folders; the same name elsewhere is most likely the input.
             .documents
             .found
             .iter()
-            .any(|document| document.paths().any(|path| path.rsplit('/').next() == Some(name)))
+            .any(|document| document.paths().any(|part_path| part_path.rsplit('/').next() == Some(file_name)))
 }
 
 /// A link `[words](target)` in prose.
 #[derive(Clone, Copy)]
-struct Link<'t> {
+struct DocumentLink<'t> {
     line: usize,
     target: &'t str,
 }
 
 /// Finds the links of a page, outside of inline code.
-fn links<'t>(page: &Page<'t>) -> Vec<Link<'t>> {
-    let mut found = Vec::new();
-    for line in page.lines.iter().filter(|line| line.kind == LineKind::Prose && line.text.contains("](")) {
-        let mut code = false;
-        let mut rest = line.text;
-        while let Some(at) = rest.find(['`', ']']) {
-            let behind = &rest[at + 1..];
+fn find_links<'t>(markdown: &MarkdownPage<'t>) -> Vec<DocumentLink<'t>> {
+    let mut found_links = Vec::new();
+    for line in markdown.lines.iter().filter(|line| line.kind == LineKind::Prose && line.text.contains("]("))
+    {
+        let mut in_code = false;
+        let mut remaining_text = line.text;
+        while let Some(mark_offset) = remaining_text.find(['`', ']']) {
+            let after_mark = &remaining_text[mark_offset + 1..];
             // Every backtick toggles inline code, where brackets are no links.
-            code ^= rest[at..].starts_with('`');
-            let target = behind.strip_prefix('(').filter(|_| !code && rest[at..].starts_with(']'));
-            rest = match target.and_then(closed) {
-                Some((target, after)) => {
-                    found.push(Link { line: line.number, target });
-                    after
+            in_code ^= remaining_text[mark_offset..].starts_with('`');
+            let link_target = after_mark
+                .strip_prefix('(')
+                .filter(|_| !in_code && remaining_text[mark_offset..].starts_with(']'));
+            remaining_text = match link_target.and_then(split_target) {
+                Some((link_target, after_link)) => {
+                    found_links.push(DocumentLink { line: line.number, target: link_target });
+                    after_link
                 }
-                None => behind,
+                None => after_mark,
             };
         }
     }
-    found
+    found_links
 }
 
 /// Splits the target from the text behind its parenthesis; no path is longer than the limit.
-fn closed(target: &str) -> Option<(&str, &str)> {
-    let end = target.bytes().take(2_000).position(|byte| byte == b')')?;
-    Some((&target[..end], &target[end + 1..]))
+fn split_target(target_text: &str) -> Option<(&str, &str)> {
+    let target_end = target_text.bytes().take(2_000).position(|byte| byte == b')')?;
+    Some((&target_text[..target_end], &target_text[target_end + 1..]))
 }
 
-fn link(anchors: &Anchors<'_, '_>, from: &str, link: Link<'_>, problems: &mut Vec<Problem>) {
-    let Link { line, target } = link;
-    let target = target.trim();
-    let target = match target.strip_prefix('<') {
-        Some(inside) => inside.split('>').next().unwrap_or(inside),
-        None => target.split([' ', '\t']).next().unwrap_or(target),
+fn check_link(
+    anchor_cache: &AnchorCache<'_, '_>,
+    document_path: &str,
+    document_link: DocumentLink<'_>,
+    problems: &mut Vec<FileProblem>,
+) {
+    let DocumentLink { line: line_number, target: link_target } = document_link;
+    let link_target = link_target.trim();
+    let link_target = match link_target.strip_prefix('<') {
+        Some(in_angle_brackets) => in_angle_brackets.split('>').next().unwrap_or(in_angle_brackets),
+        None => link_target.split([' ', '\t']).next().unwrap_or(link_target),
     };
-    let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let (target_file, anchor) = link_target.split_once('#').unwrap_or((link_target, ""));
     // A colon marks an address of the web, a mail address or a drive; none of them is a file of the project.
-    let foreign = target.contains(':') || file.starts_with(['/', '~', '$']);
-    if target.is_empty() || foreign || target.contains(['{', '*', '<', '…']) || target.contains("...") {
+    let is_foreign = link_target.contains(':') || target_file.starts_with(['/', '~', '$']);
+    if link_target.is_empty()
+        || is_foreign
+        || link_target.contains(['{', '*', '<', '…'])
+        || link_target.contains("...")
+    {
         return;
     }
-    let file = decoded(file.split('?').next().unwrap_or(file));
+    let target_file = percent_decode(target_file.split('?').next().unwrap_or(target_file));
     // `[x](y)` in a sentence may be anything; a path has an extension or a directory.
-    if !file.is_empty() && !file.contains(['.', '/']) {
+    if !target_file.is_empty() && !target_file.contains(['.', '/']) {
         return;
     }
-    let path =
-        if file.is_empty() { Some(from.to_string()) } else { straight(&joined(folder_of(from), &file)) };
+    let target_path = if target_file.is_empty() {
+        Some(document_path.to_string())
+    } else {
+        normalize_path(&join_path(parent_directory(document_path), &target_file))
+    };
     // Files outside of the project are not checked.
-    let Some(path) = path else { return };
-    let material = anchors.material;
-    if !file.is_empty() && !material.is_there(&path) {
+    let Some(target_path) = target_path else { return };
+    let check_material = anchor_cache.material;
+    if !target_file.is_empty() && !check_material.path_exists(&target_path) {
         // Agents also write paths from the project's root.
-        if straight(&file).is_some_and(|file| material.is_there(&file)) {
+        if normalize_path(&target_file).is_some_and(|target_file| check_material.path_exists(&target_file)) {
             return;
         }
-        let problem = Problem::warning("link-missing", from, format!("the link to `{file}` leads nowhere"));
-        problems.push(problem.at(line).todo("correct the path, or take the link out"));
+        let problem = FileProblem::warning(
+            "link-missing",
+            document_path,
+            format!("the link to `{target_file}` leads nowhere"),
+        );
+        problems.push(problem.at_line(line_number).with_advice("correct the path, or take the link out"));
         return;
     }
-    if !anchor.is_empty() && path.ends_with(".md") && !anchors.has(&path, anchor) {
-        let what = format!("{path} has no heading `#{}`", decoded(anchor));
-        problems.push(Problem::note("link-anchor-missing", from, what).at(line).todo("correct the link"));
+    if !anchor.is_empty() && target_path.ends_with(".md") && !anchor_cache.has_anchor(&target_path, anchor) {
+        let message = format!("{target_path} has no heading `#{}`", percent_decode(anchor));
+        problems.push(
+            FileProblem::note("link-anchor-missing", document_path, message)
+                .at_line(line_number)
+                .with_advice("correct the link"),
+        );
     }
 }
 
 /// Decodes `%20` to a space.
-fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let code = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(code) => {
-                out.push(code);
-                at += 3;
+fn percent_decode(encoded_text: &str) -> String {
+    let bytes = encoded_text.as_bytes();
+    let mut decoded_bytes = Vec::with_capacity(bytes.len());
+    let mut byte_index = 0;
+    while let Some(byte) = bytes.get(byte_index) {
+        let hex_code = encoded_text.get(byte_index + 1..byte_index + 3).filter(|_| *byte == b'%');
+        match hex_code.and_then(|hex_code| u8::from_str_radix(hex_code, 16).ok()) {
+            Some(hex_code) => {
+                decoded_bytes.push(hex_code);
+                byte_index += 3;
             }
             None => {
-                out.push(*byte);
-                at += 1;
+                decoded_bytes.push(*byte);
+                byte_index += 1;
             }
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+    String::from_utf8_lossy(&decoded_bytes).into_owned()
 }
 
 /// The headings of the files that links lead to.
-struct Anchors<'m, 'a> {
-    material: &'m Material<'a>,
+struct AnchorCache<'m, 'a> {
+    material: &'m CheckMaterial<'a>,
     /// The anchors by file; `None` if the file cannot be read and may have any.
-    known: RefCell<BTreeMap<String, Option<BTreeSet<String>>>>,
+    anchors_by_file: RefCell<BTreeMap<String, Option<BTreeSet<String>>>>,
 }
 
-impl Anchors<'_, '_> {
-    fn has(&self, path: &str, anchor: &str) -> bool {
-        let wanted = folded(&decoded(anchor));
+impl AnchorCache<'_, '_> {
+    fn has_anchor(&self, target_path: &str, anchor: &str) -> bool {
+        let wanted_anchor = fold_letters(&percent_decode(anchor));
         // The second heading with the same words has a number behind it.
-        let first = wanted.trim_end_matches(|c: char| c.is_ascii_digit());
-        let mut known = self.known.borrow_mut();
-        let there = known.entry(path.to_string()).or_insert_with(|| {
-            let text = self.material.shelf.read(path).ok().flatten()?;
-            let page = Page::of(&text);
-            let mut all: BTreeSet<String> =
-                page.lines.iter().filter_map(|line| line.heading()).map(|(_, title)| folded(title)).collect();
+        let without_number = wanted_anchor.trim_end_matches(|character: char| character.is_ascii_digit());
+        let mut anchors_by_file = self.anchors_by_file.borrow_mut();
+        let known_anchors = anchors_by_file.entry(target_path.to_string()).or_insert_with(|| {
+            let file_text = self.material.project_files.read_file(target_path).ok().flatten()?;
+            let markdown = MarkdownPage::parse(&file_text);
+            let mut anchor_names: BTreeSet<String> = markdown
+                .lines
+                .iter()
+                .filter_map(|line| line.heading())
+                .map(|(_, title)| fold_letters(title))
+                .collect();
             // Anchors can also be written as HTML or as an attribute of the heading.
-            for line in page.lines.iter().filter(|line| line.kind == LineKind::Prose) {
-                for mark in ["id=\"", "name=\"", "{#"] {
-                    let named = line.text.split(mark).skip(1).take(20);
-                    all.extend(named.map(|rest| folded(rest.split(['"', '}']).next().unwrap_or_default())));
+            for line in markdown.lines.iter().filter(|line| line.kind == LineKind::Prose) {
+                for anchor_mark in ["id=\"", "name=\"", "{#"] {
+                    let named_anchors = line.text.split(anchor_mark).skip(1).take(20);
+                    anchor_names.extend(named_anchors.map(|after_anchor_mark| {
+                        fold_letters(after_anchor_mark.split(['"', '}']).next().unwrap_or_default())
+                    }));
                 }
             }
-            Some(all)
+            Some(anchor_names)
         });
-        let Some(there) = there else { return true };
-        wanted.is_empty() || there.contains(&wanted) || there.contains(first)
+        let Some(known_anchors) = known_anchors else { return true };
+        wanted_anchor.is_empty()
+            || known_anchors.contains(&wanted_anchor)
+            || known_anchors.contains(without_number)
     }
 }
 
 /// Only the letters and digits of a text, in lower case.
-fn folded(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+fn fold_letters(title_text: &str) -> String {
+    title_text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

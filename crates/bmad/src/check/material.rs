@@ -5,29 +5,29 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Input, LookedAt};
+use super::{CheckInput, CheckSummary};
 use crate::{
-    board::{Board, Entry, State},
-    commands::{self, Command, Step},
+    board::{Board, BoardEntry, BoardEntryState},
+    commands::{self, BmadStep, StepCommand},
     config,
-    documents::{Document, Documents, Kind},
-    epics::{self, Epics},
-    keys::{Number, StoryKey, StoryStatus},
-    layout::{Era, Layout},
-    problem::Problem,
-    shelf::{self, Shelf},
+    documents::{DocumentKind, ProjectDocument, ProjectDocuments},
+    epics::{self, EpicsDocument},
+    keys::{StoryKey, StoryNumber, StoryStatus},
+    layout::{BmadLayout, Era},
+    problem::FileProblem,
+    project_files::{self, ProjectFiles},
     story::{self, Story},
 };
 
 /// The text of a document with its path.
-pub(super) struct Text {
+pub(super) struct DocumentText {
     pub path: String,
     pub text: String,
-    pub kind: Kind,
+    pub kind: DocumentKind,
 }
 
 /// The file of a story.
-pub(super) struct File {
+pub(super) struct StoryDocument {
     pub path: String,
     pub text: String,
     pub story: Story,
@@ -36,125 +36,147 @@ pub(super) struct File {
 }
 
 /// Everything that the rules compare.
-pub(super) struct Material<'a> {
-    pub shelf: &'a dyn Shelf,
-    pub layout: &'a Layout,
-    pub config: &'a config::Config,
-    pub documents: &'a Documents,
+pub(super) struct CheckMaterial<'a> {
+    pub project_files: &'a dyn ProjectFiles,
+    pub layout: &'a BmadLayout,
+    pub config: &'a config::BmadConfig,
+    pub documents: &'a ProjectDocuments,
     pub board: Option<&'a Board>,
     pub board_path: &'a str,
     /// The texts of PRD, architecture, UX and epics that count, with their parts.
-    pub texts: Vec<Text>,
-    pub epics: Epics,
-    pub stories: Vec<File>,
+    pub texts: Vec<DocumentText>,
+    pub epics: EpicsDocument,
+    pub stories: Vec<StoryDocument>,
     /// The problems that came up while reading.
-    pub problems: Vec<Problem>,
-    stated: Stated<'a>,
-    asked: RefCell<Asked>,
+    pub problems: Vec<FileProblem>,
+    mentions: StoryMentions<'a>,
+    lookup_cache: RefCell<MaterialCache>,
 }
 
 /// Where stories are mentioned.
 #[derive(Default)]
-struct Stated<'a> {
-    entries: BTreeMap<&'a StoryKey, &'a Entry>,
+struct StoryMentions<'a> {
+    entries: BTreeMap<&'a StoryKey, &'a BoardEntry>,
     /// The numbers of stories that have a file.
-    written: BTreeSet<Number>,
+    numbers_with_file: BTreeSet<StoryNumber>,
 }
 
 /// Lookups that were already done, since rules ask for the same paths and commands again and again.
 #[derive(Default)]
-struct Asked {
-    folders: BTreeMap<String, BTreeSet<String>>,
-    commands: BTreeMap<Step, String>,
+struct MaterialCache {
+    directory_names: BTreeMap<String, BTreeSet<String>>,
+    step_commands: BTreeMap<BmadStep, String>,
 }
 
-impl<'a> Material<'a> {
+impl<'a> CheckMaterial<'a> {
     /// Reads all texts of a project once.
-    pub fn gather(input: &Input<'a>) -> Material<'a> {
-        let mut material = Material {
-            shelf: input.shelf,
-            layout: input.layout,
-            config: input.config,
-            documents: input.documents,
+    pub fn gather(check_input: &CheckInput<'a>) -> CheckMaterial<'a> {
+        let mut check_material = CheckMaterial {
+            project_files: check_input.project_files,
+            layout: check_input.layout,
+            config: check_input.config,
+            documents: check_input.documents,
             // A board that cannot be read says nothing about any story.
-            board: input.board.filter(|board| board.readable),
-            board_path: input.board_path,
+            board: check_input.board.filter(|board| board.is_readable),
+            board_path: check_input.board_path,
             texts: Vec::new(),
-            epics: Epics::default(),
+            epics: EpicsDocument::default(),
             stories: Vec::new(),
             problems: Vec::new(),
-            stated: Stated::default(),
-            asked: RefCell::default(),
+            mentions: StoryMentions::default(),
+            lookup_cache: RefCell::default(),
         };
-        material.stated.entries = material.board.into_iter().flat_map(Board::stories).collect();
-        for kind in [Kind::Prd, Kind::Architecture, Kind::Ux, Kind::Epics] {
-            let Some(document) = input.documents.first(kind) else { continue };
-            for path in document.paths() {
-                let text = shelf::read(material.shelf, path, &mut material.problems);
-                material.texts.extend(text.map(|text| Text { path: path.to_string(), text, kind }));
+        check_material.mentions.entries = check_material.board.into_iter().flat_map(Board::stories).collect();
+        for kind in [DocumentKind::Prd, DocumentKind::Architecture, DocumentKind::Ux, DocumentKind::Epics] {
+            let Some(document) = check_input.documents.first_of_kind(kind) else { continue };
+            for document_path in document.paths() {
+                let document_text = project_files::read_or_report(
+                    check_material.project_files,
+                    document_path,
+                    &mut check_material.problems,
+                );
+                check_material.texts.extend(document_text.map(|document_text| DocumentText {
+                    path: document_path.to_string(),
+                    text: document_text,
+                    kind,
+                }));
             }
         }
-        let parts: Vec<(&str, &str)> =
-            material.of(Kind::Epics).map(|text| (text.path.as_str(), text.text.as_str())).collect();
-        material.epics = epics::read(&parts);
-        material.problems.extend(std::mem::take(&mut material.epics.problems));
-        material.gather_stories();
-        material
+        let epic_parts: Vec<(&str, &str)> = check_material
+            .texts_of_kind(DocumentKind::Epics)
+            .map(|document_text| (document_text.path.as_str(), document_text.text.as_str()))
+            .collect();
+        check_material.epics = epics::read_epics(&epic_parts);
+        check_material.problems.extend(std::mem::take(&mut check_material.epics.problems));
+        check_material.gather_stories();
+        check_material
     }
 
     fn gather_stories(&mut self) {
         // Stories come first, so that a spec with the same path does not replace one.
-        let kinds = [(Kind::Story, false), (Kind::StorySpec, true)];
-        let found = kinds.into_iter().flat_map(|(kind, is_spec)| {
-            self.documents.of(kind).map(move |document| (document.path.clone(), is_spec))
+        let story_kinds = [(DocumentKind::Story, false), (DocumentKind::StorySpec, true)];
+        let story_documents = story_kinds.into_iter().flat_map(|(kind, is_spec)| {
+            self.documents.of_kind(kind).map(move |document| (document.path.clone(), is_spec))
         });
-        let mut paths: Vec<(String, bool)> = found.collect();
-        paths.extend(self.elsewhere().into_iter().map(|path| (path, false)));
-        let mut seen = BTreeSet::new();
-        for (path, is_spec) in paths {
-            if story::key_of(&path).is_none() || !seen.insert(path.clone()) {
+        let mut story_paths: Vec<(String, bool)> = story_documents.collect();
+        story_paths.extend(self.find_stories_elsewhere().into_iter().map(|story_path| (story_path, false)));
+        let mut seen_paths = BTreeSet::new();
+        for (story_path, is_spec) in story_paths {
+            if story::key_from_path(&story_path).is_none() || !seen_paths.insert(story_path.clone()) {
                 continue;
             }
-            let Some(text) = shelf::read(self.shelf, &path, &mut self.problems) else { continue };
-            let mut story = story::read(&path, &text);
+            let Some(story_text) =
+                project_files::read_or_report(self.project_files, &story_path, &mut self.problems)
+            else {
+                continue;
+            };
+            let mut story = story::read_story(&story_path, &story_text);
             // Reports are named after their story, too, but have none of these.
             if story.status.is_none() && story.tasks.is_empty() && story.criteria.is_empty() {
                 continue;
             }
             let problems = std::mem::take(&mut story.problems);
             // A spec follows other rules than a story, so only the problems of its own reader count.
-            let own = if is_spec { crate::specs::spec(&path, &text).problems } else { problems };
-            self.problems.extend(own);
-            self.stated.written.extend(story.key.as_ref().map(StoryKey::number));
-            self.stories.push(File { path, text, story, is_spec });
+            let own_problems =
+                if is_spec { crate::specs::read_spec(&story_path, &story_text).problems } else { problems };
+            self.problems.extend(own_problems);
+            self.mentions.numbers_with_file.extend(story.key.as_ref().map(StoryKey::story_number));
+            self.stories.push(StoryDocument { path: story_path, text: story_text, story, is_spec });
         }
     }
 
     /// The stories in the folder that the board names, if that folder was not searched yet.
-    fn elsewhere(&self) -> Vec<String> {
-        let said = self.board.and_then(|board| board.story_location.as_deref());
+    fn find_stories_elsewhere(&self) -> Vec<String> {
+        let story_location = self.board.and_then(|board| board.story_location.as_deref());
         // The board is a file of the project and could name any path.
-        let Some(folder) = said.map(config::folder).filter(|folder| is_inside(folder)) else {
+        let Some(story_directory) = story_location
+            .map(config::normalize_folder)
+            .filter(|story_directory| is_inside_project(story_directory))
+        else {
             return Vec::new();
         };
-        if folder.is_empty() || folder == self.config.folders.implementation {
+        if story_directory.is_empty() || story_directory == self.config.folders.implementation {
             return Vec::new();
         }
-        let names = self.shelf.names(folder).into_iter().filter(|name| name.ends_with(".md"));
-        names.map(|name| joined(folder, &name)).collect()
+        let file_names = self
+            .project_files
+            .list_names(story_directory)
+            .into_iter()
+            .filter(|file_name| file_name.ends_with(".md"));
+        file_names.map(|file_name| join_path(story_directory, &file_name)).collect()
     }
 
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Text> {
-        self.texts.iter().filter(move |text| text.kind == kind)
+    pub fn texts_of_kind(&self, kind: DocumentKind) -> impl Iterator<Item = &DocumentText> {
+        self.texts.iter().filter(move |document_text| document_text.kind == kind)
     }
 
     /// The board's entry for a story, by its key.
-    pub fn entry(&self, key: &StoryKey) -> Option<&'a Entry> {
-        self.stated.entries.get(key).copied()
+    pub fn board_entry(&self, story_key: &StoryKey) -> Option<&'a BoardEntry> {
+        self.mentions.entries.get(story_key).copied()
     }
 
     /// Whether this era writes stories into files before they are developed.
-    pub fn creates(&self) -> bool {
+    pub fn creates_story_files(&self) -> bool {
         match self.layout.era {
             // Era D plans its own stories, unless the older workflows were installed beside it.
             Some(Era::D) => self.layout.shims,
@@ -164,83 +186,95 @@ impl<'a> Material<'a> {
     }
 
     /// Whether a story has a file, under any slug.
-    pub fn is_written(&self, number: Number) -> bool {
-        self.stated.written.contains(&number)
+    pub fn has_story_file(&self, story_number: StoryNumber) -> bool {
+        self.mentions.numbers_with_file.contains(&story_number)
     }
 
     /// The files of the stories that would be developed now.
-    pub fn due(&self) -> BTreeSet<&str> {
-        let due = self.stories.iter().filter(|file| self.is_due(file));
-        due.map(|file| file.path.as_str()).collect()
+    pub fn due_story_paths(&self) -> BTreeSet<&str> {
+        let due_files = self.stories.iter().filter(|story_file| self.is_due(story_file));
+        due_files.map(|story_file| story_file.path.as_str()).collect()
     }
 
-    fn is_due(&self, file: &File) -> bool {
-        let on_board = file.story.key.as_ref().and_then(|key| self.entry(key)).map(|entry| entry.state);
+    fn is_due(&self, story_file: &StoryDocument) -> bool {
+        let board_state = story_file
+            .story
+            .key
+            .as_ref()
+            .and_then(|story_key| self.board_entry(story_key))
+            .map(|board_line| board_line.state);
         // The board decides where it has an entry; otherwise the file's own status counts.
-        let state = match on_board {
-            Some(Some(State::Story(state))) => Some(state),
+        let story_state = match board_state {
+            Some(Some(BoardEntryState::Story(story_state))) => Some(story_state),
             Some(_) => None,
-            None => file.story.status.as_ref().and_then(|status| status.status),
+            None => story_file.story.status.as_ref().and_then(|status| status.status),
         };
-        matches!(state, Some(StoryStatus::ReadyForDev | StoryStatus::InProgress))
+        matches!(story_state, Some(StoryStatus::ReadyForDev | StoryStatus::InProgress))
     }
 
     /// Whether a file or directory exists at a path.
-    pub fn is_there(&self, path: &str) -> bool {
-        let Some(path) = straight(path) else { return false };
-        if path.is_empty() {
+    pub fn path_exists(&self, checked_path: &str) -> bool {
+        let Some(checked_path) = normalize_path(checked_path) else { return false };
+        if checked_path.is_empty() {
             return true;
         }
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
+        let (directory, wanted_name) = checked_path.rsplit_once('/').unwrap_or(("", checked_path.as_str()));
         // The cache is filled by directory, since one listing answers for all of its files.
-        let mut asked = self.asked.borrow_mut();
-        let names = asked
-            .folders
-            .entry(folder.to_string())
-            .or_insert_with(|| self.shelf.names(folder).into_iter().collect());
-        names.contains(name) || names.contains(&format!("{name}/"))
+        let mut cache = self.lookup_cache.borrow_mut();
+        let entry_names = cache
+            .directory_names
+            .entry(directory.to_string())
+            .or_insert_with(|| self.project_files.list_names(directory).into_iter().collect());
+        entry_names.contains(wanted_name) || entry_names.contains(&format!("{wanted_name}/"))
     }
 
     /// What to type or to do for a step.
-    pub fn how(&self, step: Step) -> String {
-        self.asked.borrow_mut().commands.entry(step).or_insert_with(|| self.told(step)).clone()
+    pub fn command_for_step(&self, step: BmadStep) -> String {
+        self.lookup_cache
+            .borrow_mut()
+            .step_commands
+            .entry(step)
+            .or_insert_with(|| self.describe_command(step))
+            .clone()
     }
 
     /// The problem of a step that cannot be run here, with or without its documents.
-    pub fn uninstalled(&self, step: Step) -> Option<Problem> {
-        let root = self.layout.root.as_deref()?;
-        match self.command(step) {
-            Command::Missing { why, instead, .. } => {
-                let what = format!("{step} cannot be run here: {why}");
-                Some(Problem::error("step-not-installed", root, what).todo(instead))
+    pub fn missing_step_problem(&self, step: BmadStep) -> Option<FileProblem> {
+        let bmad_root = self.layout.root.as_deref()?;
+        match self.find_step_command(step) {
+            StepCommand::Missing { why: reason, instead, .. } => {
+                let message = format!("{step} cannot be run here: {reason}");
+                Some(FileProblem::error("step-not-installed", bmad_root, message).with_advice(instead))
             }
             _ => None,
         }
     }
 
-    fn command(&self, step: Step) -> Command {
+    fn find_step_command(&self, step: BmadStep) -> StepCommand {
         // Claude's commands are the shortest to type, so they are shown where they exist.
-        let claude = self.layout.clients.iter().any(|client| client.name == "claude");
-        let client = if claude || self.layout.clients.is_empty() { "claude-code" } else { "codex" };
-        commands::of(self.layout, step, client, self.shelf)
+        let has_claude = self.layout.clients.iter().any(|client_name| client_name.name == "claude");
+        let client_name = if has_claude || self.layout.clients.is_empty() { "claude-code" } else { "codex" };
+        commands::find_command(self.layout, step, client_name, self.project_files)
     }
 
-    fn told(&self, step: Step) -> String {
-        match self.command(step) {
-            Command::Slash { text, .. } => text,
-            Command::Text { prompt, .. } => prompt,
-            Command::Missing { instead, .. } => instead,
+    fn describe_command(&self, step: BmadStep) -> String {
+        match self.find_step_command(step) {
+            StepCommand::Slash { text: slash_command, .. } => slash_command,
+            StepCommand::Text { prompt, .. } => prompt,
+            StepCommand::Missing { instead, .. } => instead,
         }
     }
 
-    pub fn looked_at(&self) -> LookedAt {
-        let others = |document: &&Document| !matches!(document.kind, Kind::Story | Kind::StorySpec);
-        LookedAt {
+    pub fn summarize(&self) -> CheckSummary {
+        let is_no_story = |document: &&ProjectDocument| {
+            !matches!(document.kind, DocumentKind::Story | DocumentKind::StorySpec)
+        };
+        CheckSummary {
             era: self.layout.era.map(|era| era.to_string()),
             version: self.layout.version.clone(),
             planning: self.config.folders.planning.clone(),
             implementation: self.config.folders.implementation.clone(),
-            documents: self.documents.found.iter().filter(others).count(),
+            documents: self.documents.found.iter().filter(is_no_story).count(),
             epics: self.epics.epics.len(),
             stories: self.stories.len(),
             on_board: self.board.map(|board| board.stories().count()),
@@ -248,31 +282,33 @@ impl<'a> Material<'a> {
     }
 }
 
-pub(super) fn joined(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
+pub(super) fn join_path(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_string() } else { format!("{directory}/{name}") }
 }
 
 /// Whether a path is relative and does not leave the project.
-pub(super) fn is_inside(path: &str) -> bool {
-    !path.starts_with(['/', '~']) && path.as_bytes().get(1) != Some(&b':') && straight(path).is_some()
+pub(super) fn is_inside_project(checked_path: &str) -> bool {
+    !checked_path.starts_with(['/', '~'])
+        && checked_path.as_bytes().get(1) != Some(&b':')
+        && normalize_path(checked_path).is_some()
 }
 
 /// A path without `.` and `..`; `None` if it leaves the project.
-pub(super) fn straight(path: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
+pub(super) fn normalize_path(raw_path: &str) -> Option<String> {
+    let mut components: Vec<&str> = Vec::new();
+    for component in raw_path.split('/') {
+        match component {
             "" | "." => {}
             ".." => {
-                parts.pop()?;
+                components.pop()?;
             }
-            part => parts.push(part),
+            component => components.push(component),
         }
     }
-    Some(parts.join("/"))
+    Some(components.join("/"))
 }
 
 /// The directory of a file.
-pub(super) fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+pub(super) fn parent_directory(file_path: &str) -> &str {
+    file_path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }

@@ -5,11 +5,11 @@
 //! in a healthy project is a note or nothing, since a false alarm costs more than a missed one. Nothing is changed here, and
 //! the files of a project are found by `documents`.
 
-mod dangling;
 mod links;
 mod material;
 mod needs;
-mod papers;
+mod planning_documents;
+mod references;
 mod requirements;
 mod specs;
 mod stories;
@@ -21,46 +21,46 @@ use serde::Serialize;
 
 use crate::{
     board::Board,
-    commands::Step,
-    config::Config,
-    documents::{Documents, Kind},
-    layout::Layout,
-    problem::{Problem, Weight, rules},
-    retro,
-    shelf::{self, Shelf},
+    commands::BmadStep,
+    config::BmadConfig,
+    documents::{DocumentKind, ProjectDocuments},
+    layout::BmadLayout,
+    problem::{FileProblem, ProblemWeight, rules},
+    project_files::{self, ProjectFiles},
+    retrospective,
 };
-use material::Material;
+use material::CheckMaterial;
 
 /// The input of a check.
 #[expect(missing_debug_implementations, reason = "a shelf has nothing to show")]
-pub struct Input<'a> {
-    pub shelf: &'a dyn Shelf,
-    pub layout: &'a Layout,
-    pub config: &'a Config,
+pub struct CheckInput<'a> {
+    pub project_files: &'a dyn ProjectFiles,
+    pub layout: &'a BmadLayout,
+    pub config: &'a BmadConfig,
     /// The board; `None` if there is none, or none that can be opened.
     pub board: Option<&'a Board>,
     /// The path of the board, even if it does not exist yet.
     pub board_path: &'a str,
-    pub documents: &'a Documents,
+    pub documents: &'a ProjectDocuments,
 }
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Report {
+pub struct ReadinessReport {
     /// Whether nothing is missing and no problem is an error.
     pub ready: bool,
     /// What the step needs and does not find.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingDocument>,
     /// The step that would provide it; `None` if the project is ready, or if no step was asked for.
-    pub suggestion: Option<Suggestion>,
-    pub looked_at: LookedAt,
+    pub suggestion: Option<StepSuggestion>,
+    pub looked_at: CheckSummary,
     /// The problems, by file and then by line.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// A document that a step needs and does not find.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Missing {
+pub struct MissingDocument {
     pub document: String,
     /// The path where it would be.
     pub path: String,
@@ -68,7 +68,7 @@ pub struct Missing {
 
 /// The step to run first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Suggestion {
+pub struct StepSuggestion {
     pub step: &'static str,
     /// What an agent is told in this project; if the step cannot be run here, what to do about that.
     pub command: String,
@@ -77,7 +77,7 @@ pub struct Suggestion {
 
 /// What the report covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LookedAt {
+pub struct CheckSummary {
     /// The era; `None` if BMAD is not installed here, or if its era is unknown.
     pub era: Option<String>,
     pub version: Option<String>,
@@ -92,9 +92,9 @@ pub struct LookedAt {
     pub on_board: Option<usize>,
 }
 
-impl LookedAt {
+impl CheckSummary {
     /// Whether the project has no files of BMAD.
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.era.is_none()
             && self.version.is_none()
             && self.documents == 0
@@ -104,63 +104,73 @@ impl LookedAt {
 }
 
 /// Checks a project; with a step, also whether that step can be run.
-pub fn run(input: &Input<'_>, step: Option<Step>) -> Report {
-    let material = Material::gather(input);
+pub fn check_project(check_input: &CheckInput<'_>, step: Option<BmadStep>) -> ReadinessReport {
+    let check_material = CheckMaterial::gather(check_input);
     // The readers have reported what is wrong within one file; the rules below compare files.
-    let mut problems = input.layout.problems.clone();
-    problems.extend_from_slice(&input.config.problems);
-    problems.extend_from_slice(&input.documents.problems);
-    problems.extend(input.board.map(|board| board.problems.clone()).unwrap_or_default());
-    problems.extend_from_slice(&material.problems);
-    papers::check(&material, step, &mut problems);
-    requirements::check(&material, &mut problems);
-    links::check(&material, &mut problems);
-    stories::check(&material, &mut problems);
-    specs::check(&material, &mut problems);
-    dangling::check(&material, &mut problems);
-    for document in input.documents.of(Kind::Retro) {
-        let text = shelf::read(input.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
-        problems.extend(retro::read(&document.path, &text).problems);
+    let mut problems = check_input.layout.problems.clone();
+    problems.extend_from_slice(&check_input.config.problems);
+    problems.extend_from_slice(&check_input.documents.problems);
+    problems.extend(check_input.board.map(|board| board.problems.clone()).unwrap_or_default());
+    problems.extend_from_slice(&check_material.problems);
+    planning_documents::check_documents(&check_material, step, &mut problems);
+    requirements::check_requirements(&check_material, &mut problems);
+    links::check_links(&check_material, &mut problems);
+    stories::check_stories(&check_material, &mut problems);
+    specs::check_specs(&check_material, &mut problems);
+    references::check_references(&check_material, &mut problems);
+    for document in check_input.documents.of_kind(DocumentKind::Retro) {
+        let document_text =
+            project_files::read_or_report(check_input.project_files, &document.path, &mut Vec::new())
+                .unwrap_or_default();
+        problems.extend(retrospective::read_retrospective(&document.path, &document_text).problems);
     }
     let (missing, suggestion) = match step {
-        Some(step) => needs::check(&material, step, &mut problems),
+        Some(step) => needs::check_needs(&check_material, step, &mut problems),
         None => (Vec::new(), None),
     };
     // A step without an entry point cannot run, even if all of its documents exist.
-    problems.extend(step.and_then(|step| material.uninstalled(step)));
-    weigh(&material, step, &mut problems);
-    sort(&mut problems);
+    problems.extend(step.and_then(|step| check_material.missing_step_problem(step)));
+    adjust_weights(&check_material, step, &mut problems);
+    sort_problems(&mut problems);
     // Warnings do not keep a step from running; that is for the user to decide.
-    let ready = missing.is_empty() && problems.iter().all(|problem| problem.weight < Weight::Error);
-    Report { ready, missing, suggestion, looked_at: material.looked_at(), problems }
+    let ready = missing.is_empty() && problems.iter().all(|problem| problem.weight < ProblemWeight::Error);
+    ReadinessReport { ready, missing, suggestion, looked_at: check_material.summarize(), problems }
 }
 
 /// Sorts problems by file and line, and removes duplicates.
-pub fn sort(problems: &mut Vec<Problem>) {
-    let place = |problem: &Problem| (problem.path.clone(), problem.line, problem.column);
+pub fn sort_problems(problems: &mut Vec<FileProblem>) {
+    let sort_place = |problem: &FileProblem| (problem.path.clone(), problem.line, problem.column);
     // At one place the heaviest problem comes first; rule and message make the order stable.
-    problems.sort_by(|a, b| {
-        let weights = b.weight.cmp(&a.weight);
-        place(a).cmp(&place(b)).then(weights).then_with(|| (a.rule, &a.what).cmp(&(b.rule, &b.what)))
+    problems.sort_by(|left, right| {
+        let weight_order = right.weight.cmp(&left.weight);
+        sort_place(left)
+            .cmp(&sort_place(right))
+            .then(weight_order)
+            .then_with(|| (left.rule, &left.what).cmp(&(right.rule, &right.what)))
     });
     problems.dedup();
 }
 
 /// Adjusts the weight of problems that one file alone cannot judge.
-fn weigh(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Problem>) {
+fn adjust_weights(
+    check_material: &CheckMaterial<'_>,
+    step: Option<BmadStep>,
+    problems: &mut Vec<FileProblem>,
+) {
     // Epics are designed before their stories, so a list of epics without any story is an intermediate state.
-    let undivided = !material.epics.epics.is_empty() && material.epics.stories().next().is_none();
-    problems.retain(|problem| !(undivided && problem.rule == rules::EPIC_EMPTY));
-    let due = material.due();
+    let has_only_epics =
+        !check_material.epics.epics.is_empty() && check_material.epics.stories().next().is_none();
+    problems.retain(|problem| !(has_only_epics && problem.rule == rules::EPIC_EMPTY));
+    let due_paths = check_material.due_story_paths();
     for problem in problems {
         match problem.rule {
             // Stories are removed and postponed, and their numbers stay unused.
-            rules::STORY_NUMBER_MISSING | rules::EPIC_NUMBER_MISSING => problem.weight = Weight::Note,
+            rules::STORY_NUMBER_MISSING | rules::EPIC_NUMBER_MISSING => problem.weight = ProblemWeight::Note,
             // A story that is developed next needs its criteria; for any other one their lack is only a warning.
             rules::STORY_NO_CRITERIA
-                if step == Some(Step::DevStory) && due.contains(problem.path.as_str()) =>
+                if step == Some(BmadStep::DevStory) && due_paths.contains(problem.path.as_str()) =>
             {
-                problem.weight = Weight::Error;
+                problem.weight = ProblemWeight::Error;
             }
             _ => {}
         }

@@ -5,23 +5,23 @@
 //! continue anyway, or leave it.
 
 use super::{
-    Missing, Suggestion,
-    material::{Material, joined},
-    papers,
+    MissingDocument, StepSuggestion,
+    material::{CheckMaterial, join_path},
+    planning_documents,
 };
 use crate::{
-    board::State,
-    commands::Step,
-    documents::Kind,
+    board::BoardEntryState,
+    commands::BmadStep,
+    documents::DocumentKind,
     keys::{StoryKey, StoryStatus},
     layout::Era,
-    problem::{Problem, rules},
+    problem::{FileProblem, rules},
 };
 
 /// One thing that a step needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    Document(Kind),
+enum StepNeed {
+    Document(DocumentKind),
     /// A readiness verdict, whichever it is: its meaning is judged elsewhere.
     Readiness,
     /// Epics with stories, or a spec of late eras.
@@ -35,239 +35,293 @@ enum Need {
 }
 
 /// What a step needs, in the order in which it would be provided.
-fn needs(material: &Material<'_>, step: Step) -> Vec<Need> {
-    const PRD: Need = Need::Document(Kind::Prd);
-    const ARCHITECTURE: Need = Need::Document(Kind::Architecture);
-    const EPICS: Need = Need::Document(Kind::Epics);
-    const DUE: Need = Need::StoryAt(&[StoryStatus::ReadyForDev, StoryStatus::InProgress]);
+fn needs_of_step(check_material: &CheckMaterial<'_>, step: BmadStep) -> Vec<StepNeed> {
+    const PRD: StepNeed = StepNeed::Document(DocumentKind::Prd);
+    const ARCHITECTURE: StepNeed = StepNeed::Document(DocumentKind::Architecture);
+    const EPICS: StepNeed = StepNeed::Document(DocumentKind::Epics);
+    const DUE: StepNeed = StepNeed::StoryAt(&[StoryStatus::ReadyForDev, StoryStatus::InProgress]);
     // An unknown era is treated like the ones that write story files, since most do.
-    let creates = material.creates() || material.layout.era.is_none();
+    let creates_story_files = check_material.creates_story_files() || check_material.layout.era.is_none();
     match step {
-        Step::Ux | Step::Architecture => vec![PRD],
-        Step::Epics | Step::TestDesign => vec![PRD, ARCHITECTURE],
-        Step::Readiness => vec![PRD, ARCHITECTURE, EPICS, Need::Stories],
+        BmadStep::Ux | BmadStep::Architecture => vec![PRD],
+        BmadStep::Epics | BmadStep::TestDesign => vec![PRD, ARCHITECTURE],
+        BmadStep::Readiness => vec![PRD, ARCHITECTURE, EPICS, StepNeed::Stories],
         // Era D judges readiness while it plans.
-        Step::SprintPlanning if material.layout.era == Some(Era::D) => {
-            vec![PRD, ARCHITECTURE, EPICS, Need::Stories]
+        BmadStep::SprintPlanning if check_material.layout.era == Some(Era::D) => {
+            vec![PRD, ARCHITECTURE, EPICS, StepNeed::Stories]
         }
-        Step::SprintPlanning => vec![PRD, ARCHITECTURE, EPICS, Need::Stories, Need::Readiness],
-        Step::SprintStatus => vec![Need::Board],
-        Step::CreateStory => vec![EPICS, Need::Board, Need::StoryAt(&[StoryStatus::Backlog])],
-        Step::DevStory if creates => vec![Need::Board, DUE, Need::StoryFile],
-        Step::CodeReview if creates => vec![Need::Board, Need::StoryAt(&[StoryStatus::Review])],
-        Step::Retrospective => vec![Need::Board, Need::StoryAt(&[StoryStatus::Done])],
-        Step::DevStory | Step::Trace => vec![Need::Plan],
-        Step::CorrectCourse => vec![PRD, EPICS],
+        BmadStep::SprintPlanning => vec![PRD, ARCHITECTURE, EPICS, StepNeed::Stories, StepNeed::Readiness],
+        BmadStep::SprintStatus => vec![StepNeed::Board],
+        BmadStep::CreateStory => vec![EPICS, StepNeed::Board, StepNeed::StoryAt(&[StoryStatus::Backlog])],
+        BmadStep::DevStory if creates_story_files => vec![StepNeed::Board, DUE, StepNeed::StoryFile],
+        BmadStep::CodeReview if creates_story_files => {
+            vec![StepNeed::Board, StepNeed::StoryAt(&[StoryStatus::Review])]
+        }
+        BmadStep::Retrospective => vec![StepNeed::Board, StepNeed::StoryAt(&[StoryStatus::Done])],
+        BmadStep::DevStory | BmadStep::Trace => vec![StepNeed::Plan],
+        BmadStep::CorrectCourse => vec![PRD, EPICS],
         // These steps can run at any time; they are listed so that a new step does not slip through.
-        Step::Brainstorming
-        | Step::Research
-        | Step::ProductBrief
-        | Step::Prd
-        | Step::CodeReview
-        | Step::Party
-        | Step::TechSpec
-        | Step::QuickDev
-        | Step::DocumentProject
-        | Step::ProjectContext => Vec::new(),
+        BmadStep::Brainstorming
+        | BmadStep::Research
+        | BmadStep::ProductBrief
+        | BmadStep::Prd
+        | BmadStep::CodeReview
+        | BmadStep::Party
+        | BmadStep::TechSpec
+        | BmadStep::QuickDev
+        | BmadStep::DocumentProject
+        | BmadStep::ProjectContext => Vec::new(),
     }
 }
 
 /// Something that is missing, and the step that provides it.
-struct Gap {
-    missing: Missing,
-    maker: Step,
-    why: String,
+struct StepGap {
+    missing: MissingDocument,
+    maker_step: BmadStep,
+    reason: String,
     /// Whether that step can run at once, without what it usually needs.
-    at_once: bool,
+    is_immediate: bool,
 }
 
 /// Checks the needs of a step: what is missing, and which step to run first.
-pub(super) fn check(
-    material: &Material<'_>,
-    step: Step,
-    problems: &mut Vec<Problem>,
-) -> (Vec<Missing>, Option<Suggestion>) {
-    let gaps = gaps(material, step);
+pub(super) fn check_needs(
+    check_material: &CheckMaterial<'_>,
+    step: BmadStep,
+    problems: &mut Vec<FileProblem>,
+) -> (Vec<MissingDocument>, Option<StepSuggestion>) {
+    let found_gaps = find_gaps(check_material, step);
     // The plan may be complete and still be judged not ready; then the advice is to check it again.
-    let refused = problems.iter().any(|problem| problem.rule == rules::READINESS_NOT_READY);
-    remarks(material, step, problems);
-    let suggestion = match gaps.first() {
-        Some(gap) => Some(first_of_all(material, gap)),
-        None if refused && is_built_on_the_plan(step) => Some(Suggestion {
-            step: Step::Readiness.as_str(),
-            command: material.how(Step::Readiness),
+    let is_judged_not_ready = problems.iter().any(|problem| problem.rule == rules::READINESS_NOT_READY);
+    add_remarks(check_material, step, problems);
+    let suggestion = match found_gaps.first() {
+        Some(step_gap) => Some(suggest_first_step(check_material, step_gap)),
+        None if is_judged_not_ready && builds_on_plan(step) => Some(StepSuggestion {
+            step: BmadStep::Readiness.as_str(),
+            command: check_material.command_for_step(BmadStep::Readiness),
             why: "the plan was judged not ready".into(),
         }),
         None => None,
     };
-    (gaps.into_iter().map(|gap| gap.missing).collect(), suggestion)
+    (found_gaps.into_iter().map(|step_gap| step_gap.missing).collect(), suggestion)
 }
 
-fn is_built_on_the_plan(step: Step) -> bool {
-    matches!(step, Step::SprintPlanning | Step::CreateStory | Step::DevStory)
+fn builds_on_plan(step: BmadStep) -> bool {
+    matches!(step, BmadStep::SprintPlanning | BmadStep::CreateStory | BmadStep::DevStory)
 }
 
-fn gaps(material: &Material<'_>, step: Step) -> Vec<Gap> {
-    let mut gaps: Vec<Gap> = Vec::new();
-    for need in needs(material, step) {
+fn find_gaps(check_material: &CheckMaterial<'_>, step: BmadStep) -> Vec<StepGap> {
+    let mut found_gaps: Vec<StepGap> = Vec::new();
+    for step_need in needs_of_step(check_material, step) {
         // Without a board there are no stories on it: the board is what is missing.
-        let follows = matches!(need, Need::Stories | Need::StoryAt(_) | Need::StoryFile);
-        if follows && !gaps.is_empty() {
+        let depends_on_others =
+            matches!(step_need, StepNeed::Stories | StepNeed::StoryAt(_) | StepNeed::StoryFile);
+        if depends_on_others && !found_gaps.is_empty() {
             continue;
         }
-        gaps.extend(gap(material, need));
+        found_gaps.extend(find_gap(check_material, step_need));
     }
-    gaps
+    found_gaps
 }
 
 /// The first step to run: a missing document may itself need others.
-fn first_of_all(material: &Material<'_>, gap: &Gap) -> Suggestion {
-    let (mut step, mut why) = (gap.maker, gap.why.clone());
+fn suggest_first_step(check_material: &CheckMaterial<'_>, step_gap: &StepGap) -> StepSuggestion {
+    let (mut step, mut reason) = (step_gap.maker_step, step_gap.reason.clone());
     // Each round goes one step back; the number of steps bounds the loop, should the table ever contain a cycle.
-    for _ in Step::ALL.iter().filter(|_| !gap.at_once) {
-        let Some(before) = gaps(material, step).into_iter().next().filter(|gap| gap.maker != step) else {
+    for _ in BmadStep::ALL.iter().filter(|_| !step_gap.is_immediate) {
+        let Some(earlier_gap) =
+            find_gaps(check_material, step).into_iter().next().filter(|step_gap| step_gap.maker_step != step)
+        else {
             break;
         };
-        (step, why) = (before.maker, before.why);
+        (step, reason) = (earlier_gap.maker_step, earlier_gap.reason);
     }
-    Suggestion { step: step.as_str(), command: material.how(step), why }
+    StepSuggestion { step: step.as_str(), command: check_material.command_for_step(step), why: reason }
 }
 
 /// The gap for a need; `None` if the need is met.
-fn gap(material: &Material<'_>, need: Need) -> Option<Gap> {
-    let made = |document: &str, path: String, maker: Step, why: &str| {
-        let missing = Missing { document: document.to_string(), path };
-        Some(Gap { missing, maker, why: why.to_string(), at_once: need == Need::StoryFile })
+fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<StepGap> {
+    let make_gap = |document_name: &str, missing_path: String, maker_step: BmadStep, reason: &str| {
+        let missing = MissingDocument { document: document_name.to_string(), path: missing_path };
+        Some(StepGap {
+            missing,
+            maker_step,
+            reason: reason.to_string(),
+            is_immediate: step_need == StepNeed::StoryFile,
+        })
     };
-    let folders = &material.config.folders;
-    match need {
-        Need::Document(kind) => document(material, kind),
-        Need::Stories => {
-            let path = material.documents.epics().map(|epics| epics.path.clone()).unwrap_or_default();
-            let none = material.epics.stories().next().is_none();
-            none.then(|| made("stories", path, Step::Epics, "the epics have no stories"))?
+    let project_folders = &check_material.config.folders;
+    match step_need {
+        StepNeed::Document(kind) => find_document_gap(check_material, kind),
+        StepNeed::Stories => {
+            let missing_path =
+                check_material.documents.epics().map(|epics| epics.path.clone()).unwrap_or_default();
+            let is_missing = check_material.epics.stories().next().is_none();
+            is_missing
+                .then(|| make_gap("stories", missing_path, BmadStep::Epics, "the epics have no stories"))?
         }
-        Need::Plan => {
-            let plans = [Kind::Epics, Kind::Spec, Kind::TechSpec, Kind::Story, Kind::StorySpec];
-            let has = plans.iter().any(|kind| material.documents.first(*kind).is_some());
-            let path = joined(&folders.planning, "epics.md");
-            (!has).then(|| made("epics", path, Step::Epics, "nothing says what is to be built"))?
-        }
-        Need::Readiness => {
-            let stated = papers::readiness_of(material).is_some_and(|(_, reading)| reading.stated.is_some());
-            let path = joined(&folders.planning, "implementation-readiness-report-DATE.md");
-            let why = "nobody has judged whether the plan can be built";
-            (!stated).then(|| made("readiness report", path, Step::Readiness, why))?
-        }
-        Need::Board => {
-            let path = material.board_path.to_string();
-            let why = "there is no board that says how far the stories are";
-            material.board.is_none().then(|| made("board", path, Step::SprintPlanning, why))?
-        }
-        Need::StoryAt(states) => {
-            let none = stories_at(material, states).is_empty();
-            none.then(|| {
-                let words: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
-                let (maker, why) = towards(material, states);
-                let document = format!("story at {}", words.join(" or "));
-                made(&document, material.board_path.to_string(), maker, why)
+        StepNeed::Plan => {
+            let plans = [
+                DocumentKind::Epics,
+                DocumentKind::Spec,
+                DocumentKind::TechSpec,
+                DocumentKind::Story,
+                DocumentKind::StorySpec,
+            ];
+            let has_plan = plans.iter().any(|kind| check_material.documents.first_of_kind(*kind).is_some());
+            let missing_path = join_path(&project_folders.planning, "epics.md");
+            (!has_plan).then(|| {
+                make_gap("epics", missing_path, BmadStep::Epics, "nothing says what is to be built")
             })?
         }
-        Need::StoryFile => {
+        StepNeed::Readiness => {
+            let is_judged = planning_documents::read_readiness(check_material)
+                .is_some_and(|(_, reading)| reading.stated.is_some());
+            let missing_path =
+                join_path(&project_folders.planning, "implementation-readiness-report-DATE.md");
+            let reason = "nobody has judged whether the plan can be built";
+            (!is_judged).then(|| make_gap("readiness report", missing_path, BmadStep::Readiness, reason))?
+        }
+        StepNeed::Board => {
+            let missing_path = check_material.board_path.to_string();
+            let reason = "there is no board that says how far the stories are";
+            check_material
+                .board
+                .is_none()
+                .then(|| make_gap("board", missing_path, BmadStep::SprintPlanning, reason))?
+        }
+        StepNeed::StoryAt(wanted_states) => {
+            let is_missing = stories_in_state(check_material, wanted_states).is_empty();
+            is_missing.then(|| {
+                let state_names: Vec<&str> = wanted_states.iter().map(|state| state.as_str()).collect();
+                let (maker_step, reason) = step_towards(check_material, wanted_states);
+                let document_name = format!("story at {}", state_names.join(" or "));
+                make_gap(&document_name, check_material.board_path.to_string(), maker_step, reason)
+            })?
+        }
+        StepNeed::StoryFile => {
             // A story in progress is developed before the next one is started.
-            let due = stories_at(material, &[StoryStatus::InProgress]);
-            let due = if due.is_empty() { stories_at(material, &[StoryStatus::ReadyForDev]) } else { due };
-            let key = due.into_iter().min_by_key(|key| key.number())?;
-            let none = !material.is_written(key.number());
-            let path = joined(&folders.implementation, &format!("{key}.md"));
-            none.then(|| made("story", path, Step::CreateStory, "the story has no file"))?
+            let due_stories = stories_in_state(check_material, &[StoryStatus::InProgress]);
+            let due_stories = if due_stories.is_empty() {
+                stories_in_state(check_material, &[StoryStatus::ReadyForDev])
+            } else {
+                due_stories
+            };
+            let story_key = due_stories.into_iter().min_by_key(|story_key| story_key.story_number())?;
+            let is_missing = !check_material.has_story_file(story_key.story_number());
+            let missing_path = join_path(&project_folders.implementation, &format!("{story_key}.md"));
+            is_missing
+                .then(|| make_gap("story", missing_path, BmadStep::CreateStory, "the story has no file"))?
         }
     }
 }
 
 /// The gap for a document that is missing, empty or only a template.
-fn document(material: &Material<'_>, kind: Kind) -> Option<Gap> {
-    let (name, file) = match kind {
-        Kind::Architecture => ("architecture", "architecture.md"),
-        Kind::Epics => ("epics", "epics.md"),
-        Kind::Ux => ("UX design", "ux-design-specification.md"),
+fn find_document_gap(check_material: &CheckMaterial<'_>, document_kind: DocumentKind) -> Option<StepGap> {
+    let (document_name, file_name) = match document_kind {
+        DocumentKind::Architecture => ("architecture", "architecture.md"),
+        DocumentKind::Epics => ("epics", "epics.md"),
+        DocumentKind::Ux => ("UX design", "ux-design-specification.md"),
         _ => ("PRD", "prd.md"),
     };
     // Era D keeps each run of a planning workflow in a folder of its own.
-    let late = material.layout.era == Some(Era::D);
-    let file = match kind {
-        Kind::Prd if late => "prds/prd-PROJECT-DATE/prd.md",
-        Kind::Architecture if late => "architecture/architecture-PROJECT-DATE/ARCHITECTURE-SPINE.md",
-        Kind::Ux if late => "ux-designs/ux-PROJECT-DATE/DESIGN.md",
-        _ => file,
-    };
-    let (path, why) = match material.documents.first(kind) {
-        None => (joined(&material.config.folders.planning, file), format!("there is no {name}")),
-        Some(there) if there.empty && there.sharded.is_empty() => {
-            (there.path.clone(), format!("the {name} is empty"))
+    let is_late_era = check_material.layout.era == Some(Era::D);
+    let file_name = match document_kind {
+        DocumentKind::Prd if is_late_era => "prds/prd-PROJECT-DATE/prd.md",
+        DocumentKind::Architecture if is_late_era => {
+            "architecture/architecture-PROJECT-DATE/ARCHITECTURE-SPINE.md"
         }
-        Some(there) if papers::is_template(material, there) => {
-            (there.path.clone(), format!("the {name} is only its template"))
+        DocumentKind::Ux if is_late_era => "ux-designs/ux-PROJECT-DATE/DESIGN.md",
+        _ => file_name,
+    };
+    let (missing_path, reason) = match check_material.documents.first_of_kind(document_kind) {
+        None => (
+            join_path(&check_material.config.folders.planning, file_name),
+            format!("there is no {document_name}"),
+        ),
+        Some(existing) if existing.empty && existing.sharded.is_empty() => {
+            (existing.path.clone(), format!("the {document_name} is empty"))
+        }
+        Some(existing) if planning_documents::is_template(check_material, existing) => {
+            (existing.path.clone(), format!("the {document_name} is only its template"))
         }
         Some(_) => return None,
     };
-    let missing = Missing { document: name.to_string(), path };
-    Some(Gap { missing, maker: papers::maker(kind), why, at_once: false })
+    let missing = MissingDocument { document: document_name.to_string(), path: missing_path };
+    Some(StepGap {
+        missing,
+        maker_step: planning_documents::maker_step(document_kind),
+        reason,
+        is_immediate: false,
+    })
 }
 
-fn stories_at<'a>(material: &Material<'a>, states: &[StoryStatus]) -> Vec<&'a StoryKey> {
-    let is_at = |state: Option<State>| match state {
-        Some(State::Story(state)) => states.contains(&state),
+fn stories_in_state<'a>(
+    check_material: &CheckMaterial<'a>,
+    wanted_states: &[StoryStatus],
+) -> Vec<&'a StoryKey> {
+    let is_wanted = |state: Option<BoardEntryState>| match state {
+        Some(BoardEntryState::Story(state)) => wanted_states.contains(&state),
         _ => false,
     };
-    let all = material.board.map(|board| board.stories()).into_iter().flatten();
-    all.filter(|(_, entry)| is_at(entry.state)).map(|(key, _)| key).collect()
+    let board_stories = check_material.board.map(|board| board.stories()).into_iter().flatten();
+    board_stories
+        .filter(|(_, board_entry)| is_wanted(board_entry.state))
+        .map(|(story_key, _)| story_key)
+        .collect()
 }
 
 /// The step that brings a story to one of these states, and why.
-fn towards(material: &Material<'_>, states: &[StoryStatus]) -> (Step, &'static str) {
-    let has = |state: StoryStatus| !stories_at(material, &[state]).is_empty();
-    let at = |state: StoryStatus| states.contains(&state);
+fn step_towards(
+    check_material: &CheckMaterial<'_>,
+    wanted_states: &[StoryStatus],
+) -> (BmadStep, &'static str) {
+    let has_story_at = |state: StoryStatus| !stories_in_state(check_material, &[state]).is_empty();
+    let is_wanted = |state: StoryStatus| wanted_states.contains(&state);
     // A story is done after its review, so a story at review is the nearest one.
-    if at(StoryStatus::Done) {
-        return if has(StoryStatus::Review) {
-            (Step::CodeReview, "no story is done")
+    if is_wanted(StoryStatus::Done) {
+        return if has_story_at(StoryStatus::Review) {
+            (BmadStep::CodeReview, "no story is done")
         } else {
-            (Step::DevStory, "no story is done")
+            (BmadStep::DevStory, "no story is done")
         };
     }
-    if at(StoryStatus::Review) {
-        return (Step::DevStory, "no story waits for a review");
+    if is_wanted(StoryStatus::Review) {
+        return (BmadStep::DevStory, "no story waits for a review");
     }
-    if at(StoryStatus::ReadyForDev) && has(StoryStatus::Backlog) {
-        return (Step::CreateStory, "no story is written yet");
+    if is_wanted(StoryStatus::ReadyForDev) && has_story_at(StoryStatus::Backlog) {
+        return (BmadStep::CreateStory, "no story is written yet");
     }
-    (Step::SprintPlanning, "the board has no story left for it")
+    (BmadStep::SprintPlanning, "the board has no story left for it")
 }
 
 /// Remarks that may interest the user before the step and do not keep it from running.
-fn remarks(material: &Material<'_>, step: Step, problems: &mut Vec<Problem>) {
-    let ux = matches!(step, Step::Architecture | Step::Epics | Step::Readiness);
-    if ux && let Some(prd) = material.documents.prd().filter(|_| material.documents.ux().is_none()) {
+fn add_remarks(check_material: &CheckMaterial<'_>, step: BmadStep, problems: &mut Vec<FileProblem>) {
+    let needs_ux = matches!(step, BmadStep::Architecture | BmadStep::Epics | BmadStep::Readiness);
+    if needs_ux
+        && let Some(prd_document) =
+            check_material.documents.prd().filter(|_| check_material.documents.ux().is_none())
+    {
         problems.push(
-            Problem::note("ux-missing", &prd.path, "there is no UX design")
-                .why("it is needed only where people see something of the product")
-                .todo(format!("if they do: {}", material.how(Step::Ux))),
+            FileProblem::note("ux-missing", &prd_document.path, "there is no UX design")
+                .with_reason("it is needed only where people see something of the product")
+                .with_advice(format!("if they do: {}", check_material.command_for_step(BmadStep::Ux))),
         );
     }
-    if step == Step::Retrospective
-        && let Some(board) = material.board
+    if step == BmadStep::Retrospective
+        && let Some(board) = check_material.board
     {
         // An epic without stories is no reason to wait.
-        let open = |epic: &u32| {
-            let mut own = board.stories().filter(|(key, _)| key.epic == *epic).peekable();
-            let is_done = |state: Option<State>| state == Some(State::Story(StoryStatus::Done));
-            own.peek().is_some() && own.any(|(_, entry)| !is_done(entry.state))
+        let has_open_story = |epic_number: &u32| {
+            let mut epic_stories =
+                board.stories().filter(|(story_key, _)| story_key.epic == *epic_number).peekable();
+            let is_done =
+                |state: Option<BoardEntryState>| state == Some(BoardEntryState::Story(StoryStatus::Done));
+            epic_stories.peek().is_some() && epic_stories.any(|(_, board_entry)| !is_done(board_entry.state))
         };
-        if !board.epics().is_empty() && board.epics().iter().all(open) {
-            let what = "no epic has all of its stories done";
-            let problem = Problem::warning("retrospective-early", &board.path, what);
-            problems.push(problem.why("a retrospective looks back on a whole epic"));
+        if !board.epic_numbers().is_empty() && board.epic_numbers().iter().all(has_open_story) {
+            let message = "no epic has all of its stories done";
+            let problem = FileProblem::warning("retrospective-early", &board.path, message);
+            problems.push(problem.with_reason("a retrospective looks back on a whole epic"));
         }
     }
 }

@@ -5,115 +5,145 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::material::Material;
+use super::material::CheckMaterial;
 use crate::{
-    commands::Step,
-    documents::Kind,
-    epics::{Requirement, ids_in, inventory},
-    problem::Problem,
+    commands::BmadStep,
+    documents::DocumentKind,
+    epics::{Requirement, find_requirement_ids, read_inventory},
+    problem::FileProblem,
 };
 
-pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
-    unknown_epics(material, problems);
-    let mut seen = BTreeSet::new();
-    let asked: Vec<Requirement> = material
+pub(super) fn check_requirements(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
+    report_unknown_epics(check_material, problems);
+    let mut seen_ids = BTreeSet::new();
+    let prd_requirements: Vec<Requirement> = check_material
         // A requirement may be defined again in a later part of the PRD; the first place counts.
-        .of(Kind::Prd)
-        .flat_map(|text| inventory(&text.path, &text.text))
-        .filter(|requirement| is_functional(&requirement.id) && seen.insert(requirement.id.clone()))
+        .texts_of_kind(DocumentKind::Prd)
+        .flat_map(|document_text| read_inventory(&document_text.path, &document_text.text))
+        .filter(|requirement| is_functional(&requirement.id) && seen_ids.insert(requirement.id.clone()))
         .collect();
-    let named = named(material);
+    let named_in_epics = named_requirements(check_material);
     // If one of the two does not number its requirements, nothing can be compared.
-    if asked.is_empty() || named.is_empty() || material.of(Kind::Epics).next().is_none() {
+    if prd_requirements.is_empty()
+        || named_in_epics.is_empty()
+        || check_material.texts_of_kind(DocumentKind::Epics).next().is_none()
+    {
         return;
     }
-    uncovered(material, &asked, problems);
+    report_uncovered(check_material, &prd_requirements, problems);
     // A requirement that is not recognized as a definition still belongs to the PRD if it is mentioned there.
-    let mentioned: BTreeSet<String> = material.of(Kind::Prd).flat_map(|text| ids_in(&text.text)).collect();
-    let unknown = named.into_iter().filter(|(id, _)| !mentioned.contains(id)).collect();
-    unasked(&asked, unknown, problems);
+    let mentioned_ids: BTreeSet<String> = check_material
+        .texts_of_kind(DocumentKind::Prd)
+        .flat_map(|document_text| find_requirement_ids(&document_text.text))
+        .collect();
+    let unknown_ids = named_in_epics
+        .into_iter()
+        .filter(|(requirement_id, _)| !mentioned_ids.contains(requirement_id))
+        .collect();
+    report_unknown(&prd_requirements, unknown_ids, problems);
 }
 
-fn is_functional(id: &str) -> bool {
-    id.starts_with("FR")
+fn is_functional(requirement_id: &str) -> bool {
+    requirement_id.starts_with("FR")
 }
 
 /// Where a requirement is named.
-struct Place {
+struct RequirementPlace {
     path: String,
     line: usize,
 }
 
 /// Every functional requirement that the epics name, with its first place.
-fn named(material: &Material<'_>) -> BTreeMap<String, Place> {
-    let epics = &material.epics;
-    let inventory = epics.requirements.iter().map(|own| (&own.id, &own.path, own.line));
-    let coverage = epics.coverage.iter().map(|own| (&own.requirement, &own.path, own.line));
-    let of_epics = epics
-        .epics
-        .iter()
-        .flat_map(|epic| epic.requirements.iter().map(move |id| (id, &epic.path, epic.line)));
-    let of_stories = epics
-        .stories()
-        .flat_map(|story| story.requirements.iter().map(move |id| (id, &story.path, story.line)));
-    let mut named = BTreeMap::new();
-    for (id, path, line) in inventory.chain(coverage).chain(of_epics).chain(of_stories) {
-        if is_functional(id) {
-            named.entry(id.clone()).or_insert_with(|| Place { path: path.clone(), line });
+fn named_requirements(check_material: &CheckMaterial<'_>) -> BTreeMap<String, RequirementPlace> {
+    let epics = &check_material.epics;
+    let in_inventory =
+        epics.requirements.iter().map(|list_entry| (&list_entry.id, &list_entry.path, list_entry.line));
+    let in_coverage =
+        epics.coverage.iter().map(|list_entry| (&list_entry.requirement, &list_entry.path, list_entry.line));
+    let in_epics = epics.epics.iter().flat_map(|epic| {
+        epic.requirements.iter().map(move |requirement_id| (requirement_id, &epic.path, epic.line))
+    });
+    let in_stories = epics.stories().flat_map(|story| {
+        story.requirements.iter().map(move |requirement_id| (requirement_id, &story.path, story.line))
+    });
+    let mut places_by_id = BTreeMap::new();
+    for (requirement_id, epics_path, line_number) in
+        in_inventory.chain(in_coverage).chain(in_epics).chain(in_stories)
+    {
+        if is_functional(requirement_id) {
+            places_by_id
+                .entry(requirement_id.clone())
+                .or_insert_with(|| RequirementPlace { path: epics_path.clone(), line: line_number });
         }
     }
-    named
+    places_by_id
 }
 
 /// Reports requirements that no epic covers. The inventory of the epics only repeats the PRD and covers nothing.
-fn uncovered(material: &Material<'_>, asked: &[Requirement], problems: &mut Vec<Problem>) {
-    let epics = &material.epics;
-    let by_map = epics.coverage.iter().filter(|own| !own.epics.is_empty()).map(|own| &own.requirement);
+fn report_uncovered(
+    check_material: &CheckMaterial<'_>,
+    prd_requirements: &[Requirement],
+    problems: &mut Vec<FileProblem>,
+) {
+    let epics = &check_material.epics;
+    let by_map = epics
+        .coverage
+        .iter()
+        .filter(|map_entry| !map_entry.epics.is_empty())
+        .map(|map_entry| &map_entry.requirement);
     let by_epics = epics.epics.iter().flat_map(|epic| &epic.requirements);
     let by_stories = epics.stories().flat_map(|story| &story.requirements);
-    let covered: BTreeSet<&String> = by_map.chain(by_epics).chain(by_stories).collect();
+    let covered_ids: BTreeSet<&String> = by_map.chain(by_epics).chain(by_stories).collect();
     // Epics that name no requirement at all cover them in other words.
-    if !covered.iter().any(|id| is_functional(id)) {
+    if !covered_ids.iter().any(|requirement_id| is_functional(requirement_id)) {
         return;
     }
-    let path = material.documents.epics().map_or("the epics", |epics| epics.path.as_str());
-    for requirement in asked.iter().filter(|requirement| !covered.contains(&requirement.id)) {
-        let what = format!("no epic covers {} ({path})", requirement.id);
+    let epics_path = check_material.documents.epics().map_or("the epics", |epics| epics.path.as_str());
+    for requirement in prd_requirements.iter().filter(|requirement| !covered_ids.contains(&requirement.id)) {
+        let message = format!("no epic covers {} ({epics_path})", requirement.id);
         problems.push(
-            Problem::warning("requirement-uncovered", &requirement.path, what)
-                .at(requirement.line)
-                .why("what no story asks for is not built")
-                .todo(format!("add it to an epic: {}", material.how(Step::Epics))),
+            FileProblem::warning("requirement-uncovered", &requirement.path, message)
+                .at_line(requirement.line)
+                .with_reason("what no story asks for is not built")
+                .with_advice(format!(
+                    "add it to an epic: {}",
+                    check_material.command_for_step(BmadStep::Epics)
+                )),
         );
     }
 }
 
 /// Reports requirements that the epics name and the PRD does not have.
-fn unasked(asked: &[Requirement], unknown: BTreeMap<String, Place>, problems: &mut Vec<Problem>) {
-    let prd = asked.first().map_or("the PRD", |requirement| requirement.path.as_str());
-    for (id, place) in unknown {
-        let what = format!("{id} is named here, and {prd} has no such requirement");
+fn report_unknown(
+    prd_requirements: &[Requirement],
+    unknown_ids: BTreeMap<String, RequirementPlace>,
+    problems: &mut Vec<FileProblem>,
+) {
+    let prd_path = prd_requirements.first().map_or("the PRD", |requirement| requirement.path.as_str());
+    for (requirement_id, first_place) in unknown_ids {
+        let message = format!("{requirement_id} is named here, and {prd_path} has no such requirement");
         problems.push(
-            Problem::warning("requirement-unknown", &place.path, what)
-                .at(place.line)
-                .why("one of the two was changed without the other")
-                .todo("write it into the PRD, or take it out here"),
+            FileProblem::warning("requirement-unknown", &first_place.path, message)
+                .at_line(first_place.line)
+                .with_reason("one of the two was changed without the other")
+                .with_advice("write it into the PRD, or take it out here"),
         );
     }
 }
 
 /// Reports epics that the coverage map names and that do not exist.
-fn unknown_epics(material: &Material<'_>, problems: &mut Vec<Problem>) {
+fn report_unknown_epics(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
     // Without any epic the map is only ahead of the plan.
-    let known: BTreeSet<u32> = material.epics.epics.iter().map(|epic| epic.number).collect();
-    if known.is_empty() {
+    let known_epics: BTreeSet<u32> = check_material.epics.epics.iter().map(|epic| epic.number).collect();
+    if known_epics.is_empty() {
         return;
     }
-    for coverage in &material.epics.coverage {
-        for epic in coverage.epics.iter().filter(|epic| !known.contains(epic)) {
-            let what = format!("{} is mapped to epic {epic}; there is none", coverage.requirement);
-            let problem = Problem::warning("coverage-unknown-epic", &coverage.path, what).at(coverage.line);
-            problems.push(problem.todo("correct the map, or write the epic"));
+    for coverage in &check_material.epics.coverage {
+        for epic in coverage.epics.iter().filter(|epic| !known_epics.contains(epic)) {
+            let message = format!("{} is mapped to epic {epic}; there is none", coverage.requirement);
+            let problem =
+                FileProblem::warning("coverage-unknown-epic", &coverage.path, message).at_line(coverage.line);
+            problems.push(problem.with_advice("correct the map, or write the epic"));
         }
     }
 }

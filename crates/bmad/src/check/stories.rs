@@ -4,340 +4,420 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    material::{File, Material, is_inside, joined},
-    papers::short,
+    material::{CheckMaterial, StoryDocument, is_inside_project, join_path},
+    planning_documents::truncate,
 };
 use crate::{
-    board::{Board, Entry, State},
-    commands::Step,
+    board::{Board, BoardEntry, BoardEntryState},
+    commands::BmadStep,
     epics::EpicStory,
-    keys::{Number, StoryKey, StoryStatus},
+    keys::{StoryKey, StoryNumber, StoryStatus},
     layout::Era,
-    page::{Line, Page},
-    problem::{Problem, Weight},
+    markdown::{MarkdownLine, MarkdownPage},
+    problem::{FileProblem, ProblemWeight},
 };
 
-pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
-    if let Some(board) = material.board {
-        epics_and_board(material, board, problems);
-        files_and_board(material, board, problems);
-        without_file(material, board, problems);
+pub(super) fn check_stories(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
+    if let Some(board) = check_material.board {
+        compare_epics_and_board(check_material, board, problems);
+        compare_files_and_board(check_material, board, problems);
+        check_missing_files(check_material, board, problems);
     }
-    one_file_each(material, problems);
-    for file in material.stories.iter().filter(|file| !file.is_spec) {
-        follow_ups(material, file, problems);
-        all_ticked(material, file, problems);
-        listed_files(material, file, problems);
+    check_duplicate_files(check_material, problems);
+    for story_file in check_material.stories.iter().filter(|story_file| !story_file.is_spec) {
+        check_follow_ups(check_material, story_file, problems);
+        check_all_ticked(check_material, story_file, problems);
+        check_listed_files(check_material, story_file, problems);
     }
 }
 
 /// Reports a story that counts as done while its review's findings are open.
-fn follow_ups(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>) {
-    let entry = file.story.key.as_ref().and_then(|key| material.entry(key));
-    let is_done = entry.is_some_and(|entry| state_of(entry) == Some(StoryStatus::Done));
-    let mut open = file.story.open_follow_ups();
-    let Some(first) = open.next().filter(|_| is_done) else { return };
-    let more = match open.count() {
+fn check_follow_ups(
+    check_material: &CheckMaterial<'_>,
+    story_file: &StoryDocument,
+    problems: &mut Vec<FileProblem>,
+) {
+    let board_entry = story_file.story.key.as_ref().and_then(|key| check_material.board_entry(key));
+    let is_done = board_entry.is_some_and(|board_entry| story_state(board_entry) == Some(StoryStatus::Done));
+    let mut open_items = story_file.story.open_follow_ups();
+    let Some(first_open) = open_items.next().filter(|_| is_done) else { return };
+    let more = match open_items.count() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let what = format!("the story is done, and what a review left is not: {}{more}", first.text);
-    let problem = Problem::warning("story-follow-ups-open", &file.path, what).at(first.line);
-    problems.push(problem.todo("see to it, or tick it"));
+    let message = format!("the story is done, and what a review left is not: {}{more}", first_open.text);
+    let problem =
+        FileProblem::warning("story-follow-ups-open", &story_file.path, message).at_line(first_open.line);
+    problems.push(problem.with_advice("see to it, or tick it"));
 }
 
 /// Reports two files of one story: agents may take either.
-fn one_file_each(material: &Material<'_>, problems: &mut Vec<Problem>) {
-    let mut of_number: BTreeMap<Number, &File> = BTreeMap::new();
-    let own = material.stories.iter().filter(|file| !file.is_spec);
-    for (number, file) in own.filter_map(|file| Some((file.story.key.as_ref()?.number(), file))) {
-        match of_number.get(&number) {
-            Some(first) => {
-                let what = format!("this is story {number}, as is {}", first.path);
-                let problem = Problem::warning("story-two-files", &file.path, what);
-                problems.push(problem.why("agents may work from either").todo("keep one of them"));
+fn check_duplicate_files(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
+    let mut first_by_number: BTreeMap<StoryNumber, &StoryDocument> = BTreeMap::new();
+    let story_files = check_material.stories.iter().filter(|story_file| !story_file.is_spec);
+    for (story_number, story_file) in
+        story_files.filter_map(|story_file| Some((story_file.story.key.as_ref()?.story_number(), story_file)))
+    {
+        match first_by_number.get(&story_number) {
+            Some(first_file) => {
+                let message = format!("this is story {story_number}, as is {}", first_file.path);
+                let problem = FileProblem::warning("story-two-files", &story_file.path, message);
+                problems
+                    .push(problem.with_reason("agents may work from either").with_advice("keep one of them"));
             }
             None => {
-                of_number.insert(number, file);
+                first_by_number.insert(story_number, story_file);
             }
         }
     }
 }
 
 /// A number without the letter that a split story has.
-fn whole(number: Number) -> Number {
-    Number { letter: None, ..number }
+fn without_letter(story_number: StoryNumber) -> StoryNumber {
+    StoryNumber { letter: None, ..story_number }
 }
 
-fn state_of(entry: &Entry) -> Option<StoryStatus> {
-    match entry.state {
-        Some(State::Story(state)) => Some(state),
+fn story_state(board_entry: &BoardEntry) -> Option<StoryStatus> {
+    match board_entry.state {
+        Some(BoardEntryState::Story(state)) => Some(state),
         _ => None,
     }
 }
 
 /// A story as it is on the board.
 #[derive(Clone, Copy)]
-struct OnBoard<'b> {
+struct BoardStory<'b> {
     key: &'b StoryKey,
-    entry: &'b Entry,
+    entry: &'b BoardEntry,
 }
 
-fn by_number(board: &Board) -> BTreeMap<Number, OnBoard<'_>> {
-    board.stories().map(|(key, entry)| (key.number(), OnBoard { key, entry })).collect()
+fn stories_by_number(board: &Board) -> BTreeMap<StoryNumber, BoardStory<'_>> {
+    board.stories().map(|(key, entry)| (key.story_number(), BoardStory { key, entry })).collect()
 }
 
 /// Compares the stories of the epics with those of the board.
-fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
-    let planned: BTreeMap<Number, &EpicStory> =
-        material.epics.stories().map(|story| (story.number, story)).collect();
-    let on_board = by_number(board);
+fn compare_epics_and_board(
+    check_material: &CheckMaterial<'_>,
+    board: &Board,
+    problems: &mut Vec<FileProblem>,
+) {
+    let planned_stories: BTreeMap<StoryNumber, &EpicStory> =
+        check_material.epics.stories().map(|story| (story.number, story)).collect();
+    let on_board = stories_by_number(board);
     // One of the two is not written yet.
-    if planned.is_empty() || on_board.is_empty() {
+    if planned_stories.is_empty() || on_board.is_empty() {
         return;
     }
-    let whole_planned: BTreeSet<Number> = planned.keys().map(|number| whole(*number)).collect();
-    let whole_on_board: BTreeSet<Number> = on_board.keys().map(|number| whole(*number)).collect();
-    let planning = material.how(Step::SprintPlanning);
-    for (number, story) in &planned {
-        match on_board.get(number) {
-            Some(on_board) => renamed(material, story, *on_board, problems),
+    let planned_numbers: BTreeSet<StoryNumber> =
+        planned_stories.keys().map(|story_number| without_letter(*story_number)).collect();
+    let board_numbers: BTreeSet<StoryNumber> =
+        on_board.keys().map(|story_number| without_letter(*story_number)).collect();
+    let planning_command = check_material.command_for_step(BmadStep::SprintPlanning);
+    for (story_number, story) in &planned_stories {
+        match on_board.get(story_number) {
+            Some(on_board) => check_renamed(check_material, story, *on_board, problems),
             // A story that was split on the board covers its original.
-            None if whole_on_board.contains(&whole(*number)) => {}
+            None if board_numbers.contains(&without_letter(*story_number)) => {}
             None => problems.push(
-                Problem::warning(
+                FileProblem::warning(
                     "story-not-on-board",
                     &story.path,
-                    format!("story {number} is not on the board"),
+                    format!("story {story_number} is not on the board"),
                 )
-                .at(story.line)
-                .why(format!("it is not in {}, and what is not there is not built", board.path))
-                .todo(format!("plan the sprint again: {planning}")),
+                .at_line(story.line)
+                .with_reason(format!("it is not in {}, and what is not there is not built", board.path))
+                .with_advice(format!("plan the sprint again: {planning_command}")),
             ),
         }
     }
     // Epics may be archived once they are built, so only epics that still exist are compared.
-    let epics: BTreeSet<u32> = whole_planned.iter().map(|number| number.epic).collect();
-    for OnBoard { key, entry } in on_board.values() {
-        if !epics.contains(&key.epic) || whole_planned.contains(&whole(key.number())) {
+    let compared_epics: BTreeSet<u32> =
+        planned_numbers.iter().map(|story_number| story_number.epic).collect();
+    for BoardStory { key: story_key, entry: board_entry } in on_board.values() {
+        if !compared_epics.contains(&story_key.epic)
+            || planned_numbers.contains(&without_letter(story_key.story_number()))
+        {
             continue;
         }
-        let what = format!("`{key}` is on the board, and epic {} has no story {}", key.epic, key.number());
+        let message = format!(
+            "`{story_key}` is on the board, and epic {} has no story {}",
+            story_key.epic,
+            story_key.story_number()
+        );
         problems.push(
-            Problem::warning("story-not-in-epics", &board.path, what)
-                .at(entry.line)
-                .why("nothing says what it is about")
-                .todo(format!("write it into the epic, or plan the sprint again: {planning}")),
+            FileProblem::warning("story-not-in-epics", &board.path, message)
+                .at_line(board_entry.line)
+                .with_reason("nothing says what it is about")
+                .with_advice(format!("write it into the epic, or plan the sprint again: {planning_command}")),
         );
     }
-    let known: BTreeSet<u32> = material.epics.epics.iter().map(|epic| epic.number).collect();
-    let mut first: BTreeMap<u32, usize> = BTreeMap::new();
-    for entry in &board.entries {
-        first.entry(entry.key.epic()).or_insert(entry.line);
+    let known_epics: BTreeSet<u32> = check_material.epics.epics.iter().map(|epic| epic.number).collect();
+    let mut first_lines: BTreeMap<u32, usize> = BTreeMap::new();
+    for board_entry in &board.entries {
+        first_lines.entry(board_entry.key.epic_number()).or_insert(board_entry.line);
     }
-    for (epic, line) in first.into_iter().filter(|(epic, _)| !known.contains(epic)) {
-        let what = format!("epic {epic} is on the board and not among the epics");
-        problems.push(Problem::note("epic-not-in-epics", &board.path, what).at(line));
+    for (epic, line_number) in first_lines.into_iter().filter(|(epic, _)| !known_epics.contains(epic)) {
+        let message = format!("epic {epic} is on the board and not among the epics");
+        problems.push(FileProblem::note("epic-not-in-epics", &board.path, message).at_line(line_number));
     }
 }
 
 /// Reports a story whose title and key on the board no longer match.
-fn renamed(material: &Material<'_>, story: &EpicStory, on_board: OnBoard<'_>, problems: &mut Vec<Problem>) {
-    let (OnBoard { key, entry }, Some(board)) = (on_board, material.board) else { return };
+fn check_renamed(
+    check_material: &CheckMaterial<'_>,
+    story: &EpicStory,
+    board_story: BoardStory<'_>,
+    problems: &mut Vec<FileProblem>,
+) {
+    let (BoardStory { key, entry }, Some(board)) = (board_story, check_material.board) else { return };
     if story.key.slug == key.slug || story.key.slug.is_empty() {
         return;
     }
     // From era D on, a script makes the key from the title: a different key would be a different story to it.
-    let weight = if material.layout.era == Some(Era::D) { Weight::Warning } else { Weight::Note };
-    let what = format!(
+    let problem_weight =
+        if check_material.layout.era == Some(Era::D) { ProblemWeight::Warning } else { ProblemWeight::Note };
+    let message = format!(
         "story {} is `{key}` on the board ({}:{}), and its title makes it `{}`",
         story.number, board.path, entry.line, story.key
     );
-    let problem = Problem::new(weight, "story-renamed", &story.path, what).at(story.line);
-    let why = match weight {
-        Weight::Note => "",
+    let problem = FileProblem::new(problem_weight, "story-renamed", &story.path, message).at_line(story.line);
+    let reason = match problem_weight {
+        ProblemWeight::Note => "",
         _ => "sprint planning would add it anew and drop the old line with its state",
     };
-    problems.push(problem.why(why).todo("if it was renamed, rename it on the board and its file as well"));
+    problems.push(
+        problem
+            .with_reason(reason)
+            .with_advice("if it was renamed, rename it on the board and its file as well"),
+    );
 }
 
 /// Compares the story files with the board, by key and then by number.
-fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
-    let by_number = by_number(board);
-    if by_number.is_empty() {
+fn compare_files_and_board(
+    check_material: &CheckMaterial<'_>,
+    board: &Board,
+    problems: &mut Vec<FileProblem>,
+) {
+    let board_by_number = stories_by_number(board);
+    if board_by_number.is_empty() {
         return;
     }
-    let keys: BTreeSet<&StoryKey> =
-        material.stories.iter().filter_map(|file| file.story.key.as_ref()).collect();
-    for file in &material.stories {
-        let Some(key) = &file.story.key else { continue };
-        if let Some(entry) = material.entry(key) {
-            status(board, file, OnBoard { key, entry }, problems);
+    let file_keys: BTreeSet<&StoryKey> =
+        check_material.stories.iter().filter_map(|story_file| story_file.story.key.as_ref()).collect();
+    for story_file in &check_material.stories {
+        let Some(key) = &story_file.story.key else { continue };
+        if let Some(entry) = check_material.board_entry(key) {
+            compare_status(board, story_file, BoardStory { key, entry }, problems);
             continue;
         }
         // The author of a spec chooses its name.
-        if file.is_spec {
+        if story_file.is_spec {
             continue;
         }
-        match by_number.get(&key.number()) {
+        match board_by_number.get(&key.story_number()) {
             // This is a second file about a story that has its own.
-            Some(OnBoard { key: other, .. }) if keys.contains(other) => {}
-            Some(OnBoard { key: other, entry }) => {
-                let what = format!(
-                    "the file is `{key}`, and the board has `{other}` ({}:{})",
+            Some(BoardStory { key: board_key, .. }) if file_keys.contains(board_key) => {}
+            Some(BoardStory { key: board_key, entry }) => {
+                let message = format!(
+                    "the file is `{key}`, and the board has `{board_key}` ({}:{})",
                     board.path, entry.line
                 );
                 problems.push(
-                    Problem::warning("story-file-renamed", &file.path, what)
-                        .why("BMAD's workflows look for the file by the board's key")
-                        .todo(format!("name it {other}.md, or change the key on the board")),
+                    FileProblem::warning("story-file-renamed", &story_file.path, message)
+                        .with_reason("BMAD's workflows look for the file by the board's key")
+                        .with_advice(format!("name it {board_key}.md, or change the key on the board")),
                 );
             }
             None => problems.push(
-                Problem::warning(
+                FileProblem::warning(
                     "story-file-not-on-board",
-                    &file.path,
+                    &story_file.path,
                     format!("`{key}` is not on the board"),
                 )
-                .why(format!("it is not in {}", board.path))
-                .todo(format!("plan the sprint again: {}", material.how(Step::SprintPlanning))),
+                .with_reason(format!("it is not in {}", board.path))
+                .with_advice(format!(
+                    "plan the sprint again: {}",
+                    check_material.command_for_step(BmadStep::SprintPlanning)
+                )),
             ),
         }
     }
 }
 
 /// Compares the story's own status with the board's.
-fn status(board: &Board, file: &File, on_board: OnBoard<'_>, problems: &mut Vec<Problem>) {
-    let OnBoard { key, entry } = on_board;
-    let Some(own) = &file.story.status else { return };
+fn compare_status(
+    board: &Board,
+    story_file: &StoryDocument,
+    board_story: BoardStory<'_>,
+    problems: &mut Vec<FileProblem>,
+) {
+    let BoardStory { key, entry } = board_story;
+    let Some(own_status) = &story_file.story.status else { return };
     // A blocked story is no contradiction to the board, but the agent will stop at it.
-    if own.status.is_none() && own.said.trim().eq_ignore_ascii_case("blocked") {
-        let what =
-            format!("the story says blocked, the board {} ({}:{})", entry.said, board.path, entry.line);
-        let problem = Problem::warning("story-blocked", &file.path, what).at(own.line);
+    if own_status.status.is_none() && own_status.said.trim().eq_ignore_ascii_case("blocked") {
+        let message =
+            format!("the story says blocked, the board {} ({}:{})", entry.raw_state, board.path, entry.line);
+        let problem =
+            FileProblem::warning("story-blocked", &story_file.path, message).at_line(own_status.line);
         problems.push(
             problem
-                .why("whoever develops it stops there at once")
-                .todo("see its blocking condition, and decide"),
+                .with_reason("whoever develops it stops there at once")
+                .with_advice("see its blocking condition, and decide"),
         );
         return;
     }
-    let (Some(said), Some(state)) = (own.status, state_of(entry)) else { return };
+    let (Some(file_state), Some(board_state)) = (own_status.status, story_state(entry)) else { return };
     // A spec is done when it is built, and its story is then at review.
-    let is_fine = file.is_spec && !(said == StoryStatus::Done && state < StoryStatus::Review);
-    if said == state || is_fine {
+    let is_expected =
+        story_file.is_spec && !(file_state == StoryStatus::Done && board_state < StoryStatus::Review);
+    if file_state == board_state || is_expected {
         return;
     }
-    let what = format!("the story says {said}, the board {state} ({}:{})", board.path, entry.line);
-    let todo = format!(
-        "write `Status: {state}` here; or, if the story is right: tribunal board move {key} {said} --anyway"
+    let message =
+        format!("the story says {file_state}, the board {board_state} ({}:{})", board.path, entry.line);
+    let advice = format!(
+        "write `Status: {board_state}` here; or, if the story is right: tribunal board move {key} {file_state} --anyway"
     );
-    let problem = Problem::warning("story-status-not-board-s", &file.path, what).at(own.line);
-    problems.push(problem.why("the board holds").todo(todo));
+    let problem =
+        FileProblem::warning("story-status-not-board-s", &story_file.path, message).at_line(own_status.line);
+    problems.push(problem.with_reason("the board holds").with_advice(advice));
 }
 
 /// Reports stories that should have a file and have none.
-fn without_file(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
-    if !material.creates() {
+fn check_missing_files(check_material: &CheckMaterial<'_>, board: &Board, problems: &mut Vec<FileProblem>) {
+    if !check_material.creates_story_files() {
         return;
     }
-    for (key, entry) in board.stories() {
-        let weight = match state_of(entry) {
+    for (story_key, board_entry) in board.stories() {
+        let problem_weight = match story_state(board_entry) {
             None | Some(StoryStatus::Backlog) => continue,
             // Files of finished stories are often archived.
-            Some(StoryStatus::Done) => Weight::Note,
-            Some(_) => Weight::Warning,
+            Some(StoryStatus::Done) => ProblemWeight::Note,
+            Some(_) => ProblemWeight::Warning,
         };
-        if material.is_written(key.number()) {
+        if check_material.has_story_file(story_key.story_number()) {
             continue;
         }
-        let path = joined(&material.config.folders.implementation, &format!("{key}.md"));
+        let expected_path =
+            join_path(&check_material.config.folders.implementation, &format!("{story_key}.md"));
         // A file that cannot be read is another problem, which is already reported.
-        if material.is_there(&path) {
+        if check_material.path_exists(&expected_path) {
             continue;
         }
-        let what = format!("`{key}` is {}, and has no file", entry.said);
-        let problem = Problem::new(weight, "story-no-file", &board.path, what)
-            .at(entry.line)
-            .why(format!("{path} is not there"));
-        problems.push(match weight {
-            Weight::Note => problem,
-            _ => problem.todo(format!("write it: {}", material.how(Step::CreateStory))),
+        let message = format!("`{story_key}` is {}, and has no file", board_entry.raw_state);
+        let problem = FileProblem::new(problem_weight, "story-no-file", &board.path, message)
+            .at_line(board_entry.line)
+            .with_reason(format!("{expected_path} is not there"));
+        problems.push(match problem_weight {
+            ProblemWeight::Note => problem,
+            _ => problem
+                .with_advice(format!("write it: {}", check_material.command_for_step(BmadStep::CreateStory))),
         });
     }
 }
 
 /// Reports a story in progress whose tasks are all ticked.
-fn all_ticked(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>) {
-    let (done, all) = file.story.progress();
-    let Some(status) = file.story.status.as_ref() else { return };
-    let key = file.story.key.as_ref();
-    let on_board = key.and_then(|key| material.entry(key)).and_then(state_of);
-    let state = on_board.or(status.status);
-    if all == 0 || done < all || state != Some(StoryStatus::InProgress) {
+fn check_all_ticked(
+    check_material: &CheckMaterial<'_>,
+    story_file: &StoryDocument,
+    problems: &mut Vec<FileProblem>,
+) {
+    let (done_count, total_count) = story_file.story.task_progress();
+    let Some(status_line) = story_file.story.status.as_ref() else { return };
+    let story_key = story_file.story.key.as_ref();
+    let board_state =
+        story_key.and_then(|story_key| check_material.board_entry(story_key)).and_then(story_state);
+    let effective_state = board_state.or(status_line.status);
+    if total_count == 0 || done_count < total_count || effective_state != Some(StoryStatus::InProgress) {
         return;
     }
     // What a review left is work, too.
-    if file.story.open_follow_ups().next().is_some() || status.status != state {
+    if story_file.story.open_follow_ups().next().is_some() || status_line.status != effective_state {
         return;
     }
-    let what = format!("all {all} tasks are ticked, and the story is still in-progress");
-    let problem = Problem::warning("story-all-ticked", &file.path, what).at(status.line);
-    let todo =
-        key.map(|key| format!("if it is finished: tribunal board move {key} review")).unwrap_or_default();
-    problems.push(problem.why("nobody reviews it while it is").todo(todo));
+    let message = format!("all {total_count} tasks are ticked, and the story is still in-progress");
+    let problem =
+        FileProblem::warning("story-all-ticked", &story_file.path, message).at_line(status_line.line);
+    let advice = story_key
+        .map(|story_key| format!("if it is finished: tribunal board move {story_key} review"))
+        .unwrap_or_default();
+    problems.push(problem.with_reason("nobody reviews it while it is").with_advice(advice));
 }
 
 /// Reports files that a story lists and that do not exist.
-fn listed_files(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>) {
-    let key = file.story.key.as_ref();
-    let on_board = key.and_then(|key| material.entry(key)).and_then(state_of);
-    let own = file.story.status.as_ref().and_then(|status| status.status);
-    let weight = match on_board.or(own) {
-        Some(StoryStatus::Review) => Weight::Warning,
+fn check_listed_files(
+    check_material: &CheckMaterial<'_>,
+    story_file: &StoryDocument,
+    problems: &mut Vec<FileProblem>,
+) {
+    let story_key = story_file.story.key.as_ref();
+    let board_state =
+        story_key.and_then(|story_key| check_material.board_entry(story_key)).and_then(story_state);
+    let own_state = story_file.story.status.as_ref().and_then(|status| status.status);
+    let problem_weight = match board_state.or(own_state) {
+        Some(StoryStatus::Review) => ProblemWeight::Warning,
         // Later stories move and delete what earlier ones made.
-        Some(StoryStatus::Done) => Weight::Note,
+        Some(StoryStatus::Done) => ProblemWeight::Note,
         _ => return,
     };
-    let page = Page::of(&file.text);
-    let gone = gone_lines(&page.lines);
+    let markdown = MarkdownPage::parse(&story_file.text);
+    let removed_lines = find_removed_lines(&markdown.lines);
     // Patterns, placeholders and renames are no paths.
-    let is_plain =
-        |path: &str| is_inside(path) && !path.contains(['*', '{', '<', '…', '→']) && !path.contains("...");
-    let lost: Vec<(&str, usize)> = file
+    let is_plain_path = |listed_path: &str| {
+        is_inside_project(listed_path)
+            && !listed_path.contains(['*', '{', '<', '…', '→'])
+            && !listed_path.contains("...")
+    };
+    let missing_files: Vec<(&str, usize)> = story_file
         .story
         .files
         .iter()
-        .filter(|said| !gone.contains(&said.line) && is_plain(&said.text) && !material.is_there(&said.text))
-        .map(|said| (said.text.as_str(), said.line))
+        .filter(|listed_file| {
+            !removed_lines.contains(&listed_file.line)
+                && is_plain_path(&listed_file.text)
+                && !check_material.path_exists(&listed_file.text)
+        })
+        .map(|listed_file| (listed_file.text.as_str(), listed_file.line))
         .collect();
-    let Some((_, line)) = lost.first() else { return };
+    let Some((_, line_number)) = missing_files.first() else { return };
     // Three names show what is meant; a list may be long.
-    let names: Vec<&str> = lost.iter().take(3).map(|(name, _)| *name).collect();
-    let more = if lost.len() > 3 { format!(" and {} more", lost.len() - 3) } else { String::new() };
-    let what = format!("of the files it lists, these are not there: {}{more}", short(&names.join(", ")));
-    let why = "what a story says it made is what a review looks at";
-    problems.push(Problem::new(weight, "story-file-list", &file.path, what).at(*line).why(why));
+    let first_names: Vec<&str> =
+        missing_files.iter().take(3).map(|(missing_name, _)| *missing_name).collect();
+    let more_text = if missing_files.len() > 3 {
+        format!(" and {} more", missing_files.len() - 3)
+    } else {
+        String::new()
+    };
+    let message = format!(
+        "of the files it lists, these are not there: {}{more_text}",
+        truncate(&first_names.join(", "))
+    );
+    let reason = "what a story says it made is what a review looks at";
+    problems.push(
+        FileProblem::new(problem_weight, "story-file-list", &story_file.path, message)
+            .at_line(*line_number)
+            .with_reason(reason),
+    );
 }
 
 /// The lines about files that were deleted or moved, by their own words or by the label above them.
-fn gone_lines(lines: &[Line<'_>]) -> BTreeSet<usize> {
-    let tells = |text: &str| {
-        let text = text.to_lowercase();
-        ["delet", "remov", "renam", "moved", "->"].iter().any(|word| text.contains(word))
+fn find_removed_lines(lines: &[MarkdownLine<'_>]) -> BTreeSet<usize> {
+    let mentions_removal = |line_text: &str| {
+        let line_text = line_text.to_lowercase();
+        ["delet", "remov", "renam", "moved", "->"].iter().any(|removal_word| line_text.contains(removal_word))
     };
-    let mut under = false;
-    let mut gone = BTreeSet::new();
+    let mut below_removal_label = false;
+    let mut removed_lines = BTreeSet::new();
     for line in lines.iter().filter(|line| line.is_prose() && !line.is_blank()) {
-        let text = line.text.trim();
+        let line_text = line.text.trim();
         // A label such as `Deleted:` applies to all lines up to the next label.
-        let is_label = line.heading().is_some() || text.trim_end_matches('*').ends_with(':');
+        let is_label = line.heading().is_some() || line_text.trim_end_matches('*').ends_with(':');
         if is_label {
-            under = tells(text);
+            below_removal_label = mentions_removal(line_text);
         }
-        if under || tells(text) {
-            gone.insert(line.number);
+        if below_removal_label || mentions_removal(line_text) {
+            removed_lines.insert(line.number);
         }
     }
-    gone
+    removed_lines
 }

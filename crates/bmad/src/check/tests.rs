@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{board, config, documents, layout, shelf::Kept};
+use crate::{board, config, documents, layout, project_files::InMemoryFiles};
 
 const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
 const ARCHITECTURE: &str = "_bmad-output/planning-artifacts/architecture.md";
@@ -44,8 +44,8 @@ const LOG_OUT_TEXT: &str = "# Story 1.2: Log out\n\nStatus: ready-for-dev\n\n## 
     ## Tasks / Subtasks\n\n- [ ] Do it (AC: 1)\n";
 
 /// A project without any problem.
-fn healthy() -> Kept {
-    let mut kept = Kept::with(INSTALLED);
+fn healthy_project() -> InMemoryFiles {
+    let mut files = InMemoryFiles::from_files(INSTALLED);
     for (path, text) in [
         (PRD, PRD_TEXT),
         (ARCHITECTURE, "# Shop\n\nMade from [the PRD](prd.md#functional-requirements).\n"),
@@ -56,110 +56,125 @@ fn healthy() -> Kept {
         (LOG_OUT, LOG_OUT_TEXT),
         ("src/in.rs", "fn main() {}\n"),
     ] {
-        kept.put(path, text);
+        files.insert_file(path, text);
     }
-    kept
+    files
 }
 
-fn checked(kept: &Kept, step: Option<Step>) -> Report {
-    let layout = layout::read(kept);
-    let config = config::read(kept);
-    let path = format!("{}/{}", config.folders.implementation, board::FILE);
-    let board = kept.read(&path).unwrap().map(|text| board::read(&path, &text));
-    let documents = documents::find(kept, &config.folders);
-    let input = Input {
-        shelf: kept,
+fn check_files(files: &InMemoryFiles, step: Option<BmadStep>) -> ReadinessReport {
+    let layout = layout::read_layout(files);
+    let config = config::read_config(files);
+    let board_path = format!("{}/{}", config.folders.implementation, board::BOARD_FILE);
+    let board =
+        files.read_file(&board_path).unwrap().map(|board_text| board::read_board(&board_path, &board_text));
+    let documents = documents::find_documents(files, &config.folders);
+    let check_input = CheckInput {
+        project_files: files,
         layout: &layout,
         config: &config,
         board: board.as_ref(),
-        board_path: &path,
+        board_path: &board_path,
         documents: &documents,
     };
-    run(&input, step)
+    check_project(&check_input, step)
 }
 
 /// Renders every problem as `weight rule name:line`.
-fn said(report: &Report) -> Vec<String> {
-    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
-    let line = |line: Option<usize>| line.map(|line| format!(":{line}")).unwrap_or_default();
-    let all = report.problems.iter();
-    all.map(|problem| {
-        let weight = format!("{:?}", problem.weight).to_lowercase();
-        format!("{weight} {} {}{}", problem.rule, name(&problem.path), line(problem.line))
-    })
-    .collect()
+fn render_problems(report: &ReadinessReport) -> Vec<String> {
+    let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+    let line_suffix = |line_suffix: Option<usize>| {
+        line_suffix.map(|line_suffix| format!(":{line_suffix}")).unwrap_or_default()
+    };
+    let problems = report.problems.iter();
+    problems
+        .map(|problem| {
+            let weight_name = format!("{:?}", problem.weight).to_lowercase();
+            format!(
+                "{weight_name} {} {}{}",
+                problem.rule,
+                file_name(&problem.path),
+                line_suffix(problem.line)
+            )
+        })
+        .collect()
 }
 
 /// The healthy project with these files replaced; an empty text removes the file.
-fn with(changes: &[(&str, &str)]) -> Kept {
-    let all = healthy();
-    let mut kept = Kept::default();
+fn healthy_project_with(changes: &[(&str, &str)]) -> InMemoryFiles {
+    let healthy_files = healthy_project();
+    let mut files = InMemoryFiles::default();
     for path in [PRD, ARCHITECTURE, EPICS, READINESS, BOARD, LOG_IN, LOG_OUT, "src/in.rs"]
         .into_iter()
         .chain(INSTALLED.map(|(path, _)| path))
     {
-        if !changes.iter().any(|(changed, _)| *changed == path) {
-            kept.put(path, &all.read(path).unwrap().unwrap());
+        if !changes.iter().any(|(changed_path, _)| *changed_path == path) {
+            files.insert_file(path, &healthy_files.read_file(path).unwrap().unwrap());
         }
     }
-    changes.iter().filter(|(_, text)| !text.is_empty()).for_each(|(path, text)| kept.put(path, text));
-    kept
+    changes
+        .iter()
+        .filter(|(_, text)| !text.is_empty())
+        .for_each(|(path, text)| files.insert_file(path, text));
+    files
 }
 
 #[test]
-fn a_healthy_project_has_nothing_wrong_at_any_time_of_its_life() {
-    let whole = checked(&healthy(), None);
-    assert_eq!(said(&whole), [""; 0]);
-    assert!(whole.ready);
+fn a_healthy_project_has_no_problems_at_any_stage() {
+    let full_report = check_files(&healthy_project(), None);
+    assert_eq!(render_problems(&full_report), [""; 0]);
+    assert!(full_report.ready);
     assert_eq!(
-        (whole.looked_at.documents, whole.looked_at.stories, whole.looked_at.on_board),
+        (full_report.looked_at.documents, full_report.looked_at.stories, full_report.looked_at.on_board),
         (4, 2, Some(2))
     );
     // The project at each stage of its life: one file more each time.
-    let mut kept = Kept::default();
+    let mut files = InMemoryFiles::default();
     for path in [PRD, ARCHITECTURE, EPICS, READINESS, BOARD, LOG_IN, LOG_OUT] {
-        kept.put(path, &healthy().read(path).unwrap().unwrap());
-        kept.put("src/in.rs", "x");
-        assert_eq!(said(&checked(&kept, None)), [""; 0], "up to {path}");
+        files.insert_file(path, &healthy_project().read_file(path).unwrap().unwrap());
+        files.insert_file("src/in.rs", "x");
+        assert_eq!(render_problems(&check_files(&files, None)), [""; 0], "up to {path}");
     }
-    assert_eq!(said(&checked(&Kept::default(), None)), [""; 0]);
-    assert!(checked(&Kept::default(), None).looked_at.is_nothing());
+    assert_eq!(render_problems(&check_files(&InMemoryFiles::default(), None)), [""; 0]);
+    assert!(check_files(&InMemoryFiles::default(), None).looked_at.is_empty());
 }
 
 /// The files that differ from the healthy project, and the problems that they cause.
-type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+type CheckTableRow<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
-fn hold(table: &[Row<'_>]) {
+fn check_table(table: &[CheckTableRow<'_>]) {
     for (changes, problems) in table {
-        let report = checked(&with(changes), None);
-        assert_eq!(said(&report), *problems, "{changes:?}");
+        let report = check_files(&healthy_project_with(changes), None);
+        assert_eq!(render_problems(&report), *problems, "{changes:?}");
         assert_eq!(report.ready, !problems.iter().any(|problem| problem.starts_with("error")));
         assert!(report.missing.is_empty() && report.suggestion.is_none());
     }
 }
 
 #[test]
-fn plans_that_do_not_fit_together_are_said_with_their_place() {
-    let unbuilt = format!("{PRD_TEXT}- FR3: Somebody can pay.\n");
-    let unasked = EPICS_TEXT.replace("FR2: Epic 1", "FR2: Epic 1\nFR9: Epic 7");
-    let third = format!("{EPICS_TEXT}\n### Story 1.4: Pay\n\n**Acceptance Criteria:**\n\n- paid\n");
-    let renamed = EPICS_TEXT.replace("1.2: Log out", "1.2: Leave");
-    let inputs = PRD_TEXT.replace("[]", "[brief.md, docs/*.md, /srv/me/x.md]");
-    let begun = PRD_TEXT.replace(", step-11-polish", ", step-04-journeys");
-    hold(&[
-        (&[(PRD, &unbuilt)], &["warning requirement-uncovered prd.md:11"]),
-        (&[(PRD, &unbuilt.replace("- FR3:", "- **FR3**"))], &["warning requirement-uncovered prd.md:11"]),
+fn plans_that_disagree_are_reported_with_their_place() {
+    let uncovered_prd = format!("{PRD_TEXT}- FR3: Somebody can pay.\n");
+    let unknown_requirement = EPICS_TEXT.replace("FR2: Epic 1", "FR2: Epic 1\nFR9: Epic 7");
+    let extra_story = format!("{EPICS_TEXT}\n### Story 1.4: Pay\n\n**Acceptance Criteria:**\n\n- paid\n");
+    let renamed_story = EPICS_TEXT.replace("1.2: Log out", "1.2: Leave");
+    let with_inputs = PRD_TEXT.replace("[]", "[brief.md, docs/*.md, /srv/me/x.md]");
+    let unfinished_prd = PRD_TEXT.replace(", step-11-polish", ", step-04-journeys");
+    check_table(&[
+        (&[(PRD, &uncovered_prd)], &["warning requirement-uncovered prd.md:11"]),
         (
-            &[(EPICS, &unasked)],
+            &[(PRD, &uncovered_prd.replace("- FR3:", "- **FR3**"))],
+            &["warning requirement-uncovered prd.md:11"],
+        ),
+        (
+            &[(EPICS, &unknown_requirement)],
             &["warning coverage-unknown-epic epics.md:7", "warning requirement-unknown epics.md:7"],
         ),
         (
-            &[(EPICS, &third)],
+            &[(EPICS, &extra_story)],
             &["warning story-not-on-board epics.md:24", "note story-number-missing epics.md:24"],
         ),
-        (&[(EPICS, &renamed)], &["note story-renamed epics.md:18"]),
-        (&[(PRD, &inputs)], &["warning input-missing prd.md:3"]),
-        (&[(PRD, &begun)], &["warning document-unfinished prd.md:2"]),
+        (&[(EPICS, &renamed_story)], &["note story-renamed epics.md:18"]),
+        (&[(PRD, &with_inputs)], &["warning input-missing prd.md:3"]),
+        (&[(PRD, &unfinished_prd)], &["warning document-unfinished prd.md:2"]),
         (
             &[(PRD, "---\nstepsCompleted: []\n---\n# PRD - {{project_name}}\n\n**Date:** {{date}}\n")],
             &["note link-anchor-missing architecture.md:3", "warning document-template prd.md:1"],
@@ -172,8 +187,8 @@ fn plans_that_do_not_fit_together_are_said_with_their_place() {
 }
 
 #[test]
-fn stories_that_do_not_fit_together_are_said_with_their_place() {
-    hold(&[
+fn stories_that_disagree_are_reported_with_their_place() {
+    check_table(&[
         (
             &[(BOARD, &BOARD_TEXT.replace("epic-1-r", "1-3-pay: backlog\n  epic-1-r"))],
             &["warning story-not-in-epics sprint-status.yaml:5"],
@@ -236,28 +251,28 @@ fn stories_that_do_not_fit_together_are_said_with_their_place() {
 }
 
 #[test]
-fn what_real_projects_do_is_no_alarm() {
-    let words = "# Shop\n\n## Epic 1: People\n\n### Story 1.1: Log in\n\n**Acceptance Criteria:**\n\n- in\n\n\
+fn usual_projects_cause_no_alarm() {
+    let unnumbered_epics = "# Shop\n\n## Epic 1: People\n\n### Story 1.1: Log in\n\n**Acceptance Criteria:**\n\n- in\n\n\
         ### Story 1.2: Log out\n\n**Acceptance Criteria:**\n\n- out\n";
-    let split =
+    let split_stories =
         BOARD_TEXT.replace("1-2-log-out: ready-for-dev", "1-2a-log-out: backlog\n  1-2b-leave: backlog");
-    let archived = BOARD_TEXT.replace("epic-1-r", "1-2-log-out: done\n  epic-1-r").replacen(
+    let archived_board = BOARD_TEXT.replace("epic-1-r", "1-2-log-out: done\n  epic-1-r").replacen(
         "  1-2-log-out: ready-for-dev\n",
         "",
         1,
     );
     let table: &[&[(&str, &str)]] = &[
         // Epics that name no requirement.
-        &[(EPICS, words)],
+        &[(EPICS, unnumbered_epics)],
         // A PRD that does not number its requirements.
         &[(PRD, "# Shop\n\nPeople log in and out.\n"), (ARCHITECTURE, "# A\n\nText.\n")],
         &[(PRD, &PRD_TEXT.replace("FR1", "FR-001").replace("FR2", "**FR-2**"))],
         // Requirements in other forms still belong to the PRD.
         &[(PRD, &PRD_TEXT.replace("- FR2:", "- FR2"))],
         &[(PRD, &PRD_TEXT.replace("- FR2:", "- **FR2**"))],
-        &[(BOARD, &split), (LOG_OUT, "")],
+        &[(BOARD, &split_stories), (LOG_OUT, "")],
         &[
-            (BOARD, &archived),
+            (BOARD, &archived_board),
             (LOG_OUT, &LOG_OUT_TEXT.replace("ready-for-dev", "done").replace("[ ]", "[x]")),
         ],
         // A report about a story, beside it.
@@ -267,82 +282,100 @@ fn what_real_projects_do_is_no_alarm() {
         &[(ARCHITECTURE, "# A\n\n[x](../../src/in.rs) [y](src/in.rs) [z](#a) [w](mailto:a@b.c)\n")],
     ];
     for changes in table {
-        let report = checked(&with(changes), None);
-        assert_eq!(said(&report), [""; 0], "{changes:?}");
+        let report = check_files(&healthy_project_with(changes), None);
+        assert_eq!(render_problems(&report), [""; 0], "{changes:?}");
     }
 }
 
 #[test]
 fn a_step_needs_what_comes_before_it() {
-    let bare = Kept::with(INSTALLED);
-    let drawn = |kept: &Kept, step: Step| {
-        let report = checked(kept, Some(step));
+    let only_installed = InMemoryFiles::from_files(INSTALLED);
+    let render_needs = |files: &InMemoryFiles, step: BmadStep| {
+        let report = check_files(files, Some(step));
         let missing: Vec<&str> = report.missing.iter().map(|missing| missing.document.as_str()).collect();
-        let first = report.suggestion.map(|suggestion| format!("{} {}", suggestion.step, suggestion.command));
-        let first = first.map(|first| first.lines().next().unwrap_or_default().to_string());
-        format!("{} [{}] {}", report.ready, missing.join(", "), first.unwrap_or_default())
+        let first_step =
+            report.suggestion.map(|suggestion| format!("{} {}", suggestion.step, suggestion.command));
+        let first_step =
+            first_step.map(|first_step| first_step.lines().next().unwrap_or_default().to_string());
+        format!("{} [{}] {}", report.ready, missing.join(", "), first_step.unwrap_or_default())
     };
-    for (step, said) in [
-        (Step::Prd, "true [] "),
-        (Step::QuickDev, "true [] "),
-        (Step::Architecture, "false [PRD] prd /bmad-bmm-create-prd"),
-        (Step::Epics, "false [PRD, architecture] prd /bmad-bmm-create-prd"),
-        (Step::SprintPlanning, "false [PRD, architecture, epics, readiness report] prd /bmad-bmm-create-prd"),
-        (Step::CreateStory, "false [epics, board] prd /bmad-bmm-create-prd"),
-        (Step::DevStory, "false [board] prd /bmad-bmm-create-prd"),
-        (Step::Retrospective, "false [board] prd /bmad-bmm-create-prd"),
+    for (step, expected) in [
+        (BmadStep::Prd, "true [] "),
+        (BmadStep::QuickDev, "true [] "),
+        (BmadStep::Architecture, "false [PRD] prd /bmad-bmm-create-prd"),
+        (BmadStep::Epics, "false [PRD, architecture] prd /bmad-bmm-create-prd"),
+        (
+            BmadStep::SprintPlanning,
+            "false [PRD, architecture, epics, readiness report] prd /bmad-bmm-create-prd",
+        ),
+        (BmadStep::CreateStory, "false [epics, board] prd /bmad-bmm-create-prd"),
+        (BmadStep::DevStory, "false [board] prd /bmad-bmm-create-prd"),
+        (BmadStep::Retrospective, "false [board] prd /bmad-bmm-create-prd"),
     ] {
-        assert_eq!(drawn(&bare, step), said, "{step}");
+        assert_eq!(render_needs(&only_installed, step), expected, "{step}");
     }
-    for step in [Step::Architecture, Step::Readiness, Step::SprintPlanning, Step::DevStory, Step::CodeReview]
-    {
-        assert_eq!(drawn(&healthy(), step), "true [] ", "{step}");
+    for step in [
+        BmadStep::Architecture,
+        BmadStep::Readiness,
+        BmadStep::SprintPlanning,
+        BmadStep::DevStory,
+        BmadStep::CodeReview,
+    ] {
+        assert_eq!(render_needs(&healthy_project(), step), "true [] ", "{step}");
     }
     let backlog = BOARD_TEXT.replace("ready-for-dev", "backlog");
-    for (changes, step, said) in [
-        (&[(LOG_OUT, "")][..], Step::DevStory, "false [story] create-story /bmad-bmm-create-story"),
+    for (changes, step, expected) in [
+        (&[(LOG_OUT, "")][..], BmadStep::DevStory, "false [story] create-story /bmad-bmm-create-story"),
         (
             &[(BOARD, &backlog)],
-            Step::DevStory,
+            BmadStep::DevStory,
             "false [story at ready-for-dev or in-progress] create-story /bmad-bmm-create-story",
         ),
-        (&[], Step::CreateStory, "false [story at backlog] sprint-planning /bmad-bmm-sprint-planning"),
-        (&[(PRD, "---\na: 1\n---\n\n")], Step::Architecture, "false [PRD] prd /bmad-bmm-create-prd"),
+        (&[], BmadStep::CreateStory, "false [story at backlog] sprint-planning /bmad-bmm-sprint-planning"),
+        (&[(PRD, "---\na: 1\n---\n\n")], BmadStep::Architecture, "false [PRD] prd /bmad-bmm-create-prd"),
         (
             &[(EPICS, "# E\n\n## Epic 1: People\n")],
-            Step::SprintPlanning,
+            BmadStep::SprintPlanning,
             "false [stories] epics /bmad-bmm-create-epics-and-stories",
         ),
     ] {
-        assert_eq!(drawn(&with(changes), step), said, "{changes:?}");
+        assert_eq!(render_needs(&healthy_project_with(changes), step), expected, "{changes:?}");
     }
 }
 
 #[test]
 fn a_story_without_criteria_cannot_be_developed() {
-    let bare =
-        with(&[(LOG_OUT, "# Story 1.2: Log out\n\nStatus: ready-for-dev\n\n## Tasks\n\n- [ ] Do it\n")]);
-    assert_eq!(said(&checked(&bare, None)), ["warning story-no-criteria 1-2-log-out.md"]);
-    assert_eq!(said(&checked(&bare, Some(Step::DevStory))), ["error story-no-criteria 1-2-log-out.md"]);
+    let without_criteria = healthy_project_with(&[(
+        LOG_OUT,
+        "# Story 1.2: Log out\n\nStatus: ready-for-dev\n\n## Tasks\n\n- [ ] Do it\n",
+    )]);
+    assert_eq!(
+        render_problems(&check_files(&without_criteria, None)),
+        ["warning story-no-criteria 1-2-log-out.md"]
+    );
+    assert_eq!(
+        render_problems(&check_files(&without_criteria, Some(BmadStep::DevStory))),
+        ["error story-no-criteria 1-2-log-out.md"]
+    );
 }
 
 #[test]
-fn the_stories_of_a_spec_are_those_of_its_files() {
-    let folder = "_bmad-output/specs/spec-shop";
-    let file = "---\nstatus: draft\n---\n# x\n";
-    let kept = Kept::with([
-        (format!("{folder}/SPEC.md").as_str(), "# Shop\n\nText.\n"),
+fn the_stories_of_a_spec_match_its_files() {
+    let directory = "_bmad-output/specs/spec-shop";
+    let story_text = "---\nstatus: draft\n---\n# x\n";
+    let files = InMemoryFiles::from_files([
+        (format!("{directory}/SPEC.md").as_str(), "# Shop\n\nText.\n"),
         (
-            &format!("{folder}/stories.yaml"),
+            &format!("{directory}/stories.yaml"),
             "- id: \"1\"\n  title: In\n  description: in\n- id: \"2\"\n  title: Out\n  description: out\n",
         ),
-        (&format!("{folder}/stories/1-in.md"), "---\nstatus: draft\ndepends_on: [\"7\"]\n---\n# In\n"),
-        (&format!("{folder}/stories/2-out.md"), file),
-        (&format!("{folder}/stories/2-leave.md"), file),
-        (&format!("{folder}/stories/3-pay.md"), file),
+        (&format!("{directory}/stories/1-in.md"), "---\nstatus: draft\ndepends_on: [\"7\"]\n---\n# In\n"),
+        (&format!("{directory}/stories/2-out.md"), story_text),
+        (&format!("{directory}/stories/2-leave.md"), story_text),
+        (&format!("{directory}/stories/3-pay.md"), story_text),
     ]);
     assert_eq!(
-        said(&checked(&kept, None)),
+        render_problems(&check_files(&files, None)),
         [
             "error stories-file-several stories.yaml:4",
             "warning depends-on-unknown 1-in.md:3",
@@ -352,7 +385,7 @@ fn the_stories_of_a_spec_are_those_of_its_files() {
 }
 
 /// The pieces that BMAD's files are made of, in any order.
-const TEXT: &str = "(?s)([-#`\\[\\]()| \\n{}:.*]|\\.|FR1|Epic 1|Story 1\\.1|\
+const TEXT_PATTERN: &str = "(?s)([-#`\\[\\]()| \\n{}:.*]|\\.|FR1|Epic 1|Story 1\\.1|\
     ---\n|\\]\\(a\\.md#b\\)|Status: done|[a-zü0-9]){0,60}";
 
 proptest! {
@@ -361,18 +394,18 @@ proptest! {
     /// Any content of the files gives a report, and the same one twice.
     #[test]
     fn no_texts_break_it(
-        texts in proptest::collection::vec((0..8_usize, TEXT), 0..8),
-        step in proptest::option::of(0..Step::ALL.len()),
+        texts in proptest::collection::vec((0..8_usize, TEXT_PATTERN), 0..8),
+        step in proptest::option::of(0..BmadStep::ALL.len()),
     ) {
-        let mut kept = healthy();
+        let mut kept = healthy_project();
         let paths = [PRD, ARCHITECTURE, EPICS, READINESS, BOARD, LOG_IN, LOG_OUT, "_bmad/bmm/config.yaml"];
         for (at, text) in &texts {
-            kept.put(paths[*at], text);
+            kept.insert_file(paths[*at], text);
         }
-        let step = step.map(|at| Step::ALL[at]);
-        let report = checked(&kept, step);
-        prop_assert_eq!(&report, &checked(&kept, step));
-        prop_assert!(report.ready || !report.missing.is_empty() || report.problems.iter().any(|problem| problem.weight == Weight::Error));
+        let step = step.map(|at| BmadStep::ALL[at]);
+        let report = check_files(&kept, step);
+        prop_assert_eq!(&report, &check_files(&kept, step));
+        prop_assert!(report.ready || !report.missing.is_empty() || report.problems.iter().any(|problem| problem.weight == ProblemWeight::Error));
         prop_assert!(report.suggestion.is_none() || step.is_some());
     }
 }

@@ -10,24 +10,24 @@ use std::{collections::BTreeMap, ops::Range};
 
 use serde::Serialize;
 
-pub use requirements::{Coverage, Requirement, ids_in, inventory};
+pub use requirements::{Requirement, RequirementCoverage, find_requirement_ids, read_inventory};
 
 use crate::{
-    keys::{Number, StoryKey, slug},
-    page::{Line, Page, plain},
-    problem::{Problem, rules},
+    keys::{StoryKey, StoryNumber, slugify},
+    markdown::{MarkdownLine, MarkdownPage, normalize_title},
+    problem::{FileProblem, rules},
     story,
 };
 
 /// All epics of a project, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Epics {
+pub struct EpicsDocument {
     pub epics: Vec<Epic>,
     /// The requirements inventory of the file: `FR1: …`, `NFR2: …`.
     pub requirements: Vec<Requirement>,
     /// Which epic covers which requirement, by the file's own map.
-    pub coverage: Vec<Coverage>,
-    pub problems: Vec<Problem>,
+    pub coverage: Vec<RequirementCoverage>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// One epic of the plan.
@@ -48,7 +48,7 @@ pub struct Epic {
 /// One story of an epic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EpicStory {
-    pub number: Number,
+    pub number: StoryNumber,
     pub title: String,
     pub path: String,
     pub line: usize,
@@ -59,193 +59,249 @@ pub struct EpicStory {
     pub requirements: Vec<String>,
 }
 
-impl Epics {
+impl EpicsDocument {
     pub fn stories(&self) -> impl Iterator<Item = &EpicStory> {
         self.epics.iter().flat_map(|epic| &epic.stories)
     }
 }
 
 /// Reads the files of the plan, in their order.
-pub fn read(files: &[(&str, &str)]) -> Epics {
-    let mut gathered = Gathered::default();
-    for (path, text) in files {
-        gathered.file(path, &Page::of(text));
+pub fn read_epics(epic_files: &[(&str, &str)]) -> EpicsDocument {
+    let mut epics_reader = EpicsReader::default();
+    for (epics_path, epics_text) in epic_files {
+        epics_reader.read_file(epics_path, &MarkdownPage::parse(epics_text));
     }
-    gathered.whole()
+    epics_reader.into_epics()
 }
 
 /// A heading that means something to the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Heading<'t> {
+enum EpicsHeading<'t> {
     Epic(u32, &'t str),
-    Story(Number, &'t str),
+    Story(StoryNumber, &'t str),
     /// The heading begins like one of ours and cannot be read.
-    Suspect,
+    Malformed,
 }
 
 /// The epics while the files are read. Stories are kept apart until all files are read, since an epic may follow its stories.
 #[derive(Default)]
-struct Gathered {
+struct EpicsReader {
     epics: BTreeMap<u32, Epic>,
     stories: BTreeMap<u32, Vec<EpicStory>>,
     requirements: Vec<Requirement>,
-    coverage: Vec<Coverage>,
-    problems: Vec<Problem>,
+    coverage: Vec<RequirementCoverage>,
+    problems: Vec<FileProblem>,
 }
 
-impl Gathered {
+impl EpicsReader {
     /// Reads one file: its headings, and the text below each.
-    fn file(&mut self, path: &str, page: &Page<'_>) {
-        let found: Vec<(usize, Heading<'_>)> = page
+    fn read_file(&mut self, epics_path: &str, markdown: &MarkdownPage<'_>) {
+        let found_headings: Vec<(usize, EpicsHeading<'_>)> = markdown
             .lines
             .iter()
             .enumerate()
-            .filter_map(|(index, line)| heading(line).map(|heading| (index, heading)))
+            .filter_map(|(index, line)| parse_heading(line).map(|heading| (index, heading)))
             .collect();
-        let listed = listed(page);
+        let list_ranges = find_epic_lists(markdown);
         // The text under a heading ends at the next of our headings, or at any heading of its level or above.
-        let ends: BTreeMap<usize, usize> =
-            page.sections().into_iter().map(|section| (section.heading, section.lines.end)).collect();
-        let mut under = None;
-        for (place, (index, heading)) in found.iter().enumerate() {
-            let next = found.get(place + 1).map_or(page.lines.len(), |(next, _)| *next);
-            let end = ends.get(index).map_or(next, |end| next.min(*end));
-            let body = Body { path, page, heading: *index, lines: index + 1..end.max(index + 1) };
+        let section_ends: BTreeMap<usize, usize> = markdown
+            .sections()
+            .into_iter()
+            .map(|section| (section.heading_index, section.line_range.end))
+            .collect();
+        let mut current_epic = None;
+        for (heading_position, (index, heading)) in found_headings.iter().enumerate() {
+            let next_heading = found_headings
+                .get(heading_position + 1)
+                .map_or(markdown.lines.len(), |(next_heading, _)| *next_heading);
+            let body_end =
+                section_ends.get(index).map_or(next_heading, |body_end| next_heading.min(*body_end));
+            let body = EpicSectionBody {
+                path: epics_path,
+                markdown,
+                heading_index: *index,
+                line_range: index + 1..body_end.max(index + 1),
+            };
             match heading {
-                Heading::Epic(number, title) => {
-                    self.epic(*number, title, listed.iter().any(|range| range.contains(index)), &body);
-                    under = Some(*number);
+                EpicsHeading::Epic(parsed_number, title) => {
+                    self.add_epic(
+                        *parsed_number,
+                        title,
+                        list_ranges.iter().any(|list_range| list_range.contains(index)),
+                        &body,
+                    );
+                    current_epic = Some(*parsed_number);
                 }
-                Heading::Story(number, title) => self.story(*number, title, under, &body),
-                Heading::Suspect => self.suspect(&body),
+                EpicsHeading::Story(parsed_number, title) => {
+                    self.add_story(*parsed_number, title, current_epic, &body)
+                }
+                EpicsHeading::Malformed => self.report_malformed_heading(&body),
             }
         }
-        requirements::gather(path, page, &mut self.requirements, &mut self.coverage);
+        requirements::gather_requirements(epics_path, markdown, &mut self.requirements, &mut self.coverage);
     }
 
     /// Adds an epic, or merges it with the entry of the same number.
-    fn epic(&mut self, number: u32, title: &str, is_listed: bool, body: &Body<'_, '_>) {
+    fn add_epic(
+        &mut self,
+        epic_number: u32,
+        epic_title: &str,
+        is_listed: bool,
+        body: &EpicSectionBody<'_, '_>,
+    ) {
         let mut epic = Epic {
-            number,
-            title: title.to_string(),
+            number: epic_number,
+            title: epic_title.to_string(),
             path: body.path.to_string(),
-            line: body.line(),
-            goal: body.goal(),
-            requirements: body.requirements(),
+            line: body.heading_line(),
+            goal: body.read_goal(),
+            requirements: body.requirement_ids(),
             only_listed: is_listed,
             stories: Vec::new(),
         };
-        let Some(known) = self.epics.get_mut(&number) else {
-            self.epics.insert(number, epic);
+        let Some(known_epic) = self.epics.get_mut(&epic_number) else {
+            self.epics.insert(epic_number, epic);
             return;
         };
-        match (known.only_listed, is_listed) {
+        match (known_epic.only_listed, is_listed) {
             // The list of epics knows which requirements an epic covers, the epic itself knows the rest.
             (true, false) => {
-                epic.requirements = joined(epic.requirements, &known.requirements);
+                epic.requirements = merge_ids(epic.requirements, &known_epic.requirements);
                 if epic.goal.is_empty() {
-                    epic.goal = std::mem::take(&mut known.goal);
+                    epic.goal = std::mem::take(&mut known_epic.goal);
                 }
-                *known = epic;
+                *known_epic = epic;
             }
             // The list may also come after the epics; then it only adds requirements.
             (false, true) => {
-                known.requirements = joined(std::mem::take(&mut known.requirements), &epic.requirements)
+                known_epic.requirements =
+                    merge_ids(std::mem::take(&mut known_epic.requirements), &epic.requirements)
             }
             _ => {
-                let what = format!("epic {number} stands at {}:{} already", known.path, known.line);
-                let problem = Problem::error("epic-twice", body.path, what).at(body.line());
+                let message =
+                    format!("epic {epic_number} stands at {}:{} already", known_epic.path, known_epic.line);
+                let problem =
+                    FileProblem::error("epic-twice", body.path, message).at_line(body.heading_line());
                 self.problems.push(
-                    problem.why("its stories are taken together").todo("give one of them another number"),
+                    problem
+                        .with_reason("its stories are taken together")
+                        .with_advice("give one of them another number"),
                 );
             }
         }
     }
 
     /// Adds a story to the epic that its number names.
-    fn story(&mut self, number: Number, title: &str, under: Option<u32>, body: &Body<'_, '_>) {
-        let stories = self.stories.entry(number.epic).or_default();
+    fn add_story(
+        &mut self,
+        story_number: StoryNumber,
+        story_title: &str,
+        current_epic: Option<u32>,
+        body: &EpicSectionBody<'_, '_>,
+    ) {
+        let epic_stories = self.stories.entry(story_number.epic).or_default();
         // BMAD's planner goes by the number, so the story is kept and the mismatch is reported.
-        if let Some(under) = under.filter(|under| *under != number.epic) {
-            let what = format!("story {number} stands under epic {under}");
-            let problem = Problem::warning("story-elsewhere", body.path, what).at(body.line());
-            let why = format!("it counts for epic {}, as its number says", number.epic);
-            self.problems.push(problem.why(why).todo("move it, or give it another number"));
+        if let Some(current_epic) = current_epic.filter(|current_epic| *current_epic != story_number.epic) {
+            let message = format!("story {story_number} stands under epic {current_epic}");
+            let problem =
+                FileProblem::warning("story-elsewhere", body.path, message).at_line(body.heading_line());
+            let reason = format!("it counts for epic {}, as its number says", story_number.epic);
+            self.problems.push(problem.with_reason(reason).with_advice("move it, or give it another number"));
         }
-        let slug = slug(title);
-        if slug.is_empty() {
-            let what = format!("story {number} has no title");
-            let problem = Problem::warning("story-no-title", body.path, what).at(body.line());
-            self.problems
-                .push(problem.why("its key and its file are named after the title").todo("write one"));
+        let title_slug = slugify(story_title);
+        if title_slug.is_empty() {
+            let message = format!("story {story_number} has no title");
+            let problem =
+                FileProblem::warning("story-no-title", body.path, message).at_line(body.heading_line());
+            self.problems.push(
+                problem
+                    .with_reason("its key and its file are named after the title")
+                    .with_advice("write one"),
+            );
         }
-        stories.push(EpicStory {
-            number,
-            title: title.to_string(),
+        epic_stories.push(EpicStory {
+            number: story_number,
+            title: story_title.to_string(),
             path: body.path.to_string(),
-            line: body.line(),
-            key: StoryKey { epic: number.epic, number: number.number, letter: number.letter, slug },
-            criteria: body.criteria(),
-            requirements: body.requirements(),
+            line: body.heading_line(),
+            key: StoryKey {
+                epic: story_number.epic,
+                number: story_number.number,
+                letter: story_number.letter,
+                slug: title_slug,
+            },
+            criteria: body.read_criteria(),
+            requirements: body.requirement_ids(),
         });
     }
 
-    fn suspect(&mut self, body: &Body<'_, '_>) {
-        let text = body.page.lines[body.heading].text.trim();
-        let problem = Problem::warning(
+    fn report_malformed_heading(&mut self, body: &EpicSectionBody<'_, '_>) {
+        let heading_text = body.markdown.lines[body.heading_index].text.trim();
+        let problem = FileProblem::warning(
             "epics-heading-unread",
             body.path,
-            format!("{text:?} names no epic and no story"),
+            format!("{heading_text:?} names no epic and no story"),
         );
-        let todo = "write `## Epic 1: Title` or `### Story 1.2: Title`";
-        self.problems.push(problem.at(body.line()).why("what stands under it is overlooked").todo(todo));
+        let advice = "write `## Epic 1: Title` or `### Story 1.2: Title`";
+        self.problems.push(
+            problem
+                .at_line(body.heading_line())
+                .with_reason("what stands under it is overlooked")
+                .with_advice(advice),
+        );
     }
 
     /// Assembles the epics, and reports duplicates, gaps and epics without a heading.
-    fn whole(mut self) -> Epics {
-        for (number, stories) in &mut self.stories {
-            twice(stories, &mut self.problems);
-            gaps(stories, &mut self.problems);
-            let Some(first) = stories.first().filter(|_| !self.epics.contains_key(number)) else { continue };
-            let what = format!("story {} belongs to epic {number}, which has no heading", first.number);
-            let problem = Problem::error("epic-missing", &first.path, what).at(first.line);
+    fn into_epics(mut self) -> EpicsDocument {
+        for (epic_number, stories) in &mut self.stories {
+            report_duplicates(stories, &mut self.problems);
+            report_number_gaps(stories, &mut self.problems);
+            let Some(first_story) = stories.first().filter(|_| !self.epics.contains_key(epic_number)) else {
+                continue;
+            };
+            let message =
+                format!("story {} belongs to epic {epic_number}, which has no heading", first_story.number);
+            let problem =
+                FileProblem::error("epic-missing", &first_story.path, message).at_line(first_story.line);
             // Stories without a heading of their epic still count: the missing epic gets an entry without a title.
-            self.problems.push(problem.todo(format!("write `## Epic {number}: Title` above it")));
-            let (path, line) = (first.path.clone(), first.line);
-            self.epics.insert(*number, Epic { path, line, ..Epic::nameless(*number) });
+            self.problems.push(problem.with_advice(format!("write `## Epic {epic_number}: Title` above it")));
+            let (epics_path, line) = (first_story.path.clone(), first_story.line);
+            self.epics.insert(*epic_number, Epic { path: epics_path, line, ..Epic::untitled(*epic_number) });
         }
         // Missing epics are only known once the epics without a heading have been added.
-        self.missing_epics();
-        for (number, epic) in &mut self.epics {
-            epic.stories = self.stories.remove(number).unwrap_or_default();
+        self.report_missing_epics();
+        for (epic_number, epic) in &mut self.epics {
+            epic.stories = self.stories.remove(epic_number).unwrap_or_default();
             if epic.stories.is_empty() {
-                let what = format!("epic {number} has no stories");
-                let problem = Problem::warning(rules::EPIC_EMPTY, &epic.path, what).at(epic.line);
-                self.problems.push(problem.todo("write `### Story …` under it"));
+                let message = format!("epic {epic_number} has no stories");
+                let problem = FileProblem::warning(rules::EPIC_EMPTY, &epic.path, message).at_line(epic.line);
+                self.problems.push(problem.with_advice("write `### Story …` under it"));
             }
         }
-        let Gathered { epics, requirements, coverage, problems, .. } = self;
-        Epics { epics: epics.into_values().collect(), requirements, coverage, problems }
+        let EpicsReader { epics, requirements, coverage, problems, .. } = self;
+        EpicsDocument { epics: epics.into_values().collect(), requirements, coverage, problems }
     }
 
-    fn missing_epics(&mut self) {
-        let mut before: u32 = 0;
-        for (number, epic) in &self.epics {
-            if *number > before.saturating_add(1) {
-                let what = format!("after epic {before} comes epic {number}");
-                let what = if before == 0 { format!("the first epic is {number}") } else { what };
-                let problem = Problem::warning(rules::EPIC_NUMBER_MISSING, &epic.path, what).at(epic.line);
-                self.problems.push(problem.todo("see whether one was lost"));
+    fn report_missing_epics(&mut self) {
+        let mut previous_number: u32 = 0;
+        for (epic_number, epic) in &self.epics {
+            if *epic_number > previous_number.saturating_add(1) {
+                let message = format!("after epic {previous_number} comes epic {epic_number}");
+                let message =
+                    if previous_number == 0 { format!("the first epic is {epic_number}") } else { message };
+                let problem =
+                    FileProblem::warning(rules::EPIC_NUMBER_MISSING, &epic.path, message).at_line(epic.line);
+                self.problems.push(problem.with_advice("see whether one was lost"));
             }
-            before = *number;
+            previous_number = *epic_number;
         }
     }
 }
 
 impl Epic {
-    fn nameless(number: u32) -> Epic {
+    fn untitled(epic_number: u32) -> Epic {
         Epic {
-            number,
+            number: epic_number,
             title: String::new(),
             path: String::new(),
             line: 1,
@@ -259,184 +315,216 @@ impl Epic {
 
 /// Reports a number that occurs twice. With the same title it is one story, as BMAD's planner has it, and the copy is left
 /// out.
-fn twice(stories: &mut Vec<EpicStory>, problems: &mut Vec<Problem>) {
-    let mut first: BTreeMap<Number, (String, usize, String)> = BTreeMap::new();
+fn report_duplicates(stories: &mut Vec<EpicStory>, problems: &mut Vec<FileProblem>) {
+    let mut first_places: BTreeMap<StoryNumber, (String, usize, String)> = BTreeMap::new();
     stories.retain(|story| {
-        let Some((path, line, slug)) = first.get(&story.number) else {
-            first.insert(story.number, (story.path.clone(), story.line, story.key.slug.clone()));
+        let Some((first_path, first_line, first_slug)) = first_places.get(&story.number) else {
+            first_places.insert(story.number, (story.path.clone(), story.line, story.key.slug.clone()));
             return true;
         };
-        let what = format!("story {} stands at {path}:{line} already", story.number);
-        let problem = Problem::error("story-twice", &story.path, what).at(story.line);
-        problems.push(problem.why("two stories cannot share a key").todo("give one of them another number"));
-        *slug != story.key.slug
+        let message = format!("story {} stands at {first_path}:{first_line} already", story.number);
+        let problem = FileProblem::error("story-twice", &story.path, message).at_line(story.line);
+        problems.push(
+            problem
+                .with_reason("two stories cannot share a key")
+                .with_advice("give one of them another number"),
+        );
+        *first_slug != story.key.slug
     });
 }
 
 /// Reports numbers that are missing within an epic.
-fn gaps(stories: &[EpicStory], problems: &mut Vec<Problem>) {
+fn report_number_gaps(stories: &[EpicStory], problems: &mut Vec<FileProblem>) {
     // Stories may stand in any order; gaps are a matter of their numbers.
-    let mut sorted: Vec<&EpicStory> = stories.iter().collect();
-    sorted.sort_by_key(|story| story.number);
-    let mut before: u32 = 0;
-    for story in sorted {
+    let mut sorted_stories: Vec<&EpicStory> = stories.iter().collect();
+    sorted_stories.sort_by_key(|story| story.number);
+    let mut previous_number: u32 = 0;
+    for story in sorted_stories {
         // Split stories such as `2.6a` and `2.6b` share a number, which is no gap.
-        let number = story.number.number;
-        if number > before.saturating_add(1) {
-            let what = match before {
+        let story_position = story.number.number;
+        if story_position > previous_number.saturating_add(1) {
+            let message = match previous_number {
                 0 => format!("the first story of epic {} is {}", story.number.epic, story.number),
-                _ => format!("after story {}.{before} comes {}", story.number.epic, story.number),
+                _ => format!("after story {}.{previous_number} comes {}", story.number.epic, story.number),
             };
-            let problem = Problem::warning(rules::STORY_NUMBER_MISSING, &story.path, what).at(story.line);
-            problems.push(problem.todo("see whether one was lost"));
+            let problem =
+                FileProblem::warning(rules::STORY_NUMBER_MISSING, &story.path, message).at_line(story.line);
+            problems.push(problem.with_advice("see whether one was lost"));
         }
-        before = number;
+        previous_number = story_position;
     }
 }
 
-fn joined(mut own: Vec<String>, others: &[String]) -> Vec<String> {
-    let new: Vec<String> = others.iter().filter(|id| !own.contains(id)).cloned().collect();
-    own.extend(new);
-    own
+fn merge_ids(mut own_ids: Vec<String>, other_ids: &[String]) -> Vec<String> {
+    let new_ids: Vec<String> =
+        other_ids.iter().filter(|requirement_id| !own_ids.contains(requirement_id)).cloned().collect();
+    own_ids.extend(new_ids);
+    own_ids
 }
 
 /// The text below a heading.
-struct Body<'p, 't> {
+struct EpicSectionBody<'p, 't> {
     path: &'p str,
-    page: &'p Page<'t>,
-    heading: usize,
-    lines: Range<usize>,
+    markdown: &'p MarkdownPage<'t>,
+    heading_index: usize,
+    line_range: Range<usize>,
 }
 
-impl<'t> Body<'_, 't> {
-    fn line(&self) -> usize {
-        self.page.lines[self.heading].number
+impl<'t> EpicSectionBody<'_, 't> {
+    fn heading_line(&self) -> usize {
+        self.markdown.lines[self.heading_index].number
     }
 
-    fn lines(&self) -> &[Line<'t>] {
-        self.page.lines.get(self.lines.clone()).unwrap_or_default()
+    fn body_lines(&self) -> &[MarkdownLine<'t>] {
+        self.markdown.lines.get(self.line_range.clone()).unwrap_or_default()
     }
 
     /// The text before the next heading, except for the line of covered requirements.
-    fn goal(&self) -> String {
-        let lines = self.lines().iter().take_while(|line| line.heading().is_none());
-        let said = lines
-            .filter(|line| line.is_prose() && ids_label(line.text).is_none())
+    fn read_goal(&self) -> String {
+        let lines = self.body_lines().iter().take_while(|line| line.heading().is_none());
+        let goal_lines = lines
+            .filter(|line| line.is_prose() && split_ids_label(line.text).is_none())
             .map(|line| line.text.trim());
-        let goal = said.collect::<Vec<_>>().join("\n");
+        let goal_text = goal_lines.collect::<Vec<_>>().join("\n");
         // A rule `---` between sections is no part of the goal.
-        let goal = goal.trim().trim_end_matches('-').trim();
-        let bare =
-            goal.split_once(':').filter(|(label, _)| matches!(plain(label).as_str(), "goal" | "epic goal"));
-        bare.map_or(goal, |(_, rest)| rest.trim_start_matches('*').trim()).to_string()
+        let goal_text = goal_text.trim().trim_end_matches('-').trim();
+        let labelled_goal = goal_text
+            .split_once(':')
+            .filter(|(label, _)| matches!(normalize_title(label).as_str(), "goal" | "epic goal"));
+        labelled_goal
+            .map_or(goal_text, |(_, after_label)| after_label.trim_start_matches('*').trim())
+            .to_string()
     }
 
-    fn requirements(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
-        let own = self.page.lines.get(self.heading);
-        for line in own.into_iter().chain(self.lines()).filter(|line| line.is_prose()) {
-            found.extend(ids_in(line.text).into_iter().filter(|id| seen.insert(id.clone())));
+    fn requirement_ids(&self) -> Vec<String> {
+        let mut found_ids = Vec::new();
+        let mut seen_ids = std::collections::BTreeSet::new();
+        let heading_line_itself = self.markdown.lines.get(self.heading_index);
+        for line in heading_line_itself.into_iter().chain(self.body_lines()).filter(|line| line.is_prose()) {
+            found_ids.extend(
+                find_requirement_ids(line.text)
+                    .into_iter()
+                    .filter(|requirement_id| seen_ids.insert(requirement_id.clone())),
+            );
         }
-        found
+        found_ids
     }
 
     /// The acceptance criteria below their label or heading.
-    fn criteria(&self) -> Vec<String> {
-        let lines = self.lines();
-        let is_start = |line: &Line<'_>| {
-            story::is_label(line) || line.heading().is_some_and(|(_, title)| story::is_ours(title))
+    fn read_criteria(&self) -> Vec<String> {
+        let own_lines = self.body_lines();
+        let is_start = |line: &MarkdownLine<'_>| {
+            story::is_criteria_label(line)
+                || line.heading().is_some_and(|(_, title)| story::is_criteria_title(title))
         };
         // Without a label the text of a story is a description, not a list of criteria.
-        let Some(from) = lines.iter().position(is_start) else { return Vec::new() };
-        let rest = &lines[from + 1..];
+        let Some(label_index) = own_lines.iter().position(is_start) else { return Vec::new() };
+        let following_lines = &own_lines[label_index + 1..];
         // Another label in bold ends the criteria: `**Technical Notes:**`. Steps of Given/When/Then are bold, too, but have
         // no colon.
-        let ends = |line: &Line<'_>| {
+        let ends_criteria = |line: &MarkdownLine<'_>| {
             line.heading().is_some_and(|(level, _)| level <= 4)
                 || line.is_prose() && line.text.starts_with("**") && line.text.trim_end().ends_with(":**")
                 || line.is_prose() && line.text.trim_end() == "---"
         };
-        let end = rest.iter().position(ends).unwrap_or(rest.len());
-        story::among(&rest[..end]).into_iter().map(|criterion| criterion.text).collect()
+        let criteria_end = following_lines.iter().position(ends_criteria).unwrap_or(following_lines.len());
+        story::criteria_in_lines(&following_lines[..criteria_end])
+            .into_iter()
+            .map(|criterion| criterion.text)
+            .collect()
     }
 }
 
 /// The text behind a label such as `**FRs covered:**`.
-fn ids_label(text: &str) -> Option<&str> {
-    let (label, rest) = text.split_once(':')?;
-    let label = plain(label);
-    (label.starts_with("fr") || label.starts_with("requirements")).then_some(rest)
+fn split_ids_label(line_text: &str) -> Option<&str> {
+    let (label, after_label) = line_text.split_once(':')?;
+    let label = normalize_title(label);
+    (label.starts_with("fr") || label.starts_with("requirements")).then_some(after_label)
 }
 
 /// The line ranges of `## Epic List`, where epics are only named.
-fn listed(page: &Page<'_>) -> Vec<Range<usize>> {
-    let sections = page.sections().into_iter();
-    sections.filter(|section| plain(section.title) == "epic list").map(|section| section.lines).collect()
+fn find_epic_lists(markdown: &MarkdownPage<'_>) -> Vec<Range<usize>> {
+    let sections = markdown.sections().into_iter();
+    sections
+        .filter(|section| normalize_title(section.title) == "epic list")
+        .map(|section| section.line_range)
+        .collect()
 }
 
 /// Parses `## Epic 1: Title` and `### Story 1.2: Title` as BMAD's planner matches them.
-fn heading<'t>(line: &Line<'t>) -> Option<Heading<'t>> {
-    if !line.is_prose() {
+fn parse_heading<'t>(markdown_line: &MarkdownLine<'t>) -> Option<EpicsHeading<'t>> {
+    if !markdown_line.is_prose() {
         return None;
     }
-    let text = line.text.trim_start_matches('#');
+    let heading_text = markdown_line.text.trim_start_matches('#');
     // The planner also accepts `##Epic 5` without a space, which is no heading in Markdown.
-    let level = line.text.len() - text.len();
+    let level = markdown_line.text.len() - heading_text.len();
     if !(1..=6).contains(&level) {
         return None;
     }
-    let text = text.trim_start().trim_start_matches(['*', '_']);
-    let word = |word: &str| {
-        let rest = text
-            .get(..word.len())
-            .filter(|start| start.eq_ignore_ascii_case(word))
-            .map(|_| &text[word.len()..])?;
-        rest.starts_with([' ', '\t']).then(|| rest.trim_start())
+    let heading_text = heading_text.trim_start().trim_start_matches(['*', '_']);
+    let keyword = |keyword: &str| {
+        let after_word = heading_text
+            .get(..keyword.len())
+            .filter(|actual| actual.eq_ignore_ascii_case(keyword))
+            .map(|_| &heading_text[keyword.len()..])?;
+        after_word.starts_with([' ', '\t']).then(|| after_word.trim_start())
     };
-    let (found, rest, levels) = match (word("epic"), word("story")) {
-        (Some(rest), _) => (epic_heading(rest), rest, 1..=3),
+    let (parsed_heading, after_word, allowed_levels) = match (keyword("epic"), keyword("story")) {
+        (Some(after_word), _) => (parse_epic_heading(after_word), after_word, 1..=3),
         // Deeper headings are parts of a story, and the first level is the document's title.
-        (_, Some(rest)) => (story_heading(rest), rest, 2..=4),
+        (_, Some(after_word)) => (parse_story_heading(after_word), after_word, 2..=4),
         _ => return None,
     };
-    match found {
-        Some(found) if levels.contains(&level) => Some(found),
+    match parsed_heading {
+        Some(parsed_heading) if allowed_levels.contains(&level) => Some(parsed_heading),
         // `Epic List` and `Story points` are ordinary headings; `Epic N`, `Story 1` and `Story {{N}}.{{M}}` are mistakes.
         _ => {
-            let slip = rest.starts_with(|c: char| c.is_ascii_digit() || c == '{' || c == '[');
-            let slip = slip || rest.starts_with("N:") || rest.starts_with("X:") || rest.starts_with("N.");
-            slip.then_some(Heading::Suspect)
+            let looks_like_slip = after_word.starts_with(|character: char| {
+                character.is_ascii_digit() || character == '{' || character == '['
+            });
+            let looks_like_slip = looks_like_slip
+                || after_word.starts_with("N:")
+                || after_word.starts_with("X:")
+                || after_word.starts_with("N.");
+            looks_like_slip.then_some(EpicsHeading::Malformed)
         }
     }
 }
 
-fn epic_heading(rest: &str) -> Option<Heading<'_>> {
-    let (number, rest) = digits(rest)?;
-    (!rest.starts_with(|c: char| c.is_alphanumeric() || c == '.'))
-        .then(|| Heading::Epic(number, titled(rest)))
+fn parse_epic_heading(after_number: &str) -> Option<EpicsHeading<'_>> {
+    let (epic_number, after_number) = split_digits(after_number)?;
+    (!after_number.starts_with(|character: char| character.is_alphanumeric() || character == '.'))
+        .then(|| EpicsHeading::Epic(epic_number, clean_title(after_number)))
 }
 
-fn story_heading(rest: &str) -> Option<Heading<'_>> {
-    let (epic, rest) = digits(rest)?;
-    let (number, rest) = digits(rest.strip_prefix('.')?)?;
-    let letter = rest.chars().next().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase());
+fn parse_story_heading(after_number: &str) -> Option<EpicsHeading<'_>> {
+    let (epic_number, after_number) = split_digits(after_number)?;
+    let (story_number, after_number) = split_digits(after_number.strip_prefix('.')?)?;
+    let letter = after_number
+        .chars()
+        .next()
+        .filter(char::is_ascii_alphabetic)
+        .map(|character| character.to_ascii_lowercase());
     // A split story has a letter behind its number: `1.2a`.
-    let rest = if letter.is_some() { &rest[1..] } else { rest };
-    let number = Number { epic, number, letter };
-    (!rest.starts_with(|c: char| c.is_alphanumeric() || c == '.'))
-        .then(|| Heading::Story(number, titled(rest)))
+    let after_number = if letter.is_some() { &after_number[1..] } else { after_number };
+    let story_number = StoryNumber { epic: epic_number, number: story_number, letter };
+    (!after_number.starts_with(|character: char| character.is_alphanumeric() || character == '.'))
+        .then(|| EpicsHeading::Story(story_number, clean_title(after_number)))
 }
 
-fn digits(text: &str) -> Option<(u32, &str)> {
-    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    text[..text.len() - rest.len()].parse().ok().map(|number| (number, rest))
+fn split_digits(digits_text: &str) -> Option<(u32, &str)> {
+    let after_digits = digits_text.trim_start_matches(|character: char| character.is_ascii_digit());
+    digits_text[..digits_text.len() - after_digits.len()]
+        .parse()
+        .ok()
+        .map(|parsed_number| (parsed_number, after_digits))
 }
 
-fn titled(rest: &str) -> &str {
-    let title = rest.trim().trim_end_matches('#').trim_end();
-    let title = title.trim_start_matches([':', '-', '–', '—', '*', '_', ' ', '\t']);
-    title.trim_end_matches(['*', '_', ' '])
+fn clean_title(raw_title: &str) -> &str {
+    let bare_title = raw_title.trim().trim_end_matches('#').trim_end();
+    let bare_title = bare_title.trim_start_matches([':', '-', '–', '—', '*', '_', ' ', '\t']);
+    bare_title.trim_end_matches(['*', '_', ' '])
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::page::{Line, Page, plain};
+use crate::markdown::{MarkdownLine, MarkdownPage, normalize_title};
 
 /// One requirement and where it is defined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,7 +18,7 @@ pub struct Requirement {
 
 /// One line of the coverage map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Coverage {
+pub struct RequirementCoverage {
     pub requirement: String,
     pub epics: Vec<u32>,
     pub path: String,
@@ -26,156 +26,196 @@ pub struct Coverage {
 }
 
 /// Reads the requirements inventory and the coverage map of one file of epics.
-pub(super) fn gather(path: &str, page: &Page<'_>, all: &mut Vec<Requirement>, map: &mut Vec<Coverage>) {
-    for section in page.sections() {
-        let lines = &page.lines[section.lines.clone()];
-        let title = plain(section.title);
+pub(super) fn gather_requirements(
+    document_path: &str,
+    markdown: &MarkdownPage<'_>,
+    requirements: &mut Vec<Requirement>,
+    map: &mut Vec<RequirementCoverage>,
+) {
+    for section in markdown.sections() {
+        let section_lines = &markdown.lines[section.line_range.clone()];
+        let title = normalize_title(section.title);
         if title.contains("coverage map") {
-            map.extend(lines.iter().filter(|line| line.is_prose()).flat_map(|line| covered(path, line)));
+            map.extend(
+                section_lines
+                    .iter()
+                    .filter(|line| line.is_prose())
+                    .flat_map(|line| parse_coverage_line(document_path, line)),
+            );
         } else if title == "requirements inventory" {
             // The coverage map is often a subsection of the inventory, and its lines would look like definitions.
-            let map = page.sections().into_iter().find(|other| {
-                plain(other.title).contains("coverage map") && section.lines.contains(&other.heading)
+            let map = markdown.sections().into_iter().find(|inner_section| {
+                normalize_title(inner_section.title).contains("coverage map")
+                    && section.line_range.contains(&inner_section.heading_index)
             });
-            let end = map.map_or(section.lines.end, |map| map.heading);
-            all.extend(defined(path, &page.lines[section.lines.start..end]));
+            let inventory_end = map.map_or(section.line_range.end, |map| map.heading_index);
+            requirements.extend(find_defined(
+                document_path,
+                &markdown.lines[section.line_range.start..inventory_end],
+            ));
         }
     }
 }
 
 /// The requirements that a document defines: `FR1: …`, `- **FR1:** …`, `#### FR-1: …`, `| FR1 | … |`.
-pub fn inventory(path: &str, text: &str) -> Vec<Requirement> {
-    defined(path, &Page::of(text).lines)
+pub fn read_inventory(document_path: &str, document_text: &str) -> Vec<Requirement> {
+    find_defined(document_path, &MarkdownPage::parse(document_text).lines)
 }
 
-fn defined(path: &str, lines: &[Line<'_>]) -> Vec<Requirement> {
-    let mut seen = std::collections::BTreeSet::new();
-    let mut found = Vec::new();
+fn find_defined(document_path: &str, lines: &[MarkdownLine<'_>]) -> Vec<Requirement> {
+    let mut seen_ids = std::collections::BTreeSet::new();
+    let mut requirements = Vec::new();
     for line in lines.iter().filter(|line| line.is_prose()) {
         let start = line.text.trim_start_matches(['#', '-', '*', '+', '|', '>', '_', '[', '`', ' ', '\t']);
-        let Some((id, rest)) = id_at(start) else { continue };
+        let Some((requirement_id, after_id)) = parse_id(start) else { continue };
         // A sentence that begins with an id defines nothing.
-        let behind = rest.trim_start_matches(['*', '_', ']', '`', ' ']);
-        let marked = behind.strip_prefix([':', '|', '.', '-', '–', '—', '(']);
+        let after_marks = after_id.trim_start_matches(['*', '_', ']', '`', ' ']);
+        let marked_text = after_marks.strip_prefix([':', '|', '.', '-', '–', '—', '(']);
         // An id in bold at the start of a list item is a definition: `- **FR7** x`.
         let is_item = ["- **", "* **", "+ **"].iter().any(|start| line.text.trim_start().starts_with(start));
-        let apart = (is_item && rest.starts_with("**")).then_some(behind);
-        let Some(text) = marked.or(apart).filter(|text| !text.trim().is_empty() || marked.is_some()) else {
+        let emphasized_text = (is_item && after_id.starts_with("**")).then_some(after_marks);
+        let Some(requirement_text) = marked_text
+            .or(emphasized_text)
+            .filter(|requirement_text| !requirement_text.trim().is_empty() || marked_text.is_some())
+        else {
             continue;
         };
         // The first definition counts; later ones are references.
-        if seen.insert(id.clone()) {
-            let text = text.trim_matches(['*', '_', '|', ':', ' ']).to_string();
-            found.push(Requirement { id, text, path: path.to_string(), line: line.number });
+        if seen_ids.insert(requirement_id.clone()) {
+            let requirement_text = requirement_text.trim_matches(['*', '_', '|', ':', ' ']).to_string();
+            requirements.push(Requirement {
+                id: requirement_id,
+                text: requirement_text,
+                path: document_path.to_string(),
+                line: line.number,
+            });
         }
     }
-    found
+    requirements
 }
 
 /// Parses a line of the map: `FR1: Epic 1 - …`, `| FR1 | Epic 1 |`, `- FR1, FR2 → Epics 2 and 3`.
-fn covered(path: &str, line: &Line<'_>) -> Vec<Coverage> {
-    let lower = line.text.to_ascii_lowercase();
+fn parse_coverage_line(document_path: &str, markdown_line: &MarkdownLine<'_>) -> Vec<RequirementCoverage> {
+    let lower_case = markdown_line.text.to_ascii_lowercase();
     // The ids stand before the word `epic`, the numbers of the epics behind it.
-    let (before, after) = line.text.split_at(lower.find("epic").unwrap_or(line.text.len()));
-    let mut epics = Vec::new();
-    let mut rest = after;
+    let (before_epic, from_epic) =
+        markdown_line.text.split_at(lower_case.find("epic").unwrap_or(markdown_line.text.len()));
+    let mut epic_numbers = Vec::new();
+    let mut remaining_text = from_epic;
     // The numbers of `Epic 1` and `Epics 2, 3 and 4` count; a number in a description does not.
-    while let Some(at) = rest.to_ascii_lowercase().find("epic").filter(|_| epics.len() < 100) {
-        rest = rest[at + 4..].trim_start_matches(['s', 'S', ' ', ':']);
+    while let Some(word_offset) =
+        remaining_text.to_ascii_lowercase().find("epic").filter(|_| epic_numbers.len() < 100)
+    {
+        remaining_text = remaining_text[word_offset + 4..].trim_start_matches(['s', 'S', ' ', ':']);
         loop {
-            let tail = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            let Ok(number) = rest[..rest.len() - tail.len()].parse::<u32>() else { break };
-            epics.push(number);
-            let next = tail.trim_start_matches([',', '&', '+', ' ']);
-            let next = next.strip_prefix("and ").unwrap_or(next);
-            if next.len() == tail.len() || !next.starts_with(|c: char| c.is_ascii_digit()) {
-                rest = tail;
+            let after_digits =
+                remaining_text.trim_start_matches(|character: char| character.is_ascii_digit());
+            let Ok(epic_number) = remaining_text[..remaining_text.len() - after_digits.len()].parse::<u32>()
+            else {
+                break;
+            };
+            epic_numbers.push(epic_number);
+            let after_separator = after_digits.trim_start_matches([',', '&', '+', ' ']);
+            let after_separator = after_separator.strip_prefix("and ").unwrap_or(after_separator);
+            if after_separator.len() == after_digits.len()
+                || !after_separator.starts_with(|character: char| character.is_ascii_digit())
+            {
+                remaining_text = after_digits;
                 break;
             }
-            rest = next;
+            remaining_text = after_separator;
         }
         // One pass over a line is enough: a long line is no map.
-        if rest.len() > 2_000 {
+        if remaining_text.len() > 2_000 {
             break;
         }
     }
-    epics.dedup();
-    let ids = ids_in(before);
-    let made = ids.into_iter().map(|requirement| Coverage {
+    epic_numbers.dedup();
+    let requirement_ids = find_requirement_ids(before_epic);
+    let coverages = requirement_ids.into_iter().map(|requirement| RequirementCoverage {
         requirement,
-        epics: epics.clone(),
-        path: path.to_string(),
-        line: line.number,
+        epics: epic_numbers.clone(),
+        path: document_path.to_string(),
+        line: markdown_line.number,
     });
-    made.collect()
+    coverages.collect()
 }
 
 /// Every id in a text, in order, each once; `FR1-FR3`, `FR1 to FR3` and `FR1-3` are three ids.
-pub fn ids_in(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+pub fn find_requirement_ids(text: &str) -> Vec<String> {
+    let mut found_ids: Vec<String> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
-    let mut last: Option<Seen> = None;
-    let mut at = 0;
+    let mut previous: Option<PreviousRequirementId> = None;
+    let mut scan_offset = 0;
     let mut inside_word = false;
-    while let Some(first) = text[at..].chars().next() {
+    while let Some(next_character) = text[scan_offset..].chars().next() {
         // An id must not continue a word, as in `xFR1`.
-        let here = (!inside_word).then(|| id_parts(&text[at..])).flatten();
-        let Some((kind, number, behind)) = here else {
-            inside_word = first.is_alphanumeric();
-            at += first.len_utf8();
+        let parsed_id = (!inside_word).then(|| parse_id_parts(&text[scan_offset..])).flatten();
+        let Some((id_kind, id_number, after_id)) = parsed_id else {
+            inside_word = next_character.is_alphanumeric();
+            scan_offset += next_character.len_utf8();
             continue;
         };
         // A range mark between two ids of one kind includes the ids between them. Ranges are limited, since
         // `FR1-FR4000000000` would fill the memory.
-        let from = last.take().filter(|seen| {
-            let between = text[seen.end..at].trim();
-            seen.kind == kind && is_range(between) && seen.number < number && number - seen.number < 100
+        let range_start = previous.take().filter(|seen| {
+            let between = text[seen.end_offset..scan_offset].trim();
+            seen.kind == id_kind
+                && is_range_mark(between)
+                && seen.id_number < id_number
+                && id_number - seen.id_number < 100
         });
-        let from = from.map_or(number, |seen| seen.number + 1);
-        let (to, behind) =
-            range_end(behind).filter(|(to, _)| *to > number && to - number < 100).unwrap_or((number, behind));
-        let new = (from..=to).filter(|between| seen.insert((kind, *between)));
-        found.extend(new.map(|between| format!("{kind}{between}")));
-        at = text.len() - behind.len();
-        last = Some(Seen { kind, number: to, end: at });
+        let range_start = range_start.map_or(id_number, |seen| seen.id_number + 1);
+        let (last_number, after_id) = parse_range_end(after_id)
+            .filter(|(last_number, _)| *last_number > id_number && last_number - id_number < 100)
+            .unwrap_or((id_number, after_id));
+        let new_numbers = (range_start..=last_number).filter(|between| seen.insert((id_kind, *between)));
+        found_ids.extend(new_numbers.map(|between| format!("{id_kind}{between}")));
+        scan_offset = text.len() - after_id.len();
+        previous =
+            Some(PreviousRequirementId { kind: id_kind, id_number: last_number, end_offset: scan_offset });
         // Behind an id the scan is still inside a word until another character comes.
         inside_word = true;
     }
-    found
+    found_ids
 }
 
 /// The id that was found last.
-struct Seen {
+struct PreviousRequirementId {
     kind: &'static str,
-    number: u32,
+    id_number: u32,
     /// The offset of the byte behind it.
-    end: usize,
+    end_offset: usize,
 }
 
-fn is_range(between: &str) -> bool {
+fn is_range_mark(between: &str) -> bool {
     matches!(between, "-" | "–" | "—" | "…" | ".." | "..." | "to" | "through")
 }
 
-fn range_end(behind: &str) -> Option<(u32, &str)> {
-    let rest = behind.strip_prefix(['-', '–'])?;
-    let tail = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number = rest[..rest.len() - tail.len()].parse().ok()?;
-    Some((number, tail))
+fn parse_range_end(after_id: &str) -> Option<(u32, &str)> {
+    let after_dash = after_id.strip_prefix(['-', '–'])?;
+    let after_digits = after_dash.trim_start_matches(|character: char| character.is_ascii_digit());
+    let end_number = after_dash[..after_dash.len() - after_digits.len()].parse().ok()?;
+    Some((end_number, after_digits))
 }
 
-fn id_at(text: &str) -> Option<(String, &str)> {
-    let (kind, number, rest) = id_parts(text)?;
-    Some((format!("{kind}{number}"), rest))
+fn parse_id(item_text: &str) -> Option<(String, &str)> {
+    let (id_kind, id_number, after_id) = parse_id_parts(item_text)?;
+    Some((format!("{id_kind}{id_number}"), after_id))
 }
 
 /// Parses `FR12`, `FR-12`, `NFR3` or `UX-DR4`, and returns the text behind it.
-fn id_parts(text: &str) -> Option<(&'static str, u32, &str)> {
+fn parse_id_parts(item_text: &str) -> Option<(&'static str, u32, &str)> {
     // `NFR` comes before `FR`, since the first prefix that fits is taken.
     const KINDS: [&str; 4] = ["NFR", "UX-DR", "FR", "CAP"];
-    let kind = KINDS.into_iter().find(|kind| text.starts_with(kind))?;
-    let rest = &text[kind.len()..];
-    let rest = rest.strip_prefix('-').unwrap_or(rest);
-    let tail = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number = rest[..rest.len() - tail.len()].parse().ok()?;
-    (!tail.starts_with(|c: char| c.is_alphabetic())).then_some((kind, number, tail))
+    let id_kind = KINDS.into_iter().find(|id_kind| item_text.starts_with(id_kind))?;
+    let after_kind = &item_text[id_kind.len()..];
+    let after_kind = after_kind.strip_prefix('-').unwrap_or(after_kind);
+    let after_digits = after_kind.trim_start_matches(|character: char| character.is_ascii_digit());
+    let id_number = after_kind[..after_kind.len() - after_digits.len()].parse().ok()?;
+    (!after_digits.starts_with(|character: char| character.is_alphabetic())).then_some((
+        id_kind,
+        id_number,
+        after_digits,
+    ))
 }

@@ -4,360 +4,429 @@
 use std::collections::HashSet;
 
 use super::{
-    Choice, Meaning, Refusal, SEEN, Shape, known, push,
-    scan::{self, Lead, Mark, MarkKind},
+    ChoiceMeaning, MAX_CANDIDATES, MenuChoice, MenuRefusal, MenuShape, known_shapes,
+    line_scan::{self, KeyMark, KeyMarkKind, LineLead},
+    push_bounded,
 };
-use crate::page::{Kind, Line, Page};
+use crate::markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage};
 
 /// A candidate with more options is something else, and the rest is not kept.
-const MOST: usize = 40;
+const MAX_OPTIONS: usize = 40;
 
 /// A group of options that may be a menu.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    pub layout: Layout,
-    pub options: Vec<Choice>,
+pub(super) struct MenuCandidate {
+    pub layout: CandidateLayout,
+    pub options: Vec<MenuChoice>,
     /// The indexes of the first and the last line.
-    pub first: usize,
-    pub last: usize,
+    pub first_index: usize,
+    pub last_index: usize,
     /// The text that leads to it, on its line or on the one above.
-    pub lead: String,
-    pub refusals: Vec<Refusal>,
+    pub lead_text: String,
+    pub refusals: Vec<MenuRefusal>,
 }
 
 /// How the options of a candidate are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum CandidateLayout {
     Vertical,
     Horizontal,
     Glued,
     Trailing,
     /// A numbered list `1. …`, `2. …`.
-    List,
+    NumberedList,
     Elicitation,
 }
 
-impl Candidate {
-    pub fn shape(&self) -> Shape {
+impl MenuCandidate {
+    pub fn menu_shape(&self) -> MenuShape {
         match (self.layout, self.options.as_slice()) {
-            (Layout::Elicitation, _) => Shape::Elicitation,
-            (_, [only]) if is_exit(only) => Shape::Exit,
-            (_, [_]) => Shape::Lone,
-            (Layout::List, _) => Shape::Numbered,
-            (Layout::Glued, _) => Shape::Glued,
-            (Layout::Trailing, _) => Shape::Trailing,
-            _ if known::sorted(self) == "NVY" => Shape::Iteration,
-            (_, options) if options.iter().all(|option| option.key.parse::<u32>().is_ok()) => Shape::Numbered,
-            (Layout::Horizontal, _) => Shape::Horizontal,
-            (Layout::Vertical, _) => Shape::Vertical,
+            (CandidateLayout::Elicitation, _) => MenuShape::Elicitation,
+            (_, [only_option]) if is_party_exit(only_option) => MenuShape::Exit,
+            (_, [_]) => MenuShape::Lone,
+            (CandidateLayout::NumberedList, _) => MenuShape::Numbered,
+            (CandidateLayout::Glued, _) => MenuShape::Glued,
+            (CandidateLayout::Trailing, _) => MenuShape::Trailing,
+            _ if known_shapes::sorted_keys(self) == "NVY" => MenuShape::Iteration,
+            (_, options) if options.iter().all(|option| option.key.parse::<u32>().is_ok()) => {
+                MenuShape::Numbered
+            }
+            (CandidateLayout::Horizontal, _) => MenuShape::Horizontal,
+            (CandidateLayout::Vertical, _) => MenuShape::Vertical,
         }
     }
 }
 
 /// Whether an option leaves a party; nothing else with one option is a menu.
-fn is_exit(option: &Choice) -> bool {
-    option.key.eq_ignore_ascii_case("e") && option.meaning == Meaning::Exit
+fn is_party_exit(option: &MenuChoice) -> bool {
+    option.key.eq_ignore_ascii_case("e") && option.meaning == ChoiceMeaning::Exit
 }
 
 /// The candidates of a page in the order of their lines, and how many of the first ones were dropped because there are too
 /// many.
-pub(super) fn find(page: &Page<'_>) -> (Vec<Candidate>, usize) {
-    let mut groups = Groups { page, done: Vec::new(), dropped: 0, open: None };
-    for (index, line) in page.lines.iter().enumerate() {
-        groups.take(index, line);
+pub(super) fn find_groups(markdown: &MarkdownPage<'_>) -> (Vec<MenuCandidate>, usize) {
+    let mut group_builder =
+        GroupBuilder { markdown, finished: Vec::new(), dropped_count: 0, open_group: None };
+    for (index, markdown_line) in markdown.lines.iter().enumerate() {
+        group_builder.read_line(index, markdown_line);
     }
-    groups.close();
-    (groups.done, groups.dropped)
+    group_builder.close_group();
+    (group_builder.finished, group_builder.dropped_count)
 }
 
 /// Collects candidates line by line.
-struct Groups<'p, 't> {
-    page: &'p Page<'t>,
-    done: Vec<Candidate>,
-    dropped: usize,
-    open: Option<Open>,
+struct GroupBuilder<'p, 't> {
+    markdown: &'p MarkdownPage<'t>,
+    finished: Vec<MenuCandidate>,
+    dropped_count: usize,
+    open_group: Option<OpenMenuGroup>,
 }
 
 /// Options below each other whose end is not yet known.
-struct Open {
-    candidate: Candidate,
+struct OpenMenuGroup {
+    candidate: MenuCandidate,
     keys: HashSet<String>,
-    kind: Kind,
-    quoted: bool,
-    glued: bool,
-    boxes: bool,
+    line_kind: MarkdownLineKind,
+    is_quoted: bool,
+    all_glued: bool,
+    are_checkboxes: bool,
     /// The number of lines since the last option.
-    between: usize,
+    lines_between: usize,
 }
 
 /// Options on one line.
-struct Row<'a, 't> {
-    index: usize,
-    line: &'a Line<'t>,
-    marks: &'a [Mark<'t>],
-    layout: Layout,
+struct MenuOptionRow<'a, 't> {
+    line_index: usize,
+    line: &'a MarkdownLine<'t>,
+    marks: &'a [KeyMark<'t>],
+    layout: CandidateLayout,
 }
 
-impl<'t> Groups<'_, 't> {
+impl<'t> GroupBuilder<'_, 't> {
     /// Reads one line: it adds an option, is a row of options, or ends the open group.
-    fn take(&mut self, index: usize, line: &Line<'t>) {
-        let marks = scan::marks(line.text, MOST + 1);
+    fn read_line(&mut self, line_index: usize, markdown_line: &MarkdownLine<'t>) {
+        let key_marks = line_scan::find_marks(markdown_line.text, MAX_OPTIONS + 1);
         // A link or a footnote on the line decides for all of its brackets.
-        if let Some(refusal) = broken(&marks) {
-            self.close();
-            return self.emit(Row { index, line, marks: &marks, layout: Layout::Horizontal }, vec![refusal]);
+        if let Some(refusal) = non_key_refusal(&key_marks) {
+            self.close_group();
+            return self.emit_row(
+                MenuOptionRow {
+                    line_index,
+                    line: markdown_line,
+                    marks: &key_marks,
+                    layout: CandidateLayout::Horizontal,
+                },
+                vec![refusal],
+            );
         }
-        let lead = marks.first().map(|mark| scan::lead(&line.text[..mark.start]));
-        match (marks.as_slice(), lead) {
-            ([], _) | (_, None) => self.between(line),
+        let line_lead =
+            key_marks.first().map(|key_mark| line_scan::classify_lead(&markdown_line.text[..key_mark.start]));
+        match (key_marks.as_slice(), line_lead) {
+            ([], _) | (_, None) => self.read_between(markdown_line),
             // A line that begins with its only key is one option of a vertical menu.
-            ([one], Some(Lead::Start | Lead::Bullet)) => {
-                self.option(index, line, *one, lead == Some(Lead::Bullet))
+            ([only_mark], Some(LineLead::Start | LineLead::Bullet)) => {
+                self.add_option(line_index, markdown_line, *only_mark, line_lead == Some(LineLead::Bullet))
             }
-            ([one], Some(Lead::Prompt)) => {
-                self.close();
+            ([only_mark], Some(LineLead::Prompt)) => {
+                self.close_group();
                 // `stepsCompleted: [1]` offers nothing.
-                if one.key.parse::<u32>().is_ok() {
+                if only_mark.key.parse::<u32>().is_ok() {
                     return;
                 }
-                self.option(index, line, *one, false);
+                self.add_option(line_index, markdown_line, *only_mark, false);
             }
             // A key in a sentence is only mentioned, and it ends the group above.
-            ([_], Some(Lead::Word | Lead::Sentence)) => self.close(),
-            (_, Some(lead)) => {
-                self.close();
-                self.row(index, line, &marks, lead);
+            ([_], Some(LineLead::Word | LineLead::Sentence)) => self.close_group(),
+            (_, Some(line_lead)) => {
+                self.close_group();
+                self.read_row(line_index, markdown_line, &key_marks, line_lead);
             }
         }
     }
 
     /// A blank line may separate two options, and an indented line continues the last one.
-    fn between(&mut self, line: &Line<'t>) {
-        let Some(open) = &mut self.open else { return };
-        open.between += 1;
-        let goes_on = line.is_blank() || line.text.starts_with("  ") || line.text.starts_with('\t');
-        if open.between > 1 || !goes_on {
-            self.close();
+    fn read_between(&mut self, markdown_line: &MarkdownLine<'t>) {
+        let Some(open_group) = &mut self.open_group else { return };
+        open_group.lines_between += 1;
+        let continues_group = markdown_line.is_blank()
+            || markdown_line.text.starts_with("  ")
+            || markdown_line.text.starts_with('\t');
+        if open_group.lines_between > 1 || !continues_group {
+            self.close_group();
         }
     }
 
     /// A line that begins with a key.
-    fn option(&mut self, index: usize, line: &Line<'t>, mark: Mark<'t>, bullet: bool) {
-        let said = scan::label(mark.key, &line.text[mark.end..]);
-        let is_box = bullet && mark.key.eq_ignore_ascii_case("x");
-        let quoted = scan::is_quoted(line.text);
-        let mentioned = is_mentioned(&said.label);
+    fn add_option(
+        &mut self,
+        line_index: usize,
+        markdown_line: &MarkdownLine<'t>,
+        key_mark: KeyMark<'t>,
+        is_bullet: bool,
+    ) {
+        let parsed_label = line_scan::parse_label(key_mark.key, &markdown_line.text[key_mark.end..]);
+        let is_checkbox = is_bullet && key_mark.key.eq_ignore_ascii_case("x");
+        let in_quote = line_scan::is_quoted(markdown_line.text);
+        let is_only_mentioned = is_mentioned(&parsed_label.label);
         // A bracket without any text is no option on its own line.
-        if said.label.is_empty() && said.about.is_empty() || mentioned {
-            return self.close();
+        if parsed_label.label.is_empty() && parsed_label.about.is_empty() || is_only_mentioned {
+            return self.close_group();
         }
-        let fits = self.open.as_ref().is_some_and(|open| {
-            let same = open.kind == line.kind && open.quoted == quoted;
+        let fits_open_group = self.open_group.as_ref().is_some_and(|open_group| {
+            let is_same_place =
+                open_group.line_kind == markdown_line.kind && open_group.is_quoted == in_quote;
             // `[X] Exit` follows other options; a ticked box is among boxes.
-            let letters =
-                open.keys.iter().all(|key| key.parse::<u32>().is_ok() == mark.key.parse::<u32>().is_ok());
+            let same_key_kind = open_group
+                .keys
+                .iter()
+                .all(|key| key.parse::<u32>().is_ok() == key_mark.key.parse::<u32>().is_ok());
             // A key that occurs again begins a new menu.
-            same && letters && if open.boxes { is_box } else { !open.keys.contains(mark.key) }
+            is_same_place
+                && same_key_kind
+                && if open_group.are_checkboxes {
+                    is_checkbox
+                } else {
+                    !open_group.keys.contains(key_mark.key)
+                }
         });
-        if !fits {
-            self.close();
+        if !fits_open_group {
+            self.close_group();
         }
-        let choice = choice(mark.key, said.label, said.about, line.number);
-        let lead = || lead_of(self.page, index, &line.text[..mark.start]);
-        let open = match &mut self.open {
-            Some(open) => open,
-            none => none.insert(Open {
-                candidate: Candidate {
-                    layout: Layout::Vertical,
+        let menu_choice =
+            make_choice(key_mark.key, parsed_label.label, parsed_label.about, markdown_line.number);
+        let make_lead = || find_lead(self.markdown, line_index, &markdown_line.text[..key_mark.start]);
+        let open_group = match &mut self.open_group {
+            Some(open_group) => open_group,
+            empty_slot => empty_slot.insert(OpenMenuGroup {
+                candidate: MenuCandidate {
+                    layout: CandidateLayout::Vertical,
                     options: Vec::new(),
-                    first: index,
-                    last: index,
-                    lead: lead(),
+                    first_index: line_index,
+                    last_index: line_index,
+                    lead_text: make_lead(),
                     refusals: Vec::new(),
                 },
                 keys: HashSet::new(),
-                kind: line.kind,
-                quoted,
-                glued: true,
-                boxes: is_box,
-                between: 0,
+                line_kind: markdown_line.kind,
+                is_quoted: in_quote,
+                all_glued: true,
+                are_checkboxes: is_checkbox,
+                lines_between: 0,
             }),
         };
-        open.keys.insert(mark.key.to_string());
+        open_group.keys.insert(key_mark.key.to_string());
         // A group is glued only if all of its options are.
-        open.glued &= said.glued;
-        open.between = 0;
-        if open.candidate.options.len() <= MOST {
-            open.candidate.options.push(choice);
+        open_group.all_glued &= parsed_label.is_glued;
+        open_group.lines_between = 0;
+        if open_group.candidate.options.len() <= MAX_OPTIONS {
+            open_group.candidate.options.push(menu_choice);
         }
-        open.candidate.last = index;
+        open_group.candidate.last_index = line_index;
     }
 
     /// Ends the open group and keeps it as a candidate.
-    fn close(&mut self) {
-        let Some(Open { mut candidate, glued, boxes, .. }) = self.open.take() else { return };
-        if glued {
-            candidate.layout = Layout::Glued;
+    fn close_group(&mut self) {
+        let Some(OpenMenuGroup { mut candidate, all_glued, are_checkboxes, .. }) = self.open_group.take()
+        else {
+            return;
+        };
+        if all_glued {
+            candidate.layout = CandidateLayout::Glued;
         }
-        if boxes {
-            candidate.refusals.push(Refusal::Checkbox);
+        if are_checkboxes {
+            candidate.refusals.push(MenuRefusal::Checkbox);
         }
-        self.finish(candidate);
+        self.finish_candidate(candidate);
     }
 
     /// A line with several keys.
-    fn row(&mut self, index: usize, line: &Line<'t>, marks: &[Mark<'t>], lead: Lead) {
-        let text = line.text;
-        let behind = marks.last().map_or("", |mark| &text[mark.end..]);
-        let before = marks.first().map_or("", |mark| &text[..mark.start]);
+    fn read_row(
+        &mut self,
+        line_index: usize,
+        markdown_line: &MarkdownLine<'t>,
+        key_marks: &[KeyMark<'t>],
+        line_lead: LineLead,
+    ) {
+        let line_text = markdown_line.text;
+        let after_marks = key_marks.last().map_or("", |key_mark| &line_text[key_mark.end..]);
+        let before_marks = key_marks.first().map_or("", |key_mark| &line_text[..key_mark.start]);
         // `Continue [c] or Edit [e]?` names each key before its bracket, so the sentence is a menu.
-        let named_before = matches!(lead, Lead::Sentence) && scan::ends(behind) && named_before(text, marks);
+        let has_leading_names = matches!(line_lead, LineLead::Sentence)
+            && line_scan::is_sentence_end(after_marks)
+            && all_named_before(line_text, key_marks);
         let layout = match () {
-            () if is_elicitation(marks, before) => Layout::Elicitation,
-            () if named_before => Layout::Trailing,
-            () => Layout::Horizontal,
+            () if is_elicitation(key_marks, before_marks) => CandidateLayout::Elicitation,
+            () if has_leading_names => CandidateLayout::Trailing,
+            () => CandidateLayout::Horizontal,
         };
         let mut refusals = Vec::new();
-        if lead == Lead::Sentence && !named_before {
-            refusals.push(Refusal::Sentence);
+        if line_lead == LineLead::Sentence && !has_leading_names {
+            refusals.push(MenuRefusal::Sentence);
         }
-        self.emit(Row { index, line, marks, layout }, refusals);
+        self.emit_row(MenuOptionRow { line_index, line: markdown_line, marks: key_marks, layout }, refusals);
     }
 
     /// Turns a row of options into a candidate.
-    fn emit(&mut self, row: Row<'_, 't>, mut refusals: Vec<Refusal>) {
-        let Row { index, line, marks, layout } = row;
-        let mut glued = true;
-        let mut options = Vec::with_capacity(marks.len());
-        let mut from = 0;
-        for (at, mark) in marks.iter().enumerate() {
-            let until = marks.get(at + 1).map_or(line.text.len(), |next| next.start);
-            if layout == Layout::Trailing {
-                let label = scan::label_before(&line.text[from..mark.start]);
-                options.push(choice(mark.key, label, String::new(), line.number));
+    fn emit_row(&mut self, option_row: MenuOptionRow<'_, 't>, mut refusals: Vec<MenuRefusal>) {
+        let MenuOptionRow { line_index, line: markdown_line, marks: key_marks, layout } = option_row;
+        let mut all_glued = true;
+        let mut options = Vec::with_capacity(key_marks.len());
+        let mut label_start = 0;
+        for (mark_position, key_mark) in key_marks.iter().enumerate() {
+            let label_end =
+                key_marks.get(mark_position + 1).map_or(markdown_line.text.len(), |next| next.start);
+            if layout == CandidateLayout::Trailing {
+                let label_text =
+                    line_scan::parse_label_before(&markdown_line.text[label_start..key_mark.start]);
+                options.push(make_choice(key_mark.key, label_text, String::new(), markdown_line.number));
             } else {
-                let said = scan::label(mark.key, &line.text[mark.end..until]);
-                glued &= said.glued;
+                let parsed_label =
+                    line_scan::parse_label(key_mark.key, &markdown_line.text[key_mark.end..label_end]);
+                all_glued &= parsed_label.is_glued;
                 // A key in parentheses, or one that is followed by `option`, is only mentioned.
-                if said.closed || is_mentioned(&said.label) {
-                    refusals.push(Refusal::Sentence);
+                if parsed_label.is_closed || is_mentioned(&parsed_label.label) {
+                    refusals.push(MenuRefusal::Sentence);
                 }
-                options.push(choice(mark.key, said.label, said.about, line.number));
+                options.push(make_choice(
+                    key_mark.key,
+                    parsed_label.label,
+                    parsed_label.about,
+                    markdown_line.number,
+                ));
             }
-            from = mark.end;
+            label_start = key_mark.end;
         }
-        let before = marks.first().map_or("", |mark| &line.text[..mark.start]);
+        let before_marks = key_marks.first().map_or("", |key_mark| &markdown_line.text[..key_mark.start]);
         // `Choose [1], [2] or …` refers to a list; if there is one, the list is the menu.
-        let is_reference = |mark: &Mark<'_>| {
-            mark.key.parse::<u32>().is_ok() && line.text[mark.end..].starts_with([',', ')', ':'])
+        let is_reference = |key_mark: &KeyMark<'_>| {
+            key_mark.key.parse::<u32>().is_ok()
+                && markdown_line.text[key_mark.end..].starts_with([',', ')', ':'])
         };
-        if before.contains(char::is_alphanumeric) && marks.iter().any(is_reference) {
+        if before_marks.contains(char::is_alphanumeric) && key_marks.iter().any(is_reference) {
             return;
         }
-        let layout = if layout == Layout::Horizontal && glued { Layout::Glued } else { layout };
-        let lead = lead_of(self.page, index, before);
-        self.finish(Candidate { layout, options, first: index, last: index, lead, refusals });
+        let layout =
+            if layout == CandidateLayout::Horizontal && all_glued { CandidateLayout::Glued } else { layout };
+        let lead_text = find_lead(self.markdown, line_index, before_marks);
+        self.finish_candidate(MenuCandidate {
+            layout,
+            options,
+            first_index: line_index,
+            last_index: line_index,
+            lead_text,
+            refusals,
+        });
     }
 
     /// Checks the structure of a candidate and keeps it, with its refusals.
-    fn finish(&mut self, mut candidate: Candidate) {
-        let distinct: HashSet<&str> = candidate.options.iter().map(|option| option.key.as_str()).collect();
-        if candidate.options.len() > MOST {
-            candidate.refusals.push(Refusal::Many);
+    fn finish_candidate(&mut self, mut candidate: MenuCandidate) {
+        let distinct_keys: HashSet<&str> =
+            candidate.options.iter().map(|option| option.key.as_str()).collect();
+        if candidate.options.len() > MAX_OPTIONS {
+            candidate.refusals.push(MenuRefusal::Many);
         }
-        let checkbox = candidate.refusals.contains(&Refusal::Checkbox);
-        if distinct.len() < candidate.options.len() && !checkbox {
-            candidate.refusals.push(Refusal::SameKeyTwice);
+        let is_checkbox_list = candidate.refusals.contains(&MenuRefusal::Checkbox);
+        if distinct_keys.len() < candidate.options.len() && !is_checkbox_list {
+            candidate.refusals.push(MenuRefusal::SameKeyTwice);
         }
         if candidate.options.len() < 2 {
-            candidate.refusals.push(Refusal::OneOption);
+            candidate.refusals.push(MenuRefusal::OneOption);
         }
         if is_placeholder(&candidate) {
-            candidate.refusals.push(Refusal::Placeholder);
+            candidate.refusals.push(MenuRefusal::Placeholder);
         }
         if is_instruction(&candidate) {
-            candidate.refusals.push(Refusal::Instruction);
+            candidate.refusals.push(MenuRefusal::Instruction);
         }
         // Keys without labels get their meaning last, since it depends on all keys of the menu.
-        let keys = known::sorted(&candidate);
+        let sorted_letters = known_shapes::sorted_keys(&candidate);
         for option in candidate.options.iter_mut().filter(|option| option.label.is_empty()) {
-            option.meaning = Meaning::of_key(&option.key, &keys);
+            option.meaning = ChoiceMeaning::from_key(&option.key, &sorted_letters);
         }
         candidate.refusals.sort_unstable();
         candidate.refusals.dedup();
-        self.dropped += push(&mut self.done, candidate, SEEN);
+        self.dropped_count += push_bounded(&mut self.finished, candidate, MAX_CANDIDATES);
     }
 }
 
-pub(super) fn choice(key: &str, label: String, about: String, line: usize) -> Choice {
-    Choice { key: key.to_string(), meaning: Meaning::of(&label), label, about, line }
+pub(super) fn make_choice(key: &str, label: String, about: String, markdown_line: usize) -> MenuChoice {
+    MenuChoice {
+        key: key.to_string(),
+        meaning: ChoiceMeaning::from_label(&label),
+        label,
+        about,
+        line: markdown_line,
+    }
 }
 
 /// The text before the first key, otherwise the nearest line above.
-pub(super) fn lead_of(page: &Page<'_>, index: usize, before: &str) -> String {
-    if before.contains(char::is_alphanumeric) {
-        return short(before);
+pub(super) fn find_lead(markdown: &MarkdownPage<'_>, line_index: usize, text_before: &str) -> String {
+    if text_before.contains(char::is_alphanumeric) {
+        return truncate(text_before);
     }
-    let above = page.lines.get(..index).unwrap_or_default();
-    let nearest = above.iter().rev().take(3).find(|line| !line.is_blank());
-    nearest.map(|line| short(line.text)).unwrap_or_default()
+    let lines_above = markdown.lines.get(..line_index).unwrap_or_default();
+    let nearest_line = lines_above.iter().rev().take(3).find(|markdown_line| !markdown_line.is_blank());
+    nearest_line.map(|markdown_line| truncate(markdown_line.text)).unwrap_or_default()
 }
 
-fn short(text: &str) -> String {
-    text.trim().chars().take(200).collect()
+fn truncate(lead_text: &str) -> String {
+    lead_text.trim().chars().take(200).collect()
 }
 
 /// The refusal for brackets that are no keys.
-fn broken(marks: &[Mark<'_>]) -> Option<Refusal> {
-    let first = marks.iter().find(|mark| mark.kind != MarkKind::Key)?;
-    Some(if first.kind == MarkKind::Link { Refusal::Link } else { Refusal::Footnote })
+fn non_key_refusal(key_marks: &[KeyMark<'_>]) -> Option<MenuRefusal> {
+    let first_non_key = key_marks.iter().find(|key_mark| key_mark.kind != KeyMarkKind::Key)?;
+    Some(if first_non_key.kind == KeyMarkKind::Link { MenuRefusal::Link } else { MenuRefusal::Footnote })
 }
 
 /// Whether a label shows that its key is only mentioned: `[C] continue option presented`.
 fn is_mentioned(label: &str) -> bool {
-    let mut words = label.split_whitespace();
-    let first_lower = label.starts_with(char::is_lowercase);
-    first_lower && words.by_ref().take(2).any(|word| matches!(word, "option" | "options"))
+    let mut label_words = label.split_whitespace();
+    let starts_lower_case = label.starts_with(char::is_lowercase);
+    starts_lower_case
+        && label_words.by_ref().take(2).any(|label_word| matches!(label_word, "option" | "options"))
 }
 
 /// Whether every key has a short name before it.
-fn named_before(text: &str, marks: &[Mark<'_>]) -> bool {
-    let mut from = 0;
-    marks.iter().all(|mark| {
-        let label = scan::label_before(&text[from..mark.start]);
-        from = mark.end;
-        let words = label.split_whitespace().count();
-        (1..=4).contains(&words) && label.starts_with(|c: char| c.is_uppercase() || c.is_numeric())
+fn all_named_before(line_text: &str, key_marks: &[KeyMark<'_>]) -> bool {
+    let mut label_start = 0;
+    key_marks.iter().all(|key_mark| {
+        let leading_label = line_scan::parse_label_before(&line_text[label_start..key_mark.start]);
+        label_start = key_mark.end;
+        let word_count = leading_label.split_whitespace().count();
+        (1..=4).contains(&word_count)
+            && leading_label.starts_with(|character: char| character.is_uppercase() || character.is_numeric())
     })
 }
 
 /// Whether a row asks for one of BMAD's elicitation methods: a number or one of these keys.
-fn is_elicitation(marks: &[Mark<'_>], before: &str) -> bool {
-    let has = |key: &str| marks.iter().any(|mark| mark.key.eq_ignore_ascii_case(key));
-    marks.len() <= 4 && has("r") && has("x") && before.contains("(1-")
+fn is_elicitation(key_marks: &[KeyMark<'_>], text_before: &str) -> bool {
+    let has_key = |key: &str| key_marks.iter().any(|key_mark| key_mark.key.eq_ignore_ascii_case(key));
+    key_marks.len() <= 4 && has_key("r") && has_key("x") && text_before.contains("(1-")
 }
 
 /// Whether the options are placeholders: `[X] words across [Y] sections`, `[A] [Action]`.
-pub(super) fn is_placeholder(candidate: &Candidate) -> bool {
+pub(super) fn is_placeholder(candidate: &MenuCandidate) -> bool {
     let options = &candidate.options;
-    let unknown = |option: &Choice| "NXYZ".contains(option.key.as_str());
-    let says_nothing = |option: &Choice| matches!(option.meaning, Meaning::Other(_));
-    let letters =
-        options.iter().all(|option| unknown(option) && says_nothing(option) && !option.label.is_empty());
-    let filled = |option: &Choice| option.label.starts_with(['[', '{', '<']);
+    let has_placeholder_key = |option: &MenuChoice| "NXYZ".contains(option.key.as_str());
+    let has_no_meaning = |option: &MenuChoice| matches!(option.meaning, ChoiceMeaning::Other(_));
+    let all_placeholders = options
+        .iter()
+        .all(|option| has_placeholder_key(option) && has_no_meaning(option) && !option.label.is_empty());
+    let is_unfilled = |option: &MenuChoice| option.label.starts_with(['[', '{', '<']);
     // One placeholder may be a mistake of the agent; most of the options make it a template.
-    letters || options.iter().filter(|option| filled(option)).count() * 2 > options.len()
+    all_placeholders || options.iter().filter(|option| is_unfilled(option)).count() * 2 > options.len()
 }
 
 /// Whether the options are instructions of a step file to the agent: `- **[a]**: Load and execute …`.
-fn is_instruction(candidate: &Candidate) -> bool {
+fn is_instruction(candidate: &MenuCandidate) -> bool {
     const VERBS: [&str; 9] =
         ["Load", "Direct", "Execute", "Verify", "Ask", "Invoke", "Read", "Display", "Exit workflow"];
-    let tells = |option: &Choice| {
-        let said = if option.about.is_empty() { &option.label } else { &option.about };
-        VERBS.iter().any(|verb| said.starts_with(verb) || option.label.starts_with(verb))
+    let is_told = |option: &MenuChoice| {
+        let option_text = if option.about.is_empty() { &option.label } else { &option.about };
+        VERBS.iter().any(|verb| option_text.starts_with(verb) || option.label.starts_with(verb))
     };
-    candidate.layout == Layout::Vertical
+    candidate.layout == CandidateLayout::Vertical
         && candidate.options.len() >= 2
-        && candidate.options.iter().filter(|option| tells(option)).count() * 2 > candidate.options.len()
+        && candidate.options.iter().filter(|option| is_told(option)).count() * 2 > candidate.options.len()
 }

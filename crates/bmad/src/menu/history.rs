@@ -3,78 +3,82 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Menu, Shape};
+use super::{Menu, MenuShape};
 
 /// The points that one mistake costs.
-const COST: u32 = 5;
+const MISTAKE_COST: u32 = 5;
 /// After so many right detections a mistake begins to cost less, by one point each.
-const GOOD: u32 = 10;
+const SUCCESSES_BEFORE_FADING: u32 = 10;
 
 /// All confirmed mistakes that still cost points.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct History {
-    pub confirmed: Vec<Confirmed>,
+pub struct MistakeHistory {
+    pub confirmed: Vec<ConfirmedMistake>,
 }
 
 /// A menu that was found and was none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confirmed {
-    pub trace: Trace,
+pub struct ConfirmedMistake {
+    pub trace: MenuTrace,
     /// The number of right detections in other contexts since then.
     pub good: u32,
 }
 
 /// What similar menus in similar places have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Trace {
-    pub shape: Shape,
+pub struct MenuTrace {
+    pub shape: MenuShape,
     /// The keys in their order, in capitals.
     pub keys: String,
     /// The words before the menu, in lower case.
     pub lead: String,
 }
 
-impl Trace {
-    pub(super) fn of(menu: &Menu, lead: &str) -> Trace {
-        let keys: Vec<String> =
+impl MenuTrace {
+    pub(super) fn from_menu(menu: &Menu, lead_text: &str) -> MenuTrace {
+        let upper_keys: Vec<String> =
             // Long menus and leads are cut, so that a stored mistake stays small.
             menu.options.iter().take(40).map(|option| option.key.to_uppercase()).collect();
-        let words = lead.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).take(12);
-        let lead: Vec<String> = words.map(str::to_lowercase).collect();
-        Trace { shape: menu.shape, keys: keys.join(" "), lead: lead.join(" ") }
+        let lead_words = lead_text
+            .split(|character: char| !character.is_alphabetic())
+            .filter(|lead_word| !lead_word.is_empty())
+            .take(12);
+        let lead_text: Vec<String> = lead_words.map(str::to_lowercase).collect();
+        MenuTrace { shape: menu.shape, keys: upper_keys.join(" "), lead: lead_text.join(" ") }
     }
 
     /// Whether two of the three properties agree.
-    pub fn is_like(&self, other: &Trace) -> bool {
-        let agree = [self.shape == other.shape, self.keys == other.keys, self.lead == other.lead];
-        agree.iter().filter(|agree| **agree).count() >= 2
+    pub fn is_similar(&self, other_trace: &MenuTrace) -> bool {
+        let agreements =
+            [self.shape == other_trace.shape, self.keys == other_trace.keys, self.lead == other_trace.lead];
+        agreements.iter().filter(|agreements| **agreements).count() >= 2
     }
 }
 
-impl History {
+impl MistakeHistory {
     /// Records that a menu that was found was none.
-    pub fn mistaken(&mut self, trace: Trace) {
-        self.confirmed.push(Confirmed { trace, good: 0 });
+    pub fn record_mistake(&mut self, trace: MenuTrace) {
+        self.confirmed.push(ConfirmedMistake { trace, good: 0 });
     }
 
     /// Records that a menu that was found was right: mistakes in other contexts fade, and those without any cost left are
     /// dropped.
-    pub fn right(&mut self, trace: &Trace) {
+    pub fn record_success(&mut self, trace: &MenuTrace) {
         // A right detection in the same context proves nothing about the mistake.
-        for confirmed in self.confirmed.iter_mut().filter(|confirmed| !confirmed.trace.is_like(trace)) {
-            confirmed.good = confirmed.good.saturating_add(1);
+        for mistake in self.confirmed.iter_mut().filter(|mistake| !mistake.trace.is_similar(trace)) {
+            mistake.good = mistake.good.saturating_add(1);
         }
-        self.confirmed.retain(|confirmed| confirmed.weight() > 0);
+        self.confirmed.retain(|mistake| mistake.current_cost() > 0);
     }
 
-    pub(super) fn cost(&self, trace: &Trace) -> u32 {
-        let like = self.confirmed.iter().filter(|confirmed| confirmed.trace.is_like(trace));
-        like.fold(0, |sum, confirmed| sum.saturating_add(confirmed.weight()))
+    pub(super) fn penalty(&self, trace: &MenuTrace) -> u32 {
+        let similar_mistakes = self.confirmed.iter().filter(|mistake| mistake.trace.is_similar(trace));
+        similar_mistakes.fold(0, |sum, mistake| sum.saturating_add(mistake.current_cost()))
     }
 }
 
-impl Confirmed {
-    fn weight(&self) -> u32 {
-        COST.saturating_sub(self.good.saturating_sub(GOOD))
+impl ConfirmedMistake {
+    fn current_cost(&self) -> u32 {
+        MISTAKE_COST.saturating_sub(self.good.saturating_sub(SUCCESSES_BEFORE_FADING))
     }
 }

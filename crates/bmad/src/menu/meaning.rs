@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 /// What an option does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Meaning {
+pub enum ChoiceMeaning {
     /// Continue with the next step, or finish.
     Continue,
     /// Approve what was shown, as a gate asks.
@@ -27,96 +27,106 @@ pub enum Meaning {
     Other(String),
 }
 
-impl Meaning {
+impl ChoiceMeaning {
     pub fn as_str(&self) -> &str {
         match self {
-            Meaning::Continue => "continue",
-            Meaning::Approve => "approve",
-            Meaning::Advanced => "advanced elicitation",
-            Meaning::Party => "party",
-            Meaning::Yolo => "yolo",
-            Meaning::Exit => "exit",
-            Meaning::Back => "back",
-            Meaning::Edit => "edit",
-            Meaning::Fix => "fix",
-            Meaning::Skip => "skip",
-            Meaning::Validate => "validate",
-            Meaning::Yes => "yes",
-            Meaning::No => "no",
-            Meaning::Other(label) => label,
+            ChoiceMeaning::Continue => "continue",
+            ChoiceMeaning::Approve => "approve",
+            ChoiceMeaning::Advanced => "advanced elicitation",
+            ChoiceMeaning::Party => "party",
+            ChoiceMeaning::Yolo => "yolo",
+            ChoiceMeaning::Exit => "exit",
+            ChoiceMeaning::Back => "back",
+            ChoiceMeaning::Edit => "edit",
+            ChoiceMeaning::Fix => "fix",
+            ChoiceMeaning::Skip => "skip",
+            ChoiceMeaning::Validate => "validate",
+            ChoiceMeaning::Yes => "yes",
+            ChoiceMeaning::No => "no",
+            ChoiceMeaning::Other(label) => label,
         }
     }
 
     /// The meaning of a label. The first rule that fits decides, so leaving a party is an exit, and "yes, continue"
     /// continues.
-    pub(super) fn of(label: &str) -> Meaning {
-        let said = label.to_lowercase();
-        let words: Vec<&str> =
-            said.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| !word.is_empty()).collect();
-        let first = words.first().copied().unwrap_or_default();
-        let has = |word: &str| words.contains(&word);
-        let begins = |starts: &[&str]| starts.contains(&first);
+    pub(super) fn from_label(label: &str) -> ChoiceMeaning {
+        let lower_label = label.to_lowercase();
+        let label_words: Vec<&str> = lower_label
+            .split(|character: char| !character.is_alphanumeric() && character != '-')
+            .filter(|word| !word.is_empty())
+            .collect();
+        let first_word = label_words.first().copied().unwrap_or_default();
+        let has_word = |word: &str| label_words.contains(&word);
+        let begins_with_any = |start_words: &[&str]| start_words.contains(&first_word);
         match () {
-            () if words.is_empty() => Meaning::Other(String::new()),
-            () if has("yolo") => Meaning::Yolo,
+            () if label_words.is_empty() => ChoiceMeaning::Other(String::new()),
+            () if has_word("yolo") => ChoiceMeaning::Yolo,
             // Exits come before everything else: taking one by mistake ends the session.
-            () if begins(&["exit", "quit", "stop", "abort", "cancel", "done"])
-                || has("exit")
+            () if begins_with_any(&["exit", "quit", "stop", "abort", "cancel", "done"])
+                || has_word("exit")
                 || ["end party", "end session", "end workflow", "leave party"]
                     .iter()
-                    .any(|end| said.starts_with(end)) =>
+                    .any(|end| lower_label.starts_with(end)) =>
             {
-                Meaning::Exit
+                ChoiceMeaning::Exit
             }
-            () if has("elicitation") || said == "advanced" || said == "advanced discovery" => {
-                Meaning::Advanced
+            () if has_word("elicitation")
+                || lower_label == "advanced"
+                || lower_label == "advanced discovery" =>
+            {
+                ChoiceMeaning::Advanced
             }
-            () if has("party") || has("party-mode") => Meaning::Party,
-            () if begins(&["skip"]) => Meaning::Skip,
-            () if begins(&["back"]) || said.starts_with("go back") || said.starts_with("previous") => {
-                Meaning::Back
+            () if has_word("party") || has_word("party-mode") => ChoiceMeaning::Party,
+            () if begins_with_any(&["skip"]) => ChoiceMeaning::Skip,
+            () if begins_with_any(&["back"])
+                || lower_label.starts_with("go back")
+                || lower_label.starts_with("previous") =>
+            {
+                ChoiceMeaning::Back
             }
             // `Yes, continue` must be tested before a plain yes.
-            () if begins(&["continue", "proceed", "next", "complete", "finish"])
-                || said.starts_with("yes, continue")
-                || said.starts_with("yes, proceed") =>
+            () if begins_with_any(&["continue", "proceed", "next", "complete", "finish"])
+                || lower_label.starts_with("yes, continue")
+                || lower_label.starts_with("yes, proceed") =>
             {
-                Meaning::Continue
+                ChoiceMeaning::Continue
             }
-            () if begins(&["approve", "accept", "confirm"]) => Meaning::Approve,
-            () if begins(&["yes"]) => Meaning::Yes,
-            () if begins(&["no"]) => Meaning::No,
-            () if begins(&["edit", "modify", "revise", "adjust"]) => Meaning::Edit,
-            () if begins(&["fix", "auto-fix", "autofix"]) || said.starts_with("apply automated fixes") => {
-                Meaning::Fix
-            }
-            () if begins(&["validate", "re-validate", "revalidate"])
-                || has("validation") && begins(&["run", "retry"]) =>
+            () if begins_with_any(&["approve", "accept", "confirm"]) => ChoiceMeaning::Approve,
+            () if begins_with_any(&["yes"]) => ChoiceMeaning::Yes,
+            () if begins_with_any(&["no"]) => ChoiceMeaning::No,
+            () if begins_with_any(&["edit", "modify", "revise", "adjust"]) => ChoiceMeaning::Edit,
+            () if begins_with_any(&["fix", "auto-fix", "autofix"])
+                || lower_label.starts_with("apply automated fixes") =>
             {
-                Meaning::Validate
+                ChoiceMeaning::Fix
             }
-            () => Meaning::Other(label.to_string()),
+            () if begins_with_any(&["validate", "re-validate", "revalidate"])
+                || has_word("validation") && begins_with_any(&["run", "retry"]) =>
+            {
+                ChoiceMeaning::Validate
+            }
+            () => ChoiceMeaning::Other(label.to_string()),
         }
     }
 
     /// The meaning of a key without a label, in a menu whose keys mean the same everywhere.
-    pub(super) fn of_key(key: &str, keys: &str) -> Meaning {
-        match (keys, key.to_ascii_uppercase().as_str()) {
-            ("ACP", "A") => Meaning::Advanced,
-            ("ACP", "P") => Meaning::Party,
-            ("ACP", "C") => Meaning::Continue,
-            ("NVY" | "NY", "Y") => Meaning::Yes,
-            ("NVY" | "NY", "N") => Meaning::No,
-            _ => Meaning::Other(String::new()),
+    pub(super) fn from_key(option_key: &str, sorted_keys: &str) -> ChoiceMeaning {
+        match (sorted_keys, option_key.to_ascii_uppercase().as_str()) {
+            ("ACP", "A") => ChoiceMeaning::Advanced,
+            ("ACP", "P") => ChoiceMeaning::Party,
+            ("ACP", "C") => ChoiceMeaning::Continue,
+            ("NVY" | "NY", "Y") => ChoiceMeaning::Yes,
+            ("NVY" | "NY", "N") => ChoiceMeaning::No,
+            _ => ChoiceMeaning::Other(String::new()),
         }
     }
 }
 
-impl Serialize for Meaning {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(match self {
-            Meaning::Other(_) => "other",
-            known => known.as_str(),
+impl Serialize for ChoiceMeaning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            ChoiceMeaning::Other(_) => "other",
+            known_meaning => known_meaning.as_str(),
         })
     }
 }

@@ -12,11 +12,11 @@
 
 mod group;
 mod history;
-mod known;
+mod known_shapes;
+mod line_scan;
 mod meaning;
 mod numbered;
 mod question;
-mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -26,38 +26,38 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::page::{Kind, Page};
-use group::Candidate;
-pub use history::{Confirmed, History, Trace};
-pub use meaning::Meaning;
-pub use question::{Asked, Question};
+use crate::markdown::{MarkdownLineKind, MarkdownPage};
+use group::MenuCandidate;
+pub use history::{ConfirmedMistake, MenuTrace, MistakeHistory};
+pub use meaning::ChoiceMeaning;
+pub use question::{OpenQuestion, QuestionKind};
 
 /// The lowest score of a menu.
-pub const ENOUGH: u32 = 70;
+pub const MIN_SCORE: u32 = 70;
 /// How many lines count as the end of a text.
-pub const END: usize = 20;
+pub const END_LINES: usize = 20;
 /// How many menus of each kind are returned, the latest ones; a text of many megabytes may have any number of them.
-const KEPT: usize = 200;
+const MAX_KEPT: usize = 200;
 /// How many candidates are kept before they are judged.
-const SEEN: usize = 10_000;
+const MAX_CANDIDATES: usize = 10_000;
 
 /// What is known about a message beside its text.
 #[derive(Clone, Debug, Default)]
-pub struct Context {
+pub struct MenuContext {
     /// The lines of content under review, from 1, the end excluded.
-    pub reviewed: Vec<Range<usize>>,
+    pub reviewed_lines: Vec<Range<usize>>,
     /// The marks between which content under review stands, each on a line of its own.
-    pub fences: Vec<(String, String)>,
-    pub history: History,
+    pub review_fences: Vec<(String, String)>,
+    pub history: MistakeHistory,
 }
 
 /// What was found in a text, each list in the order of its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Detection {
+pub struct MenuDetection {
     pub menus: Vec<Menu>,
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedMenu>,
     /// The questions at the end of the text that wait for an answer and are no menus.
-    pub questions: Vec<Question>,
+    pub questions: Vec<OpenQuestion>,
     /// How many earlier menus and rejected ones are left out, because there are too many.
     pub left_out: usize,
 }
@@ -65,25 +65,25 @@ pub struct Detection {
 /// A menu with its score.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Menu {
-    pub options: Vec<Choice>,
-    pub shape: Shape,
+    pub options: Vec<MenuChoice>,
+    pub shape: MenuShape,
     /// The lines of the menu, from 1, the end excluded.
     pub lines: Range<usize>,
     pub score: u32,
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<MenuScoreReason>,
 }
 
 /// Text that looks like a menu and is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Rejected {
+pub struct RejectedMenu {
     #[serde(flatten)]
     pub menu: Menu,
-    pub because: Vec<Refusal>,
+    pub because: Vec<MenuRefusal>,
 }
 
 /// One option of a menu.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct MenuChoice {
     /// The key as it is written: a lower-case key is answered in lower case.
     pub key: String,
     pub label: String,
@@ -91,13 +91,13 @@ pub struct Choice {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub line: usize,
-    pub meaning: Meaning,
+    pub meaning: ChoiceMeaning,
 }
 
 /// How a menu is written and, where the form shows it, what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shape {
+pub enum MenuShape {
     /// One option on each line.
     Vertical,
     /// All options on one line.
@@ -120,7 +120,7 @@ pub enum Shape {
 
 /// A part of the score.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reason {
+pub struct MenuScoreReason {
     pub points: i32,
     pub why: String,
 }
@@ -128,7 +128,7 @@ pub struct Reason {
 /// Why a text is no menu, even with a high score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum MenuRefusal {
     OneOption,
     Code,
     Comment,
@@ -147,100 +147,108 @@ pub enum Refusal {
     Score,
 }
 
-impl Refusal {
-    pub fn says(self) -> &'static str {
+impl MenuRefusal {
+    pub fn description(self) -> &'static str {
         match self {
-            Refusal::OneOption => "it has one option; a menu has two",
-            Refusal::Code => "it stands in a block of code",
-            Refusal::Comment => "it stands in a comment",
-            Refusal::FrontMatter => "it stands in the front matter",
-            Refusal::Quote => "it is quoted (`>`)",
-            Refusal::Example => "it follows `Example:`, `Sample:`, `Template:` or `Output:`",
-            Refusal::Reviewed => "it belongs to what is under review",
-            Refusal::Link => "its brackets are links",
-            Refusal::Footnote => "its brackets are footnotes",
-            Refusal::Checkbox => "its brackets are check boxes",
-            Refusal::Placeholder => "its brackets are placeholders",
-            Refusal::Sentence => "its keys are mentioned in a sentence",
-            Refusal::SameKeyTwice => "a key stands in it twice",
-            Refusal::Instruction => "it says what to do for a key, and offers nothing",
-            Refusal::Many => "it has more than 40 options",
-            Refusal::Score => "its score is below 70",
+            MenuRefusal::OneOption => "it has one option; a menu has two",
+            MenuRefusal::Code => "it stands in a block of code",
+            MenuRefusal::Comment => "it stands in a comment",
+            MenuRefusal::FrontMatter => "it stands in the front matter",
+            MenuRefusal::Quote => "it is quoted (`>`)",
+            MenuRefusal::Example => "it follows `Example:`, `Sample:`, `Template:` or `Output:`",
+            MenuRefusal::Reviewed => "it belongs to what is under review",
+            MenuRefusal::Link => "its brackets are links",
+            MenuRefusal::Footnote => "its brackets are footnotes",
+            MenuRefusal::Checkbox => "its brackets are check boxes",
+            MenuRefusal::Placeholder => "its brackets are placeholders",
+            MenuRefusal::Sentence => "its keys are mentioned in a sentence",
+            MenuRefusal::SameKeyTwice => "a key stands in it twice",
+            MenuRefusal::Instruction => "it says what to do for a key, and offers nothing",
+            MenuRefusal::Many => "it has more than 40 options",
+            MenuRefusal::Score => "its score is below 70",
         }
     }
 }
 
 /// Finds menus and questions in an agent's message.
-pub fn detect(text: &str, context: &Context) -> Detection {
-    let text = &uncoloured(text);
-    let page = Page::of(text);
+pub fn detect_menus(message_text: &str, context: &MenuContext) -> MenuDetection {
+    let message_text = &strip_colours(message_text);
+    let markdown = MarkdownPage::parse(message_text);
     // Blank lines at the end do not push a menu away from the end.
-    let end = page.lines.iter().rposition(|line| !line.is_blank()).map_or(0, |index| index + 1);
-    let looked = Looked { page: &page, end, reviewed: reviewed(&page, context), context };
-    let mut found = Detection::default();
-    let (candidates, left_out) = candidates(&page);
-    found.left_out = left_out;
+    let end_index = markdown.lines.iter().rposition(|line| !line.is_blank()).map_or(0, |index| index + 1);
+    let menu_judge = MenuJudge {
+        markdown: &markdown,
+        end_index,
+        reviewed_flags: mark_reviewed_lines(&markdown, context),
+        context,
+    };
+    let mut detection = MenuDetection::default();
+    let (candidates, left_out) = find_candidates(&markdown);
+    detection.left_out = left_out;
     for candidate in candidates {
-        let (menu, because) = looked.judge(candidate);
+        let (menu, refusals) = menu_judge.judge_candidate(candidate);
         // Candidates with a refusal are returned, too, so that the user can see why a menu was not recognized.
-        if because.is_empty() {
-            found.left_out += push(&mut found.menus, menu, KEPT);
+        if refusals.is_empty() {
+            detection.left_out += push_bounded(&mut detection.menus, menu, MAX_KEPT);
         } else {
-            found.left_out += push(&mut found.rejected, Rejected { menu, because }, KEPT);
+            detection.left_out +=
+                push_bounded(&mut detection.rejected, RejectedMenu { menu, because: refusals }, MAX_KEPT);
         }
     }
-    found.left_out += trim(&mut found.menus, KEPT) + trim(&mut found.rejected, KEPT);
+    detection.left_out +=
+        drop_oldest(&mut detection.menus, MAX_KEPT) + drop_oldest(&mut detection.rejected, MAX_KEPT);
     // Questions come last, since a line of a menu must not be asked again.
-    found.questions = question::find(&page, end, &found, &looked.reviewed);
-    found
+    detection.questions =
+        question::find_questions(&markdown, end_index, &detection, &menu_judge.reviewed_flags);
+    detection
 }
 
 /// A text without terminal colours: agents print them around the very keys that are searched. Line breaks stay.
-fn uncoloured(text: &str) -> Cow<'_, str> {
-    if !text.contains('\u{1b}') {
-        return Cow::Borrowed(text);
+fn strip_colours(message_text: &str) -> Cow<'_, str> {
+    if !message_text.contains('\u{1b}') {
+        return Cow::Borrowed(message_text);
     }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
+    let mut plain_text = String::with_capacity(message_text.len());
+    let mut remaining_characters = message_text.chars().peekable();
+    while let Some(character) = remaining_characters.next() {
+        match character {
+            '\u{1b}' if remaining_characters.next_if_eq(&'[').is_some() => {
                 // The sequence ends with a letter; a broken one must not swallow the next line.
-                while let Some(c) = rest.next_if(|c| *c != '\n') {
-                    if c.is_ascii_alphabetic() {
+                while let Some(character) = remaining_characters.next_if(|character| *character != '\n') {
+                    if character.is_ascii_alphabetic() {
                         break;
                     }
                 }
             }
             '\u{1b}' => {}
-            c => out.push(c),
+            character => plain_text.push(character),
         }
     }
-    Cow::Owned(out)
+    Cow::Owned(plain_text)
 }
 
 /// Everything with the structure of a menu, in any place: BMAD's own step files show menus in code, in quotes and in the
 /// middle. Mistakes in the structure itself are reported.
-pub fn shapes(text: &str) -> Vec<Rejected> {
-    let page = Page::of(text);
-    let seen = candidates(&page).0.into_iter().map(|candidate| {
-        let because = candidate.refusals.clone();
-        Rejected { menu: menu_of(&page, candidate), because }
+pub fn find_shapes(document_text: &str) -> Vec<RejectedMenu> {
+    let markdown = MarkdownPage::parse(document_text);
+    let shaped_menus = find_candidates(&markdown).0.into_iter().map(|candidate| {
+        let refusals = candidate.refusals.clone();
+        RejectedMenu { menu: build_menu(&markdown, candidate), because: refusals }
     });
-    seen.collect()
+    shaped_menus.collect()
 }
 
 /// The candidates of a page, and how many earlier ones were dropped.
-fn candidates(page: &Page<'_>) -> (Vec<Candidate>, usize) {
-    let (groups, dropped) = group::find(page);
-    (numbered::joined(page, groups), dropped)
+fn find_candidates(markdown: &MarkdownPage<'_>) -> (Vec<MenuCandidate>, usize) {
+    let (groups, dropped_count) = group::find_groups(markdown);
+    (numbered::merge_lists(markdown, groups), dropped_count)
 }
 
-fn menu_of(page: &Page<'_>, candidate: Candidate) -> Menu {
-    let number = |index: usize| page.lines.get(index).map_or(0, |line| line.number);
+fn build_menu(markdown: &MarkdownPage<'_>, candidate: MenuCandidate) -> Menu {
+    let line_number = |index: usize| markdown.lines.get(index).map_or(0, |line| line.number);
     Menu {
-        shape: candidate.shape(),
-        lines: number(candidate.first)..number(candidate.last) + 1,
+        shape: candidate.menu_shape(),
+        lines: line_number(candidate.first_index)..line_number(candidate.last_index) + 1,
         options: candidate.options,
         score: 0,
         reasons: Vec::new(),
@@ -248,119 +256,124 @@ fn menu_of(page: &Page<'_>, candidate: Candidate) -> Menu {
 }
 
 /// Adds an item; the list grows to twice the limit before it is cut, so that cutting costs little.
-fn push<T>(list: &mut Vec<T>, item: T, keep: usize) -> usize {
-    list.push(item);
-    if list.len() < 2 * keep { 0 } else { trim(list, keep) }
+fn push_bounded<T>(kept_items: &mut Vec<T>, item: T, max_kept: usize) -> usize {
+    kept_items.push(item);
+    if kept_items.len() < 2 * max_kept { 0 } else { drop_oldest(kept_items, max_kept) }
 }
 
-fn trim<T>(list: &mut Vec<T>, keep: usize) -> usize {
-    list.drain(..list.len().saturating_sub(keep)).count()
+fn drop_oldest<T>(kept_items: &mut Vec<T>, max_kept: usize) -> usize {
+    kept_items.drain(..kept_items.len().saturating_sub(max_kept)).count()
 }
 
 /// Judges candidates with everything that is known about the page.
-struct Looked<'p, 't> {
-    page: &'p Page<'t>,
+struct MenuJudge<'p, 't> {
+    markdown: &'p MarkdownPage<'t>,
     /// The index behind the last line that is not blank.
-    end: usize,
+    end_index: usize,
     /// Whether each line is under review.
-    reviewed: Vec<bool>,
-    context: &'p Context,
+    reviewed_flags: Vec<bool>,
+    context: &'p MenuContext,
 }
 
-impl Looked<'_, '_> {
+impl MenuJudge<'_, '_> {
     /// Scores a candidate and collects the reasons why it is no menu.
-    fn judge(&self, candidate: Candidate) -> (Menu, Vec<Refusal>) {
-        let mut because = candidate.refusals.clone();
-        because.extend(self.placed(&candidate));
+    fn judge_candidate(&self, candidate: MenuCandidate) -> (Menu, Vec<MenuRefusal>) {
+        let mut refusals = candidate.refusals.clone();
+        refusals.extend(self.placement_refusals(&candidate));
         // Numbered references with addresses look exactly like a numbered menu.
         let is_address =
-            |option: &Choice| ["http://", "https://"].iter().any(|start| option.label.starts_with(start));
-        if candidate.options.iter().any(is_address) && !because.contains(&Refusal::Footnote) {
-            because.push(Refusal::Footnote);
+            |option: &MenuChoice| ["http://", "https://"].iter().any(|start| option.label.starts_with(start));
+        if candidate.options.iter().any(is_address) && !refusals.contains(&MenuRefusal::Footnote) {
+            refusals.push(MenuRefusal::Footnote);
         }
         // An agent that waits for an answer shows its menu last.
-        let at_end = candidate.last + END >= self.end;
-        let against = self.marks_against(&candidate);
-        let known = known::is_known(&candidate);
-        let lead = candidate.lead.clone();
-        let mut menu = menu_of(self.page, candidate);
+        let is_at_end = candidate.last_index + END_LINES >= self.end_index;
+        let mark_against = self.find_mark_against(&candidate);
+        let has_known_keys = known_shapes::has_known_shape(&candidate);
+        let lead_text = candidate.lead_text.clone();
+        let mut menu = build_menu(self.markdown, candidate);
         // The exit of a party is the only menu with a single option.
-        if menu.shape == Shape::Exit {
-            because.retain(|refusal| *refusal != Refusal::OneOption);
+        if menu.shape == MenuShape::Exit {
+            refusals.retain(|refusal| *refusal != MenuRefusal::OneOption);
         }
-        let structure = !because.contains(&Refusal::OneOption);
+        let has_structure = !refusals.contains(&MenuRefusal::OneOption);
         // Every part of the score is listed, also with zero points, so that the user can follow the sum.
-        let mut add = |points: i32, why: String| menu.reasons.push(Reason { points, why });
-        match structure {
-            true => add(40, "keys in brackets, each with its option".into()),
-            false => add(0, "no structure of a menu".into()),
+        let mut add_reason = |points: i32, explanation: String| {
+            menu.reasons.push(MenuScoreReason { points, why: explanation })
+        };
+        match has_structure {
+            true => add_reason(40, "keys in brackets, each with its option".into()),
+            false => add_reason(0, "no structure of a menu".into()),
         }
-        match at_end {
-            true => add(30, format!("in the last {END} lines")),
-            false => add(0, format!("not in the last {END} lines")),
+        match is_at_end {
+            true => add_reason(30, format!("in the last {END_LINES} lines")),
+            false => add_reason(0, format!("not in the last {END_LINES} lines")),
         }
-        match known {
-            true => add(20, "a known shape".into()),
-            false => add(0, "a shape that is not known".into()),
+        match has_known_keys {
+            true => add_reason(20, "a known shape".into()),
+            false => add_reason(0, "a shape that is not known".into()),
         }
-        match against {
-            None if because.is_empty() => add(10, "no mark against it".into()),
-            None => add(0, "marks against it".into()),
-            Some(mark) => add(0, mark.into()),
+        match mark_against {
+            None if refusals.is_empty() => add_reason(10, "no mark against it".into()),
+            None => add_reason(0, "marks against it".into()),
+            Some(mark_text) => add_reason(0, mark_text.into()),
         }
         // A confirmed mistake costs points, so that the same false menu is not found again.
-        let trace = Trace::of(&menu, &lead);
-        let cost = self.context.history.cost(&trace);
-        if cost > 0 {
-            menu.reasons.push(Reason {
-                points: -i32::try_from(cost).unwrap_or(i32::MAX),
+        let trace = MenuTrace::from_menu(&menu, &lead_text);
+        let mistake_penalty = self.context.history.penalty(&trace);
+        if mistake_penalty > 0 {
+            menu.reasons.push(MenuScoreReason {
+                points: -i32::try_from(mistake_penalty).unwrap_or(i32::MAX),
                 why: "what looked like it was none".into(),
             });
         }
-        let sum: i32 = menu.reasons.iter().fold(0, |sum, reason| sum.saturating_add(reason.points));
-        menu.score = u32::try_from(sum).unwrap_or(0);
+        let total_points: i32 =
+            menu.reasons.iter().fold(0, |total_points, reason| total_points.saturating_add(reason.points));
+        menu.score = u32::try_from(total_points).unwrap_or(0);
         // A refusal explains more than a low score, so the score is only named if there is none.
-        if because.is_empty() && menu.score < ENOUGH {
-            because.push(Refusal::Score);
+        if refusals.is_empty() && menu.score < MIN_SCORE {
+            refusals.push(MenuRefusal::Score);
         }
-        because.sort_unstable();
-        because.dedup();
-        (menu, because)
+        refusals.sort_unstable();
+        refusals.dedup();
+        (menu, refusals)
     }
 
     /// The refusals that follow from where the candidate stands.
-    fn placed(&self, candidate: &Candidate) -> Vec<Refusal> {
-        let mut because = Vec::new();
-        let lines = self.page.lines.get(candidate.first..=candidate.last).unwrap_or_default();
-        for line in lines.iter().filter(|line| !line.is_blank()) {
-            because.extend(match line.kind {
-                Kind::Code => Some(Refusal::Code),
-                Kind::Comment => Some(Refusal::Comment),
-                Kind::Front => Some(Refusal::FrontMatter),
-                Kind::Prose => scan::is_quoted(line.text).then_some(Refusal::Quote),
+    fn placement_refusals(&self, candidate: &MenuCandidate) -> Vec<MenuRefusal> {
+        let mut refusals = Vec::new();
+        let candidate_lines =
+            self.markdown.lines.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
+        for line in candidate_lines.iter().filter(|line| !line.is_blank()) {
+            refusals.extend(match line.kind {
+                MarkdownLineKind::Code => Some(MenuRefusal::Code),
+                MarkdownLineKind::Comment => Some(MenuRefusal::Comment),
+                MarkdownLineKind::FrontMatter => Some(MenuRefusal::FrontMatter),
+                MarkdownLineKind::Prose => line_scan::is_quoted(line.text).then_some(MenuRefusal::Quote),
             });
         }
         // A single line under review is enough: the menu may be quoted in part.
-        let flags = self.reviewed.get(candidate.first..=candidate.last).unwrap_or_default();
-        if flags.contains(&true) {
-            because.push(Refusal::Reviewed);
+        let line_flags =
+            self.reviewed_flags.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
+        if line_flags.contains(&true) {
+            refusals.push(MenuRefusal::Reviewed);
         }
-        if scan::is_example(&candidate.lead) || self.follows_example(candidate.first) {
-            because.push(Refusal::Example);
+        if line_scan::is_example(&candidate.lead_text) || self.follows_example(candidate.first_index) {
+            refusals.push(MenuRefusal::Example);
         }
-        because
+        refusals
     }
 
     /// Whether the lines above say that an example follows. The search goes up over blank lines and prompts; any other line
     /// ends it.
-    fn follows_example(&self, first: usize) -> bool {
-        let above = self.page.lines.get(..first).unwrap_or_default();
-        for line in above.iter().rev().take(6).filter(|line| !line.is_blank()) {
+    fn follows_example(&self, first_index: usize) -> bool {
+        let lines_above = self.markdown.lines.get(..first_index).unwrap_or_default();
+        for line in lines_above.iter().rev().take(6).filter(|line| !line.is_blank()) {
             let title = line.heading().map(|(_, title)| title);
-            if scan::is_example(title.unwrap_or(line.text)) {
+            if line_scan::is_example(title.unwrap_or(line.text)) {
                 return true;
             }
-            if title.is_some() || line.kind == Kind::Code || !scan::is_prompt(line.text) {
+            if title.is_some() || line.kind == MarkdownLineKind::Code || !line_scan::is_prompt(line.text) {
                 return false;
             }
         }
@@ -368,41 +381,48 @@ impl Looked<'_, '_> {
     }
 
     /// A mark against the candidate that costs points but does not decide.
-    fn marks_against(&self, candidate: &Candidate) -> Option<&'static str> {
-        let lines = self.page.lines.get(candidate.first..=candidate.last).unwrap_or_default();
-        if lines.iter().filter(|line| !line.is_blank()).all(|line| line.text.trim_start().starts_with('|')) {
+    fn find_mark_against(&self, candidate: &MenuCandidate) -> Option<&'static str> {
+        let candidate_lines =
+            self.markdown.lines.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
+        if candidate_lines
+            .iter()
+            .filter(|line| !line.is_blank())
+            .all(|line| line.text.trim_start().starts_with('|'))
+        {
             return Some("it stands in a table");
         }
         // A few lines may follow a menu, such as a hint how to answer; more text means that the agent went on.
-        let behind = self.page.lines.get(candidate.last + 1..).unwrap_or_default();
-        let goes_on = behind.iter().filter(|line| !line.is_blank()).take(6).count();
-        if goes_on > 5 {
+        let lines_below = self.markdown.lines.get(candidate.last_index + 1..).unwrap_or_default();
+        let lines_after = lines_below.iter().filter(|line| !line.is_blank()).take(6).count();
+        if lines_after > 5 {
             return Some("the text goes on behind it");
         }
-        let bare = candidate.options.iter().all(|option| option.label.is_empty());
-        (bare && !known::is_known(candidate)).then_some("its options have no labels")
+        let are_unlabelled = candidate.options.iter().all(|option| option.label.is_empty());
+        (are_unlabelled && !known_shapes::has_known_shape(candidate)).then_some("its options have no labels")
     }
 }
 
 /// Whether each line is under review.
-fn reviewed(page: &Page<'_>, context: &Context) -> Vec<bool> {
-    let mut flags = vec![false; page.lines.len()];
+fn mark_reviewed_lines(markdown: &MarkdownPage<'_>, context: &MenuContext) -> Vec<bool> {
+    let mut line_flags = vec![false; markdown.lines.len()];
     // Ranges come from other programs and may be out of bounds or reversed.
-    for range in &context.reviewed {
-        let start = range.start.saturating_sub(1).min(flags.len());
-        let end = range.end.saturating_sub(1).clamp(start, flags.len());
-        flags[start..end].fill(true);
+    for line_range in &context.reviewed_lines {
+        let start_index = line_range.start.saturating_sub(1).min(line_flags.len());
+        let end_index = line_range.end.saturating_sub(1).clamp(start_index, line_flags.len());
+        line_flags[start_index..end_index].fill(true);
     }
-    for (open, close) in context.fences.iter().filter(|(open, _)| !open.trim().is_empty()) {
-        let mut inside = false;
-        for (line, flag) in page.lines.iter().zip(&mut flags) {
+    for (opening_mark, closing_mark) in
+        context.review_fences.iter().filter(|(opening_mark, _)| !opening_mark.trim().is_empty())
+    {
+        let mut is_inside = false;
+        for (line, line_flag) in markdown.lines.iter().zip(&mut line_flags) {
             // If the same mark opens and closes, it does so in turns.
-            let said = line.text.trim();
-            let opens = !inside && said == open.trim();
-            let closes = inside && said == close.trim();
-            *flag |= inside || opens;
-            inside = (inside || opens) && !closes;
+            let line_text = line.text.trim();
+            let opens = !is_inside && line_text == opening_mark.trim();
+            let closes = is_inside && line_text == closing_mark.trim();
+            *line_flag |= is_inside || opens;
+            is_inside = (is_inside || opens) && !closes;
         }
     }
-    flags
+    line_flags
 }

@@ -2,145 +2,165 @@
 //! joined with their question here.
 
 use super::{
-    Choice, Refusal, SEEN,
-    group::{Candidate, Layout, choice, is_placeholder, lead_of},
-    push, scan,
+    MAX_CANDIDATES, MenuChoice, MenuRefusal,
+    group::{CandidateLayout, MenuCandidate, find_lead, is_placeholder, make_choice},
+    line_scan, push_bounded,
 };
-use crate::page::{Kind, Line, Page};
+use crate::markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage};
 
 /// A list with more items is something else.
-const MOST: usize = 12;
+const MAX_ITEMS: usize = 12;
 /// How many lines a question may be away from its list.
-const NEAR: usize = 4;
+const MAX_DISTANCE: usize = 4;
 
 /// The groups of keys and the numbered lists, in the order of their lines.
-pub(super) fn joined(page: &Page<'_>, groups: Vec<Candidate>) -> Vec<Candidate> {
-    let mut lists = lists(page).into_iter().peekable();
-    let mut all: Vec<Candidate> = Vec::with_capacity(groups.len());
-    for group in groups {
-        while let Some(list) = lists.next_if(|list| list.first < group.first) {
-            all.push(list);
+pub(super) fn merge_lists(markdown: &MarkdownPage<'_>, key_groups: Vec<MenuCandidate>) -> Vec<MenuCandidate> {
+    let mut numbered_lists = find_lists(markdown).into_iter().peekable();
+    let mut in_line_order: Vec<MenuCandidate> = Vec::with_capacity(key_groups.len());
+    for key_group in key_groups {
+        while let Some(numbered_list) =
+            numbered_lists.next_if(|numbered_list| numbered_list.first_index < key_group.first_index)
+        {
+            in_line_order.push(numbered_list);
         }
-        all.push(group);
+        in_line_order.push(key_group);
     }
-    all.extend(lists);
+    in_line_order.extend(numbered_lists);
     // Neighbours are merged first, since the question about methods is what makes their list a menu.
-    let mut out: Vec<Candidate> = Vec::with_capacity(all.len());
-    for candidate in all {
-        match out.last_mut() {
-            Some(before) if belong(before, &candidate) => join(before, candidate),
-            _ => out.push(candidate),
+    let mut merged: Vec<MenuCandidate> = Vec::with_capacity(in_line_order.len());
+    for candidate in in_line_order {
+        match merged.last_mut() {
+            Some(previous) if belong_together(previous, &candidate) => merge_candidates(previous, candidate),
+            _ => merged.push(candidate),
         }
     }
     // A list counts only if a question asks about it.
-    out.retain(|candidate| candidate.layout != Layout::List || asked(page, candidate));
-    out
+    merged.retain(|candidate| {
+        candidate.layout != CandidateLayout::NumberedList || is_asked_about(markdown, candidate)
+    });
+    merged
 }
 
 /// Whether a question for a method and a list of methods belong together.
-fn belong(before: &Candidate, next: &Candidate) -> bool {
-    let kinds = (before.layout, next.layout);
-    let fit = matches!(kinds, (Layout::Elicitation, Layout::List) | (Layout::List, Layout::Elicitation));
-    fit && next.first <= before.last + NEAR
+fn belong_together(previous: &MenuCandidate, following: &MenuCandidate) -> bool {
+    let layouts = (previous.layout, following.layout);
+    let is_elicitation_pair = matches!(
+        layouts,
+        (CandidateLayout::Elicitation, CandidateLayout::NumberedList)
+            | (CandidateLayout::NumberedList, CandidateLayout::Elicitation)
+    );
+    is_elicitation_pair && following.first_index <= previous.last_index + MAX_DISTANCE
 }
 
-fn join(before: &mut Candidate, mut next: Candidate) {
+fn merge_candidates(previous: &mut MenuCandidate, mut following: MenuCandidate) {
     // The numbers come first, as they are shown.
-    if before.layout == Layout::Elicitation {
-        std::mem::swap(&mut before.options, &mut next.options);
-        before.options.append(&mut next.options);
+    if previous.layout == CandidateLayout::Elicitation {
+        std::mem::swap(&mut previous.options, &mut following.options);
+        previous.options.append(&mut following.options);
     } else {
-        before.options.append(&mut next.options);
-        before.lead = next.lead;
+        previous.options.append(&mut following.options);
+        previous.lead_text = following.lead_text;
     }
-    before.layout = Layout::Elicitation;
+    previous.layout = CandidateLayout::Elicitation;
     // The methods in a template are still placeholders, but the question about them is a real one.
-    before.refusals.append(&mut next.refusals);
-    before.refusals.retain(|refusal| *refusal != Refusal::Placeholder);
-    before.last = before.last.max(next.last);
+    previous.refusals.append(&mut following.refusals);
+    previous.refusals.retain(|refusal| *refusal != MenuRefusal::Placeholder);
+    previous.last_index = previous.last_index.max(following.last_index);
 }
 
 /// Finds the numbered lists of a page, each from 1 without gaps.
-fn lists(page: &Page<'_>) -> Vec<Candidate> {
-    let mut found: Vec<Candidate> = Vec::new();
-    let mut open: Option<Candidate> = None;
-    let mut kind = Kind::Prose;
-    let mut blank = 0;
-    for (index, line) in page.lines.iter().enumerate() {
-        let Some((number, item)) = item(line) else {
-            blank = if line.is_blank() { blank + 1 } else { 0 };
+fn find_lists(markdown: &MarkdownPage<'_>) -> Vec<MenuCandidate> {
+    let mut finished_lists: Vec<MenuCandidate> = Vec::new();
+    let mut open_list: Option<MenuCandidate> = None;
+    let mut list_kind = MarkdownLineKind::Prose;
+    let mut blank_lines = 0;
+    for (line_index, line) in markdown.lines.iter().enumerate() {
+        let Some((item_number, list_item)) = parse_item(line) else {
+            blank_lines = if line.is_blank() { blank_lines + 1 } else { 0 };
             // One blank line may separate items, and an indented line continues one.
-            let goes_on = line.is_blank() && blank < 2 || line.text.starts_with("  ");
-            if !goes_on {
-                keep(&mut found, open.take());
+            let continues_list = line.is_blank() && blank_lines < 2 || line.text.starts_with("  ");
+            if !continues_list {
+                keep_list(&mut finished_lists, open_list.take());
             }
             continue;
         };
-        blank = 0;
-        let next = open.as_ref().map_or(1, |list| list.options.len() + 1);
+        blank_lines = 0;
+        let next_number = open_list.as_ref().map_or(1, |open_candidate| open_candidate.options.len() + 1);
         // A wrong number or another kind of line ends the list; the line may begin a new one.
-        if number != next || kind != line.kind {
-            keep(&mut found, open.take());
+        if item_number != next_number || list_kind != line.kind {
+            keep_list(&mut finished_lists, open_list.take());
         }
-        match &mut open {
-            Some(list) => {
-                list.options.push(item);
-                list.last = index;
+        match &mut open_list {
+            Some(open_candidate) => {
+                open_candidate.options.push(list_item);
+                open_candidate.last_index = line_index;
             }
-            None if number == 1 => {
-                kind = line.kind;
-                open = Some(Candidate {
-                    layout: Layout::List,
-                    options: vec![item],
-                    first: index,
-                    last: index,
-                    lead: lead_of(page, index, ""),
+            None if item_number == 1 => {
+                list_kind = line.kind;
+                open_list = Some(MenuCandidate {
+                    layout: CandidateLayout::NumberedList,
+                    options: vec![list_item],
+                    first_index: line_index,
+                    last_index: line_index,
+                    lead_text: find_lead(markdown, line_index, ""),
                     refusals: Vec::new(),
                 });
             }
             None => {}
         }
     }
-    keep(&mut found, open);
-    found
+    keep_list(&mut finished_lists, open_list);
+    finished_lists
 }
 
-fn keep(found: &mut Vec<Candidate>, list: Option<Candidate>) {
-    if let Some(mut list) = list.filter(|list| (2..=MOST).contains(&list.options.len())) {
-        if is_placeholder(&list) {
-            list.refusals.push(Refusal::Placeholder);
+fn keep_list(finished_lists: &mut Vec<MenuCandidate>, finished_list: Option<MenuCandidate>) {
+    if let Some(mut finished_list) =
+        finished_list.filter(|finished_list| (2..=MAX_ITEMS).contains(&finished_list.options.len()))
+    {
+        if is_placeholder(&finished_list) {
+            finished_list.refusals.push(MenuRefusal::Placeholder);
         }
-        push(found, list, SEEN);
+        push_bounded(finished_lists, finished_list, MAX_CANDIDATES);
     }
 }
 
 /// Parses an item such as `1. **Fix them** - …` or `2) …`.
-fn item(line: &Line<'_>) -> Option<(usize, Choice)> {
-    let text = line.text.trim_start().trim_start_matches('>').trim_start().trim_start_matches('*');
-    let (number, rest) = text.split_once(['.', ')'])?;
-    let rest = rest.strip_prefix("**").unwrap_or(rest);
+fn parse_item(markdown_line: &MarkdownLine<'_>) -> Option<(usize, MenuChoice)> {
+    let item_text =
+        markdown_line.text.trim_start().trim_start_matches('>').trim_start().trim_start_matches('*');
+    let (number_text, after_number) = item_text.split_once(['.', ')'])?;
+    let after_number = after_number.strip_prefix("**").unwrap_or(after_number);
     // A list item with keys in brackets is an option of another menu.
-    if number.len() > 2 || !rest.starts_with(' ') || !scan::marks(rest, 1).is_empty() {
+    if number_text.len() > 2
+        || !after_number.starts_with(' ')
+        || !line_scan::find_marks(after_number, 1).is_empty()
+    {
         return None;
     }
-    let said = scan::label(number, rest);
-    (!said.label.is_empty()).then_some(())?;
-    Some((number.parse().ok()?, choice(number, said.label, said.about, line.number)))
+    let parsed_label = line_scan::parse_label(number_text, after_number);
+    (!parsed_label.label.is_empty()).then_some(())?;
+    Some((
+        number_text.parse().ok()?,
+        make_choice(number_text, parsed_label.label, parsed_label.about, markdown_line.number),
+    ))
 }
 
 /// Whether a line just above or just below asks for one of the items.
-fn asked(page: &Page<'_>, list: &Candidate) -> bool {
-    let above = page.lines.get(list.first.saturating_sub(NEAR)..list.first).unwrap_or_default();
-    let below = page.lines.get(list.last + 1..).unwrap_or_default();
-    let above = above.iter().rev().filter(|line| !line.is_blank()).take(1);
-    let below = below.iter().take(NEAR).filter(|line| !line.is_blank()).take(2);
-    above.chain(below).any(|line| line.heading().is_none() && asks(line.text))
+fn is_asked_about(markdown: &MarkdownPage<'_>, numbered_list: &MenuCandidate) -> bool {
+    let lines_above = markdown
+        .lines
+        .get(numbered_list.first_index.saturating_sub(MAX_DISTANCE)..numbered_list.first_index)
+        .unwrap_or_default();
+    let lines_below = markdown.lines.get(numbered_list.last_index + 1..).unwrap_or_default();
+    let lines_above = lines_above.iter().rev().filter(|line| !line.is_blank()).take(1);
+    let lines_below = lines_below.iter().take(MAX_DISTANCE).filter(|line| !line.is_blank()).take(2);
+    lines_above.chain(lines_below).any(|line| line.heading().is_none() && asks_for_choice(line.text))
 }
 
 /// Whether a line asks which one, or prompts to take one. Many lists follow a colon: that alone asks for nothing.
-pub(super) fn asks(line: &str) -> bool {
-    const TAKE: [&str; 4] = ["choose", "select", "pick", "choice"];
-    const WHICH: [&str; 5] = ["which", "option", "options", "choices", "prefer"];
+pub(super) fn asks_for_choice(line_text: &str) -> bool {
+    const TAKE_WORDS: [&str; 4] = ["choose", "select", "pick", "choice"];
+    const WHICH_WORDS: [&str; 5] = ["which", "option", "options", "choices", "prefer"];
     const PHRASES: [&str; 7] = [
         "would you like",
         "what should i",
@@ -150,14 +170,15 @@ pub(super) fn asks(line: &str) -> bool {
         "do you want",
         "enter a number",
     ];
-    let said = line.split("</").next().unwrap_or(line);
-    if !scan::is_prompt(said) {
+    let visible_text = line_text.split("</").next().unwrap_or(line_text);
+    if !line_scan::is_prompt(visible_text) {
         return false;
     }
-    let lower = said.to_lowercase();
-    let question = said.trim_end().trim_end_matches(scan::AROUND).ends_with('?');
+    let lower_case = visible_text.to_lowercase();
+    let is_question = visible_text.trim_end().trim_end_matches(line_scan::EMPHASIS_AND_QUOTES).ends_with('?');
     // Words such as `option` only count in a question; `choose` counts in any prompt.
-    let mut words = lower.split(|c: char| !c.is_alphanumeric());
-    words.any(|word| TAKE.contains(&word) || question && WHICH.contains(&word))
-        || PHRASES.iter().any(|phrase| lower.contains(phrase))
+    let mut line_words = lower_case.split(|character: char| !character.is_alphanumeric());
+    line_words
+        .any(|line_word| TAKE_WORDS.contains(&line_word) || is_question && WHICH_WORDS.contains(&line_word))
+        || PHRASES.iter().any(|phrase| lower_case.contains(phrase))
 }

@@ -7,28 +7,31 @@ use super::*;
 const APC: &str =
     "[A] Advanced Elicitation - dig deeper\n[P] Party Mode - other views\n[C] Continue - save it and go on\n";
 
-fn found(text: &str) -> Detection {
-    detect(text, &Context::default())
+fn detect_in(message_text: &str) -> MenuDetection {
+    detect_menus(message_text, &MenuContext::default())
 }
 
 /// Renders the last menu of a text: `vertical 100 A:advanced elicitation C:continue`.
-fn last(text: &str) -> String {
-    let found = found(text);
-    let menu = found.menus.last().unwrap_or_else(|| panic!("no menu in {text:?}: {:?}", found.rejected));
-    let options: Vec<String> =
+fn render_last_menu(message_text: &str) -> String {
+    let detection = detect_in(message_text);
+    let menu = detection
+        .menus
+        .last()
+        .unwrap_or_else(|| panic!("no menu in {message_text:?}: {:?}", detection.rejected));
+    let rendered_options: Vec<String> =
         menu.options.iter().map(|option| format!("{}:{}", option.key, option.meaning.as_str())).collect();
-    format!("{:?} {} {}", menu.shape, menu.score, options.join(" ")).to_lowercase()
+    format!("{:?} {} {}", menu.shape, menu.score, rendered_options.join(" ")).to_lowercase()
 }
 
-fn refused(text: &str) -> Vec<Refusal> {
-    let found = found(text);
-    assert_eq!(found.menus, [], "{text:?}");
-    found.rejected.first().map(|rejected| rejected.because.clone()).unwrap_or_default()
+fn refusals_of(message_text: &str) -> Vec<MenuRefusal> {
+    let detection = detect_in(message_text);
+    assert_eq!(detection.menus, [], "{message_text:?}");
+    detection.rejected.first().map(|rejected| rejected.because.clone()).unwrap_or_default()
 }
 
 #[test]
-fn every_shape_is_known() {
-    for (text, menu) in [
+fn every_menu_shape_is_recognized() {
+    for (message_text, expected) in [
         (APC, "vertical 100 a:advanced elicitation p:party c:continue"),
         (
             "**Select an Option:** [A] Advanced Elicitation [P] Party Mode [C] Continue to Scope (Step 2 of 9)",
@@ -67,44 +70,44 @@ fn every_shape_is_known() {
         ),
         ("[Q] Quail\n[Z] Zebra", "vertical 80 q:quail z:zebra"),
     ] {
-        assert_eq!(last(text), menu, "{text}");
+        assert_eq!(render_last_menu(message_text), expected, "{message_text}");
     }
 }
 
 #[test]
-fn what_only_looks_like_a_menu_is_turned_down_by_name() {
-    let example = |lead: &str| format!("{lead}\n\n{APC}");
-    for (text, because) in [
-        (&*format!("```\n{APC}```\n"), &[Refusal::Code][..]),
-        (&*format!("<!--\n{APC}-->\n"), &[Refusal::Comment]),
-        (&*format!("---\n{APC}---\n"), &[Refusal::FrontMatter]),
-        ("> [A] Add item\n> [B] Remove item\n", &[Refusal::Quote]),
-        (&*example("Example:"), &[Refusal::Example]),
-        (&*example("**Sample menu:**"), &[Refusal::Example]),
-        (&*example("### Template"), &[Refusal::Example]),
-        (&*example("Output:\n\nSelect an option:"), &[Refusal::Example]),
-        (&*example("For example:"), &[Refusal::Example]),
-        ("Example: [A] Advanced Elicitation [C] Continue", &[Refusal::Example]),
-        ("[A](a.md) [B](b.md)", &[Refusal::Link]),
-        ("[1]: https://example.org\n", &[Refusal::OneOption, Refusal::Footnote]),
-        ("- [x] Tests written\n- [x] Docs written\n", &[Refusal::Checkbox]),
-        ("Length: [X] words across [Y] sections", &[Refusal::Placeholder]),
-        ("**Select:** [A] [menu item A] [P] [menu item P]", &[Refusal::Placeholder]),
-        ("We are combining [A] with [B] for once.", &[Refusal::Sentence]),
-        ("As shown in [1] and [2] before.", &[Refusal::Sentence]),
-        ("- Ways out ([t] or [w]): none", &[Refusal::Sentence]),
-        ("**Select:** [A] Here [A] There", &[Refusal::SameKeyTwice]),
-        ("- **[a]**: Load the task\n- **[c]**: Load the next step", &[Refusal::Instruction]),
-        ("[C] Continue - save this and go on", &[Refusal::OneOption]),
-        ("[E] Edit it", &[Refusal::OneOption]),
+fn a_false_menu_is_rejected_with_its_reason() {
+    let after_lead = |lead: &str| format!("{lead}\n\n{APC}");
+    for (message_text, expected) in [
+        (&*format!("```\n{APC}```\n"), &[MenuRefusal::Code][..]),
+        (&*format!("<!--\n{APC}-->\n"), &[MenuRefusal::Comment]),
+        (&*format!("---\n{APC}---\n"), &[MenuRefusal::FrontMatter]),
+        ("> [A] Add item\n> [B] Remove item\n", &[MenuRefusal::Quote]),
+        (&*after_lead("Example:"), &[MenuRefusal::Example]),
+        (&*after_lead("**Sample menu:**"), &[MenuRefusal::Example]),
+        (&*after_lead("### Template"), &[MenuRefusal::Example]),
+        (&*after_lead("Output:\n\nSelect an option:"), &[MenuRefusal::Example]),
+        (&*after_lead("For example:"), &[MenuRefusal::Example]),
+        ("Example: [A] Advanced Elicitation [C] Continue", &[MenuRefusal::Example]),
+        ("[A](a.md) [B](b.md)", &[MenuRefusal::Link]),
+        ("[1]: https://example.org\n", &[MenuRefusal::OneOption, MenuRefusal::Footnote]),
+        ("- [x] Tests written\n- [x] Docs written\n", &[MenuRefusal::Checkbox]),
+        ("Length: [X] words across [Y] sections", &[MenuRefusal::Placeholder]),
+        ("**Select:** [A] [menu item A] [P] [menu item P]", &[MenuRefusal::Placeholder]),
+        ("We are combining [A] with [B] for once.", &[MenuRefusal::Sentence]),
+        ("As shown in [1] and [2] before.", &[MenuRefusal::Sentence]),
+        ("- Ways out ([t] or [w]): none", &[MenuRefusal::Sentence]),
+        ("**Select:** [A] Here [A] There", &[MenuRefusal::SameKeyTwice]),
+        ("- **[a]**: Load the task\n- **[c]**: Load the next step", &[MenuRefusal::Instruction]),
+        ("[C] Continue - save this and go on", &[MenuRefusal::OneOption]),
+        ("[E] Edit it", &[MenuRefusal::OneOption]),
     ] {
-        assert_eq!(refused(text), because, "{text}");
+        assert_eq!(refusals_of(message_text), expected, "{message_text}");
     }
 }
 
 #[test]
-fn what_is_not_even_like_one_is_not_mentioned() {
-    for text in [
+fn text_without_menu_structure_is_not_mentioned() {
+    for message_text in [
         "",
         "See [the plan](plan.md) and [src/main.rs:12].",
         "- [ ] one\n- [ ] two",
@@ -118,64 +121,71 @@ fn what_is_not_even_like_one_is_not_mentioned() {
         "]A[",
         "[[A]] [[B]]",
     ] {
-        assert_eq!(found(text), Detection::default(), "{text}");
+        assert_eq!(detect_in(message_text), MenuDetection::default(), "{message_text}");
     }
 }
 
 #[test]
 fn an_example_ends_where_other_text_begins() {
-    let text = format!("Output:\n\n```\n3 files\n```\n\nAll written.\n\n{APC}");
-    assert!(last(&text).starts_with("vertical 100"));
+    let message_text = format!("Output:\n\n```\n3 files\n```\n\nAll written.\n\n{APC}");
+    assert!(render_last_menu(&message_text).starts_with("vertical 100"));
     let sentence = format!("I have changed the example:\n{APC}");
-    assert!(last(&sentence).starts_with("vertical 100"), "a sentence that ends with the word is no mark");
+    assert!(
+        render_last_menu(&sentence).starts_with("vertical 100"),
+        "a sentence that ends with the word is no mark"
+    );
 }
 
 #[test]
 fn the_score_adds_up() {
-    let after = |lines: usize| format!("{APC}{}", "More of it.\n".repeat(lines));
-    for (text, score) in [
+    let followed_by = |lines: usize| format!("{APC}{}", "More of it.\n".repeat(lines));
+    for (message_text, score) in [
         (APC.to_string(), 100),
-        (after(5), 100),
-        (after(6), 90),
-        (after(19), 90),
-        (format!("{}\n\n", after(19)), 90),
+        (followed_by(5), 100),
+        (followed_by(6), 90),
+        (followed_by(19), 90),
+        (format!("{}\n\n", followed_by(19)), 90),
     ] {
-        assert_eq!(found(&text).menus.last().map(|menu| menu.score), Some(score), "{text}");
+        assert_eq!(
+            detect_in(&message_text).menus.last().map(|menu| menu.score),
+            Some(score),
+            "{message_text}"
+        );
     }
-    let far = found(&after(20));
-    assert_eq!(far.menus, []);
-    assert_eq!(far.rejected[0].because, [Refusal::Score]);
-    let reasons: Vec<i32> = far.rejected[0].menu.reasons.iter().map(|reason| reason.points).collect();
-    assert_eq!((far.rejected[0].menu.score, reasons), (60, vec![40, 0, 20, 0]));
+    let far_from_end = detect_in(&followed_by(20));
+    assert_eq!(far_from_end.menus, []);
+    assert_eq!(far_from_end.rejected[0].because, [MenuRefusal::Score]);
+    let points: Vec<i32> = far_from_end.rejected[0].menu.reasons.iter().map(|reason| reason.points).collect();
+    assert_eq!((far_from_end.rejected[0].menu.score, points), (60, vec![40, 0, 20, 0]));
     let table = "| [A] | Advanced Elicitation |\n| [C] | Continue |\n";
-    assert_eq!(found(table).menus.last().map(|menu| menu.score), Some(90));
+    assert_eq!(detect_in(table).menus.last().map(|menu| menu.score), Some(90));
 }
 
 #[test]
 fn an_option_means_what_its_label_says() {
     for (label, meaning) in [
-        ("Continue to Design", Meaning::Continue),
-        ("Yes, Continue to Discovery", Meaning::Continue),
-        ("Complete Workflow", Meaning::Continue),
-        ("Proceed", Meaning::Continue),
-        ("Exit", Meaning::Exit),
-        ("Save & Exit", Meaning::Exit),
-        ("Exit Party Mode", Meaning::Exit),
-        ("Done", Meaning::Exit),
-        ("Skip this step and move to Innovation", Meaning::Skip),
-        ("Advanced Elicitation", Meaning::Advanced),
-        ("Party-Mode", Meaning::Party),
-        ("YOLO the rest", Meaning::Yolo),
-        ("Back to the list", Meaning::Back),
-        ("Accept", Meaning::Approve),
-        ("Edit As-Is", Meaning::Edit),
-        ("Fix Findings", Meaning::Fix),
-        ("Apply Automated Fixes", Meaning::Fix),
-        ("Run Full Validation", Meaning::Validate),
-        ("Yes, pick up where I left off", Meaning::Yes),
-        ("No, archive it", Meaning::No),
+        ("Continue to Design", ChoiceMeaning::Continue),
+        ("Yes, Continue to Discovery", ChoiceMeaning::Continue),
+        ("Complete Workflow", ChoiceMeaning::Continue),
+        ("Proceed", ChoiceMeaning::Continue),
+        ("Exit", ChoiceMeaning::Exit),
+        ("Save & Exit", ChoiceMeaning::Exit),
+        ("Exit Party Mode", ChoiceMeaning::Exit),
+        ("Done", ChoiceMeaning::Exit),
+        ("Skip this step and move to Innovation", ChoiceMeaning::Skip),
+        ("Advanced Elicitation", ChoiceMeaning::Advanced),
+        ("Party-Mode", ChoiceMeaning::Party),
+        ("YOLO the rest", ChoiceMeaning::Yolo),
+        ("Back to the list", ChoiceMeaning::Back),
+        ("Accept", ChoiceMeaning::Approve),
+        ("Edit As-Is", ChoiceMeaning::Edit),
+        ("Fix Findings", ChoiceMeaning::Fix),
+        ("Apply Automated Fixes", ChoiceMeaning::Fix),
+        ("Run Full Validation", ChoiceMeaning::Validate),
+        ("Yes, pick up where I left off", ChoiceMeaning::Yes),
+        ("No, archive it", ChoiceMeaning::No),
     ] {
-        assert_eq!(Meaning::of(label), meaning, "{label}");
+        assert_eq!(ChoiceMeaning::from_label(label), meaning, "{label}");
     }
     let others = [
         "Convert to BMAD Format",
@@ -186,21 +196,22 @@ fn an_option_means_what_its_label_says() {
         "Notes",
     ];
     for label in others {
-        assert_eq!(Meaning::of(label), Meaning::Other(label.into()));
+        assert_eq!(ChoiceMeaning::from_label(label), ChoiceMeaning::Other(label.into()));
     }
     // The same key has three meanings.
     assert_eq!(
-        last("[A] Parity Check\n[B] Validate As-Is\n[C] Exit"),
+        render_last_menu("[A] Parity Check\n[B] Validate As-Is\n[C] Exit"),
         "vertical 100 a:parity check b:validate c:exit"
     );
 }
 
 #[test]
-fn what_is_under_review_offers_nothing() {
-    let text = format!("intro\n{APC}outro\n");
+fn text_under_review_offers_no_menu() {
+    let message_text = format!("intro\n{APC}outro\n");
     // Ranges come from other programs: one that ends before it begins is empty.
-    let at = |range: Range<usize>| Context { reviewed: vec![range], ..Context::default() };
-    for (range, menus) in [
+    let reviewed_range =
+        |range: Range<usize>| MenuContext { reviewed_lines: vec![range], ..MenuContext::default() };
+    for (range, expected) in [
         (2..5, 0),
         (4..5, 0),
         (1..2, 1),
@@ -209,57 +220,62 @@ fn what_is_under_review_offers_nothing() {
         (Range { start: 7, end: 3 }, 1),
         (0..usize::MAX, 0),
     ] {
-        assert_eq!(detect(&text, &at(range.clone())).menus.len(), menus, "{range:?}");
+        assert_eq!(
+            detect_menus(&message_text, &reviewed_range(range.clone())).menus.len(),
+            expected,
+            "{range:?}"
+        );
     }
     let fenced = format!("<document>\n{APC}</document>\n\n[C] Continue\n[X] Exit\n");
     let fences = vec![("<document>".to_string(), "</document>".to_string())];
-    let found = detect(&fenced, &Context { fences, ..Context::default() });
-    assert_eq!(found.rejected[0].because, [Refusal::Reviewed]);
-    assert_eq!(found.menus.len(), 1);
-    assert_eq!(found.menus[0].lines, 7..9);
+    let detection = detect_menus(&fenced, &MenuContext { review_fences: fences, ..MenuContext::default() });
+    assert_eq!(detection.rejected[0].because, [MenuRefusal::Reviewed]);
+    assert_eq!(detection.menus.len(), 1);
+    assert_eq!(detection.menus[0].lines, 7..9);
 }
 
 #[test]
 fn a_confirmed_mistake_costs_points_and_fades() {
-    let text = "Pick a lens:\n[Q] Quail\n[Z] Zebra\n";
-    let mut context = Context::default();
-    let menu = detect(text, &context).menus.remove(0);
-    let trace = Trace::of(&menu, "Pick a lens:");
+    let message_text = "Pick a lens:\n[Q] Quail\n[Z] Zebra\n";
+    let mut context = MenuContext::default();
+    let menu = detect_menus(message_text, &context).menus.remove(0);
+    let trace = MenuTrace::from_menu(&menu, "Pick a lens:");
     for expected in [75, 70] {
-        context.history.mistaken(trace.clone());
-        assert_eq!(detect(text, &context).menus[0].score, expected);
+        context.history.record_mistake(trace.clone());
+        assert_eq!(detect_menus(message_text, &context).menus[0].score, expected);
     }
-    context.history.mistaken(trace.clone());
-    let third = detect(text, &context);
-    assert_eq!((third.menus.len(), third.rejected[0].menu.score), (0, 65));
-    let elsewhere = detect("Go where?\n[C] Continue\n[X] Exit\n", &context);
-    assert_eq!(elsewhere.menus[0].score, 100);
-    let elsewhere = Trace::of(&elsewhere.menus[0], "Go where?");
+    context.history.record_mistake(trace.clone());
+    let after_third = detect_menus(message_text, &context);
+    assert_eq!((after_third.menus.len(), after_third.rejected[0].menu.score), (0, 65));
+    let other_place = detect_menus("Go where?\n[C] Continue\n[X] Exit\n", &context);
+    assert_eq!(other_place.menus[0].score, 100);
+    let other_place = MenuTrace::from_menu(&other_place.menus[0], "Go where?");
     // Ten right detections change nothing, the eleventh takes one point off each mistake.
-    for (good, score) in [(10, 65), (1, 68), (1, 71), (3, 80)] {
-        (0..good).for_each(|_| context.history.right(&elsewhere));
-        let found = detect(text, &context);
-        let all = found.menus.iter().chain(found.rejected.iter().map(|rejected| &rejected.menu));
-        assert_eq!(all.map(|menu| menu.score).collect::<Vec<_>>(), [score]);
+    for (success_count, score) in [(10, 65), (1, 68), (1, 71), (3, 80)] {
+        (0..success_count).for_each(|_| context.history.record_success(&other_place));
+        let detection = detect_menus(message_text, &context);
+        let all_menus =
+            detection.menus.iter().chain(detection.rejected.iter().map(|rejected| &rejected.menu));
+        assert_eq!(all_menus.map(|menu| menu.score).collect::<Vec<_>>(), [score]);
     }
     assert_eq!(context.history.confirmed, []);
-    context.history.mistaken(trace.clone());
-    context.history.right(&trace);
+    context.history.record_mistake(trace.clone());
+    context.history.record_success(&trace);
     assert_eq!(context.history.confirmed[0].good, 0, "a good one in the same context is no proof");
 }
 
 #[test]
-fn questions_are_told_apart_from_menus() {
-    let asked = |text: &str| {
-        let found = found(text);
-        assert_eq!(found.menus, [], "{text}");
-        let drawn = found.questions.iter().map(|question| {
+fn questions_are_distinguished_from_menus() {
+    let render_questions = |message_text: &str| {
+        let detection = detect_in(message_text);
+        assert_eq!(detection.menus, [], "{message_text}");
+        let expected = detection.questions.iter().map(|question| {
             let keys: Vec<&str> = question.choices.iter().map(|choice| choice.key.as_str()).collect();
             format!("{:?} {} {}", question.asked, question.line, keys.join("/"))
         });
-        drawn.collect::<Vec<_>>().join(", ")
+        expected.collect::<Vec<_>>().join(", ")
     };
-    for (text, drawn) in [
+    for (message_text, expected) in [
         ("<ask>Which epic is meant?</ask>", "Tag 1 "),
         ("**Mary asks: who pays for it?**\n\n_[Awaiting user response...]_", "Agent 1 "),
         ("Apply these changes? (y/n/other)", "YesNo 1 y/n/other"),
@@ -276,45 +292,45 @@ fn questions_are_told_apart_from_menus() {
         ("> Is this quoted?", ""),
         ("```\nIs this code?\n```", ""),
     ] {
-        assert_eq!(asked(text), drawn, "{text}");
+        assert_eq!(render_questions(message_text), expected, "{message_text}");
     }
-    let both = found(&format!("Shall we go on?\n\n{APC}"));
+    let menu_and_question = detect_in(&format!("Shall we go on?\n\n{APC}"));
     assert_eq!(
-        (both.menus.len(), both.questions.len()),
+        (menu_and_question.menus.len(), menu_and_question.questions.len()),
         (1, 0),
         "the prompt of a menu is no question of its own"
     );
 }
 
 #[test]
-fn of_many_the_later_ones_are_given() {
-    let lone = "[C] Continue\n".repeat(50_000);
-    let found = found(&lone);
-    assert_eq!((found.rejected.len(), found.left_out), (200, 49_800));
-    let row = self::found(&"[A] x ".repeat(100_000)).rejected.remove(0);
-    assert_eq!(row.because, [Refusal::SameKeyTwice, Refusal::Many]);
-    assert_eq!(found.rejected.last().map(|rejected| rejected.menu.lines.clone()), Some(50_000..50_001));
+fn only_the_latest_of_many_candidates_are_returned() {
+    let lone_keys = "[C] Continue\n".repeat(50_000);
+    let detection = detect_in(&lone_keys);
+    assert_eq!((detection.rejected.len(), detection.left_out), (200, 49_800));
+    let long_row = self::detect_in(&"[A] x ".repeat(100_000)).rejected.remove(0);
+    assert_eq!(long_row.because, [MenuRefusal::SameKeyTwice, MenuRefusal::Many]);
+    assert_eq!(detection.rejected.last().map(|rejected| rejected.menu.lines.clone()), Some(50_000..50_001));
 }
 
 #[test]
 fn a_menu_is_found_below_a_byte_order_mark_and_with_any_line_ends() {
-    let text = format!("\u{feff}{}", APC.replace('\n', "\r\n"));
-    assert_eq!(last(&text), last(APC));
-    assert_eq!(found(&text).menus[0].lines, 1..4);
+    let message_text = format!("\u{feff}{}", APC.replace('\n', "\r\n"));
+    assert_eq!(render_last_menu(&message_text), render_last_menu(APC));
+    assert_eq!(detect_in(&message_text).menus[0].lines, 1..4);
 }
 
 proptest! {
     #[test]
     fn any_text_is_read_without_falling_over(text in "(?s).{0,300}") {
-        let _ = found(&text);
-        let _ = shapes(&text);
+        let _ = detect_in(&text);
+        let _ = find_shapes(&text);
     }
 
     #[test]
     fn what_is_given_is_consistent(
         text in "(?s)(\\[[A-Cx1-3]\\]( (Continue|Exit|to go|option))?|[-*>|] |\n|\n\n|`|```\n|[1-3]\\. |Choose: |\\(y/n\\)|<ask>|é){0,40}"
     ) {
-        let found = found(&text);
+        let found = detect_in(&text);
         let lines = text.lines().count();
         for menu in found.menus.iter().chain(found.rejected.iter().map(|rejected| &rejected.menu)) {
             prop_assert!(menu.lines.start >= 1 && menu.lines.start < menu.lines.end && menu.lines.end <= lines + 1);
@@ -323,8 +339,8 @@ proptest! {
             prop_assert_eq!(i64::from(menu.score), i64::from(sum.max(0)));
         }
         for menu in &found.menus {
-            prop_assert!(menu.score >= ENOUGH);
-            prop_assert!(menu.options.len() >= 2 || menu.shape == Shape::Exit);
+            prop_assert!(menu.score >= MIN_SCORE);
+            prop_assert!(menu.options.len() >= 2 || menu.shape == MenuShape::Exit);
         }
         for rejected in &found.rejected {
             prop_assert!(!rejected.because.is_empty());
@@ -334,16 +350,16 @@ proptest! {
 
 #[test]
 fn colours_hide_no_menu_and_footnotes_are_none() {
-    let found = |text: &str| detect(text, &Context::default());
+    let detect_menu = |message_text: &str| detect_menus(message_text, &MenuContext::default());
     let coloured = "\u{1b}[1m[A]\u{1b}[0m Advanced Elicitation\n\u{1b}[36m[P]\u{1b}[0m Party Mode\n\u{1b}[32m[C]\u{1b}[0m Continue\n";
-    let plain = coloured
+    let uncoloured = coloured
         .replace("\u{1b}[1m", "")
         .replace("\u{1b}[0m", "")
         .replace("\u{1b}[36m", "")
         .replace("\u{1b}[32m", "");
-    assert_eq!(found(coloured), found(&plain));
-    assert_eq!(found(coloured).menus.len(), 1);
-    let notes = found("See both.\n\n[1] https://example.org/a\n[2] https://example.org/b\n");
-    assert_eq!(notes.menus, []);
-    assert!(notes.rejected[0].because.contains(&Refusal::Footnote));
+    assert_eq!(detect_menu(coloured), detect_menu(&uncoloured));
+    assert_eq!(detect_menu(coloured).menus.len(), 1);
+    let footnotes = detect_menu("See both.\n\n[1] https://example.org/a\n[2] https://example.org/b\n");
+    assert_eq!(footnotes.menus, []);
+    assert!(footnotes.rejected[0].because.contains(&MenuRefusal::Footnote));
 }

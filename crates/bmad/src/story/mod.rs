@@ -4,9 +4,9 @@
 //! Reading takes what it finds and reports what is odd; it never refuses a file. Changing a file is the job of [`edit`]. What
 //! the board says about the story is not known here.
 
+mod agent_record;
 mod criteria;
 pub mod edit;
-mod record;
 mod status;
 mod tasks;
 
@@ -14,21 +14,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::finding::Severity;
 
-pub use criteria::{Criterion, criteria, is_story};
-pub(crate) use criteria::{among, is_label, is_ours};
-pub use status::{Place, StatusLine};
-pub use tasks::Task;
+pub use criteria::{Criterion, is_story_file, read_criteria};
+pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};
+pub use status::{StatusPlace, StoryStatusLine};
+pub use tasks::StoryTask;
 
 use crate::{
-    keys::{Number, StoryKey, StoryStatus, slug},
-    page::Page,
-    problem::{Problem, rules},
+    keys::{StoryKey, StoryNumber, StoryStatus, slugify},
+    markdown::MarkdownPage,
+    problem::{FileProblem, rules},
     yaml,
 };
 
 /// A text from a file with its line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Said {
+pub struct LocatedText {
     pub text: String,
     pub line: usize,
 }
@@ -39,26 +39,26 @@ pub struct Story {
     /// The key, from the file's name or from the title.
     pub key: Option<StoryKey>,
     /// The title without `Story 1.2:`.
-    pub title: Option<Said>,
-    pub status: Option<StatusLine>,
-    pub tasks: Vec<Task>,
+    pub title: Option<LocatedText>,
+    pub status: Option<StoryStatusLine>,
+    pub tasks: Vec<StoryTask>,
     pub criteria: Vec<Criterion>,
     /// The paths under `File List`.
-    pub files: Vec<Said>,
+    pub files: Vec<LocatedText>,
     pub follow_ups: Vec<FollowUp>,
     /// The outcome of the last review in the file, as written: `Approve`, `Changes Requested`, `Blocked`.
-    pub outcome: Option<Said>,
+    pub outcome: Option<LocatedText>,
     /// The commit at which the work began.
     pub baseline: Option<String>,
     pub depends_on: Vec<String>,
     pub closes_deferred: Vec<String>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// Something that a review left to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FollowUp {
-    pub dialect: Dialect,
+    pub dialect: ReviewDialect,
     pub done: bool,
     /// The kind; `None` if the item does not state one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct FollowUp {
 /// How a review writes what is left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Dialect {
+pub enum ReviewDialect {
     /// `### Review Follow-ups (AI)`: `- [ ] [AI-Review][High] …`.
     AiReview,
     /// `### Review Findings`: `- [ ] [Review][Patch] …`, from 6.2.1 on.
@@ -95,29 +95,29 @@ pub enum FollowUpKind {
 }
 
 impl FollowUpKind {
-    pub fn parse(said: &str) -> FollowUpKind {
-        let said = said.trim();
-        match said.to_ascii_lowercase().as_str() {
+    pub fn parse(kind_text: &str) -> FollowUpKind {
+        let kind_text = kind_text.trim();
+        match kind_text.to_ascii_lowercase().as_str() {
             "decision" | "decision-needed" | "decision_needed" => FollowUpKind::Decision,
             "patch" => FollowUpKind::Patch,
             "defer" | "deferred" => FollowUpKind::Defer,
             "med" => FollowUpKind::Severity(Severity::Medium),
-            word => Severity::parse(word)
-                .map_or_else(|| FollowUpKind::Other(said.to_string()), FollowUpKind::Severity),
+            severity_name => Severity::parse(severity_name)
+                .map_or_else(|| FollowUpKind::Other(kind_text.to_string()), FollowUpKind::Severity),
         }
     }
 }
 
 impl Story {
     /// The number of tasks and subtasks that are ticked, and of all.
-    pub fn progress(&self) -> (usize, usize) {
-        let mut done = 0;
-        let mut all = 0;
-        tasks::walk(&self.tasks, &mut |task| {
-            all += 1;
-            done += usize::from(task.done);
+    pub fn task_progress(&self) -> (usize, usize) {
+        let mut done_count = 0;
+        let mut total_count = 0;
+        tasks::visit_tasks(&self.tasks, &mut |task| {
+            total_count += 1;
+            done_count += usize::from(task.done);
         });
-        (done, all)
+        (done_count, total_count)
     }
 
     /// What a review left to do and is not ticked.
@@ -127,169 +127,215 @@ impl Story {
 }
 
 /// Reads a story's file. The path is only used for the file's name and for problems.
-pub fn read(path: &str, text: &str) -> Story {
-    let page = Page::of(text);
+pub fn read_story(story_path: &str, story_text: &str) -> Story {
+    let markdown = MarkdownPage::parse(story_text);
     let mut problems = Vec::new();
-    let front = front(path, &page, &mut problems);
-    let title = title(&page, front.as_ref());
+    let front_matter = read_front_matter(story_path, &markdown, &mut problems);
+    let title = find_title(&markdown, front_matter.as_ref());
     // The number is taken from the whole title, before it is cut off.
-    let numbered = title.as_ref().and_then(|said| numbered(&said.text));
-    let title = title.map(|said| Said { text: bare(&said.text).to_string(), ..said });
+    let number_in_title = title.as_ref().and_then(|located_title| title_number(&located_title.text));
+    let title = title.map(|located_title| LocatedText {
+        text: title_without_number(&located_title.text).to_string(),
+        ..located_title
+    });
     // The file's name is what BMAD's workflows look for, so it wins over the title.
-    let key = key_of(path).or_else(|| from_title(numbered, title.as_ref()));
-    let list = |name: &str| front.as_ref().and_then(|front| front.get(name)).map(scalars).unwrap_or_default();
-    let one = |name: &str| list(name).into_iter().next();
+    let story_key = key_from_path(story_path).or_else(|| key_from_title(number_in_title, title.as_ref()));
+    let texts_of = |field_name: &str| {
+        front_matter
+            .as_ref()
+            .and_then(|front_matter| front_matter.get(field_name))
+            .map(scalar_texts)
+            .unwrap_or_default()
+    };
+    let text_of = |field_name: &str| texts_of(field_name).into_iter().next();
     let mut story = Story {
-        status: status::read(path, &page, front.as_ref(), &mut problems),
-        tasks: tasks::read(&page),
-        criteria: criteria::found(&page),
-        files: record::files(&page),
-        follow_ups: record::follow_ups(&page),
-        outcome: record::outcome(&page),
+        status: status::read_status(story_path, &markdown, front_matter.as_ref(), &mut problems),
+        tasks: tasks::read_tasks(&markdown),
+        criteria: criteria::find_criteria(&markdown),
+        files: agent_record::read_file_list(&markdown),
+        follow_ups: agent_record::read_follow_ups(&markdown),
+        outcome: agent_record::read_outcome(&markdown),
         // Early eras call the commit `baseline_commit`, late ones `baseline_revision`.
-        baseline: one("baseline_commit").or_else(|| one("baseline_revision")),
-        depends_on: list("depends_on"),
-        closes_deferred: list("closes_deferred"),
-        key,
+        baseline: text_of("baseline_commit").or_else(|| text_of("baseline_revision")),
+        depends_on: texts_of("depends_on"),
+        closes_deferred: texts_of("closes_deferred"),
+        key: story_key,
         title,
         problems,
     };
-    story.problems.extend(oddities(path, &page, &story, numbered));
+    story.problems.extend(find_oddities(story_path, &markdown, &story, number_in_title));
     story
 }
 
 /// The front matter; broken front matter becomes a problem.
-fn front(path: &str, page: &Page<'_>, problems: &mut Vec<Problem>) -> Option<yaml::Node> {
-    match yaml::parse(page.front_matter()?) {
-        Ok(node) => Some(node),
-        Err(broken) => {
-            let problem = Problem::warning(
+fn read_front_matter(
+    story_path: &str,
+    markdown: &MarkdownPage<'_>,
+    problems: &mut Vec<FileProblem>,
+) -> Option<yaml::YamlNode> {
+    match yaml::parse_yaml(markdown.front_matter()?) {
+        Ok(front_node) => Some(front_node),
+        Err(parse_error) => {
+            let problem = FileProblem::warning(
                 "front-matter-broken",
-                path,
-                format!("in the front matter: {}", broken.what),
+                story_path,
+                format!("in the front matter: {}", parse_error.message),
             )
             // The front matter begins behind the first mark, so its lines are one further down in the file.
-            .at(broken.line.map_or(1, |line| line + 1))
-            .why("nothing of it is read, and the file's status cannot be changed")
-            .todo("mend it, or take the front matter out");
-            problems.push(broken.column.into_iter().fold(problem, Problem::column));
+            .at_line(parse_error.line.map_or(1, |line| line + 1))
+            .with_reason("nothing of it is read, and the file's status cannot be changed")
+            .with_advice("mend it, or take the front matter out");
+            problems.push(parse_error.column.into_iter().fold(problem, FileProblem::at_column));
             None
         }
     }
 }
 
 /// The first heading of the first level, otherwise the title in the front matter.
-fn title(page: &Page<'_>, front: Option<&yaml::Node>) -> Option<Said> {
-    let heading = page.lines.iter().find_map(|line| {
+fn find_title(markdown: &MarkdownPage<'_>, front_matter: Option<&yaml::YamlNode>) -> Option<LocatedText> {
+    let heading = markdown.lines.iter().find_map(|line| {
         let (level, title) = line.heading()?;
-        (level == 1 && !title.is_empty()).then(|| Said { text: title.to_string(), line: line.number })
+        (level == 1 && !title.is_empty()).then(|| LocatedText { text: title.to_string(), line: line.number })
     });
     heading.or_else(|| {
-        let node = front?.get("title")?;
-        let text = node.text().map(str::trim).filter(|text| !text.is_empty())?;
-        Some(Said { text: text.to_string(), line: node.line + 1 })
+        let title_node = front_matter?.get("title")?;
+        let title_text =
+            title_node.scalar_text().map(str::trim).filter(|title_text| !title_text.is_empty())?;
+        Some(LocatedText { text: title_text.to_string(), line: title_node.line + 1 })
     })
 }
 
 /// Splits `Story 1.2: Log in` into its number and its title.
-fn cut_number(title: &str) -> Option<(Number, &str)> {
+fn split_story_number(title: &str) -> Option<(StoryNumber, &str)> {
     // `get` gives nothing where byte 5 is inside a character, as in `Stör`.
-    let rest = title.get(..5).filter(|word| word.eq_ignore_ascii_case("story")).map(|_| &title[5..])?;
-    let rest = rest.trim_start();
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-')).unwrap_or(rest.len());
-    let (said, behind) = rest.split_at(end);
+    let after_word =
+        title.get(..5).filter(|first_word| first_word.eq_ignore_ascii_case("story")).map(|_| &title[5..])?;
+    let after_word = after_word.trim_start();
+    let number_end = after_word
+        .find(|character: char| !(character.is_ascii_alphanumeric() || character == '.' || character == '-'))
+        .unwrap_or(after_word.len());
+    let (number_text, after_number) = after_word.split_at(number_end);
     // `Story 1.2. Log in` and `Story 1.2 - Log in` have a mark behind the number.
-    let number = Number::parse(&said.trim_end_matches(['.', '-']).to_ascii_lowercase())?;
-    Some((number, behind.trim_start_matches([':', '-', '–', '—', ' ', '\t'])))
+    let story_number = StoryNumber::parse(&number_text.trim_end_matches(['.', '-']).to_ascii_lowercase())?;
+    Some((story_number, after_number.trim_start_matches([':', '-', '–', '—', ' ', '\t'])))
 }
 
-fn numbered(title: &str) -> Option<Number> {
-    cut_number(title).map(|(number, _)| number)
+fn title_number(title: &str) -> Option<StoryNumber> {
+    split_story_number(title).map(|(story_number, _)| story_number)
 }
 
-fn bare(title: &str) -> &str {
-    cut_number(title).map(|(_, rest)| rest).filter(|rest| !rest.is_empty()).unwrap_or(title)
+fn title_without_number(title: &str) -> &str {
+    split_story_number(title)
+        .map(|(_, bare_title)| bare_title)
+        .filter(|bare_title| !bare_title.is_empty())
+        .unwrap_or(title)
 }
 
 /// The key in `1-2-log-in.md`, `spec-1-2-log-in.md` or `story-1-2-log-in.md`.
-pub fn key_of(path: &str) -> Option<StoryKey> {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    let stem = name.strip_suffix(".md").unwrap_or(name);
-    let bare = stem.strip_prefix("spec-").or_else(|| stem.strip_prefix("story-")).unwrap_or(stem);
-    StoryKey::parse(bare)
+pub fn key_from_path(story_path: &str) -> Option<StoryKey> {
+    let file_name = story_path.rsplit(['/', '\\']).next().unwrap_or(story_path);
+    let file_stem = file_name.strip_suffix(".md").unwrap_or(file_name);
+    let key_text =
+        file_stem.strip_prefix("spec-").or_else(|| file_stem.strip_prefix("story-")).unwrap_or(file_stem);
+    StoryKey::parse(key_text)
 }
 
-fn from_title(number: Option<Number>, title: Option<&Said>) -> Option<StoryKey> {
-    let Number { epic, number, letter } = number?;
-    let slug = slug(&title?.text);
-    (!slug.is_empty()).then_some(StoryKey { epic, number, letter, slug })
+fn key_from_title(story_number: Option<StoryNumber>, title: Option<&LocatedText>) -> Option<StoryKey> {
+    let StoryNumber { epic, number: story_number, letter } = story_number?;
+    let title_slug = slugify(&title?.text);
+    (!title_slug.is_empty()).then_some(StoryKey { epic, number: story_number, letter, slug: title_slug })
 }
 
 /// The texts of a scalar, or of a list of scalars.
-pub(crate) fn scalars(node: &yaml::Node) -> Vec<String> {
-    let own = node.text().into_iter().chain(node.items().iter().filter_map(yaml::Node::text));
-    own.map(|text| text.trim().to_string()).filter(|text| !text.is_empty()).collect()
+pub(crate) fn scalar_texts(node: &yaml::YamlNode) -> Vec<String> {
+    let all_scalars =
+        node.scalar_text().into_iter().chain(node.items().iter().filter_map(yaml::YamlNode::scalar_text));
+    all_scalars.map(|scalar| scalar.trim().to_string()).filter(|scalar| !scalar.is_empty()).collect()
 }
 
 /// Finds what does not fit together within one story.
-fn oddities(path: &str, page: &Page<'_>, story: &Story, numbered: Option<Number>) -> Vec<Problem> {
+fn find_oddities(
+    story_path: &str,
+    markdown: &MarkdownPage<'_>,
+    story: &Story,
+    number_in_title: Option<StoryNumber>,
+) -> Vec<FileProblem> {
     let mut problems = Vec::new();
-    let titled = story.title.as_ref().map_or(1, |title| title.line);
-    if let (Some(key), Some(number)) = (&story.key, numbered)
-        && key.number() != number
+    let title_line = story.title.as_ref().map_or(1, |title| title.line);
+    if let (Some(key), Some(titled_number)) = (&story.key, number_in_title)
+        && key.story_number() != titled_number
     {
-        let what = format!("the title says story {number}, the file's name {}", key.number());
-        problems
-            .push(Problem::warning("story-number-differs", path, what).at(titled).todo("rename one of them"));
+        let message = format!("the title says story {titled_number}, the file's name {}", key.story_number());
+        problems.push(
+            FileProblem::warning("story-number-differs", story_path, message)
+                .at_line(title_line)
+                .with_advice("rename one of them"),
+        );
     }
     // Whether this is an error depends on the step that needs the story; here it is a warning.
     if story.criteria.is_empty() {
         problems.push(
-            Problem::warning(rules::STORY_NO_CRITERIA, path, "there are no acceptance criteria")
-                .why("nothing says when the story is done")
-                .todo("write them under `## Acceptance Criteria`"),
+            FileProblem::warning(rules::STORY_NO_CRITERIA, story_path, "there are no acceptance criteria")
+                .with_reason("nothing says when the story is done")
+                .with_advice("write them under `## Acceptance Criteria`"),
         );
     }
-    if let Some(line) = page.lines.iter().find(|line| line.is_prose() && is_placeholder(line.text)) {
-        let what = format!("a placeholder of the template is left: {}", line.text.trim());
-        problems.push(Problem::note("story-placeholder", path, what).at(line.number).todo("fill it in"));
+    if let Some(line) = markdown.lines.iter().find(|line| line.is_prose() && has_placeholder(line.text)) {
+        let message = format!("a placeholder of the template is left: {}", line.text.trim());
+        problems.push(
+            FileProblem::note("story-placeholder", story_path, message)
+                .at_line(line.number)
+                .with_advice("fill it in"),
+        );
     }
-    task_oddities(path, story, &mut problems);
+    find_task_oddities(story_path, story, &mut problems);
     problems
 }
 
 /// Whether a line has a placeholder such as `{{role}}`. The name of the model does not count: it is filled in when the work
 /// is done.
-fn is_placeholder(line: &str) -> bool {
-    let inside = line.split_once("{{").and_then(|(_, rest)| rest.split_once("}}"));
-    inside.is_some_and(|(name, _)| !name.contains("agent_model"))
+fn has_placeholder(line_text: &str) -> bool {
+    let in_braces = line_text.split_once("{{").and_then(|(_, after_braces)| after_braces.split_once("}}"));
+    in_braces.is_some_and(|(placeholder_name, _)| !placeholder_name.contains("agent_model"))
 }
 
 /// Finds tasks that name unknown criteria, are ticked too early, or are open in a finished story.
-fn task_oddities(path: &str, story: &Story, problems: &mut Vec<Problem>) {
-    let known: std::collections::BTreeSet<u32> =
+fn find_task_oddities(story_path: &str, story: &Story, problems: &mut Vec<FileProblem>) {
+    let known_criteria: std::collections::BTreeSet<u32> =
         story.criteria.iter().map(|criterion| criterion.number).collect();
-    let mut open = None;
+    let mut first_open_line = None;
     // Only the first open task is reported: one is enough to show that the status is wrong.
-    tasks::walk(&story.tasks, &mut |task| {
-        if !task.done && open.is_none() {
-            open = Some(task.line);
+    tasks::visit_tasks(&story.tasks, &mut |task| {
+        if !task.done && first_open_line.is_none() {
+            first_open_line = Some(task.line);
         }
-        for number in task.criteria.iter().filter(|number| !known.contains(number)) {
-            let what = format!("task {} names acceptance criterion {number}; there is none", task.id);
-            problems.push(Problem::warning("task-unknown-criterion", path, what).at(task.line));
+        for criterion_number in
+            task.criteria.iter().filter(|criterion_number| !known_criteria.contains(criterion_number))
+        {
+            let message =
+                format!("task {} names acceptance criterion {criterion_number}; there is none", task.id);
+            problems
+                .push(FileProblem::warning("task-unknown-criterion", story_path, message).at_line(task.line));
         }
-        if task.done && task.subtasks.iter().any(|sub| !sub.done) {
-            let what = format!("task {} is ticked, and not all of its subtasks are", task.id);
-            let why = "what is ticked counts as done";
-            problems.push(Problem::warning("task-ticked-early", path, what).at(task.line).why(why));
+        if task.done && task.subtasks.iter().any(|subtask| !subtask.done) {
+            let message = format!("task {} is ticked, and not all of its subtasks are", task.id);
+            let reason = "what is ticked counts as done";
+            problems.push(
+                FileProblem::warning("task-ticked-early", story_path, message)
+                    .at_line(task.line)
+                    .with_reason(reason),
+            );
         }
     });
-    let state = story.status.as_ref().and_then(|status| status.status);
-    if let (Some(line), Some(state @ (StoryStatus::Review | StoryStatus::Done))) = (open, state) {
-        let what = format!("the story is at {state}, and this task is not ticked");
+    let story_state = story.status.as_ref().and_then(|status| status.status);
+    if let (Some(line), Some(story_state @ (StoryStatus::Review | StoryStatus::Done))) =
+        (first_open_line, story_state)
+    {
+        let message = format!("the story is at {story_state}, and this task is not ticked");
         problems.push(
-            Problem::warning("story-open-task", path, what).at(line).todo("finish the task, or tick it"),
+            FileProblem::warning("story-open-task", story_path, message)
+                .at_line(line)
+                .with_advice("finish the task, or tick it"),
         );
     }
 }

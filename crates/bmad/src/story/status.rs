@@ -10,21 +10,21 @@ use serde::Serialize;
 use super::tasks;
 use crate::{
     keys::StoryStatus,
-    page::{Line, Page, plain},
-    problem::{Problem, rules},
+    markdown::{MarkdownLine, MarkdownPage, normalize_title},
+    problem::{FileProblem, rules},
     specs::SpecStatus,
-    yaml::Node,
+    yaml::YamlNode,
 };
 
 /// The status and its place. Where both body and front matter have one, this is the body's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct StatusLine {
+pub struct StoryStatusLine {
     /// The status as it is written, without emphasis.
     pub said: String,
     /// The state; `None` if the written word is no state of a story.
     pub status: Option<StoryStatus>,
     pub line: usize,
-    pub place: Place,
+    pub place: StatusPlace,
     /// The meaning of a spec's status, which also knows `draft` and `blocked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<SpecStatus>,
@@ -33,7 +33,7 @@ pub struct StatusLine {
 /// Where a status is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum StatusPlace {
     /// On a line of its own.
     Body,
     /// In the front matter.
@@ -42,198 +42,226 @@ pub enum Place {
 
 /// A status in the body with the bytes to replace.
 #[derive(Clone, Debug)]
-pub(super) struct Spot {
-    pub line: StatusLine,
+pub(super) struct StatusSpot {
+    pub status_line: StoryStatusLine,
     /// The bytes of the status word; empty where nothing is written, or nothing that is a status.
-    pub bytes: Range<usize>,
+    pub byte_range: Range<usize>,
 }
 
-impl Spot {
+impl StatusSpot {
     /// Whether the text is a status of a story or of a spec.
     pub fn is_known(&self) -> bool {
-        self.line.status.is_some() || self.line.spec.is_some()
+        self.status_line.status.is_some() || self.status_line.spec.is_some()
     }
 }
 
 /// Finds the status that counts, and reports statuses that are missing, unknown or contradict each other.
-pub(super) fn read(
-    path: &str,
-    page: &Page<'_>,
-    front: Option<&Node>,
-    problems: &mut Vec<Problem>,
-) -> Option<StatusLine> {
-    let mut body = in_body(page).into_iter();
-    let first = body.next().map(|spot| spot.line);
-    if let (Some(first), Some(second)) = (&first, body.next()) {
-        let what = format!("a second status stands here; the one on line {} counts", first.line);
-        let second = Problem::warning("story-status-twice", path, what).at(second.line.line);
-        problems.push(second.todo("take one of them out"));
+pub(super) fn read_status(
+    story_path: &str,
+    markdown: &MarkdownPage<'_>,
+    front: Option<&YamlNode>,
+    problems: &mut Vec<FileProblem>,
+) -> Option<StoryStatusLine> {
+    let mut body = find_in_body(markdown).into_iter();
+    let first_status = body.next().map(|spot| spot.status_line);
+    if let (Some(first_status), Some(second_spot)) = (&first_status, body.next()) {
+        let message = format!("a second status stands here; the one on line {} counts", first_status.line);
+        let second_spot = FileProblem::warning("story-status-twice", story_path, message)
+            .at_line(second_spot.status_line.line);
+        problems.push(second_spot.with_advice("take one of them out"));
     }
-    let front = front.and_then(in_front).map(|spot| spot.line);
+    let front = front.and_then(find_in_front_matter).map(|spot| spot.status_line);
     // The same status in two spellings is no contradiction.
-    if let (Some(body), Some(front)) = (&first, &front)
-        && meaning(body) != meaning(front)
+    if let (Some(body), Some(front)) = (&first_status, &front)
+        && comparable_status(body) != comparable_status(front)
     {
-        let what =
+        let message =
             format!("the body says {:?} on line {}, the front matter {:?}", body.said, body.line, front.said);
-        let differs = Problem::warning(rules::STORY_STATUS_DIFFERS, path, what).at(front.line);
-        problems.push(differs.why("the body's counts").todo("make them the same"));
+        let difference =
+            FileProblem::warning(rules::STORY_STATUS_DIFFERS, story_path, message).at_line(front.line);
+        problems.push(difference.with_reason("the body's counts").with_advice("make them the same"));
     }
     // The body wins: that is the line that the story workflows of BMAD read and write.
-    let found = first.or(front);
-    match &found {
+    let effective_status = first_status.or(front);
+    match &effective_status {
         None => problems.push(
-            Problem::warning("story-no-status", path, "there is no line `Status: …`")
-                .why("the board alone says how far the story is")
-                .todo("write `Status: ready-for-dev` under the title"),
+            FileProblem::warning("story-no-status", story_path, "there is no line `Status: …`")
+                .with_reason("the board alone says how far the story is")
+                .with_advice("write `Status: ready-for-dev` under the title"),
         ),
-        Some(line) if line.status.is_none() && line.spec.is_none() => {
-            let what = if line.said.is_empty() {
+        Some(status_line) if status_line.status.is_none() && status_line.spec.is_none() => {
+            let message = if status_line.said.is_empty() {
                 "the status is empty".to_string()
             } else {
-                format!("{:?} is no status of a story", line.said)
+                format!("{:?} is no status of a story", status_line.said)
             };
             problems.push(
-                Problem::error("story-status-unknown", path, what)
-                    .at(line.line)
-                    .todo("use one of backlog, ready-for-dev, in-progress, review, done"),
+                FileProblem::error("story-status-unknown", story_path, message)
+                    .at_line(status_line.line)
+                    .with_advice("use one of backlog, ready-for-dev, in-progress, review, done"),
             );
         }
         Some(_) => {}
     }
-    found
+    effective_status
 }
 
-fn meaning(line: &StatusLine) -> (Option<StoryStatus>, Option<&str>) {
+fn comparable_status(status_line: &StoryStatusLine) -> (Option<StoryStatus>, Option<&str>) {
     // The state `backlog` of a board is `draft` in a spec.
-    let status = line.status.or((line.spec == Some(SpecStatus::Draft)).then_some(StoryStatus::Backlog));
+    let known_status =
+        status_line.status.or((status_line.spec == Some(SpecStatus::Draft)).then_some(StoryStatus::Backlog));
     // Unknown words are compared as they are written.
-    (status, status.is_none().then_some(line.said.as_str()))
+    (known_status, known_status.is_none().then_some(status_line.said.as_str()))
 }
 
 /// The status in the front matter; its bytes count from the start of the front matter.
-pub(super) fn in_front(front: &Node) -> Option<Spot> {
-    let node = front.get("status")?;
-    let said = node.text().unwrap_or_default().trim();
-    let said = word(said).map_or(said, |within| &said[within]).to_string();
-    let bytes = node.span.clone().unwrap_or_default();
-    Some(Spot { line: line(said, node.line + 1, Place::Front), bytes })
+pub(super) fn find_in_front_matter(front_matter: &YamlNode) -> Option<StatusSpot> {
+    let status_node = front_matter.get("status")?;
+    let status_text = status_node.scalar_text().unwrap_or_default().trim();
+    let status_text =
+        find_status_word(status_text).map_or(status_text, |word_range| &status_text[word_range]).to_string();
+    let byte_range = status_node.span.clone().unwrap_or_default();
+    Some(StatusSpot {
+        status_line: make_status_line(status_text, status_node.line + 1, StatusPlace::Front),
+        byte_range,
+    })
 }
 
 /// A status line with everything that its text can mean.
-fn line(said: String, line: usize, place: Place) -> StatusLine {
-    StatusLine { status: StoryStatus::parse(&said), spec: SpecStatus::parse(&said), said, line, place }
+fn make_status_line(status_text: String, line_number: usize, place: StatusPlace) -> StoryStatusLine {
+    StoryStatusLine {
+        status: StoryStatus::parse(&status_text),
+        spec: SpecStatus::parse(&status_text),
+        said: status_text,
+        line: line_number,
+        place,
+    }
 }
 
 /// Every status of the body: above the first heading behind the title, and under a heading `Status` that is in no other
 /// section. A `Status:` further down is about something else.
-pub(super) fn in_body(page: &Page<'_>) -> Vec<Spot> {
-    let mut found = Vec::new();
-    let mut here = Part::Head;
-    let mut is_first = true;
+pub(super) fn find_in_body(markdown: &MarkdownPage<'_>) -> Vec<StatusSpot> {
+    let mut status_spots = Vec::new();
+    let mut current_part = StoryBodyPart::AboveSections;
+    let mut is_first_heading = true;
     // The level of the section that contains the current lines.
-    let mut outer = None;
-    for at in &page.lines {
-        if let Some((level, title)) = at.heading() {
+    let mut outer_level = None;
+    for markdown_line in &markdown.lines {
+        if let Some((level, title)) = markdown_line.heading() {
             // A heading `Status` below another section describes that section, an API for instance.
-            let is_outer = outer.is_none_or(|outer| level <= outer);
-            here = match plain(title).as_str() {
-                "status" if is_outer => Part::Status,
-                _ if is_first && level == 1 => Part::Head,
-                _ => Part::Else,
+            let is_top_section = outer_level.is_none_or(|outer_level| level <= outer_level);
+            current_part = match normalize_title(title).as_str() {
+                "status" if is_top_section => StoryBodyPart::StatusSection,
+                _ if is_first_heading && level == 1 => StoryBodyPart::AboveSections,
+                _ => StoryBodyPart::Elsewhere,
             };
-            if is_outer && here != Part::Head {
-                outer = Some(level);
+            if is_top_section && current_part != StoryBodyPart::AboveSections {
+                outer_level = Some(level);
             }
-            is_first = false;
+            is_first_heading = false;
             continue;
         }
-        if !at.is_prose() || at.is_blank() {
+        if !markdown_line.is_prose() || markdown_line.is_blank() {
             continue;
         }
-        let spot = match here {
-            Part::Else => None,
-            Part::Head => labelled(at),
+        let found_spot = match current_part {
+            StoryBodyPart::Elsewhere => None,
+            StoryBodyPart::AboveSections => parse_labelled(markdown_line),
             // A checklist under the heading is not a status.
-            Part::Status => tasks::boxed(at).is_none().then(|| labelled(at).unwrap_or_else(|| bare(at))),
+            StoryBodyPart::StatusSection => tasks::parse_checkbox(markdown_line)
+                .is_none()
+                .then(|| parse_labelled(markdown_line).unwrap_or_else(|| parse_unlabelled(markdown_line))),
         };
         // Only the first line below the heading is the status; the lines after it explain.
-        if here == Part::Status {
-            here = Part::Else;
+        if current_part == StoryBodyPart::StatusSection {
+            current_part = StoryBodyPart::Elsewhere;
         }
-        found.extend(spot);
+        status_spots.extend(found_spot);
     }
-    found
+    status_spots
 }
 
 /// Which part of the body a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Head,
+enum StoryBodyPart {
+    AboveSections,
     /// Under a heading `Status`, before its first line.
-    Status,
-    Else,
+    StatusSection,
+    Elsewhere,
 }
 
-const MARKS: [char; 4] = ['*', '_', '`', ' '];
+const EMPHASIS_MARKS: [char; 4] = ['*', '_', '`', ' '];
 
 /// Parses `Status: x` and `**Status:** x`; if the value is a status, also `- **Status**: x` and `> Status: x`.
-fn labelled(line: &Line<'_>) -> Option<Spot> {
-    let rest = line.text.trim_start_matches(['>', '-', '*', '_', ' ', '\t']);
-    let word = rest.get(..6).filter(|word| word.eq_ignore_ascii_case("status"))?;
-    let behind = rest[word.len()..].trim_start_matches(MARKS).strip_prefix(':')?;
-    let spot = spot(line, line.text.len() - behind.len());
+fn parse_labelled(markdown_line: &MarkdownLine<'_>) -> Option<StatusSpot> {
+    let unmarked_text = markdown_line.text.trim_start_matches(['>', '-', '*', '_', ' ', '\t']);
+    let label_word = unmarked_text.get(..6).filter(|label_word| label_word.eq_ignore_ascii_case("status"))?;
+    let after_colon =
+        unmarked_text[label_word.len()..].trim_start_matches(EMPHASIS_MARKS).strip_prefix(':')?;
+    let status_spot = parse_spot(markdown_line, markdown_line.text.len() - after_colon.len());
     // A list has fields of other things, too: `- Status: one of open, held`.
-    let item = line.text.trim_start();
-    let is_item =
-        item.starts_with('>') || ["- ", "-\t", "* ", "*\t"].iter().any(|mark| item.starts_with(mark));
-    (!is_item || spot.is_known()).then_some(spot)
+    let item_text = markdown_line.text.trim_start();
+    let is_item = item_text.starts_with('>')
+        || ["- ", "-\t", "* ", "*\t"].iter().any(|mark| item_text.starts_with(mark));
+    (!is_item || status_spot.is_known()).then_some(status_spot)
 }
 
 /// The status on the first line under `Status`, which may be a list item.
-fn bare(line: &Line<'_>) -> Spot {
-    let item = line.text.trim_start_matches(['>', '-', '+', ' ', '\t']);
-    let known = Some(spot(line, line.text.len() - item.len())).filter(Spot::is_known);
+fn parse_unlabelled(markdown_line: &MarkdownLine<'_>) -> StatusSpot {
+    let item_text = markdown_line.text.trim_start_matches(['>', '-', '+', ' ', '\t']);
+    let known_spot = Some(parse_spot(markdown_line, markdown_line.text.len() - item_text.len()))
+        .filter(StatusSpot::is_known);
     // A sentence is kept as it is, without bytes to replace: an edit must not overwrite it.
-    known.unwrap_or_else(|| {
-        let end = line.start + line.text.len();
-        Spot { line: self::line(line.text.trim().to_string(), line.number, Place::Body), bytes: end..end }
+    known_spot.unwrap_or_else(|| {
+        let line_end = markdown_line.start_offset + markdown_line.text.len();
+        StatusSpot {
+            status_line: self::make_status_line(
+                markdown_line.text.trim().to_string(),
+                markdown_line.number,
+                StatusPlace::Body,
+            ),
+            byte_range: line_end..line_end,
+        }
     })
 }
 
 /// Characters that may surround a status.
-const QUOTES: [char; 7] = [' ', '\t', '*', '_', '`', '"', '\''];
+const QUOTE_MARKS: [char; 7] = [' ', '\t', '*', '_', '`', '"', '\''];
 
 /// The status in a line from a byte on. The text behind its word is a remark and no part of it.
-fn spot(line: &Line<'_>, from: usize) -> Spot {
-    let value = &line.text[from..];
-    let (said, within) = match word(value) {
-        Some(within) => (value[within.clone()].to_string(), within),
+fn parse_spot(markdown_line: &MarkdownLine<'_>, value_start: usize) -> StatusSpot {
+    let status_value = &markdown_line.text[value_start..];
+    let (status_text, word_range) = match find_status_word(status_value) {
+        Some(word_range) => (status_value[word_range.clone()].to_string(), word_range),
         None => {
             // A comment behind the label is no status.
-            let value = value.split("<!--").next().unwrap_or(value);
-            let said = value.trim_matches(QUOTES);
+            let status_value = status_value.split("<!--").next().unwrap_or(status_value);
+            let status_text = status_value.trim_matches(QUOTE_MARKS);
             // Nothing but the end of an emphasis is left: `**Status:**`.
-            let end = value.trim_end_matches([' ', '\t']).len();
-            let nothing = value.chars().all(|c| matches!(c, ' ' | '\t' | '*' | '_'));
-            let said = if nothing {
+            let value_end = status_value.trim_end_matches([' ', '\t']).len();
+            let is_only_emphasis =
+                status_value.chars().all(|character| matches!(character, ' ' | '\t' | '*' | '_'));
+            let status_text = if is_only_emphasis {
                 ""
-            } else if said.is_empty() {
-                value.trim()
+            } else if status_text.is_empty() {
+                status_value.trim()
             } else {
-                said
+                status_text
             };
-            (said.to_string(), end..end)
+            (status_text.to_string(), value_end..value_end)
         }
     };
-    let start = line.start + from;
-    let bytes = start + within.start..start + within.end;
-    Spot { line: self::line(said, line.number, Place::Body), bytes }
+    let start_offset = markdown_line.start_offset + value_start;
+    let byte_range = start_offset + word_range.start..start_offset + word_range.end;
+    StatusSpot {
+        status_line: self::make_status_line(status_text, markdown_line.number, StatusPlace::Body),
+        byte_range,
+    }
 }
 
 /// The range of the longest status word at the start of a value, quotes and emphasis aside.
-pub(super) fn word(value: &str) -> Option<Range<usize>> {
-    const WORDS: [&str; 9] = [
+pub(super) fn find_status_word(status_value: &str) -> Option<Range<usize>> {
+    const STATUS_WORDS: [&str; 9] = [
         "ready-for-dev",
         "in-progress",
         "in-review",
@@ -244,27 +272,29 @@ pub(super) fn word(value: &str) -> Option<Range<usize>> {
         "draft",
         "done",
     ];
-    let rest = value.trim_start_matches(QUOTES);
-    let start = value.len() - rest.len();
+    let unquoted = status_value.trim_start_matches(QUOTE_MARKS);
+    let word_start = status_value.len() - unquoted.len();
     // `in-progress` is also written `in progress` and `in_progress`.
-    let same = |(one, other): (u8, u8)| match one {
-        b'-' => matches!(other, b'-' | b'_' | b' '),
-        _ => other.eq_ignore_ascii_case(&one),
+    let is_same_byte = |(word_byte, text_byte): (u8, u8)| match word_byte {
+        b'-' => matches!(text_byte, b'-' | b'_' | b' '),
+        _ => text_byte.eq_ignore_ascii_case(&word_byte),
     };
-    let begins = |word: &&&str| {
-        let said = rest.as_bytes().get(..word.len());
-        said.is_some_and(|said| word.bytes().zip(said.iter().copied()).all(same)) && ends(&rest[word.len()..])
+    let begins_with = |status_word: &&&str| {
+        let leading_bytes = unquoted.as_bytes().get(..status_word.len());
+        leading_bytes.is_some_and(|leading_bytes| {
+            status_word.bytes().zip(leading_bytes.iter().copied()).all(is_same_byte)
+        }) && is_word_end(&unquoted[status_word.len()..])
     };
     // The list is sorted by length, so the first match is the longest.
-    let found = WORDS.iter().find(begins)?;
-    Some(start..start + found.len())
+    let matched_word = STATUS_WORDS.iter().find(begins_with)?;
+    Some(word_start..word_start + matched_word.len())
 }
 
 /// Whether a word ends here: `done-ish` and `reviewed` are other words.
-fn ends(rest: &str) -> bool {
-    let mut next = rest.chars();
-    match next.next() {
-        Some('-' | '_') => !next.next().is_some_and(char::is_alphanumeric),
-        other => !other.is_some_and(char::is_alphanumeric),
+fn is_word_end(after_word: &str) -> bool {
+    let mut following = after_word.chars();
+    match following.next() {
+        Some('-' | '_') => !following.next().is_some_and(char::is_alphanumeric),
+        next_character => !next_character.is_some_and(char::is_alphanumeric),
     }
 }

@@ -4,12 +4,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{criteria, record};
-use crate::page::{Line, Page, plain};
+use super::{agent_record, criteria};
+use crate::markdown::{MarkdownLine, MarkdownPage, normalize_title};
 
 /// A task, identified by its position: `2.1` is the first subtask of the second task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Task {
+pub struct StoryTask {
     pub id: String,
     pub text: String,
     pub done: bool,
@@ -18,76 +18,81 @@ pub struct Task {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub subtasks: Vec<Task>,
+    pub subtasks: Vec<StoryTask>,
 }
 
 /// A list item with a box.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Boxed<'t> {
+pub(super) struct CheckboxItem<'t> {
     /// The indentation in columns; a tab goes to the next multiple of four.
     pub indent: usize,
     pub done: bool,
     /// The byte range of the box's content in the file; empty where the box is written `[]`.
-    pub inside: (usize, usize),
+    pub box_range: (usize, usize),
     pub text: &'t str,
     pub line: usize,
 }
 
 /// Deeper tasks are read as if they were at this depth, which bounds the recursion.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Reads the tasks of a story as a tree.
-pub(super) fn read(page: &Page<'_>) -> Vec<Task> {
-    let mut tree = Tree::default();
-    for (group, item) in items(page) {
-        tree.add(group, &item);
+pub(super) fn read_tasks(markdown: &MarkdownPage<'_>) -> Vec<StoryTask> {
+    let mut task_tree = TaskTree::default();
+    for (heading_group, checkbox_item) in find_task_items(markdown) {
+        task_tree.add_item(heading_group, &checkbox_item);
     }
-    tree.finished()
+    task_tree.into_tasks()
 }
 
 /// Every task item in order, with the number of the heading that it is under.
-pub(super) fn items<'t>(page: &Page<'t>) -> Vec<(usize, Boxed<'t>)> {
-    let sections = page.sections();
+pub(super) fn find_task_items<'t>(markdown: &MarkdownPage<'t>) -> Vec<(usize, CheckboxItem<'t>)> {
+    let sections = markdown.sections();
     // A story without a section for tasks may have them anywhere; with one, only there.
-    let in_section = sections.iter().any(|section| is_tasks(section.title));
-    let mut found = Vec::new();
-    let mut group = 0;
+    let in_section = sections.iter().any(|section| is_tasks_title(section.title));
+    let mut task_items = Vec::new();
+    let mut heading_group = 0;
     // The levels of the open headings, and whether tasks are expected below each.
-    let mut above: Vec<(usize, bool)> = Vec::new();
+    let mut open_sections: Vec<(usize, bool)> = Vec::new();
     let mut is_criteria = false;
-    for line in &page.lines {
+    for line in &markdown.lines {
         if let Some((level, title)) = line.heading() {
-            group += 1;
+            heading_group += 1;
             is_criteria = false;
-            while above.last().is_some_and(|(other, _)| *other >= level) {
-                above.pop();
+            while open_sections.last().is_some_and(|(open_level, _)| *open_level >= level) {
+                open_sections.pop();
             }
             // A subheading inherits from the heading above it, unless its title says something else.
-            let inherited = above.last().map_or(!in_section, |(_, tasks)| *tasks);
-            let own = if is_tasks(title) { true } else { inherited && !is_other(title) };
-            above.push((level, own));
+            let inherits_tasks = open_sections.last().map_or(!in_section, |(_, holds_tasks)| *holds_tasks);
+            let is_task_section =
+                if is_tasks_title(title) { true } else { inherits_tasks && !is_other_title(title) };
+            open_sections.push((level, is_task_section));
             continue;
         }
         // Late specs label the criteria in bold within the section for tasks; the boxes below are criteria.
-        is_criteria |= criteria::is_label(line);
-        let wanted = above.last().map_or(!in_section, |(_, tasks)| *tasks) && !is_criteria;
-        if let Some(item) = boxed(line).filter(|item| wanted && record::tagged(item.text).is_none()) {
-            found.push((group, item));
+        is_criteria |= criteria::is_criteria_label(line);
+        let is_wanted =
+            open_sections.last().map_or(!in_section, |(_, holds_tasks)| *holds_tasks) && !is_criteria;
+        if let Some(checkbox_item) = parse_checkbox(line)
+            .filter(|checkbox_item| is_wanted && agent_record::parse_tagged(checkbox_item.text).is_none())
+        {
+            task_items.push((heading_group, checkbox_item));
         }
     }
-    found
+    task_items
 }
 
 /// Whether a title is one of `Tasks / Subtasks`, `Tasks`, `3. Tasks & Acceptance`.
-pub(super) fn is_tasks(title: &str) -> bool {
-    let title = plain(title);
-    title == "tasks" || ["tasks ", "tasks/", "tasks:", "tasks&"].iter().any(|start| title.starts_with(start))
+pub(super) fn is_tasks_title(title: &str) -> bool {
+    let title = normalize_title(title);
+    title == "tasks"
+        || ["tasks ", "tasks/", "tasks:", "tasks&"].iter().any(|title_start| title.starts_with(title_start))
 }
 
 /// Whether a title names a section whose boxes are not tasks.
-fn is_other(title: &str) -> bool {
-    let title = plain(title);
-    const STARTS: [&str; 8] = [
+fn is_other_title(title: &str) -> bool {
+    let title = normalize_title(title);
+    const OTHER_TITLES: [&str; 8] = [
         "acceptance criteri",
         "review follow",
         "review finding",
@@ -97,156 +102,186 @@ fn is_other(title: &str) -> bool {
         "dev notes",
         "change log",
     ];
-    STARTS.iter().any(|start| title.starts_with(start)) || title.ends_with("checklist")
+    OTHER_TITLES.iter().any(|title_start| title.starts_with(title_start)) || title.ends_with("checklist")
 }
 
 /// Parses a list item with a box: `- [ ] x`, `* [x] x`, `+ [X] x`, `1. [ ] x`, `2) [] x`, `- [~] x`. A box holds one
 /// character or none.
-pub(super) fn boxed<'t>(line: &Line<'t>) -> Option<Boxed<'t>> {
-    if !line.is_prose() {
+pub(super) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<CheckboxItem<'t>> {
+    if !markdown_line.is_prose() {
         return None;
     }
-    let item = line.text.trim_start_matches([' ', '\t']);
-    let indent = line.text[..line.text.len() - item.len()].bytes().fold(0, |column, byte| match byte {
-        b'\t' => (column / 4 + 1) * 4,
-        _ => column + 1,
-    });
+    let item_text = markdown_line.text.trim_start_matches([' ', '\t']);
+    let indent =
+        markdown_line.text[..markdown_line.text.len() - item_text.len()].bytes().fold(0, |column, byte| {
+            match byte {
+                b'\t' => (column / 4 + 1) * 4,
+                _ => column + 1,
+            }
+        });
     // A numbered item has digits and then a dot or a parenthesis; a bullet has neither.
-    let digits = item.trim_start_matches(|c: char| c.is_ascii_digit());
-    let mark: &[char] = if digits.len() < item.len() { &['.', ')'] } else { &['-', '*', '+'] };
-    let rest = digits.strip_prefix(mark).filter(|rest| rest.starts_with([' ', '\t']))?;
-    let rest = rest.trim_start_matches([' ', '\t']).strip_prefix('[')?;
-    let (state, behind) = rest.split_once(']')?;
+    let after_digits = item_text.trim_start_matches(|character: char| character.is_ascii_digit());
+    let list_marks: &[char] =
+        if after_digits.len() < item_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
+    let after_bracket = after_digits
+        .strip_prefix(list_marks)
+        .filter(|after_bracket| after_bracket.starts_with([' ', '\t']))?;
+    let after_bracket = after_bracket.trim_start_matches([' ', '\t']).strip_prefix('[')?;
+    let (box_content, after_box) = after_bracket.split_once(']')?;
     // The marks `[~]`, `[-]` and `[/]` have many meanings, but the item is a task, and it is not done.
-    let mut inside = state.chars();
-    let done = match (inside.next(), inside.next()) {
+    let mut box_characters = box_content.chars();
+    let done = match (box_characters.next(), box_characters.next()) {
         (Some('x' | 'X' | '✓' | '✔' | '✅'), None) => true,
         (Some('['), _) | (_, Some(_)) => return None,
         _ => false,
     };
     // `[x](y)` is a link, not a box.
-    if !(behind.is_empty() || behind.starts_with([' ', '\t'])) {
+    if !(after_box.is_empty() || after_box.starts_with([' ', '\t'])) {
         return None;
     }
-    let at = line.start + (line.text.len() - rest.len());
-    Some(Boxed { indent, done, inside: (at, at + state.len()), text: behind.trim(), line: line.number })
+    let box_start = markdown_line.start_offset + (markdown_line.text.len() - after_bracket.len());
+    Some(CheckboxItem {
+        indent,
+        done,
+        box_range: (box_start, box_start + box_content.len()),
+        text: after_box.trim(),
+        line: markdown_line.number,
+    })
 }
 
 /// The tree of tasks while it is read.
 #[derive(Default)]
-struct Tree {
-    group: usize,
-    roots: Vec<Task>,
+struct TaskTree {
+    heading_group: usize,
+    top_level_tasks: Vec<StoryTask>,
     /// The task that is open at each depth, with its indentation.
-    open: Vec<(usize, Task)>,
+    open_tasks: Vec<(usize, StoryTask)>,
 }
 
-impl Tree {
-    fn add(&mut self, group: usize, item: &Boxed<'_>) {
+impl TaskTree {
+    fn add_item(&mut self, heading_group: usize, checkbox_item: &CheckboxItem<'_>) {
         // A new heading ends all open tasks: indentation under different headings cannot be compared.
-        while self.open.last().is_some_and(|(indent, _)| group != self.group || *indent >= item.indent) {
-            self.close();
+        while self
+            .open_tasks
+            .last()
+            .is_some_and(|(indent, _)| heading_group != self.heading_group || *indent >= checkbox_item.indent)
+        {
+            self.close_task();
         }
-        if self.open.len() >= DEEPEST {
-            self.close();
+        if self.open_tasks.len() >= MAX_DEPTH {
+            self.close_task();
         }
-        self.group = group;
-        let place = self.open.last().map_or(self.roots.len(), |(_, parent)| parent.subtasks.len()) + 1;
-        let id = match self.open.last() {
-            Some((_, parent)) => format!("{}.{place}", parent.id),
-            None => place.to_string(),
+        self.heading_group = heading_group;
+        let position =
+            self.open_tasks.last().map_or(self.top_level_tasks.len(), |(_, parent)| parent.subtasks.len())
+                + 1;
+        let task_id = match self.open_tasks.last() {
+            Some((_, parent)) => format!("{}.{position}", parent.id),
+            None => position.to_string(),
         };
-        let task = Task {
-            id,
-            text: item.text.to_string(),
-            done: item.done,
-            line: item.line,
-            criteria: named_criteria(item.text),
+        let task = StoryTask {
+            id: task_id,
+            text: checkbox_item.text.to_string(),
+            done: checkbox_item.done,
+            line: checkbox_item.line,
+            criteria: parse_criteria_refs(checkbox_item.text),
             subtasks: Vec::new(),
         };
-        self.open.push((item.indent, task));
+        self.open_tasks.push((checkbox_item.indent, task));
     }
 
-    fn close(&mut self) {
-        let Some((_, task)) = self.open.pop() else { return };
-        match self.open.last_mut() {
+    fn close_task(&mut self) {
+        let Some((_, task)) = self.open_tasks.pop() else { return };
+        match self.open_tasks.last_mut() {
             Some((_, parent)) => parent.subtasks.push(task),
-            None => self.roots.push(task),
+            None => self.top_level_tasks.push(task),
         }
     }
 
-    fn finished(mut self) -> Vec<Task> {
-        while !self.open.is_empty() {
-            self.close();
+    fn into_tasks(mut self) -> Vec<StoryTask> {
+        while !self.open_tasks.is_empty() {
+            self.close_task();
         }
-        self.roots
+        self.top_level_tasks
     }
 }
 
 /// Visits every task, each before its subtasks.
-pub(super) fn walk<'t>(tasks: &'t [Task], see: &mut dyn FnMut(&'t Task)) {
+pub(super) fn visit_tasks<'t>(tasks: &'t [StoryTask], visitor: &mut dyn FnMut(&'t StoryTask)) {
     for task in tasks {
-        see(task);
-        walk(&task.subtasks, see);
+        visitor(task);
+        visit_tasks(&task.subtasks, visitor);
     }
 }
 
 /// Like [`visit_tasks`], for changing them.
-pub(super) fn walk_mut(tasks: &mut [Task], see: &mut dyn FnMut(&mut Task)) {
+pub(super) fn visit_tasks_mut(tasks: &mut [StoryTask], visitor: &mut dyn FnMut(&mut StoryTask)) {
     for task in tasks {
-        see(task);
-        walk_mut(&mut task.subtasks, see);
+        visitor(task);
+        visit_tasks_mut(&mut task.subtasks, visitor);
     }
 }
 
 /// The criteria in `(AC: 1, 2)`, `(AC: #1, #3)`, `(ACs 1-3)` or `(AC1, AC2)`.
-fn named_criteria(text: &str) -> Vec<u32> {
-    let mut found = Vec::new();
+fn parse_criteria_refs(task_text: &str) -> Vec<u32> {
+    let mut criteria_numbers = Vec::new();
     // No task names criteria in more places than this; the limit bounds the time for long lines.
-    for group in text.split('(').skip(1).take(20) {
-        let inside = group.split(')').next().unwrap_or(group).trim_start();
-        let Some(rest) = inside.get(..2).filter(|word| word.eq_ignore_ascii_case("ac")).map(|_| &inside[2..])
+    for parenthesized in task_text.split('(').skip(1).take(20) {
+        let in_parentheses = parenthesized.split(')').next().unwrap_or(parenthesized).trim_start();
+        let Some(after_label) = in_parentheses
+            .get(..2)
+            .filter(|first_letters| first_letters.eq_ignore_ascii_case("ac"))
+            .map(|_| &in_parentheses[2..])
         else {
             continue;
         };
-        let rest = rest.strip_prefix(['s', 'S']).unwrap_or(rest);
+        let after_label = after_label.strip_prefix(['s', 'S']).unwrap_or(after_label);
         // `(Account 7)` begins with the same letters.
-        if rest.starts_with(|c: char| c.is_alphabetic()) {
+        if after_label.starts_with(|character: char| character.is_alphabetic()) {
             continue;
         }
-        for number in numbers(rest) {
-            if !found.contains(&number) && found.len() < MOST {
-                found.push(number);
+        for criterion_number in parse_number_ranges(after_label) {
+            if !criteria_numbers.contains(&criterion_number) && criteria_numbers.len() < MAX_CRITERIA {
+                criteria_numbers.push(criterion_number);
             }
         }
     }
-    found
+    criteria_numbers
 }
 
 /// The number of criteria that one task can name.
-const MOST: usize = 100;
+const MAX_CRITERIA: usize = 100;
 
 /// The numbers of `1, 3-5 and 7`: 1, 3, 4, 5, 7.
-fn numbers(text: &str) -> Vec<u32> {
-    let mut found: Vec<u32> = Vec::new();
-    let mut rest = text;
-    let mut last_end: Option<u32> = None;
-    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()).filter(|_| found.len() < MOST) {
-        let between: String = rest[..at].chars().filter(|c| !matches!(c, ' ' | '#' | 'A' | 'C')).collect();
-        let digits = &rest[at..];
-        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-        let Ok(number) = digits[..end].parse::<u32>() else { return found };
-        match last_end {
+fn parse_number_ranges(numbers_text: &str) -> Vec<u32> {
+    let mut parsed_numbers: Vec<u32> = Vec::new();
+    let mut remaining_text = numbers_text;
+    let mut previous_number: Option<u32> = None;
+    while let Some(digit_start) = remaining_text
+        .find(|character: char| character.is_ascii_digit())
+        .filter(|_| parsed_numbers.len() < MAX_CRITERIA)
+    {
+        let separator: String = remaining_text[..digit_start]
+            .chars()
+            .filter(|character| !matches!(character, ' ' | '#' | 'A' | 'C'))
+            .collect();
+        let digits_text = &remaining_text[digit_start..];
+        let digits_end =
+            digits_text.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits_text.len());
+        let Ok(parsed_number) = digits_text[..digits_end].parse::<u32>() else { return parsed_numbers };
+        match previous_number {
             // A range is only expanded if it is short, since `1-4000000000` would fill the memory.
-            Some(first)
-                if matches!(between.as_str(), "-" | "–" | "to") && number > first && number - first < 100 =>
+            Some(range_start)
+                if matches!(separator.as_str(), "-" | "–" | "to")
+                    && parsed_number > range_start
+                    && parsed_number - range_start < 100 =>
             {
-                found.extend(first + 1..=number);
+                parsed_numbers.extend(range_start + 1..=parsed_number);
             }
-            _ => found.push(number),
+            _ => parsed_numbers.push(parsed_number),
         }
-        last_end = Some(number);
-        rest = &digits[end..];
+        previous_number = Some(parsed_number);
+        remaining_text = &digits_text[digits_end..];
     }
-    found
+    parsed_numbers
 }

@@ -1,34 +1,37 @@
 //! Where each era keeps its documents, and which of several counts.
 
 use tribunal_bmad::{
-    config::Folders,
-    documents::{Documents, Kind, find},
-    shelf::{Kept, Shelf, Unreadable},
+    config::ProjectFolders,
+    documents::{DocumentKind, ProjectDocuments, find_documents},
+    project_files::{InMemoryFiles, ProjectFiles, UnreadableFile},
 };
 
-fn found(files: &[(&str, &str)]) -> Documents {
-    find(&Kept::with(files.iter().copied()), &Folders::default())
+fn find_in(files: &[(&str, &str)]) -> ProjectDocuments {
+    find_documents(&InMemoryFiles::from_files(files.iter().copied()), &ProjectFolders::default())
 }
 
 /// Renders `kind path + parts`, one line each, then the problems.
-fn drawn(files: &[&str]) -> String {
+fn render_documents(files: &[&str]) -> String {
     let files: Vec<(String, &str)> =
         files.iter().map(|path| (format!("_bmad-output/{path}"), "# T\n")).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-    let Documents { found, problems } = found(&files);
-    let short = |path: &str| path.replace("_bmad-output/", "");
-    let mut out: Vec<String> = found
+    let ProjectDocuments { found: found_documents, problems } = find_in(&files);
+    let shorten_path = |path: &str| path.replace("_bmad-output/", "");
+    let mut rendered: Vec<String> = found_documents
         .iter()
         .map(|document| {
-            let parts: Vec<String> = document.sharded.iter().map(|part| short(part)).collect();
-            let parts = if parts.is_empty() { String::new() } else { format!(" + {}", parts.join(" ")) };
-            format!("{:?} {}{parts}", document.kind, short(&document.path))
+            let part_list: Vec<String> = document.sharded.iter().map(|part| shorten_path(part)).collect();
+            let part_list =
+                if part_list.is_empty() { String::new() } else { format!(" + {}", part_list.join(" ")) };
+            format!("{:?} {}{part_list}", document.kind, shorten_path(&document.path))
         })
         .collect();
-    out.extend(
-        problems.iter().map(|problem| short(&format!("{:?} {} {problem}", problem.weight, problem.rule))),
+    rendered.extend(
+        problems
+            .iter()
+            .map(|problem| shorten_path(&format!("{:?} {} {problem}", problem.weight, problem.rule))),
     );
-    out.join("\n")
+    rendered.join("\n")
 }
 
 #[test]
@@ -59,7 +62,7 @@ fn early_eras_have_whole_files() {
         "test-design-epic-1.md",
         "project-context.md",
     ];
-    insta::assert_snapshot!(drawn(&files));
+    insta::assert_snapshot!(render_documents(&files));
 }
 
 #[test]
@@ -84,11 +87,11 @@ fn late_eras_have_run_folders_and_specs() {
         "implementation-artifacts/bmad-build-auto-result-x.md",
         "test-artifacts/traceability/gate-decision.json",
     ];
-    insta::assert_snapshot!(drawn(&files));
+    insta::assert_snapshot!(render_documents(&files));
 }
 
 #[test]
-fn parts_are_one_document_and_two_forms_are_told() {
+fn parts_are_one_document_and_two_forms_are_reported() {
     let files = [
         "planning-artifacts/prd.md",
         "planning-artifacts/prd/index.md",
@@ -99,15 +102,15 @@ fn parts_are_one_document_and_two_forms_are_told() {
         "planning-artifacts/epics/epic-2.md",
         "planning-artifacts/epics/index.md",
     ];
-    insta::assert_snapshot!(drawn(&files));
-    insta::assert_snapshot!(drawn(&["planning-artifacts/epic-10-b.md", "planning-artifacts/epic-2-a.md"]), @r"
+    insta::assert_snapshot!(render_documents(&files));
+    insta::assert_snapshot!(render_documents(&["planning-artifacts/epic-10-b.md", "planning-artifacts/epic-2-a.md"]), @r"
     Epics planning-artifacts/epic-2-a.md + planning-artifacts/epic-10-b.md
     ");
 }
 
 #[test]
-fn what_a_document_says_of_itself() {
-    let documents = found(&[
+fn the_title_and_steps_of_a_document_are_read() {
+    let documents = find_in(&[
         (
             "_bmad-output/planning-artifacts/prd.md",
             "---\nstepsCompleted: [1, 2, step-03-x]\ntitle: T\n---\n\n",
@@ -121,33 +124,33 @@ fn what_a_document_says_of_itself() {
     );
     assert_eq!(documents.problems[0].rule, "document-empty");
     assert_eq!(
-        documents.first(Kind::Architecture).map(|document| document.title.as_deref()),
+        documents.first_of_kind(DocumentKind::Architecture).map(|document| document.title.as_deref()),
         Some(Some("The parts"))
     );
-    assert_eq!(documents.first(Kind::Ux), None);
+    assert_eq!(documents.first_of_kind(DocumentKind::Ux), None);
 }
 
 #[test]
-fn a_project_without_any_has_none_and_no_problem() {
-    assert_eq!(found(&[("src/main.rs", "")]), Documents::default());
+fn a_project_without_documents_has_no_problem() {
+    assert_eq!(find_in(&[("src/main.rs", "")]), ProjectDocuments::default());
 }
 
 /// Files that exist and cannot be read, in directories that contain themselves.
-struct Strange;
+struct UnreadableFiles;
 
-impl Shelf for Strange {
-    fn read(&self, _: &str) -> Result<Option<String>, Unreadable> {
-        Err(Unreadable::NotText { line: 1, column: 1 })
+impl ProjectFiles for UnreadableFiles {
+    fn read_file(&self, _: &str) -> Result<Option<String>, UnreadableFile> {
+        Err(UnreadableFile::NotText { line: 1, column: 1 })
     }
 
-    fn names(&self, _: &str) -> Vec<String> {
+    fn list_names(&self, _: &str) -> Vec<String> {
         ["prd.md", "prd/", "specs/", "SPEC.md", "..md"].map(String::from).to_vec()
     }
 }
 
 #[test]
-fn folders_that_hold_themselves_are_left_after_a_few_levels() {
-    let documents = find(&Strange, &Folders::default());
+fn folders_that_contain_themselves_are_left_after_a_few_levels() {
+    let documents = find_documents(&UnreadableFiles, &ProjectFolders::default());
     assert!(documents.found.len() < 100);
     assert!(documents.problems.iter().any(|problem| problem.rule == "file-not-text"));
 }

@@ -2,107 +2,122 @@
 //! it.
 
 use tribunal_bmad::{
-    commands::{self, Command, Step},
-    config::{self, Folders},
-    field::{self, Ground},
+    commands::{self, BmadStep, StepCommand},
+    config::{self, ProjectFolders},
+    field_type::{self, FieldType},
     help,
     layout::{self, Era},
-    page::{Page, spliced},
-    paths,
-    roster::{self, roster},
-    shelf::{self, Shelf},
-    specs,
-    state::{self, State},
-    story, tier, toml_tree, yaml,
+    markdown::{MarkdownPage, apply_edits},
+    project_files::{self, ProjectFiles},
+    project_state::{self, ProjectState},
+    roster::{self, parse_roster},
+    specs, story, tier, toml_tree, workflow_paths, yaml,
 };
 
 use crate::trees;
 
 /// The version of a tree; a tree for other clients has a suffix: `6.12.0+others`.
-fn version(tree: &trees::Tree) -> &str {
-    tree.name.split('+').next().unwrap_or(&tree.name)
+fn tree_version(installed_tree: &trees::InstalledTree) -> &str {
+    installed_tree.name.split('+').next().unwrap_or(&installed_tree.name)
 }
 
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn every_tree_is_of_one_era_by_its_version_and_by_its_files() {
-    let mut drawn = Vec::new();
-    for tree in trees::all() {
-        let layout = layout::read(&tree);
-        assert_eq!(layout.version.as_deref(), Some(version(&tree)));
-        assert_eq!(layout.by_version, layout.by_files, "{}", tree.name);
-        assert_eq!(layout.problems, [], "{}", tree.name);
-        drawn.push(format!("{}: {}", tree.name, layout.era.map_or("-".into(), |era| era.to_string())));
-        drawn.extend(layout.reasons.iter().map(|reason| format!("  {reason}")));
-        drawn.extend(layout.clients.iter().map(|client| {
+    let mut rendered = Vec::new();
+    for installed_tree in trees::all_trees() {
+        let layout = layout::read_layout(&installed_tree);
+        assert_eq!(layout.version.as_deref(), Some(tree_version(&installed_tree)));
+        assert_eq!(layout.by_version, layout.by_files, "{}", installed_tree.name);
+        assert_eq!(layout.problems, [], "{}", installed_tree.name);
+        rendered.push(format!(
+            "{}: {}",
+            installed_tree.name,
+            layout.era.map_or("-".into(), |era| era.to_string())
+        ));
+        rendered.extend(layout.reasons.iter().map(|reason| format!("  {reason}")));
+        rendered.extend(layout.clients.iter().map(|client| {
             format!("  {} {:?} in {}: {}", client.name, client.entries, client.folder, client.count)
         }));
         let modules = layout.modules.iter().map(|module| module.name.clone()).collect::<Vec<_>>();
-        drawn.push(format!("  modules {}", modules.join(", ")));
+        rendered.push(format!("  modules {}", modules.join(", ")));
     }
-    insta::assert_snapshot!(drawn.join("\n"));
+    insta::assert_snapshot!(rendered.join("\n"));
 }
 
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn every_tree_says_where_its_documents_stand() {
-    for tree in trees::all() {
-        let config = config::read(&tree);
-        assert_eq!(config.problems, [], "{}", tree.name);
-        assert_eq!(config.folders, Folders::default(), "{}", tree.name);
-        assert_eq!(config.document_language.as_deref(), Some("English"), "{}", tree.name);
-        assert_eq!(config.skill_level.as_deref(), Some("intermediate"), "{}", tree.name);
-        assert!(config.project_name.is_some() && config.user_name.is_some(), "{}", tree.name);
-        assert!(config.origin("planning_artifacts").is_some(), "{}", tree.name);
+    for installed_tree in trees::all_trees() {
+        let config = config::read_config(&installed_tree);
+        assert_eq!(config.problems, [], "{}", installed_tree.name);
+        assert_eq!(config.folders, ProjectFolders::default(), "{}", installed_tree.name);
+        assert_eq!(config.document_language.as_deref(), Some("English"), "{}", installed_tree.name);
+        assert_eq!(config.skill_level.as_deref(), Some("intermediate"), "{}", installed_tree.name);
+        assert!(config.project_name.is_some() && config.user_name.is_some(), "{}", installed_tree.name);
+        assert!(config.origin("planning_artifacts").is_some(), "{}", installed_tree.name);
     }
 }
 
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
-fn every_step_is_run_by_a_file_that_is_there() {
-    let mut drawn = Vec::new();
-    for tree in trees::all() {
-        let layout = layout::read(&tree);
-        drawn.push(tree.name.clone());
-        for step in Step::ALL {
+fn every_step_is_run_by_an_existing_file() {
+    let mut rendered = Vec::new();
+    for installed_tree in trees::all_trees() {
+        let layout = layout::read_layout(&installed_tree);
+        rendered.push(installed_tree.name.clone());
+        for step in BmadStep::ALL {
             for client in ["claude-code", "codex"] {
-                let command = commands::of(&layout, step, client, &tree);
-                if let Command::Slash { file, .. } | Command::Text { file, .. } = &command {
-                    assert!(tree.read(file).unwrap().is_some(), "{} {step}: {file}", tree.name);
+                let command = commands::find_command(&layout, step, client, &installed_tree);
+                if let StepCommand::Slash { file, .. } | StepCommand::Text { file, .. } = &command {
+                    assert!(
+                        installed_tree.read_file(file).unwrap().is_some(),
+                        "{} {step}: {file}",
+                        installed_tree.name
+                    );
                 }
-                drawn.push(match command {
-                    Command::Slash { text, .. } => format!("  {step} {text}"),
-                    Command::Text { file, .. } => format!("  {step} reads {file}"),
-                    Command::Missing { why, .. } => format!("  {step} none: {why}"),
+                rendered.push(match command {
+                    StepCommand::Slash { text, .. } => format!("  {step} {text}"),
+                    StepCommand::Text { file, .. } => format!("  {step} reads {file}"),
+                    StepCommand::Missing { why: reason, .. } => format!("  {step} none: {reason}"),
                 });
             }
         }
     }
-    insta::assert_snapshot!(drawn.join("\n"));
+    insta::assert_snapshot!(rendered.join("\n"));
 }
 
 /// The steps that a story run needs exist in every era.
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn no_tree_lacks_a_step_of_the_story_run() {
-    let steps =
-        [Step::SprintPlanning, Step::DevStory, Step::CodeReview, Step::Retrospective, Step::SprintStatus];
-    let others = [
-        Step::Readiness,
-        Step::Party,
-        Step::Prd,
-        Step::Architecture,
-        Step::Epics,
-        Step::ProductBrief,
-        Step::Ux,
+    let required_steps = [
+        BmadStep::SprintPlanning,
+        BmadStep::DevStory,
+        BmadStep::CodeReview,
+        BmadStep::Retrospective,
+        BmadStep::SprintStatus,
     ];
-    for tree in trees::all() {
-        let layout = layout::read(&tree);
-        let story = (layout.era != Some(Era::D)).then_some(Step::CreateStory);
-        for step in steps.into_iter().chain(others).chain(story) {
+    let planning_steps = [
+        BmadStep::Readiness,
+        BmadStep::Party,
+        BmadStep::Prd,
+        BmadStep::Architecture,
+        BmadStep::Epics,
+        BmadStep::ProductBrief,
+        BmadStep::Ux,
+    ];
+    for installed_tree in trees::all_trees() {
+        let layout = layout::read_layout(&installed_tree);
+        let create_story = (layout.era != Some(Era::D)).then_some(BmadStep::CreateStory);
+        for step in required_steps.into_iter().chain(planning_steps).chain(create_story) {
             for client in ["claude-code", "codex", "opencode", "gemini"] {
-                let command = commands::of(&layout, step, client, &tree);
-                assert!(command.prompt("").is_some(), "{} {client} {step}: {command:?}", tree.name);
+                let command = commands::find_command(&layout, step, client, &installed_tree);
+                assert!(
+                    command.to_prompt("").is_some(),
+                    "{} {client} {step}: {command:?}",
+                    installed_tree.name
+                );
             }
         }
     }
@@ -111,69 +126,86 @@ fn no_tree_lacks_a_step_of_the_story_run() {
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn every_tree_has_a_roster_whose_agents_can_be_called() {
-    let mut drawn = Vec::new();
-    for tree in trees::all() {
+    let mut rendered = Vec::new();
+    for installed_tree in trees::all_trees() {
         let mut problems = Vec::new();
-        let (roster, path) = roster::of(&tree, &mut problems).expect("a roster");
-        assert_eq!(problems, [], "{}", tree.name);
-        assert_eq!(roster.remarks, [""; 0], "{}", tree.name);
+        let (roster, roster_path) = roster::find_roster(&installed_tree, &mut problems).expect("a roster");
+        assert_eq!(problems, [], "{}", installed_tree.name);
+        assert_eq!(roster.remarks, [""; 0], "{}", installed_tree.name);
         for member in &roster.members {
-            assert_eq!(roster.named(&member.qualified()), Ok(member), "{}", tree.name);
-            assert_eq!(roster.named(&member.name), Ok(member), "{}", tree.name);
+            assert_eq!(roster.find_member(&member.qualified_name()), Ok(member), "{}", installed_tree.name);
+            assert_eq!(roster.find_member(&member.name), Ok(member), "{}", installed_tree.name);
         }
-        let names: Vec<String> = roster.members.iter().map(roster::Member::qualified).collect();
-        let line =
-            format!("{} from {path}: {} personas, {}", tree.name, roster.personas.len(), names.join(" "));
-        drawn.push(line);
+        let member_names: Vec<String> =
+            roster.members.iter().map(roster::RosterMember::qualified_name).collect();
+        let roster_line = format!(
+            "{} from {roster_path}: {} personas, {}",
+            installed_tree.name,
+            roster.personas.len(),
+            member_names.join(" ")
+        );
+        rendered.push(roster_line);
     }
-    insta::assert_snapshot!(drawn.join("\n"));
+    insta::assert_snapshot!(rendered.join("\n"));
 }
 
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn a_fresh_tree_is_clean_and_its_method_is_known() {
-    let mut drawn = Vec::new();
-    for tree in trees::all() {
-        let (layout, config) = (layout::read(&tree), config::read(&tree));
-        let found = state::read(&tree, &layout, &config);
-        assert_eq!(found.state, State::Clean, "{}: {:?}", tree.name, found.reasons);
-        assert_eq!(found.problems, [], "{}", tree.name);
-        assert_eq!(field::read(&tree, &config).ground, Ground::Greenfield, "{}", tree.name);
-        let next = found
-            .next
-            .iter()
-            .map(|next| format!("{}{}", next.workflow, if next.required { "!" } else { "" }));
-        drawn.push(format!("{}: {}", tree.name, next.collect::<Vec<_>>().join(" ")));
-        let path = format!("_bmad/{}", help::HELP_PATH);
-        if let Some(text) = tree.read(&path).unwrap() {
-            let help = help::read(&path, &text);
-            let order = help.order();
-            let order = order.iter().filter(|workflow| workflow.required).map(|workflow| workflow.id.clone());
-            drawn.push(format!("  {:?}: {}", help.schema, order.collect::<Vec<_>>().join(" ")));
+    let mut rendered = Vec::new();
+    for installed_tree in trees::all_trees() {
+        let (layout, config) = (layout::read_layout(&installed_tree), config::read_config(&installed_tree));
+        let survey = project_state::survey_project(&installed_tree, &layout, &config);
+        assert_eq!(survey.state, ProjectState::Clean, "{}: {:?}", installed_tree.name, survey.reasons);
+        assert_eq!(survey.problems, [], "{}", installed_tree.name);
+        assert_eq!(
+            field_type::read_field(&installed_tree, &config).ground,
+            FieldType::Greenfield,
+            "{}",
+            installed_tree.name
+        );
+        let next_names = survey.next_workflows.iter().map(|next_names| {
+            format!("{}{}", next_names.workflow, if next_names.required { "!" } else { "" })
+        });
+        rendered.push(format!("{}: {}", installed_tree.name, next_names.collect::<Vec<_>>().join(" ")));
+        let help_path = format!("_bmad/{}", help::HELP_PATH);
+        if let Some(csv_text) = installed_tree.read_file(&help_path).unwrap() {
+            let graph = help::read_help(&help_path, &csv_text);
+            let required_ids = graph.ordered_workflows();
+            let required_ids =
+                required_ids.iter().filter(|workflow| workflow.required).map(|workflow| workflow.id.clone());
+            rendered.push(format!("  {:?}: {}", graph.schema, required_ids.collect::<Vec<_>>().join(" ")));
         }
     }
-    insta::assert_snapshot!(drawn.join("\n"));
+    insta::assert_snapshot!(rendered.join("\n"));
 }
 
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
-fn the_paths_of_the_alpha_lead_to_files_that_are_there() {
-    let trees = trees::all();
-    let alpha = trees.iter().find(|tree| tree.name.contains("alpha")).expect("an alpha");
-    let folder = format!("_bmad/{}", paths::PATHS);
-    let names = alpha.names(&folder);
-    assert_eq!(names.len(), 4);
-    for name in names {
-        let path = format!("{folder}/{name}");
-        let track = paths::read(&path, &alpha.read(&path).unwrap().unwrap());
-        assert_eq!(track.problems, [], "{name}");
-        assert!(track.stops.len() >= 8, "{name}");
-        for stop in track.stops.iter().filter(|stop| !stop.file.is_empty()) {
-            assert!(shelf::has(alpha, &stop.file), "{name}: {}", stop.file);
+fn the_paths_of_the_alpha_lead_to_existing_files() {
+    let trees = trees::all_trees();
+    let alpha_tree =
+        trees.iter().find(|installed_tree| installed_tree.name.contains("alpha")).expect("an alpha");
+    let directory = format!("_bmad/{}", workflow_paths::PATHS_DIR);
+    let track_names = alpha_tree.list_names(&directory);
+    assert_eq!(track_names.len(), 4);
+    for track_name in track_names {
+        let track_path = format!("{directory}/{track_name}");
+        let track =
+            workflow_paths::read_track(&track_path, &alpha_tree.read_file(&track_path).unwrap().unwrap());
+        assert_eq!(track.problems, [], "{track_name}");
+        assert!(track.workflows.len() >= 8, "{track_name}");
+        for workflow in track.workflows.iter().filter(|workflow| !workflow.file.is_empty()) {
+            assert!(
+                project_files::is_readable(alpha_tree, &workflow.file),
+                "{track_name}: {}",
+                workflow.file
+            );
         }
     }
-    let levels = format!("_bmad/{}", tier::LEVELS);
-    let (_, problems) = tier::Levels::read(&levels, &alpha.read(&levels).unwrap().unwrap());
+    let levels_path = format!("_bmad/{}", tier::LEVELS_FILE);
+    let (_, problems) =
+        tier::TierLevels::from_yaml(&levels_path, &alpha_tree.read_file(&levels_path).unwrap().unwrap());
     assert_eq!(problems, []);
 }
 
@@ -181,82 +213,97 @@ fn the_paths_of_the_alpha_lead_to_files_that_are_there() {
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn every_file_is_read_and_can_be_edited_in_one_place() {
-    let mut broken = Vec::new();
-    let mut counts = std::collections::BTreeMap::new();
-    for tree in trees::all() {
-        for path in tree.files() {
-            let Ok(Some(text)) = tree.read(&path) else { continue };
-            let ending = path.rsplit('.').next().unwrap_or_default().to_string();
-            match ending.as_str() {
-                "yaml" | "yml" => match yaml::parse(&text) {
-                    Ok(node) => each_value_alone(&text, &node, &format!("{} {path}", tree.name)),
-                    Err(why) => {
-                        broken.push(format!("{} {path}:{} {}", tree.name, why.line.unwrap_or(0), why.what))
+    let mut parse_failures = Vec::new();
+    let mut counts_by_extension = std::collections::BTreeMap::new();
+    for installed_tree in trees::all_trees() {
+        for file_path in installed_tree.list_files() {
+            let Ok(Some(file_text)) = installed_tree.read_file(&file_path) else { continue };
+            let extension = file_path.rsplit('.').next().unwrap_or_default().to_string();
+            match extension.as_str() {
+                "yaml" | "yml" => match yaml::parse_yaml(&file_text) {
+                    Ok(node) => {
+                        check_each_value(&file_text, &node, &format!("{} {file_path}", installed_tree.name))
                     }
+                    Err(error) => parse_failures.push(format!(
+                        "{} {file_path}:{} {}",
+                        installed_tree.name,
+                        error.line.unwrap_or(0),
+                        error.message
+                    )),
                 },
                 "toml" => {
-                    let (_, wrong) = toml_tree::parse(&text);
-                    let wrong = wrong.iter().map(|why| format!("{} {path} {}", tree.name, why.what));
-                    broken.extend(wrong);
+                    let (_, toml_failures) = toml_tree::parse_toml(&file_text);
+                    let toml_failures = toml_failures
+                        .iter()
+                        .map(|error| format!("{} {file_path} {}", installed_tree.name, error.message));
+                    parse_failures.extend(toml_failures);
                 }
                 "csv" => {
-                    help::read(&path, &text);
-                    roster(&text);
+                    help::read_help(&file_path, &file_text);
+                    parse_roster(&file_text);
                 }
                 "md" => {
-                    each_line_alone(&text, &format!("{} {path}", tree.name));
-                    story::read(&path, &text);
-                    specs::spec(&path, &text);
-                    tribunal_bmad::epics::read(&[(&path, &text)]);
+                    check_each_line(&file_text, &format!("{} {file_path}", installed_tree.name));
+                    story::read_story(&file_path, &file_text);
+                    specs::read_spec(&file_path, &file_text);
+                    tribunal_bmad::epics::read_epics(&[(&file_path, &file_text)]);
                 }
                 _ => continue,
             }
-            *counts.entry(ending).or_insert(0) += 1;
+            *counts_by_extension.entry(extension).or_insert(0) += 1;
         }
     }
-    assert!(counts.values().sum::<usize>() > 1500, "{counts:?}");
-    assert_eq!(broken, Vec::<String>::new());
+    assert!(counts_by_extension.values().sum::<usize>() > 1500, "{counts_by_extension:?}");
+    assert_eq!(parse_failures, Vec::<String>::new());
 }
 
 /// Replaces one value after the other: that leaf has the new text, and every other leaf is unchanged.
-fn each_value_alone(text: &str, node: &yaml::Node, name: &str) {
-    fn leaves(node: &yaml::Node, out: &mut Vec<(Option<std::ops::Range<usize>>, String)>) {
-        out.extend(node.text().map(|text| (node.span.clone(), text.to_string())));
-        node.items().iter().for_each(|item| leaves(item, out));
-        node.entries().iter().for_each(|entry| leaves(&entry.value, out));
+fn check_each_value(yaml_text: &str, node: &yaml::YamlNode, file_name: &str) {
+    fn collect_leaves(
+        node: &yaml::YamlNode,
+        leaf_values: &mut Vec<(Option<std::ops::Range<usize>>, String)>,
+    ) {
+        leaf_values.extend(node.scalar_text().map(|scalar| (node.span.clone(), scalar.to_string())));
+        node.items().iter().for_each(|item| collect_leaves(item, leaf_values));
+        node.entries().iter().for_each(|entry| collect_leaves(&entry.value, leaf_values));
     }
-    let mut before = Vec::new();
-    leaves(node, &mut before);
+    let mut old_leaves = Vec::new();
+    collect_leaves(node, &mut old_leaves);
     // A value that came through an alias follows its anchor.
-    if before.iter().any(|(span, _)| span.is_none()) {
+    if old_leaves.iter().any(|(span, _)| span.is_none()) {
         return;
     }
-    for (index, (span, _)) in before.iter().enumerate().take(20) {
-        let Some(span) = span.clone().filter(|span| !text[span.clone()].contains('\n')) else { continue };
-        let edited = spliced(text, &[(span, "exchanged".to_string())]);
-        let mut after = Vec::new();
-        leaves(&yaml::parse(&edited).unwrap_or_else(|why| panic!("{name}: {why:?}")), &mut after);
-        let told = |leaves: &[(Option<std::ops::Range<usize>>, String)]| {
-            leaves.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>()
+    for (index, (span, _)) in old_leaves.iter().enumerate().take(20) {
+        let Some(span) = span.clone().filter(|span| !yaml_text[span.clone()].contains('\n')) else {
+            continue;
         };
-        let mut expected = told(&before);
+        let edited = apply_edits(yaml_text, &[(span, "exchanged".to_string())]);
+        let mut edited_leaves = Vec::new();
+        collect_leaves(
+            &yaml::parse_yaml(&edited).unwrap_or_else(|error| panic!("{file_name}: {error:?}")),
+            &mut edited_leaves,
+        );
+        let leaf_texts = |leaves: &[(Option<std::ops::Range<usize>>, String)]| {
+            leaves.iter().map(|(_, yaml_text)| yaml_text.clone()).collect::<Vec<_>>()
+        };
+        let mut expected = leaf_texts(&old_leaves);
         expected[index] = "exchanged".to_string();
-        assert_eq!(told(&after), expected, "{name}");
+        assert_eq!(leaf_texts(&edited_leaves), expected, "{file_name}");
     }
 }
 
 /// Replaces every seventh line: all others stay the same.
-fn each_line_alone(text: &str, name: &str) {
-    let page = Page::of(text);
-    for index in (0..page.lines.len()).step_by(7) {
-        let line = &page.lines[index];
-        let span = line.start..line.start + line.text.len();
-        let edited = spliced(text, &[(span, "exchanged".to_string())]);
-        let after = Page::of(&edited);
-        assert_eq!(after.lines.len(), page.lines.len(), "{name}");
-        for (line, (old, new)) in page.lines.iter().zip(&after.lines).enumerate() {
-            let expected = if line == index { "exchanged" } else { old.text };
-            assert_eq!(new.text, expected, "{name}:{}", line + 1);
+fn check_each_line(page_text: &str, file_name: &str) {
+    let markdown = MarkdownPage::parse(page_text);
+    for index in (0..markdown.lines.len()).step_by(7) {
+        let line = &markdown.lines[index];
+        let span = line.start_offset..line.start_offset + line.text.len();
+        let edited = apply_edits(page_text, &[(span, "exchanged".to_string())]);
+        let edited_page = MarkdownPage::parse(&edited);
+        assert_eq!(edited_page.lines.len(), markdown.lines.len(), "{file_name}");
+        for (line, (old_line, new_line)) in markdown.lines.iter().zip(&edited_page.lines).enumerate() {
+            let expected = if line == index { "exchanged" } else { old_line.text };
+            assert_eq!(new_line.text, expected, "{file_name}:{}", line + 1);
         }
     }
 }

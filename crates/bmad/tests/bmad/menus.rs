@@ -5,8 +5,7 @@
 //! The figures were compared with an earlier count by a script that took every line with keys. They differ for these reasons:
 //! - that count only searched `_bmad`, while here the agent's own directory counts, too (later eras have everything there);
 //! - menus with lower-case keys and those of quick-dev were counted there together with the instructions for each key, which
-//! are
-//! rejected here; the same holds for `[B] back … [C] continue …` of brainstorming, which is a sentence about keys;
+//!   are rejected here; the same holds for `[B] back … [C] continue …` of brainstorming, which is a sentence about keys;
 //! - numbered lists with a question are counted here and were not there, and `[C]reate` is a shape of its own;
 //! - a lone `[C]` counts here on a line with a prompt, too: 44 against 33 in era A, 35 against 30 in era B.
 //!
@@ -21,10 +20,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_bmad::menu::{Context, Menu, Refusal, Shape, detect, shapes};
+use tribunal_bmad::menu::{Menu, MenuContext, MenuRefusal, MenuShape, detect_menus, find_shapes};
 
-const FOLDER: &str = "TRIBUNAL_BMAD_TREES";
-const METHODS: &str = "Choose a number (1-5), [r] to Reshuffle, [a] List All, or [x] to Proceed:";
+const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
+const ELICITATION_PROMPT: &str = "Choose a number (1-5), [r] to Reshuffle, [a] List All, or [x] to Proceed:";
 /// Each era with the version that represents it.
 const ERAS: [(&str, &str); 6] = [
     ("a", "6.0.0-alpha.22"),
@@ -36,56 +35,60 @@ const ERAS: [(&str, &str); 6] = [
 ];
 
 /// Collects all step files, workflows and tasks below a directory, including those of the agent's own directory.
-fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            texts(&path, found);
-        } else if path.extension().is_some_and(|end| end == "md" || end == "xml") {
-            found.push(path);
+fn collect_texts(directory: &Path, text_paths: &mut Vec<PathBuf>) {
+    let mut entry_paths: Vec<PathBuf> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entry_paths.sort();
+    for entry_path in entry_paths {
+        if entry_path.is_dir() {
+            collect_texts(&entry_path, text_paths);
+        } else if entry_path.extension().is_some_and(|extension| extension == "md" || extension == "xml") {
+            text_paths.push(entry_path);
         }
     }
 }
 
 #[derive(Default)]
-struct Census {
+struct MenuCensus {
     files: usize,
     /// The menus by their shape and keys.
     menus: BTreeMap<String, usize>,
-    lone: BTreeMap<String, usize>,
+    lone_keys: BTreeMap<String, usize>,
     /// Menus that might not be found if an agent showed them.
     unsure: Vec<String>,
     /// The candidates that were rejected for their structure, with their places.
-    refused: BTreeMap<Refusal, Vec<String>>,
+    refused: BTreeMap<MenuRefusal, Vec<String>>,
 }
 
-fn census(tree: &Path) -> Census {
-    let mut paths = Vec::new();
-    texts(tree, &mut paths);
-    let mut census = Census { files: paths.len(), ..Census::default() };
-    for path in paths {
-        let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
-        let name = path.strip_prefix(tree).unwrap().display().to_string();
-        for seen in shapes(&text) {
-            let keys: Vec<&str> = seen.menu.options.iter().map(|option| option.key.as_str()).collect();
-            let keys = keys.join("/");
-            let shape = format!("{:?}", seen.menu.shape).to_lowercase();
-            match seen.because.as_slice() {
+fn count_menus(tree_root: &Path) -> MenuCensus {
+    let mut text_paths = Vec::new();
+    collect_texts(tree_root, &mut text_paths);
+    let mut census = MenuCensus { files: text_paths.len(), ..MenuCensus::default() };
+    for text_path in text_paths {
+        let file_text = String::from_utf8_lossy(&fs::read(&text_path).unwrap()).into_owned();
+        let relative_path = text_path.strip_prefix(tree_root).unwrap().display().to_string();
+        for shaped_menu in find_shapes(&file_text) {
+            let joined_keys: Vec<&str> =
+                shaped_menu.menu.options.iter().map(|option| option.key.as_str()).collect();
+            let joined_keys = joined_keys.join("/");
+            let shape = format!("{:?}", shaped_menu.menu.shape).to_lowercase();
+            match shaped_menu.because.as_slice() {
                 [] => {
-                    *census.menus.entry(format!("{shape} {keys}")).or_default() += 1;
-                    if shown(&seen.menu) != Some(100) {
-                        census.unsure.push(format!("{shape} {keys} {name}:{}", seen.menu.lines.start));
+                    *census.menus.entry(format!("{shape} {joined_keys}")).or_default() += 1;
+                    if score_when_shown(&shaped_menu.menu) != Some(100) {
+                        census.unsure.push(format!(
+                            "{shape} {joined_keys} {relative_path}:{}",
+                            shaped_menu.menu.lines.start
+                        ));
                     }
                 }
-                [Refusal::OneOption] if shape == "exit" => {
-                    *census.menus.entry(format!("{shape} {keys}")).or_default() += 1;
+                [MenuRefusal::OneOption] if shape == "exit" => {
+                    *census.menus.entry(format!("{shape} {joined_keys}")).or_default() += 1;
                 }
-                [Refusal::OneOption] => *census.lone.entry(keys).or_default() += 1,
-                [first, ..] => {
-                    let place = format!("{keys} {name}:{}", seen.menu.lines.start);
-                    census.refused.entry(*first).or_default().push(place);
+                [MenuRefusal::OneOption] => *census.lone_keys.entry(joined_keys).or_default() += 1,
+                [first_refusal, ..] => {
+                    let place = format!("{joined_keys} {relative_path}:{}", shaped_menu.menu.lines.start);
+                    census.refused.entry(*first_refusal).or_default().push(place);
                 }
             }
         }
@@ -94,49 +97,55 @@ fn census(tree: &Path) -> Census {
 }
 
 /// The score of a menu if an agent shows it at the end of its message, one option on each line.
-fn shown(menu: &Menu) -> Option<u32> {
-    let methods = menu.shape == Shape::Elicitation;
+fn score_when_shown(menu: &Menu) -> Option<u32> {
+    let is_elicitation = menu.shape == MenuShape::Elicitation;
     let lines = menu.options.iter().map(|option| match option.key.parse::<u32>() {
-        Ok(number) if methods => format!("{number}. A method\n"),
-        Err(_) if methods => String::new(),
+        Ok(method_number) if is_elicitation => format!("{method_number}. A method\n"),
+        Err(_) if is_elicitation => String::new(),
         _ => format!("[{}] {}\n", option.key, option.label),
     });
-    let prompt = if methods { METHODS } else { "**Select an option:**" };
-    let text = format!("The section is written.\n\n{prompt}\n\n{}", lines.collect::<String>());
-    let found = detect(&text, &Context::default());
-    let same = |found: &&Menu| found.options.iter().map(|o| &o.key).eq(menu.options.iter().map(|o| &o.key));
-    found.menus.last().filter(same).map(|menu| menu.score)
+    let prompt = if is_elicitation { ELICITATION_PROMPT } else { "**Select an option:**" };
+    let message_text = format!("The section is written.\n\n{prompt}\n\n{}", lines.collect::<String>());
+    let detection = detect_menus(&message_text, &MenuContext::default());
+    let has_same_keys =
+        |detection: &&Menu| detection.options.iter().map(|o| &o.key).eq(menu.options.iter().map(|o| &o.key));
+    detection.menus.last().filter(has_same_keys).map(|menu| menu.score)
 }
 
-fn drawn(census: &Census) -> String {
-    let mut out = String::new();
-    let total: usize = census.menus.values().sum();
-    out += &format!("{} files, {} shapes, {total} menus\n", census.files, census.menus.len());
+fn render_census(census: &MenuCensus) -> String {
+    let mut rendered = String::new();
+    let menu_count: usize = census.menus.values().sum();
+    rendered += &format!("{} files, {} shapes, {menu_count} menus\n", census.files, census.menus.len());
     let mut rows: Vec<(&String, &usize)> = census.menus.iter().collect();
-    rows.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    rows.sort_by(|left, right| right.1.cmp(left.1).then(left.0.cmp(right.0)));
     for (shape, count) in rows {
-        out += &format!("  {count:>3} {shape}\n");
+        rendered += &format!("  {count:>3} {shape}\n");
     }
-    let lone: Vec<String> = census.lone.iter().map(|(key, count)| format!("[{key}] {count}")).collect();
-    out += &format!("alone: {}\n", lone.join(", "));
+    let lone_counts: Vec<String> =
+        census.lone_keys.iter().map(|(key, count)| format!("[{key}] {count}")).collect();
+    rendered += &format!("alone: {}\n", lone_counts.join(", "));
     for menu in &census.unsure {
-        out += &format!("not sure if shown: {menu}\n");
+        rendered += &format!("not sure if shown: {menu}\n");
     }
     for (refusal, places) in &census.refused {
-        out += &format!("no menu, {}: {}\n", refusal.says(), places.len());
-        for place in places.iter().filter(|_| *refusal != Refusal::Checkbox) {
-            out += &format!("      {place}\n");
+        rendered += &format!("no menu, {}: {}\n", refusal.description(), places.len());
+        for place in places.iter().filter(|_| *refusal != MenuRefusal::Checkbox) {
+            rendered += &format!("      {place}\n");
         }
     }
-    out
+    rendered
 }
 
 #[test]
 #[ignore = "needs real BMAD trees: cargo xtask bmad"]
 fn every_menu_of_every_era_is_counted() {
-    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
-    let folder = folder.unwrap_or_else(|| panic!("{FOLDER} says where the trees are: run cargo xtask bmad"));
+    let trees_directory = std::env::var_os(TREES_VARIABLE).map(PathBuf::from);
+    let trees_directory = trees_directory
+        .unwrap_or_else(|| panic!("{TREES_VARIABLE} says where the trees are: run cargo xtask bmad"));
     for (era, version) in ERAS {
-        insta::assert_snapshot!(format!("era_{era}"), drawn(&census(&folder.join(version))));
+        insta::assert_snapshot!(
+            format!("era_{era}"),
+            render_census(&count_menus(&trees_directory.join(version)))
+        );
     }
 }

@@ -8,33 +8,33 @@ use std::{
 
 use tribunal_bmad::{
     board::{
-        State,
-        edit::{Move, Moved, Refused, Way, moved},
+        BoardEntryState,
+        edit::{BoardMove, BoardMoveRefusal, MoveMode, MovedBoard, move_entry},
     },
-    commands::{self, Step},
-    keys::{Key, StoryStatus},
-    shelf::{Shelf, Unreadable},
+    commands::{self, BmadStep},
+    keys::{BoardKey, StoryStatus},
+    project_files::{ProjectFiles, UnreadableFile},
     story::{self, edit::set_status},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    board::{Locked, WriteError, edit},
+    locked_edit::{EditFileError, FileLockFailure, edit_file},
 };
 
 use crate::{
-    bmad::Bmad,
-    complaint::{Complaint, ENVIRONMENT, NEGATIVE},
-    context::Context,
-    documents::{self, Moves},
-    settings::nearest,
+    bmad::BmadProject,
+    context::CommandContext,
+    json_documents::{self, BoardMoves},
+    settings::nearest_name,
+    user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
 };
 
 /// No process of Tribunal holds a lock for as long as this, so an older lock deserves a closer look.
-const LONG: Duration = Duration::from_secs(60);
+const STALE_LOCK_AGE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum What {
+pub(crate) enum BoardCommand {
     /// Move a story, an epic or a retrospective to another state; every other byte of the file stays
     Move(MoveArguments),
 }
@@ -53,78 +53,110 @@ pub(crate) struct MoveArguments {
     dry_run: bool,
 }
 
-pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
-    let What::Move(arguments) = what;
-    let project = context.project();
-    let bmad = Bmad::of(&project);
+pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Result<u8, UserError> {
+    let BoardCommand::Move(arguments) = board_command;
+    let project = context.current_project();
+    let bmad = BmadProject::read_project(&project);
     // The key is resolved before the state is parsed: which states exist depends on whether it is a story, an epic or
     // a retrospective.
-    let key = bmad.key(&arguments.key)?;
-    let to = state(&key, &arguments.state)?;
-    let way = if arguments.anyway { Way::Anyway } else { Way::Along };
-    let path = bmad.board_path();
-    let wanted = Wanted { key: &key, to, way };
+    let board_key = bmad.find_key(&arguments.key)?;
+    let target_state = parse_state(&board_key, &arguments.state)?;
+    let move_mode = if arguments.anyway { MoveMode::Forced } else { MoveMode::InOrder };
+    let file_path = bmad.board_path();
+    let move_request = MoveRequest { board_key: &board_key, target_state, move_mode };
     // A preview without the lock finds refusals before any file is touched.
-    let moves = look(&bmad, &path, wanted)?;
-    if way == Way::Along {
-        is_written_first(&bmad, &key, &moves)?;
+    let board_moves = preview_moves(&bmad, &file_path, move_request)?;
+    if move_mode == MoveMode::InOrder {
+        require_story_file(&bmad, &board_key, &board_moves)?;
     }
-    let (mut story, mut left) = (None, None);
+    let (mut updated_story, mut untouched_story) = (None, None);
     // The story's file is written before the board: the board is what other tools go by, so it changes last.
-    if let Some(from) = moves.iter().find(|one| one.key == key).map(|one| one.from) {
-        match follow(&project, &bmad, StoryMove { key: &key, from, to }, arguments.dry_run)? {
-            Followed::Yes(changed) => story = Some(changed),
-            Followed::LeftAlone { path, said } => left = Some((path, said)),
-            Followed::Nothing => {}
+    if let Some(from_state) =
+        board_moves.iter().find(|board_move| board_move.key == board_key).map(|board_move| board_move.from)
+    {
+        match update_story_status(
+            &project,
+            &bmad,
+            StoryMove { board_key: &board_key, from_state, to_state: target_state },
+            arguments.dry_run,
+        )? {
+            StoryFileUpdate::Updated(rewritten) => updated_story = Some(rewritten),
+            StoryFileUpdate::LeftAlone { story_path: file_path, status_text } => {
+                untouched_story = Some((file_path, status_text))
+            }
+            StoryFileUpdate::Unchanged => {}
         }
     }
-    let moves = match arguments.dry_run {
-        true => moves,
+    let board_moves = match arguments.dry_run {
+        true => board_moves,
         // When the board cannot be written, the story's status is put back, so that the two files keep agreeing.
-        false => write(&project, &path, wanted).inspect_err(|_| take_back(&project, story.as_ref()))?,
+        false => write_moves(&project, &file_path, move_request)
+            .inspect_err(|_| restore_story(&project, updated_story.as_ref()))?,
     };
-    let story = story.map(|changed| changed.path);
-    if let Some((path, said)) = left {
-        let note = format!("{path} says `{said}`, which is not what the board said; it stays as it is");
-        writeln!(stderr(), "[i] {}", escaped(&note))?;
+    let updated_story = updated_story.map(|rewritten| rewritten.file_path);
+    if let Some((file_path, status_text)) = untouched_story {
+        let notice =
+            format!("{file_path} says `{status_text}`, which is not what the board said; it stays as it is");
+        writeln!(stderr(), "[i] {}", escape_line(&notice))?;
     }
-    if context.json {
+    if context.wants_json {
         let dry_run = arguments.dry_run;
-        documents::print(&Moves { schema: "tribunal.board/1", path, moves, story, dry_run })?;
+        json_documents::print_document(&BoardMoves {
+            schema: "tribunal.board/1",
+            path: file_path,
+            moves: board_moves,
+            story: updated_story,
+            dry_run,
+        })?;
         return Ok(0);
     }
-    if let Some(story) = story {
-        let mark = if arguments.dry_run { "would say" } else { "✓" };
-        writeln!(stdout(), "{}", escaped(&format!("{mark} Status: {to} · {story}")))?;
+    if let Some(updated_story) = updated_story {
+        let prefix = if arguments.dry_run { "would say" } else { "✓" };
+        writeln!(stdout(), "{}", escape_line(&format!("{prefix} Status: {target_state} · {updated_story}")))?;
     }
-    if moves.is_empty() {
-        writeln!(stdout(), "{key} is {to} already")?;
+    if board_moves.is_empty() {
+        writeln!(stdout(), "{board_key} is {target_state} already")?;
     }
     // Moving one story can move its epic, too, so there may be more moves than the one that was asked for.
-    for Move { key, from, to, line, .. } in moves {
-        let mark = if arguments.dry_run { "would move" } else { "✓" };
-        writeln!(stdout(), "{}", escaped(&format!("{mark} {key}: {from} → {to} · {path}:{line}")))?;
+    for BoardMove { key: board_key, from: from_state, to: target_state, line: line_number, .. } in board_moves
+    {
+        let prefix = if arguments.dry_run { "would move" } else { "✓" };
+        writeln!(
+            stdout(),
+            "{}",
+            escape_line(&format!(
+                "{prefix} {board_key}: {from_state} → {target_state} · {file_path}:{line_number}"
+            ))
+        )?;
     }
     Ok(0)
 }
 
 /// Refuses to start a story without a file, where the project has a command that writes stories ahead of development.
-fn is_written_first(bmad: &Bmad, key: &Key, moves: &[Move]) -> Result<(), Complaint> {
-    let (Key::Story(story), Some(moved)) = (key, moves.iter().find(|one| one.key == *key)) else {
+fn require_story_file(
+    bmad: &BmadProject,
+    board_key: &BoardKey,
+    board_moves: &[BoardMove],
+) -> Result<(), UserError> {
+    let (BoardKey::Story(story_key), Some(story_move)) =
+        (board_key, board_moves.iter().find(|board_move| board_move.key == *board_key))
+    else {
         return Ok(());
     };
     // Only the jump over `ready-for-dev` skips the step in which the file is written.
-    let skips =
-        moved.from == State::Story(StoryStatus::Backlog) && moved.to == State::Story(StoryStatus::InProgress);
-    let command = commands::of(&bmad.layout, Step::CreateStory, bmad.client(), &bmad.shelf);
-    match command.prompt(&story.number().to_string()) {
+    let skips_writing = story_move.from == BoardEntryState::Story(StoryStatus::Backlog)
+        && story_move.to == BoardEntryState::Story(StoryStatus::InProgress);
+    let create_command =
+        commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.shelf);
+    match create_command.to_prompt(&story_key.story_number().to_string()) {
         // An era without a command to create stories has no prompt here, and then a missing file is normal.
-        Some(prompt) if skips && bmad.story_file(story).is_none() => {
-            let what = format!(
-                "{key} is backlog: not moved to in-progress, since it has no file to develop it from"
+        Some(prompt) if skips_writing && bmad.find_story_file(story_key).is_none() => {
+            let problem = format!(
+                "{board_key} is backlog: not moved to in-progress, since it has no file to develop it from"
             );
-            let complaint = Complaint::new(NEGATIVE, what).todo(format!("have it written: {prompt}"));
-            Err(complaint.todo("if it is meant: add --anyway"))
+            let user_error =
+                UserError::new(EXIT_NEGATIVE, problem).with_step(format!("have it written: {prompt}"));
+            Err(user_error.with_step("if it is meant: add --anyway"))
         }
         _ => Ok(()),
     }
@@ -132,214 +164,273 @@ fn is_written_first(bmad: &Bmad, key: &Key, moves: &[Move]) -> Result<(), Compla
 
 /// A move as the user asked for it.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
-    key: &'a Key,
-    to: State,
-    way: Way,
+struct MoveRequest<'a> {
+    board_key: &'a BoardKey,
+    target_state: BoardEntryState,
+    move_mode: MoveMode,
 }
 
-impl Wanted<'_> {
-    fn apply(self, text: &str) -> Result<Moved, Refused> {
-        moved(text, self.key, self.to, self.way)
+impl MoveRequest<'_> {
+    fn apply_to(self, board_text: &str) -> Result<MovedBoard, BoardMoveRefusal> {
+        move_entry(board_text, self.board_key, self.target_state, self.move_mode)
     }
 }
 
 /// A move of a story on the board, which the status line of its own file should follow.
 #[derive(Clone, Copy)]
 struct StoryMove<'a> {
-    key: &'a Key,
-    from: State,
-    to: State,
+    board_key: &'a BoardKey,
+    from_state: BoardEntryState,
+    to_state: BoardEntryState,
 }
 
 /// What happened to the story's own file.
-enum Followed {
-    Yes(Changed),
+enum StoryFileUpdate {
+    Updated(RewrittenFile),
     /// The file said something else than the board did before the move; the user has to say which of the two is
     /// right.
     LeftAlone {
-        path: String,
-        said: String,
+        story_path: String,
+        status_text: String,
     },
     /// There is no file, it has no status line, or the line has the new status already.
-    Nothing,
+    Unchanged,
 }
 
 /// A file's text before and after it was rewritten.
-struct Changed {
-    path: String,
-    old: String,
-    new: String,
+struct RewrittenFile {
+    file_path: String,
+    old_text: String,
+    new_text: String,
 }
 
 /// Sets the status in a story's own file, provided that it agreed with the board before.
-fn follow(
+fn update_story_status(
     project: &Project,
-    bmad: &Bmad,
-    moved: StoryMove<'_>,
+    bmad: &BmadProject,
+    story_move: StoryMove<'_>,
     dry_run: bool,
-) -> Result<Followed, Complaint> {
+) -> Result<StoryFileUpdate, UserError> {
     // Epics and retrospectives have no file of their own.
-    let (Key::Story(key), State::Story(from), State::Story(to)) = (moved.key, moved.from, moved.to) else {
-        return Ok(Followed::Nothing);
+    let (BoardKey::Story(story_key), BoardEntryState::Story(from_status), BoardEntryState::Story(to_status)) =
+        (story_move.board_key, story_move.from_state, story_move.to_state)
+    else {
+        return Ok(StoryFileUpdate::Unchanged);
     };
-    let Some(path) = bmad.story_file(key) else { return Ok(Followed::Nothing) };
-    let change = |text: &str| -> Result<(String, Followed), story::edit::Refused> {
-        let stays = |followed: Followed| Ok((text.to_string(), followed));
-        let Some(line) = story::read(&path, text).status else { return stays(Followed::Nothing) };
-        if line.status == Some(to) {
-            return stays(Followed::Nothing);
-        }
-        if line.status != Some(from) {
-            return stays(Followed::LeftAlone { path: path.clone(), said: line.said });
-        }
-        let new = set_status(text, to)?;
-        Ok((new.clone(), Followed::Yes(Changed { path: path.clone(), old: text.to_string(), new })))
-    };
-    let refused = |why: story::edit::Refused| {
-        Complaint::new(NEGATIVE, format!("nothing was moved: {path} could not be changed: {}", why.why))
-            .todo(why.todo)
+    let Some(story_path) = bmad.find_story_file(story_key) else { return Ok(StoryFileUpdate::Unchanged) };
+    let rewrite_status =
+        |story_text: &str| -> Result<(String, StoryFileUpdate), story::edit::StoryEditRefusal> {
+            let leave_text = |file_update: StoryFileUpdate| Ok((story_text.to_string(), file_update));
+            let Some(status_line) = story::read_story(&story_path, story_text).status else {
+                return leave_text(StoryFileUpdate::Unchanged);
+            };
+            if status_line.status == Some(to_status) {
+                return leave_text(StoryFileUpdate::Unchanged);
+            }
+            if status_line.status != Some(from_status) {
+                return leave_text(StoryFileUpdate::LeftAlone {
+                    story_path: story_path.clone(),
+                    status_text: status_line.said,
+                });
+            }
+            let new_text = set_status(story_text, to_status)?;
+            Ok((
+                new_text.clone(),
+                StoryFileUpdate::Updated(RewrittenFile {
+                    file_path: story_path.clone(),
+                    old_text: story_text.to_string(),
+                    new_text,
+                }),
+            ))
+        };
+    let explain_edit_refusal = |refusal: story::edit::StoryEditRefusal| {
+        UserError::new(
+            EXIT_NEGATIVE,
+            format!("nothing was moved: {story_path} could not be changed: {}", refusal.reason),
+        )
+        .with_step(refusal.advice)
     };
     // A dry run applies the same rule to the text as it is read, without taking the lock.
     if dry_run {
         // A file that cannot be read is reported by `validate`; it does not keep the board from moving.
-        return match bmad.shelf.read(&path) {
-            Ok(Some(text)) => change(&text).map(|(_, followed)| followed).map_err(refused),
-            _ => Ok(Followed::Nothing),
+        return match bmad.shelf.read_file(&story_path) {
+            Ok(Some(story_text)) => {
+                rewrite_status(&story_text).map(|(_, file_update)| file_update).map_err(explain_edit_refusal)
+            }
+            _ => Ok(StoryFileUpdate::Unchanged),
         };
     }
-    edit(project, &path, change).map_err(|error| match error {
-        WriteError::Refused { why, .. } => refused(why),
-        other => unwritten(&other),
+    edit_file(project, &story_path, rewrite_status).map_err(|write_error| match write_error {
+        EditFileError::Refused { why: refusal, .. } => explain_edit_refusal(refusal),
+        write_failure => explain_write_error(&write_failure),
     })
 }
 
 /// Puts the old status back into a story whose board could not be moved, unless the file was edited in between. If
 /// that fails, the two files differ, which `validate` reports; the error about the board is the one that the user has
 /// to read now.
-fn take_back(project: &Project, changed: Option<&Changed>) {
-    let Some(Changed { path, old, new }) = changed else { return };
+fn restore_story(project: &Project, rewritten: Option<&RewrittenFile>) {
+    let Some(RewrittenFile { file_path: story_path, old_text, new_text }) = rewritten else { return };
     // Comparing under the lock makes sure that an edit that was made meanwhile is not overwritten.
-    let back = |text: &str| Ok::<_, ()>((if text == new { old.clone() } else { text.to_string() }, ()));
+    let restore_text = |current_text: &str| {
+        Ok::<_, ()>((if current_text == new_text { old_text.clone() } else { current_text.to_string() }, ()))
+    };
     // The result is ignored on purpose: the error about the board is on its way already.
-    let _ = edit(project, path, back);
+    let _ = edit_file(project, story_path, restore_text);
 }
 
-fn state(key: &Key, said: &str) -> Result<State, Complaint> {
-    let all: Vec<&str> = State::all(key).into_iter().map(State::as_str).collect();
-    State::parse(key, said).ok_or_else(|| {
-        let complaint = Complaint::usage(format!("`{said}` is no state of {key}"))
-            .why(format!("It can be {}.", all.join(", ")));
-        match nearest(said, &all) {
-            Some(near) => complaint.todo(format!("did you mean {near}?")),
-            None => complaint,
+fn parse_state(board_key: &BoardKey, state_name: &str) -> Result<BoardEntryState, UserError> {
+    let state_names: Vec<&str> =
+        BoardEntryState::all_for(board_key).into_iter().map(BoardEntryState::as_str).collect();
+    BoardEntryState::parse(board_key, state_name).ok_or_else(|| {
+        let user_error = UserError::usage(format!("`{state_name}` is no state of {board_key}"))
+            .with_reason(format!("It can be {}.", state_names.join(", ")));
+        match nearest_name(state_name, &state_names) {
+            Some(suggestion) => user_error.with_step(format!("did you mean {suggestion}?")),
+            None => user_error,
         }
     })
 }
 
 /// Computes what would move. It takes no lock and writes nothing.
-fn look(bmad: &Bmad, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>, Complaint> {
-    let text = match bmad.shelf.read(path) {
-        Ok(Some(text)) => text,
-        Ok(None) => return Err(unwritten(&WriteError::<()>::Missing { path: path.to_string() })),
-        Err(why) => return Err(unwritten(&WriteError::<()>::Unreadable { path: path.to_string(), why })),
+fn preview_moves(
+    bmad: &BmadProject,
+    board_path: &str,
+    move_request: MoveRequest<'_>,
+) -> Result<Vec<BoardMove>, UserError> {
+    let board_text = match bmad.shelf.read_file(board_path) {
+        Ok(Some(board_text)) => board_text,
+        Ok(None) => {
+            return Err(explain_write_error(&EditFileError::<()>::Missing { path: board_path.to_string() }));
+        }
+        Err(reason) => {
+            return Err(explain_write_error(&EditFileError::<()>::Unreadable {
+                path: board_path.to_string(),
+                why: reason,
+            }));
+        }
     };
-    wanted.apply(&text).map(|out| out.moves).map_err(|why| refused(path, why))
+    move_request
+        .apply_to(&board_text)
+        .map(|edited_board| edited_board.moves)
+        .map_err(|reason| explain_refusal(board_path, reason))
 }
 
-fn write(project: &Project, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>, Complaint> {
+fn write_moves(
+    project: &Project,
+    board_path: &str,
+    move_request: MoveRequest<'_>,
+) -> Result<Vec<BoardMove>, UserError> {
     // The rule is applied again to the text under the lock: another process may have changed the board since the
     // preview.
-    let done = edit(project, path, |text| {
-        let out = wanted.apply(text)?;
-        Ok((out.text, out.moves))
+    let write_result = edit_file(project, board_path, |board_text| {
+        let edited_board = move_request.apply_to(board_text)?;
+        Ok((edited_board.board_text, edited_board.moves))
     });
-    done.map_err(|error| match error {
-        WriteError::Refused { why, .. } => refused(path, why),
-        other => unwritten(&other),
+    write_result.map_err(|write_error| match write_error {
+        EditFileError::Refused { why: refusal, .. } => explain_refusal(board_path, refusal),
+        write_failure => explain_write_error(&write_failure),
     })
 }
 
 /// Explains why a file of the project could not be written.
-pub(crate) fn unwritten<E>(error: &WriteError<E>) -> Complaint {
-    match error {
-        WriteError::Missing { path } => Complaint::usage(format!("{path} is not there")),
-        WriteError::Unreadable { path, why } => {
-            let problem = why.problem(path);
+pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserError {
+    match write_error {
+        EditFileError::Missing { path: file_path } => UserError::usage(format!("{file_path} is not there")),
+        EditFileError::Unreadable { path: file_path, why: read_failure } => {
+            let problem = read_failure.to_problem(file_path);
             // What the system refuses is a matter of this machine; every other cause is in the file itself.
-            let exit = if matches!(why, Unreadable::Refused { .. }) { ENVIRONMENT } else { NEGATIVE };
-            Complaint::new(exit, problem.to_string()).why(problem.why).todo(problem.todo)
+            let exit_code = if matches!(read_failure, UnreadableFile::Refused { .. }) {
+                EXIT_ENVIRONMENT
+            } else {
+                EXIT_NEGATIVE
+            };
+            UserError::new(exit_code, problem.to_string()).with_reason(problem.why).with_step(problem.todo)
         }
-        WriteError::Locked { path, locked: Locked::By { holder, lock } } => {
-            let complaint = Complaint::new(ENVIRONMENT, format!("{path} is locked: {holder}"));
-            let lock = lock.display();
+        EditFileError::LockedByOther {
+            path: file_path,
+            locked: FileLockFailure::HeldBy { holder, lock: lock_path },
+        } => {
+            let user_error = UserError::new(EXIT_ENVIRONMENT, format!("{file_path} is locked: {holder}"));
+            let lock_path = lock_path.display();
             match holder.process {
                 // The lock's own grace period clears it, so there is nothing to remove by hand.
                 Some(_) if holder.is_dead() => {
-                    complaint.todo("again in half a minute; a dead holder's lock is cleared then")
+                    user_error.with_step("again in half a minute; a dead holder's lock is cleared then")
                 }
                 // A process of another container is not visible here, so its age is the only sign that it may be
                 // gone.
-                Some(_) if holder.age >= LONG => complaint
-                    .why("It may be of another container, where this one cannot see whether it lives.")
-                    .todo(format!("see who writes the file; if nobody does: rm {lock}")),
-                Some(_) => complaint.todo("again when it is done"),
-                None => complaint
-                    .why("Only its maker knows whether it is still needed.")
-                    .todo(format!("see who writes the file; if nobody does: rm {lock}")),
+                Some(_) if holder.age >= STALE_LOCK_AGE => user_error
+                    .with_reason(
+                        "It may be of another container, where this one cannot see whether it lives.",
+                    )
+                    .with_step(format!("see who writes the file; if nobody does: rm {lock_path}")),
+                Some(_) => user_error.with_step("again when it is done"),
+                None => user_error
+                    .with_reason("Only its maker knows whether it is still needed.")
+                    .with_step(format!("see who writes the file; if nobody does: rm {lock_path}")),
             }
         }
-        WriteError::Locked { path, locked: Locked::Failed { cause, lock } } => {
+        EditFileError::LockedByOther {
+            path: file_path,
+            locked: FileLockFailure::IoFailed { cause, lock: lock_path },
+        } => {
             let cause = cause.kind();
-            Complaint::new(ENVIRONMENT, format!("{path} cannot be locked: {}: {cause}", lock.display()))
-                .todo("see who may write in its folder")
+            UserError::new(
+                EXIT_ENVIRONMENT,
+                format!("{file_path} cannot be locked: {}: {cause}", lock_path.display()),
+            )
+            .with_step("see who may write in its folder")
         }
-        WriteError::Overtaken { path } => {
-            Complaint::new(ENVIRONMENT, format!("{path} changed each time it was about to be written"))
-                .why("Nothing was written; what others wrote is there.")
-                .todo("see who writes it, and again")
+        EditFileError::AlwaysChanged { path: file_path } => UserError::new(
+            EXIT_ENVIRONMENT,
+            format!("{file_path} changed each time it was about to be written"),
+        )
+        .with_reason("Nothing was written; what others wrote is there.")
+        .with_step("see who writes it, and again"),
+        EditFileError::Failed { path: file_path, cause } => {
+            UserError::new(EXIT_ENVIRONMENT, format!("{file_path} cannot be written: {cause}"))
+                .with_step("see that the disk is not full, and who may write there")
         }
-        WriteError::Failed { path, cause } => {
-            Complaint::new(ENVIRONMENT, format!("{path} cannot be written: {cause}"))
-                .todo("see that the disk is not full, and who may write there")
+        EditFileError::Refused { path: file_path, .. } => {
+            UserError::new(EXIT_NEGATIVE, format!("{file_path} was not changed"))
         }
-        WriteError::Refused { path, .. } => Complaint::new(NEGATIVE, format!("{path} was not changed")),
     }
 }
 
-fn refused(path: &str, why: Refused) -> Complaint {
-    match why {
+fn explain_refusal(board_path: &str, reason: BoardMoveRefusal) -> UserError {
+    match reason {
         // One problem is enough to act on; `validate` lists all of them.
-        Refused::Broken { board } => match board.problems.into_iter().next() {
+        BoardMoveRefusal::BrokenBoard { board } => match board.problems.into_iter().next() {
             Some(mut problem) => {
-                problem.path = path.to_string();
-                Complaint::new(NEGATIVE, problem.to_string()).why(problem.why).todo(problem.todo)
+                problem.path = board_path.to_string();
+                UserError::new(EXIT_NEGATIVE, problem.to_string()).with_reason(problem.why).with_step(problem.todo)
             }
-            None => Complaint::new(NEGATIVE, format!("{path} is no board")),
+            None => UserError::new(EXIT_NEGATIVE, format!("{board_path} is no board")),
         },
-        Refused::Unknown { key } => Complaint::usage(format!("{key} is not in {path}")),
-        Refused::NoState { key, said, line } => {
-            Complaint::new(NEGATIVE, format!("{path}:{line}: {key} says `{said}`, which is no state"))
-                .why("Where it is moved from decides whether it may move.")
-                .todo("write the state it is in by hand")
+        BoardMoveRefusal::UnknownKey { key: board_key } => UserError::usage(format!("{board_key} is not in {board_path}")),
+        BoardMoveRefusal::NoKnownState { key: board_key, raw_state: state_text, line: line_number } => {
+            UserError::new(EXIT_NEGATIVE, format!("{board_path}:{line_number}: {board_key} says `{state_text}`, which is no state"))
+                .with_reason("Where it is moved from decides whether it may move.")
+                .with_step("write the state it is in by hand")
         }
-        Refused::NotOfItsKind { key, to } => Complaint::usage(format!("{key} cannot be {to}")),
+        BoardMoveRefusal::WrongKind { key: board_key, target: to_state } => UserError::usage(format!("{board_key} cannot be {to_state}")),
         // Going back or skipping a state is refused by default, because it is usually a typing mistake.
-        Refused::Against { key, from, to, line, why } => Complaint::new(
-            NEGATIVE,
-            format!("{path}:{line}: {key} is {from}: not moved to {to}, since {why}"),
+        BoardMoveRefusal::OutOfOrder { key: board_key, current: from_state, target: to_state, line: line_number, violation: reason } => UserError::new(
+            EXIT_NEGATIVE,
+            format!("{board_path}:{line_number}: {board_key} is {from_state}: not moved to {to_state}, since {reason}"),
         )
-        .todo("if it is meant: add --anyway"),
-        Refused::NotPlain { key, line } => Complaint::new(
-            NEGATIVE,
-            format!("{path}:{line}: the state of {key} is not written there as one plain word"),
+        .with_step("if it is meant: add --anyway"),
+        BoardMoveRefusal::NotPlainValue { key: board_key, line: line_number } => UserError::new(
+            EXIT_NEGATIVE,
+            format!("{board_path}:{line_number}: the state of {board_key} is not written there as one plain word"),
         )
-        .why("An alias, or text over several lines, cannot be exchanged without changing more.")
-        .todo("write the state out, or move it by hand"),
-        Refused::Unsafe { key } => {
-            Complaint::new(NEGATIVE, format!("{path}: moving {key} would change something else, too"))
-                .why("Its line has an anchor that another line refers to.")
-                .todo("write both states out, or move it by hand")
+        .with_reason("An alias, or text over several lines, cannot be exchanged without changing more.")
+        .with_step("write the state out, or move it by hand"),
+        BoardMoveRefusal::WouldChangeMore { key: board_key } => {
+            UserError::new(EXIT_NEGATIVE, format!("{board_path}: moving {board_key} would change something else, too"))
+                .with_reason("Its line has an anchor that another line refers to.")
+                .with_step("write both states out, or move it by hand")
         }
     }
 }

@@ -5,29 +5,34 @@ use std::io::{Write, stdout};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-use crate::{build::VERSION, complaint::Complaint};
+use crate::{build_info::VERSION, user_errors::UserError};
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "For instance:\n  tribunal completions bash > ~/.local/share/bash-completion/completions/tribunal"
 )]
-pub(crate) struct Arguments {
+pub(crate) struct CompletionsArguments {
     /// The shell that reads them
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
-    let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut shown(), "tribunal", &mut text);
-    stdout().write_all(&text)?;
+pub(crate) fn run(arguments: &CompletionsArguments) -> Result<u8, UserError> {
+    let mut completion_script = Vec::new();
+    clap_complete::generate(
+        arguments.shell,
+        &mut build_visible_command(),
+        "tribunal",
+        &mut completion_script,
+    );
+    stdout().write_all(&completion_script)?;
     Ok(0)
 }
 
 /// Builds the command tree without its hidden commands, since some shells' generators do not leave those out
 /// themselves.
-fn shown() -> Command {
+fn build_visible_command() -> Command {
     // `Command` has no way to remove a subcommand, so a new root takes over what is visible.
-    let all = crate::Arguments::command();
-    let below = all.get_subcommands().filter(|below| !below.is_hide_set());
-    Command::new("tribunal").version(VERSION).args(all.get_arguments()).subcommands(below)
+    let full_command = crate::CliArguments::command();
+    let subcommand = full_command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    Command::new("tribunal").version(VERSION).args(full_command.get_arguments()).subcommands(subcommand)
 }

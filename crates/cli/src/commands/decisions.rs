@@ -4,26 +4,26 @@ use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_core::{
-    decision::{About, Answer, ChoiceKey, Decision},
-    effect::Request,
+    decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+    effect::UserRequest,
     ids::{DecisionId, RunId},
     view::RunView,
 };
-use tribunal_report::{escaped, tables};
-use tribunal_runner::{Project, landings::strayed};
+use tribunal_report::{escape_line, tables};
+use tribunal_runner::{Project, landings::diff_stray_edit};
 use tribunal_store::Store;
 
 use super::{diff::write_diff, loops, runs, say};
 use crate::{
     agent_session,
-    complaint::Complaint,
-    context::Context,
-    documents::{self, Decisions, OpenDecision},
-    settings::nearest,
+    context::CommandContext,
+    json_documents::{self, DecisionsDocument, OpenDecision},
+    settings::nearest_name,
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DecisionsArguments {
     /// A decision: RUN.D1, or D1 where only one run asks that
     id: Option<String>,
     /// One of its choices
@@ -33,73 +33,81 @@ pub(crate) struct Arguments {
     note: String,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
+pub(crate) fn run(arguments: DecisionsArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
     // Listing must work in a project that has no journal yet, and must not create one.
-    let open = match context.journal(&project)? {
-        Some(store) => open_decisions(&store, &project)?,
+    let asking_runs = match context.open_journal(&project)? {
+        Some(store) => collect_asking_runs(&store, &project)?,
         None => Vec::new(),
     };
     match (arguments.id, arguments.answer) {
-        (Some(id), Some(choice)) => {
-            let asked = pick(&open, &id)?;
-            let Asked { run, decision } = &asked;
+        (Some(decision_name), Some(choice)) => {
+            let named_decision = find_decision(&asking_runs, &decision_name)?;
+            let NamedDecision { run_id, decision } = &named_decision;
             // Everything that can be wrong with the answer is checked before the journal is opened for writing.
-            check(decision, &choice)?;
-            say::fits_a_brief(&arguments.note)?;
-            let store = Store::open(&project.home())?;
+            check_choice(decision, &choice)?;
+            say::check_brief_text(&arguments.note)?;
+            let store = Store::open(&project.home_dir())?;
             // A session must not answer questions about its own work; that is up to the user.
-            agent_session::not_the_judged_one(&store, run, context)?;
-            let note = context.masker().mask(&arguments.note).into_owned();
+            agent_session::refuse_reviewed_session(&store, run_id, context)?;
+            let note = context.secret_masker().mask(&arguments.note).into_owned();
             // A loop has no process that would read the request later, so its answer takes effect here.
-            if decision.about == About::Loop {
-                let came =
-                    loops::answered(&project, run, ChoiceKey::parse(&choice) == Some(ChoiceKey::More))?;
-                return told(context, &asked, &came);
+            if decision.about == DecisionTopic::Loop {
+                let loop_outcome =
+                    loops::answer_loop(&project, run_id, ChoiceKey::parse(&choice) == Some(ChoiceKey::More))?;
+                return print_loop_answer(context, &named_decision, &loop_outcome);
             }
-            let answer = Answer { choice, note };
+            let answer = DecisionAnswer { choice, note };
             // The run reads the request when it is resumed; this command does not start anything.
-            store.request(run, &Request::Answer { decision: decision.id.clone(), answer })?;
-            if context.json {
-                documents::print(
-                    &json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }),
+            store.send_request(run_id, &UserRequest::Answer { decision: decision.id.clone(), answer })?;
+            if context.wants_json {
+                json_documents::print_document(
+                    &json!({ "schema": "tribunal.answer/1", "run": run_id, "decision": decision.id }),
                 )?;
             } else {
-                writeln!(stdout(), "recorded; next: tribunal resume {}", escaped(run.as_str()))?;
+                writeln!(stdout(), "recorded; next: tribunal resume {}", escape_line(run_id.as_str()))?;
             }
         }
         // With `--json` a named decision is part of the full list, which the arm below prints.
-        (Some(id), None) if !context.json => {
-            show(context, &project, &pick(&open, &id)?)?;
+        (Some(decision_name), None) if !context.wants_json => {
+            print_decision(context, &project, &find_decision(&asking_runs, &decision_name)?)?;
         }
-        _ if context.json => {
-            let decisions = open
+        _ if context.wants_json => {
+            let decisions = asking_runs
                 .iter()
-                .flat_map(|Asking { view, answered }| {
-                    view.waiting().map(|decision| OpenDecision {
-                        run: view.run.clone(),
+                .flat_map(|AskingRun { run_view, answered_ids }| {
+                    run_view.open_decisions().map(|decision| OpenDecision {
+                        run: run_view.run_id.clone(),
                         decision: decision.clone(),
-                        answered: answered.contains(&decision.id),
+                        answered: answered_ids.contains(&decision.id),
                     })
                 })
                 .collect();
-            documents::print(&Decisions { schema: "tribunal.decisions/1", decisions })?;
+            json_documents::print_document(&DecisionsDocument { schema: "tribunal.decisions/1", decisions })?;
         }
-        _ if open.iter().all(|asking| asking.view.waiting().next().is_none()) => {
+        _ if asking_runs.iter().all(|asking| asking.run_view.open_decisions().next().is_none()) => {
             writeln!(stdout(), "nothing waits for a person")?;
         }
         _ => {
             write!(
                 stdout(),
                 "{}",
-                tables::decisions(open.iter().map(|asking| &asking.view), &context.answers)
+                tables::render_decisions(
+                    asking_runs.iter().map(|asking| &asking.run_view),
+                    &context.answer_screen
+                )
             )?;
             // An answer that no run has read yet would otherwise look as if it had been lost.
-            for Asking { view, answered } in open.iter().filter(|asking| !asking.answered.is_empty()) {
-                let run = view.run.as_ref().map_or("", |run| run.as_str());
-                let names: Vec<&str> = answered.iter().map(DecisionId::as_str).collect();
-                let text = format!("{} answered, not yet taken in: tribunal resume {run}", names.join(", "));
-                writeln!(stdout(), "{}", escaped(&text))?;
+            for AskingRun { run_view, answered_ids } in
+                asking_runs.iter().filter(|asking| !asking.answered_ids.is_empty())
+            {
+                let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
+                let answered_names: Vec<&str> = answered_ids.iter().map(DecisionId::as_str).collect();
+                let reminder = format!(
+                    "{} answered, not yet taken in: tribunal resume {run_id}",
+                    answered_names.join(", ")
+                );
+                writeln!(stdout(), "{}", escape_line(&reminder))?;
             }
         }
     }
@@ -107,110 +115,144 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
 }
 
 /// Prints what an answer to a loop's question has led to.
-fn told(context: &Context, asked: &Asked<'_>, came: &str) -> Result<u8, Complaint> {
-    let Asked { run, decision } = asked;
-    if context.json {
-        documents::print(&json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }))?;
+fn print_loop_answer(
+    context: &CommandContext,
+    named_decision: &NamedDecision<'_>,
+    loop_outcome: &str,
+) -> Result<u8, UserError> {
+    let NamedDecision { run_id, decision } = named_decision;
+    if context.wants_json {
+        json_documents::print_document(
+            &json!({ "schema": "tribunal.answer/1", "run": run_id, "decision": decision.id }),
+        )?;
     } else {
-        writeln!(stdout(), "{}: {}", escaped(run.as_str()), escaped(came))?;
+        writeln!(stdout(), "{}: {}", escape_line(run_id.as_str()), escape_line(loop_outcome))?;
     }
     Ok(0)
 }
 
 /// Prints one decision, with the patch or the stray edits it is about.
-fn show(context: &Context, project: &Project, asked: &Asked<'_>) -> Result<(), Complaint> {
-    let Asked { run, decision } = asked;
-    let mut out = stdout().lock();
-    if let About::Patch { diff, .. } = &decision.about {
+fn print_decision(
+    context: &CommandContext,
+    project: &Project,
+    named_decision: &NamedDecision<'_>,
+) -> Result<(), UserError> {
+    let NamedDecision { run_id, decision } = named_decision;
+    let mut output = stdout().lock();
+    if let DecisionTopic::Patch { diff, .. } = &decision.about {
         // The patch is stored as a blob; the decision itself only has its hash.
-        let patch = Store::open_read_only(&project.home())?.blob(diff)?;
-        write_diff(&mut out, &context.answers, &String::from_utf8_lossy(&patch))?;
-        writeln!(out)?;
+        let patch_bytes = Store::open_read_only(&project.home_dir())?.read_blob(diff)?;
+        write_diff(&mut output, &context.answer_screen, &String::from_utf8_lossy(&patch_bytes))?;
+        writeln!(output)?;
     }
-    if let About::Strayed { strays } = &decision.about {
-        for diff in strays.iter().filter_map(|stray| strayed(project, run, stray)) {
-            write_diff(&mut out, &context.answers, &diff)?;
+    if let DecisionTopic::Strayed { strays: stray_files } = &decision.about {
+        for diff in stray_files.iter().filter_map(|stray_file| diff_stray_edit(project, run_id, stray_file)) {
+            write_diff(&mut output, &context.answer_screen, &diff)?;
         }
-        writeln!(out)?;
+        writeln!(output)?;
     }
-    writeln!(out, "{} for {}", escaped(&format!("{run}.{}", decision.id)), escaped(&decision.owner))?;
-    writeln!(out, "  {}", escaped(&decision.question))?;
-    let width = decision.choices.iter().map(|choice| choice.key.as_str().len()).max().unwrap_or(0);
+    writeln!(
+        output,
+        "{} for {}",
+        escape_line(&format!("{run_id}.{}", decision.id)),
+        escape_line(&decision.owner)
+    )?;
+    writeln!(output, "  {}", escape_line(&decision.question))?;
+    let key_width = decision.choices.iter().map(|choice| choice.key.as_str().len()).max().unwrap_or(0);
     for choice in &decision.choices {
-        writeln!(out, "  {:<width$}  {}", choice.key.as_str(), choice.label)?;
+        writeln!(output, "  {:<key_width$}  {}", choice.key.as_str(), choice.label)?;
     }
-    writeln!(out, "next: tribunal decisions {} ANSWER", escaped(&format!("{run}.{}", decision.id)))?;
+    writeln!(
+        output,
+        "next: tribunal decisions {} ANSWER",
+        escape_line(&format!("{run_id}.{}", decision.id))
+    )?;
     Ok(())
 }
 
 /// A decision that the user named, and the run that waits for it.
-struct Asked<'a> {
-    run: RunId,
+struct NamedDecision<'a> {
+    run_id: RunId,
     decision: &'a Decision,
 }
 
 /// A run that asks at least one question.
-struct Asking {
-    view: RunView,
+struct AskingRun {
+    run_view: RunView,
     /// The decisions that have an answer which the run has not read yet.
-    answered: Vec<DecisionId>,
+    answered_ids: Vec<DecisionId>,
 }
 
-fn open_decisions(store: &Store, project: &Project) -> Result<Vec<Asking>, Complaint> {
-    let mut open = Vec::new();
-    for (view, _) in runs::all(store, project)? {
-        let Some(run) = view.run.clone() else { continue };
+fn collect_asking_runs(store: &Store, project: &Project) -> Result<Vec<AskingRun>, UserError> {
+    let mut asking_runs = Vec::new();
+    for (run_view, _) in runs::list_runs(store, project)? {
+        let Some(run_id) = run_view.run_id.clone() else { continue };
         // Answers wait in the inbox until the run is resumed; until then the journal still shows the question as
         // open.
-        let answered = store.requests(&run)?.into_iter().filter_map(|stored| match stored.request {
-            Request::Answer { decision, .. } => Some(decision),
-            Request::Resume | Request::Say(_) | Request::Amend { .. } | Request::Add { .. } => None,
+        let answered_ids = store.pending_requests(&run_id)?.into_iter().filter_map(|stored_request| {
+            match stored_request.request {
+                UserRequest::Answer { decision, .. } => Some(decision),
+                UserRequest::Resume
+                | UserRequest::Say(_)
+                | UserRequest::Amend { .. }
+                | UserRequest::Add { .. } => None,
+            }
         });
-        open.push(Asking { view, answered: answered.collect() });
+        asking_runs.push(AskingRun { run_view, answered_ids: answered_ids.collect() });
     }
     // A loop is no run: its questions are in a journal of its own.
-    for run in store.loops()? {
-        let view = RunView { run: Some(run.clone()), ..RunView::of(&store.entries(&run, 0)?) };
-        open.push(Asking { view, answered: Vec::new() });
+    for run_id in store.list_loops()? {
+        let run_view = RunView {
+            run_id: Some(run_id.clone()),
+            ..RunView::from_entries(&store.read_entries(&run_id, 0)?)
+        };
+        asking_runs.push(AskingRun { run_view, answered_ids: Vec::new() });
     }
-    Ok(open)
+    Ok(asking_runs)
 }
 
-fn pick<'a>(open: &'a [Asking], said: &str) -> Result<Asked<'a>, Complaint> {
-    let mut fitting = Vec::new();
-    for Asking { view, answered } in open {
-        let Some(run) = &view.run else { continue };
-        for decision in view.waiting() {
+fn find_decision<'a>(asking_runs: &'a [AskingRun], typed_name: &str) -> Result<NamedDecision<'a>, UserError> {
+    let mut matching_decisions = Vec::new();
+    for AskingRun { run_view, answered_ids } in asking_runs {
+        let Some(run_id) = &run_view.run_id else { continue };
+        for decision in run_view.open_decisions() {
             // Both spellings are accepted: `RUN.D1`, and `D1` alone where only one run asks a D1.
-            let long = format!("{run}.{}", decision.id);
-            if said.eq_ignore_ascii_case(&long) || said.eq_ignore_ascii_case(decision.id.as_str()) {
-                fitting.push((run.clone(), decision, answered.contains(&decision.id)));
+            let full_name = format!("{run_id}.{}", decision.id);
+            if typed_name.eq_ignore_ascii_case(&full_name)
+                || typed_name.eq_ignore_ascii_case(decision.id.as_str())
+            {
+                matching_decisions.push((run_id.clone(), decision, answered_ids.contains(&decision.id)));
             }
         }
     }
-    match fitting.as_slice() {
-        [(run, _, true)] => Err(Complaint::usage(format!("{said} is answered already"))
-            .todo(format!("the run takes it in: tribunal resume {run}"))),
-        [(run, decision, false)] => Ok(Asked { run: run.clone(), decision }),
-        [] => Err(Complaint::usage(format!("no decision {said} is open")).todo("tribunal decisions")),
-        several => {
-            let names: Vec<String> =
-                several.iter().map(|(run, decision, _)| format!("{run}.{}", decision.id)).collect();
-            Err(Complaint::usage(format!("`{said}` fits several decisions: {}", names.join(", ")))
-                .todo(format!("name the run too: tribunal decisions {} ANSWER", names[0])))
+    match matching_decisions.as_slice() {
+        [(run_id, _, true)] => Err(UserError::usage(format!("{typed_name} is answered already"))
+            .with_step(format!("the run takes it in: tribunal resume {run_id}"))),
+        [(run_id, decision, false)] => Ok(NamedDecision { run_id: run_id.clone(), decision }),
+        [] => {
+            Err(UserError::usage(format!("no decision {typed_name} is open")).with_step("tribunal decisions"))
+        }
+        candidates => {
+            let candidate_names: Vec<String> =
+                candidates.iter().map(|(run_id, decision, _)| format!("{run_id}.{}", decision.id)).collect();
+            Err(UserError::usage(format!(
+                "`{typed_name}` fits several decisions: {}",
+                candidate_names.join(", ")
+            ))
+            .with_step(format!("name the run too: tribunal decisions {} ANSWER", candidate_names[0])))
         }
     }
 }
 
-fn check(decision: &Decision, choice: &str) -> Result<(), Complaint> {
-    if decision.allows(choice) {
+fn check_choice(decision: &Decision, choice: &str) -> Result<(), UserError> {
+    if decision.offers_choice(choice) {
         return Ok(());
     }
-    let keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
-    let mut complaint = Complaint::usage(format!("`{choice}` is no answer to {}", decision.id))
-        .why(format!("Its choices are {}.", keys.join(", ")));
-    if let Some(near) = nearest(choice, &keys) {
-        complaint = complaint.todo(format!("did you mean `{near}`?"));
+    let choice_keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
+    let mut user_error = UserError::usage(format!("`{choice}` is no answer to {}", decision.id))
+        .with_reason(format!("Its choices are {}.", choice_keys.join(", ")));
+    if let Some(suggestion) = nearest_name(choice, &choice_keys) {
+        user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
     }
-    Err(complaint)
+    Err(user_error)
 }

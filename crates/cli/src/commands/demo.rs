@@ -10,118 +10,136 @@ use tribunal_core::subject::Subject;
 use tribunal_runner::Project;
 
 use crate::{
-    complaint::{Complaint, ENVIRONMENT},
-    context::{Context, quoted},
-    demo_project::{FILES, SUBJECT},
-    running::{Ended, Job, execute},
-    settings::{Resolved, Wishes, resolve},
-    view::Progress,
+    context::{CommandContext, shell_quote},
+    demo_project::{DEMO_FILES, DEMO_SUBJECT},
+    engine::{RunEnd, RunJob, execute_run},
+    progress_display::ProgressArgs,
+    settings::{ResolvedSettings, RunInputs, resolve_settings},
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DemoArguments {
     /// Where to put the demo project (new or empty); else a temporary folder
     #[arg(long)]
     dir: Option<PathBuf>,
     #[command(flatten)]
-    progress: Progress,
+    progress: ProgressArgs,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
-    let folder = folder(arguments.dir, context)?;
-    unpack(&folder).map_err(|cause| {
-        Complaint::new(ENVIRONMENT, format!("the demo could not be put into {}: {cause}", folder.display()))
-            .todo("name a folder that can be written: tribunal demo --dir DIR")
+pub(crate) fn run(arguments: DemoArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let demo_dir = prepare_demo_dir(arguments.dir, context)?;
+    write_demo_files(&demo_dir).map_err(|cause| {
+        UserError::new(
+            EXIT_ENVIRONMENT,
+            format!("the demo could not be put into {}: {cause}", demo_dir.display()),
+        )
+        .with_step("name a folder that can be written: tribunal demo --dir DIR")
     })?;
-    introduce(&folder, context)?;
+    print_introduction(&demo_dir, context)?;
     // The user's settings are left out on purpose: the demo shows the same to every user. Only the pace can be
     // changed.
-    let wishes = Wishes { paced: Wishes::from_environment(context).paced, ..Wishes::default() };
-    let Resolved { settings, share, .. } = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
-    let job = Job::Start(Box::new(settings));
+    let run_inputs =
+        RunInputs { is_paced: RunInputs::from_environment(context).is_paced, ..RunInputs::default() };
+    let ResolvedSettings { settings, share, .. } =
+        resolve_settings(&demo_dir, Subject::from_path(DEMO_SUBJECT, None), &run_inputs)?;
+    let job = RunJob::Start(Box::new(settings));
     // From here on the demo is an ordinary run: the same executor, journal and reporters as a real review.
-    let ended =
-        execute(context, Project::at(&folder), job, arguments.progress.mode.unwrap_or_default(), share)?;
-    if !context.json {
-        look_around(&folder, &ended, context)?;
+    let finished_run = execute_run(
+        context,
+        Project::from_root(&demo_dir),
+        job,
+        arguments.progress.mode.unwrap_or_default(),
+        share,
+    )?;
+    if !context.wants_json {
+        print_next_steps(&demo_dir, &finished_run, context)?;
     }
-    Ok(ended.exit)
+    Ok(finished_run.exit_code)
 }
 
-fn look_around(folder: &Path, ended: &Ended, context: &Context) -> Result<(), Complaint> {
-    let mut err = stderr().lock();
-    let run = &ended.run;
+fn print_next_steps(
+    demo_dir: &Path,
+    finished_run: &RunEnd,
+    context: &CommandContext,
+) -> Result<(), UserError> {
+    let mut progress_output = stderr().lock();
+    let run_id = &finished_run.run_id;
     // A demo that was stopped has a journal like any other run, so it can be resumed.
-    if ended.exit != 0 {
-        let folder = quoted(&folder.to_string_lossy());
-        writeln!(err, "\nGo on with it: cd {folder} && tribunal resume {run}")?;
+    if finished_run.exit_code != 0 {
+        let demo_dir = shell_quote(&demo_dir.to_string_lossy());
+        writeln!(progress_output, "\nGo on with it: cd {demo_dir} && tribunal resume {run_id}")?;
         return Ok(());
     }
-    writeln!(err, "\nNow look around:")?;
-    writeln!(err, "  cd {}", quoted(&folder.to_string_lossy()))?;
-    for (what, why) in [
+    writeln!(progress_output, "\nNow look around:")?;
+    writeln!(progress_output, "  cd {}", shell_quote(&demo_dir.to_string_lossy()))?;
+    for (command_line, purpose) in [
         ("less _bmad-output/reviews/prd-issues.md", "the tracker: every finding, its evidence, its fix"),
-        (&format!("tribunal findings {run}"), "the same in the terminal; --json for programs"),
-        (&format!("tribunal log {run}"), "this run again, drawn from its journal"),
+        (&format!("tribunal findings {run_id}"), "the same in the terminal; --json for programs"),
+        (&format!("tribunal log {run_id}"), "this run again, drawn from its journal"),
         ("tribunal demo --dir again", "kill it half-way, then: tribunal -C again resume"),
     ] {
-        match context.progress.width {
+        match context.progress_screen.max_columns {
             // The two columns need about 100 characters; below that, the purpose goes on a line of its own.
-            Some(narrow) if narrow < 100 => writeln!(err, "  {what}\n{}", context.progress.wrap(6, why))?,
-            _ => writeln!(err, "  {what:<42} {why}")?,
+            Some(screen_width) if screen_width < 100 => writeln!(
+                progress_output,
+                "  {command_line}\n{}",
+                context.progress_screen.wrap_text(6, purpose)
+            )?,
+            _ => writeln!(progress_output, "  {command_line:<42} {purpose}")?,
         }
     }
     // The commands above would fail when pasted, so the full path is shown.
-    if let Some(program) = context.own_program_off_path() {
-        writeln!(err, "(`tribunal` is not on your PATH; it is {})", program.display())?;
+    if let Some(program_path) = context.own_program_off_path() {
+        writeln!(progress_output, "(`tribunal` is not on your PATH; it is {})", program_path.display())?;
     }
     Ok(())
 }
 
-fn folder(named: Option<PathBuf>, context: &Context) -> Result<PathBuf, Complaint> {
-    let Some(named) = named else {
-        let made = tempfile::Builder::new().prefix("tribunal-demo-").tempdir();
-        let made = made.map_err(|cause| {
-            Complaint::new(ENVIRONMENT, format!("no temporary folder: {cause}"))
-                .todo("name one: tribunal demo --dir DIR")
+fn prepare_demo_dir(requested_dir: Option<PathBuf>, context: &CommandContext) -> Result<PathBuf, UserError> {
+    let Some(requested_dir) = requested_dir else {
+        let temp_dir = tempfile::Builder::new().prefix("tribunal-demo-").tempdir();
+        let temp_dir = temp_dir.map_err(|cause| {
+            UserError::new(EXIT_ENVIRONMENT, format!("no temporary folder: {cause}"))
+                .with_step("name one: tribunal demo --dir DIR")
         })?;
         // The directory must outlive this process: the user is invited to look around in it.
-        return Ok(made.keep());
+        return Ok(temp_dir.keep());
     };
-    let folder = context.path(&named);
+    let demo_dir = context.resolve_path(&requested_dir);
     // A directory that cannot be listed counts as occupied: nothing that belongs to the user may be overwritten.
-    let taken = match fs::read_dir(&folder) {
-        Ok(mut items) => items.next().is_some(),
-        Err(_) => folder.exists(),
+    let is_occupied = match fs::read_dir(&demo_dir) {
+        Ok(mut dir_entries) => dir_entries.next().is_some(),
+        Err(_) => demo_dir.exists(),
     };
-    if taken {
-        return Err(Complaint::usage(format!("{} is not empty", named.display()))
-            .why("The demo writes a project of its own and touches nothing that is yours.")
-            .todo("name a new folder: tribunal demo --dir DIR"));
+    if is_occupied {
+        return Err(UserError::usage(format!("{} is not empty", requested_dir.display()))
+            .with_reason("The demo writes a project of its own and touches nothing that is yours.")
+            .with_step("name a new folder: tribunal demo --dir DIR"));
     }
-    Ok(folder)
+    Ok(demo_dir)
 }
 
-fn unpack(folder: &Path) -> std::io::Result<()> {
-    for (path, text) in FILES {
-        let path = folder.join(path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
+fn write_demo_files(demo_dir: &Path) -> std::io::Result<()> {
+    for (file_path, file_text) in DEMO_FILES {
+        let file_path = demo_dir.join(file_path);
+        if let Some(parent_dir) = file_path.parent() {
+            fs::create_dir_all(parent_dir)?;
         }
-        fs::write(path, text)?;
+        fs::write(file_path, file_text)?;
     }
     Ok(())
 }
 
-fn introduce(folder: &Path, context: &Context) -> Result<(), Complaint> {
+fn print_introduction(demo_dir: &Path, context: &CommandContext) -> Result<(), UserError> {
     // Programs have no use for an introduction.
-    if context.json {
+    if context.wants_json {
         return Ok(());
     }
-    let mut err = stderr().lock();
-    let text = "This is a demo. The agents are scripted: they play demo/court.yaml, no model is asked, and tokens and \
+    let mut progress_output = stderr().lock();
+    let introduction = "This is a demo. The agents are scripted: they play demo/court.yaml, no model is asked, and tokens and \
                 costs are made up. The rest is real: processes, journal, checks, fixes.";
-    writeln!(err, "{}", context.progress.wrap(0, text))?;
-    writeln!(err, "The project is in {}\n", folder.display())?;
+    writeln!(progress_output, "{}", context.progress_screen.wrap_text(0, introduction))?;
+    writeln!(progress_output, "The project is in {}\n", demo_dir.display())?;
     Ok(())
 }

@@ -3,21 +3,21 @@
 use std::io::{self, Write, stderr, stdout};
 
 use tribunal_core::ids::{FindingId, RunId};
-use tribunal_report::{Screen, Style, clean_block, escaped};
+use tribunal_report::{Screen, TextStyle, clean_block, escape_line};
 use tribunal_runner::{
-    landings::{Diff, FileDiff, Landing, Landings, What},
-    undo::listed,
+    landings::{FileChangeKind, LandingRecord, LandingsDiff, RenderedFileDiff, RunLandings},
+    undo::join_finding_ids,
 };
 use tribunal_store::Store;
 
 use crate::{
-    complaint::Complaint,
-    context::Context,
-    documents::{self, ChangedFile, Changes, Landed},
+    context::CommandContext,
+    json_documents::{self, ChangedFile, ChangesDocument, LandingRow},
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DiffArguments {
     /// A run, or RUN.F3; else the last run
     run: Option<String>,
     /// Only what repaired this finding
@@ -27,48 +27,59 @@ pub(crate) struct Arguments {
     stat: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let (said, mut finding) = arguments.run.as_deref().map_or((None, None), split);
+pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let (run_name, mut finding_id) = arguments.run.as_deref().map_or((None, None), split_run_and_finding);
     // A finding in an argument of its own takes precedence over one that is part of `RUN.F3`.
-    if let Some(named) = &arguments.finding {
-        let known = FindingId::parse(named);
-        finding = Some(known.ok_or_else(|| Complaint::usage(format!("`{named}` is no finding such as F3")))?);
+    if let Some(finding_name) = &arguments.finding {
+        let parsed_id = FindingId::parse(finding_name);
+        finding_id = Some(
+            parsed_id
+                .ok_or_else(|| UserError::usage(format!("`{finding_name}` is no finding such as F3")))?,
+        );
     }
-    let (store, run) = context.run_meant(&project, said)?;
-    let landings = Landings::read(&project, &store, &run)?;
-    let wanted = landings.of(finding)?;
-    let diff = landings.diff(finding)?;
-    if context.json {
+    let (store, run_id) = context.find_requested_run(&project, run_name)?;
+    let landings = RunLandings::read_landings(&project, &store, &run_id)?;
+    let matching_landings = landings.landings_for(finding_id)?;
+    let diff = landings.diff_landings(finding_id)?;
+    if context.wants_json {
         let diff = diff.unwrap_or_default();
         // `path` is there for consumers that expect a single file; a change over several files has no such path.
-        let only = if let [file] = diff.files.as_slice() { Some(file.path.as_str()) } else { None };
-        documents::print(&Changes {
+        let only_path = if let [file_diff] = diff.file_diffs.as_slice() {
+            Some(file_diff.relative_path.as_str())
+        } else {
+            None
+        };
+        json_documents::print_document(&ChangesDocument {
             schema: "tribunal.diff/1",
-            finding,
-            path: landings.path().or(only).map(String::from),
-            landings: wanted.into_iter().map(landed).collect(),
-            lines_added: diff.added(),
-            lines_removed: diff.removed(),
-            diff: diff.text(),
-            files: diff.files.iter().map(changed).collect(),
-            run,
+            finding: finding_id,
+            path: landings.subject_path().or(only_path).map(String::from),
+            landings: matching_landings.into_iter().map(build_landing_row).collect(),
+            lines_added: diff.added_lines(),
+            lines_removed: diff.removed_lines(),
+            diff: diff.patch_text(),
+            files: diff.file_diffs.iter().map(build_file_row).collect(),
+            run: run_id,
         })?;
         return Ok(0);
     }
     // No diff is not an error: the run may have landed nothing, or everything was undone.
     let Some(diff) = diff else {
-        writeln!(stderr(), "[i] {}", escaped(&nothing(&run, finding, &wanted)))?;
+        writeln!(
+            stderr(),
+            "[i] {}",
+            escape_line(&explain_empty_diff(&run_id, finding_id, &matching_landings))
+        )?;
         return Ok(0);
     };
-    let mut out = stdout().lock();
+    let mut output = stdout().lock();
     if arguments.stat {
-        write_stat(&mut out, &diff, &wanted)?;
+        write_stat(&mut output, &diff, &matching_landings)?;
     } else {
-        write_diff(&mut out, &context.answers, &diff.text())?;
+        write_diff(&mut output, &context.answer_screen, &diff.patch_text())?;
     }
     // A text between two landings can include edits of other programs, which cannot be told apart on the same lines.
-    if diff.mixed {
+    if diff.includes_other_edits {
         writeln!(
             stderr(),
             "[i] somebody else changed the same lines between two changes; that is shown, too"
@@ -78,120 +89,148 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
 }
 
 /// Writes one line per file, then one line per landed change.
-fn write_stat(out: &mut dyn Write, diff: &Diff, landings: &[&Landing]) -> io::Result<()> {
-    for file in &diff.files {
-        let (path, changes) = (escaped(&file.path), counted(file.landings, "change"));
-        let what = match file.what {
-            What::Changed => "",
-            What::Made => " (made)",
-            What::Deleted => " (deleted)",
+fn write_stat(output: &mut dyn Write, diff: &LandingsDiff, landings: &[&LandingRecord]) -> io::Result<()> {
+    for file_diff in &diff.file_diffs {
+        let (file_path, change_count) =
+            (escape_line(&file_diff.relative_path), format_count(file_diff.landing_count, "change"));
+        let kind_suffix = match file_diff.file_change {
+            FileChangeKind::Modified => "",
+            FileChangeKind::Created => " (made)",
+            FileChangeKind::Deleted => " (deleted)",
         };
-        let added = counted(file.added as usize, "line");
-        writeln!(out, "{path}{what}: {added} added, {} removed, by {changes}", file.removed)?;
+        let added_lines = format_count(file_diff.added_lines as usize, "line");
+        writeln!(
+            output,
+            "{file_path}{kind_suffix}: {added_lines} added, {} removed, by {change_count}",
+            file_diff.removed_lines
+        )?;
     }
     for landing in landings {
-        let undone = if landing.undone { " (taken back)" } else { "" };
+        let undone_suffix = if landing.is_undone { " (taken back)" } else { "" };
         // A landing whose claims were not borne out has repaired nothing.
-        let findings = if landing.findings.is_empty() { "nothing".into() } else { listed(&landing.findings) };
-        writeln!(out, "  {} repaired {findings}{undone}", escaped(landing.by().as_str()))?;
+        let finding_list =
+            if landing.findings.is_empty() { "nothing".into() } else { join_finding_ids(&landing.findings) };
+        writeln!(
+            output,
+            "  {} repaired {finding_list}{undone_suffix}",
+            escape_line(landing.task_key().as_str())
+        )?;
     }
     Ok(())
 }
 
 /// Says why there is nothing to show or to undo.
-pub(super) fn nothing(run: &RunId, finding: Option<FindingId>, landings: &[&Landing]) -> String {
-    match (finding, landings.is_empty()) {
-        (None, true) => format!("run {run} has landed nothing"),
-        (Some(finding), true) => format!("run {run} has landed nothing that repaired {finding}"),
-        (None, false) => format!("all that run {run} had landed was taken back"),
-        (Some(finding), false) => format!("what repaired {finding} was taken back"),
+pub(super) fn explain_empty_diff(
+    run_id: &RunId,
+    finding_id: Option<FindingId>,
+    landings: &[&LandingRecord],
+) -> String {
+    match (finding_id, landings.is_empty()) {
+        (None, true) => format!("run {run_id} has landed nothing"),
+        (Some(finding_id), true) => format!("run {run_id} has landed nothing that repaired {finding_id}"),
+        (None, false) => format!("all that run {run_id} had landed was taken back"),
+        (Some(finding_id), false) => format!("what repaired {finding_id} was taken back"),
     }
 }
 
 /// Splits `RUN.F3` into run and finding; a bare `F3` is a finding without a run.
-pub(super) fn split(said: &str) -> (Option<&str>, Option<FindingId>) {
-    if let Some(finding) = FindingId::parse(said) {
-        return (None, Some(finding));
+pub(super) fn split_run_and_finding(typed_name: &str) -> (Option<&str>, Option<FindingId>) {
+    if let Some(finding_id) = FindingId::parse(typed_name) {
+        return (None, Some(finding_id));
     }
     // Only the last part is tried as a finding; any other text is left to the lookup of runs.
-    match said.rsplit_once('.').map(|(run, finding)| (run, FindingId::parse(finding))) {
-        Some((run, Some(finding))) => (Some(run), Some(finding)),
-        _ => (Some(said), None),
+    match typed_name.rsplit_once('.').map(|(run_name, finding_id)| (run_name, FindingId::parse(finding_id))) {
+        Some((run_name, Some(finding_id))) => (Some(run_name), Some(finding_id)),
+        _ => (Some(typed_name), None),
     }
 }
 
 /// Formats a count with its noun: `1 change`, `2 changes`.
-pub(super) fn counted(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+pub(super) fn format_count(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-pub(super) fn landed(landing: &Landing) -> Landed {
-    Landed { by: landing.by().clone(), findings: landing.findings.clone(), undone: landing.undone }
+pub(super) fn build_landing_row(landing: &LandingRecord) -> LandingRow {
+    LandingRow {
+        by: landing.task_key().clone(),
+        findings: landing.findings.clone(),
+        undone: landing.is_undone,
+    }
 }
 
-pub(super) fn changed(file: &FileDiff) -> ChangedFile {
+pub(super) fn build_file_row(file_diff: &RenderedFileDiff) -> ChangedFile {
     ChangedFile {
-        path: file.path.clone(),
-        what: match file.what {
-            What::Changed => "changed",
-            What::Made => "made",
-            What::Deleted => "deleted",
+        path: file_diff.relative_path.clone(),
+        what: match file_diff.file_change {
+            FileChangeKind::Modified => "changed",
+            FileChangeKind::Created => "made",
+            FileChangeKind::Deleted => "deleted",
         },
-        lines_added: file.added,
-        lines_removed: file.removed,
-        diff: file.text.clone(),
+        lines_added: file_diff.added_lines,
+        lines_removed: file_diff.removed_lines,
+        diff: file_diff.patch_text.clone(),
         parked: None,
     }
 }
 
 /// Writes a diff byte for byte into a pipe, where `patch` may read it. On a terminal it is coloured, and control
 /// characters are made harmless.
-pub(super) fn write_diff(out: &mut dyn Write, screen: &Screen, text: &str) -> io::Result<()> {
-    if !screen.colour && screen.width.is_none() {
-        return out.write_all(text.as_bytes());
+pub(super) fn write_diff(output: &mut dyn Write, screen: &Screen, diff_text: &str) -> io::Result<()> {
+    if !screen.use_colour && screen.max_columns.is_none() {
+        return output.write_all(diff_text.as_bytes());
     }
     let mut in_hunk = false;
-    let mut lines = text.split('\n').filter(|line| !line.is_empty()).peekable();
-    while let Some(line) = lines.next() {
+    let mut diff_lines = diff_text.split('\n').filter(|diff_line| !diff_line.is_empty()).peekable();
+    while let Some(diff_line) = diff_lines.next() {
         // A `--- ` line may also be a removed line of the hunk; only with `+++ ` behind it does it start the next
         // file.
-        let is_header = line.starts_with("--- ") && lines.peek().is_some_and(|next| next.starts_with("+++ "));
-        in_hunk &= !is_header && !line.starts_with("diff --git ");
-        in_hunk |= line.starts_with("@@");
-        let style = match line.chars().next() {
-            _ if !in_hunk => Style::Bold,
-            Some('@') => Style::Dim,
-            Some('+') => Style::Good,
-            Some('-') => Style::Bad,
-            _ => Style::Plain,
+        let is_header = diff_line.starts_with("--- ")
+            && diff_lines.peek().is_some_and(|next_line| next_line.starts_with("+++ "));
+        in_hunk &= !is_header && !diff_line.starts_with("diff --git ");
+        in_hunk |= diff_line.starts_with("@@");
+        let style = match diff_line.chars().next() {
+            _ if !in_hunk => TextStyle::Bold,
+            Some('@') => TextStyle::Dim,
+            Some('+') => TextStyle::Success,
+            Some('-') => TextStyle::Failure,
+            _ => TextStyle::Plain,
         };
-        writeln!(out, "{}", screen.paint(style, &clean_block(line.trim_end_matches('\r'))))?;
+        writeln!(output, "{}", screen.paint(style, &clean_block(diff_line.trim_end_matches('\r'))))?;
     }
     Ok(())
 }
 
 /// Finds the run of a finding that was named without one: the only run that repaired such a finding and has not
 /// undone it.
-pub(super) fn run_of(
+pub(super) fn find_repairing_run(
     store: &Store,
     project: &tribunal_runner::Project,
-    finding: FindingId,
-) -> Result<RunId, Complaint> {
-    let mut fitting = Vec::new();
-    for run in store.runs()? {
-        let landings = Landings::read(project, store, &run)?;
+    finding_id: FindingId,
+) -> Result<RunId, UserError> {
+    let mut matching_runs = Vec::new();
+    for run_id in store.list_runs()? {
+        let landings = RunLandings::read_landings(project, store, &run_id)?;
         // Every run counts its findings from F1, so a bare id is often ambiguous.
-        if landings.all.iter().any(|landing| !landing.undone && landing.findings.contains(&finding)) {
-            fitting.push(run);
+        if landings
+            .landed_changes
+            .iter()
+            .any(|landing| !landing.is_undone && landing.findings.contains(&finding_id))
+        {
+            matching_runs.push(run_id);
         }
     }
-    match fitting.as_slice() {
-        [run] => Ok(run.clone()),
-        [] => Err(Complaint::usage(format!("no run has repaired a finding {finding}")).todo("tribunal runs")),
-        [first, ..] => {
-            let names: Vec<String> = fitting.iter().map(|run| format!("{run}.{finding}")).collect();
-            Err(Complaint::usage(format!("`{finding}` fits several findings: {}", names.join(", ")))
-                .todo(format!("name the run too: tribunal undo {first}.{finding}")))
+    match matching_runs.as_slice() {
+        [run_id] => Ok(run_id.clone()),
+        [] => Err(UserError::usage(format!("no run has repaired a finding {finding_id}"))
+            .with_step("tribunal runs")),
+        [first_run, ..] => {
+            let candidate_names: Vec<String> =
+                matching_runs.iter().map(|run_id| format!("{run_id}.{finding_id}")).collect();
+            Err(UserError::usage(format!(
+                "`{finding_id}` fits several findings: {}",
+                candidate_names.join(", ")
+            ))
+            .with_step(format!("name the run too: tribunal undo {first_run}.{finding_id}")))
         }
     }
 }

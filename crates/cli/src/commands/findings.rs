@@ -8,20 +8,20 @@ use tribunal_core::{
     view::RunView,
 };
 use tribunal_report::{
-    Export, Rulings, escaped,
-    tables::{self, Standing},
+    FindingsExport, RulingIndex, escape_line,
+    tables::{self, RunStanding},
 };
 use tribunal_runner::Runner;
 
 use crate::{
-    build,
-    complaint::Complaint,
-    context::Context,
-    documents::{self, Findings},
+    build_info,
+    context::CommandContext,
+    json_documents::{self, FindingsDocument},
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct FindingsArguments {
     /// A run; else the last one
     run: Option<String>,
     /// Only these: open, assigned, fixed, blocked, dismissed, deferred; several with commas
@@ -33,12 +33,12 @@ pub(crate) struct Arguments {
     )]
     status: Vec<String>,
     #[command(flatten)]
-    form: Form,
+    form: ExportFlags,
 }
 
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
-struct Form {
+struct ExportFlags {
     /// As a page in Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -50,40 +50,45 @@ struct Form {
     sarif: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let (store, run) = context.run_meant(&project, arguments.run.as_deref())?;
-    let entries = store.entries(&run, 0)?;
-    let view = RunView::of(&entries);
-    let status = &arguments.status;
+pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let (store, run_id) = context.find_requested_run(&project, arguments.run.as_deref())?;
+    let journal_entries = store.read_entries(&run_id, 0)?;
+    let run_view = RunView::from_entries(&journal_entries);
+    let wanted_statuses = &arguments.status;
     // Without `--status` all findings are printed, dismissed ones included: the filter is the user's choice.
-    let wanted =
-        |finding: &&Finding| status.is_empty() || status.iter().any(|word| word == finding.status.word());
-    let findings: Vec<&Finding> = view.findings.values().filter(wanted).collect();
-    let rulings = Rulings::of(&entries);
-    let live = Runner::is_live(&project, &run);
+    let is_wanted = |finding: &&Finding| {
+        wanted_statuses.is_empty()
+            || wanted_statuses.iter().any(|status_name| status_name == finding.status.as_str())
+    };
+    let findings: Vec<&Finding> = run_view.findings.values().filter(is_wanted).collect();
+    let rulings = RulingIndex::from_entries(&journal_entries);
+    let run_is_live = Runner::is_live(&project, &run_id);
     // The export is built only if one of the formats needs it.
-    let export =
-        || Export { standing: Standing { view: &view, live }, rulings: &rulings, findings: findings.clone() };
-    let form = &arguments.form;
+    let build_export = || FindingsExport {
+        run_standing: RunStanding { run_view: &run_view, is_live: run_is_live },
+        rulings: &rulings,
+        findings: findings.clone(),
+    };
+    let export_flags = &arguments.form;
     // clap makes sure that at most one of the formats is given, and none of them with `--json`.
-    if form.markdown {
-        write!(stdout(), "{}", export().markdown())?;
-    } else if form.pr_comment {
-        write!(stdout(), "{}", export().comment())?;
-    } else if form.sarif {
-        write!(stdout(), "{}", export().sarif(build::VERSION))?;
-    } else if context.json {
-        documents::print(&Findings {
+    if export_flags.markdown {
+        write!(stdout(), "{}", build_export().to_markdown())?;
+    } else if export_flags.pr_comment {
+        write!(stdout(), "{}", build_export().to_comment())?;
+    } else if export_flags.sarif {
+        write!(stdout(), "{}", build_export().to_sarif(build_info::VERSION))?;
+    } else if context.wants_json {
+        json_documents::print_document(&FindingsDocument {
             schema: "tribunal.findings/1",
-            run: Some(run),
+            run: Some(run_id),
             finding_schema: FINDING_SCHEMA,
             findings: findings.into_iter().cloned().collect(),
         })?;
     } else if findings.is_empty() {
-        writeln!(stdout(), "run {} has no such findings", escaped(run.as_str()))?;
+        writeln!(stdout(), "run {} has no such findings", escape_line(run_id.as_str()))?;
     } else {
-        write!(stdout(), "{}", tables::findings(findings, &rulings, &context.answers))?;
+        write!(stdout(), "{}", tables::render_findings(findings, &rulings, &context.answer_screen))?;
     }
     Ok(0)
 }

@@ -6,22 +6,22 @@ use std::{
 };
 
 use tribunal_core::ids::RunId;
-use tribunal_report::escaped;
-use tribunal_runner::gc::{Collected, Item, Wish, collect};
+use tribunal_report::escape_line;
+use tribunal_runner::gc::{GcOptions, GcReport, RemovedItem, collect_garbage};
 use tribunal_store::Store;
 
 use crate::{
-    complaint::Complaint,
-    context::Context,
-    documents::{self, Garbage, Removed},
+    context::CommandContext,
+    json_documents::{self, GarbageDocument, RemovedPath},
+    user_errors::UserError,
 };
 
 const DAY_MS: u64 = 86_400_000;
 /// At most this many of the removed runs are named; a long list would bury the totals.
-const NAMED: usize = 10;
+const MAX_NAMED_RUNS: usize = 10;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GcArguments {
     /// Also remove whole runs that came to a good end, with their journals, originals and checkpoints
     #[arg(long)]
     runs: bool,
@@ -36,104 +36,110 @@ pub(crate) struct Arguments {
     dry_run: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
+pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
     // A project without a store has nothing to collect, and `gc` must not create a store.
-    let collected = if Store::exists(&project.home()) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let collected = if Store::exists(&project.home_dir()) {
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = u64::try_from(now_ms.as_millis()).unwrap_or(u64::MAX);
         // Without `--runs` the cutoff is not used: whole runs are removed only on request.
-        let before = now.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
-        let wish = Wish {
-            runs_before_ms: arguments.runs.then_some(before),
+        let cutoff_ms = now_ms.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
+        let gc_options = GcOptions {
+            runs_before_ms: arguments.runs.then_some(cutoff_ms),
             compact: arguments.compact,
-            dry: arguments.dry_run,
+            dry_run: arguments.dry_run,
         };
-        collect(&project, &wish)?
+        collect_garbage(&project, &gc_options)?
     } else {
-        Collected::default()
+        GcReport::default()
     };
-    if context.json {
-        documents::print(&document(&collected, arguments.dry_run))?;
+    if context.wants_json {
+        json_documents::print_document(&build_document(&collected, arguments.dry_run))?;
     } else {
-        write_out(&collected, arguments.dry_run)?;
+        print_collected(&collected, arguments.dry_run)?;
     }
     Ok(0)
 }
 
-fn document(collected: &Collected, dry_run: bool) -> Garbage {
-    let removed = |items: &[Item]| -> Vec<Removed> {
+fn build_document(collected: &GcReport, dry_run: bool) -> GarbageDocument {
+    let to_removed_rows = |items: &[RemovedItem]| -> Vec<RemovedPath> {
         items
             .iter()
-            .map(|item| Removed { path: item.path.display().to_string(), bytes: item.bytes })
+            .map(|item| RemovedPath { path: item.relative_path.display().to_string(), bytes: item.bytes })
             .collect()
     };
-    Garbage {
+    GarbageDocument {
         schema: "tribunal.gc/1",
         dry_run,
-        bytes: collected.bytes(),
-        copies: removed(&collected.copies),
-        temporary: removed(&collected.temporary),
+        bytes: collected.freed_bytes(),
+        copies: to_removed_rows(&collected.workspaces),
+        temporary: to_removed_rows(&collected.temporary_files),
         // Checkpoints are texts of the user's files, too; the document does not tell them apart.
-        originals: removed(&[&*collected.originals, &*collected.checkpoints].concat()),
-        runs: collected.runs.clone(),
-        blobs: collected.journal.blobs,
-        journal_bytes_before: collected.journal.file_before,
-        journal_bytes_after: collected.journal.file_after,
-        live: collected.live.clone(),
-        left: collected.left.clone(),
+        originals: to_removed_rows(&[&*collected.originals, &*collected.checkpoints].concat()),
+        runs: collected.removed_runs.clone(),
+        blobs: collected.journal_sweep.blobs,
+        journal_bytes_before: collected.journal_sweep.file_before,
+        journal_bytes_after: collected.journal_sweep.file_after,
+        live: collected.live_runs.clone(),
+        left: collected.leftovers.clone(),
     }
 }
 
-fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
-    let mut out = stdout().lock();
-    let journal = &collected.journal;
-    let sum = |items: &[Item]| items.iter().map(|item| item.bytes).sum::<u64>();
+fn print_collected(collected: &GcReport, dry_run: bool) -> Result<(), UserError> {
+    let mut output = stdout().lock();
+    let journal = &collected.journal_sweep;
+    let total_bytes = |items: &[RemovedItem]| items.iter().map(|item| item.bytes).sum::<u64>();
     let verb = if dry_run { "would remove" } else { "removed" };
     // Kinds of which nothing was removed get no line.
-    let mut line = |count: usize, what: Noun, bytes: u64| match count {
+    let mut print_line = |count: usize, noun: CountedNoun, bytes: u64| match count {
         0 => Ok(()),
-        1 => writeln!(out, "{verb} 1 {} ({})", what.one, size(bytes)),
-        many => writeln!(out, "{verb} {many} {} ({})", what.many, size(bytes)),
+        1 => writeln!(output, "{verb} 1 {} ({})", noun.singular, format_size(bytes)),
+        several => writeln!(output, "{verb} {several} {} ({})", noun.plural, format_size(bytes)),
     };
-    line(collected.copies.len(), COPIES, sum(&collected.copies))?;
-    line(collected.temporary.len(), TEMPORARY, sum(&collected.temporary))?;
-    line(usize::try_from(journal.blobs).unwrap_or(usize::MAX), TEXTS, journal.blob_bytes)?;
+    print_line(collected.workspaces.len(), COPY_DIRS, total_bytes(&collected.workspaces))?;
+    print_line(collected.temporary_files.len(), TEMPORARY_FILES, total_bytes(&collected.temporary_files))?;
+    print_line(usize::try_from(journal.blobs).unwrap_or(usize::MAX), UNREFERENCED_TEXTS, journal.blob_bytes)?;
     // Originals and checkpoints are removed with their run, so their size counts towards it.
-    let texts = sum(&collected.originals) + sum(&collected.checkpoints);
-    line(collected.runs.len(), RUNS, journal.entry_bytes + texts)?;
-    if !collected.runs.is_empty() {
-        let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).take(NAMED).collect();
-        let more = collected.runs.len() - names.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        writeln!(out, "  {}{more}", escaped(&names.join(" ")))?;
+    let text_bytes = total_bytes(&collected.originals) + total_bytes(&collected.checkpoints);
+    print_line(collected.removed_runs.len(), REMOVED_RUNS, journal.entry_bytes + text_bytes)?;
+    if !collected.removed_runs.is_empty() {
+        let run_names: Vec<&str> =
+            collected.removed_runs.iter().map(RunId::as_str).take(MAX_NAMED_RUNS).collect();
+        let unnamed_runs = collected.removed_runs.len() - run_names.len();
+        let unnamed_runs = if unnamed_runs > 0 { format!(" and {unnamed_runs} more") } else { String::new() };
+        writeln!(output, "  {}{unnamed_runs}", escape_line(&run_names.join(" ")))?;
     }
     // A dry run cannot say how small the journal's file will be: the space is given back by the removal itself.
-    match (collected.bytes(), dry_run) {
-        (0, _) => writeln!(out, "nothing to remove")?,
-        (bytes, true) => writeln!(out, "{} in all; nothing was removed", size(bytes))?,
+    match (collected.freed_bytes(), dry_run) {
+        (0, _) => writeln!(output, "nothing to remove")?,
+        (bytes, true) => writeln!(output, "{} in all; nothing was removed", format_size(bytes))?,
         (bytes, false) => {
-            writeln!(out, "{} in all; the journal has {} now", size(bytes), size(journal.file_after))?;
+            writeln!(
+                output,
+                "{} in all; the journal has {} now",
+                format_size(bytes),
+                format_size(journal.file_after)
+            )?;
         }
     }
-    for left in &collected.left {
-        writeln!(stderr(), "[W] could not be removed: {}", escaped(left))?;
+    for leftover in &collected.leftovers {
+        writeln!(stderr(), "[W] could not be removed: {}", escape_line(leftover))?;
     }
     // The file cannot be truncated under a run that writes to it.
-    if let (Some(run), false) = (collected.live.first(), dry_run) {
-        let run = escaped(run.as_str());
+    if let (Some(live_run), false) = (collected.live_runs.first(), dry_run) {
+        let live_run = escape_line(live_run.as_str());
         writeln!(
             stderr(),
-            "[i] run {run} goes on: the journal's file gets smaller once it has ended: tribunal gc"
+            "[i] run {live_run} goes on: the journal's file gets smaller once it has ended: tribunal gc"
         )?;
     }
     // The user has to ask for compaction, because it locks the journal for a while.
-    if let Some(empty) = collected.put_off {
+    if let Some(empty_bytes) = collected.deferred_bytes {
         writeln!(
             stderr(),
             "[i] {} of the journal's file are empty; giving them back takes a while, in which no run can start: \
              tribunal gc --compact",
-            size(empty)
+            format_size(empty_bytes)
         )?;
     }
     Ok(())
@@ -141,24 +147,25 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
 
 /// The name of what is removed, in singular and plural.
 #[derive(Clone, Copy)]
-struct Noun {
-    one: &'static str,
-    many: &'static str,
+struct CountedNoun {
+    singular: &'static str,
+    plural: &'static str,
 }
 
-const COPIES: Noun = Noun { one: "folder of copies", many: "folders of copies" };
-const TEMPORARY: Noun = Noun { one: "temporary file", many: "temporary files" };
-const TEXTS: Noun = Noun { one: "text that nothing refers to", many: "texts that nothing refers to" };
-const RUNS: Noun = Noun { one: "run", many: "runs" };
+const COPY_DIRS: CountedNoun = CountedNoun { singular: "folder of copies", plural: "folders of copies" };
+const TEMPORARY_FILES: CountedNoun = CountedNoun { singular: "temporary file", plural: "temporary files" };
+const UNREFERENCED_TEXTS: CountedNoun =
+    CountedNoun { singular: "text that nothing refers to", plural: "texts that nothing refers to" };
+const REMOVED_RUNS: CountedNoun = CountedNoun { singular: "run", plural: "runs" };
 
 /// Formats a size: `512 bytes`, `4.0 KB`, `1.2 MB`.
-fn size(bytes: u64) -> String {
-    let scaled = |unit: u64| bytes as f64 / unit as f64;
+fn format_size(bytes: u64) -> String {
+    let in_units = |unit_bytes: u64| bytes as f64 / unit_bytes as f64;
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{:.1} KB", scaled(1_000)),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", scaled(1_000_000)),
-        _ => format!("{:.1} GB", scaled(1_000_000_000)),
+        1_000..1_000_000 => format!("{:.1} KB", in_units(1_000)),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", in_units(1_000_000)),
+        _ => format!("{:.1} GB", in_units(1_000_000_000)),
     }
 }
 
@@ -169,7 +176,7 @@ mod tests {
     #[test]
     fn sizes_are_readable() {
         assert_eq!(
-            [0, 999, 4_000, 1_234_567, 5_000_000_000].map(size),
+            [0, 999, 4_000, 1_234_567, 5_000_000_000].map(format_size),
             ["0 bytes", "999 bytes", "4.0 KB", "1.2 MB", "5.0 GB"]
         );
     }

@@ -7,11 +7,11 @@ mod sprint;
 mod story;
 mod transcript;
 
-pub(super) use menu::Menus;
+pub(super) use menu::MenuReport;
 pub(super) use project::ProjectReport;
-pub(super) use response::Response;
-pub(super) use sprint::SprintFile;
-pub(super) use story::StoryFile;
+pub(super) use response::ResponseReport;
+pub(super) use sprint::SprintFileReport;
+pub(super) use story::StoryFileReport;
 
 use std::{
     fs,
@@ -19,23 +19,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::answer::{Parsed, Wanted, parse};
+use tribunal_agents::answer::{AnswerKind, ParsedAnswer, parse_answer};
 use tribunal_bmad::CONFIG_PATH;
 use tribunal_core::{
-    brief::{Content, Minutes, Said},
+    brief::{AnswerContent, ClaimStatus, PartyMinutes},
     finding::Evidence,
 };
-use tribunal_report::{clean_block, escaped};
+use tribunal_report::{clean_block, escape_line};
 
 use crate::{
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents::{self, Inspection},
-    settings::{self, Given, Layer, Manner},
+    context::CommandContext,
+    json_documents::{self, InspectionDocument},
+    settings::{self, ReadMode, SettingLayer, SettingSources},
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum What {
+pub(crate) enum InspectCommand {
     /// The findings in an agent's answer
     Findings {
         /// The answer; `-` for standard input
@@ -69,186 +69,224 @@ pub(crate) enum What {
         file: PathBuf,
     },
     /// The board: what every line of it is taken for
-    Sprint(sprint::Arguments),
+    Sprint(sprint::InspectSprintArguments),
     /// A story's file: status, tasks, criteria, files, what a review left; exit 3: it cannot be used as it is
     Story {
         /// The story; `-` for standard input
         file: PathBuf,
     },
     /// Which BMAD is installed here, how its steps are run, how far the project has come; exit 3: a file is broken
-    Project(project::Arguments),
+    Project(project::InspectProjectArguments),
     /// What an agent printed in a run, and what was read from it
-    Transcript(transcript::Arguments),
+    Transcript(transcript::InspectTranscriptArguments),
 }
 
-pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
-    match what {
-        What::Findings { file } => answer(&file, Wanted::Findings, context),
-        What::Response { file, agent, fixes, verdicts } => {
-            let wanted = match (fixes, verdicts) {
-                (true, _) => Wanted::Fixes,
-                (_, true) => Wanted::Verdicts,
-                (false, false) => Wanted::Findings,
+pub(crate) fn run(inspect_command: InspectCommand, context: &CommandContext) -> Result<u8, UserError> {
+    match inspect_command {
+        InspectCommand::Findings { file: input_file } => {
+            inspect_answer(&input_file, AnswerKind::Findings, context)
+        }
+        InspectCommand::Response { file: input_file, agent, fixes, verdicts } => {
+            let expected_content = match (fixes, verdicts) {
+                (true, _) => AnswerKind::Fixes,
+                (_, true) => AnswerKind::Verdicts,
+                (false, false) => AnswerKind::Findings,
             };
             // With an agent, the file is its raw output, from which the answer has to be extracted first.
             match agent {
-                Some(agent) => response::run(&agent, &text_of(&file, context)?, wanted, context),
-                None => answer(&file, wanted, context),
+                Some(agent) => {
+                    response::run(&agent, &read_input(&input_file, context)?, expected_content, context)
+                }
+                None => inspect_answer(&input_file, expected_content, context),
             }
         }
-        What::Menu { file } => menu::run(&file, context),
-        What::Sprint(arguments) => sprint::run(&arguments, context),
-        What::Story { file } => story::run(&file, context),
-        What::Project(arguments) => project::run(&arguments, context),
-        What::Transcript(arguments) => transcript::run(&arguments, context),
-        What::Settings { file: Some(file), .. } => settings_file(&file, context),
-        What::Settings { file: None, all } => settings(all, context),
+        InspectCommand::Menu { file: input_file } => menu::run(&input_file, context),
+        InspectCommand::Sprint(arguments) => sprint::run(&arguments, context),
+        InspectCommand::Story { file: input_file } => story::run(&input_file, context),
+        InspectCommand::Project(arguments) => project::run(&arguments, context),
+        InspectCommand::Transcript(arguments) => transcript::run(&arguments, context),
+        InspectCommand::Settings { file: Some(input_file), .. } => {
+            inspect_settings_file(&input_file, context)
+        }
+        InspectCommand::Settings { file: None, all: show_all } => inspect_settings(show_all, context),
     }
 }
 
 /// Inspects a story for `tribunal story KEY`, too.
-pub(super) fn story(file: &Path, context: &Context) -> Result<u8, Complaint> {
-    story::run(file, context)
+pub(super) fn story(story_file: &Path, context: &CommandContext) -> Result<u8, UserError> {
+    story::run(story_file, context)
 }
 
-fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let effective = settings::gather(project.root(), &Given::from_environment())?;
-    let survey = settings::survey(project.root(), &effective);
-    let root = project.root().display().to_string();
-    if context.json {
+fn inspect_settings(show_all: bool, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let effective = settings::gather_settings(project.root(), &SettingSources::from_environment())?;
+    let survey = settings::survey_settings(project.root(), &effective);
+    let project_root = project.root().display().to_string();
+    if context.wants_json {
         // Programs get every setting; `--all` is for the terminal only, where unused ones are noise.
-        documents::print(&settings::Document::of_project(&effective, &survey, root))?;
+        json_documents::print_document(&settings::SettingsDocument::from_project(
+            &effective,
+            &survey,
+            project_root,
+        ))?;
     } else {
-        write!(stdout(), "{}", settings::draw(&effective, &root, all, &context.answers))?;
-        write!(stdout(), "{}", settings::draw_survey(&survey, &root, &context.answers))?;
+        write!(
+            stdout(),
+            "{}",
+            settings::draw_settings(&effective, &project_root, show_all, &context.answer_screen)
+        )?;
+        write!(stdout(), "{}", settings::draw_survey(&survey, &project_root, &context.answer_screen))?;
     }
-    Ok(if survey.problems.is_empty() { 0 } else { NEGATIVE })
+    Ok(if survey.problems.is_empty() { 0 } else { EXIT_NEGATIVE })
 }
 
 /// Inspects one file alone, as strictly as at its usual place: BMAD's own keys are no mistakes in BMAD's file.
-fn settings_file(file: &Path, context: &Context) -> Result<u8, Complaint> {
-    let text = text_of(file, context)?;
+fn inspect_settings_file(file: &Path, context: &CommandContext) -> Result<u8, UserError> {
+    let settings_text = read_input(file, context)?;
     // Only the path tells the two kinds of files apart, since their contents may overlap.
     let (manner, layer) = match file.ends_with(CONFIG_PATH) {
-        true => (Manner::Lenient, Layer::Bmad),
-        false => (Manner::Strict, Layer::Project),
+        true => (ReadMode::Lenient, SettingLayer::Bmad),
+        false => (ReadMode::Strict, SettingLayer::Project),
     };
-    let name = file.display().to_string();
-    let reading = settings::read(&name, &text, manner);
-    if context.json {
-        documents::print(&settings::Document::of_file(&reading, name, layer))?;
+    let file_name = file.display().to_string();
+    let parsed_file = settings::read_settings(&file_name, &settings_text, manner);
+    if context.wants_json {
+        json_documents::print_document(&settings::SettingsDocument::from_file(
+            &parsed_file,
+            file_name,
+            layer,
+        ))?;
     } else {
-        write!(stdout(), "{}", settings::draw_file(&reading, &name, &context.answers))?;
+        write!(
+            stdout(),
+            "{}",
+            settings::draw_settings_file(&parsed_file, &file_name, &context.answer_screen)
+        )?;
     }
-    Ok(if reading.problems.is_empty() { 0 } else { NEGATIVE })
+    Ok(if parsed_file.problems.is_empty() { 0 } else { EXIT_NEGATIVE })
 }
 
-fn text_of(file: &Path, context: &Context) -> Result<String, Complaint> {
-    if file.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        stdin().read_to_end(&mut bytes)?;
+fn read_input(input_file: &Path, context: &CommandContext) -> Result<String, UserError> {
+    if input_file.as_os_str() == "-" {
+        let mut input_bytes = Vec::new();
+        stdin().read_to_end(&mut input_bytes)?;
         // Agents print broken UTF-8 now and then; the parser has to cope with it as it does in a run.
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8_lossy(&input_bytes).into_owned())
     } else {
-        let path = context.path(file);
-        let bytes = fs::read(&path).map_err(|cause| {
-            Complaint::usage(format!("{} cannot be read: {cause}", file.display())).todo("check the path")
+        let input_path = context.resolve_path(input_file);
+        let input_bytes = fs::read(&input_path).map_err(|cause| {
+            UserError::usage(format!("{} cannot be read: {cause}", input_file.display()))
+                .with_step("check the path")
         })?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8_lossy(&input_bytes).into_owned())
     }
 }
 
-fn answer(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
-    let text = text_of(file, context)?;
-    let parsed = parse(&text, wanted);
+fn inspect_answer(
+    answer_file: &Path,
+    expected_content: AnswerKind,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    let answer_text = read_input(answer_file, context)?;
+    let parsed = parse_answer(&answer_text, expected_content);
     // No findings at all is a readable answer; only what the parser could not understand is negative.
-    let readable = !matches!(parsed.content, Content::Unreadable { .. });
-    if context.json {
+    let is_readable = !matches!(parsed.content, AnswerContent::Unreadable { .. });
+    if context.wants_json {
         let schema = "tribunal.inspect/1";
-        let Parsed { content, minutes, remarks } = parsed;
+        let ParsedAnswer { content, minutes, remarks } = parsed;
         // Only parties have minutes, so an empty record is left out.
         let minutes = (!minutes.is_empty()).then_some(minutes);
-        documents::print(&Inspection { schema, content, minutes, remarks })?;
+        json_documents::print_document(&InspectionDocument { schema, content, minutes, remarks })?;
     } else {
-        let Parsed { content, minutes, remarks } = &parsed;
-        show(&mut stdout().lock(), &AnswerRead { content, minutes, remarks })?;
+        let ParsedAnswer { content, minutes, remarks } = &parsed;
+        print_answer(&mut stdout().lock(), &InspectedAnswer { content, minutes, remarks })?;
     }
-    Ok(if readable { 0 } else { NEGATIVE })
+    Ok(if is_readable { 0 } else { EXIT_NEGATIVE })
 }
 
 /// An agent's answer after parsing.
-struct AnswerRead<'a> {
-    content: &'a Content,
-    minutes: &'a Minutes,
+struct InspectedAnswer<'a> {
+    content: &'a AnswerContent,
+    minutes: &'a PartyMinutes,
     remarks: &'a [String],
 }
 
-fn show(out: &mut impl Write, answer: &AnswerRead<'_>) -> Result<(), Complaint> {
-    let AnswerRead { content, minutes, remarks } = answer;
+fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) -> Result<(), UserError> {
+    let InspectedAnswer { content, minutes, remarks } = parsed_answer;
     match content {
-        Content::Findings { raised } => {
-            writeln!(out, "{}", count(raised.len(), "finding"))?;
-            for raised in raised {
-                let evidence = match &raised.evidence {
+        AnswerContent::Findings { raised: raised_findings } => {
+            writeln!(output, "{}", format_count(raised_findings.len(), "finding"))?;
+            for raised_findings in raised_findings {
+                let evidence = match &raised_findings.evidence {
                     Evidence::Quote { text } => format!("quote “{text}”"),
                     Evidence::Absence { heading, terms } => {
                         format!("absent under “{heading}”: {}", terms.join(", "))
                     }
                 };
-                writeln!(out, "  {:<9} {}", raised.severity.as_str(), escaped(&raised.description))?;
-                writeln!(out, "            {}", escaped(&evidence))?;
+                writeln!(
+                    output,
+                    "  {:<9} {}",
+                    raised_findings.severity.as_str(),
+                    escape_line(&raised_findings.description)
+                )?;
+                writeln!(output, "            {}", escape_line(&evidence))?;
             }
         }
-        Content::Unreadable { message } => writeln!(out, "unreadable: {}", clean_block(message))?,
-        Content::Rulings { rulings } => {
-            writeln!(out, "{}", count(rulings.len(), "verdict"))?;
+        AnswerContent::Unreadable { message } => writeln!(output, "unreadable: {}", clean_block(message))?,
+        AnswerContent::Rulings { rulings } => {
+            writeln!(output, "{}", format_count(rulings.len(), "verdict"))?;
             for ruling in rulings {
-                let line =
+                let ruling_line =
                     format!("  {:<4} {:<10} {}", ruling.id.to_string(), ruling.holds.as_str(), ruling.note);
-                writeln!(out, "{}", escaped(line.trim_end()))?;
+                writeln!(output, "{}", escape_line(ruling_line.trim_end()))?;
                 // A challenger's counter-quote is what a dismissal rests on, so it is shown below the verdict.
                 if !ruling.counter.is_empty() {
-                    writeln!(out, "                  against it “{}”", escaped(&ruling.counter))?;
+                    writeln!(output, "                  against it “{}”", escape_line(&ruling.counter))?;
                 }
             }
         }
-        Content::Fixes { claims } => {
-            writeln!(out, "{}", count(claims.len(), "claim"))?;
+        AnswerContent::Fixes { claims } => {
+            writeln!(output, "{}", format_count(claims.len(), "claim"))?;
             for claim in claims {
-                let said = if claim.said == Said::Fixed { "fixed" } else { "blocked" };
-                writeln!(out, "  {:<4} {said:<8} {}", claim.id.to_string(), escaped(&claim.note))?;
+                let claim_status = if claim.said == ClaimStatus::Fixed { "fixed" } else { "blocked" };
+                writeln!(
+                    output,
+                    "  {:<4} {claim_status:<8} {}",
+                    claim.id.to_string(),
+                    escape_line(&claim.note)
+                )?;
             }
         }
     }
-    show_minutes(out, minutes)?;
+    print_minutes(output, minutes)?;
     for remark in *remarks {
-        writeln!(out, "[W] {}", escaped(remark))?;
+        writeln!(output, "[W] {}", escape_line(remark))?;
     }
     Ok(())
 }
 
 /// Prints what a party reported beside its findings.
-fn show_minutes(out: &mut impl Write, minutes: &Minutes) -> Result<(), Complaint> {
+fn print_minutes(output: &mut impl Write, minutes: &PartyMinutes) -> Result<(), UserError> {
     if !minutes.personas.is_empty() {
-        writeln!(out, "personas: {}", escaped(&minutes.personas.join(", ")))?;
+        writeln!(output, "personas: {}", escape_line(&minutes.personas.join(", ")))?;
     }
     for ballot in &minutes.ballots {
         let votes = ballot.votes.iter().map(|vote| format!("{} {}", vote.persona, vote.severity));
         let votes = votes.collect::<Vec<_>>().join(", ");
         let dissent = if ballot.dissent.is_empty() { "" } else { "; dissent: " };
         // Ballots refer to findings by position from 0; users count from 1.
-        let line = format!("votes on finding {}: {votes}{dissent}{}", ballot.finding + 1, ballot.dissent);
-        writeln!(out, "{}", escaped(&line))?;
+        let ballot_line =
+            format!("votes on finding {}: {votes}{dissent}{}", ballot.finding + 1, ballot.dissent);
+        writeln!(output, "{}", escape_line(&ballot_line))?;
     }
-    for (what, text) in [("consensus", &minutes.consensus), ("dissent", &minutes.dissent)] {
-        if !text.is_empty() {
-            writeln!(out, "{what}: {}", escaped(text))?;
+    for (label, statement) in [("consensus", &minutes.consensus), ("dissent", &minutes.dissent)] {
+        if !statement.is_empty() {
+            writeln!(output, "{label}: {}", escape_line(statement))?;
         }
     }
     Ok(())
 }
 
-fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+fn format_count(item_count: usize, noun: &str) -> String {
+    if item_count == 1 { format!("1 {noun}") } else { format!("{item_count} {noun}s") }
 }

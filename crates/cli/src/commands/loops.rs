@@ -8,51 +8,54 @@ use std::{
 };
 
 use tribunal_agents::{
-    clients::{Home, with_sessions},
+    clients::{HookFile, clients_with_sessions},
     hook::HookClient,
 };
 use tribunal_core::{
-    event::Event,
+    event::RunEvent,
     ids::RunId,
-    session::{Binding, Bound, LetGo, MOST_REFUSALS, UPPER_BOUND, Work},
-    stamp::Stamp,
-    text::cut,
+    session::{
+        DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionBinding,
+        SessionWork,
+    },
+    text::truncate_chars,
+    timestamp::Timestamp,
 };
-use tribunal_report::{escaped, session::says};
+use tribunal_report::{escape_line, session_text::describe_session_event};
 use tribunal_runner::{
     Project,
-    session::{self, Look, SessionError, Taken, file},
+    session::{self, BoundSession, SessionError, SessionLookup, state_file},
 };
 use tribunal_store::Store;
 
 use crate::{
     agent_session,
-    clients::listed,
-    complaint::{Complaint, ENVIRONMENT},
-    context::{Context, quoted},
-    documents::{self, LoopRow, Loops},
-    settings::{Given, hooks_of},
+    context::{CommandContext, shell_quote},
+    installed_clients::join_names,
+    json_documents::{self, LoopRow, LoopsDocument},
+    settings::{SettingSources, resolve_hook_settings},
     trust,
-    trust_item::Item,
+    trust_item::TrustItem,
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum What {
+pub(crate) enum LoopCommand {
     /// Start a loop in a session
-    Start(Start),
+    Start(LoopStartArguments),
     /// What sessions have taken on here, and how it stands
-    Status(Status),
+    Status(LoopStatusArguments),
     /// Let the session go
-    Cancel(Cancel),
+    Cancel(LoopCancelArguments),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Start {
+pub(crate) struct LoopStartArguments {
     /// What the session is to do; `-` reads it from standard input
     #[arg(required = true)]
     prompt: Vec<String>,
     /// How often it is sent back at most
-    #[arg(long, value_name = "N", default_value_t = MOST_REFUSALS, value_parser = times())]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_REFUSALS, value_parser = iterations_parser())]
     max_iterations: u32,
     /// What it says, between <promise> and </promise>, when it is done; else only the limit ends it
     #[arg(long, value_name = "TEXT", alias = "completion-promise")]
@@ -69,416 +72,447 @@ pub(crate) struct Start {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Status {
+pub(crate) struct LoopStatusArguments {
     /// One of them, with all that happened
     name: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Cancel {
+pub(crate) struct LoopCancelArguments {
     /// A loop, or a review in a session; else the one that is held here
     name: Option<String>,
 }
 
-pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
-    match what {
-        What::Start(start) => begin(start, context),
-        What::Status(wanted) => status(wanted.name.as_deref(), context),
-        What::Cancel(cancel_) => cancel(&cancel_, context),
+pub(crate) fn run(loop_command: LoopCommand, context: &CommandContext) -> Result<u8, UserError> {
+    match loop_command {
+        LoopCommand::Start(arguments) => start_loop(arguments, context),
+        LoopCommand::Status(status_arguments) => print_status(status_arguments.name.as_deref(), context),
+        LoopCommand::Cancel(cancel_arguments) => cancel_loop(&cancel_arguments, context),
     }
 }
 
-fn times() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=i64::from(UPPER_BOUND))
+fn iterations_parser() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(MAX_REFUSALS_LIMIT))
 }
 
-fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let session = match (start.session, start.next) {
-        (Some(session), _) => session,
+fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let session_id = match (arguments.session, arguments.next) {
+        (Some(session_id), _) => session_id,
         // An empty id means the next session; it is filled in when that session sends its first prompt.
         (None, true) => String::new(),
-        (None, false) => agent_session::current(context).ok_or_else(no_session)?,
+        (None, false) => agent_session::current_session(context).ok_or_else(explain_missing_session)?,
     };
-    let mut prompt = start.prompt.join(" ");
+    let mut prompt = arguments.prompt.join(" ");
     if prompt == "-" {
         prompt.clear();
-        let mut bytes = Vec::new();
+        let mut prompt_bytes = Vec::new();
         // One byte more than allowed is read, so that a longer prompt is refused and not cut.
-        stdin().lock().take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
-        prompt = String::from_utf8(bytes)
-            .map_err(|_| Complaint::usage("the prompt is no text (it is no UTF-8)"))?;
+        stdin().lock().take(MAX_PROMPT_BYTES as u64 + 1).read_to_end(&mut prompt_bytes)?;
+        prompt = String::from_utf8(prompt_bytes)
+            .map_err(|_| UserError::usage("the prompt is no text (it is no UTF-8)"))?;
     }
     // Everything is checked before the state file is written: a loop that starts must be able to run.
     let prompt = prompt.trim().to_string();
     check_prompt(&prompt)?;
-    let promise = start.promise.map(|promise| check_promise(&promise)).transpose()?;
-    let step = match start.step {
-        Some(step) => Some(check_step(&project, &step, context)?),
+    let promise = arguments.promise.map(|promise| check_promise(&promise)).transpose()?;
+    let step_path = match arguments.step {
+        Some(step_path) => Some(check_step(&project, &step_path, context)?),
         None => None,
     };
     // The prompt is stored in the journal and in the state file, so secrets are masked first.
-    let bound = Bound {
-        session,
-        work: Work::Loop,
-        prompt: context.masker().mask(&prompt).into_owned(),
+    let assignment = SessionAssignment {
+        session: session_id,
+        work: SessionWork::Loop,
+        prompt: context.secret_masker().mask(&prompt).into_owned(),
         promise,
-        max_refusals: start.max_iterations,
-        step,
+        max_refusals: arguments.max_iterations,
+        step: step_path,
     };
-    let stale = stale_after(&project)?;
-    let run = session::start_loop(&project, bound.clone(), stale)?;
-    if context.json {
+    let stale_age = load_stale_age(&project)?;
+    let run_id = session::start_loop(&project, assignment.clone(), stale_age)?;
+    if context.wants_json {
         // A loop that has just started is held by definition.
-        let row = LoopRow { held: true, ..row(&run, &bound) };
-        documents::print(&Loops { schema: "tribunal.loops/1", loops: vec![row] })?;
+        let loop_row = LoopRow { held: true, ..build_row(&run_id, &assignment) };
+        json_documents::print_document(&LoopsDocument { schema: "tribunal.loops/1", loops: vec![loop_row] })?;
         return Ok(0);
     }
-    let mut out = stdout().lock();
-    let whose = match bound.session.as_str() {
+    let mut output = stdout().lock();
+    let session_text = match assignment.session.as_str() {
         "" => "the next session here in which somebody types something".to_string(),
-        session => format!("session {session}"),
+        session_id => format!("session {session_id}"),
     };
-    writeln!(out, "loop {run} in {}", escaped(&whose))?;
-    writeln!(out, "  limit    sent back at most {} times, then let go", bound.max_refusals)?;
-    match &bound.promise {
-        Some(promise) => writeln!(out, "  promise  <promise>{}</promise>", escaped(promise))?,
-        None => writeln!(out, "  promise  none: only the limit ends it (--promise TEXT)")?,
+    writeln!(output, "loop {run_id} in {}", escape_line(&session_text))?;
+    writeln!(output, "  limit    sent back at most {} times, then let go", assignment.max_refusals)?;
+    match &assignment.promise {
+        Some(promise) => writeln!(output, "  promise  <promise>{}</promise>", escape_line(promise))?,
+        None => writeln!(output, "  promise  none: only the limit ends it (--promise TEXT)")?,
     }
-    writeln!(out, "  prompt   {}", escaped(&cut(&bound.prompt, 300)))?;
-    writeln!(out, "  state    {}", file::OURS)?;
-    writeln!(out, "a person ends it sooner with: tribunal loop cancel")?;
+    writeln!(output, "  prompt   {}", escape_line(&truncate_chars(&assignment.prompt, 300)))?;
+    writeln!(output, "  state    {}", state_file::OWN_STATE_FILE)?;
+    writeln!(output, "a person ends it sooner with: tribunal loop cancel")?;
     // Without the hook the session is never sent back, and the user would wait for nothing.
-    if !is_installed(&project) {
-        writeln!(out, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
+    if !is_stop_hook_installed(&project) {
+        writeln!(output, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
     }
     Ok(0)
 }
 
 /// At most this many loops are listed.
-const SHOWN: usize = 10;
+const MAX_SHOWN_LOOPS: usize = 10;
 
 /// The longest prompt; a model reads it each time it is sent back.
-const LONGEST: usize = 64 << 10;
+const MAX_PROMPT_BYTES: usize = 64 << 10;
 
-fn check_prompt(prompt: &str) -> Result<(), Complaint> {
+fn check_prompt(prompt: &str) -> Result<(), UserError> {
     if prompt.is_empty() {
-        return Err(Complaint::usage("the prompt is empty").why("A loop sends the session back with it."));
+        return Err(
+            UserError::usage("the prompt is empty").with_reason("A loop sends the session back with it.")
+        );
     }
-    if prompt.len() > LONGEST {
-        return Err(Complaint::usage(format!("the prompt is longer than {} KB", LONGEST >> 10))
-            .why("It is read anew each time the session is sent back, and is never cut.")
-            .todo("write it into a file of the project, and let the prompt name that file"));
+    if prompt.len() > MAX_PROMPT_BYTES {
+        return Err(UserError::usage(format!("the prompt is longer than {} KB", MAX_PROMPT_BYTES >> 10))
+            .with_reason("It is read anew each time the session is sent back, and is never cut.")
+            .with_step("write it into a file of the project, and let the prompt name that file"));
     }
     Ok(())
 }
 
 /// Checks that a promise can be written between two tags.
-fn check_promise(promise: &str) -> Result<String, Complaint> {
+fn check_promise(promise: &str) -> Result<String, UserError> {
     let promise = promise.trim();
     // `null` and `~` would be read back from the state file as no promise at all.
     if promise.is_empty() || promise.contains(['<', '>', '`']) || matches!(promise, "null" | "~") {
-        return Err(Complaint::usage(format!("`{promise}` cannot be promised"))
-            .why("It is what stands between <promise> and </promise>: a few words, without tags.")
-            .todo("for instance: --promise DONE"));
+        return Err(UserError::usage(format!("`{promise}` cannot be promised"))
+            .with_reason("It is what stands between <promise> and </promise>: a few words, without tags.")
+            .with_step("for instance: --promise DONE"));
     }
     Ok(promise.to_string())
 }
 
 /// Checks that a file has hooks and that they may run here.
-fn check_step(project: &Project, step: &Path, context: &Context) -> Result<String, Complaint> {
-    let relative = tribunal_runner::subject::relative(project.root(), &context.path(step))?;
-    let text = tribunal_runner::subject::load(project.root(), &relative)?;
-    let hooks = tribunal_bmad::hooks::read(&relative, &text);
+fn check_step(project: &Project, typed_path: &Path, context: &CommandContext) -> Result<String, UserError> {
+    let step_path =
+        tribunal_runner::subject::relative_to_root(project.root(), &context.resolve_path(typed_path))?;
+    let step_text = tribunal_runner::subject::load_subject(project.root(), &step_path)?;
+    let hooks = tribunal_bmad::hooks::read_hooks(&step_path, &step_text);
     // With a broken front matter it is unknown which hooks were meant, so the loop is refused as a whole.
     if let Some(problem) = hooks.problems.first() {
-        return Err(Complaint::usage(problem.to_string()).why("No loop was started."));
+        return Err(UserError::usage(problem.to_string()).with_reason("No loop was started."));
     }
-    if hooks.all.is_empty() {
-        return Err(Complaint::usage(format!("{relative} has no hooks in its front matter"))
-            .why("--step names a file whose hooks are to run in the session.")
-            .todo("leave --step out, or write: hooks: {PreToolUse: [{command: …}]}"));
+    if hooks.hooks.is_empty() {
+        return Err(UserError::usage(format!("{step_path} has no hooks in its front matter"))
+            .with_reason("--step names a file whose hooks are to run in the session.")
+            .with_step("leave --step out, or write: hooks: {PreToolUse: [{command: …}]}"));
     }
     // Trust is asked for now: while the hook runs, there is no terminal to ask on.
-    trust::require(context, project.root(), &Item::of_hooks(&relative, &hooks))?;
-    Ok(relative)
+    trust::require_trust(context, project.root(), &TrustItem::from_hooks(&step_path, &hooks))?;
+    Ok(step_path)
 }
 
 /// Loads the age at which a state file is no longer believed.
-pub(super) fn stale_after(project: &Project) -> Result<Duration, Complaint> {
-    Ok(hooks_of(project.root(), &Given::from_environment())?.stale_after)
+pub(super) fn load_stale_age(project: &Project) -> Result<Duration, UserError> {
+    Ok(resolve_hook_settings(project.root(), &SettingSources::from_environment())?.stale_after)
 }
 
-fn no_session() -> Complaint {
-    Complaint::usage("there is no session to hold: this was not typed in one")
-        .why(format!(
+fn explain_missing_session() -> UserError {
+    UserError::usage("there is no session to hold: this was not typed in one")
+        .with_reason(format!(
             "{} tell the commands they run which session they are in; a plain terminal does not.",
-            listed(&with_sessions(), "and")
+            join_names(&clients_with_sessions(), "and")
         ))
-        .todo("type it in the session (in Claude Code: ! tribunal loop start …)")
-        .todo("or name the session: --session ID")
-        .todo("or take the next one in which somebody types something here: --next")
+        .with_step("type it in the session (in Claude Code: ! tribunal loop start …)")
+        .with_step("or name the session: --session ID")
+        .with_step("or take the next one in which somebody types something here: --next")
 }
 
 /// Returns whether some client's settings, of this project or of the user, call our stop hook.
-pub(super) fn is_installed(project: &Project) -> bool {
+pub(super) fn is_stop_hook_installed(project: &Project) -> bool {
     // Hooks may have been installed for this machine or for all colleagues; either place will do.
-    let homes = HookClient::all().flat_map(|client| [false, true].map(|for_all| client.hooks.home(for_all)));
-    let of_project = homes.filter_map(|home| match home {
-        Home::Shared(path) | Home::Own(path) => Some(project.root().join(path)),
-        Home::Person(_) => None,
+    let hook_homes =
+        HookClient::all().flat_map(|client| [false, true].map(|is_shared| client.hooks.hook_file(is_shared)));
+    let project_files = hook_homes.filter_map(|home| match home {
+        HookFile::Shared(file_path) | HookFile::Own(file_path) => Some(project.root().join(file_path)),
+        HookFile::User(_) => None,
     });
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
     // A user may have installed the hooks once for all projects.
-    let of_person = home.iter().flat_map(|home| {
-        HookClient::all().flat_map(|client| client.hooks.person_files()).map(|path| home.join(path))
+    let user_files = home.iter().flat_map(|home| {
+        HookClient::all().flat_map(|client| client.hooks.user_files()).map(|file_path| home.join(file_path))
     });
-    let mut all = of_project.chain(of_person);
+    let mut candidate_files = project_files.chain(user_files);
     // A search for the command is enough here: the formats differ by client, and this is only a warning.
-    all.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("hook stop")))
+    candidate_files.any(|file_path| {
+        std::fs::read_to_string(file_path).is_ok_and(|settings_text| settings_text.contains("hook stop"))
+    })
 }
 
-fn row(run: &RunId, bound: &Bound) -> LoopRow {
+fn build_row(run_id: &RunId, assignment: &SessionAssignment) -> LoopRow {
     LoopRow {
-        id: run.clone(),
-        work: bound.work,
-        session: bound.session.clone(),
+        id: run_id.clone(),
+        work: assignment.work,
+        session: assignment.session.clone(),
         held: false,
         let_go: None,
         detail: String::new(),
         refusals: 0,
-        max_refusals: bound.max_refusals,
+        max_refusals: assignment.max_refusals,
         tools: 0,
         last: String::new(),
     }
 }
 
 /// Lists all that sessions have taken on, oldest first.
-fn all(store: &Store) -> Result<Vec<Binding>, Complaint> {
-    let mut found = Vec::new();
-    for run in store.loops()?.into_iter().chain(store.runs()?) {
+fn list_bindings(store: &Store) -> Result<Vec<SessionBinding>, UserError> {
+    let mut bindings = Vec::new();
+    for run_id in store.list_loops()?.into_iter().chain(store.list_runs()?) {
         // Most runs have nothing to do with a session; this check avoids reading their whole journals.
-        if store.last_of(&run, &["session"])?.is_some() {
-            found.extend(Binding::of(&store.entries(&run, 0)?));
+        if store.last_entry_of(&run_id, &["session"])?.is_some() {
+            bindings.extend(SessionBinding::from_entries(&store.read_entries(&run_id, 0)?));
         }
     }
-    found.sort_by_key(|binding| binding.last_ms);
-    Ok(found)
+    bindings.sort_by_key(|binding| binding.last_event_ms);
+    Ok(bindings)
 }
 
-fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let store = context.journal(&project)?;
-    let mut found = match &store {
-        Some(store) => all(store)?,
+fn print_status(wanted_name: Option<&str>, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let store = context.open_journal(&project)?;
+    let mut bindings = match &store {
+        Some(store) => list_bindings(store)?,
         None => Vec::new(),
     };
-    if let Some(wanted) = wanted {
-        found.retain(|binding| binding.run.as_str() == wanted);
-        if found.is_empty() {
-            return Err(Complaint::usage(format!("no session has taken on {wanted} here"))
-                .todo("tribunal loop status"));
+    if let Some(wanted_name) = wanted_name {
+        bindings.retain(|binding| binding.run_id.as_str() == wanted_name);
+        if bindings.is_empty() {
+            return Err(UserError::usage(format!("no session has taken on {wanted_name} here"))
+                .with_step("tribunal loop status"));
         }
     }
     // Only the state file says what is held now; the journal says what happened.
-    let here = session_of_file(&project);
-    let mut rows = Vec::new();
-    for binding in &found {
-        let mut row = row(&binding.run, &binding.bound);
-        row.refusals = binding.tally.refusals;
-        row.tools = binding.tally.tools;
-        row.last = Stamp { wall_ms: binding.last_ms, awake_ms: 0 }.utc();
-        if let Some((why, detail)) = &binding.let_go {
-            row.let_go = Some(*why);
-            row.detail.clone_from(detail);
+    let file_state = read_state_file(&project);
+    let mut loop_rows = Vec::new();
+    for binding in &bindings {
+        let mut loop_row = build_row(&binding.run_id, &binding.assignment);
+        loop_row.refusals = binding.tally.refusals;
+        loop_row.tools = binding.tally.tools;
+        loop_row.last = Timestamp { wall_ms: binding.last_event_ms, awake_ms: 0 }.format_utc();
+        if let Some((release_reason, detail)) = &binding.release {
+            loop_row.let_go = Some(*release_reason);
+            loop_row.detail.clone_from(detail);
         }
-        row.held = binding.let_go.is_none()
-            && here.as_ref().is_some_and(|state| state.run.as_ref() == Some(&binding.run));
-        if let Some(state) = here.as_ref().filter(|_| row.held) {
+        loop_row.held = binding.release.is_none()
+            && file_state
+                .as_ref()
+                .is_some_and(|held_state| held_state.run_id.as_ref() == Some(&binding.run_id));
+        if let Some(held_state) = file_state.as_ref().filter(|_| loop_row.held) {
             // The user may have edited the limit in the state file, which then holds.
-            row.max_refusals = state.max_refusals;
+            loop_row.max_refusals = held_state.max_refusals;
         }
-        rows.push(row);
+        loop_rows.push(loop_row);
     }
-    if context.json {
-        documents::print(&Loops { schema: "tribunal.loops/1", loops: rows })?;
+    if context.wants_json {
+        json_documents::print_document(&LoopsDocument { schema: "tribunal.loops/1", loops: loop_rows })?;
         return Ok(0);
     }
-    let mut out = stdout().lock();
-    let older = rows.len().saturating_sub(SHOWN);
-    if older > 0 {
-        writeln!(out, "({older} older ones: tribunal loop status --json)")?;
+    let mut output = stdout().lock();
+    let older_count = loop_rows.len().saturating_sub(MAX_SHOWN_LOOPS);
+    if older_count > 0 {
+        writeln!(output, "({older_count} older ones: tribunal loop status --json)")?;
     }
-    for row in &rows[older..] {
-        writeln!(out, "{}", escaped(&line(row)))?;
-        if let Some(state) = here.as_ref().filter(|_| row.held) {
-            let promise = state.promise.as_ref().map(|promise| format!("<promise>{promise}</promise> for: "));
-            let text = format!("{}{}", promise.unwrap_or_default(), cut(&state.prompt, 200));
-            writeln!(out, "  {}", escaped(&text))?;
+    for loop_row in &loop_rows[older_count..] {
+        writeln!(output, "{}", escape_line(&format_row(loop_row)))?;
+        if let Some(held_state) = file_state.as_ref().filter(|_| loop_row.held) {
+            let promise_text = held_state
+                .promise
+                .as_ref()
+                .map(|promise_text| format!("<promise>{promise_text}</promise> for: "));
+            let detail_line =
+                format!("{}{}", promise_text.unwrap_or_default(), truncate_chars(&held_state.prompt, 200));
+            writeln!(output, "  {}", escape_line(&detail_line))?;
         }
-        if let (Some(_), Some(store)) = (wanted, &store) {
-            for line in history(store, &row.id)? {
-                writeln!(out, "  {}", escaped(&line))?;
+        if let (Some(_), Some(store)) = (wanted_name, &store) {
+            for history_line in format_history(store, &loop_row.id)? {
+                writeln!(output, "  {}", escape_line(&history_line))?;
             }
         }
     }
     // Other tools write such state files, too; a loop of theirs has no journal here.
-    if let Some(taken) = held_by_file_alone(&project, stale_after(&project)?) {
-        let whose = if taken.state.session.is_empty() { "nobody yet" } else { &taken.state.session };
-        let text = format!(
-            "{}  session {whose} · sent back {} of at most {} · no journal knows of it",
-            taken.file, taken.standing.refusals, taken.standing.max_refusals
+    if let Some(bound_session) = find_unrecorded_session(&project, load_stale_age(&project)?) {
+        let session_name = if bound_session.file_state.session_id.is_empty() {
+            "nobody yet"
+        } else {
+            &bound_session.file_state.session_id
+        };
+        let detail_line = format!(
+            "{}  session {session_name} · sent back {} of at most {} · no journal knows of it",
+            bound_session.state_file, bound_session.standing.refusals, bound_session.standing.max_refusals
         );
-        writeln!(out, "{}", escaped(&text))?;
-    } else if rows.is_empty() {
+        writeln!(output, "{}", escape_line(&detail_line))?;
+    } else if loop_rows.is_empty() {
         writeln!(
-            out,
+            output,
             "no session has taken anything on here; start a loop: tribunal loop start PROMPT --promise TEXT"
         )?;
     }
-    if let Some(row) = rows.iter().find(|row| row.held) {
-        writeln!(out, "next: tribunal loop cancel {}", escaped(row.id.as_str()))?;
+    if let Some(loop_row) = loop_rows.iter().find(|loop_row| loop_row.held) {
+        writeln!(output, "next: tribunal loop cancel {}", escape_line(loop_row.id.as_str()))?;
     }
     Ok(0)
 }
 
-fn line(row: &LoopRow) -> String {
-    let session = if row.session.is_empty() {
+fn format_row(loop_row: &LoopRow) -> String {
+    let session_text = if loop_row.session.is_empty() {
         "no session yet".to_string()
     } else {
-        format!("session {}", row.session)
+        format!("session {}", loop_row.session)
     };
-    let how = match (&row.let_go, row.held) {
-        (Some(why), _) => {
-            let detail = if row.detail.is_empty() { String::new() } else { format!(" ({})", row.detail) };
-            format!("let go: {}{detail}", why.says())
+    let state_text = match (&loop_row.let_go, loop_row.held) {
+        (Some(release_reason), _) => {
+            let detail_suffix =
+                if loop_row.detail.is_empty() { String::new() } else { format!(" ({})", loop_row.detail) };
+            format!("let go: {}{detail_suffix}", release_reason.as_phrase())
         }
         (None, true) => "held".to_string(),
         // Deleting the state file is a way to let a session go, so this is not an error.
         (None, false) => "free: its state file is gone, or cannot be read".to_string(),
     };
     format!(
-        "{}  {how} · {session} · sent back {} of at most {} · {} tools used · {} UTC",
-        row.id, row.refusals, row.max_refusals, row.tools, row.last
+        "{}  {state_text} · {session_text} · sent back {} of at most {} · {} tools used · {} UTC",
+        loop_row.id, loop_row.refusals, loop_row.max_refusals, loop_row.tools, loop_row.last
     )
 }
 
 /// Reads Tribunal's own state file, if it is there and valid.
-fn session_of_file(project: &Project) -> Option<file::State> {
-    let text = std::fs::read_to_string(project.root().join(file::OURS)).ok()?;
-    file::State::read(&text).ok()
+fn read_state_file(project: &Project) -> Option<state_file::StateFile> {
+    let state_text = std::fs::read_to_string(project.root().join(state_file::OWN_STATE_FILE)).ok()?;
+    state_file::StateFile::parse_state(&state_text).ok()
 }
 
 /// Finds a session that is held by a state file of which no journal knows.
-fn held_by_file_alone(project: &Project, stale: Duration) -> Option<Box<Taken>> {
-    for name in [file::OURS, file::THEIRS] {
-        let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
-        let Ok(state) = file::State::read(&text) else { continue };
+fn find_unrecorded_session(project: &Project, stale_age: Duration) -> Option<Box<BoundSession>> {
+    for file_name in [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE] {
+        let Ok(state_text) = std::fs::read_to_string(project.root().join(file_name)) else { continue };
+        let Ok(file_state) = state_file::StateFile::parse_state(&state_text) else { continue };
         // `look_up_session` applies the rules of the hook: a stale or broken file holds no session.
-        if state.run.is_none()
-            && state.active
-            && let Look::Held(taken) = session::look(project, &state.session, session::now_ms(), stale)
+        if file_state.run_id.is_none()
+            && file_state.is_active
+            && let SessionLookup::HeldHere(bound_session) = session::look_up_session(
+                project,
+                &file_state.session_id,
+                session::current_wall_ms(),
+                stale_age,
+            )
         {
-            return Some(taken);
+            return Some(bound_session);
         }
     }
     None
 }
 
-fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let stale = stale_after(&project)?;
-    let mut free = Vec::new();
-    for name in [file::OURS, file::THEIRS] {
-        let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
-        let state = file::State::read(&text).ok();
-        let named = state.as_ref().and_then(|state| state.run.as_ref()).map(ToString::to_string);
+fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let stale_age = load_stale_age(&project)?;
+    let mut released_names = Vec::new();
+    for state_name in [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE] {
+        let Ok(state_text) = std::fs::read_to_string(project.root().join(state_name)) else { continue };
+        let file_state = state_file::StateFile::parse_state(&state_text).ok();
+        let loop_name =
+            file_state.as_ref().and_then(|file_state| file_state.run_id.as_ref()).map(ToString::to_string);
         // With a name only that loop is cancelled, without one all that is held here.
-        if let (Some(wanted), named) = (&arguments.name, &named)
-            && named.as_ref() != Some(wanted)
+        if let (Some(wanted_name), loop_name) = (&arguments.name, &loop_name)
+            && loop_name.as_ref() != Some(wanted_name)
         {
             continue;
         }
         // A broken file has no session id; `look_up_session` then moves it away and reports it as idle.
-        let session = state.map(|state| state.session).unwrap_or_default();
-        match session::look(&project, &session, session::now_ms(), stale) {
-            Look::Held(mut taken) if taken.file == name => {
-                taken.let_go(&project, LetGo::Person, "tribunal loop cancel", session::now_ms())?;
-                free.push(named.unwrap_or_else(|| name.to_string()));
+        let session_id = file_state.map(|file_state| file_state.session_id).unwrap_or_default();
+        match session::look_up_session(&project, &session_id, session::current_wall_ms(), stale_age) {
+            SessionLookup::HeldHere(mut bound_session) if bound_session.state_file == state_name => {
+                bound_session.release_session(
+                    &project,
+                    ReleaseReason::Person,
+                    "tribunal loop cancel",
+                    session::current_wall_ms(),
+                )?;
+                released_names.push(loop_name.unwrap_or_else(|| state_name.to_string()));
             }
             // The file is broken or stale. `look_up_session` has moved it away already, unless it could not be read.
-            Look::Idle(_) => {
-                if project.root().join(name).exists() {
-                    session::put_aside(&project, name)?;
+            SessionLookup::NotHeld(_) => {
+                if project.root().join(state_name).exists() {
+                    session::set_state_file_aside(&project, state_name)?;
                 }
-                free.push(named.unwrap_or_else(|| name.to_string()));
+                released_names.push(loop_name.unwrap_or_else(|| state_name.to_string()));
             }
             _ => {}
         }
     }
     // An unknown name is an error, nothing to cancel is not: the wanted state is reached.
-    if let (Some(wanted), true) = (&arguments.name, free.is_empty()) {
-        return Err(Complaint::usage(format!("no session holds {wanted} here")).todo("tribunal loop status"));
+    if let (Some(wanted_name), true) = (&arguments.name, released_names.is_empty()) {
+        return Err(UserError::usage(format!("no session holds {wanted_name} here"))
+            .with_step("tribunal loop status"));
     }
-    if context.json {
-        return status(arguments.name.as_deref(), context);
+    if context.wants_json {
+        return print_status(arguments.name.as_deref(), context);
     }
-    if free.is_empty() {
+    if released_names.is_empty() {
         writeln!(stdout(), "nothing is held here: tribunal loop status")?;
     } else {
-        for name in &free {
-            writeln!(stdout(), "✓ {}: the session is free; what it did stays", escaped(name))?;
+        for state_name in &released_names {
+            writeln!(stdout(), "✓ {}: the session is free; what it did stays", escape_line(state_name))?;
         }
     }
     Ok(0)
 }
 
 /// Applies the user's answer to a loop that was released before it was done: `more` or `end`.
-pub(super) fn answered(project: &Project, run: &RunId, more: bool) -> Result<String, Complaint> {
-    let store = Store::open_read_only(&project.home())?;
-    let binding = Binding::of(&store.entries(run, 0)?);
+pub(super) fn answer_loop(project: &Project, run_id: &RunId, goes_on: bool) -> Result<String, UserError> {
+    let store = Store::open_read_only(&project.home_dir())?;
+    let binding = SessionBinding::from_entries(&store.read_entries(run_id, 0)?);
     // The store is closed first, since the answer opens it again for writing.
     drop(store);
     let Some(binding) = binding else {
-        return Err(Complaint::usage(format!("{run} is no loop")).todo("tribunal loop status"));
+        return Err(UserError::usage(format!("{run_id} is no loop")).with_step("tribunal loop status"));
     };
-    session::answer_loop(project, &binding, more)?;
-    Ok(match more {
+    session::answer_loop(project, &binding, goes_on)?;
+    Ok(match goes_on {
         true => format!(
             "it goes on in session {}; sent back at most {} times",
-            binding.bound.session, binding.bound.max_refusals
+            binding.assignment.session, binding.assignment.max_refusals
         ),
         false => "it stays as it is".to_string(),
     })
 }
 
 /// Formats every session entry of a loop's journal.
-fn history(store: &Store, run: &RunId) -> Result<Vec<String>, Complaint> {
-    let entries = store.entries(run, 0)?;
-    let lines = entries.iter().filter_map(|entry| match &entry.event {
-        Event::Session(event) => Some(format!("{} {}", entry.at.utc(), says(event))),
+fn format_history(store: &Store, run_id: &RunId) -> Result<Vec<String>, UserError> {
+    let journal_entries = store.read_entries(run_id, 0)?;
+    let history_lines = journal_entries.iter().filter_map(|journal_entry| match &journal_entry.event {
+        RunEvent::Session(session_event) => {
+            Some(format!("{} {}", journal_entry.at.format_utc(), describe_session_event(session_event)))
+        }
         _ => None,
     });
-    Ok(lines.collect())
+    Ok(history_lines.collect())
 }
 
-impl From<SessionError> for Complaint {
-    fn from(cause: SessionError) -> Complaint {
-        let what = cause.to_string();
+impl From<SessionError> for UserError {
+    fn from(cause: SessionError) -> UserError {
+        let message = cause.to_string();
         match cause {
             SessionError::Store(cause) => cause.into(),
-            SessionError::File { .. } => Complaint::new(ENVIRONMENT, what)
-                .todo("see that .claude and .tribunal are folders that can be written"),
-            SessionError::LeadsOut { .. } => Complaint::usage(what)
-                .why("Tribunal writes inside the project only.")
-                .todo("put a file in the place of the link, or take it away"),
-            SessionError::Unusable { path, .. } => Complaint::usage(what)
-                .why("It was left as it is.")
-                .todo(format!("look at it, then take it away: mv {} /tmp/", quoted(&path))),
-            SessionError::Busy { run, .. } => Complaint::usage(what)
-                .why("A project has one such session at a time.")
-                .todo(format!("let it go first: tribunal loop cancel {run}"))
-                .todo("or see how it stands: tribunal loop status"),
+            SessionError::File { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_step("see that .claude and .tribunal are folders that can be written"),
+            SessionError::LeadsOut { .. } => UserError::usage(message)
+                .with_reason("Tribunal writes inside the project only.")
+                .with_step("put a file in the place of the link, or take it away"),
+            SessionError::Unusable { path: file_path, .. } => UserError::usage(message)
+                .with_reason("It was left as it is.")
+                .with_step(format!("look at it, then take it away: mv {} /tmp/", shell_quote(&file_path))),
+            SessionError::AlreadyBound { run: run_id, .. } => UserError::usage(message)
+                .with_reason("A project has one such session at a time.")
+                .with_step(format!("let it go first: tribunal loop cancel {run_id}"))
+                .with_step("or see how it stands: tribunal loop status"),
         }
     }
 }

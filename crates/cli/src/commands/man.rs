@@ -9,58 +9,63 @@ use std::{
 use clap::{Command, CommandFactory};
 
 use crate::{
-    complaint::{Complaint, ENVIRONMENT},
-    context::Context,
+    context::CommandContext,
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "For instance:\n  tribunal man | man -l -\n  tribunal man --dir ~/.local/share/man/man1"
 )]
-pub(crate) struct Arguments {
+pub(crate) struct ManArguments {
     /// Write all pages into this folder; else the main page is printed
     #[arg(long)]
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let mut command = crate::Arguments::command();
+pub(crate) fn run(arguments: &ManArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let mut root_command = crate::CliArguments::command();
     // Without building, clap has not propagated global options and display names to subcommands.
-    command.build();
-    let Some(dir) = &arguments.dir else {
-        stdout().write_all(&page(&command)?)?;
+    root_command.build();
+    let Some(typed_dir) = &arguments.dir else {
+        stdout().write_all(&render_page(&root_command)?)?;
         return Ok(0);
     };
-    let folder = context.path(dir);
-    let written = fs::create_dir_all(&folder).and_then(|()| write_all(&command, &folder));
-    let written = written.map_err(|cause| {
-        Complaint::new(ENVIRONMENT, format!("the pages could not be written into {}: {cause}", dir.display()))
-            .todo("name a folder that can be written: tribunal man --dir DIR")
+    let output_dir = context.resolve_path(typed_dir);
+    let page_count = fs::create_dir_all(&output_dir).and_then(|()| write_pages(&root_command, &output_dir));
+    let page_count = page_count.map_err(|cause| {
+        UserError::new(
+            EXIT_ENVIRONMENT,
+            format!("the pages could not be written into {}: {cause}", typed_dir.display()),
+        )
+        .with_step("name a folder that can be written: tribunal man --dir DIR")
     })?;
     writeln!(
         stdout(),
-        "{written} pages are in {}; read one: man {}/tribunal.1",
-        dir.display(),
-        dir.display()
+        "{page_count} pages are in {}; read one: man {}/tribunal.1",
+        typed_dir.display(),
+        typed_dir.display()
     )?;
     Ok(0)
 }
 
-fn page(command: &Command) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut text)?;
-    Ok(text)
+fn render_page(command: &Command) -> io::Result<Vec<u8>> {
+    let mut page_bytes = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page_bytes)?;
+    Ok(page_bytes)
 }
 
 /// Writes the page of a command and of all its visible subcommands, and returns their number.
-fn write_all(command: &Command, folder: &std::path::Path) -> io::Result<usize> {
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-    fs::write(folder.join(format!("{name}.1")), page(command)?)?;
-    let mut written = 1;
+fn write_pages(command: &Command, output_dir: &std::path::Path) -> io::Result<usize> {
+    let page_name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    fs::write(output_dir.join(format!("{page_name}.1")), render_page(command)?)?;
+    let mut page_count = 1;
     // clap adds a `help` subcommand to every level, which needs no page.
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+    for subcommand in command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set() && subcommand.get_name() != "help")
     {
-        written += write_all(below, folder)?;
+        page_count += write_pages(subcommand, output_dir)?;
     }
-    Ok(written)
+    Ok(page_count)
 }

@@ -10,35 +10,36 @@ use std::{
 
 use tribunal_agents::{
     driver::TASK_VARIABLE,
-    replay::{Form, PACED_VARIABLE, Script, Stage, play},
+    replay::{AgentScript, PACED_VARIABLE, ScriptOutputForm, ScriptPlayer, play_script},
 };
 
-use crate::complaint::Complaint;
+use crate::user_errors::UserError;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PlayScriptArguments {
     script: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
-    let path = arguments.script.display();
-    let text = fs::read_to_string(&arguments.script)
-        .map_err(|cause| Complaint::usage(format!("{path} cannot be read: {cause}")))?;
-    let script = Script::parse(&text).map_err(|cause| Complaint::usage(format!("{path}: {cause}")))?;
+pub(crate) fn run(arguments: &PlayScriptArguments) -> Result<u8, UserError> {
+    let script_path = arguments.script.display();
+    let script_text = fs::read_to_string(&arguments.script)
+        .map_err(|cause| UserError::usage(format!("{script_path} cannot be read: {cause}")))?;
+    let script = AgentScript::parse(&script_text)
+        .map_err(|cause| UserError::usage(format!("{script_path}: {cause}")))?;
     // The prompt is read to its end even if the script ignores it, or the writing side could block.
     let mut prompt = String::new();
     stdin().read_to_string(&mut prompt)?;
-    let mut stage = Stage {
-        task: &env::var(TASK_VARIABLE).unwrap_or_default(),
+    let mut stage = ScriptPlayer {
+        task_key: &env::var(TASK_VARIABLE).unwrap_or_default(),
         prompt: &prompt,
-        folder: &env::current_dir()?,
-        paced: env::var(PACED_VARIABLE).is_ok_and(|value| value == "1"),
-        form: Form::Lines,
-        out: &mut stdout(),
-        err: &mut stderr(),
-        wait: &|time: Duration| std::thread::sleep(time),
+        working_dir: &env::current_dir()?,
+        is_paced: env::var(PACED_VARIABLE).is_ok_and(|value| value == "1"),
+        output_form: ScriptOutputForm::JsonLines,
+        stdout: &mut stdout(),
+        stderr: &mut stderr(),
+        wait_for: &|duration: Duration| std::thread::sleep(duration),
     };
-    let ended = play(&script, &mut stage)?;
+    let exit_code = play_script(&script, &mut stage)?;
     // A code outside of 0 to 255 is a mistake in the script, reported as an internal software error (70).
-    Ok(u8::try_from(ended.0).unwrap_or(70))
+    Ok(u8::try_from(exit_code.0).unwrap_or(70))
 }

@@ -8,31 +8,34 @@ use std::{
 use tribunal_core::{
     ids::RunId,
     settings::Settings,
-    view::{Phase, RunView},
+    view::{RunPhase, RunView},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
 use super::{
-    review::{point_out, tell},
+    review::{print_notes, print_warnings},
     runs,
 };
 use crate::{
     agent_session,
-    complaint::Complaint,
-    context::{Context, find_run},
-    detach::{Following, detach},
-    probe::require_versions,
-    running::{Job, execute},
-    settings::{Effective, Given, Resolved, Wishes, gather, of_the_person, person_s_items, resolve},
+    client_probe::require_versions,
+    context::{CommandContext, find_run},
+    detach::{RemainingRuns, detach_command},
+    engine::{RunJob, execute_run},
+    progress_display::ProgressArgs,
+    settings::{
+        EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, gather_settings,
+        gather_user_settings, resolve_settings, user_item_hashes,
+    },
     trust,
-    trust_item::Item,
-    view::Progress,
+    trust_item::TrustItem,
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ResumeArguments {
     /// A run; else the last one that can go on
     run: Option<String>,
     /// Take in what changed in the settings since the run began; else it goes on with those it has
@@ -48,114 +51,119 @@ pub(crate) struct Arguments {
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
-    progress: Progress,
+    progress: ProgressArgs,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let run = match (context.journal(&project)?, &arguments.run) {
-        (Some(store), Some(said)) => Some(find_run(&store, said)?),
-        (Some(store), None) => last_that_can(&runs::all(&store, &project)?),
-        (None, Some(said)) => {
-            return Err(Complaint::usage(format!("there is no run {said}: this project has none yet"))
-                .todo("start one: tribunal review FILE"));
+pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let run_id = match (context.open_journal(&project)?, &arguments.run) {
+        (Some(store), Some(run_name)) => Some(find_run(&store, run_name)?),
+        (Some(store), None) => find_resumable_run(&runs::list_runs(&store, &project)?),
+        (None, Some(run_name)) => {
+            return Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
+                .with_step("start one: tribunal review FILE"));
         }
         (None, None) => None,
     };
     // Nothing to resume is a good state, for instance in a script that resumes after every restart.
-    let Some(run) = run else {
+    let Some(run_id) = run_id else {
         writeln!(stderr(), "[i] nothing waits to go on; all runs have ended: tribunal runs")?;
         return Ok(0);
     };
-    let store = Store::open_read_only(&project.home())?;
+    let store = Store::open_read_only(&project.home_dir())?;
     // A session must not change the settings of the review that judges its own work.
     if arguments.reload {
-        agent_session::not_the_judged_one(&store, &run, context)?;
+        agent_session::refuse_reviewed_session(&store, &run_id, context)?;
     }
-    let view = RunView::of(&store.entries(&run, 0)?);
+    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
     // A broken answer would otherwise be ignored without a word, and the run would ask the same again.
-    for problem in Runner::unusable_answers(&project, &view) {
-        writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {}", escaped(&problem))?;
+    for problem in Runner::unusable_answers(&project, &run_view) {
+        writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {}", escape_line(&problem))?;
     }
     // The store is closed before the run opens it for writing.
     drop(store);
-    let changed = match (arguments.reload, &view.settings) {
-        (true, Some(pinned)) => Some(reload(project.root(), pinned, arguments, context)?),
+    let reloaded = match (arguments.reload, &run_view.settings) {
+        (true, Some(pinned_settings)) => {
+            Some(resolve_reloaded(project.root(), pinned_settings, arguments, context)?)
+        }
         _ => None,
     };
     // A finished run starts no process, so there is nothing to trust.
-    if !matches!(view.phase, Phase::Finished(_)) {
-        let items = match (&changed, &view.settings) {
-            (Some(changed), _) => changed.items.clone(),
+    if !matches!(run_view.phase, RunPhase::Finished(_)) {
+        let trust_items = match (&reloaded, &run_view.settings) {
+            (Some(reloaded), _) => reloaded.items.clone(),
             // Pinned settings may come from a cloned journal, so they need trust like the project's files.
-            (None, Some(pinned)) => not_the_person_s(pinned)?,
+            (None, Some(pinned_settings)) => find_foreign_items(pinned_settings)?,
             (None, None) => Vec::new(),
         };
-        trust::require(context, project.root(), &items)?;
+        trust::require_trust(context, project.root(), &trust_items)?;
     }
-    let changed = changed.map(|changed| Box::new(changed.settings));
+    let reloaded = reloaded.map(|reloaded| Box::new(reloaded.settings));
     // A client may have been downgraded or removed since the run began.
-    if !matches!(view.phase, Phase::Finished(_)) {
-        let settings = changed.as_deref().or(view.settings.as_ref());
+    if !matches!(run_view.phase, RunPhase::Finished(_)) {
+        let settings = reloaded.as_deref().or(run_view.settings.as_ref());
         require_versions(settings.map(|settings| (project.root(), settings)).into_iter())?;
     }
     if arguments.detach {
-        return detach(context, &project, Following::default());
+        return detach_command(context, &project, RemainingRuns::default());
     }
     // The presentation is not worth failing for: unreadable settings are replaced by the defaults.
-    let all = gather(project.root(), &Given::from_environment()).unwrap_or_else(|_| Effective::defaults());
-    let typed = all.typed();
-    let mode = arguments.progress.mode.unwrap_or(typed.progress);
+    let effective = gather_settings(project.root(), &SettingSources::from_environment())
+        .unwrap_or_else(|_| EffectiveSettings::from_defaults());
+    let typed_settings = effective.to_typed();
+    let progress_mode = arguments.progress.mode.unwrap_or(typed_settings.progress);
     // A resume that is typed in a session means that this session wants to go on repairing.
-    let bound = match (agent_session::current(context), &view.settings) {
-        (Some(session), Some(settings)) => Some(agent_session::of_review(&session, settings)),
+    let assignment = match (agent_session::current_session(context), &run_view.settings) {
+        (Some(session_id), Some(settings)) => Some(agent_session::bind_review_session(&session_id, settings)),
         _ => None,
     };
-    let job = Job::Resume(run, changed).bound(bound);
-    execute(context, project, job, mode, typed.share).map(|ended| ended.exit)
+    let job = RunJob::Resume(run_id, reloaded).bind_session(assignment);
+    execute_run(context, project, job, progress_mode, typed_settings.share)
+        .map(|finished_run| finished_run.exit_code)
 }
 
 /// Finds the items of a run's pinned settings that may have come with a clone. Only what the user has set outside any
 /// project surely comes from the user.
-fn not_the_person_s(pinned: &Settings) -> Result<Vec<Item>, Complaint> {
-    let mut items = Item::of(pinned);
-    if !items.is_empty() {
-        let own = person_s_items(&of_the_person(&Given::from_environment())?);
-        items.retain(|item| !own.contains(&item.hash()));
+fn find_foreign_items(pinned_settings: &Settings) -> Result<Vec<TrustItem>, UserError> {
+    let mut trust_items = TrustItem::from_settings(pinned_settings);
+    if !trust_items.is_empty() {
+        let user_items = user_item_hashes(&gather_user_settings(&SettingSources::from_environment())?);
+        trust_items.retain(|trust_item| !user_items.contains(&trust_item.content_hash()));
     }
-    Ok(items)
+    Ok(trust_items)
 }
 
 /// Resolves agents, checks, limits and task settings as they are now; choices made at the start of the run are kept.
-fn reload(
-    root: &Path,
-    pinned: &Settings,
-    arguments: &Arguments,
-    context: &Context,
-) -> Result<Resolved, Complaint> {
+fn resolve_reloaded(
+    project_root: &Path,
+    pinned_settings: &Settings,
+    arguments: &ResumeArguments,
+    context: &CommandContext,
+) -> Result<ResolvedSettings, UserError> {
     // The pinned choices are passed like flags, which take precedence over every settings file.
-    let begun = |path: &str| format!("the run's own {path}");
-    let wishes = Wishes::from_environment(context)
-        .flag(&begun("tier"), "tier", Some(pinned.tier.to_string()))
-        .flag(&begun("level"), "level", pinned.level.map(|level| level.to_string()))
-        .flag(&begun("goal"), "goal", Some(pinned.goal.to_string()))
-        .flag(&begun("fix"), "fix", Some(pinned.fix.to_string()))
-        .flag("--agent", "agents.use", arguments.agent.clone())
-        .set(&arguments.set)?;
-    let mut resolved = resolve(root, pinned.subject.clone(), &wishes)?;
-    tell(resolved.notes.iter())?;
-    point_out(resolved.warnings.iter())?;
+    let pinned_origin = |setting_path: &str| format!("the run's own {setting_path}");
+    let run_inputs = RunInputs::from_environment(context)
+        .with_flag(&pinned_origin("tier"), "tier", Some(pinned_settings.tier.to_string()))
+        .with_flag(&pinned_origin("level"), "level", pinned_settings.level.map(|level| level.to_string()))
+        .with_flag(&pinned_origin("goal"), "goal", Some(pinned_settings.goal.to_string()))
+        .with_flag(&pinned_origin("fix"), "fix", Some(pinned_settings.fix.to_string()))
+        .with_flag("--agent", "agents.use", arguments.agent.clone())
+        .with_set_flags(&arguments.set)?;
+    let mut resolved = resolve_settings(project_root, pinned_settings.subject.clone(), &run_inputs)?;
+    print_notes(resolved.notes.iter())?;
+    print_warnings(resolved.warnings.iter())?;
     // The tracker and the open questions have to stay where they are.
-    resolved.settings.reviews.clone_from(&pinned.reviews);
-    resolved.settings.tasks.writing.in_session = pinned.tasks.writing.in_session;
+    resolved.settings.reviews.clone_from(&pinned_settings.reviews);
+    resolved.settings.tasks.writing.in_session = pinned_settings.tasks.writing.in_session;
     Ok(resolved)
 }
 
-fn last_that_can(all: &[(RunView, bool)]) -> Option<RunId> {
-    let unfinished = || all.iter().rev().filter(|(view, _)| !matches!(view.phase, Phase::Finished(_)));
+fn find_resumable_run(listed_runs: &[(RunView, bool)]) -> Option<RunId> {
+    let unfinished_runs =
+        || listed_runs.iter().rev().filter(|(run_view, _)| !matches!(run_view.phase, RunPhase::Finished(_)));
     // A run that seems live may just have been killed; resuming it finds out, and reports it if not.
-    unfinished()
-        .find(|(_, live)| !live)
-        .or_else(|| unfinished().next())
-        .and_then(|(view, _)| view.run.clone())
+    unfinished_runs()
+        .find(|(_, is_live)| !is_live)
+        .or_else(|| unfinished_runs().next())
+        .and_then(|(run_view, _)| run_view.run_id.clone())
 }

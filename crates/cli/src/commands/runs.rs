@@ -3,25 +3,25 @@
 use std::io::{Write, stdout};
 
 use tribunal_core::{
-    event::{Entry, Event},
-    reason::Outcome,
-    view::{Phase, RunView},
+    event::{JournalEntry, RunEvent},
+    reason::RunOutcome,
+    view::{RunPhase, RunView},
 };
 use tribunal_report::{
-    escaped,
-    tables::{self, Standing},
+    escape_line,
+    tables::{self, RunStanding},
 };
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use crate::{
-    complaint::Complaint,
-    context::Context,
-    documents::{self, RunRow, Runs},
+    context::CommandContext,
+    json_documents::{self, RunRow, RunsDocument},
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RunsArguments {
     /// Only runs that a process works on
     #[arg(long)]
     live: bool,
@@ -35,71 +35,84 @@ pub(crate) struct Arguments {
 
 /// Lists every run, oldest first, with whether a process works on it. A run that ended or parked is read in outline:
 /// the number of its findings is known, but not which they are.
-pub(super) fn all(store: &Store, project: &Project) -> Result<Vec<(RunView, bool)>, Complaint> {
-    let outline = store.outline()?;
-    let mut found = Vec::new();
-    for entries in outline.chunk_by(|one, next| one.run == next.run) {
+pub(super) fn list_runs(store: &Store, project: &Project) -> Result<Vec<(RunView, bool)>, UserError> {
+    let outline = store.read_outline()?;
+    let mut listed_runs = Vec::new();
+    for run_entries in outline.chunk_by(|earlier, following| earlier.run == following.run) {
         // A loop in a session has a journal, too, but is no run; `tribunal loop status` shows it.
-        if !matches!(entries.first().map(|entry| &entry.event), Some(Event::RunStarted { .. })) {
+        if !matches!(run_entries.first().map(|entry| &entry.event), Some(RunEvent::RunStarted { .. })) {
             continue;
         }
-        found.push(look(store, project, entries)?);
+        listed_runs.push(read_run(store, project, run_entries)?);
     }
     // The id breaks ties, so that the order is the same each time.
-    found.sort_by(|(one, _), (other, _)| (one.started, &one.run).cmp(&(other.started, &other.run)));
-    Ok(found)
+    listed_runs.sort_by(|(earlier, _), (later, _)| {
+        (earlier.start_time, &earlier.run_id).cmp(&(later.start_time, &later.run_id))
+    });
+    Ok(listed_runs)
 }
 
-fn look(store: &Store, project: &Project, outline: &[Entry]) -> Result<(RunView, bool), Complaint> {
-    let mut view = RunView::of(outline);
+fn read_run(
+    store: &Store,
+    project: &Project,
+    outline: &[JournalEntry],
+) -> Result<(RunView, bool), UserError> {
+    let mut run_view = RunView::from_entries(outline);
     // The outline tells the state of a run that ended or parked; any other run has to be read in full.
-    if let (Phase::Running, Some(entry)) = (&view.phase, outline.first()) {
-        view = RunView::of(&store.entries(&entry.run, 0)?);
+    if let (RunPhase::Running, Some(first_entry)) = (&run_view.phase, outline.first()) {
+        run_view = RunView::from_entries(&store.read_entries(&first_entry.run, 0)?);
     }
-    let live = match (&view.phase, &view.run) {
+    let run_is_live = match (&run_view.phase, &run_view.run_id) {
         // A finished run has no process, so the lock need not be tested.
-        (Phase::Finished(_), _) | (_, None) => false,
-        (_, Some(run)) => Runner::is_live(project, run),
+        (RunPhase::Finished(_), _) | (_, None) => false,
+        (_, Some(run_id)) => Runner::is_live(project, run_id),
     };
-    Ok((view, live))
+    Ok((run_view, run_is_live))
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let found = match context.journal(&project)? {
-        Some(store) => all(&store, &project)?,
+pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let listed_runs = match context.open_journal(&project)? {
+        Some(store) => list_runs(&store, &project)?,
         None => Vec::new(),
     };
-    let mut standings: Vec<Standing<'_>> =
-        found.iter().map(|(view, live)| Standing { view, live: *live }).collect();
-    standings.retain(|standing| arguments.wants(standing));
+    let mut standings: Vec<RunStanding<'_>> = listed_runs
+        .iter()
+        .map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live })
+        .collect();
+    standings.retain(|standing| arguments.matches_filter(standing));
     // The last ones are the newest, and those come last on the screen, too.
-    let skipped = arguments.last.map_or(0, |last| standings.len().saturating_sub(last));
-    let standings = &standings[skipped..];
-    if context.json {
-        let runs = standings.iter().map(RunRow::of).collect();
-        documents::print(&Runs { schema: "tribunal.runs/1", runs, sprint: None })?;
-    } else if found.is_empty() {
+    let skipped_count = arguments.last.map_or(0, |max_runs| standings.len().saturating_sub(max_runs));
+    let standings = &standings[skipped_count..];
+    if context.wants_json {
+        let run_rows = standings.iter().map(RunRow::from_standing).collect();
+        json_documents::print_document(&RunsDocument {
+            schema: "tribunal.runs/1",
+            runs: run_rows,
+            sprint: None,
+        })?;
+    } else if listed_runs.is_empty() {
         // An empty project and an empty result are different answers.
         writeln!(
             stdout(),
             "no runs yet in {}; start one: tribunal review FILE",
-            escaped(&project.root().display().to_string())
+            escape_line(&project.root().display().to_string())
         )?;
     } else if standings.is_empty() {
         writeln!(stdout(), "no such runs; all of them: tribunal runs")?;
     } else {
-        write!(stdout(), "{}", tables::runs(standings, &context.answers))?;
+        write!(stdout(), "{}", tables::render_runs(standings, &context.answer_screen))?;
     }
     Ok(0)
 }
 
-impl Arguments {
-    fn wants(&self, standing: &Standing<'_>) -> bool {
+impl RunsArguments {
+    fn matches_filter(&self, standing: &RunStanding<'_>) -> bool {
         // Questions count once the run has parked; before that it is still being worked on.
-        let asks = standing.view.summary().is_some() && standing.view.waiting().next().is_some();
-        let is_worked_on = standing.live && matches!(standing.view.phase, Phase::Running);
-        let outcome = standing.view.summary().and_then(|summary| summary.outcome);
-        (!self.live || is_worked_on) && (!self.waiting || asks || outcome == Some(Outcome::Waiting))
+        let is_asking =
+            standing.run_view.run_summary().is_some() && standing.run_view.open_decisions().next().is_some();
+        let is_worked_on = standing.is_live && matches!(standing.run_view.phase, RunPhase::Running);
+        let outcome = standing.run_view.run_summary().and_then(|summary| summary.outcome);
+        (!self.live || is_worked_on) && (!self.waiting || is_asking || outcome == Some(RunOutcome::Waiting))
     }
 }

@@ -4,20 +4,20 @@ use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_core::{
-    effect::{Remark, Request},
-    view::{Phase, RunView},
+    effect::{UserRemark, UserRequest},
+    view::{RunPhase, RunView},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
-use crate::{complaint::Complaint, context::Context, documents};
+use crate::{context::CommandContext, json_documents, user_errors::UserError};
 
 /// A brief has little room beside the subject; a longer text belongs into a file of the project.
-const LONGEST: usize = 2000;
+const MAX_REMARK_CHARS: usize = 2000;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SayArguments {
     /// The run
     run: String,
     /// What to tell its agents
@@ -25,55 +25,62 @@ pub(crate) struct Arguments {
     text: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let (store, run) = context.run_meant(&project, Some(&arguments.run))?;
-    let text = arguments.text.join(" ").trim().to_string();
-    check(&text)?;
+pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let (store, run_id) = context.find_requested_run(&project, Some(&arguments.run))?;
+    let remark_text = arguments.text.join(" ").trim().to_string();
+    check_remark(&remark_text)?;
     // A session must not influence the agents that judge its own work.
-    crate::agent_session::not_the_judged_one(&store, &run, context)?;
-    let view = RunView::of(&store.entries(&run, 0)?);
-    if let Phase::Finished(_) = view.phase {
-        return Err(Complaint::usage(format!("run {run} has ended; nobody reads it any more"))
-            .todo("start a new one: tribunal review FILE"));
+    crate::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
+    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    if let RunPhase::Finished(_) = run_view.phase {
+        return Err(UserError::usage(format!("run {run_id} has ended; nobody reads it any more"))
+            .with_step("start a new one: tribunal review FILE"));
     }
     drop(store);
     // Secrets are masked before anything is stored.
-    let text = context.masker().mask(&text).into_owned();
+    let remark_text = context.secret_masker().mask(&remark_text).into_owned();
     // The request waits in the inbox of the run, whether a process works on it now or later.
-    Store::open(&project.home())?.request(&run, &Request::Say(Remark::new(text.clone())))?;
-    let live = Runner::is_live(&project, &run);
-    if context.json {
+    Store::open(&project.home_dir())?
+        .send_request(&run_id, &UserRequest::Say(UserRemark::new(remark_text.clone())))?;
+    let run_is_live = Runner::is_live(&project, &run_id);
+    if context.wants_json {
         // The masked text is echoed, so that the user sees what agents will really get.
-        documents::print(&json!({ "schema": "tribunal.say/1", "run": run, "said": text, "running": live }))?;
-    } else if live {
-        writeln!(stdout(), "run {} will tell its agents from the next brief on", escaped(run.as_str()))?;
+        json_documents::print_document(
+            &json!({ "schema": "tribunal.say/1", "run": run_id, "said": remark_text, "running": run_is_live }),
+        )?;
+    } else if run_is_live {
+        writeln!(
+            stdout(),
+            "run {} will tell its agents from the next brief on",
+            escape_line(run_id.as_str())
+        )?;
     } else {
-        let resume = format!("{} resume {run}", context.answers.program);
-        let text = format!("kept for run {run}; its agents are told from the next brief on: {resume}");
-        writeln!(stdout(), "{}", escaped(&text))?;
+        let resume_command = format!("{} resume {run_id}", context.answer_screen.program_name);
+        let remark_text =
+            format!("kept for run {run_id}; its agents are told from the next brief on: {resume_command}");
+        writeln!(stdout(), "{}", escape_line(&remark_text))?;
     }
     Ok(0)
 }
 
-fn check(text: &str) -> Result<(), Complaint> {
-    if text.is_empty() {
-        return Err(
-            Complaint::usage("there is nothing to say").todo("tribunal say RUN \"what they should know\"")
-        );
+fn check_remark(remark_text: &str) -> Result<(), UserError> {
+    if remark_text.is_empty() {
+        return Err(UserError::usage("there is nothing to say")
+            .with_step("tribunal say RUN \"what they should know\""));
     }
-    fits_a_brief(text)
+    check_brief_text(remark_text)
 }
 
 /// Checks a text that goes into a brief. Notes of answers are checked, too, since they reach agents in the same way.
-pub(super) fn fits_a_brief(text: &str) -> Result<(), Complaint> {
-    if text.contains('\0') {
-        return Err(Complaint::usage("the text contains a NUL character"));
+pub(super) fn check_brief_text(brief_text: &str) -> Result<(), UserError> {
+    if brief_text.contains('\0') {
+        return Err(UserError::usage("the text contains a NUL character"));
     }
-    if text.chars().count() > LONGEST {
-        return Err(Complaint::usage(format!("that is longer than {LONGEST} characters"))
-            .why("It goes into every brief from here on, beside the subject.")
-            .todo("put it into a file of the project and name that file"));
+    if brief_text.chars().count() > MAX_REMARK_CHARS {
+        return Err(UserError::usage(format!("that is longer than {MAX_REMARK_CHARS} characters"))
+            .with_reason("It goes into every brief from here on, beside the subject.")
+            .with_step("put it into a file of the project and name that file"));
     }
     Ok(())
 }

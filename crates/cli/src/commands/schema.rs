@@ -2,85 +2,86 @@
 
 use schemars::schema_for;
 use serde_json::{Map, Value, json};
-use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
+use tribunal_core::{event::JournalEntry, finding::Finding, metrics::MetricsFile};
 
 use super::{
-    doctor::Report,
-    init::Init,
-    inspect::{Menus, ProjectReport, Response, SprintFile, StoryFile},
+    doctor::DoctorReport,
+    init::InitReport,
+    inspect::{MenuReport, ProjectReport, ResponseReport, SprintFileReport, StoryFileReport},
 };
 use crate::{
-    build::Facts,
-    complaint::Complaint,
-    documents::{
-        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Loops, Moves, Plan, Runs, StoryEdit,
-        Transcripts, Trust, Undo, Validation,
+    build_info::BuildFacts,
+    json_documents::{
+        self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, FindingsDocument,
+        GarbageDocument, InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit,
+        TranscriptsDocument, TrustDocument, UndoDocument, ValidationDocument,
     },
-    settings::{self, Document, nearest},
+    settings::{self, SettingsDocument, nearest_name},
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SchemaArguments {
     /// One of them; else all, in one document
     name: Option<String>,
 }
 
-fn schemas() -> Vec<(&'static str, Value)> {
+fn build_schemas() -> Vec<(&'static str, Value)> {
     // The settings' schema comes from their table; all others are derived from the types that are printed.
-    let mut schemas = vec![("settings", settings::schema())];
+    let mut schemas = vec![("settings", settings::settings_schema())];
     let documents = [
         ("finding", schema_for!(Finding)),
-        ("event", schema_for!(Entry)),
+        ("event", schema_for!(JournalEntry)),
         ("metrics", schema_for!(MetricsFile)),
-        ("runs", schema_for!(Runs)),
+        ("runs", schema_for!(RunsDocument)),
         // `runs` and `status` print the same document, as do `prompts` and `sent`.
-        ("status", schema_for!(Runs)),
-        ("findings", schema_for!(Findings)),
-        ("prompts", schema_for!(Calls)),
-        ("sent", schema_for!(Calls)),
-        ("board", schema_for!(Moves)),
-        ("inspect-sprint", schema_for!(SprintFile)),
+        ("status", schema_for!(RunsDocument)),
+        ("findings", schema_for!(FindingsDocument)),
+        ("prompts", schema_for!(CallsDocument)),
+        ("sent", schema_for!(CallsDocument)),
+        ("board", schema_for!(BoardMoves)),
+        ("inspect-sprint", schema_for!(SprintFileReport)),
         ("story", schema_for!(StoryEdit)),
-        ("inspect-story", schema_for!(StoryFile)),
-        ("validate", schema_for!(Validation)),
-        ("gc", schema_for!(Garbage)),
-        ("init", schema_for!(Init)),
-        ("decisions", schema_for!(Decisions)),
-        ("diff", schema_for!(Changes)),
-        ("undo", schema_for!(Undo)),
-        ("plan", schema_for!(Plan)),
-        ("inspect", schema_for!(Inspection)),
-        ("version", schema_for!(Facts)),
-        ("transcript", schema_for!(Transcripts)),
-        ("inspect-settings", schema_for!(Document)),
-        ("trust", schema_for!(Trust)),
-        ("doctor", schema_for!(Report)),
-        ("response", schema_for!(Response)),
+        ("inspect-story", schema_for!(StoryFileReport)),
+        ("validate", schema_for!(ValidationDocument)),
+        ("gc", schema_for!(GarbageDocument)),
+        ("init", schema_for!(InitReport)),
+        ("decisions", schema_for!(DecisionsDocument)),
+        ("diff", schema_for!(ChangesDocument)),
+        ("undo", schema_for!(UndoDocument)),
+        ("plan", schema_for!(ReviewPlan)),
+        ("inspect", schema_for!(InspectionDocument)),
+        ("version", schema_for!(BuildFacts)),
+        ("transcript", schema_for!(TranscriptsDocument)),
+        ("inspect-settings", schema_for!(SettingsDocument)),
+        ("trust", schema_for!(TrustDocument)),
+        ("doctor", schema_for!(DoctorReport)),
+        ("response", schema_for!(ResponseReport)),
         ("project", schema_for!(ProjectReport)),
-        ("menu", schema_for!(Menus)),
-        ("loops", schema_for!(Loops)),
+        ("menu", schema_for!(MenuReport)),
+        ("loops", schema_for!(LoopsDocument)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
-    let schemas = schemas();
-    let Some(name) = &arguments.name else {
-        let all: Map<String, Value> =
-            schemas.into_iter().map(|(name, schema)| (name.to_string(), schema)).collect();
-        documents::print(&json!({ "schema": "tribunal.schema/1", "schemas": all }))?;
+pub(crate) fn run(arguments: &SchemaArguments) -> Result<u8, UserError> {
+    let schemas = build_schemas();
+    let Some(schema_name) = &arguments.name else {
+        let schema_map: Map<String, Value> =
+            schemas.into_iter().map(|(schema_name, schema)| (schema_name.to_string(), schema)).collect();
+        json_documents::print_document(&json!({ "schema": "tribunal.schema/1", "schemas": schema_map }))?;
         return Ok(0);
     };
-    let names: Vec<&str> = schemas.iter().map(|(name, _)| *name).collect();
-    let Some((_, schema)) = schemas.iter().find(|(known, _)| known == name) else {
-        let mut complaint = Complaint::usage(format!("there is no schema `{name}`"))
-            .why(format!("There are {}.", names.join(", ")));
-        if let Some(near) = nearest(name, &names) {
-            complaint = complaint.todo(format!("did you mean `{near}`?"));
+    let known_names: Vec<&str> = schemas.iter().map(|(schema_name, _)| *schema_name).collect();
+    let Some((_, schema)) = schemas.iter().find(|(known_name, _)| known_name == schema_name) else {
+        let mut user_error = UserError::usage(format!("there is no schema `{schema_name}`"))
+            .with_reason(format!("There are {}.", known_names.join(", ")));
+        if let Some(suggestion) = nearest_name(schema_name, &known_names) {
+            user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
         }
-        return Err(complaint);
+        return Err(user_error);
     };
-    documents::print(schema)?;
+    json_documents::print_document(schema)?;
     Ok(0)
 }

@@ -2,103 +2,120 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::{effect::Request, view::RunView};
+use tribunal_core::{effect::UserRequest, view::RunView};
 use tribunal_report::{
-    escaped,
-    tables::{self, Standing},
+    escape_line,
+    tables::{self, RunStanding},
 };
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
 use super::runs;
 use crate::{
-    bmad::Bmad,
-    complaint::Complaint,
-    context::{Context, find_run},
-    documents::{self, RunRow, Runs},
+    bmad::BmadProject,
+    context::{CommandContext, find_run},
+    json_documents::{self, RunRow, RunsDocument},
     sprint,
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct StatusArguments {
     /// A run; else the last one, all that need somebody, and the sprint
     run: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let store = context.journal(&project)?;
+pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let store = context.open_journal(&project)?;
     // The sprint is shown only when no run is named: the user then wants an overview.
-    let mut sprint = None;
-    let mut found: Vec<(RunView, bool)> = match (&store, &arguments.run) {
-        (Some(store), Some(said)) => {
-            let run = find_run(store, said)?;
-            vec![(RunView::of(&store.entries(&run, 0)?), Runner::is_live(&project, &run))]
+    let mut sprint_tree = None;
+    let mut shown_runs: Vec<(RunView, bool)> = match (&store, &arguments.run) {
+        (Some(store), Some(run_name)) => {
+            let run_id = find_run(store, run_name)?;
+            vec![(
+                RunView::from_entries(&store.read_entries(&run_id, 0)?),
+                Runner::is_live(&project, &run_id),
+            )]
         }
         (Some(store), None) => {
-            let mut all = runs::all(store, &project)?;
-            sprint = sprint::look(&Bmad::of(&project), &all.iter().map(|(view, _)| view).collect::<Vec<_>>());
+            let mut listed_runs = runs::list_runs(store, &project)?;
+            sprint_tree = sprint::read_sprint(
+                &BmadProject::read_project(&project),
+                &listed_runs.iter().map(|(run_view, _)| run_view).collect::<Vec<_>>(),
+            );
             // The last run is shown in full with its findings; the others are known in outline only.
-            let last = match all.pop() {
-                Some((RunView { run: Some(run), .. }, live)) => {
-                    Some((RunView::of(&store.entries(&run, 0)?), live))
+            let last_run = match listed_runs.pop() {
+                Some((RunView { run_id: Some(run_id), .. }, run_is_live)) => {
+                    Some((RunView::from_entries(&store.read_entries(&run_id, 0)?), run_is_live))
                 }
-                other => other,
+                unnamed_run => unnamed_run,
             };
             // Runs that need no attention any more are left out.
-            all.retain(|(view, live)| {
-                !matches!(Standing { view, live: *live }.word(), "resolved" | "cancelled")
+            listed_runs.retain(|(run_view, run_is_live)| {
+                !matches!(
+                    RunStanding { run_view, is_live: *run_is_live }.state_name(),
+                    "resolved" | "cancelled"
+                )
             });
-            all.extend(last);
-            all
+            listed_runs.extend(last_run);
+            listed_runs
         }
-        (None, Some(said)) => {
-            return Err(Complaint::usage(format!("there is no run {said}: this project has none yet"))
-                .todo("start one: tribunal review FILE"));
+        (None, Some(run_name)) => {
+            return Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
+                .with_step("start one: tribunal review FILE"));
         }
         (None, None) => {
-            sprint = sprint::look(&Bmad::of(&project), &[]);
+            sprint_tree = sprint::read_sprint(&BmadProject::read_project(&project), &[]);
             Vec::new()
         }
     };
     // Answers wait in the inbox until a resume; without this step they would be shown as missing.
     if let Some(store) = &store {
-        for (view, _) in &mut found {
-            take_in_answers(store, view)?;
+        for (run_view, _) in &mut shown_runs {
+            apply_pending_answers(store, run_view)?;
         }
     }
-    let standings: Vec<Standing<'_>> =
-        found.iter().map(|(view, live)| Standing { view, live: *live }).collect();
-    if context.json {
-        let runs = standings.iter().map(RunRow::of).collect();
-        documents::print(&Runs { schema: "tribunal.status/1", runs, sprint })?;
+    let standings: Vec<RunStanding<'_>> = shown_runs
+        .iter()
+        .map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live })
+        .collect();
+    if context.wants_json {
+        let run_rows = standings.iter().map(RunRow::from_standing).collect();
+        json_documents::print_document(&RunsDocument {
+            schema: "tribunal.status/1",
+            runs: run_rows,
+            sprint: sprint_tree,
+        })?;
         return Ok(0);
     }
     if standings.is_empty() {
         writeln!(
             stdout(),
             "no runs yet in {}; start one: tribunal review FILE",
-            escaped(&project.root().display().to_string())
+            escape_line(&project.root().display().to_string())
         )?;
     }
     for standing in &standings {
-        write!(stdout(), "{}", tables::status(standing, &context.answers))?;
+        write!(stdout(), "{}", tables::render_status(standing, &context.answer_screen))?;
     }
-    if let Some(sprint) = sprint {
-        write!(stdout(), "\n{}", sprint::draw(&sprint, &context.answers))?;
+    if let Some(sprint_tree) = sprint_tree {
+        write!(stdout(), "\n{}", sprint::draw_sprint(&sprint_tree, &context.answer_screen))?;
     }
     Ok(0)
 }
 
 /// Marks decisions as answered whose answers wait for the run to go on.
-fn take_in_answers(store: &Store, view: &mut RunView) -> Result<(), Complaint> {
-    let Some(run) = view.run.clone() else { return Ok(()) };
-    for stored in store.requests(&run)? {
-        if let Request::Answer { decision, answer } = stored.request {
-            let asked =
-                view.decisions.iter_mut().find(|known| known.id == decision && known.answer.is_none());
-            if let Some(asked) = asked {
-                asked.answer = Some(answer);
+fn apply_pending_answers(store: &Store, run_view: &mut RunView) -> Result<(), UserError> {
+    let Some(run_id) = run_view.run_id.clone() else { return Ok(()) };
+    for stored_request in store.pending_requests(&run_id)? {
+        if let UserRequest::Answer { decision: decision_id, answer } = stored_request.request {
+            let open_decision = run_view
+                .decisions
+                .iter_mut()
+                .find(|known_decision| known_decision.id == decision_id && known_decision.answer.is_none());
+            if let Some(open_decision) = open_decision {
+                open_decision.answer = Some(answer);
             }
         }
     }

@@ -8,20 +8,20 @@ use std::io::{Write, stdout};
 use serde_json::json;
 use tribunal_core::{
     ids::RunId,
-    view::{Phase, RunView},
+    view::{RunPhase, RunView},
 };
-use tribunal_report::{escaped, tables::Standing};
-use tribunal_runner::{Hold, Project, Runner};
-use tribunal_supervise::Identity;
+use tribunal_report::{escape_line, tables::RunStanding};
+use tribunal_runner::{Project, RunHold, Runner};
+use tribunal_supervise::ProcessIdentity;
 
 use crate::{
-    complaint::{Complaint, ENVIRONMENT},
-    context::{Context, find_run},
-    documents,
+    context::{CommandContext, find_run},
+    json_documents,
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct StopArguments {
     /// A run; else the one that is running
     run: Option<String>,
     /// End its agents now, instead of letting them finish
@@ -29,175 +29,199 @@ pub(crate) struct Arguments {
     now: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let Some((run, hold)) = meant(arguments, &project, context)? else {
-        return say(context, "nothing is running here", &json!({ "stopping": null })).map(|()| 0);
+pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let Some((run_id, run_hold)) = find_run_to_stop(arguments, &project, context)? else {
+        return print_message(context, "nothing is running here", &json!({ "stopping": null })).map(|()| 0);
     };
-    let stopping = Stopping { run, was_held: hold != Hold::Free, now: arguments.now, project, context };
-    match hold {
-        Hold::By(process) => stopping.ask(process),
+    let stop_request =
+        StopRequest { run_id, was_held: run_hold != RunHold::Free, end_now: arguments.now, project, context };
+    match run_hold {
+        RunHold::HeldBy(process) => stop_request.signal_process(process),
         // The process is gone and its keeper is ending the agents; there is nothing left to signal.
-        Hold::Ending if arguments.now => stopping.wait(),
-        Hold::Ending => {
-            stopping.tell("is no longer worked on; what is left of its agents is being ended; then")
-        }
-        Hold::Free => stopping.tell_how_it_ended(),
-        Hold::Unknown => {
+        RunHold::EndingAgents if arguments.now => stop_request.wait_for_exit(),
+        RunHold::EndingAgents => stop_request
+            .print_pending("is no longer worked on; what is left of its agents is being ended; then"),
+        RunHold::Free => stop_request.print_ending(),
+        RunHold::UnknownHolder => {
             // Killing by a number that is not understood could hit an unrelated process.
-            Err(stopping.out_of_reach("Who works on it did not say so in a way that is understood here."))
+            Err(stop_request
+                .explain_unreachable("Who works on it did not say so in a way that is understood here."))
         }
     }
 }
 
 /// Finds the run to stop and who holds it; `None` if nothing is running.
-fn meant(
-    arguments: &Arguments,
+fn find_run_to_stop(
+    arguments: &StopArguments,
     project: &Project,
-    context: &Context,
-) -> Result<Option<(RunId, Hold)>, Complaint> {
-    let Some(store) = context.journal(project)? else { return Ok(None) };
-    let held = |run: RunId| {
-        let hold = Runner::hold(project, &run);
-        (run, hold)
+    context: &CommandContext,
+) -> Result<Option<(RunId, RunHold)>, UserError> {
+    let Some(store) = context.open_journal(project)? else { return Ok(None) };
+    let with_hold = |run_id: RunId| {
+        let run_hold = Runner::read_hold(project, &run_id);
+        (run_id, run_hold)
     };
-    if let Some(said) = &arguments.run {
-        return Ok(Some(held(find_run(&store, said)?)));
+    if let Some(run_name) = &arguments.run {
+        return Ok(Some(with_hold(find_run(&store, run_name)?)));
     }
     // Without a name, only a single running run is unambiguous.
-    let mut running: Vec<_> =
-        store.runs()?.into_iter().map(held).filter(|(_, hold)| *hold != Hold::Free).collect();
-    if running.len() > 1 {
-        let names: Vec<&str> = running.iter().map(|(run, _)| run.as_str()).collect();
-        return Err(Complaint::usage(format!("several runs are running: {}", names.join(", ")))
-            .todo("say which one: tribunal stop RUN"));
+    let mut running_runs: Vec<_> = store
+        .list_runs()?
+        .into_iter()
+        .map(with_hold)
+        .filter(|(_, run_hold)| *run_hold != RunHold::Free)
+        .collect();
+    if running_runs.len() > 1 {
+        let running_names: Vec<&str> = running_runs.iter().map(|(run_id, _)| run_id.as_str()).collect();
+        return Err(UserError::usage(format!("several runs are running: {}", running_names.join(", ")))
+            .with_step("say which one: tribunal stop RUN"));
     }
-    Ok(running.pop())
+    Ok(running_runs.pop())
 }
 
-struct Stopping<'a> {
-    run: RunId,
+struct StopRequest<'a> {
+    run_id: RunId,
     /// Whether something of the run was still running.
     was_held: bool,
-    now: bool,
+    end_now: bool,
     project: Project,
-    context: &'a Context,
+    context: &'a CommandContext,
 }
 
-impl Stopping<'_> {
-    fn ask(&self, process: Identity) -> Result<u8, Complaint> {
+impl StopRequest<'_> {
+    fn signal_process(&self, process: ProcessIdentity) -> Result<u8, UserError> {
         // The process id is checked against its start time, so a reused id is never signalled.
-        let heard = if self.now { process.ask_to_end() } else { process.ask_to_stop() };
+        let was_signalled = if self.end_now { process.ask_to_end() } else { process.ask_to_stop() };
         // A signal that failed on a live process means missing permission; on a dead one, that it ended meanwhile.
-        if !heard && process.is_alive() {
-            return Err(self.out_of_reach(&format!(
+        if !was_signalled && process.is_alive() {
+            return Err(self.explain_unreachable(&format!(
                 "Process {} belongs to another user or to another container, or the system refused.",
                 process.pid()
             )));
         }
-        match (heard, self.now) {
-            (true, false) => self.tell("stops as soon as its agents have finished; then"),
-            (true, true) => self.wait(),
-            (false, _) => self.tell_how_it_ended(),
+        match (was_signalled, self.end_now) {
+            (true, false) => self.print_pending("stops as soon as its agents have finished; then"),
+            (true, true) => self.wait_for_exit(),
+            (false, _) => self.print_ending(),
         }
     }
 
-    fn wait(&self) -> Result<u8, Complaint> {
+    fn wait_for_exit(&self) -> Result<u8, UserError> {
         // The lock is free only when no process of the run is left, so waiting for it is enough.
-        if !Runner::wait_until_gone(&self.project, &self.run) {
-            return Err(Complaint::new(
-                ENVIRONMENT,
-                format!("processes of run {} are still there", self.run),
+        if !Runner::wait_until_gone(&self.project, &self.run_id) {
+            return Err(UserError::new(
+                EXIT_ENVIRONMENT,
+                format!("processes of run {} are still there", self.run_id),
             )
-            .why("They were asked to end, and their time to do so is over.")
-            .todo("look at them: ps -ef --forest")
-            .todo(format!("then once more: {} stop {} --now", self.context.answers.program, self.run)));
+            .with_reason("They were asked to end, and their time to do so is over.")
+            .with_step("look at them: ps -ef --forest")
+            .with_step(format!(
+                "then once more: {} stop {} --now",
+                self.context.answer_screen.program_name, self.run_id
+            )));
         }
-        self.tell_how_it_ended()
+        self.print_ending()
     }
 
-    fn resume(&self) -> String {
-        format!("{} resume {}", self.context.answers.program, self.run)
+    fn resume_command(&self) -> String {
+        format!("{} resume {}", self.context.answer_screen.program_name, self.run_id)
     }
 
-    fn tell(&self, what: &str) -> Result<u8, Complaint> {
-        let resume = self.resume();
-        let document = json!({ "stopping": self.run, "now": self.now, "next": resume });
-        say(self.context, &format!("run {} {what}: {resume}", self.run), &document).map(|()| 0)
-    }
-
-    fn tell_how_it_ended(&self) -> Result<u8, Complaint> {
-        let entries = match self.context.journal(&self.project)? {
-            Some(store) => store.entries(&self.run, 0)?,
-            None => Vec::new(),
-        };
-        let view = RunView::of(&entries);
-        let resume = self.resume();
-        let next = (!matches!(view.phase, Phase::Finished(_))).then_some(&resume);
-        let state = Standing { view: &view, live: false }.word();
-        // Programs see `null` here if there was nothing to stop.
-        let stopping = self.was_held.then_some(&self.run);
-        let document = json!({
-            "stopping": stopping, "run": self.run, "now": self.now, "next": next, "state": state,
-        });
-        say(self.context, &format!("run {} {}", self.run, how_it_ended(&view, &resume)), &document)
+    fn print_pending(&self, progress_text: &str) -> Result<u8, UserError> {
+        let resume_line = self.resume_command();
+        let document = json!({ "stopping": self.run_id, "now": self.end_now, "next": resume_line });
+        print_message(self.context, &format!("run {} {progress_text}: {resume_line}", self.run_id), &document)
             .map(|()| 0)
     }
 
-    fn out_of_reach(&self, why: &str) -> Complaint {
-        Complaint::new(ENVIRONMENT, format!("run {} is being worked on, but could not be reached", self.run))
-            .why(format!("{why} It was not stopped."))
-            .todo(format!("where it was started, as the user who did: tribunal stop {}", self.run))
+    fn print_ending(&self) -> Result<u8, UserError> {
+        let journal_entries = match self.context.open_journal(&self.project)? {
+            Some(store) => store.read_entries(&self.run_id, 0)?,
+            None => Vec::new(),
+        };
+        let run_view = RunView::from_entries(&journal_entries);
+        let resume_line = self.resume_command();
+        let next_command = (!matches!(run_view.phase, RunPhase::Finished(_))).then_some(&resume_line);
+        let state_name = RunStanding { run_view: &run_view, is_live: false }.state_name();
+        // Programs see `null` here if there was nothing to stop.
+        let stopped_run = self.was_held.then_some(&self.run_id);
+        let document = json!({
+            "stopping": stopped_run, "run": self.run_id, "now": self.end_now, "next": next_command, "state": state_name,
+        });
+        print_message(
+            self.context,
+            &format!("run {} {}", self.run_id, describe_ending(&run_view, &resume_line)),
+            &document,
+        )
+        .map(|()| 0)
+    }
+
+    fn explain_unreachable(&self, reason: &str) -> UserError {
+        UserError::new(
+            EXIT_ENVIRONMENT,
+            format!("run {} is being worked on, but could not be reached", self.run_id),
+        )
+        .with_reason(format!("{reason} It was not stopped."))
+        .with_step(format!("where it was started, as the user who did: tribunal stop {}", self.run_id))
     }
 }
 
 /// Describes how a run ended that no process works on.
-fn how_it_ended(view: &RunView, resume: &str) -> String {
-    let word = Standing { view, live: false }.word();
-    match &view.phase {
-        Phase::Finished(_) => format!("has finished: {word}"),
+fn describe_ending(run_view: &RunView, resume_line: &str) -> String {
+    let state_name = RunStanding { run_view, is_live: false }.state_name();
+    match &run_view.phase {
+        RunPhase::Finished(_) => format!("has finished: {state_name}"),
         // A parked run without an outcome was stopped by request, not by a decision that is due.
-        Phase::Parked(summary) if summary.outcome.is_none() => format!("has stopped; to go on: {resume}"),
-        Phase::Parked(_) => format!("has ended: {word}; to go on: {resume}"),
-        Phase::Running => format!("{word}; to go on: {resume}"),
+        RunPhase::Parked(summary) if summary.outcome.is_none() => {
+            format!("has stopped; to go on: {resume_line}")
+        }
+        RunPhase::Parked(_) => format!("has ended: {state_name}; to go on: {resume_line}"),
+        RunPhase::Running => format!("{state_name}; to go on: {resume_line}"),
     }
 }
 
-fn say(context: &Context, text: &str, document: &serde_json::Value) -> Result<(), Complaint> {
-    if context.json {
+fn print_message(
+    context: &CommandContext,
+    message: &str,
+    document: &serde_json::Value,
+) -> Result<(), UserError> {
+    if context.wants_json {
         let mut document = document.clone();
         document["schema"] = "tribunal.stop/1".into();
-        documents::print(&document)?;
+        json_documents::print_document(&document)?;
     } else {
-        writeln!(stdout(), "{}", escaped(text))?;
+        writeln!(stdout(), "{}", escape_line(message))?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{event::Event, reason::Outcome};
+    use tribunal_core::{event::RunEvent, reason::RunOutcome};
 
     use super::*;
 
     #[test]
-    fn a_run_that_was_too_quick_is_not_said_to_go_on() {
-        let entries = tribunal_testkit::entries(tribunal_testkit::SAMPLE_JOURNAL);
-        let said = |entries: &[tribunal_core::event::Entry]| {
-            how_it_ended(&RunView::of(entries), "tribunal resume x")
+    fn a_run_that_ended_before_the_signal_is_reported_as_ended() {
+        let journal_entries = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);
+        let describe = |journal_entries: &[tribunal_core::event::JournalEntry]| {
+            describe_ending(&RunView::from_entries(journal_entries), "tribunal resume x")
         };
-        assert_eq!(said(&entries), "has finished: resolved");
-        let (last, before) = entries.split_last().unwrap();
-        assert_eq!(said(before), "died; to go on: tribunal resume x");
-        let Event::RunFinished(mut summary) = last.event.clone() else { panic!("{last:?}") };
-        for (outcome, says) in [
-            (Some(Outcome::Waiting), "has ended: waiting; to go on: tribunal resume x"),
+        assert_eq!(describe(&journal_entries), "has finished: resolved");
+        let (last_entry, earlier_entries) = journal_entries.split_last().unwrap();
+        assert_eq!(describe(earlier_entries), "died; to go on: tribunal resume x");
+        let RunEvent::RunFinished(mut summary) = last_entry.event.clone() else { panic!("{last_entry:?}") };
+        for (outcome, expected) in [
+            (Some(RunOutcome::Waiting), "has ended: waiting; to go on: tribunal resume x"),
             (None, "has stopped; to go on: tribunal resume x"),
         ] {
             summary.outcome = outcome;
-            let parked =
-                tribunal_core::event::Entry { event: Event::RunParked(summary.clone()), ..last.clone() };
-            assert_eq!(said(&[before, &[parked]].concat()), says);
+            let parked_entry = tribunal_core::event::JournalEntry {
+                event: RunEvent::RunParked(summary.clone()),
+                ..last_entry.clone()
+            };
+            assert_eq!(describe(&[earlier_entries, &[parked_entry]].concat()), expected);
         }
     }
 }

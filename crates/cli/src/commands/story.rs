@@ -4,40 +4,40 @@
 use std::io::{Write, stderr, stdout};
 
 use tribunal_bmad::{
-    deferred::{self, NewItem},
+    deferred_work::{self, NewDeferredItem},
     layout::Era,
     story::{
-        self, Dialect, FollowUpKind,
-        edit::{self, NewFollowUp, Refused},
+        self, FollowUpKind, ReviewDialect,
+        edit::{self, NewFollowUp, StoryEditRefusal},
     },
 };
 use tribunal_core::{
-    finding::{Finding, Status},
+    finding::{Finding, FindingStatus},
     ids::RunId,
     subject::Subject,
-    text::{count, fold_line},
+    text::{fold_line, format_count},
     view::RunView,
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    board::{WriteError, edit as write, edit_or_make},
+    locked_edit::{EditFileError, edit_file as write, edit_or_create_file},
     subject,
 };
 
-use super::{board::unwritten, inspect, review};
+use super::{board::explain_write_error, inspect, review};
 use crate::{
-    bmad::Bmad,
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents::{self, StoryEdit},
+    bmad::BmadProject,
+    context::CommandContext,
+    json_documents::{self, StoryEdit},
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 /// The ledger of deferred work, in the directory of the stories.
-const LEDGER: &str = "deferred-work.md";
+const LEDGER_FILE: &str = "deferred-work.md";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct StoryArguments {
     /// A story's key (1-2-log-in), number (1.2) or file
     story: String,
     /// Tick a task, by its number: 2, or 2.1 for a subtask
@@ -60,205 +60,239 @@ pub(crate) struct Arguments {
     dry_run: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let file = review::story_file(&arguments.story, context)?;
+pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let typed_file = review::story_file(&arguments.story, context)?;
     // The list is read by agents and by `review --story`, so a path out of the project never gets in.
-    if let Some(odd) = arguments.add_file.iter().find(|path| is_outside(path)) {
-        return Err(Complaint::usage(format!("{odd} is no path inside the project"))
-            .todo("write it relative to the project's root"));
+    if let Some(outside_path) = arguments.add_file.iter().find(|story_path| is_outside(story_path)) {
+        return Err(UserError::usage(format!("{outside_path} is no path inside the project"))
+            .with_step("write it relative to the project's root"));
     }
-    let changes = !arguments.tick.is_empty()
+    let has_edits = !arguments.tick.is_empty()
         || !arguments.untick.is_empty()
         || !arguments.add_file.is_empty()
         || !arguments.tick_follow_up.is_empty()
         || arguments.follow_ups.is_some();
-    if !changes {
-        return inspect::story(&file, context);
+    if !has_edits {
+        return inspect::story(&typed_file, context);
     }
     // The file may belong to another project than the working directory.
-    let project = context.project_of(&context.path(&file));
-    let path = subject::relative(project.root(), &context.path(&file))?;
-    let left = match &arguments.follow_ups {
-        Some(run) => Some(left_by(&project, run, &path, context)?),
+    let project = context.project_of_path(&context.resolve_path(&typed_file));
+    let story_path = subject::relative_to_root(project.root(), &context.resolve_path(&typed_file))?;
+    let leftovers = match &arguments.follow_ups {
+        Some(run_name) => Some(load_leftovers(&project, run_name, &story_path, context)?),
         None => None,
     };
-    let bmad = Bmad::of(&project);
+    let bmad = BmadProject::read_project(&project);
     // All edits are made to one text under one lock: either all of them are written, or none.
-    let done = write(&project, &path, |text| {
-        let Edited { text: new, told } = change(text, arguments, left.as_ref(), bmad.layout.era)?;
+    let write_result = write(&project, &story_path, |old_text| {
+        let EditedStory { story_text: new_text, change_notes } =
+            apply_edits(old_text, arguments, leftovers.as_ref(), bmad.layout.era)?;
         // An edit that changes nothing writes nothing, so a dry run returns the old text and keeps the notes.
-        Ok((if arguments.dry_run { text.to_string() } else { new }, told))
+        Ok((if arguments.dry_run { old_text.to_string() } else { new_text }, change_notes))
     });
-    let mut told = done.map_err(|error| complaint(&path, error))?;
+    let mut change_notes =
+        write_result.map_err(|write_error| explain_story_error(&story_path, write_error))?;
     // The ledger comes last: a failure there leaves the story in a good state, and the command can be repeated.
-    if let Some(left) = left.as_ref().filter(|_| has_ledger(&bmad)) {
-        told.extend(ledger(&project, &bmad, &left.deferred_from(&path), arguments.dry_run)?);
+    if let Some(leftovers) = leftovers.as_ref().filter(|_| has_ledger(&bmad)) {
+        change_notes.extend(update_ledger(
+            &project,
+            &bmad,
+            &leftovers.deferred_items(&story_path),
+            arguments.dry_run,
+        )?);
     }
-    if context.json {
+    if context.wants_json {
         let schema = "tribunal.story/1";
-        documents::print(&StoryEdit { schema, path, changes: told, dry_run: arguments.dry_run })?;
+        json_documents::print_document(&StoryEdit {
+            schema,
+            path: story_path,
+            changes: change_notes,
+            dry_run: arguments.dry_run,
+        })?;
         return Ok(0);
     }
-    let mark = if arguments.dry_run { "would be" } else { "✓" };
-    for line in &told {
-        writeln!(stdout(), "{}", escaped(&format!("{mark} {line}")))?;
+    let prefix = if arguments.dry_run { "would be" } else { "✓" };
+    for change_note in &change_notes {
+        writeln!(stdout(), "{}", escape_line(&format!("{prefix} {change_note}")))?;
     }
     // The two reasons for no change are told apart, since only one of them may be a mistake.
-    if told.is_empty() && left.as_ref().is_some_and(|left| left.findings.is_empty()) {
+    if change_notes.is_empty() && leftovers.as_ref().is_some_and(|leftovers| leftovers.findings.is_empty()) {
         writeln!(stdout(), "that run left nothing to do")?;
-    } else if told.is_empty() {
-        writeln!(stdout(), "{}", escaped(&format!("{path} says so already")))?;
+    } else if change_notes.is_empty() {
+        writeln!(stdout(), "{}", escape_line(&format!("{story_path} says so already")))?;
     }
     Ok(0)
 }
 
-fn is_outside(path: &str) -> bool {
-    path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
+fn is_outside(typed_path: &str) -> bool {
+    typed_path.starts_with(['/', '~']) || typed_path.split('/').any(|path_part| path_part == "..")
 }
 
 /// What a run left open or deferred.
-struct Left {
-    run: RunId,
+struct LeftoverFindings {
+    run_id: RunId,
     findings: Vec<Finding>,
 }
 
-fn left_by(project: &Project, run: &str, path: &str, context: &Context) -> Result<Left, Complaint> {
-    let (store, run) = context.run_meant(project, Some(run))?;
-    let view = RunView::of(&store.entries(&run, 0)?);
-    let subject = view.settings.as_ref().map(|settings| &settings.subject);
-    let is_its_own = subject.is_some_and(|subject| match subject.change() {
-        Some(change) => change.story.as_deref() == Some(path),
-        None => subject.files().contains(&path),
+fn load_leftovers(
+    project: &Project,
+    run_id: &str,
+    story_path: &str,
+    context: &CommandContext,
+) -> Result<LeftoverFindings, UserError> {
+    let (store, run_id) = context.find_requested_run(project, Some(run_id))?;
+    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    let subject = run_view.settings.as_ref().map(|settings| &settings.subject);
+    let is_about_story = subject.is_some_and(|subject| match subject.code_change() {
+        Some(change) => change.story.as_deref() == Some(story_path),
+        None => subject.file_paths().contains(&story_path),
     });
     // This is only a warning: findings about another file may still be this story's work.
-    if !is_its_own {
-        let what = subject.map(Subject::title).unwrap_or_default();
-        writeln!(stderr(), "[W] {}", escaped(&format!("run {run} reviewed {what}, and not {path}")))?;
+    if !is_about_story {
+        let subject_title = subject.map(Subject::title).unwrap_or_default();
+        writeln!(
+            stderr(),
+            "[W] {}",
+            escape_line(&format!("run {run_id} reviewed {subject_title}, and not {story_path}"))
+        )?;
     }
-    let is_left = |finding: &Finding| !matches!(finding.status, Status::Fixed | Status::Dismissed { .. });
-    Ok(Left { run, findings: view.findings.into_values().filter(is_left).collect() })
+    let is_left =
+        |finding: &Finding| !matches!(finding.status, FindingStatus::Fixed | FindingStatus::Dismissed { .. });
+    Ok(LeftoverFindings { run_id, findings: run_view.findings.into_values().filter(is_left).collect() })
 }
 
 /// A story's new text, with notes of what is different in it.
-struct Edited {
-    text: String,
-    told: Vec<String>,
+struct EditedStory {
+    story_text: String,
+    change_notes: Vec<String>,
 }
 
-fn change(
-    text: &str,
-    arguments: &Arguments,
-    left: Option<&Left>,
+fn apply_edits(
+    story_text: &str,
+    arguments: &StoryArguments,
+    leftovers: Option<&LeftoverFindings>,
     era: Option<Era>,
-) -> Result<Edited, Refused> {
-    let (mut text, mut told) = (text.to_string(), Vec::new());
+) -> Result<EditedStory, StoryEditRefusal> {
+    let (mut story_text, mut change_notes) = (story_text.to_string(), Vec::new());
     // Edits that change nothing get no note, so repeating the command reports nothing new.
-    let mut step = |new: String, text: &mut String, what: String| {
-        if new != *text {
-            told.push(what);
-            *text = new;
+    let mut apply_step = |new_text: String, story_text: &mut String, note: String| {
+        if new_text != *story_text {
+            change_notes.push(note);
+            *story_text = new_text;
         }
     };
-    let ticks = arguments.tick.iter().map(|task| (task, true));
-    for (task, done) in ticks.chain(arguments.untick.iter().map(|task| (task, false))) {
-        let new = edit::tick(&text, task, done)?;
-        let what = format!("task {task} {}", if done { "ticked" } else { "unticked" });
-        step(new, &mut text, what);
+    let ticks = arguments.tick.iter().map(|task_id| (task_id, true));
+    for (task_id, is_done) in ticks.chain(arguments.untick.iter().map(|task_id| (task_id, false))) {
+        let new_text = edit::tick_task(&story_text, task_id, is_done)?;
+        let note = format!("task {task_id} {}", if is_done { "ticked" } else { "unticked" });
+        apply_step(new_text, &mut story_text, note);
     }
     // Lines are given as they were displayed, which works because ticking moves no line.
-    for line in &arguments.tick_follow_up {
-        let new = edit::tick_follow_up(&text, *line, true)?;
-        step(new, &mut text, format!("follow-up of line {line} ticked"));
+    for line_number in &arguments.tick_follow_up {
+        let new_text = edit::tick_follow_up(&story_text, *line_number, true)?;
+        apply_step(new_text, &mut story_text, format!("follow-up of line {line_number} ticked"));
     }
-    for file in &arguments.add_file {
-        let new = edit::add_files(&text, &[file])?;
-        step(new, &mut text, format!("{file} added to the list of files"));
+    for file_path in &arguments.add_file {
+        let new_text = edit::add_files(&story_text, &[file_path])?;
+        apply_step(new_text, &mut story_text, format!("{file_path} added to the list of files"));
     }
-    if let Some(left) = left {
-        let dialect = dialect(&text, era);
+    if let Some(leftovers) = leftovers {
+        let dialect = choose_dialect(&story_text, era);
         // Findings are added one by one: each gets a note of its own, and those that are there already get none.
-        for finding in &left.findings {
-            let new = edit::add_follow_ups(&text, dialect, &[follow_up(finding, dialect)])?;
-            step(new, &mut text, format!("{} left to do: {}", finding.id, fold_line(&finding.description)));
+        for finding in &leftovers.findings {
+            let new_text = edit::add_follow_ups(&story_text, dialect, &[build_follow_up(finding, dialect)])?;
+            apply_step(
+                new_text,
+                &mut story_text,
+                format!("{} left to do: {}", finding.id, fold_line(&finding.description)),
+            );
         }
     }
-    Ok(Edited { text, told })
+    Ok(EditedStory { story_text, change_notes })
 }
 
 /// Chooses the dialect that the file uses already, else that of its era.
-fn dialect(text: &str, era: Option<Era>) -> Dialect {
-    let used = story::read("", text).follow_ups.last().map(|item| item.dialect);
-    used.unwrap_or(match era {
-        Some(Era::A | Era::B | Era::C1) => Dialect::AiReview,
-        _ => Dialect::Findings,
+fn choose_dialect(story_text: &str, era: Option<Era>) -> ReviewDialect {
+    let used_dialect = story::read_story("", story_text).follow_ups.last().map(|last_item| last_item.dialect);
+    used_dialect.unwrap_or(match era {
+        Some(Era::A | Era::B | Era::C1) => ReviewDialect::AiReview,
+        _ => ReviewDialect::Findings,
     })
 }
 
-fn follow_up(finding: &Finding, dialect: Dialect) -> NewFollowUp {
-    let deferred = matches!(finding.status, Status::Deferred { .. });
+fn build_follow_up(finding: &Finding, dialect: ReviewDialect) -> NewFollowUp {
+    let is_deferred = matches!(finding.status, FindingStatus::Deferred { .. });
     let kind = match (dialect, &finding.status) {
         // The older dialect knows only severities; the newer one says who has to act.
-        (Dialect::AiReview, _) => FollowUpKind::Severity(finding.severity),
-        (Dialect::Findings, Status::Blocked { .. }) => FollowUpKind::Decision,
-        (Dialect::Findings, Status::Deferred { .. }) => FollowUpKind::Defer,
-        (Dialect::Findings, _) => FollowUpKind::Patch,
+        (ReviewDialect::AiReview, _) => FollowUpKind::Severity(finding.severity),
+        (ReviewDialect::Findings, FindingStatus::Blocked { .. }) => FollowUpKind::Decision,
+        (ReviewDialect::Findings, FindingStatus::Deferred { .. }) => FollowUpKind::Defer,
+        (ReviewDialect::Findings, _) => FollowUpKind::Patch,
     };
     let place = finding.place.as_ref().map(|place| format!("{}:{}", place.file, place.line));
     // In the newer dialect, deferred findings are ticked, because they are no open task of this story.
-    let done = deferred && dialect == Dialect::Findings;
-    NewFollowUp { kind, text: fold_line(&finding.description), place, done }
+    let is_done = is_deferred && dialect == ReviewDialect::Findings;
+    NewFollowUp { kind, text: fold_line(&finding.description), place, done: is_done }
 }
 
 /// Returns whether the project's BMAD has a ledger, which exists from 6.2 on.
-fn has_ledger(bmad: &Bmad) -> bool {
+fn has_ledger(bmad: &BmadProject) -> bool {
     bmad.layout.era.is_some_and(|era| era >= Era::C2)
 }
 
-impl Left {
+impl LeftoverFindings {
     /// Returns the deferred findings as items of the ledger.
-    fn deferred_from(&self, story: &str) -> Vec<NewItem> {
-        let run = &self.run;
-        let deferred =
-            self.findings.iter().filter(|finding| matches!(finding.status, Status::Deferred { .. }));
-        let item = |finding: &Finding| NewItem {
-            source: story.to_string(),
+    fn deferred_items(&self, story_path: &str) -> Vec<NewDeferredItem> {
+        let run_id = &self.run_id;
+        let deferred_findings =
+            self.findings.iter().filter(|finding| matches!(finding.status, FindingStatus::Deferred { .. }));
+        let to_item = |finding: &Finding| NewDeferredItem {
+            source: story_path.to_string(),
             summary: fold_line(&finding.description),
             evidence: match &finding.place {
-                Some(place) => format!("{}:{}, finding {} of run {run}", place.file, place.line, finding.id),
-                None => format!("finding {} of run {run}", finding.id),
+                Some(place) => {
+                    format!("{}:{}, finding {} of run {run_id}", place.file, place.line, finding.id)
+                }
+                None => format!("finding {} of run {run_id}", finding.id),
             },
         };
-        deferred.map(item).collect()
+        deferred_findings.map(to_item).collect()
     }
 }
 
 /// Adds deferred findings to the ledger.
-fn ledger(
+fn update_ledger(
     project: &Project,
-    bmad: &Bmad,
-    items: &[NewItem],
+    bmad: &BmadProject,
+    new_items: &[NewDeferredItem],
     dry_run: bool,
-) -> Result<Option<String>, Complaint> {
-    let path = format!("{}/{LEDGER}", bmad.config.folders.implementation);
+) -> Result<Option<String>, UserError> {
+    let ledger_path = format!("{}/{LEDGER_FILE}", bmad.config.folders.implementation);
     // Without a configured directory the path would start at the root of the file system.
-    let path = path.trim_start_matches('/');
-    let done = edit_or_make(project, path, |text| {
-        let new = deferred::add(text, items);
+    let ledger_path = ledger_path.trim_start_matches('/');
+    let write_result = edit_or_create_file(project, ledger_path, |ledger_text| {
+        let new_text = deferred_work::add_items(ledger_text, new_items);
         // The ledger skips what it has already, so the number of items says what was really added.
-        let added = deferred::read(&new).items.len() - deferred::read(text).items.len();
-        Ok::<_, Refused>((if dry_run { text.to_string() } else { new }, added))
+        let added_count = deferred_work::read_ledger(&new_text).items.len()
+            - deferred_work::read_ledger(ledger_text).items.len();
+        Ok::<_, StoryEditRefusal>((if dry_run { ledger_text.to_string() } else { new_text }, added_count))
     });
-    let added = done.map_err(|error| complaint(path, error))?;
-    let what =
-        || format!("{} kept in {path}", count(u32::try_from(added).unwrap_or(u32::MAX), "deferred finding"));
-    Ok((added > 0).then(what))
+    let added_count = write_result.map_err(|write_error| explain_story_error(ledger_path, write_error))?;
+    let describe_added = || {
+        format!(
+            "{} kept in {ledger_path}",
+            format_count(u32::try_from(added_count).unwrap_or(u32::MAX), "deferred finding")
+        )
+    };
+    Ok((added_count > 0).then(describe_added))
 }
 
-fn complaint(path: &str, error: WriteError<Refused>) -> Complaint {
-    match error {
-        WriteError::Refused { why, .. } => {
-            Complaint::new(NEGATIVE, format!("{path} was not changed: {}", why.why)).todo(why.todo)
+fn explain_story_error(story_path: &str, write_error: EditFileError<StoryEditRefusal>) -> UserError {
+    match write_error {
+        EditFileError::Refused { why: refusal, .. } => {
+            UserError::new(EXIT_NEGATIVE, format!("{story_path} was not changed: {}", refusal.reason))
+                .with_step(refusal.advice)
         }
-        other => unwritten(&other),
+        write_failure => explain_write_error(&write_failure),
     }
 }

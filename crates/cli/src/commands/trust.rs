@@ -7,22 +7,22 @@ use std::{
 };
 
 use tribunal_bmad::hooks;
-use tribunal_core::view::Phase;
-use tribunal_report::escaped;
+use tribunal_core::view::RunPhase;
+use tribunal_report::escape_line;
 use tribunal_runner::Project;
 
 use super::runs;
 use crate::{
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents::{self, Trust, TrustItem},
-    settings::{Given, all_items, gather},
-    trust::{Book, ask, secret_in},
-    trust_item::Item,
+    context::CommandContext,
+    json_documents::{self, TrustDocument, TrustItemRow},
+    settings::{SettingSources, all_project_items, gather_settings},
+    trust::{TrustStore, ask_user, secret_error},
+    trust_item::TrustItem,
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TrustArguments {
     /// Do not ask, also on a terminal
     #[arg(long)]
     yes: bool,
@@ -37,123 +37,150 @@ pub(crate) struct Arguments {
     step: Vec<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let root = project.root();
-    let mut book = Book::open(context)?;
+pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let project_root = project.root();
+    let mut trust_store = TrustStore::open_default(context)?;
     if arguments.forget {
-        let gone = book.forget(root)?;
-        return report(context, &project, &[], &book, &format!("{gone} commands are no longer trusted here"));
+        let forgotten_count = trust_store.forget_project(project_root)?;
+        return print_report(
+            context,
+            &project,
+            &[],
+            &trust_store,
+            &format!("{forgotten_count} commands are no longer trusted here"),
+        );
     }
-    let items = items(context, &project, &arguments.step)?;
-    let new: Vec<&Item> = items.iter().filter(|item| !book.trusts(root, item)).collect();
-    if arguments.list || new.is_empty() {
-        let closing = match (items.len(), new.len()) {
+    let trust_items = collect_trust_items(context, &project, &arguments.step)?;
+    let untrusted: Vec<&TrustItem> =
+        trust_items.iter().filter(|trust_item| !trust_store.is_trusted(project_root, trust_item)).collect();
+    if arguments.list || untrusted.is_empty() {
+        let closing_line = match (trust_items.len(), untrusted.len()) {
             (0, _) => "this project has no commands that would need trust".to_string(),
             (_, 0) => "all of them are trusted".to_string(),
-            (_, new) => format!("{new} not trusted; to trust: {} trust", context.answers.program),
+            (_, untrusted) => {
+                format!("{untrusted} not trusted; to trust: {} trust", context.answer_screen.program_name)
+            }
         };
-        return report(context, &project, &items, &book, &closing);
+        return print_report(context, &project, &trust_items, &trust_store, &closing_line);
     }
-    let masker = context.masker();
+    let masker = context.secret_masker();
     // A command with a secret in it cannot be shown in full, so it cannot be trusted.
-    let (hidden, new): (Vec<&Item>, Vec<&Item>) =
-        new.into_iter().partition(|item| item.hides_something(&masker));
+    let (with_secrets, untrusted): (Vec<&TrustItem>, Vec<&TrustItem>) =
+        untrusted.into_iter().partition(|trust_item| trust_item.hides_part(&masker));
     // Where no user can be asked, typing this command is the consent; it prints what it trusts.
-    if !new.is_empty() && !arguments.yes && context.can_ask() && !ask(&new, &masker)? {
+    if !untrusted.is_empty() && !arguments.yes && context.can_ask() && !ask_user(&untrusted, &masker)? {
         writeln!(stderr(), "[i] nothing was trusted")?;
-        return Ok(NEGATIVE);
+        return Ok(EXIT_NEGATIVE);
     }
-    if !new.is_empty() {
-        book.add(root, new.iter().copied())?;
+    if !untrusted.is_empty() {
+        trust_store.add_items(project_root, untrusted.iter().copied())?;
     }
-    let new = new.len();
+    let untrusted = untrusted.len();
     // The others are trusted first, so that one bad command does not block them.
-    if let Some(hidden) = hidden.first() {
-        let complaint = secret_in(hidden, &masker);
-        return Err(match new {
-            0 => complaint,
-            new => complaint.todo(format!(
-                "the others are trusted now ({new}): {} trust --list",
-                context.answers.program
+    if let Some(with_secrets) = with_secrets.first() {
+        let user_error = secret_error(with_secrets, &masker);
+        return Err(match untrusted {
+            0 => user_error,
+            untrusted => user_error.with_step(format!(
+                "the others are trusted now ({untrusted}): {} trust --list",
+                context.answer_screen.program_name
             )),
         });
     }
-    report(context, &project, &items, &book, &format!("{new} newly trusted; a changed command asks again"))
+    print_report(
+        context,
+        &project,
+        &trust_items,
+        &trust_store,
+        &format!("{untrusted} newly trusted; a changed command asks again"),
+    )
 }
 
 /// Collects what the project's files define, what resumable runs were started with, and the hooks of these files.
-fn items(context: &Context, project: &Project, steps: &[PathBuf]) -> Result<Vec<Item>, Complaint> {
-    let mut items = all_items(&gather(project.root(), &Given::from_environment())?);
-    if let Some(store) = context.journal(project)? {
-        for (view, _) in runs::all(&store, project)? {
+fn collect_trust_items(
+    context: &CommandContext,
+    project: &Project,
+    step_files: &[PathBuf],
+) -> Result<Vec<TrustItem>, UserError> {
+    let mut all_found =
+        all_project_items(&gather_settings(project.root(), &SettingSources::from_environment())?);
+    if let Some(store) = context.open_journal(project)? {
+        for (run_view, _) in runs::list_runs(&store, project)? {
             // Finished runs never start anything again.
             if let Some(settings) =
-                view.settings.as_ref().filter(|_| !matches!(view.phase, Phase::Finished(_)))
+                run_view.settings.as_ref().filter(|_| !matches!(run_view.phase, RunPhase::Finished(_)))
             {
-                items.extend(Item::of(settings));
+                all_found.extend(TrustItem::from_settings(settings));
             }
         }
     }
-    for step in steps {
-        items.extend(hooks_of_step(step)?);
+    for step_file in step_files {
+        all_found.extend(read_step_hooks(step_file)?);
     }
     // Several agents may share a command; it is shown and trusted once.
-    let mut distinct: Vec<Item> = Vec::new();
-    for item in items {
-        if !distinct.contains(&item) {
-            distinct.push(item);
+    let mut distinct_items: Vec<TrustItem> = Vec::new();
+    for trust_item in all_found {
+        if !distinct_items.contains(&trust_item) {
+            distinct_items.push(trust_item);
         }
     }
-    Ok(distinct)
+    Ok(distinct_items)
 }
 
-fn hooks_of_step(step: &Path) -> Result<Vec<Item>, Complaint> {
-    let name = step.display().to_string();
-    let text = fs::read_to_string(step).map_err(|cause| {
-        Complaint::usage(format!("{} cannot be read: {cause}", escaped(&name)))
-            .why("Nothing was trusted.")
-            .todo("name a file whose front matter has `hooks:`")
+fn read_step_hooks(step_file: &Path) -> Result<Vec<TrustItem>, UserError> {
+    let step_name = step_file.display().to_string();
+    let step_text = fs::read_to_string(step_file).map_err(|cause| {
+        UserError::usage(format!("{} cannot be read: {cause}", escape_line(&step_name)))
+            .with_reason("Nothing was trusted.")
+            .with_step("name a file whose front matter has `hooks:`")
     })?;
-    let hooks = hooks::read(&name, &text);
+    let hooks = hooks::read_hooks(&step_name, &step_text);
     // Broken hooks do not run, so they are reported and left out.
     for problem in &hooks.problems {
-        writeln!(stderr(), "[W] {}", escaped(&problem.to_string()))?;
+        writeln!(stderr(), "[W] {}", escape_line(&problem.to_string()))?;
     }
-    Ok(Item::of_hooks(&name, &hooks))
+    Ok(TrustItem::from_hooks(&step_name, &hooks))
 }
 
-fn report(
-    context: &Context,
+fn print_report(
+    context: &CommandContext,
     project: &Project,
-    items: &[Item],
-    book: &Book,
-    closing: &str,
-) -> Result<u8, Complaint> {
-    let root = project.root();
-    let masker = context.masker();
-    if context.json {
-        let rows = items.iter().map(|item| TrustItem {
-            kind: item.kind(),
-            agent: item.name().map(str::to_string),
-            command: masker.mask(&item.command()).into_owned(),
-            trusted: book.trusts(root, item),
+    trust_items: &[TrustItem],
+    trust_store: &TrustStore,
+    closing_line: &str,
+) -> Result<u8, UserError> {
+    let project_root = project.root();
+    let masker = context.secret_masker();
+    if context.wants_json {
+        let rows = trust_items.iter().map(|trust_item| TrustItemRow {
+            kind: trust_item.kind_name(),
+            agent: trust_item.owner_name().map(str::to_string),
+            command: masker.mask(&trust_item.command_text()).into_owned(),
+            trusted: trust_store.is_trusted(project_root, trust_item),
         });
-        let project = root.display().to_string();
-        documents::print(&Trust { schema: "tribunal.trust/1", project, items: rows.collect() })?;
+        let project = project_root.display().to_string();
+        json_documents::print_document(&TrustDocument {
+            schema: "tribunal.trust/1",
+            project,
+            items: rows.collect(),
+        })?;
         return Ok(0);
     }
-    let mut out = stdout().lock();
-    for item in items {
-        let word = if book.trusts(root, item) { "trusted" } else { "not trusted" };
+    let mut output = stdout().lock();
+    for trust_item in trust_items {
+        let trust_label =
+            if trust_store.is_trusted(project_root, trust_item) { "trusted" } else { "not trusted" };
         // Commands are never cut, however narrow the screen is: a hidden part cannot be judged.
-        writeln!(out, "{word:<12} {}", item.shown(&masker))?;
+        writeln!(output, "{trust_label:<12} {}", trust_item.describe_masked(&masker))?;
     }
     // Trust goes by content, so it outlives the settings; that is worth a remark.
-    let gone = book.count(root).saturating_sub(items.iter().filter(|item| book.trusts(root, item)).count());
-    if !items.is_empty() && gone > 0 {
-        writeln!(out, "{gone} more were trusted earlier and are no longer in the settings")?;
+    let stale_count = trust_store.count_trusted(project_root).saturating_sub(
+        trust_items.iter().filter(|trust_item| trust_store.is_trusted(project_root, trust_item)).count(),
+    );
+    if !trust_items.is_empty() && stale_count > 0 {
+        writeln!(output, "{stale_count} more were trusted earlier and are no longer in the settings")?;
     }
-    writeln!(out, "{closing}")?;
+    writeln!(output, "{closing_line}")?;
     Ok(0)
 }

@@ -7,25 +7,28 @@ use std::{
 };
 
 use tribunal_core::ids::{FindingId, RunId};
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    landings::{Diff, FileDiff, What},
-    undo::{Done, Plan, carry_out, listed, preview, reference},
+    landings::{FileChangeKind, LandingsDiff, RenderedFileDiff},
+    undo::{UndoPlan, UndoResult, find_reference, join_finding_ids, preview_undo, undo_landings},
 };
 
-use super::diff::{changed, counted, landed, nothing, run_of, split, write_diff};
+use super::diff::{
+    build_file_row, build_landing_row, explain_empty_diff, find_repairing_run, format_count,
+    split_run_and_finding, write_diff,
+};
 use crate::{
-    complaint::Complaint,
-    context::{Context, find_run, quoted},
-    documents::{self, ChangedFile, Undo},
+    context::{CommandContext, find_run, shell_quote},
+    json_documents::{self, ChangedFile, UndoDocument},
+    user_errors::UserError,
 };
 
 /// Where copies of the files are kept as they were before the undo.
-type Parked = BTreeMap<String, PathBuf>;
+type ParkedFiles = BTreeMap<String, PathBuf>;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct UndoArguments {
     /// A run, or a finding of it: RUN.F3, or F3 where only one run repaired such a one
     #[arg(value_name = "RUN[.FINDING]")]
     what: String,
@@ -37,162 +40,206 @@ pub(crate) struct Arguments {
     together: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let (run, finding) = meant(&arguments.what, &project, context)?;
+pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let (run_id, finding_id) = parse_target(&arguments.what, &project, context)?;
     // Without `--yes` nothing is locked and nothing is written.
-    let (plan, parked) = if arguments.yes {
-        let Done { plan, parked } = carry_out(&project, &run, finding, arguments.together)?;
-        (plan, parked)
+    let (undo_plan, parked) = if arguments.yes {
+        let UndoResult { plan: undo_plan, parked_files: parked } =
+            undo_landings(&project, &run_id, finding_id, arguments.together)?;
+        (undo_plan, parked)
     } else {
-        (preview(&project, &run, finding)?, Parked::new())
+        (preview_undo(&project, &run_id, finding_id)?, ParkedFiles::new())
     };
     // The preview names the git reference, under which the user can look at each landing before deciding.
-    let in_git = if arguments.yes { None } else { reference(&project, &run) };
-    if context.json {
-        let mut document = document(&plan, arguments.yes, &parked);
-        document.reference = in_git;
-        documents::print(&document)?;
+    let git_reference = if arguments.yes { None } else { find_reference(&project, &run_id) };
+    if context.wants_json {
+        let mut document = build_document(&undo_plan, arguments.yes, &parked);
+        document.reference = git_reference;
+        json_documents::print_document(&document)?;
         return Ok(0);
     }
-    let mut out = stdout().lock();
+    let mut output = stdout().lock();
     // Everything may have been undone before, which is a result and not an error.
-    if plan.back.is_empty() {
-        writeln!(out, "{}", escaped(&nothing(&run, finding, &plan.landings.of(finding)?)))?;
+    if undo_plan.landings_to_undo.is_empty() {
+        writeln!(
+            output,
+            "{}",
+            escape_line(&explain_empty_diff(
+                &run_id,
+                finding_id,
+                &undo_plan.landings.landings_for(finding_id)?
+            ))
+        )?;
     } else if arguments.yes {
-        write!(out, "{}", told(&plan, &parked, &project, context))?;
+        write!(output, "{}", format_result(&undo_plan, &parked, &project, context))?;
     } else {
-        write_diff(&mut out, &context.answers, &plan.diff().text())?;
-        write!(out, "{}", shown(&plan, in_git.as_deref(), context))?;
+        write_diff(&mut output, &context.answer_screen, &undo_plan.preview_diff().patch_text())?;
+        write!(output, "{}", format_preview(&undo_plan, git_reference.as_deref(), context))?;
     }
     Ok(0)
 }
 
-fn meant(said: &str, project: &Project, context: &Context) -> Result<(RunId, Option<FindingId>), Complaint> {
-    let none = || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
-    let store = context.journal(project)?.ok_or_else(none)?;
+fn parse_target(
+    typed_target: &str,
+    project: &Project,
+    context: &CommandContext,
+) -> Result<(RunId, Option<FindingId>), UserError> {
+    let no_runs_error =
+        || UserError::usage("this project has no runs yet").with_step("start one: tribunal review FILE");
+    let store = context.open_journal(project)?.ok_or_else(no_runs_error)?;
     // The name is split before any lookup: `F3` alone may be a finding of any run.
-    match split(said) {
-        (Some(run), finding) => Ok((find_run(&store, run)?, finding)),
-        (None, Some(finding)) => Ok((run_of(&store, project, finding)?, Some(finding))),
-        (None, None) => Err(Complaint::usage("nothing was named").todo("tribunal undo RUN")),
+    match split_run_and_finding(typed_target) {
+        (Some(run_name), finding_id) => Ok((find_run(&store, run_name)?, finding_id)),
+        (None, Some(finding_id)) => Ok((find_repairing_run(&store, project, finding_id)?, Some(finding_id))),
+        (None, None) => Err(UserError::usage("nothing was named").with_step("tribunal undo RUN")),
     }
 }
 
-fn document(plan: &Plan, done: bool, parked: &Parked) -> Undo {
-    let diff = plan.diff();
-    let parked = |path: &str| parked.get(path).map(|path| path.display().to_string());
-    let file = |file: &FileDiff| ChangedFile { parked: parked(&file.path), ..changed(file) };
-    Undo {
+fn build_document(undo_plan: &UndoPlan, was_done: bool, parked: &ParkedFiles) -> UndoDocument {
+    let diff = undo_plan.preview_diff();
+    let parked = |file_path: &str| parked.get(file_path).map(|file_path| file_path.display().to_string());
+    let file_diff = |file_diff: &RenderedFileDiff| ChangedFile {
+        parked: parked(&file_diff.relative_path),
+        ..build_file_row(file_diff)
+    };
+    UndoDocument {
         schema: "tribunal.undo/1",
-        run: plan.landings.run.clone(),
-        finding: plan.finding,
-        path: plan.path().map(String::from),
+        run: undo_plan.landings.run_id.clone(),
+        finding: undo_plan.finding_id,
+        path: undo_plan.single_path().map(String::from),
         // Nothing to undo means that nothing was done, even with `--yes`.
-        done: done && !plan.back.is_empty(),
-        landings: plan.back.iter().map(landed).collect(),
-        findings: plan.repaired.clone(),
-        diff: diff.text(),
-        parked: plan.path().and_then(parked),
-        files: diff.files.iter().map(file).collect(),
+        done: was_done && !undo_plan.landings_to_undo.is_empty(),
+        landings: undo_plan.landings_to_undo.iter().map(build_landing_row).collect(),
+        findings: undo_plan.repaired_findings.clone(),
+        diff: diff.patch_text(),
+        parked: undo_plan.single_path().and_then(parked),
+        files: diff.file_diffs.iter().map(file_diff).collect(),
         reference: None,
-        run_has_ended: plan.landings.is_finished(),
+        run_has_ended: undo_plan.landings.is_finished(),
     }
 }
 
 /// Formats the preview, before anything is undone.
-fn shown(plan: &Plan, in_git: Option<&str>, context: &Context) -> String {
-    let changes = counted(plan.back.len(), "change");
-    let diff = plan.diff();
-    let mut lines = vec![match diff.files.is_empty() {
-        true => format!("{changes} to take back; {} nothing of that any more", having(plan)),
-        false => format!("{changes} to take back; this is what would be done to {}", named(plan, &diff)),
+fn format_preview(undo_plan: &UndoPlan, git_reference: Option<&str>, context: &CommandContext) -> String {
+    let change_count = format_count(undo_plan.landings_to_undo.len(), "change");
+    let diff = undo_plan.preview_diff();
+    let mut output_lines = vec![match diff.file_diffs.is_empty() {
+        true => format!("{change_count} to take back; {} nothing of that any more", files_have(undo_plan)),
+        false => format!(
+            "{change_count} to take back; this is what would be done to {}",
+            describe_files(undo_plan, &diff)
+        ),
     }];
     // A single file is named in the first line already.
-    if plan.files.len() > 1 {
-        lines.extend(diff.files.iter().map(|file| match file.what {
+    if undo_plan.file_plans.len() > 1 {
+        output_lines.extend(diff.file_diffs.iter().map(|file_diff| match file_diff.file_change {
             // The diff undoes the change, so a file that the run deleted is made again, and the other way round.
-            What::Changed => format!("  {}", file.path),
-            What::Made => format!("  {} (comes back)", file.path),
-            What::Deleted => format!("  {} (goes)", file.path),
+            FileChangeKind::Modified => format!("  {}", file_diff.relative_path),
+            FileChangeKind::Created => format!("  {} (comes back)", file_diff.relative_path),
+            FileChangeKind::Deleted => format!("  {} (goes)", file_diff.relative_path),
         }));
     }
     // Changes are undone as a whole, so findings that were repaired by the same one reopen together.
-    let others = plan.others();
-    if let (Some(finding), [_, ..]) = (plan.finding, others.as_slice()) {
-        lines.push(format!("what repaired {finding} also repaired {}: they go together", listed(&others)));
+    let other_findings = undo_plan.other_findings();
+    if let (Some(finding_id), [_, ..]) = (undo_plan.finding_id, other_findings.as_slice()) {
+        output_lines.push(format!(
+            "what repaired {finding_id} also repaired {}: they go together",
+            join_finding_ids(&other_findings)
+        ));
     }
-    lines.extend(consequence(plan, "would be"));
-    lines.extend(in_git.map(|reference| format!("git has them, too: git log -p {reference}")));
-    let what = plan.finding.map_or_else(String::new, |finding| format!(".{finding}"));
-    let together = if others.is_empty() { "" } else { " --together" };
-    let (program, run) = (&context.answers.program, &plan.landings.run);
-    lines.push(format!("nothing was changed; to do it: {program} undo {run}{what}{together} --yes"));
-    joined(&lines)
+    output_lines.extend(describe_consequence(undo_plan, "would be"));
+    output_lines.extend(git_reference.map(|reference| format!("git has them, too: git log -p {reference}")));
+    let finding_suffix = undo_plan.finding_id.map_or_else(String::new, |finding_id| format!(".{finding_id}"));
+    let together_flag = if other_findings.is_empty() { "" } else { " --together" };
+    let (program, run_id) = (&context.answer_screen.program_name, &undo_plan.landings.run_id);
+    output_lines.push(format!(
+        "nothing was changed; to do it: {program} undo {run_id}{finding_suffix}{together_flag} --yes"
+    ));
+    join_lines(&output_lines)
 }
 
 /// Formats the result, after the undo.
-fn told(plan: &Plan, parked: &Parked, project: &Project, context: &Context) -> String {
-    let changes = counted(plan.back.len(), "change");
-    let diff = plan.diff();
-    let mut lines = vec![match diff.files.is_empty() {
+fn format_result(
+    undo_plan: &UndoPlan,
+    parked: &ParkedFiles,
+    project: &Project,
+    context: &CommandContext,
+) -> String {
+    let change_count = format_count(undo_plan.landings_to_undo.len(), "change");
+    let diff = undo_plan.preview_diff();
+    let mut output_lines = vec![match diff.file_diffs.is_empty() {
         true => {
-            let were = if plan.files.len() > 1 { "were" } else { "was" };
-            format!("took back {changes}; {} nothing of that any more, and {were} not changed", had(plan))
+            let were = if undo_plan.file_plans.len() > 1 { "were" } else { "was" };
+            format!(
+                "took back {change_count}; {} nothing of that any more, and {were} not changed",
+                files_had(undo_plan)
+            )
         }
         false => {
-            format!("took back {changes} in {}; what else was changed since is as it was", named(plan, &diff))
+            format!(
+                "took back {change_count} in {}; what else was changed since is as it was",
+                describe_files(undo_plan, &diff)
+            )
         }
     }];
-    for (path, parked) in parked {
-        let [from, to] = [parked, Path::new(path)].map(|path| from_here(path, project, context));
+    for (file_path, parked) in parked {
+        let [source_path, target_path] = [parked, Path::new(file_path)]
+            .map(|file_path| quote_for_working_dir(file_path, project, context));
         // A file name such as `-x` would be taken for an option of `cp`.
-        let to = if to.starts_with('-') { format!("./{to}") } else { to };
-        lines
-            .push(format!("parked what stood there: {}; to have it again: cp {from} {to}", parked.display()));
+        let target_path = if target_path.starts_with('-') { format!("./{target_path}") } else { target_path };
+        output_lines.push(format!(
+            "parked what stood there: {}; to have it again: cp {source_path} {target_path}",
+            parked.display()
+        ));
     }
-    lines.extend(consequence(plan, "will be"));
-    let (program, run) = (&context.answers.program, &plan.landings.run);
+    output_lines.extend(describe_consequence(undo_plan, "will be"));
+    let (program, run_id) = (&context.answer_screen.program_name, &undo_plan.landings.run_id);
     // A finished run cannot be resumed, so the next step is a new review.
-    match (plan.landings.is_finished(), plan.landings.path()) {
-        (true, Some(path)) => lines.push(format!("next: {program} review {}", quoted(path))),
+    match (undo_plan.landings.is_finished(), undo_plan.landings.subject_path()) {
+        (true, Some(file_path)) => {
+            output_lines.push(format!("next: {program} review {}", shell_quote(file_path)))
+        }
         (true, None) => {}
-        (false, _) => lines.push(format!("next: {program} resume {run}")),
+        (false, _) => output_lines.push(format!("next: {program} resume {run_id}")),
     }
-    joined(&lines)
+    join_lines(&output_lines)
 }
 
 /// Describes the files: `plan.md`, `3 files`.
-fn named(plan: &Plan, diff: &Diff) -> String {
-    plan.path().map_or_else(|| counted(diff.files.len(), "file"), String::from)
+fn describe_files(undo_plan: &UndoPlan, diff: &LandingsDiff) -> String {
+    undo_plan.single_path().map_or_else(|| format_count(diff.file_diffs.len(), "file"), String::from)
 }
 
-fn having(plan: &Plan) -> String {
-    plan.path().map_or_else(|| "the files have".to_string(), |path| format!("{path} has"))
+fn files_have(undo_plan: &UndoPlan) -> String {
+    undo_plan
+        .single_path()
+        .map_or_else(|| "the files have".to_string(), |file_path| format!("{file_path} has"))
 }
 
-fn had(plan: &Plan) -> String {
-    format!("{} had", plan.path().unwrap_or("the files"))
+fn files_had(undo_plan: &UndoPlan) -> String {
+    format!("{} had", undo_plan.single_path().unwrap_or("the files"))
 }
 
 /// Describes what happens to the findings.
-fn consequence(plan: &Plan, verb: &str) -> Option<String> {
-    let (run, findings) = (&plan.landings.run, listed(&plan.repaired));
-    match (plan.repaired.is_empty(), plan.landings.is_finished()) {
+fn describe_consequence(undo_plan: &UndoPlan, verb: &str) -> Option<String> {
+    let (run_id, finding_list) = (&undo_plan.landings.run_id, join_finding_ids(&undo_plan.repaired_findings));
+    match (undo_plan.repaired_findings.is_empty(), undo_plan.landings.is_finished()) {
         (true, _) => None,
         // The journal of a finished run is never changed.
-        (false, true) => Some(format!("run {run} has ended; its journal keeps {findings} as fixed")),
-        (false, false) => Some(format!("{findings} {verb} open again when run {run} goes on")),
+        (false, true) => Some(format!("run {run_id} has ended; its journal keeps {finding_list} as fixed")),
+        (false, false) => Some(format!("{finding_list} {verb} open again when run {run_id} goes on")),
     }
 }
 
 /// Quotes a file of the project as a command in the working directory has to name it.
-fn from_here(path: &Path, project: &Project, context: &Context) -> String {
-    let is_here = context.path(Path::new("")).canonicalize().ok() == project.root().canonicalize().ok();
-    let path = if is_here { path.to_path_buf() } else { project.root().join(path) };
-    quoted(&path.to_string_lossy())
+fn quote_for_working_dir(file_path: &Path, project: &Project, context: &CommandContext) -> String {
+    let is_project_root =
+        context.resolve_path(Path::new("")).canonicalize().ok() == project.root().canonicalize().ok();
+    let file_path = if is_project_root { file_path.to_path_buf() } else { project.root().join(file_path) };
+    shell_quote(&file_path.to_string_lossy())
 }
 
-fn joined(lines: &[String]) -> String {
-    lines.iter().map(|line| escaped(line) + "\n").collect()
+fn join_lines(output_lines: &[String]) -> String {
+    output_lines.iter().map(|line| escape_line(line) + "\n").collect()
 }

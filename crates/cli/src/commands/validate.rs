@@ -5,143 +5,165 @@
 use std::io::{Write, stdout};
 
 use tribunal_bmad::{
-    check::{self, Input, LookedAt, Report},
-    commands::Step,
+    check::{self, CheckInput, CheckSummary, ReadinessReport},
+    commands::BmadStep,
     documents,
-    problem::{Problem, Weight},
-    shelf::{self, Shelf},
+    problem::{FileProblem, ProblemWeight},
+    project_files::{self, ProjectFiles},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 
 use crate::{
-    bmad::{Bmad, draw},
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents::{Validation, print},
-    settings::{self, Manner, nearest},
+    bmad::{BmadProject, draw_problem},
+    context::CommandContext,
+    json_documents::{ValidationDocument, print_document},
+    settings::{self, ReadMode, nearest_name},
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ValidateArguments {
     /// Also say whether this step can be run: prd, architecture, epics, readiness, sprint-planning, dev-story, …
     #[arg(long = "for", value_name = "WORKFLOW")]
     step: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let step = arguments.step.as_deref().map(named).transpose()?;
-    let bmad = Bmad::of(&context.project());
-    let found = documents::find(&bmad.shelf, &bmad.config.folders);
+pub(crate) fn run(arguments: &ValidateArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let step = arguments.step.as_deref().map(parse_step).transpose()?;
+    let bmad = BmadProject::read_project(&context.current_project());
+    let found_documents = documents::find_documents(&bmad.shelf, &bmad.config.folders);
     let board_path = bmad.board_path();
-    let input = Input {
-        shelf: &bmad.shelf,
+    let check_input = CheckInput {
+        project_files: &bmad.shelf,
         layout: &bmad.layout,
         config: &bmad.config,
         board: bmad.board.as_ref(),
         board_path: &board_path,
-        documents: &found,
+        documents: &found_documents,
     };
     // `check_project` sees BMAD's files only; problems of reading them and of the settings are added here.
-    let mut report = check::run(&input, step);
+    let mut report = check::check_project(&check_input, step);
     report.problems.extend_from_slice(&bmad.problems);
-    report.problems.extend(settings_problems(&bmad.shelf));
-    check::sort(&mut report.problems);
+    report.problems.extend(find_settings_problems(&bmad.shelf));
+    check::sort_problems(&mut report.problems);
     // An added error makes a project unready even if the step itself would be possible.
-    report.ready &= report.problems.iter().all(|problem| problem.weight < Weight::Error);
-    let code = if report.ready { 0 } else { NEGATIVE };
-    if context.json {
-        let step = step.map(Step::as_str);
-        print(&Validation { schema: "tribunal.validate/1", step, report })?;
+    report.ready &= report.problems.iter().all(|problem| problem.weight < ProblemWeight::Error);
+    let exit_code = if report.ready { 0 } else { EXIT_NEGATIVE };
+    if context.wants_json {
+        let step = step.map(BmadStep::as_str);
+        print_document(&ValidationDocument { schema: "tribunal.validate/1", step, report })?;
     } else {
-        let mut out = stdout().lock();
-        out.write_all(shown(&report, step, &context.answers.program).as_bytes())?;
+        let mut output = stdout().lock();
+        output.write_all(render_report(&report, step, &context.answer_screen.program_name).as_bytes())?;
     }
-    Ok(code)
+    Ok(exit_code)
 }
 
-fn named(typed: &str) -> Result<Step, Complaint> {
-    Step::named(typed).ok_or_else(|| {
-        let all = Step::ALL.map(Step::as_str);
-        let complaint = Complaint::usage(format!("there is no workflow `{typed}`"))
-            .why(format!("There are {}.", all.join(", ")));
-        match nearest(typed, &all) {
-            Some(near) => complaint.todo(format!("did you mean {near}?")),
-            None => complaint,
+fn parse_step(typed_name: &str) -> Result<BmadStep, UserError> {
+    BmadStep::from_name(typed_name).ok_or_else(|| {
+        let step_names = BmadStep::ALL.map(BmadStep::as_str);
+        let user_error = UserError::usage(format!("there is no workflow `{typed_name}`"))
+            .with_reason(format!("There are {}.", step_names.join(", ")));
+        match nearest_name(typed_name, &step_names) {
+            Some(suggestion) => user_error.with_step(format!("did you mean {suggestion}?")),
+            None => user_error,
         }
     })
 }
 
 /// Finds what is wrong in the project's settings, as `tribunal inspect settings` explains it.
-fn settings_problems(shelf: &dyn Shelf) -> Vec<Problem> {
+fn find_settings_problems(project_files: &dyn ProjectFiles) -> Vec<FileProblem> {
     let mut problems = Vec::new();
     // BMAD's file has keys of its own, which are no mistakes there.
-    for (path, manner) in [(settings::FILE, Manner::Strict), (tribunal_bmad::CONFIG_PATH, Manner::Lenient)] {
-        let Some(text) = shelf::read(shelf, path, &mut problems) else { continue };
-        for found in settings::read(path, &text, manner).problems {
-            let mut problem = Problem::error("settings", path, found.what).why("no run starts with it");
-            problem.line = found.line;
-            problem.todo = found.hint.unwrap_or_default();
+    for (settings_path, manner) in
+        [(settings::SETTINGS_FILE, ReadMode::Strict), (tribunal_bmad::CONFIG_PATH, ReadMode::Lenient)]
+    {
+        let Some(settings_text) = project_files::read_or_report(project_files, settings_path, &mut problems)
+        else {
+            continue;
+        };
+        for setting_problem in settings::read_settings(settings_path, &settings_text, manner).problems {
+            let mut problem = FileProblem::error("settings", settings_path, setting_problem.message)
+                .with_reason("no run starts with it");
+            problem.line = setting_problem.line_number;
+            problem.todo = setting_problem.hint.unwrap_or_default();
             problems.push(problem);
         }
     }
     problems
 }
 
-fn shown(report: &Report, step: Option<Step>, program: &str) -> String {
-    let mut out = format!("{}\n", escaped(&looked_at(&report.looked_at)));
+fn render_report(report: &ReadinessReport, step: Option<BmadStep>, program: &str) -> String {
+    let mut rendered = format!("{}\n", escape_line(&describe_scope(&report.looked_at)));
     for problem in &report.problems {
-        out.push_str(&draw(problem));
+        rendered.push_str(&draw_problem(problem));
     }
-    for missing in &report.missing {
-        out.push_str(&escaped(&format!("[!] missing: {}, expected at {}", missing.document, missing.path)));
-        out.push('\n');
+    for missing_document in &report.missing {
+        rendered.push_str(&escape_line(&format!(
+            "[!] missing: {}, expected at {}",
+            missing_document.document, missing_document.path
+        )));
+        rendered.push('\n');
     }
-    out.push_str(&format!("{}\n", verdict(report, step)));
+    rendered.push_str(&format!("{}\n", format_verdict(report, step)));
     // This is advice only: the user may run the step in spite of it.
     if let (Some(suggestion), Some(step)) = (&report.suggestion, step) {
-        out.push_str(&format!("    {}\n", escaped(&suggestion.why)));
-        out.push_str(&format!("    [1] run {} first: {}\n", suggestion.step, escaped(&suggestion.command)));
-        out.push_str(&format!("        then again: {program} validate --for {step}\n"));
-        out.push_str("    [2] continue anyway, if you know better\n    [3] abort, and leave it as it is\n");
+        rendered.push_str(&format!("    {}\n", escape_line(&suggestion.why)));
+        rendered.push_str(&format!(
+            "    [1] run {} first: {}\n",
+            suggestion.step,
+            escape_line(&suggestion.command)
+        ));
+        rendered.push_str(&format!("        then again: {program} validate --for {step}\n"));
+        rendered
+            .push_str("    [2] continue anyway, if you know better\n    [3] abort, and leave it as it is\n");
     }
-    out
+    rendered
 }
 
-fn looked_at(looked: &LookedAt) -> String {
-    if looked.is_nothing() {
+fn describe_scope(checked_scope: &CheckSummary) -> String {
+    if checked_scope.is_empty() {
         return format!(
             "there is no BMAD here: nothing in {} and {}",
-            looked.planning, looked.implementation
+            checked_scope.planning, checked_scope.implementation
         );
     }
-    let version = looked.version.as_deref().unwrap_or("of unknown version");
+    let version = checked_scope.version.as_deref().unwrap_or("of unknown version");
     // Documents may be there without an installation, for instance in a clone.
-    let bmad = match &looked.era {
+    let bmad_text = match &checked_scope.era {
         Some(era) => format!("BMAD {version} (era {era})"),
         None => "BMAD's documents, with no BMAD installed that is known".to_string(),
     };
-    let mut counts = vec![number(looked.documents, "document", "documents")];
-    counts.push(number(looked.epics, "epic", "epics"));
-    counts.push(number(looked.stories, "story file", "story files"));
-    match looked.on_board {
-        Some(stories) => counts.push(format!("{} on the board", number(stories, "story", "stories"))),
+    let mut counts = vec![format_count(checked_scope.documents, "document", "documents")];
+    counts.push(format_count(checked_scope.epics, "epic", "epics"));
+    counts.push(format_count(checked_scope.stories, "story file", "story files"));
+    match checked_scope.on_board {
+        Some(story_count) => {
+            counts.push(format!("{} on the board", format_count(story_count, "story", "stories")))
+        }
         None => counts.push("no board".into()),
     }
-    format!("{bmad} · {} · {} · {}", looked.planning, looked.implementation, counts.join(", "))
+    format!(
+        "{bmad_text} · {} · {} · {}",
+        checked_scope.planning,
+        checked_scope.implementation,
+        counts.join(", ")
+    )
 }
 
-fn verdict(report: &Report, step: Option<Step>) -> String {
-    let of = |weight: Weight| report.problems.iter().filter(|problem| problem.weight == weight).count();
+fn format_verdict(report: &ReadinessReport, step: Option<BmadStep>) -> String {
+    let count_weight =
+        |weight: ProblemWeight| report.problems.iter().filter(|problem| problem.weight == weight).count();
     let counts = [
-        number(of(Weight::Error), "error", "errors"),
-        number(of(Weight::Warning), "warning", "warnings"),
-        number(of(Weight::Note), "note", "notes"),
+        format_count(count_weight(ProblemWeight::Error), "error", "errors"),
+        format_count(count_weight(ProblemWeight::Warning), "warning", "warnings"),
+        format_count(count_weight(ProblemWeight::Note), "note", "notes"),
     ];
-    let about = step.map(|step| format!(" for {step}")).unwrap_or_default();
+    let step_suffix = step.map(|step| format!(" for {step}")).unwrap_or_default();
     // Notes need no action, so a project with notes only is called clean.
-    let clean = report.problems.iter().all(|problem| problem.weight == Weight::Note);
-    let word = match (report.ready, step) {
-        (true, None) if clean => "✓ nothing is wrong",
+    let has_only_notes = report.problems.iter().all(|problem| problem.weight == ProblemWeight::Note);
+    let verdict_text = match (report.ready, step) {
+        (true, None) if has_only_notes => "✓ nothing is wrong",
         (true, None) => "✓ nothing stands in the way",
         (true, Some(_)) => "✓ ready",
         (false, _) => "✗ NOT READY",
@@ -150,9 +172,9 @@ fn verdict(report: &Report, step: Option<Step>) -> String {
         0 => String::new(),
         missing => format!("{missing} missing, "),
     };
-    format!("{word}{about}: {missing}{}", counts.join(", "))
+    format!("{verdict_text}{step_suffix}: {missing}{}", counts.join(", "))
 }
 
-fn number(count: usize, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
+fn format_count(count: usize, singular: &str, plural: &str) -> String {
+    format!("{count} {}", if count == 1 { singular } else { plural })
 }

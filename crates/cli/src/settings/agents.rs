@@ -10,272 +10,328 @@ use tribunal_core::{
 };
 
 use super::{
-    drivers::{driver, itself},
-    layers::{Effective, FILE, list, place, text},
-    nearest,
-    read::{self, Problem},
-    selection::{self, Selection},
+    drivers::{client_named, resolve_driver},
+    file_reader::{self, SettingProblem},
+    inputs::RunInputs,
+    layers::{EffectiveSettings, SETTINGS_FILE, describe_origin, list_setting, text_setting},
+    nearest_name,
+    selection::{self, AgentSelection},
     typed::{AgentChoice, TypedSettings},
-    wishes::Wishes,
 };
 use crate::{
-    clients::Present,
-    complaint::{Complaint, ENVIRONMENT},
+    installed_clients::InstalledClient,
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 /// The names under `agents:`, sorted.
-fn defined(effective: &Effective) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for path in effective.values.keys() {
-        if let Some((name, _)) = path.strip_prefix("agents.").and_then(|rest| rest.split_once('.'))
-            && !names.contains(&name)
+fn defined_agents(effective: &EffectiveSettings) -> Vec<&str> {
+    let mut agent_names: Vec<&str> = Vec::new();
+    for setting_path in effective.values.keys() {
+        if let Some((agent_name, _)) =
+            setting_path.strip_prefix("agents.").and_then(|agent_path| agent_path.split_once('.'))
+            && !agent_names.contains(&agent_name)
         {
-            names.push(name);
+            agent_names.push(agent_name);
         }
     }
-    names.sort_unstable();
-    names
+    agent_names.sort_unstable();
+    agent_names
 }
 
 /// The agents that take part, and their reserves.
 #[derive(Debug)]
-pub(super) struct Company {
+pub(super) struct ChosenAgents {
     pub agents: Vec<AgentSpec>,
     pub reserves: Vec<AgentSpec>,
     /// Settings that are not used in the way that was perhaps meant.
     pub warnings: Vec<String>,
     /// Says which agent was chosen, if the user named none.
-    pub chosen: Option<String>,
+    pub choice_note: Option<String>,
 }
 
 /// Chooses the agents of a run.
-pub(super) fn company(
-    effective: &Effective,
-    typed: &TypedSettings,
-    wishes: &Wishes,
-    root: &Path,
-) -> Result<Company, Complaint> {
+pub(super) fn choose_agents(
+    effective: &EffectiveSettings,
+    typed_settings: &TypedSettings,
+    inputs: &RunInputs,
+    project_root: &Path,
+) -> Result<ChosenAgents, UserError> {
     // Unknown names are reported together, before any single agent is built.
-    if let Some(complaint) = read::complaint(&problems(effective, &typed.agents)) {
-        return Err(complaint);
+    if let Some(user_error) =
+        file_reader::problems_to_error(&find_agent_problems(effective, &typed_settings.agents))
+    {
+        return Err(user_error);
     }
-    let selection = Selection::from_settings(effective, typed);
-    let named = typed.agents.used.clone().unwrap_or_default();
-    let Used { names: used, chosen } = match named.is_empty() {
-        true => unnamed(effective, &selection, wishes, root)?,
-        false => Used { names: named, chosen: None },
+    let selection = AgentSelection::from_settings(effective, typed_settings);
+    let make_agent = typed_settings.agents.used.clone().unwrap_or_default();
+    let UsedAgents { agent_names: used_names, choice_note } = match make_agent.is_empty() {
+        true => default_agents(effective, &selection, inputs, project_root)?,
+        false => UsedAgents { agent_names: make_agent, choice_note: None },
     };
-    let named = |name: &str| agent(name, effective, wishes.paced, root);
+    let make_agent = |agent_name: &str| make_agent_spec(agent_name, effective, inputs.is_paced, project_root);
     // Agents that `agentConfig` names take part even if `agents.use` does not list them.
-    let mut names = used.clone();
-    for name in [selection.primaries(), selection.fallbacks()].concat() {
-        if !names.contains(&name) {
-            names.push(name);
+    let mut agent_names = used_names.clone();
+    for agent_name in [selection.primary_names(), selection.fallback_names()].concat() {
+        if !agent_names.contains(&agent_name) {
+            agent_names.push(agent_name);
         }
     }
-    let mut agents = names.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
-    let (problems, warnings) = selection.assign(&mut agents, &used, effective);
-    if let Some(complaint) = read::complaint(&problems) {
-        return Err(complaint);
+    let mut agents =
+        agent_names.iter().map(|agent_name| make_agent(agent_name)).collect::<Result<Vec<_>, _>>()?;
+    let (problems, warnings) = selection.assign_duties(&mut agents, &used_names, effective);
+    if let Some(user_error) = file_reader::problems_to_error(&problems) {
+        return Err(user_error);
     }
     // A chain of stronger agents is followed to its end; each of them is in reserve once.
     let mut reserves: Vec<AgentSpec> = Vec::new();
-    for agent in &agents {
-        let mut above = agent.stronger.clone();
-        while let Some(name) = above {
-            if agents.iter().chain(&reserves).any(|known| known.name == name) {
+    for agent_spec in &agents {
+        let mut stronger_name = agent_spec.stronger.clone();
+        while let Some(agent_name) = stronger_name {
+            if agents.iter().chain(&reserves).any(|known_agent| known_agent.name == agent_name) {
                 break;
             }
-            let reserve = named(name.as_str())?;
-            above = reserve.stronger.clone();
+            let reserve = make_agent(agent_name.as_str())?;
+            stronger_name = reserve.stronger.clone();
             reserves.push(reserve);
         }
     }
-    Ok(Company { agents, reserves, warnings, chosen })
+    Ok(ChosenAgents { agents, reserves, warnings, choice_note })
 }
 
 /// The names of the agents that take part.
-struct Used {
-    names: Vec<String>,
-    chosen: Option<String>,
+struct UsedAgents {
+    agent_names: Vec<String>,
+    choice_note: Option<String>,
 }
 
 /// The agents that take part if `agents.use` names none: the only one that is defined, or those that `agentConfig` names, or
 /// the first client that is installed and signed in.
-fn unnamed(
-    effective: &Effective,
-    selection: &Selection,
-    wishes: &Wishes,
-    root: &Path,
-) -> Result<Used, Complaint> {
-    let of = |names| Ok(Used { names, chosen: None });
-    let defined = defined(effective);
-    match (defined.as_slice(), selection.primaries()) {
-        ([only], _) => of(vec![only.to_string()]),
-        (_, named) if !named.is_empty() => of(named),
+fn default_agents(
+    effective: &EffectiveSettings,
+    selection: &AgentSelection,
+    inputs: &RunInputs,
+    project_root: &Path,
+) -> Result<UsedAgents, UserError> {
+    let without_note = |agent_names| Ok(UsedAgents { agent_names, choice_note: None });
+    let defined_names = defined_agents(effective);
+    match (defined_names.as_slice(), selection.primary_names()) {
+        ([single_name], _) => without_note(vec![single_name.to_string()]),
+        (_, primary_names) if !primary_names.is_empty() => without_note(primary_names),
         ([], _) => {
-            let mut clients = wishes.clients.clone();
+            let mut clients = inputs.clients.clone();
             // A sign-in by keychain shows nowhere, so the clients are asked. This takes seconds and is done only if it is
             // needed.
-            if let Some(ask) = wishes.ask.filter(|_| !clients.iter().any(Present::is_ready)) {
-                ask(&mut clients);
+            if let Some(ask_clients) =
+                inputs.ask_sign_ins.filter(|_| !clients.iter().any(InstalledClient::is_ready))
+            {
+                ask_clients(&mut clients);
             }
-            let ready = clients.iter().filter(|present| present.is_ready());
-            let mut ready = ready.filter_map(|present| Some((present.client, present.signed_in.as_ref()?)));
-            let (client, how) = ready.next().ok_or_else(|| no_agent(root, &clients))?;
-            let chosen = format!(
-                "no agent is set: {} takes part, the first client that is installed and signed in ({how}); another one: --agent NAME",
-                client.id
+            let ready_clients = clients.iter().filter(|installed| installed.is_ready());
+            let mut ready_clients =
+                ready_clients.filter_map(|installed| Some((installed.client, installed.sign_in.as_ref()?)));
+            let (first_client, sign_in_means) =
+                ready_clients.next().ok_or_else(|| no_usable_agent_error(project_root, &clients))?;
+            let choice_note = format!(
+                "no agent is set: {} takes part, the first client that is installed and signed in ({sign_in_means}); another one: --agent NAME",
+                first_client.id
             );
-            Ok(Used { names: vec![client.id.to_string()], chosen: Some(chosen) })
+            Ok(UsedAgents { agent_names: vec![first_client.id.to_string()], choice_note: Some(choice_note) })
         }
-        (several, _) => Err(not_said(root, several)),
+        (several_names, _) => Err(unnamed_agents_error(project_root, several_names)),
     }
 }
 
 /// Finds names that lead nowhere: under `use`, in `agentConfig`, and from an agent to a stronger one.
-pub(super) fn problems(effective: &Effective, choice: &AgentChoice) -> Vec<Problem> {
-    let defined = defined(effective);
-    let is_known = |name: &str| defined.contains(&name) || itself(name).is_some();
+pub(super) fn find_agent_problems(
+    effective: &EffectiveSettings,
+    agent_choice: &AgentChoice,
+) -> Vec<SettingProblem> {
+    let defined_names = defined_agents(effective);
+    let is_known =
+        |agent_name: &str| defined_names.contains(&agent_name) || client_named(agent_name).is_some();
     let mut problems = Vec::new();
-    for name in choice.used.iter().flatten().filter(|name| !is_known(name)) {
-        let what = format!("there is no agent `{name}`");
-        let hint = define(name, &defined);
-        problems.push(Problem::at(effective.origin("agents.use"), what, Some(hint)));
+    for agent_name in agent_choice.used.iter().flatten().filter(|agent_name| !is_known(agent_name)) {
+        let message = format!("there is no agent `{agent_name}`");
+        let fix_hint = hint_for_undefined(agent_name, &defined_names);
+        problems.push(SettingProblem::from_origin(
+            effective.origin_of("agents.use"),
+            message,
+            Some(fix_hint),
+        ));
     }
-    for (path, name) in selection::names(effective).into_iter().filter(|(_, name)| !is_known(name)) {
-        let what = format!("`{path}` is `{name}`, and there is no such agent");
-        problems.push(Problem::at(effective.origin(path), what, Some(define(name, &defined))));
+    for (setting_path, agent_name) in selection::configured_agent_names(effective)
+        .into_iter()
+        .filter(|(_, agent_name)| !is_known(agent_name))
+    {
+        let message = format!("`{setting_path}` is `{agent_name}`, and there is no such agent");
+        problems.push(SettingProblem::from_origin(
+            effective.origin_of(setting_path),
+            message,
+            Some(hint_for_undefined(agent_name, &defined_names)),
+        ));
     }
-    for name in &defined {
-        let path = format!("agents.{name}.stronger");
-        let Some(stronger) = text(effective, &path) else { continue };
-        let others: Vec<&str> = defined.iter().copied().filter(|other| other != name).collect();
-        let (what, hint) = if stronger == *name {
+    for agent_name in &defined_names {
+        let setting_path = format!("agents.{agent_name}.stronger");
+        let Some(stronger_name) = text_setting(effective, &setting_path) else { continue };
+        let other_names: Vec<&str> =
+            defined_names.iter().copied().filter(|other_name| other_name != agent_name).collect();
+        let (message, fix_hint) = if stronger_name == *agent_name {
             ("the agent itself".to_string(), "name another agent, or remove the line".to_string())
-        } else if !is_known(stronger) {
-            (format!("`{stronger}`, and there is no such agent"), meant(stronger, &others))
-        } else if let Some(circle) = circle(effective, name) {
-            let circle = circle.join("`, then `");
-            let hint = "let the strongest of them have no stronger one".to_string();
-            (format!("`{stronger}`, which leads back to it: `{circle}`, then `{name}` again"), hint)
+        } else if !is_known(stronger_name) {
+            (
+                format!("`{stronger_name}`, and there is no such agent"),
+                hint_for_known(stronger_name, &other_names),
+            )
+        } else if let Some(circle_names) = find_circle(effective, agent_name) {
+            let circle_names = circle_names.join("`, then `");
+            let fix_hint = "let the strongest of them have no stronger one".to_string();
+            (
+                format!(
+                    "`{stronger_name}`, which leads back to it: `{circle_names}`, then `{agent_name}` again"
+                ),
+                fix_hint,
+            )
         } else {
             continue;
         };
-        problems.push(Problem::at(effective.origin(&path), format!("`{path}` is {what}"), Some(hint)));
+        problems.push(SettingProblem::from_origin(
+            effective.origin_of(&setting_path),
+            format!("`{setting_path}` is {message}"),
+            Some(fix_hint),
+        ));
     }
     // A server without a command would make its client fail to start.
-    for (path, _) in effective.values.iter().filter(|(path, _)| path.starts_with("mcp.")) {
-        if list(effective, path).is_empty() {
-            let hint = Some("write the program and its arguments, or remove the server".into());
-            problems.push(Problem::at(effective.origin(path), format!("`{path}` is empty"), hint));
+    for (setting_path, _) in
+        effective.values.iter().filter(|(setting_path, _)| setting_path.starts_with("mcp."))
+    {
+        if list_setting(effective, setting_path).is_empty() {
+            let fix_hint = Some("write the program and its arguments, or remove the server".into());
+            problems.push(SettingProblem::from_origin(
+                effective.origin_of(setting_path),
+                format!("`{setting_path}` is empty"),
+                fix_hint,
+            ));
         }
     }
     problems
 }
 
 /// The hint for an agent that is not defined.
-fn define(name: &str, defined: &[&str]) -> String {
+fn hint_for_undefined(agent_name: &str, defined_names: &[&str]) -> String {
     // Without any definition the name is probably a misspelt client.
-    match (defined, nearest(name, &AGENT_CLIENT_IDS)) {
-        ([], Some(near)) => format!("did you mean `{near}`?"),
+    match (defined_names, nearest_name(agent_name, &AGENT_CLIENT_IDS)) {
+        ([], Some(near_name)) => format!("did you mean `{near_name}`?"),
         ([], None) => format!(
-            "name {}, or define it in {FILE}: agents: {{{name}: {{driver: command, argv: […]}}}}",
+            "name {}, or define it in {SETTINGS_FILE}: agents: {{{agent_name}: {{driver: command, argv: […]}}}}",
             AGENT_CLIENT_IDS.join(" or ")
         ),
-        (known, _) => meant(name, known),
+        (known_names, _) => hint_for_known(agent_name, known_names),
     }
 }
 
 /// The hint that names the nearest known agent.
-fn meant(name: &str, known: &[&str]) -> String {
-    match (nearest(name, known), known) {
-        (Some(near), _) => format!("did you mean `{near}`?"),
+fn hint_for_known(agent_name: &str, known_names: &[&str]) -> String {
+    match (nearest_name(agent_name, known_names), known_names) {
+        (Some(near_name), _) => format!("did you mean `{near_name}`?"),
         (None, []) => "define it under `agents:`; there is no other agent".to_string(),
-        (None, known) => format!("define it under `agents:`; defined are: {}", known.join(", ")),
+        (None, known_names) => format!("define it under `agents:`; defined are: {}", known_names.join(", ")),
     }
 }
 
 /// The agents on the way from this one back to itself. A circle is reported once, by the first of its names.
-fn circle<'a>(effective: &'a Effective, name: &'a str) -> Option<Vec<&'a str>> {
-    let mut way = vec![name];
-    let mut at = name;
-    while let Some(next) = text(effective, &format!("agents.{at}.stronger")) {
-        if next == name {
-            return way.iter().all(|other| name <= *other).then_some(way);
+fn find_circle<'a>(effective: &'a EffectiveSettings, start_name: &'a str) -> Option<Vec<&'a str>> {
+    let mut visited = vec![start_name];
+    let mut current_name = start_name;
+    while let Some(stronger_name) = text_setting(effective, &format!("agents.{current_name}.stronger")) {
+        if stronger_name == start_name {
+            return visited.iter().all(|visited_name| start_name <= *visited_name).then_some(visited);
         }
         // This agent only leads into a circle of others, which they report.
-        if way.contains(&next) {
+        if visited.contains(&stronger_name) {
             return None;
         }
-        way.push(next);
-        at = next;
+        visited.push(stronger_name);
+        current_name = stronger_name;
     }
     None
 }
 
 /// The error for several defined agents of which none is chosen.
-fn not_said(root: &Path, defined: &[&str]) -> Complaint {
-    Complaint::usage(format!("it is not said which of the agents take part: {}", defined.join(", ")))
-        .why("Nothing was started.")
-        .todo(format!(
+fn unnamed_agents_error(project_root: &Path, defined_names: &[&str]) -> UserError {
+    UserError::usage(format!("it is not said which of the agents take part: {}", defined_names.join(", ")))
+        .with_reason("Nothing was started.")
+        .with_step(format!(
             "add under `agents:` in {} a line `use: [NAME]`, or say --agent NAME",
-            root.join(FILE).display()
+            project_root.join(SETTINGS_FILE).display()
         ))
 }
 
 /// The error if no agent is named and no client can be used.
-fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
-    let mut why = "Nothing was started. A review needs an agent.".to_string();
-    for present in clients {
-        let (id, program) = (present.client.id, present.client.program);
-        why.push_str(&match &present.path {
-            None => format!("\n  {id}: the program `{program}` is not on the path"),
-            Some(path) => format!("\n  {id}: {} is there, and nobody is signed in", path.display()),
+fn no_usable_agent_error(project_root: &Path, clients: &[InstalledClient]) -> UserError {
+    let mut reason_text = "Nothing was started. A review needs an agent.".to_string();
+    for installed in clients {
+        let (client_id, program_name) = (installed.client.id, installed.client.program);
+        reason_text.push_str(&match &installed.program_path {
+            None => format!("\n  {client_id}: the program `{program_name}` is not on the path"),
+            Some(program_path) => {
+                format!("\n  {client_id}: {} is there, and nobody is signed in", program_path.display())
+            }
         });
     }
-    let mut complaint =
-        Complaint::new(ENVIRONMENT, "no agent is set, and no client can be used as it is").why(why);
+    let mut user_error =
+        UserError::new(EXIT_ENVIRONMENT, "no agent is set, and no client can be used as it is")
+            .with_reason(reason_text);
     // Signing in is the shorter way if a client is already installed.
-    if let Some(present) = clients.iter().find(|present| present.path.is_some()) {
-        complaint = complaint.todo(format!("sign in: {}", present.client.agent.sign_in));
-    } else if let Some(present) = clients.first() {
-        complaint = complaint.todo(format!("install one, for instance: {}", present.client.agent.install));
+    if let Some(installed) = clients.iter().find(|installed| installed.program_path.is_some()) {
+        user_error = user_error.with_step(format!("sign in: {}", installed.client.facts.sign_in_hint));
+    } else if let Some(installed) = clients.first() {
+        user_error = user_error
+            .with_step(format!("install one, for instance: {}", installed.client.facts.install_hint));
     }
-    complaint
-        .todo(format!(
+    user_error
+        .with_step(format!(
             "or name a command of yours in {}: agents: {{mine: {{driver: command, argv: [my-agent]}}}}",
-            root.join(FILE).display()
+            project_root.join(SETTINGS_FILE).display()
         ))
-        .todo_doctor()
-        .todo("or see it work without an agent: tribunal demo")
+        .with_doctor_step()
+        .with_step("or see it work without an agent: tribunal demo")
 }
 
 /// Builds an agent from its settings.
-fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<AgentSpec, Complaint> {
-    let driver = driver(name, effective, paced)?;
-    if let DriverSpec::Replay { script, .. } = &driver
-        && !root.join(script).is_file()
+fn make_agent_spec(
+    agent_name: &str,
+    effective: &EffectiveSettings,
+    is_paced: bool,
+    project_root: &Path,
+) -> Result<AgentSpec, UserError> {
+    let driver_spec = resolve_driver(agent_name, effective, is_paced)?;
+    if let DriverSpec::Replay { script: script_path, .. } = &driver_spec
+        && !project_root.join(script_path).is_file()
     {
-        let place = place(effective, &format!("agents.{name}.script"));
-        return Err(Complaint::usage(format!("agent `{name}`: its script {script} does not exist"))
-            .why("Nothing was started.")
-            .todo(format!("correct `script:` ({place})")));
+        let script_origin = describe_origin(effective, &format!("agents.{agent_name}.script"));
+        return Err(UserError::usage(format!(
+            "agent `{agent_name}`: its script {script_path} does not exist"
+        ))
+        .with_reason("Nothing was started.")
+        .with_step(format!("correct `script:` ({script_origin})")));
     }
     // Two spellings of one provider count as one voice.
-    let provider = text(effective, &format!("agents.{name}.provider")).unwrap_or_else(|| vendor(&driver));
-    let stronger = text(effective, &format!("agents.{name}.stronger"));
+    let provider_name = text_setting(effective, &format!("agents.{agent_name}.provider"))
+        .unwrap_or_else(|| client_vendor(&driver_spec));
+    let stronger_name = text_setting(effective, &format!("agents.{agent_name}.stronger"));
     Ok(AgentSpec {
-        name: AgentName::new(name),
-        driver,
-        provider: provider.trim().to_lowercase(),
-        stronger: stronger.map(AgentName::new),
+        name: AgentName::new(agent_name),
+        driver: driver_spec,
+        provider: provider_name.trim().to_lowercase(),
+        stronger: stronger_name.map(AgentName::new),
         duties: Default::default(),
     })
 }
 
 /// The vendor whose model a driver asks by default; empty if it is unknown.
-fn vendor(driver: &DriverSpec) -> &'static str {
-    let client = driver.client().and_then(|client| AgentClient::find(client.client.as_str()).ok());
-    client.map_or("", |client| client.agent.vendor)
+fn client_vendor(driver_spec: &DriverSpec) -> &'static str {
+    let known_client = driver_spec
+        .client_spec()
+        .and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
+    known_client.map_or("", |known_client| known_client.facts.vendor)
 }

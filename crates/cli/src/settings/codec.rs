@@ -7,18 +7,18 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tribunal_core::{level::Tier, limits::Cost};
-use tribunal_guard::Bounds;
-use tribunal_report::Mode;
+use tribunal_core::{level::ReviewTier, limits::Cost};
+use tribunal_guard::WriteBounds;
+use tribunal_report::DisplayMode;
 
-use super::{kind::Value, typed::TypedSettings};
+use super::{kind::SettingValue, typed::TypedSettings};
 
 /// Access to the field that a setting fills.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     /// Reads the field; `None` if it is not set and follows from something else.
-    pub read: fn(&TypedSettings) -> Option<Value>,
-    pub write: fn(&mut TypedSettings, &Value),
+    pub read: fn(&TypedSettings) -> Option<SettingValue>,
+    pub write: fn(&mut TypedSettings, &SettingValue),
 }
 
 /// Makes the access to the field of [`TypedSettings`] with this path, through this codec.
@@ -39,8 +39,8 @@ pub(super) use field;
 
 /// Converts values to fields and back.
 pub(super) trait Codec<T> {
-    fn encode(field: &T) -> Option<Value>;
-    fn decode(value: &Value) -> Option<T>;
+    fn encode(field_value: &T) -> Option<SettingValue>;
+    fn decode(setting_value: &SettingValue) -> Option<T>;
 }
 
 /// The field has the same unit as the value.
@@ -66,207 +66,211 @@ pub(super) const APPROVE: &[&str; 2] = &["never", "each"];
 pub(super) const ON_LIMIT: &[&str; 2] = &["fallback", "wait"];
 
 impl<T, C: Codec<T>> Codec<Option<T>> for Maybe<C> {
-    fn encode(field: &Option<T>) -> Option<Value> {
-        field.as_ref().and_then(C::encode)
+    fn encode(field_value: &Option<T>) -> Option<SettingValue> {
+        field_value.as_ref().and_then(C::encode)
     }
 
-    fn decode(value: &Value) -> Option<Option<T>> {
-        C::decode(value).map(Some)
+    fn decode(setting_value: &SettingValue) -> Option<Option<T>> {
+        C::decode(setting_value).map(Some)
     }
 }
 
-fn whole(value: &Value) -> Option<u64> {
-    match value {
-        Value::Whole(number) => Some(*number),
+fn as_whole_number(setting_value: &SettingValue) -> Option<u64> {
+    match setting_value {
+        SettingValue::Whole(whole_value) => Some(*whole_value),
         _ => None,
     }
 }
 
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::Text(text) => Some(text),
+fn as_text(setting_value: &SettingValue) -> Option<&str> {
+    match setting_value {
+        SettingValue::Text(setting_text) => Some(setting_text),
         _ => None,
     }
 }
 
 impl Codec<u32> for Plain {
-    fn encode(field: &u32) -> Option<Value> {
-        Some(Value::Whole((*field).into()))
+    fn encode(field_value: &u32) -> Option<SettingValue> {
+        Some(SettingValue::Whole((*field_value).into()))
     }
 
-    fn decode(value: &Value) -> Option<u32> {
+    fn decode(setting_value: &SettingValue) -> Option<u32> {
         // The row's range fits the field; a value beyond it leaves the default.
-        whole(value)?.try_into().ok()
+        as_whole_number(setting_value)?.try_into().ok()
     }
 }
 
 impl Codec<u64> for Plain {
-    fn encode(field: &u64) -> Option<Value> {
-        Some(Value::Whole(*field))
+    fn encode(field_value: &u64) -> Option<SettingValue> {
+        Some(SettingValue::Whole(*field_value))
     }
 
-    fn decode(value: &Value) -> Option<u64> {
-        whole(value)
+    fn decode(setting_value: &SettingValue) -> Option<u64> {
+        as_whole_number(setting_value)
     }
 }
 
 impl Codec<NonZeroUsize> for Plain {
-    fn encode(field: &NonZeroUsize) -> Option<Value> {
-        Some(Value::Whole(field.get() as u64))
+    fn encode(field_value: &NonZeroUsize) -> Option<SettingValue> {
+        Some(SettingValue::Whole(field_value.get() as u64))
     }
 
-    fn decode(value: &Value) -> Option<NonZeroUsize> {
+    fn decode(setting_value: &SettingValue) -> Option<NonZeroUsize> {
         // Zero is outside the range of every such row.
-        NonZeroUsize::new(whole(value)?.try_into().ok()?)
+        NonZeroUsize::new(as_whole_number(setting_value)?.try_into().ok()?)
     }
 }
 
-impl Codec<Tier> for Plain {
-    fn encode(field: &Tier) -> Option<Value> {
-        Some(Value::Whole(field.number().into()))
+impl Codec<ReviewTier> for Plain {
+    fn encode(field_value: &ReviewTier) -> Option<SettingValue> {
+        Some(SettingValue::Whole(field_value.number().into()))
     }
 
-    fn decode(value: &Value) -> Option<Tier> {
-        Tier::new(whole(value)?.try_into().ok()?)
+    fn decode(setting_value: &SettingValue) -> Option<ReviewTier> {
+        ReviewTier::new(as_whole_number(setting_value)?.try_into().ok()?)
     }
 }
 
 impl Codec<Cost> for Plain {
-    fn encode(field: &Cost) -> Option<Value> {
+    fn encode(field_value: &Cost) -> Option<SettingValue> {
         // Costs are stored in millionths, so the amounts that users write survive the conversion.
-        Some(Value::Real(field.amount()))
+        Some(SettingValue::Real(field_value.amount()))
     }
 
-    fn decode(value: &Value) -> Option<Cost> {
-        match value {
-            Value::Real(amount) => Some(Cost::of(*amount)),
+    fn decode(setting_value: &SettingValue) -> Option<Cost> {
+        match setting_value {
+            SettingValue::Real(amount) => Some(Cost::from_amount(*amount)),
             _ => None,
         }
     }
 }
 
 impl Codec<bool> for Plain {
-    fn encode(field: &bool) -> Option<Value> {
-        Some(Value::Flag(*field))
+    fn encode(field_value: &bool) -> Option<SettingValue> {
+        Some(SettingValue::Flag(*field_value))
     }
 
-    fn decode(value: &Value) -> Option<bool> {
-        match value {
-            Value::Flag(flag) => Some(*flag),
+    fn decode(setting_value: &SettingValue) -> Option<bool> {
+        match setting_value {
+            SettingValue::Flag(flag_value) => Some(*flag_value),
             _ => None,
         }
     }
 }
 
 impl Codec<String> for Plain {
-    fn encode(field: &String) -> Option<Value> {
-        Some(Value::Text(field.clone()))
+    fn encode(field_value: &String) -> Option<SettingValue> {
+        Some(SettingValue::Text(field_value.clone()))
     }
 
-    fn decode(value: &Value) -> Option<String> {
-        text(value).map(str::to_string)
+    fn decode(setting_value: &SettingValue) -> Option<String> {
+        as_text(setting_value).map(str::to_string)
     }
 }
 
 impl Codec<Vec<String>> for Plain {
-    fn encode(field: &Vec<String>) -> Option<Value> {
-        Some(Value::List(field.clone()))
+    fn encode(field_value: &Vec<String>) -> Option<SettingValue> {
+        Some(SettingValue::List(field_value.clone()))
     }
 
-    fn decode(value: &Value) -> Option<Vec<String>> {
-        match value {
-            Value::List(list) => Some(list.clone()),
+    fn decode(setting_value: &SettingValue) -> Option<Vec<String>> {
+        match setting_value {
+            SettingValue::List(items) => Some(items.clone()),
             _ => None,
         }
     }
 }
 
-impl Codec<Mode> for Plain {
-    fn encode(field: &Mode) -> Option<Value> {
-        Some(Value::Text(field.to_string()))
+impl Codec<DisplayMode> for Plain {
+    fn encode(field_value: &DisplayMode) -> Option<SettingValue> {
+        Some(SettingValue::Text(field_value.to_string()))
     }
 
-    fn decode(value: &Value) -> Option<Mode> {
+    fn decode(setting_value: &SettingValue) -> Option<DisplayMode> {
         // Unknown words were refused when the value was read.
-        Mode::parse(text(value)?)
+        DisplayMode::parse_name(as_text(setting_value)?)
     }
 }
 
 impl Codec<u64> for Seconds {
-    fn encode(field: &u64) -> Option<Value> {
+    fn encode(field_value: &u64) -> Option<SettingValue> {
         // Defaults are whole seconds, so nothing is lost here.
-        Some(Value::Whole(field / 1000))
+        Some(SettingValue::Whole(field_value / 1000))
     }
 
-    fn decode(value: &Value) -> Option<u64> {
-        whole(value)?.checked_mul(1000)
+    fn decode(setting_value: &SettingValue) -> Option<u64> {
+        as_whole_number(setting_value)?.checked_mul(1000)
     }
 }
 
 impl Codec<Duration> for Hours {
-    fn encode(field: &Duration) -> Option<Value> {
-        Some(Value::Whole(field.as_secs() / 3600))
+    fn encode(field_value: &Duration) -> Option<SettingValue> {
+        Some(SettingValue::Whole(field_value.as_secs() / 3600))
     }
 
-    fn decode(value: &Value) -> Option<Duration> {
-        whole(value)?.checked_mul(3600).map(Duration::from_secs)
+    fn decode(setting_value: &SettingValue) -> Option<Duration> {
+        as_whole_number(setting_value)?.checked_mul(3600).map(Duration::from_secs)
     }
 }
 
 impl<T: Serialize + DeserializeOwned> Codec<T> for Word {
-    fn encode(field: &T) -> Option<Value> {
+    fn encode(field_value: &T) -> Option<SettingValue> {
         // Only enums without data serialise to a string; others have no word.
-        match serde_json::to_value(field) {
-            Ok(Json::String(word)) => Some(Value::Text(word)),
+        match serde_json::to_value(field_value) {
+            Ok(Json::String(json_word)) => Some(SettingValue::Text(json_word)),
             _ => None,
         }
     }
 
-    fn decode(value: &Value) -> Option<T> {
-        serde_json::from_value(Json::String(text(value)?.to_string())).ok()
+    fn decode(setting_value: &SettingValue) -> Option<T> {
+        serde_json::from_value(Json::String(as_text(setting_value)?.to_string())).ok()
     }
 }
 
 impl Codec<bool> for Approve {
-    fn encode(field: &bool) -> Option<Value> {
-        word_of(APPROVE, *field)
+    fn encode(field_value: &bool) -> Option<SettingValue> {
+        word_for_flag(APPROVE, *field_value)
     }
 
-    fn decode(value: &Value) -> Option<bool> {
-        flag_of(APPROVE, value)
+    fn decode(setting_value: &SettingValue) -> Option<bool> {
+        flag_for_word(APPROVE, setting_value)
     }
 }
 
 impl Codec<bool> for OnLimit {
-    fn encode(field: &bool) -> Option<Value> {
-        word_of(ON_LIMIT, *field)
+    fn encode(field_value: &bool) -> Option<SettingValue> {
+        word_for_flag(ON_LIMIT, *field_value)
     }
 
-    fn decode(value: &Value) -> Option<bool> {
-        flag_of(ON_LIMIT, value)
+    fn decode(setting_value: &SettingValue) -> Option<bool> {
+        flag_for_word(ON_LIMIT, setting_value)
     }
 }
 
 /// The bounds in the order of [`GUARD_PATHS`].
-const BOUNDS: [Bounds; 3] = [Bounds::Off, Bounds::Project, Bounds::Subject];
+const GUARD_BOUNDS: [WriteBounds; 3] = [WriteBounds::Off, WriteBounds::Project, WriteBounds::Subject];
 
-impl Codec<Bounds> for GuardPaths {
-    fn encode(field: &Bounds) -> Option<Value> {
+impl Codec<WriteBounds> for GuardPaths {
+    fn encode(field_value: &WriteBounds) -> Option<SettingValue> {
         // Both lists have the same order, which a test over all rows checks.
-        let at = BOUNDS.iter().position(|bounds| bounds == field)?;
-        Some(Value::Text(GUARD_PATHS[at].to_string()))
+        let bounds_index = GUARD_BOUNDS.iter().position(|bounds| bounds == field_value)?;
+        Some(SettingValue::Text(GUARD_PATHS[bounds_index].to_string()))
     }
 
-    fn decode(value: &Value) -> Option<Bounds> {
-        let at = GUARD_PATHS.iter().position(|word| Some(*word) == text(value))?;
-        BOUNDS.get(at).copied()
+    fn decode(setting_value: &SettingValue) -> Option<WriteBounds> {
+        let word_index =
+            GUARD_PATHS.iter().position(|path_word| Some(*path_word) == as_text(setting_value))?;
+        GUARD_BOUNDS.get(word_index).copied()
     }
 }
 
-fn word_of(words: &[&str; 2], flag: bool) -> Option<Value> {
-    Some(Value::Text(words[usize::from(flag)].to_string()))
+fn word_for_flag(flag_words: &[&str; 2], is_second: bool) -> Option<SettingValue> {
+    Some(SettingValue::Text(flag_words[usize::from(is_second)].to_string()))
 }
 
-fn flag_of(words: &[&str; 2], value: &Value) -> Option<bool> {
-    words.iter().position(|word| Some(*word) == text(value)).map(|at| at == 1)
+fn flag_for_word(flag_words: &[&str; 2], setting_value: &SettingValue) -> Option<bool> {
+    flag_words
+        .iter()
+        .position(|flag_word| Some(*flag_word) == as_text(setting_value))
+        .map(|word_index| word_index == 1)
 }

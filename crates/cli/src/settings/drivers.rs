@@ -5,19 +5,19 @@
 
 use tribunal_agents::clients::{self, AGENT_CLIENT_IDS, AgentClient};
 use tribunal_core::{
-    client::{ClientSpec, Inherit, Models, Server},
+    client::{ClientSpec, McpServer, ModelsBySize, SettingsInheritance},
     ids::ClientId,
     settings::DriverSpec,
 };
 
 use super::{
-    kind::Value,
-    layers::{Effective, list, place, text},
+    kind::SettingValue,
+    layers::{EffectiveSettings, describe_origin, list_setting, text_setting},
 };
-use crate::complaint::Complaint;
+use crate::user_errors::UserError;
 
 /// Keys that only clients have.
-const CLIENT_KEYS: [&str; 9] = [
+const CLIENT_ONLY_KEYS: [&str; 9] = [
     "program",
     "model",
     "models.small",
@@ -30,97 +30,131 @@ const CLIENT_KEYS: [&str; 9] = [
 ];
 
 /// The client that an agent is named after, if any; it is its driver.
-pub(super) fn itself(name: &str) -> Option<&'static str> {
-    clients::named(name).filter(|client| client.agent.is_some()).map(|client| client.id)
+pub(super) fn client_named(agent_name: &str) -> Option<&'static str> {
+    clients::find_client(agent_name).filter(|client| client.agent_facts.is_some()).map(|client| client.id)
 }
 
 /// Finds how an agent of the settings is driven. `None` if there is no such agent.
-pub(crate) fn driver_of(name: &str, effective: &Effective) -> Option<Result<DriverSpec, Complaint>> {
-    let prefix = format!("agents.{name}.");
-    let defined = effective.values.keys().any(|path| path.starts_with(&prefix));
-    (defined || itself(name).is_some()).then(|| driver(name, effective, false))
+pub(crate) fn find_driver(
+    agent_name: &str,
+    effective: &EffectiveSettings,
+) -> Option<Result<DriverSpec, UserError>> {
+    let agent_prefix = format!("agents.{agent_name}.");
+    let is_defined = effective.values.keys().any(|setting_path| setting_path.starts_with(&agent_prefix));
+    (is_defined || client_named(agent_name).is_some()).then(|| resolve_driver(agent_name, effective, false))
 }
 
 /// Resolves the driver of an agent from its settings.
-pub(super) fn driver(name: &str, effective: &Effective, paced: bool) -> Result<DriverSpec, Complaint> {
-    let at = |key: &str| format!("agents.{name}.{key}");
-    let stands = |key: &str| effective.origin(&at(key)).is_some();
-    let wrong = |what: String, key: &str| {
-        Complaint::usage(format!("agent `{name}`: {what}"))
-            .why(format!("It stands in {}. Nothing was started.", place(effective, &at(key))))
-            .todo("see what is allowed: tribunal inspect settings, or tribunal schema settings")
+pub(super) fn resolve_driver(
+    agent_name: &str,
+    effective: &EffectiveSettings,
+    is_paced: bool,
+) -> Result<DriverSpec, UserError> {
+    let setting_path = |setting_key: &str| format!("agents.{agent_name}.{setting_key}");
+    let is_set = |setting_key: &str| effective.origin_of(&setting_path(setting_key)).is_some();
+    let driver_error = |message: String, setting_key: &str| {
+        UserError::usage(format!("agent `{agent_name}`: {message}"))
+            .with_reason(format!(
+                "It stands in {}. Nothing was started.",
+                describe_origin(effective, &setting_path(setting_key))
+            ))
+            .with_step("see what is allowed: tribunal inspect settings, or tribunal schema settings")
     };
     // The error points at any key of the agent, because there is no line for the missing one.
-    let Some(driver) = text(effective, &at("driver")).or_else(|| itself(name)) else {
-        let keys = ["script", "argv", "provider", "stronger"];
-        let key = keys.iter().chain(&CLIENT_KEYS).find(|key| stands(key)).copied().unwrap_or("driver");
-        let what =
+    let Some(driver_name) =
+        text_setting(effective, &setting_path("driver")).or_else(|| client_named(agent_name))
+    else {
+        let other_keys = ["script", "argv", "provider", "stronger"];
+        let setting_key = other_keys
+            .iter()
+            .chain(&CLIENT_ONLY_KEYS)
+            .find(|setting_key| is_set(setting_key))
+            .copied()
+            .unwrap_or("driver");
+        let message =
             format!("it has no `driver`; write driver: {}, command or replay", AGENT_CLIENT_IDS.join(", "));
-        return Err(wrong(what, key));
+        return Err(driver_error(message, setting_key));
     };
-    let (own, has): (&[&str], &str) = match driver {
+    let (own_keys, keys_text): (&[&str], &str) = match driver_name {
         "command" => (&["argv"], "has `argv`"),
         "replay" => (&["script"], "has `script`"),
-        _ => (&CLIENT_KEYS, "is a client and has `program` and `model`"),
+        _ => (&CLIENT_ONLY_KEYS, "is a client and has `program` and `model`"),
     };
     // A key of another driver is refused and not ignored: the user expects it to have an effect.
-    let foreign = ["argv", "script"].into_iter().chain(CLIENT_KEYS);
-    if let Some(key) = foreign.into_iter().find(|key| stands(key) && !own.contains(key)) {
-        return Err(wrong(format!("a `{driver}` agent {has}, not `{key}`"), key));
+    let foreign_keys = ["argv", "script"].into_iter().chain(CLIENT_ONLY_KEYS);
+    if let Some(setting_key) =
+        foreign_keys.into_iter().find(|setting_key| is_set(setting_key) && !own_keys.contains(setting_key))
+    {
+        return Err(driver_error(
+            format!("a `{driver_name}` agent {keys_text}, not `{setting_key}`"),
+            setting_key,
+        ));
     }
-    match driver {
-        "command" => match list(effective, &at("argv")) {
-            argv if argv.is_empty() => Err(wrong("a `command` agent needs `argv`".into(), "driver")),
-            argv => Ok(DriverSpec::Command { argv }),
+    match driver_name {
+        "command" => match list_setting(effective, &setting_path("argv")) {
+            arguments if arguments.is_empty() => {
+                Err(driver_error("a `command` agent needs `argv`".into(), "driver"))
+            }
+            arguments => Ok(DriverSpec::Command { argv: arguments }),
         },
-        "replay" => match text(effective, &at("script")) {
-            None => Err(wrong("a `replay` agent needs `script`".into(), "driver")),
-            Some(script) => Ok(DriverSpec::Replay { script: script.to_string(), paced }),
+        "replay" => match text_setting(effective, &setting_path("script")) {
+            None => Err(driver_error("a `replay` agent needs `script`".into(), "driver")),
+            Some(script_path) => Ok(DriverSpec::Replay { script: script_path.to_string(), paced: is_paced }),
         },
-        id => {
-            let known = AgentClient::find(id).map_err(|unknown| wrong(unknown.to_string(), "driver"))?;
-            let spec = client(name, known, effective);
+        client_id => {
+            let known_client = AgentClient::find(client_id)
+                .map_err(|unknown_client| driver_error(unknown_client.to_string(), "driver"))?;
+            let client_spec = make_client_spec(agent_name, known_client, effective);
             // A misspelt tool would silently not be allowed, so the names are checked.
-            match known.agent.driver.unknown_tools(&spec).first() {
-                Some(tool) => Err(wrong(format!("{id} has no tool `{tool}` that could be allowed"), "allow")),
-                None => Ok(DriverSpec::Client(spec)),
+            match known_client.facts.driver.unknown_tools(&client_spec).first() {
+                Some(unknown_tool) => Err(driver_error(
+                    format!("{client_id} has no tool `{unknown_tool}` that could be allowed"),
+                    "allow",
+                )),
+                None => Ok(DriverSpec::Client(client_spec)),
             }
         }
     }
 }
 
 /// Builds the settings of a client.
-fn client(name: &str, client: AgentClient, effective: &Effective) -> ClientSpec {
-    let at = |key: &str| format!("agents.{name}.{key}");
-    let word = |key: &str| text(effective, &at(key)).map(str::to_string);
-    let is_set = |path: &str, flag: bool| effective.get(path) == Some(&Value::Flag(flag));
+fn make_client_spec(
+    agent_name: &str,
+    agent_client: AgentClient,
+    effective: &EffectiveSettings,
+) -> ClientSpec {
+    let setting_path = |setting_key: &str| format!("agents.{agent_name}.{setting_key}");
+    let text_of = |setting_key: &str| text_setting(effective, &setting_path(setting_key)).map(str::to_string);
+    let is_set = |flag_path: &str, expected_flag: bool| {
+        effective.value_at(flag_path) == Some(&SettingValue::Flag(expected_flag))
+    };
     ClientSpec {
-        client: ClientId::new(client.id),
-        program: word("program"),
-        model: word("model"),
-        models: Models {
-            small: word("models.small"),
-            medium: word("models.medium"),
-            large: word("models.large"),
+        client: ClientId::new(agent_client.id),
+        program: text_of("program"),
+        model: text_of("model"),
+        models: ModelsBySize {
+            small: text_of("models.small"),
+            medium: text_of("models.medium"),
+            large: text_of("models.large"),
         },
-        inherit: match text(effective, &at("inherit")) {
-            Some("nothing") => Inherit::Nothing,
-            Some("project") => Inherit::Project,
-            _ => Inherit::User,
+        inherit: match text_setting(effective, &setting_path("inherit")) {
+            Some("nothing") => SettingsInheritance::Nothing,
+            Some("project") => SettingsInheritance::Project,
+            _ => SettingsInheritance::User,
         },
-        bypass: is_set(&at("bypass"), true),
+        bypass: is_set(&setting_path("bypass"), true),
         // Fresh sessions for all agents override the agent's own choice.
-        fresh: is_set(&at("fresh"), true) || !effective.typed().agents.continue_sessions,
-        allow: list(effective, &at("allow")),
-        servers: servers(effective),
+        fresh: is_set(&setting_path("fresh"), true) || !effective.to_typed().agents.continue_sessions,
+        allow: list_setting(effective, &setting_path("allow")),
+        servers: mcp_servers(effective),
     }
 }
 
 /// The MCP servers for every client, sorted by name.
-fn servers(effective: &Effective) -> Vec<Server> {
-    let named = effective.values.keys().filter_map(|path| {
-        let name = path.strip_prefix("mcp.")?.strip_suffix(".argv")?;
-        Some(Server { name: name.to_string(), argv: list(effective, path) })
+fn mcp_servers(effective: &EffectiveSettings) -> Vec<McpServer> {
+    let named_servers = effective.values.keys().filter_map(|setting_path| {
+        let server_name = setting_path.strip_prefix("mcp.")?.strip_suffix(".argv")?;
+        Some(McpServer { name: server_name.to_string(), argv: list_setting(effective, setting_path) })
     });
-    named.collect()
+    named_servers.collect()
 }

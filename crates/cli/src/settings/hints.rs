@@ -1,73 +1,99 @@
 //! Explains common mistakes in values: a percentage for a fraction, minutes for seconds, "unlimited".
 
-use super::kind::{Kind, nearest_word, real, whole};
+use super::kind::{ValueKind, nearest_word, parse_real, parse_whole};
 
 /// Ways in which users ask for no limit.
-const UNLIMITED: [&str; 12] =
+const UNLIMITED_WORDS: [&str; 12] =
     ["infinite", "infinity", "inf", ".inf", "unlimited", "none", "never", "forever", "no", "off", "-1", "0"];
 
 /// Suggests what was probably meant, as a step to take.
-pub(super) fn hint(kind: Kind, text: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    match kind {
+pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<String> {
+    let lowercase_text = typed_text.to_lowercase();
+    match value_kind {
         // This comes first, since "-1" or "none" is not a slip in the unit.
-        Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Minutes | Kind::Cost
-            if UNLIMITED.contains(&lower.as_str()) || lower.starts_with('-') =>
+        ValueKind::Whole { .. } | ValueKind::Seconds { .. } | ValueKind::Minutes | ValueKind::Cost
+            if UNLIMITED_WORDS.contains(&lowercase_text.as_str()) || lowercase_text.starts_with('-') =>
         {
             Some("nothing is ever unlimited: name a number".into())
         }
-        Kind::Seconds { .. } => duration(kind, &lower, 1, "seconds")
+        ValueKind::Seconds { .. } => suggest_duration(value_kind, &lowercase_text, 1, "seconds")
             // A number that is too large by exactly a factor was probably written in a smaller unit.
-            .or_else(|| scaled(kind, &lower, 1000, "this looks like milliseconds; seconds are meant")),
-        Kind::Minutes => duration(kind, &lower, 60, "minutes")
-            .or_else(|| scaled(kind, &lower, 60, "this looks like seconds; minutes are meant")),
-        Kind::Fraction => {
-            let percent =
-                real(lower.trim_end_matches('%').trim()).filter(|number| *number > 1.0 && *number <= 100.0);
-            percent
-                .map(|number| format!("a fraction is meant, not a percentage: write {:.2}", number / 100.0))
+            .or_else(|| {
+                suggest_scaled(
+                    value_kind,
+                    &lowercase_text,
+                    1000,
+                    "this looks like milliseconds; seconds are meant",
+                )
+            }),
+        ValueKind::Minutes => suggest_duration(value_kind, &lowercase_text, 60, "minutes").or_else(|| {
+            suggest_scaled(value_kind, &lowercase_text, 60, "this looks like seconds; minutes are meant")
+        }),
+        ValueKind::Fraction => {
+            let percent_value = parse_real(lowercase_text.trim_end_matches('%').trim())
+                .filter(|typed_number| *typed_number > 1.0 && *typed_number <= 100.0);
+            percent_value.map(|typed_number| {
+                format!("a fraction is meant, not a percentage: write {:.2}", typed_number / 100.0)
+            })
         }
-        Kind::Percent => percentage(&lower),
-        Kind::Words(words) | Kind::ListOf(words) => {
-            nearest_word(text, words).map(|near| format!("did you mean `{near}`?"))
+        ValueKind::Percent => suggest_percentage(&lowercase_text),
+        ValueKind::Words(allowed_words) | ValueKind::ListOf(allowed_words) => {
+            nearest_word(typed_text, allowed_words).map(|nearest| format!("did you mean `{nearest}`?"))
         }
-        Kind::List | Kind::Commands => Some(match lower.as_str() {
+        ValueKind::List | ValueKind::Commands => Some(match lowercase_text.as_str() {
             "yes" | "no" | "true" | "false" | "on" | "off" => {
                 "write the list itself, for instance [\"make test\"]; for none: []".to_string()
             }
-            _ => format!("a list has brackets: [{text:?}]"),
+            _ => format!("a list has brackets: [{typed_text:?}]"),
         }),
         _ => None,
     }
 }
 
 /// Suggests a whole percentage for `98%` or `0.98`.
-fn percentage(text: &str) -> Option<String> {
-    if let Some(number) = text.strip_suffix('%').and_then(|number| whole(number.trim())) {
-        return Some(format!("write it without the sign: {number}"));
+fn suggest_percentage(typed_text: &str) -> Option<String> {
+    if let Some(typed_number) =
+        typed_text.strip_suffix('%').and_then(|typed_number| parse_whole(typed_number.trim()))
+    {
+        return Some(format!("write it without the sign: {typed_number}"));
     }
-    let fraction = real(text).filter(|number| *number > 0.0 && *number < 1.0)?;
+    let fraction =
+        parse_real(typed_text).filter(|typed_number| *typed_number > 0.0 && *typed_number < 1.0)?;
     Some(format!("a percentage is meant, not a fraction: write {:.0}", fraction * 100.0))
 }
 
 /// Suggests a plain number for `15m`, `2 h` or `90s`; `unit_seconds` is the length of the setting's unit.
-fn duration(kind: Kind, text: &str, unit: u64, name: &str) -> Option<String> {
-    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
-    let seconds = match text.get(digits.len()..)?.trim() {
+fn suggest_duration(
+    value_kind: ValueKind,
+    typed_text: &str,
+    unit_seconds: u64,
+    unit_name: &str,
+) -> Option<String> {
+    let digits: String = typed_text.chars().take_while(char::is_ascii_digit).collect();
+    let seconds_per_unit = match typed_text.get(digits.len()..)?.trim() {
         "s" | "sec" | "seconds" => 1,
         "m" | "min" | "minutes" => 60,
         "h" | "hours" => 3600,
         _ => return None,
     };
     // A suggestion outside the allowed range would only lead to the next error.
-    let meant = digits.parse::<u64>().ok()?.checked_mul(seconds)? / unit;
-    kind.range().contains(&meant).then(|| format!("{name} are meant, as a plain number: write {meant}"))
+    let meant_value = digits.parse::<u64>().ok()?.checked_mul(seconds_per_unit)? / unit_seconds;
+    value_kind
+        .allowed_range()
+        .contains(&meant_value)
+        .then(|| format!("{unit_name} are meant, as a plain number: write {meant_value}"))
 }
 
 /// Suggests the number divided by `scale_factor`, if that is allowed.
-fn scaled(kind: Kind, text: &str, factor: u64, why: &str) -> Option<String> {
-    let meant = whole(text).filter(|number| number % factor == 0)? / factor;
-    kind.range().contains(&meant).then(|| format!("{why}: write {meant}"))
+fn suggest_scaled(
+    value_kind: ValueKind,
+    typed_text: &str,
+    scale_factor: u64,
+    reason: &str,
+) -> Option<String> {
+    let meant_value =
+        parse_whole(typed_text).filter(|typed_number| typed_number % scale_factor == 0)? / scale_factor;
+    value_kind.allowed_range().contains(&meant_value).then(|| format!("{reason}: write {meant_value}"))
 }
 
 #[cfg(test)]
@@ -75,29 +101,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_slips_are_explained() {
-        let seconds = Kind::Seconds { min: 1 };
-        let table = [
-            (Kind::Fraction, "80"),
-            (Kind::Fraction, "80%"),
-            (Kind::Fraction, "800"),
-            (Kind::Percent, "0.98"),
-            (Kind::Percent, "98%"),
-            (seconds, "900000"),
-            (seconds, "15m"),
-            (seconds, "2 h"),
-            (seconds, "-1"),
-            (Kind::Minutes, "1800"),
-            (Kind::Minutes, "2h"),
-            (Kind::Cost, "unlimited"),
-            (Kind::Whole { min: 1, max: 9 }, "0"),
-            (Kind::Whole { min: 1, max: 9 }, "many"),
-            (Kind::Words(&["minimal", "dual"]), "minmal"),
-            (Kind::List, "yes"),
-            (Kind::List, "make test"),
+    fn known_mistakes_are_explained() {
+        let seconds_kind = ValueKind::Seconds { minimum: 1 };
+        let mistakes = [
+            (ValueKind::Fraction, "80"),
+            (ValueKind::Fraction, "80%"),
+            (ValueKind::Fraction, "800"),
+            (ValueKind::Percent, "0.98"),
+            (ValueKind::Percent, "98%"),
+            (seconds_kind, "900000"),
+            (seconds_kind, "15m"),
+            (seconds_kind, "2 h"),
+            (seconds_kind, "-1"),
+            (ValueKind::Minutes, "1800"),
+            (ValueKind::Minutes, "2h"),
+            (ValueKind::Cost, "unlimited"),
+            (ValueKind::Whole { minimum: 1, maximum: 9 }, "0"),
+            (ValueKind::Whole { minimum: 1, maximum: 9 }, "many"),
+            (ValueKind::Words(&["minimal", "dual"]), "minmal"),
+            (ValueKind::List, "yes"),
+            (ValueKind::List, "make test"),
         ];
-        let said = table.map(|(kind, text)| format!("{text}: {}", hint(kind, text).unwrap_or("-".into())));
-        insta::assert_snapshot!(said.join("\n"), @r#"
+        let suggestions = mistakes.map(|(value_kind, typed_text)| {
+            format!("{typed_text}: {}", suggest_fix(value_kind, typed_text).unwrap_or("-".into()))
+        });
+        insta::assert_snapshot!(suggestions.join("\n"), @r#"
         80: a fraction is meant, not a percentage: write 0.80
         80%: a fraction is meant, not a percentage: write 0.80
         800: -

@@ -6,38 +6,48 @@
 use std::path::Path;
 
 use super::{
-    layers::{self, Effective, FILE, Given},
-    origin::Layer,
-    read,
+    file_reader,
+    layers::{self, EffectiveSettings, SETTINGS_FILE, SettingSources},
+    origin::SettingLayer,
     typed::HookSettings,
 };
-use crate::complaint::Complaint;
+use crate::user_errors::UserError;
 
-const SECTION: &str = "hooks";
+const HOOKS_SECTION: &str = "hooks";
 
 /// Folds the layers as for a run, but only this section of them.
-pub(crate) fn hooks_of(root: &Path, given: &Given) -> Result<HookSettings, Complaint> {
-    let mut effective = Effective::default();
+pub(crate) fn resolve_hook_settings(
+    project_root: &Path,
+    sources: &SettingSources,
+) -> Result<HookSettings, UserError> {
+    let mut effective = EffectiveSettings::default();
     let mut problems = Vec::new();
-    for (layer, path) in [(Layer::User, given.user_file.clone()), (Layer::Project, Some(root.join(FILE)))] {
-        let Some((name, text)) = path.map(|path| layers::text_of(&path)).transpose()?.flatten() else {
+    for (setting_layer, file_path) in [
+        (SettingLayer::User, sources.user_file.clone()),
+        (SettingLayer::Project, Some(project_root.join(SETTINGS_FILE))),
+    ] {
+        let Some((source_name, source_text)) =
+            file_path.map(|file_path| layers::read_settings_file(&file_path)).transpose()?.flatten()
+        else {
             continue;
         };
         // Most files have no such section and need not be parsed at all.
-        if !text.contains(SECTION) {
+        if !source_text.contains(HOOKS_SECTION) {
             continue;
         }
-        let mut reading = read::read_section(&name, &text, SECTION);
-        problems.append(&mut reading.problems);
-        effective.take(layer, &name, reading);
+        let mut file_reading = file_reader::read_section(&source_name, &source_text, HOOKS_SECTION);
+        problems.append(&mut file_reading.problems);
+        effective.apply_reading(setting_layer, &source_name, file_reading);
     }
     // Flags do not exist here: clients start hooks.
-    for (name, text) in given.variables.iter().filter(|(name, _)| name.starts_with("TRIBUNAL_HOOKS__")) {
-        layers::variable(&mut effective, name, text, &mut problems);
+    for (source_name, source_text) in
+        sources.variables.iter().filter(|(source_name, _)| source_name.starts_with("TRIBUNAL_HOOKS__"))
+    {
+        layers::apply_variable(&mut effective, source_name, source_text, &mut problems);
     }
-    match read::complaint(&problems) {
-        Some(complaint) => Err(complaint),
-        None => Ok(effective.typed().hooks),
+    match file_reader::problems_to_error(&problems) {
+        Some(user_error) => Err(user_error),
+        None => Ok(effective.to_typed().hooks),
     }
 }
 
@@ -45,59 +55,80 @@ pub(crate) fn hooks_of(root: &Path, given: &Given) -> Result<HookSettings, Compl
 mod tests {
     use std::{fs, time::Duration};
 
-    use tribunal_guard::{Bounds, GuardPolicy};
+    use tribunal_guard::{GuardPolicy, WriteBounds};
 
     use super::*;
 
-    fn read(project: &str, user: &str, variables: &[(&str, &str)]) -> Result<HookSettings, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let (root, user_file) = (folder.path().join("app"), folder.path().join("user.yaml"));
-        fs::create_dir(&root).unwrap();
-        fs::write(root.join(FILE), project).unwrap();
-        fs::write(&user_file, user).unwrap();
-        let variables = variables.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
-        let given = Given { user_file: Some(user_file), variables, flags: Vec::new() };
-        let said =
-            |complaint: Complaint| complaint.to_string().replace(&folder.path().display().to_string(), "");
-        let alone = hooks_of(&root, &given).map_err(said);
+    fn resolve_hooks(
+        project_yaml: &str,
+        user_yaml: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<HookSettings, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let (project_root, user_file) = (directory.path().join("app"), directory.path().join("user.yaml"));
+        fs::create_dir(&project_root).unwrap();
+        fs::write(project_root.join(SETTINGS_FILE), project_yaml).unwrap();
+        fs::write(&user_file, user_yaml).unwrap();
+        let variables = variables
+            .iter()
+            .map(|(variable_name, variable_text)| (variable_name.to_string(), variable_text.to_string()))
+            .collect();
+        let sources = SettingSources { user_file: Some(user_file), variables, flags: Vec::new() };
+        let error_text = |user_error: UserError| {
+            user_error.to_string().replace(&directory.path().display().to_string(), "")
+        };
+        let hooks_alone = resolve_hook_settings(&project_root, &sources).map_err(error_text);
         // If both can be read, they must agree.
-        if let (Ok(alone), Ok(all)) = (&alone, layers::gather(&root, &given)) {
-            assert_eq!(*alone, all.typed().hooks);
+        if let (Ok(hooks_alone), Ok(all_settings)) =
+            (&hooks_alone, layers::gather_settings(&project_root, &sources))
+        {
+            assert_eq!(*hooks_alone, all_settings.to_typed().hooks);
         }
-        alone
+        hooks_alone
     }
 
-    fn hours(hours: u64) -> Duration {
-        Duration::from_secs(hours * 3600)
-    }
-
-    #[test]
-    fn guards_are_on_unless_somebody_says_otherwise() {
-        let settings = read("", "", &[]).unwrap();
-        assert_eq!(settings, HookSettings::default());
-        assert_eq!(settings.guard, GuardPolicy::default());
-        assert_eq!((settings.guard.paths, settings.stale_after), (Bounds::Project, hours(24)));
-        assert!(settings.guard.own_files && settings.guard.destructive);
+    fn hours_to_duration(hour_count: u64) -> Duration {
+        Duration::from_secs(hour_count * 3600)
     }
 
     #[test]
-    fn the_nearest_layer_wins() {
-        let project = "tier: 2\nhooks:\n  guard_paths: subject\n  guard_destructive: false\n";
-        let settings = read(project, "hooks: {guard_paths: off, stale_after: 3}\n", &[]).unwrap();
-        assert_eq!((settings.guard.paths, settings.stale_after), (Bounds::Subject, hours(3)));
-        assert!(settings.guard.own_files && !settings.guard.destructive);
+    fn guards_are_on_by_default() {
+        let hook_settings = resolve_hooks("", "", &[]).unwrap();
+        assert_eq!(hook_settings, HookSettings::default());
+        assert_eq!(hook_settings.guard, GuardPolicy::default());
+        assert_eq!(
+            (hook_settings.guard.paths, hook_settings.stale_after),
+            (WriteBounds::Project, hours_to_duration(24))
+        );
+        assert!(hook_settings.guard.own_files && hook_settings.guard.destructive);
+    }
+
+    #[test]
+    fn the_strongest_layer_wins() {
+        let project_yaml = "tier: 2\nhooks:\n  guard_paths: subject\n  guard_destructive: false\n";
+        let hook_settings =
+            resolve_hooks(project_yaml, "hooks: {guard_paths: off, stale_after: 3}\n", &[]).unwrap();
+        assert_eq!(
+            (hook_settings.guard.paths, hook_settings.stale_after),
+            (WriteBounds::Subject, hours_to_duration(3))
+        );
+        assert!(hook_settings.guard.own_files && !hook_settings.guard.destructive);
         let variables = [("TRIBUNAL_HOOKS__GUARD_PATHS", "off"), ("TRIBUNAL_HOOKS__STALE_AFTER", "48")];
-        let settings = read(project, "", &variables).unwrap();
-        assert_eq!((settings.guard.paths, settings.stale_after), (Bounds::Off, hours(48)));
+        let hook_settings = resolve_hooks(project_yaml, "", &variables).unwrap();
+        assert_eq!(
+            (hook_settings.guard.paths, hook_settings.stale_after),
+            (WriteBounds::Off, hours_to_duration(48))
+        );
     }
 
     #[test]
-    fn a_slip_elsewhere_is_nobody_s_here_and_one_in_here_is_named() {
-        let settings = read("tier: 99\nagents: {use: nobody}\nhooks: {guard_paths: off}\n", "", &[]).unwrap();
-        assert_eq!(settings.guard.paths, Bounds::Off);
-        let wrong = "hooks:\n  guard_paths: projct\n  guard_own: true\n  stale_after: 0\n";
-        insta::assert_snapshot!(read(wrong, "", &[]).unwrap_err());
-        assert!(read("hooks: [\n", "", &[]).is_err());
-        assert!(read("", "", &[("TRIBUNAL_HOOKS__GUARD_PATHS", "no")]).is_err());
+    fn only_problems_in_the_hooks_section_are_reported() {
+        let hook_settings =
+            resolve_hooks("tier: 99\nagents: {use: nobody}\nhooks: {guard_paths: off}\n", "", &[]).unwrap();
+        assert_eq!(hook_settings.guard.paths, WriteBounds::Off);
+        let wrong_yaml = "hooks:\n  guard_paths: projct\n  guard_own: true\n  stale_after: 0\n";
+        insta::assert_snapshot!(resolve_hooks(wrong_yaml, "", &[]).unwrap_err());
+        assert!(resolve_hooks("hooks: [\n", "", &[]).is_err());
+        assert!(resolve_hooks("", "", &[("TRIBUNAL_HOOKS__GUARD_PATHS", "no")]).is_err());
     }
 }

@@ -7,24 +7,24 @@ use std::fmt;
 use serde_json::{Value as Json, json};
 
 use tribunal_agents::clients;
-use tribunal_bmad::yaml::{self, Form, Node};
+use tribunal_bmad::yaml::{self, YamlContent, YamlNode};
 
-use super::nearest;
-use crate::context::quoted;
+use super::nearest_name;
+use crate::context::shell_quote;
 
 /// The seconds of a day: no task and no run is meant to take longer.
-const DAY: u64 = 24 * 60 * 60;
+const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// What the value of a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Whole {
-        min: u64,
-        max: u64,
+        minimum: u64,
+        maximum: u64,
     },
     /// Whole seconds, at least this many and at most a day.
     Seconds {
-        min: u64,
+        minimum: u64,
     },
     /// Whole minutes, at most a day; stored as seconds.
     Minutes,
@@ -40,20 +40,20 @@ pub(crate) enum Kind {
     Flag,
     Text,
     /// A name, or `false` for none.
-    TextOrNo,
+    TextOrFalse,
     List,
     /// Command lines: a text for the shell, or a list of words that are passed on without one.
     Commands,
     ListOf(&'static [&'static str]),
     /// A single name for a setting that is a list.
-    One,
+    SingleName,
     /// A directory, relative to the project's root. That it is inside the project is checked when it is used.
     Folder,
 }
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum SettingValue {
     Whole(u64),
     Real(f64),
     Flag(bool),
@@ -63,167 +63,195 @@ pub(crate) enum Value {
 
 /// A value that is not allowed: what was written, and a hint about the likely mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slip {
-    pub stands: String,
+pub(crate) struct ValueError {
+    pub written_text: String,
     pub hint: Option<String>,
 }
 
-impl Kind {
+impl ValueKind {
     /// Reads a value from YAML. `None` if it leaves the choice to Tribunal.
-    pub(super) fn read(self, node: &Node) -> Result<Option<Value>, Slip> {
-        match (&node.form, self) {
-            (Form::Scalar(text), _) => self.read_text(text),
-            (Form::List(items), Kind::List | Kind::Commands | Kind::ListOf(_)) => {
-                self.read_list(items).map(Some)
-            }
+    pub(super) fn read_node(self, yaml_node: &YamlNode) -> Result<Option<SettingValue>, ValueError> {
+        match (&yaml_node.content, self) {
+            (YamlContent::Scalar(scalar_text), _) => self.read_scalar(scalar_text),
+            (
+                YamlContent::Sequence(list_items),
+                ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_),
+            ) => self.read_items(list_items).map(Some),
             // A list for a single value is not reduced to its first item: the rest would be lost silently.
-            (Form::List(_), _) => Err(slip("a list", None)),
-            (Form::Map(_), _) => Err(slip("keys and values of its own", None)),
-            (Form::Nothing, _) => Err(slip("nothing", Some("write a value, or remove the line".into()))),
+            (YamlContent::Sequence(_), _) => Err(make_value_error("a list", None)),
+            (YamlContent::Mapping(_), _) => Err(make_value_error("keys and values of its own", None)),
+            (YamlContent::Null, _) => {
+                Err(make_value_error("nothing", Some("write a value, or remove the line".into())))
+            }
         }
     }
 
     /// Reads the value of a variable or a flag. Text is taken literally; lists are written `[a, b]`.
-    pub(super) fn read_given(self, text: &str) -> Result<Option<Value>, Slip> {
-        let scalar = |text: &str| Node::of(Form::Scalar(text.to_string()));
-        let node = match self {
-            Kind::List | Kind::Commands | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
+    pub(super) fn read_text_source(self, given_text: &str) -> Result<Option<SettingValue>, ValueError> {
+        let scalar_node =
+            |given_text: &str| YamlNode::from_content(YamlContent::Scalar(given_text.to_string()));
+        let yaml_node = match self {
+            ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_)
+                if given_text.trim_start().starts_with('[') =>
+            {
                 // Broken brackets are kept as text, so that the error quotes what was typed.
-                yaml::parse(text).unwrap_or_else(|_| scalar(text))
+                yaml::parse_yaml(given_text).unwrap_or_else(|_| scalar_node(given_text))
             }
             // One item needs no brackets here.
-            Kind::List | Kind::Commands | Kind::ListOf(_) => Node::of(Form::List(vec![scalar(text)])),
-            _ => scalar(text),
-        };
-        self.read(&node)
-    }
-
-    fn read_text(self, text: &str) -> Result<Option<Value>, Slip> {
-        let value = match self {
-            Kind::TierOrSuggested if text == "auto-suggest" => return Ok(None),
-            Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Percent | Kind::TierOrSuggested => {
-                whole(text).filter(|number| self.range().contains(number)).map(Value::Whole)
+            ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_) => {
+                YamlNode::from_content(YamlContent::Sequence(vec![scalar_node(given_text)]))
             }
-            Kind::Minutes => whole(text)
-                .filter(|number| self.range().contains(number))
-                .map(|minutes| Value::Whole(minutes * 60)),
-            Kind::Fraction => real(text).filter(|number| (0.0..=1.0).contains(number)).map(Value::Real),
-            Kind::Cost => real(text).filter(|number| *number > 0.0 && *number <= 1e6).map(Value::Real),
-            Kind::Words(words) => word(text, words).map(Value::Text),
-            Kind::Flag => flag(text).map(Value::Flag),
-            // `no` and `off` count as false as well, so an agent with such a name cannot be chosen here.
-            Kind::TextOrNo if flag(text) == Some(false) => Some(Value::Flag(false)),
-            Kind::Text | Kind::TextOrNo | Kind::Folder => some_text(text).map(Value::Text),
-            Kind::One => some_text(text).map(|name| Value::List(vec![name])),
-            Kind::List | Kind::Commands | Kind::ListOf(_) => None,
+            _ => scalar_node(given_text),
         };
-        value.map(Some).ok_or_else(|| slip(&format!("`{text}`"), super::hints::hint(self, text)))
+        self.read_node(&yaml_node)
     }
 
-    fn read_list(self, items: &[Node]) -> Result<Value, Slip> {
-        let mut list = Vec::new();
-        for item in items {
-            let text = match (&item.form, self) {
-                (Form::Scalar(text), _) => text,
+    fn read_scalar(self, scalar_text: &str) -> Result<Option<SettingValue>, ValueError> {
+        let parsed_value = match self {
+            ValueKind::TierOrSuggested if scalar_text == "auto-suggest" => return Ok(None),
+            ValueKind::Whole { .. }
+            | ValueKind::Seconds { .. }
+            | ValueKind::Percent
+            | ValueKind::TierOrSuggested => parse_whole(scalar_text)
+                .filter(|parsed_number| self.allowed_range().contains(parsed_number))
+                .map(SettingValue::Whole),
+            ValueKind::Minutes => parse_whole(scalar_text)
+                .filter(|parsed_number| self.allowed_range().contains(parsed_number))
+                .map(|minutes| SettingValue::Whole(minutes * 60)),
+            ValueKind::Fraction => parse_real(scalar_text)
+                .filter(|parsed_number| (0.0..=1.0).contains(parsed_number))
+                .map(SettingValue::Real),
+            ValueKind::Cost => parse_real(scalar_text)
+                .filter(|parsed_number| *parsed_number > 0.0 && *parsed_number <= 1e6)
+                .map(SettingValue::Real),
+            ValueKind::Words(allowed_words) => match_word(scalar_text, allowed_words).map(SettingValue::Text),
+            ValueKind::Flag => parse_flag(scalar_text).map(SettingValue::Flag),
+            // `no` and `off` count as false as well, so an agent with such a name cannot be chosen here.
+            ValueKind::TextOrFalse if parse_flag(scalar_text) == Some(false) => {
+                Some(SettingValue::Flag(false))
+            }
+            ValueKind::Text | ValueKind::TextOrFalse | ValueKind::Folder => {
+                nonempty_text(scalar_text).map(SettingValue::Text)
+            }
+            ValueKind::SingleName => {
+                nonempty_text(scalar_text).map(|single_name| SettingValue::List(vec![single_name]))
+            }
+            ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_) => None,
+        };
+        parsed_value.map(Some).ok_or_else(|| {
+            make_value_error(&format!("`{scalar_text}`"), super::hints::suggest_fix(self, scalar_text))
+        })
+    }
+
+    fn read_items(self, list_items: &[YamlNode]) -> Result<SettingValue, ValueError> {
+        let mut parsed_list = Vec::new();
+        for list_item in list_items {
+            let item_text = match (&list_item.content, self) {
+                (YamlContent::Scalar(item_text), _) => item_text,
                 // A list of words becomes one line with quotes, because checks are stored as lines.
-                (Form::List(words), Kind::Commands) => &command_line(words)?,
-                _ => return Err(slip("a list with something in it that is no text", None)),
+                (YamlContent::Sequence(item_words), ValueKind::Commands) => &join_command_line(item_words)?,
+                _ => return Err(make_value_error("a list with something in it that is no text", None)),
             };
-            let known = match self {
-                Kind::ListOf(words) => word(text, words),
-                _ => some_text(text),
+            let accepted_text = match self {
+                ValueKind::ListOf(item_words) => match_word(item_text, item_words),
+                _ => nonempty_text(item_text),
             };
-            list.push(known.ok_or_else(|| slip(&format!("`{text}`"), super::hints::hint(self, text)))?);
+            parsed_list.push(accepted_text.ok_or_else(|| {
+                make_value_error(&format!("`{item_text}`"), super::hints::suggest_fix(self, item_text))
+            })?);
         }
-        Ok(Value::List(list))
+        Ok(SettingValue::List(parsed_list))
     }
 
-    pub(super) fn range(self) -> std::ops::RangeInclusive<u64> {
+    pub(super) fn allowed_range(self) -> std::ops::RangeInclusive<u64> {
         match self {
-            Kind::Whole { min, max } => min..=max,
-            Kind::Seconds { min } => min..=DAY,
-            Kind::Minutes => 1..=DAY / 60,
-            Kind::TierOrSuggested => 0..=4,
+            ValueKind::Whole { minimum: min, maximum: max } => min..=max,
+            ValueKind::Seconds { minimum: min } => min..=DAY_SECONDS,
+            ValueKind::Minutes => 1..=DAY_SECONDS / 60,
+            ValueKind::TierOrSuggested => 0..=4,
             _ => 0..=100,
         }
     }
 
     /// Describes the allowed values for users.
-    pub fn allowed(self) -> String {
-        let (min, max) = (self.range().start().to_string(), self.range().end().to_string());
+    pub fn describe_allowed(self) -> String {
+        let (min_text, max_text) =
+            (self.allowed_range().start().to_string(), self.allowed_range().end().to_string());
         match self {
-            Kind::Whole { .. } => format!("a whole number, {min} to {max}"),
-            Kind::Seconds { .. } => format!("seconds, {min} to {max}"),
-            Kind::Minutes => format!("minutes, {min} to {max}"),
-            Kind::Percent => "a percentage, 0 to 100".into(),
-            Kind::Fraction => "a fraction, 0.0 to 1.0".into(),
-            Kind::Cost => "an amount of money, more than 0".into(),
-            Kind::Words(words) => words.join(" | "),
-            Kind::TierOrSuggested => "a tier, 0 to 4, or auto-suggest".into(),
-            Kind::Flag => "true | false".into(),
-            Kind::Text => "a text".into(),
-            Kind::TextOrNo => "a name, or false".into(),
-            Kind::List => "a list, [a, b]".into(),
-            Kind::Commands => "commands, [make test, [cargo, test]]".into(),
-            Kind::ListOf(words) => format!("a list of {}", words.join(" | ")),
-            Kind::One => "a name".into(),
-            Kind::Folder => "a folder in the project".into(),
+            ValueKind::Whole { .. } => format!("a whole number, {min_text} to {max_text}"),
+            ValueKind::Seconds { .. } => format!("seconds, {min_text} to {max_text}"),
+            ValueKind::Minutes => format!("minutes, {min_text} to {max_text}"),
+            ValueKind::Percent => "a percentage, 0 to 100".into(),
+            ValueKind::Fraction => "a fraction, 0.0 to 1.0".into(),
+            ValueKind::Cost => "an amount of money, more than 0".into(),
+            ValueKind::Words(allowed_words) => allowed_words.join(" | "),
+            ValueKind::TierOrSuggested => "a tier, 0 to 4, or auto-suggest".into(),
+            ValueKind::Flag => "true | false".into(),
+            ValueKind::Text => "a text".into(),
+            ValueKind::TextOrFalse => "a name, or false".into(),
+            ValueKind::List => "a list, [a, b]".into(),
+            ValueKind::Commands => "commands, [make test, [cargo, test]]".into(),
+            ValueKind::ListOf(allowed_words) => format!("a list of {}", allowed_words.join(" | ")),
+            ValueKind::SingleName => "a name".into(),
+            ValueKind::Folder => "a folder in the project".into(),
         }
     }
 
     /// Describes the allowed values for editors.
-    pub fn schema(self) -> Json {
-        let (min, max) = (*self.range().start(), *self.range().end());
+    pub fn json_schema(self) -> Json {
+        let (minimum, maximum) = (*self.allowed_range().start(), *self.allowed_range().end());
         match self {
-            Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Minutes | Kind::Percent => {
-                json!({ "type": "integer", "minimum": min, "maximum": max })
+            ValueKind::Whole { .. } | ValueKind::Seconds { .. } | ValueKind::Minutes | ValueKind::Percent => {
+                json!({ "type": "integer", "minimum": minimum, "maximum": maximum })
             }
-            Kind::TierOrSuggested => json!({ "enum": ["auto-suggest", 0, 1, 2, 3, 4] }),
-            Kind::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-            Kind::Cost => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1e6 }),
-            Kind::Words(words) => json!({ "enum": words }),
-            Kind::Flag => json!({ "type": "boolean" }),
-            Kind::Text | Kind::One | Kind::Folder => json!({ "type": "string" }),
-            Kind::TextOrNo => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
-            Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
-            Kind::Commands => {
-                let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
-                json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, words] } })
+            ValueKind::TierOrSuggested => json!({ "enum": ["auto-suggest", 0, 1, 2, 3, 4] }),
+            ValueKind::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+            ValueKind::Cost => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1e6 }),
+            ValueKind::Words(allowed_words) => json!({ "enum": allowed_words }),
+            ValueKind::Flag => json!({ "type": "boolean" }),
+            ValueKind::Text | ValueKind::SingleName | ValueKind::Folder => json!({ "type": "string" }),
+            ValueKind::TextOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
+            ValueKind::List => json!({ "type": "array", "items": { "type": "string" } }),
+            ValueKind::Commands => {
+                let allowed_words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+                json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, allowed_words] } })
             }
-            Kind::ListOf(words) => json!({ "type": "array", "items": { "enum": words } }),
+            ValueKind::ListOf(allowed_words) => {
+                json!({ "type": "array", "items": { "enum": allowed_words } })
+            }
         }
     }
 }
 
 /// Joins words to a command line that a shell splits into exactly these words.
-fn command_line(words: &[Node]) -> Result<String, Slip> {
-    let word = |node: &Node| match &node.form {
-        Form::Scalar(text) => Ok(quoted(text)),
-        _ => Err(slip("a command with something in it that is no text", None)),
+fn join_command_line(command_words: &[YamlNode]) -> Result<String, ValueError> {
+    let quote_node = |word_node: &YamlNode| match &word_node.content {
+        YamlContent::Scalar(word_text) => Ok(shell_quote(word_text)),
+        _ => Err(make_value_error("a command with something in it that is no text", None)),
     };
-    match words {
-        [] => Err(slip("an empty command", None)),
-        words => Ok(words.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" ")),
+    match command_words {
+        [] => Err(make_value_error("an empty command", None)),
+        command_words => Ok(command_words.iter().map(quote_node).collect::<Result<Vec<_>, _>>()?.join(" ")),
     }
 }
 
 /// The error for a value.
-fn slip(stands: &str, hint: Option<String>) -> Slip {
-    Slip { stands: stands.to_string(), hint }
+fn make_value_error(written_text: &str, hint: Option<String>) -> ValueError {
+    ValueError { written_text: written_text.to_string(), hint }
 }
 
-pub(super) fn whole(text: &str) -> Option<u64> {
+pub(super) fn parse_whole(number_text: &str) -> Option<u64> {
     // Underscores may group digits, as in YAML 1.1 and in Rust.
-    text.replace('_', "").parse().ok()
+    number_text.replace('_', "").parse().ok()
 }
 
-pub(super) fn real(text: &str) -> Option<f64> {
+pub(super) fn parse_real(number_text: &str) -> Option<f64> {
     // YAML knows `.inf` and `.nan`, which no setting accepts.
-    text.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite())
+    number_text.replace('_', "").parse::<f64>().ok().filter(|real_number| real_number.is_finite())
 }
 
-fn flag(text: &str) -> Option<bool> {
-    match text.to_lowercase().as_str() {
+fn parse_flag(flag_text: &str) -> Option<bool> {
+    match flag_text.to_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),
         "false" | "no" | "off" => Some(false),
         _ => None,
@@ -231,53 +259,56 @@ fn flag(text: &str) -> Option<bool> {
 }
 
 /// Matches a word of a list. Common synonyms are replaced by the word itself.
-fn word(text: &str, words: &[&str]) -> Option<String> {
-    let text = match text {
+fn match_word(typed_text: &str, allowed_words: &[&str]) -> Option<String> {
+    let typed_text = match typed_text {
         "quiet" => "silent",
-        text => clients::canonical(text),
+        typed_text => clients::canonical_id(typed_text),
     };
-    words.iter().find(|known| **known == text).map(|known| known.to_string())
+    allowed_words
+        .iter()
+        .find(|known_word| **known_word == typed_text)
+        .map(|known_word| known_word.to_string())
 }
 
-fn some_text(text: &str) -> Option<String> {
+fn nonempty_text(typed_text: &str) -> Option<String> {
     // A null byte cannot be passed to a program.
-    (!text.trim().is_empty() && !text.contains('\0')).then(|| text.to_string())
+    (!typed_text.trim().is_empty() && !typed_text.contains('\0')).then(|| typed_text.to_string())
 }
 
-pub(super) fn nearest_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
-    nearest(text, words)
+pub(super) fn nearest_word(typed_text: &str, allowed_words: &[&'static str]) -> Option<&'static str> {
+    nearest_name(typed_text, allowed_words)
 }
 
-impl Value {
-    pub fn json(&self) -> Json {
+impl SettingValue {
+    pub fn to_json(&self) -> Json {
         match self {
-            Value::Whole(number) => json!(number),
-            Value::Real(number) => json!(number),
-            Value::Flag(flag) => json!(flag),
-            Value::Text(text) => json!(text),
-            Value::List(list) => json!(list),
+            SettingValue::Whole(number) => json!(number),
+            SettingValue::Real(number) => json!(number),
+            SettingValue::Flag(flag_value) => json!(flag_value),
+            SettingValue::Text(text_value) => json!(text_value),
+            SettingValue::List(list_items) => json!(list_items),
         }
     }
 }
 
 /// A value in the unit of its kind, since minutes are stored as seconds.
-pub(super) fn in_its_unit(kind: Kind, value: &Value) -> Json {
-    match (kind, value) {
-        (Kind::Minutes, Value::Whole(seconds)) if seconds % 60 == 0 => json!(seconds / 60),
+pub(super) fn json_in_unit(value_kind: ValueKind, setting_value: &SettingValue) -> Json {
+    match (value_kind, setting_value) {
+        (ValueKind::Minutes, SettingValue::Whole(seconds)) if seconds % 60 == 0 => json!(seconds / 60),
         // An alias in seconds may set a fraction of a minute.
-        (Kind::Minutes, Value::Whole(seconds)) => json!(*seconds as f64 / 60.0),
-        _ => value.json(),
+        (ValueKind::Minutes, SettingValue::Whole(seconds)) => json!(*seconds as f64 / 60.0),
+        _ => setting_value.to_json(),
     }
 }
 
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl fmt::Display for SettingValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Whole(number) => write!(f, "{number}"),
-            Value::Real(number) => write!(f, "{number:.2}"),
-            Value::Flag(flag) => write!(f, "{flag}"),
-            Value::Text(text) => f.write_str(text),
-            Value::List(list) => write!(f, "[{}]", list.join(", ")),
+            SettingValue::Whole(number) => write!(formatter, "{number}"),
+            SettingValue::Real(number) => write!(formatter, "{number:.2}"),
+            SettingValue::Flag(flag_value) => write!(formatter, "{flag_value}"),
+            SettingValue::Text(text_value) => formatter.write_str(text_value),
+            SettingValue::List(list_items) => write!(formatter, "[{}]", list_items.join(", ")),
         }
     }
 }

@@ -10,268 +10,350 @@ use std::{
 use tribunal_bmad::CONFIG_PATH;
 
 use super::{
-    kind::Value,
-    nearest,
-    origin::{Layer, Origin},
-    read::{self, Manner, Problem, Reading},
-    table::{self, NAME},
+    file_reader::{self, FileReading, ReadMode, SettingProblem},
+    kind::SettingValue,
+    nearest_name,
+    origin::{SettingLayer, SettingOrigin},
+    table::{self, NAME_PART},
     typed::TypedSettings,
 };
-use crate::complaint::Complaint;
+use crate::user_errors::UserError;
 
 /// The name of the settings file in a project's root.
-pub(crate) const FILE: &str = "tribunal.yaml";
+pub(crate) const SETTINGS_FILE: &str = "tribunal.yaml";
 
 /// The sources besides the project; see `context`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct SettingSources {
     /// The user's own file, whether it exists or not.
     pub user_file: Option<PathBuf>,
     /// Variables whose names begin with [`VARIABLE_PREFIX`].
     pub variables: Vec<(String, String)>,
-    pub flags: Vec<Flag>,
+    pub flags: Vec<SettingFlag>,
 }
 
 /// One setting from the command line.
 #[derive(Clone, Debug)]
-pub(crate) struct Flag {
+pub(crate) struct SettingFlag {
     /// The flag as it was typed, for instance `--tier`.
-    pub name: String,
-    pub path: String,
-    pub text: String,
+    pub flag_name: String,
+    pub setting_path: String,
+    pub flag_value: String,
 }
 
 /// The prefix of variables that are settings.
-pub(crate) const PREFIX: &str = "TRIBUNAL_";
+pub(crate) const VARIABLE_PREFIX: &str = "TRIBUNAL_";
 
 /// A value and where it came from.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Setting {
-    pub value: Value,
-    pub origin: Origin,
+pub(crate) struct SourcedValue {
+    pub value: SettingValue,
+    pub origin: SettingOrigin,
 }
 
 /// The result of all layers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Effective {
-    pub values: BTreeMap<String, Setting>,
+pub(crate) struct EffectiveSettings {
+    pub values: BTreeMap<String, SourcedValue>,
     /// Whether the project has BMAD's file.
-    pub bmad: bool,
+    pub has_bmad: bool,
 }
 
-impl Effective {
+impl EffectiveSettings {
     /// The built-in defaults.
-    pub fn defaults() -> Effective {
-        let mut effective = Effective::default();
-        let origin = || Origin { layer: Layer::Default, name: String::new(), line: None };
+    pub fn from_defaults() -> EffectiveSettings {
+        let mut effective = EffectiveSettings::default();
+        let default_origin =
+            || SettingOrigin { layer: SettingLayer::Default, source_name: String::new(), line_number: None };
         let defaults = TypedSettings::default();
-        for row in table::rows() {
-            if let Some(value) = row.default_in(&defaults) {
-                effective.values.insert(row.path.to_string(), Setting { value, origin: origin() });
+        for setting_row in table::all_rows() {
+            if let Some(default_value) = setting_row.default_value(&defaults) {
+                effective.values.insert(
+                    setting_row.path.to_string(),
+                    SourcedValue { value: default_value, origin: default_origin() },
+                );
             }
         }
         effective
     }
 
     /// Every value in the field that its setting fills. Fields of unset settings keep their defaults.
-    pub fn typed(&self) -> TypedSettings {
-        let mut typed = TypedSettings::default();
-        for row in table::rows() {
-            if let Some(value) = self.get(row.path) {
-                row.apply(value, &mut typed);
+    pub fn to_typed(&self) -> TypedSettings {
+        let mut typed_settings = TypedSettings::default();
+        for setting_row in table::all_rows() {
+            if let Some(setting_value) = self.value_at(setting_row.path) {
+                setting_row.apply_value(setting_value, &mut typed_settings);
             }
         }
-        typed
+        typed_settings
     }
 
     /// Adds the settings of a file; they replace those of weaker layers.
-    pub(super) fn take(&mut self, layer: Layer, file: &str, reading: Reading) {
+    pub(super) fn apply_reading(
+        &mut self,
+        setting_layer: SettingLayer,
+        file_name: &str,
+        file_reading: FileReading,
+    ) {
         // A layer that defines an agent defines all of it: keys of another definition with the same name must not mix in.
-        let agents: Vec<String> =
-            reading.found.iter().filter_map(|found| agent_prefix(&found.path)).collect();
+        let agent_prefixes: Vec<String> = file_reading
+            .settings
+            .iter()
+            .filter_map(|found_setting| agent_prefix(&found_setting.canonical_path))
+            .collect();
         // The old keys go before the new ones come, in one step for all agents of the file.
-        self.values.retain(|path, _| !agents.iter().any(|agent| path.starts_with(agent)));
-        for found in reading.found {
-            let origin = Origin { layer, name: file.to_string(), line: Some(found.line) };
-            self.values.insert(found.path, Setting { value: found.value, origin });
+        self.values
+            .retain(|setting_path, _| !agent_prefixes.iter().any(|prefix| setting_path.starts_with(prefix)));
+        for found_setting in file_reading.settings {
+            let origin = SettingOrigin {
+                layer: setting_layer,
+                source_name: file_name.to_string(),
+                line_number: Some(found_setting.line_number),
+            };
+            self.values.insert(
+                found_setting.canonical_path,
+                SourcedValue { value: found_setting.setting_value, origin },
+            );
         }
     }
 
-    pub fn get(&self, path: &str) -> Option<&Value> {
-        self.values.get(path).map(|setting| &setting.value)
+    pub fn value_at(&self, setting_path: &str) -> Option<&SettingValue> {
+        self.values.get(setting_path).map(|sourced_value| &sourced_value.value)
     }
 
-    pub fn origin(&self, path: &str) -> Option<&Origin> {
-        self.values.get(path).map(|setting| &setting.origin)
+    pub fn origin_of(&self, setting_path: &str) -> Option<&SettingOrigin> {
+        self.values.get(setting_path).map(|sourced_value| &sourced_value.origin)
     }
 }
 
 /// The text at a path, if it is set to one.
-pub(super) fn text<'a>(effective: &'a Effective, path: &str) -> Option<&'a str> {
-    match effective.get(path) {
-        Some(Value::Text(text)) => Some(text),
+pub(super) fn text_setting<'a>(effective: &'a EffectiveSettings, setting_path: &str) -> Option<&'a str> {
+    match effective.value_at(setting_path) {
+        Some(SettingValue::Text(setting_text)) => Some(setting_text),
         _ => None,
     }
 }
 
 /// The list at a path; empty if it is not set.
-pub(super) fn list(effective: &Effective, path: &str) -> Vec<String> {
-    match effective.get(path) {
-        Some(Value::List(list)) => list.clone(),
+pub(super) fn list_setting(effective: &EffectiveSettings, setting_path: &str) -> Vec<String> {
+    match effective.value_at(setting_path) {
+        Some(SettingValue::List(items)) => items.clone(),
         _ => Vec::new(),
     }
 }
 
 /// Describes where a setting was set.
-pub(super) fn place(effective: &Effective, path: &str) -> String {
-    effective.origin(path).map_or_else(|| "the settings".to_string(), ToString::to_string)
+pub(super) fn describe_origin(effective: &EffectiveSettings, setting_path: &str) -> String {
+    effective.origin_of(setting_path).map_or_else(|| "the settings".to_string(), ToString::to_string)
 }
 
 /// The prefix of an agent's settings: `agents.mine.` for `agents.mine.argv`.
-fn agent_prefix(path: &str) -> Option<String> {
-    let (name, _) = path.strip_prefix("agents.")?.split_once('.')?;
-    Some(format!("agents.{name}."))
+fn agent_prefix(setting_path: &str) -> Option<String> {
+    let (agent_name, _) = setting_path.strip_prefix("agents.")?.split_once('.')?;
+    Some(format!("agents.{agent_name}."))
 }
 
 /// Folds all layers. All problems of all of them become one error.
-pub(crate) fn gather(root: &Path, given: &Given) -> Result<Effective, Complaint> {
-    fold(Some(root), given)
+pub(crate) fn gather_settings(
+    project_root: &Path,
+    sources: &SettingSources,
+) -> Result<EffectiveSettings, UserError> {
+    fold_layers(Some(project_root), sources)
 }
 
 /// The settings of one text alone, as if it were the project's file.
-pub(super) fn of_text(name: &str, text: &str) -> Effective {
-    let mut effective = Effective::default();
-    effective.take(Layer::Project, name, read::read(name, text, Manner::Strict));
+pub(super) fn from_project_text(file_name: &str, settings_text: &str) -> EffectiveSettings {
+    let mut effective = EffectiveSettings::default();
+    effective.apply_reading(
+        SettingLayer::Project,
+        file_name,
+        file_reader::read_settings(file_name, settings_text, ReadMode::Strict),
+    );
     effective
 }
 
 /// Only what the user set outside any project.
-pub(crate) fn of_the_person(given: &Given) -> Result<Effective, Complaint> {
-    fold(None, given)
+pub(crate) fn gather_user_settings(sources: &SettingSources) -> Result<EffectiveSettings, UserError> {
+    fold_layers(None, sources)
 }
 
 /// Folds the layers, with the project's files if there is a root.
-fn fold(root: Option<&Path>, given: &Given) -> Result<Effective, Complaint> {
-    let mut effective = Effective::defaults();
+fn fold_layers(
+    project_root: Option<&Path>,
+    sources: &SettingSources,
+) -> Result<EffectiveSettings, UserError> {
+    let mut effective = EffectiveSettings::from_defaults();
     let mut problems = Vec::new();
     // The order of this list is the order in which the layers win.
-    let files = [
-        (Layer::User, given.user_file.clone(), Manner::Strict),
-        (Layer::Bmad, root.map(|root| root.join(CONFIG_PATH)), Manner::Lenient),
-        (Layer::Project, root.map(|root| root.join(FILE)), Manner::Strict),
+    let layer_files = [
+        (SettingLayer::User, sources.user_file.clone(), ReadMode::Strict),
+        (
+            SettingLayer::Bmad,
+            project_root.map(|project_root| project_root.join(CONFIG_PATH)),
+            ReadMode::Lenient,
+        ),
+        (
+            SettingLayer::Project,
+            project_root.map(|project_root| project_root.join(SETTINGS_FILE)),
+            ReadMode::Strict,
+        ),
     ];
-    for (layer, path, manner) in files {
+    for (setting_layer, file_path, read_mode) in layer_files {
         // A missing file is an empty layer.
-        let Some((name, text)) = path.map(|path| text_of(&path)).transpose()?.flatten() else { continue };
-        let mut reading = read::read(&name, &text, manner);
-        problems.append(&mut reading.problems);
-        effective.bmad |= layer == Layer::Bmad;
-        effective.take(layer, &name, reading);
+        let Some((source_name, source_text)) =
+            file_path.map(|file_path| read_settings_file(&file_path)).transpose()?.flatten()
+        else {
+            continue;
+        };
+        let mut file_reading = file_reader::read_settings(&source_name, &source_text, read_mode);
+        problems.append(&mut file_reading.problems);
+        effective.has_bmad |= setting_layer == SettingLayer::Bmad;
+        effective.apply_reading(setting_layer, &source_name, file_reading);
         // Problems are collected, not returned at once: the user wants to see all of them.
     }
-    for (name, text) in &given.variables {
-        variable(&mut effective, name, text, &mut problems);
+    for (source_name, source_text) in &sources.variables {
+        apply_variable(&mut effective, source_name, source_text, &mut problems);
     }
-    for flag in &given.flags {
-        set(&mut effective, flag, &mut problems);
+    for setting_flag in &sources.flags {
+        apply_flag(&mut effective, setting_flag, &mut problems);
     }
-    match read::complaint(&problems) {
-        Some(complaint) => Err(complaint),
+    match file_reader::problems_to_error(&problems) {
+        Some(user_error) => Err(user_error),
         None => Ok(effective),
     }
 }
 
 /// Reads a settings file. `None` if it does not exist.
-pub(super) fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint> {
-    let name = path.display().to_string();
-    let odd = |what: &str| {
-        Complaint::usage(format!("{name} {what}"))
-            .why("Nothing was started.")
-            .todo("make it a readable UTF-8 file, or remove it")
+pub(super) fn read_settings_file(file_path: &Path) -> Result<Option<(String, String)>, UserError> {
+    let file_name = file_path.display().to_string();
+    let unusable_file = |problem_text: &str| {
+        UserError::usage(format!("{file_name} {problem_text}"))
+            .with_reason("Nothing was started.")
+            .with_step("make it a readable UTF-8 file, or remove it")
     };
     // Reading a pipe would never end, and a dangling link was meant to lead somewhere.
-    match (fs::metadata(path), fs::symlink_metadata(path)) {
-        (Ok(meta), _) if !meta.is_file() => return Err(odd("is not a file")),
-        (Err(_), Ok(_)) => return Err(odd("is a link that leads nowhere")),
+    match (fs::metadata(file_path), fs::symlink_metadata(file_path)) {
+        (Ok(file_metadata), _) if !file_metadata.is_file() => return Err(unusable_file("is not a file")),
+        (Err(_), Ok(_)) => return Err(unusable_file("is a link that leads nowhere")),
         _ => {}
     }
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some((name, text))),
+    match fs::read_to_string(file_path) {
+        Ok(file_text) => Ok(Some((file_name, file_text))),
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(cause) => Err(Complaint::usage(format!("{name} cannot be read: {cause}"))
-            .why("Nothing was started.")
-            .todo("make it a readable UTF-8 file, or remove it")),
+        Err(cause) => Err(UserError::usage(format!("{file_name} cannot be read: {cause}"))
+            .with_reason("Nothing was started.")
+            .with_step("make it a readable UTF-8 file, or remove it")),
     }
 }
 
 /// Applies a variable: `TRIBUNAL_LIMITS__MAX_COST` is `limits.max_cost`. A name without `__` that is no setting is ignored.
-pub(super) fn variable(effective: &mut Effective, name: &str, text: &str, problems: &mut Vec<Problem>) {
-    let Some(rest) = name.strip_prefix(PREFIX) else { return };
-    let said = rest.to_lowercase().replace("__", ".");
+pub(super) fn apply_variable(
+    effective: &mut EffectiveSettings,
+    variable_name: &str,
+    variable_text: &str,
+    problems: &mut Vec<SettingProblem>,
+) {
+    let Some(unprefixed_name) = variable_name.strip_prefix(VARIABLE_PREFIX) else { return };
+    let written_path = unprefixed_name.to_lowercase().replace("__", ".");
     // Names of variables are upper case, so paths with capitals are compared without case.
-    let known = table::rows().find(|row| row.path.to_lowercase() == said).map(|row| row.path.to_string());
-    let path = known.or_else(|| table::at(&said).map(|_| said.clone()));
-    match path {
-        Some(path) => {
-            let origin = Origin { layer: Layer::Environment, name: name.to_string(), line: None };
-            put(effective, &path, text, origin, problems);
+    let known_path = table::all_rows()
+        .find(|setting_row| setting_row.path.to_lowercase() == written_path)
+        .map(|setting_row| setting_row.path.to_string());
+    let setting_path =
+        known_path.or_else(|| table::find_setting(&written_path).map(|_| written_path.clone()));
+    match setting_path {
+        Some(setting_path) => {
+            let origin = SettingOrigin {
+                layer: SettingLayer::Environment,
+                source_name: variable_name.to_string(),
+                line_number: None,
+            };
+            apply_text(effective, &setting_path, variable_text, origin, problems);
         }
         // Other programs may use the prefix, too; only a double underscore shows that a setting is meant.
-        None if !rest.contains("__") => {}
+        None if !unprefixed_name.contains("__") => {}
         None => {
-            let variables: Vec<String> = table::rows()
-                .filter(|row| !row.path.contains(NAME))
-                .map(|row| variable_for(row.path))
+            let known_variables: Vec<String> = table::all_rows()
+                .filter(|setting_row| !setting_row.path.contains(NAME_PART))
+                .map(|setting_row| variable_name_of(setting_row.path))
                 .collect();
-            let names: Vec<&str> = variables.iter().map(String::as_str).collect();
-            let near = nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
-            problems.push(Problem {
-                place: format!("environment variable {name}"),
-                line: None,
-                what: format!("there is no setting `{said}`"),
-                stands: None,
-                hint: near.or_else(|| Some(format!("remove it: unset {name}"))),
+            let variable_names: Vec<&str> = known_variables.iter().map(String::as_str).collect();
+            let suggestion = nearest_name(variable_name, &variable_names)
+                .map(|suggestion| format!("did you mean `{suggestion}`?"));
+            problems.push(SettingProblem {
+                place: format!("environment variable {variable_name}"),
+                line_number: None,
+                message: format!("there is no setting `{written_path}`"),
+                source_line: None,
+                hint: suggestion.or_else(|| Some(format!("remove it: unset {variable_name}"))),
             });
         }
     }
 }
 
 /// The name of a setting's variable.
-pub(crate) fn variable_for(path: &str) -> String {
-    format!("{PREFIX}{}", path.to_uppercase().replace('.', "__"))
+pub(crate) fn variable_name_of(setting_path: &str) -> String {
+    format!("{VARIABLE_PREFIX}{}", setting_path.to_uppercase().replace('.', "__"))
 }
 
 /// Applies a flag.
-fn set(effective: &mut Effective, flag: &Flag, problems: &mut Vec<Problem>) {
-    let origin = Origin { layer: Layer::Flags, name: flag.name.clone(), line: None };
-    if table::at(&flag.path).is_some() {
-        return put(effective, &flag.path, &flag.text, origin, problems);
+fn apply_flag(
+    effective: &mut EffectiveSettings,
+    setting_flag: &SettingFlag,
+    problems: &mut Vec<SettingProblem>,
+) {
+    let origin = SettingOrigin {
+        layer: SettingLayer::Flags,
+        source_name: setting_flag.flag_name.clone(),
+        line_number: None,
+    };
+    if table::find_setting(&setting_flag.setting_path).is_some() {
+        return apply_text(effective, &setting_flag.setting_path, &setting_flag.flag_value, origin, problems);
     }
-    let paths: Vec<&str> = table::rows().map(|row| row.path).filter(|path| !path.contains(NAME)).collect();
-    let (above, key) = flag.path.rsplit_once('.').unwrap_or(("", &flag.path));
-    let (what, hint) = read::unknown(above, key);
+    let known_paths: Vec<&str> =
+        table::all_rows().map(|row| row.path).filter(|known_path| !known_path.contains(NAME_PART)).collect();
+    let (parent_path, last_key) =
+        setting_flag.setting_path.rsplit_once('.').unwrap_or(("", &setting_flag.setting_path));
+    let (message, hint) = file_reader::describe_unknown_key(parent_path, last_key);
     // The whole path is compared first; the key alone may exist in several sections.
-    let near = nearest(&flag.path, &paths).map(|near| format!("did you mean `{near}`?"));
-    problems.push(Problem { place: flag.name.clone(), line: None, what, stands: None, hint: near.or(hint) });
+    let suggestion = nearest_name(&setting_flag.setting_path, &known_paths)
+        .map(|suggestion| format!("did you mean `{suggestion}`?"));
+    problems.push(SettingProblem {
+        place: setting_flag.flag_name.clone(),
+        line_number: None,
+        message,
+        source_line: None,
+        hint: suggestion.or(hint),
+    });
 }
 
 /// Applies the text of a variable or a flag.
-fn put(effective: &mut Effective, path: &str, text: &str, origin: Origin, problems: &mut Vec<Problem>) {
-    let Some((spelling, canonical)) = table::at(path) else { return };
-    match spelling.kind.read_given(text) {
-        Ok(Some(value)) => {
-            effective.values.insert(canonical, Setting { value, origin });
+fn apply_text(
+    effective: &mut EffectiveSettings,
+    setting_path: &str,
+    value_text: &str,
+    origin: SettingOrigin,
+    problems: &mut Vec<SettingProblem>,
+) {
+    let Some((spelling, canonical_path)) = table::find_setting(setting_path) else { return };
+    match spelling.kind.read_text_source(value_text) {
+        Ok(Some(parsed_value)) => {
+            effective.values.insert(canonical_path, SourcedValue { value: parsed_value, origin });
         }
         // The text leaves the choice to Tribunal, as `auto-suggest` does.
         Ok(None) => {}
-        Err(slip) => problems.push(Problem {
-            place: origin.name,
-            line: None,
-            what: format!("`{path}` is {}; allowed is {}", slip.stands, spelling.kind.allowed()),
-            stands: None,
-            hint: slip.hint,
+        Err(value_error) => problems.push(SettingProblem {
+            place: origin.source_name,
+            line_number: None,
+            message: format!(
+                "`{setting_path}` is {}; allowed is {}",
+                value_error.written_text,
+                spelling.kind.describe_allowed()
+            ),
+            source_line: None,
+            hint: value_error.hint,
         }),
     }
 }

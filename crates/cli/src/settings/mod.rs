@@ -10,40 +10,47 @@
 mod agents;
 mod codec;
 mod drivers;
+mod file_reader;
 mod hints;
 mod hooks;
+mod inputs;
 mod kind;
 mod layers;
 mod origin;
-mod read;
 mod resolve;
 mod roster;
-mod running;
 mod schema;
 mod selection;
 mod show;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trust_items;
 mod typed;
-mod wishes;
 
-pub(crate) use drivers::driver_of;
-pub(crate) use hooks::hooks_of;
-pub(crate) use layers::{Effective, FILE, Given, gather, of_the_person};
-pub(crate) use origin::Layer;
-pub(crate) use read::{Manner, read};
-pub(crate) use resolve::{Resolved, resolve, survey};
-pub(crate) use running::{all_items, items_of_text, person_s_items};
-pub(crate) use schema::schema;
-pub(crate) use show::{Document, draw, draw_file, draw_survey, written_default};
-pub(crate) use typed::{HookSettings, Share};
-pub(crate) use wishes::Wishes;
+pub(crate) use drivers::find_driver;
+pub(crate) use file_reader::{ReadMode, read_settings};
+pub(crate) use hooks::resolve_hook_settings;
+pub(crate) use inputs::RunInputs;
+pub(crate) use layers::{
+    EffectiveSettings, SETTINGS_FILE, SettingSources, gather_settings, gather_user_settings,
+};
+pub(crate) use origin::SettingLayer;
+pub(crate) use resolve::{ResolvedSettings, resolve_settings, survey_settings};
+pub(crate) use schema::settings_schema;
+pub(crate) use show::{SettingsDocument, default_as_written, draw_settings, draw_settings_file, draw_survey};
+pub(crate) use trust_items::{all_project_items, items_of_text, user_item_hashes};
+pub(crate) use typed::{ConcurrencyLimits, HookSettings};
 
 /// Finds the known name that is nearest to what was typed, if it is near enough to be a typo.
-pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
-    let typed = typed.to_lowercase();
+pub(crate) fn nearest_name<'a>(typed_name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let typed_name = typed_name.to_lowercase();
     // Jaro-Winkler favours a common beginning, which is where typed names are mostly right.
-    let scored = known.iter().map(|name| (strsim::jaro_winkler(&typed, &name.to_lowercase()), *name));
-    scored.filter(|(score, _)| *score >= 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+    let scored_names = known
+        .iter()
+        .map(|known_name| (strsim::jaro_winkler(&typed_name, &known_name.to_lowercase()), *known_name));
+    scored_names
+        .filter(|(similarity, _)| *similarity >= 0.8)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, known_name)| known_name)
 }

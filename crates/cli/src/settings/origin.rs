@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The layers, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layer {
+pub(crate) enum SettingLayer {
     Default,
     User,
     Bmad,
@@ -13,39 +13,39 @@ pub(crate) enum Layer {
     Flags,
 }
 
-impl Layer {
+impl SettingLayer {
     /// Returns whether the layer came with the project, so that its author may not be the user who runs it.
-    pub fn is_the_project_s(self) -> bool {
-        matches!(self, Layer::Bmad | Layer::Project)
+    pub fn is_from_project(self) -> bool {
+        matches!(self, SettingLayer::Bmad | SettingLayer::Project)
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn layer_name(self) -> &'static str {
         match self {
-            Layer::Default => "default",
-            Layer::User => "user",
-            Layer::Bmad => "bmad",
-            Layer::Project => "project",
-            Layer::Environment => "environment",
-            Layer::Flags => "flags",
+            SettingLayer::Default => "default",
+            SettingLayer::User => "user",
+            SettingLayer::Bmad => "bmad",
+            SettingLayer::Project => "project",
+            SettingLayer::Environment => "environment",
+            SettingLayer::Flags => "flags",
         }
     }
 }
 
 /// Where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    pub layer: Layer,
+pub(crate) struct SettingOrigin {
+    pub layer: SettingLayer,
     /// The file, the variable or the flag.
-    pub name: String,
-    pub line: Option<usize>,
+    pub source_name: String,
+    pub line_number: Option<usize>,
 }
 
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.layer, self.line) {
-            (Layer::Default, _) => f.write_str("default"),
-            (_, Some(line)) => write!(f, "{}:{line}", self.name),
-            (_, None) => f.write_str(&self.name),
+impl fmt::Display for SettingOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.layer, self.line_number) {
+            (SettingLayer::Default, _) => formatter.write_str("default"),
+            (_, Some(line_number)) => write!(formatter, "{}:{line_number}", self.source_name),
+            (_, None) => formatter.write_str(&self.source_name),
         }
     }
 }

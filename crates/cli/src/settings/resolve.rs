@@ -2,32 +2,32 @@
 
 use std::path::{Component, Path};
 
-use tribunal_bmad::{OUTPUT_FOLDER, folder};
+use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
 use tribunal_core::{settings::Settings, subject::Subject};
-use tribunal_report::Mode;
+use tribunal_report::DisplayMode;
 
 use super::{
-    agents::{Company, company, problems},
-    layers::{self, Effective, FILE, place},
-    read::Problem,
-    roster::{self, Roster},
-    running::items,
-    typed::{Folders, Share, TypedSettings},
-    wishes::Wishes,
+    agents::{ChosenAgents, choose_agents, find_agent_problems},
+    file_reader::SettingProblem,
+    inputs::RunInputs,
+    layers::{self, EffectiveSettings, SETTINGS_FILE, describe_origin},
+    roster::{self, PartyRoster},
+    trust_items::project_items,
+    typed::{ConcurrencyLimits, FolderSettings, TypedSettings},
 };
-use crate::{complaint::Complaint, trust_item::Item};
+use crate::{trust_item::TrustItem, user_errors::UserError};
 
 /// Everything a command needs to know before it runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedSettings {
     /// What the run is pinned to.
     pub settings: Settings,
     /// How much is shown; not pinned, since every start of a run may show as much as it likes.
-    pub progress: Mode,
+    pub progress: DisplayMode,
     /// Limits of the command; not pinned either.
-    pub share: Share,
+    pub share: ConcurrencyLimits,
     /// Items that would run something and came with the project.
-    pub items: Vec<Item>,
+    pub items: Vec<TrustItem>,
     /// What the user should know before the run starts.
     pub warnings: Vec<String>,
     /// Information for the user that is not a problem.
@@ -36,100 +36,133 @@ pub(crate) struct Resolved {
 
 /// What the settings lead to, besides their values.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub(crate) struct SettingsSurvey {
     /// Why no review would start with them.
-    pub problems: Vec<Problem>,
-    pub roster: Roster,
+    pub problems: Vec<SettingProblem>,
+    pub roster: PartyRoster,
 }
 
 /// Surveys the settings for commands that only show them.
-pub(crate) fn survey(root: &Path, effective: &Effective) -> Survey {
-    let typed = effective.typed();
-    Survey { problems: problems(effective, &typed.agents), roster: roster(root, &typed) }
+pub(crate) fn survey_settings(project_root: &Path, effective: &EffectiveSettings) -> SettingsSurvey {
+    let typed_settings = effective.to_typed();
+    SettingsSurvey {
+        problems: find_agent_problems(effective, &typed_settings.agents),
+        roster: project_roster(project_root, &typed_settings),
+    }
 }
 
-fn roster(root: &Path, typed: &TypedSettings) -> Roster {
-    roster::of_project(root, typed.run.tasks.plans.min_agents)
+fn project_roster(project_root: &Path, typed_settings: &TypedSettings) -> PartyRoster {
+    roster::read_roster(project_root, typed_settings.run.tasks.plans.min_agents)
 }
 
 /// Resolves the settings for a review of `subject`.
-pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<Resolved, Complaint> {
-    let effective = layers::gather(root, &wishes.given)?;
-    let typed = effective.typed();
-    let Company { agents, reserves, mut warnings, chosen } = company(&effective, &typed, wishes, root)?;
-    let Roster { personas, warning } = roster(root, &typed);
-    let reviews = reviews(&effective, &typed.folders)?;
-    let TypedSettings { run: mut settings, share, progress, .. } = typed;
+pub(crate) fn resolve_settings(
+    project_root: &Path,
+    subject: Subject,
+    inputs: &RunInputs,
+) -> Result<ResolvedSettings, UserError> {
+    let effective = layers::gather_settings(project_root, &inputs.sources)?;
+    let typed_settings = effective.to_typed();
+    let ChosenAgents { agents, reserves, mut warnings, choice_note } =
+        choose_agents(&effective, &typed_settings, inputs, project_root)?;
+    let PartyRoster { personas, warning: roster_warning } = project_roster(project_root, &typed_settings);
+    let reviews_folder = resolve_reviews_folder(&effective, &typed_settings.folders)?;
+    let TypedSettings { run: mut settings, share: concurrency, progress, .. } = typed_settings;
     // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
     settings.subject = subject;
     settings.agents = agents;
     settings.reserves = reserves;
-    settings.reviews = reviews;
+    settings.reviews = reviews_folder;
     settings.tasks.plans.roster = personas;
-    settings.tasks.writing.seeds = seeds(&effective, &settings.tasks.writing.seeds)?;
+    settings.tasks.writing.seeds = resolve_seeds(&effective, &settings.tasks.writing.seeds)?;
     // Items are collected last, because they depend on the agents that were chosen.
-    let items = items(&effective, &settings);
-    warnings.extend(warning);
-    Ok(Resolved { settings, progress, share, items, warnings, notes: chosen.into_iter().collect() })
+    let trust_list = project_items(&effective, &settings);
+    warnings.extend(roster_warning);
+    Ok(ResolvedSettings {
+        settings,
+        progress,
+        share: concurrency,
+        items: trust_list,
+        warnings,
+        notes: choice_note.into_iter().collect(),
+    })
 }
 
 /// The directory of trackers: `reviews_folder`, or `{output_folder}/reviews`. The output directory is BMAD's, or `.tribunal`.
-fn reviews(effective: &Effective, folders: &Folders) -> Result<String, Complaint> {
-    let output = match &folders.output {
-        Some(said) => inside(effective, "output_folder", said)?,
-        None if effective.bmad => OUTPUT_FOLDER.to_string(),
+fn resolve_reviews_folder(
+    effective: &EffectiveSettings,
+    folder_settings: &FolderSettings,
+) -> Result<String, UserError> {
+    let output_folder = match &folder_settings.output {
+        Some(written_folder) => require_inside_project(effective, "output_folder", written_folder)?,
+        None if effective.has_bmad => OUTPUT_FOLDER.to_string(),
         None => ".tribunal".to_string(),
     };
-    match &folders.reviews {
-        Some(said) => inside(effective, "reviews_folder", &said.replace("{output_folder}", &output)),
-        None => Ok(format!("{output}/reviews")),
+    match &folder_settings.reviews {
+        Some(written_folder) => require_inside_project(
+            effective,
+            "reviews_folder",
+            &written_folder.replace("{output_folder}", &output_folder),
+        ),
+        None => Ok(format!("{output_folder}/reviews")),
     }
 }
 
-const SEED: &str = "copies.seed";
+const SEED_PATH: &str = "copies.seed";
 
 /// The ignored files that agents need in their workspaces. They need not exist yet: a workspace takes what is there.
-fn seeds(effective: &Effective, written: &[String]) -> Result<Vec<String>, Complaint> {
-    let mut seeds: Vec<String> = Vec::new();
-    for said in written {
-        let seed = inside(effective, SEED, said)?;
+fn resolve_seeds(effective: &EffectiveSettings, written_seeds: &[String]) -> Result<Vec<String>, UserError> {
+    let mut resolved_seeds: Vec<String> = Vec::new();
+    for written_seed in written_seeds {
+        let seed_path = require_inside_project(effective, SEED_PATH, written_seed)?;
         // The history and our journal must never be copied to where an agent can write them.
-        let own = seed.split('/').next().is_some_and(|first| first == ".git" || first == ".tribunal");
-        if own {
-            return Err(Complaint::usage(format!(
-                "{}: `{SEED}` has `{said}`, which no copy ever has",
-                place(effective, SEED)
+        let is_own_folder = seed_path
+            .split('/')
+            .next()
+            .is_some_and(|first_part| first_part == ".git" || first_part == ".tribunal");
+        if is_own_folder {
+            return Err(UserError::usage(format!(
+                "{}: `{SEED_PATH}` has `{written_seed}`, which no copy ever has",
+                describe_origin(effective, SEED_PATH)
             ))
-            .why("It holds what keeps the project's history. Nothing was started.")
-            .todo("take it out of the list"));
+            .with_reason("It holds what keeps the project's history. Nothing was started.")
+            .with_step("take it out of the list"));
         }
         // Different spellings may lead to the same path.
-        if !seeds.contains(&seed) {
-            seeds.push(seed);
+        if !resolved_seeds.contains(&seed_path) {
+            resolved_seeds.push(seed_path);
         }
     }
-    Ok(seeds)
+    Ok(resolved_seeds)
 }
 
 /// Returns a path below the project's root, or the error that says why it is not one.
-fn inside(effective: &Effective, path: &str, said: &str) -> Result<String, Complaint> {
-    let folder = folder(said);
+fn require_inside_project(
+    effective: &EffectiveSettings,
+    setting_path: &str,
+    written_path: &str,
+) -> Result<String, UserError> {
+    let resolved_folder = normalize_folder(written_path);
     // Any `..`, drive or absolute part is refused, even if it would lead back into the project.
-    let inside = Path::new(folder).components().all(|part| matches!(part, Component::Normal(_)));
-    if inside && !folder.is_empty() && !folder.contains('{') {
-        return Ok(folder.to_string());
+    let is_inside =
+        Path::new(resolved_folder).components().all(|path_part| matches!(path_part, Component::Normal(_)));
+    if is_inside && !resolved_folder.is_empty() && !resolved_folder.contains('{') {
+        return Ok(resolved_folder.to_string());
     }
-    let what = if folder.is_empty() {
+    let problem_text = if resolved_folder.is_empty() {
         "is the project itself".to_string()
-    } else if folder.contains('{') {
+    } else if resolved_folder.contains('{') {
         "has a part in braces that is not known; known are {project-root} and {output_folder}".to_string()
     } else {
         "is outside the project".to_string()
     };
-    Err(Complaint::usage(format!("{}: `{path}` is `{said}`, which {what}", place(effective, path)))
-        .why("Nothing was started.")
-        .todo(format!(
-            "name {} below the project's root, here or as `{path}` in {FILE}",
-            if path == SEED { "something" } else { "a folder" }
-        )))
+    Err(UserError::usage(format!(
+        "{}: `{setting_path}` is `{written_path}`, which {problem_text}",
+        describe_origin(effective, setting_path)
+    ))
+    .with_reason("Nothing was started.")
+    .with_step(format!(
+        "name {} below the project's root, here or as `{setting_path}` in {SETTINGS_FILE}",
+        if setting_path == SEED_PATH { "something" } else { "a folder" }
+    )))
 }

@@ -13,203 +13,237 @@
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    client::{Duty, Job, Part},
-    level::Tier,
+    client::{JobDuty, JobKind, JobPriority},
+    level::ReviewTier,
     settings::{AgentSpec, DriverSpec},
 };
 
 use super::{
-    kind::Value,
-    layers::{Effective, text},
-    origin::Layer,
-    read::Problem,
+    file_reader::SettingProblem,
+    kind::SettingValue,
+    layers::{EffectiveSettings, text_setting},
+    origin::SettingLayer,
     typed::TypedSettings,
 };
 
-const JOBS: [Job; 2] = [Job::Review, Job::Fix];
-const FALLBACK: &str = "agentConfig.defaultFallback";
+const REVIEW_JOBS: [JobKind; 2] = [JobKind::Review, JobKind::Fix];
+const DEFAULT_FALLBACK_PATH: &str = "agentConfig.defaultFallback";
 
 /// Who does a kind of task, as far as that is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Choice {
+struct JobChoice {
     primary: Option<String>,
-    fallback: Fallback,
+    fallback: FallbackAgent,
     /// The model with the path of its setting.
     model: Option<(String, String)>,
 }
 
 /// The agent that steps in if the first one fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Fallback {
+enum FallbackAgent {
     #[default]
-    Unsaid,
-    Nobody,
+    Unset,
+    Disabled,
     Agent(String),
 }
 
-impl Fallback {
-    fn is(&self, name: &str) -> bool {
-        matches!(self, Fallback::Agent(agent) if agent == name)
+impl FallbackAgent {
+    fn is_agent(&self, agent_name: &str) -> bool {
+        matches!(self, FallbackAgent::Agent(agent) if agent == agent_name)
     }
 }
 
 /// What `agentConfig` says for one review.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Selection {
-    choices: Vec<(Job, Choice)>,
+pub(super) struct AgentSelection {
+    choices: Vec<(JobKind, JobChoice)>,
     fixer_model: Option<String>,
 }
 
-impl Selection {
-    pub fn from_settings(effective: &Effective, typed: &TypedSettings) -> Selection {
-        let (tier, fixer_model) = (typed.run.tier, typed.agents.fixer_model.clone());
+impl AgentSelection {
+    pub fn from_settings(effective: &EffectiveSettings, typed_settings: &TypedSettings) -> AgentSelection {
+        let (review_tier, fixer_model) = (typed_settings.run.tier, typed_settings.agents.fixer_model.clone());
         // The flag means: this agent and no other.
-        let alone = effective.origin("agents.use").is_some_and(|origin| origin.layer == Layer::Flags);
+        let is_named_by_flag = effective
+            .origin_of("agents.use")
+            .is_some_and(|use_origin| use_origin.layer == SettingLayer::Flags);
         // A default choice means that every agent in use takes every task.
-        let choice = |job| if alone { Choice::default() } else { choice(effective, job, tier) };
-        Selection { choices: JOBS.map(|job| (job, choice(job))).to_vec(), fixer_model }
+        let choice_for = |review_job| {
+            if is_named_by_flag {
+                JobChoice::default()
+            } else {
+                read_job_choice(effective, review_job, review_tier)
+            }
+        };
+        AgentSelection {
+            choices: REVIEW_JOBS.map(|review_job| (review_job, choice_for(review_job))).to_vec(),
+            fixer_model,
+        }
     }
 
     /// The agents that take a kind of task by name, each once.
-    pub fn primaries(&self) -> Vec<String> {
-        once(self.choices.iter().filter_map(|(_, choice)| choice.primary.clone()))
+    pub fn primary_names(&self) -> Vec<String> {
+        unique_names(self.choices.iter().filter_map(|(_, choice)| choice.primary.clone()))
     }
 
     /// The agents that step in by name, each once.
-    pub fn fallbacks(&self) -> Vec<String> {
-        once(self.choices.iter().filter_map(|(_, choice)| match &choice.fallback {
-            Fallback::Agent(name) => Some(name.clone()),
-            Fallback::Nobody | Fallback::Unsaid => None,
+    pub fn fallback_names(&self) -> Vec<String> {
+        unique_names(self.choices.iter().filter_map(|(_, choice)| match &choice.fallback {
+            FallbackAgent::Agent(fallback_name) => Some(fallback_name.clone()),
+            FallbackAgent::Disabled | FallbackAgent::Unset => None,
         }))
     }
 
     /// Gives every agent its duties. `used_names` are those under `agents.use`.
-    pub fn assign(
+    pub fn assign_duties(
         &self,
         agents: &mut [AgentSpec],
-        used: &[String],
-        effective: &Effective,
-    ) -> (Vec<Problem>, Vec<String>) {
-        let (mut problems, mut remarks) = (Vec::new(), Vec::new());
-        for (job, choice) in &self.choices {
+        used_names: &[String],
+        effective: &EffectiveSettings,
+    ) -> (Vec<SettingProblem>, Vec<String>) {
+        let (mut selection_problems, mut remarks) = (Vec::new(), Vec::new());
+        for (review_job, job_choice) in &self.choices {
             // The takers are needed before the duties are assigned, because the model is checked against them.
-            let takers: Vec<&AgentSpec> = agents
+            let taking_agents: Vec<&AgentSpec> = agents
                 .iter()
-                .filter(|agent| part(choice, agent.name.as_str(), used) == Part::Takes)
+                .filter(|agent_spec| {
+                    part_of_agent(job_choice, agent_spec.name.as_str(), used_names) == JobPriority::Takes
+                })
                 .collect();
-            if let Some((model, path)) = &choice.model {
+            if let Some((model_name, setting_path)) = &job_choice.model {
                 // A model name is only valid for one vendor, so it must not go to several kinds of clients.
-                match fit(&takers, path, model) {
-                    Fit::One => {}
-                    Fit::Several(what) => problems.push(Problem::at(
-                        effective.origin(path),
-                        what,
-                        Some(
-                            "name the agent it is for beside it as `primary`, or set `agents.NAME.model`"
-                                .into(),
-                        ),
-                    )),
-                    Fit::Nobody(what) => remarks.push(what),
+                match check_model_fit(&taking_agents, setting_path, model_name) {
+                    ModelFit::OneVendor => {}
+                    ModelFit::SeveralVendors(problem_text) => {
+                        selection_problems.push(SettingProblem::from_origin(
+                            effective.origin_of(setting_path),
+                            problem_text,
+                            Some(
+                                "name the agent it is for beside it as `primary`, or set `agents.NAME.model`"
+                                    .into(),
+                            ),
+                        ))
+                    }
+                    ModelFit::NoClient(problem_text) => remarks.push(problem_text),
                 }
-            } else if let (Job::Fix, Some(model)) = (job, &self.fixer_model)
+            } else if let (JobKind::Fix, Some(model_name)) = (review_job, &self.fixer_model)
                 // Only a warning: the setting is often part of a pasted block.
-                && !takers.iter().any(|agent| uses_fixer_model(agent))
+                && !taking_agents.iter().any(|agent_spec| uses_fixer_model(agent_spec))
             {
-                let known = AgentClient::all().filter(|client| client.agent.uses_fixer_model);
-                let names: Vec<&str> = known.map(|client| client.name).collect();
+                let matching_clients =
+                    AgentClient::all().filter(|known_client| known_client.facts.uses_fixer_model);
+                let client_names: Vec<&str> =
+                    matching_clients.map(|known_client| known_client.name).collect();
                 remarks.push(format!(
-                    "`tasks.fixer_model` is `{model}`, and no fixer is {}: it is not used",
-                    names.join(" or ")
+                    "`tasks.fixer_model` is `{model_name}`, and no fixer is {}: it is not used",
+                    client_names.join(" or ")
                 ));
             }
-            for agent in agents.iter_mut() {
-                let duty = self.duty(*job, choice, agent, used);
+            for agent_spec in agents.iter_mut() {
+                let agent_duty = self.duty_of(*review_job, job_choice, agent_spec, used_names);
                 // A default duty is left out, which keeps the pinned settings short.
-                if duty != Duty::default() {
-                    agent.duties.insert(*job, duty);
+                if agent_duty != JobDuty::default() {
+                    agent_spec.duties.insert(*review_job, agent_duty);
                 }
             }
         }
-        (problems, remarks)
+        (selection_problems, remarks)
     }
 
     /// The duty of one agent for one kind of task.
-    fn duty(&self, job: Job, choice: &Choice, agent: &AgentSpec, used: &[String]) -> Duty {
-        let part = part(choice, agent.name.as_str(), used);
+    fn duty_of(
+        &self,
+        review_job: JobKind,
+        job_choice: &JobChoice,
+        agent_spec: &AgentSpec,
+        used_names: &[String],
+    ) -> JobDuty {
+        let agent_part = part_of_agent(job_choice, agent_spec.name.as_str(), used_names);
         // Models are names of a client; commands and scripts have none.
-        let set = choice.model.as_ref().map(|(model, _)| model);
-        let model = match &agent.driver {
-            DriverSpec::Client(_) if job == Job::Fix && uses_fixer_model(agent) => {
-                set.or(self.fixer_model.as_ref())
+        let job_model = job_choice.model.as_ref().map(|(chosen_model, _)| chosen_model);
+        let chosen_model = match &agent_spec.driver {
+            DriverSpec::Client(_) if review_job == JobKind::Fix && uses_fixer_model(agent_spec) => {
+                job_model.or(self.fixer_model.as_ref())
             }
-            DriverSpec::Client(_) => set,
+            DriverSpec::Client(_) => job_model,
             DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
         };
         // Only an agent that takes the task gets the model that was set for it.
-        Duty { part, model: model.filter(|_| part == Part::Takes).cloned() }
+        JobDuty {
+            part: agent_part,
+            model: chosen_model.filter(|_| agent_part == JobPriority::Takes).cloned(),
+        }
     }
 }
 
 /// Returns whether `tasks.fixer_model` applies to this agent's client.
-fn uses_fixer_model(agent: &AgentSpec) -> bool {
-    let client = agent.driver.client().and_then(|client| AgentClient::find(client.client.as_str()).ok());
-    client.is_some_and(|client| client.agent.uses_fixer_model)
+fn uses_fixer_model(agent_spec: &AgentSpec) -> bool {
+    let known_client = agent_spec
+        .driver
+        .client_spec()
+        .and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
+    known_client.is_some_and(|known_client| known_client.facts.uses_fixer_model)
 }
 
 /// The names without repetitions, in their order.
-fn once(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut once: Vec<String> = Vec::new();
-    for name in names {
-        if !once.contains(&name) {
-            once.push(name);
+fn unique_names(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen_names: Vec<String> = Vec::new();
+    for next_name in names {
+        if !seen_names.contains(&next_name) {
+            seen_names.push(next_name);
         }
     }
-    once
+    seen_names
 }
 
 /// The part of an agent, by the table in the module documentation.
-fn part(choice: &Choice, name: &str, used: &[String]) -> Part {
-    let is_used = used.iter().any(|other| other == name);
-    match &choice.primary {
+fn part_of_agent(job_choice: &JobChoice, agent_name: &str, used_names: &[String]) -> JobPriority {
+    let is_used = used_names.iter().any(|used_name| used_name == agent_name);
+    match &job_choice.primary {
         // The order of these arms is the table: the primary first, then agents in use, then the fallback.
-        Some(primary) if primary == name => Part::Takes,
-        None if is_used => Part::Takes,
-        _ if choice.fallback.is(name) => Part::StandsBy,
-        Some(_) if is_used && choice.fallback != Fallback::Nobody => Part::StandsBehind,
-        _ => Part::Never,
+        Some(primary) if primary == agent_name => JobPriority::Takes,
+        None if is_used => JobPriority::Takes,
+        _ if job_choice.fallback.is_agent(agent_name) => JobPriority::StandsBy,
+        Some(_) if is_used && job_choice.fallback != FallbackAgent::Disabled => JobPriority::StandsBehind,
+        _ => JobPriority::Never,
     }
 }
 
 /// Whether one model name can be right for all agents that take a task.
-enum Fit {
-    One,
-    Several(String),
-    Nobody(String),
+enum ModelFit {
+    OneVendor,
+    SeveralVendors(String),
+    NoClient(String),
 }
 
 /// Checks whether one kind of client takes the task, so that one model name can be right.
-fn fit(takers: &[&AgentSpec], path: &str, model: &str) -> Fit {
-    let clients: Vec<&&AgentSpec> = takers.iter().filter(|agent| agent.driver.client().is_some()).collect();
-    let names = |agents: &[&&AgentSpec]| {
-        agents.iter().map(|agent| format!("`{}`", agent.name)).collect::<Vec<_>>().join(", ")
+fn check_model_fit(taking_agents: &[&AgentSpec], setting_path: &str, model_name: &str) -> ModelFit {
+    let client_agents: Vec<&&AgentSpec> =
+        taking_agents.iter().filter(|agent_spec| agent_spec.driver.client_spec().is_some()).collect();
+    let join_names = |listed_agents: &[&&AgentSpec]| {
+        listed_agents.iter().map(|agent_spec| format!("`{}`", agent_spec.name)).collect::<Vec<_>>().join(", ")
     };
     // Two agents with the same driver have the same vendor.
-    let kind = |agent: &&&AgentSpec| agent.driver.name().to_string();
-    match clients.as_slice() {
-        [] => {
-            Fit::Nobody(format!("`{path}` is `{model}`, and nobody who takes it is a client: it is not used"))
+    let driver_name = |agent_spec: &&&AgentSpec| agent_spec.driver.driver_name().to_string();
+    match client_agents.as_slice() {
+        [] => ModelFit::NoClient(format!(
+            "`{setting_path}` is `{model_name}`, and nobody who takes it is a client: it is not used"
+        )),
+        [first_client, other_clients @ ..]
+            if other_clients.iter().all(|other| driver_name(other) == driver_name(first_client)) =>
+        {
+            ModelFit::OneVendor
         }
-        [first, others @ ..] if others.iter().all(|other| kind(other) == kind(first)) => Fit::One,
-        several => Fit::Several(format!(
-            "`{path}` is `{model}`, and clients of different vendors take it: {}",
-            names(several)
+        mixed_clients => ModelFit::SeveralVendors(format!(
+            "`{setting_path}` is `{model_name}`, and clients of different vendors take it: {}",
+            join_names(mixed_clients)
         )),
     }
 }
 
 /// The complexity of a tier: low is 0 and 1, medium 2 and 3, high 4.
-fn complexity(tier: Tier) -> &'static str {
-    match tier.number() {
+fn tier_complexity(review_tier: ReviewTier) -> &'static str {
+    match review_tier.number() {
         0 | 1 => "low",
         2 | 3 => "medium",
         _ => "high",
@@ -217,61 +251,67 @@ fn complexity(tier: Tier) -> &'static str {
 }
 
 /// The sections that apply to a task, the weakest first.
-fn sections(job: Job, tier: Tier) -> [String; 5] {
-    let at = |complexity: &str| format!("agentConfig.complexityOverrides.{complexity}");
-    let (word, number) = (at(complexity(tier)), at(&tier.to_string()));
+fn config_sections(review_job: JobKind, review_tier: ReviewTier) -> [String; 5] {
+    let override_path = |complexity_name: &str| format!("agentConfig.complexityOverrides.{complexity_name}");
+    let (named_section, numbered_section) =
+        (override_path(tier_complexity(review_tier)), override_path(&review_tier.to_string()));
     // A number says more than a word, and a task at a complexity more than either.
     [
-        format!("agentConfig.perTask.{job}"),
-        word.clone(),
-        number.clone(),
-        format!("{word}.perTask.{job}"),
-        format!("{number}.perTask.{job}"),
+        format!("agentConfig.perTask.{review_job}"),
+        named_section.clone(),
+        numbered_section.clone(),
+        format!("{named_section}.perTask.{review_job}"),
+        format!("{numbered_section}.perTask.{review_job}"),
     ]
 }
 
 /// Reads who does a kind of task.
-fn choice(effective: &Effective, job: Job, tier: Tier) -> Choice {
-    let mut choice = Choice { fallback: fallback(effective, FALLBACK), ..Choice::default() };
-    for section in sections(job, tier) {
-        let (primary, model) = (format!("{section}.primary"), format!("{section}.model"));
-        if let Some(name) = text(effective, &primary) {
+fn read_job_choice(effective: &EffectiveSettings, review_job: JobKind, review_tier: ReviewTier) -> JobChoice {
+    let mut job_choice =
+        JobChoice { fallback: read_fallback(effective, DEFAULT_FALLBACK_PATH), ..JobChoice::default() };
+    for section in config_sections(review_job, review_tier) {
+        let (primary_path, model_path) = (format!("{section}.primary"), format!("{section}.model"));
+        if let Some(setting_text) = text_setting(effective, &primary_path) {
             // Another agent must not get the model of the one that it replaces.
-            choice.primary = Some(name.to_string());
-            choice.model = None;
+            job_choice.primary = Some(setting_text.to_string());
+            job_choice.model = None;
         }
-        if let Some(name) = text(effective, &model) {
-            choice.model = Some((name.to_string(), model));
+        if let Some(setting_text) = text_setting(effective, &model_path) {
+            job_choice.model = Some((setting_text.to_string(), model_path));
         }
-        match fallback(effective, &format!("{section}.fallback")) {
-            Fallback::Unsaid => {}
-            said => choice.fallback = said,
+        match read_fallback(effective, &format!("{section}.fallback")) {
+            FallbackAgent::Unset => {}
+            set_fallback => job_choice.fallback = set_fallback,
         }
     }
-    choice
+    job_choice
 }
 
 /// Reads a fallback. `false` disables it, which differs from leaving it unset.
-fn fallback(effective: &Effective, path: &str) -> Fallback {
-    match effective.get(path) {
-        Some(Value::Text(name)) => Fallback::Agent(name.clone()),
-        Some(_) => Fallback::Nobody,
-        None => Fallback::Unsaid,
+fn read_fallback(effective: &EffectiveSettings, setting_path: &str) -> FallbackAgent {
+    match effective.value_at(setting_path) {
+        Some(SettingValue::Text(agent_name)) => FallbackAgent::Agent(agent_name.clone()),
+        Some(_) => FallbackAgent::Disabled,
+        None => FallbackAgent::Unset,
     }
 }
 
 /// Every agent name in `agentConfig` with its path, whether this review needs it or not. Tasks that no review has are left out.
-pub(super) fn names(effective: &Effective) -> Vec<(&str, &str)> {
-    let is_ours = |path: &str| {
-        let task = path.split_once("perTask.").and_then(|(_, rest)| rest.split('.').next());
-        path.starts_with("agentConfig.")
-            && (path == FALLBACK || path.ends_with(".primary") || path.ends_with(".fallback"))
-            && task.is_none_or(|task| JOBS.iter().any(|job| job.as_str() == task))
+pub(super) fn configured_agent_names(effective: &EffectiveSettings) -> Vec<(&str, &str)> {
+    let names_agent = |setting_path: &str| {
+        let task_name =
+            setting_path.split_once("perTask.").and_then(|(_, task_path)| task_path.split('.').next());
+        setting_path.starts_with("agentConfig.")
+            && (setting_path == DEFAULT_FALLBACK_PATH
+                || setting_path.ends_with(".primary")
+                || setting_path.ends_with(".fallback"))
+            && task_name
+                .is_none_or(|task_name| REVIEW_JOBS.iter().any(|review_job| review_job.as_str() == task_name))
     };
-    let named = effective.values.iter().filter(|(path, _)| is_ours(path));
-    named
-        .filter_map(|(path, setting)| match &setting.value {
-            Value::Text(name) => Some((path.as_str(), name.as_str())),
+    let name_settings = effective.values.iter().filter(|(setting_path, _)| names_agent(setting_path));
+    name_settings
+        .filter_map(|(setting_path, sourced_value)| match &sourced_value.value {
+            SettingValue::Text(agent_name) => Some((setting_path.as_str(), agent_name.as_str())),
             _ => None,
         })
         .collect()

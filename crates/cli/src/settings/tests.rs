@@ -1,151 +1,191 @@
 //! Tests of the whole table: every setting in every spelling, every range, and the blocks that users paste.
 
+mod agent_selection;
 mod rows;
-mod who;
 
 use std::fs;
 
 use tribunal_core::{
-    level::{Goal, Level},
-    limits::Limits,
+    level::{ReviewGoal, ReviewLevel},
+    limits::RunLimits,
     settings::{AgentSpec, Settings, TaskSettings, WritingSettings},
     subject::Subject,
 };
-use tribunal_report::{Mode, Screen};
+use tribunal_report::{DisplayMode, Screen};
 
 use super::{
-    kind::Kind,
-    layers::{Effective, FILE, Given, gather},
-    origin::Layer,
-    read::{Manner, read},
-    resolve::resolve,
-    show::draw,
+    file_reader::{ReadMode, read_settings},
+    inputs::RunInputs,
+    kind::ValueKind,
+    layers::{EffectiveSettings, SETTINGS_FILE, SettingSources, gather_settings},
+    origin::SettingLayer,
+    resolve::resolve_settings,
+    show::draw_settings,
     table,
-    wishes::Wishes,
 };
-use crate::trust_item::Item;
+use crate::trust_item::TrustItem;
 
 /// A project with these files.
-fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+fn project_with_files(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (file_name, file_text) in files {
+        let file_path = directory.path().join(file_name);
+        fs::create_dir_all(file_path.parent().unwrap()).unwrap();
+        fs::write(file_path, file_text).unwrap();
     }
-    folder
+    directory
 }
 
-fn effective(files: &[(&str, &str)]) -> Effective {
-    gather(project(files).path(), &Given::default()).unwrap_or_else(|complaint| panic!("{complaint}"))
+fn effective_settings(files: &[(&str, &str)]) -> EffectiveSettings {
+    gather_settings(project_with_files(files).path(), &SettingSources::default())
+        .unwrap_or_else(|user_error| panic!("{user_error}"))
 }
 
-fn settings(files: &[(&str, &str)]) -> Settings {
-    let folder = project(files);
-    let resolved = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default());
-    resolved.unwrap_or_else(|complaint| panic!("{complaint}")).settings
+fn resolved_run_settings(files: &[(&str, &str)]) -> Settings {
+    let directory = project_with_files(files);
+    let resolution =
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
+    resolution.unwrap_or_else(|user_error| panic!("{user_error}")).settings
 }
 
-const AGENT: &str = "agents: {mine: {driver: command, argv: [x]}}\n";
+const AGENT_YAML: &str = "agents: {mine: {driver: command, argv: [x]}}\n";
 
 /// The path with a name, and with the first word of every list.
-fn filled(path: &str) -> String {
-    let named = path.replace("NAME", "mine");
-    table::LISTS.iter().fold(named, |path, (list, words)| path.replace(list, words[0]))
+fn fill_path(setting_path: &str) -> String {
+    let named_path = setting_path.replace("NAME", "mine");
+    table::WORD_LISTS
+        .iter()
+        .fold(named_path, |setting_path, (list_name, words)| setting_path.replace(list_name, words[0]))
 }
 
 /// The path `a.b.c` as nested keys, with the value in the last line.
-fn nested(path: &str, value: &str) -> String {
-    let path = filled(path);
-    let parts: Vec<&str> = path.split('.').collect();
-    let mut text = String::from("# pasted\n");
-    for (depth, part) in parts.iter().enumerate() {
-        let value = if depth + 1 == parts.len() { format!(" {value}   # so be it") } else { String::new() };
-        text.push_str(&format!("{}{part}:{value}\n", "  ".repeat(depth)));
+fn nest_yaml(setting_path: &str, value_text: &str) -> String {
+    let setting_path = fill_path(setting_path);
+    let path_parts: Vec<&str> = setting_path.split('.').collect();
+    let mut yaml_text = String::from("# pasted\n");
+    for (depth, path_part) in path_parts.iter().enumerate() {
+        let value_text =
+            if depth + 1 == path_parts.len() { format!(" {value_text}   # so be it") } else { String::new() };
+        yaml_text.push_str(&format!("{}{path_part}:{value_text}\n", "  ".repeat(depth)));
     }
-    text
+    yaml_text
 }
 
 /// A valid value; it means the same for all kinds that one setting may have.
-fn good(kind: Kind) -> String {
-    match kind {
-        Kind::Whole { min, .. } => min.max(1).to_string(),
-        Kind::TierOrSuggested => "1".into(),
-        Kind::Seconds { .. } => "1800".into(),
-        Kind::Minutes => "30".into(),
-        Kind::Percent => "50".into(),
-        Kind::Fraction => "0.5".into(),
-        Kind::Cost => "2.50".into(),
-        Kind::Words(words) => words[0].into(),
-        Kind::ListOf(words) => format!("[{}]", words[0]),
-        Kind::Flag => "false".into(),
-        Kind::List | Kind::Commands => "[mine]".into(),
-        Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => "\"mine\"".into(),
+fn valid_value(value_kind: ValueKind) -> String {
+    match value_kind {
+        ValueKind::Whole { minimum, .. } => minimum.max(1).to_string(),
+        ValueKind::TierOrSuggested => "1".into(),
+        ValueKind::Seconds { .. } => "1800".into(),
+        ValueKind::Minutes => "30".into(),
+        ValueKind::Percent => "50".into(),
+        ValueKind::Fraction => "0.5".into(),
+        ValueKind::Cost => "2.50".into(),
+        ValueKind::Words(allowed_words) => allowed_words[0].into(),
+        ValueKind::ListOf(allowed_words) => format!("[{}]", allowed_words[0]),
+        ValueKind::Flag => "false".into(),
+        ValueKind::List | ValueKind::Commands => "[mine]".into(),
+        ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => {
+            "\"mine\"".into()
+        }
     }
 }
 
-fn bad(kind: Kind) -> Vec<String> {
-    let (min, max) = (*kind.range().start(), *kind.range().end());
-    match kind {
-        Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Minutes | Kind::Percent | Kind::TierOrSuggested => {
-            let below = min.checked_sub(1).map_or("-1".to_string(), |below| below.to_string());
-            [below, (max + 1).to_string(), "1.5".into(), "many".into(), "infinite".into(), "".into()].to_vec()
+fn invalid_values(value_kind: ValueKind) -> Vec<String> {
+    let (minimum, maximum) = (*value_kind.allowed_range().start(), *value_kind.allowed_range().end());
+    match value_kind {
+        ValueKind::Whole { .. }
+        | ValueKind::Seconds { .. }
+        | ValueKind::Minutes
+        | ValueKind::Percent
+        | ValueKind::TierOrSuggested => {
+            let below_minimum =
+                minimum.checked_sub(1).map_or("-1".to_string(), |below_minimum| below_minimum.to_string());
+            [
+                below_minimum,
+                (maximum + 1).to_string(),
+                "1.5".into(),
+                "many".into(),
+                "infinite".into(),
+                "".into(),
+            ]
+            .to_vec()
         }
-        Kind::Fraction => ["1.01", "-0.1", "80", ".inf"].map(String::from).to_vec(),
-        Kind::Cost => ["0", "-1", ".nan", "unlimited"].map(String::from).to_vec(),
-        Kind::Words(_) | Kind::Flag => ["surely-not", "[a]", "{a: b}"].map(String::from).to_vec(),
-        Kind::List | Kind::Commands => ["yes", "mine", "[{a: b}]"].map(String::from).to_vec(),
-        Kind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
-        Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => ["[a]", "\"\""].map(String::from).to_vec(),
+        ValueKind::Fraction => ["1.01", "-0.1", "80", ".inf"].map(String::from).to_vec(),
+        ValueKind::Cost => ["0", "-1", ".nan", "unlimited"].map(String::from).to_vec(),
+        ValueKind::Words(_) | ValueKind::Flag => ["surely-not", "[a]", "{a: b}"].map(String::from).to_vec(),
+        ValueKind::List | ValueKind::Commands => ["yes", "mine", "[{a: b}]"].map(String::from).to_vec(),
+        ValueKind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
+        ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => {
+            ["[a]", "\"\""].map(String::from).to_vec()
+        }
     }
 }
 
 #[test]
 fn every_spelling_of_every_setting_means_the_same_and_knows_its_line() {
-    for spelling in table::spellings() {
-        let row = spelling.row;
-        let path = filled(row.path);
-        let expected = read(FILE, &nested(row.path, &good(row.kind)), Manner::Strict).found.remove(0).value;
-        let mut ways = vec![spelling.path.to_string()];
+    for spelling in table::every_spelling() {
+        let setting_row = spelling.setting_row;
+        let canonical_path = fill_path(setting_row.path);
+        let expected = read_settings(
+            SETTINGS_FILE,
+            &nest_yaml(setting_row.path, &valid_value(setting_row.kind)),
+            ReadMode::Strict,
+        )
+        .settings
+        .remove(0)
+        .setting_value;
+        let mut spelling_paths = vec![spelling.path.to_string()];
         if spelling.path.starts_with("review_loop.") {
-            ways.push(format!("automation.{}", spelling.path));
+            spelling_paths.push(format!("automation.{}", spelling.path));
         }
-        for way in ways {
-            let text = nested(&way, &good(spelling.kind));
-            let found = effective(&[(FILE, &text)]);
-            let setting = found.values.get(&path).unwrap_or_else(|| panic!("{way}: {text}"));
-            assert_eq!(setting.value, expected, "{way}");
-            assert_eq!(setting.origin.line, Some(text.lines().count()), "{way}");
-            assert_eq!(setting.origin.layer, Layer::Project);
+        for spelling_path in spelling_paths {
+            let yaml_text = nest_yaml(&spelling_path, &valid_value(spelling.kind));
+            let effective_values = effective_settings(&[(SETTINGS_FILE, &yaml_text)]);
+            let sourced_value = effective_values
+                .values
+                .get(&canonical_path)
+                .unwrap_or_else(|| panic!("{spelling_path}: {yaml_text}"));
+            assert_eq!(sourced_value.value, expected, "{spelling_path}");
+            assert_eq!(sourced_value.origin.line_number, Some(yaml_text.lines().count()), "{spelling_path}");
+            assert_eq!(sourced_value.origin.layer, SettingLayer::Project);
         }
     }
 }
 
 #[test]
 fn every_setting_out_of_range_is_refused_with_its_line() {
-    for spelling in table::spellings() {
-        for value in bad(spelling.kind) {
-            let text = nested(spelling.path, &value);
-            let reading = read(FILE, &text, Manner::Strict);
-            assert_eq!(reading.problems.len(), 1, "{}: {value} was taken: {reading:?}", spelling.path);
-            assert_eq!(reading.problems[0].line, Some(text.lines().count()), "{text}");
-            assert!(reading.problems[0].what.contains("allowed is"), "{text}");
+    for spelling in table::every_spelling() {
+        for invalid_value in invalid_values(spelling.kind) {
+            let yaml_text = nest_yaml(spelling.path, &invalid_value);
+            let file_reading = read_settings(SETTINGS_FILE, &yaml_text, ReadMode::Strict);
+            assert_eq!(
+                file_reading.problems.len(),
+                1,
+                "{}: {invalid_value} was taken: {file_reading:?}",
+                spelling.path
+            );
+            assert_eq!(file_reading.problems[0].line_number, Some(yaml_text.lines().count()), "{yaml_text}");
+            assert!(file_reading.problems[0].message.contains("allowed is"), "{yaml_text}");
         }
     }
 }
 
 #[test]
-fn where_nothing_is_set_a_run_has_the_defaults_of_core() {
-    let settings = settings(&[(FILE, AGENT)]);
-    assert_eq!(settings.limits, Limits::default());
-    assert_eq!(settings.tasks, TaskSettings::default());
-    assert_eq!((settings.tier.number(), settings.level, settings.goal), (2, None, Goal::ZeroOpen));
-    assert!(settings.fix && settings.verify.is_empty());
-    assert_eq!(settings.reviews, ".tribunal/reviews");
+fn without_settings_a_run_has_the_defaults_of_core() {
+    let run_settings = resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]);
+    assert_eq!(run_settings.limits, RunLimits::default());
+    assert_eq!(run_settings.tasks, TaskSettings::default());
+    assert_eq!(
+        (run_settings.tier.number(), run_settings.level, run_settings.goal),
+        (2, None, ReviewGoal::ZeroOpen)
+    );
+    assert!(run_settings.fix && run_settings.verify.is_empty());
+    assert_eq!(run_settings.reviews, ".tribunal/reviews");
 }
 
 /// The block as its documentation shows it: indented, because it belongs under a key.
-const REVIEW_LOOP: &str = r#"
+const REVIEW_LOOP_YAML: &str = r#"
   # The loop
   review_loop:
     enabled: true
@@ -193,40 +233,56 @@ const REVIEW_LOOP: &str = r#"
       save_fix_patterns: true
 "#;
 
-fn is_pasted(settings: &Settings, output_folder: &str) {
-    let (limits, tasks) = (&settings.limits, &settings.tasks);
+fn assert_pasted_settings(run_settings: &Settings, output_folder: &str) {
+    let (limits, tasks) = (&run_settings.limits, &run_settings.tasks);
     assert_eq!((limits.rounds, limits.fix_iterations), (2, 1));
     assert_eq!((tasks.reviewer_timeout_ms, tasks.party_timeout_ms), (120_000, 180_000));
     assert_eq!((tasks.elicitation_timeout_ms, tasks.fixer_timeout_ms), (Some(130_000), 140_000));
     assert_eq!((tasks.required_issues, tasks.max_issues_per_agent, tasks.max_concurrent_fixers), (4, 6, 4));
     let plans = &tasks.plans;
     assert_eq!((plans.min_agents, plans.max_rounds, plans.min_methods), (5, 1, 4));
-    assert_eq!(settings.reviews, format!("{output_folder}/found"));
+    assert_eq!(run_settings.reviews, format!("{output_folder}/found"));
 }
 
 #[test]
-fn the_review_loop_block_is_taken_alone_and_under_automation_and_in_bmad_s_file() {
-    let alone = [("_bmad/bmm/config.yaml", "output_folder: out\n"), (FILE, REVIEW_LOOP)];
-    let reading = read(FILE, REVIEW_LOOP, Manner::Strict);
-    assert_eq!(reading.problems, []);
-    let line = REVIEW_LOOP.lines().position(|line| line.contains("max_review_rounds")).map(|index| index + 1);
-    assert_eq!(effective(&alone).origin("limits.max_review_rounds").unwrap().line, line);
+fn the_review_loop_block_is_read_alone_and_under_automation_and_in_the_bmad_file() {
+    let files_alone = [("_bmad/bmm/config.yaml", "output_folder: out\n"), (SETTINGS_FILE, REVIEW_LOOP_YAML)];
+    let file_reading = read_settings(SETTINGS_FILE, REVIEW_LOOP_YAML, ReadMode::Strict);
+    assert_eq!(file_reading.problems, []);
+    let expected_line = REVIEW_LOOP_YAML
+        .lines()
+        .position(|expected_line| expected_line.contains("max_review_rounds"))
+        .map(|index| index + 1);
+    assert_eq!(
+        effective_settings(&files_alone).origin_of("limits.max_review_rounds").unwrap().line_number,
+        expected_line
+    );
 
-    let under = format!("{AGENT}automation:\n  enabled: true\n  progress: {{}}\n{REVIEW_LOOP}");
-    let strict = read(FILE, &under, Manner::Strict);
-    assert_eq!(strict.problems.len(), 1, "only the key that nobody knows: {:?}", strict.problems);
-    let under = under.replace("  progress: {}\n", "");
-    is_pasted(&settings(&[(FILE, &under)]), ".tribunal");
+    let nested_yaml =
+        format!("{AGENT_YAML}automation:\n  enabled: true\n  progress: {{}}\n{REVIEW_LOOP_YAML}");
+    let strict_reading = read_settings(SETTINGS_FILE, &nested_yaml, ReadMode::Strict);
+    assert_eq!(
+        strict_reading.problems.len(),
+        1,
+        "only the key that nobody knows: {:?}",
+        strict_reading.problems
+    );
+    let nested_yaml = nested_yaml.replace("  progress: {}\n", "");
+    assert_pasted_settings(&resolved_run_settings(&[(SETTINGS_FILE, &nested_yaml)]), ".tribunal");
 
-    let bmad =
-        format!("output_folder: \"{{project-root}}/_out\"\nautomation:\n  progress: {{}}\n{REVIEW_LOOP}");
-    is_pasted(&settings(&[("_bmad/bmm/config.yaml", &bmad), (FILE, AGENT)]), "_out");
+    let bmad_yaml = format!(
+        "output_folder: \"{{project-root}}/_out\"\nautomation:\n  progress: {{}}\n{REVIEW_LOOP_YAML}"
+    );
+    assert_pasted_settings(
+        &resolved_run_settings(&[("_bmad/bmm/config.yaml", &bmad_yaml), (SETTINGS_FILE, AGENT_YAML)]),
+        "_out",
+    );
 }
 
 #[test]
-fn the_automation_blocks_are_taken() {
-    let text = format!(
-        "{AGENT}{}",
+fn the_automation_blocks_are_read() {
+    let yaml_text = format!(
+        "{AGENT_YAML}{}",
         r"
 # a start
 automation:
@@ -268,30 +324,49 @@ progress_display:
   stall_detection_seconds: 60
 "
     );
-    assert_eq!(settings(&[(FILE, &text)]).tier.number(), 3, "the default tier, where it is left to us");
-    assert_eq!(effective(&[(FILE, &text)]).typed().progress, Mode::Silent);
-    let chosen = text.replace("auto-suggest", "1");
-    assert_eq!(settings(&[(FILE, &chosen)]).tier.number(), 1, "the tier wins over the default tier");
-    let small = format!("{AGENT}automation:\n  enabled: true\n  tier: 4\n  require_final_approval: true\n");
-    assert_eq!(settings(&[(FILE, &small)]).tier.number(), 4);
+    assert_eq!(
+        resolved_run_settings(&[(SETTINGS_FILE, &yaml_text)]).tier.number(),
+        3,
+        "the default tier, where it is left to us"
+    );
+    assert_eq!(effective_settings(&[(SETTINGS_FILE, &yaml_text)]).to_typed().progress, DisplayMode::Silent);
+    let chosen_tier_yaml = yaml_text.replace("auto-suggest", "1");
+    assert_eq!(
+        resolved_run_settings(&[(SETTINGS_FILE, &chosen_tier_yaml)]).tier.number(),
+        1,
+        "the tier wins over the default tier"
+    );
+    let small_yaml =
+        format!("{AGENT_YAML}automation:\n  enabled: true\n  tier: 4\n  require_final_approval: true\n");
+    assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, &small_yaml)]).tier.number(), 4);
 }
 
 #[test]
-fn an_agent_that_is_defined_anew_is_not_mixed_with_the_one_before() {
-    let user = project(&[("user.yaml", "agents: {mine: {driver: replay, script: s.yaml}}\nlevel: dual\n")]);
-    let here = project(&[(FILE, AGENT)]);
-    let given = Given { user_file: Some(user.path().join("user.yaml")), ..Given::default() };
-    let wishes = Wishes { given, ..Wishes::default() };
-    let resolved = resolve(here.path(), Subject::at("plan.md", None), &wishes).unwrap();
-    assert_eq!(resolved.settings.level, Some(Level::Dual));
-    assert_eq!(resolved.items.len(), 1, "the project's command is the one that would run");
+fn a_redefined_agent_is_not_mixed_with_the_earlier_one() {
+    let user_directory = project_with_files(&[(
+        "user.yaml",
+        "agents: {mine: {driver: replay, script: s.yaml}}\nlevel: dual\n",
+    )]);
+    let project_directory = project_with_files(&[(SETTINGS_FILE, AGENT_YAML)]);
+    let sources = SettingSources {
+        user_file: Some(user_directory.path().join("user.yaml")),
+        ..SettingSources::default()
+    };
+    let inputs = RunInputs { sources, ..RunInputs::default() };
+    let resolution =
+        resolve_settings(project_directory.path(), Subject::from_path("plan.md", None), &inputs).unwrap();
+    assert_eq!(resolution.settings.level, Some(ReviewLevel::Dual));
+    assert_eq!(resolution.items.len(), 1, "the project's command is the one that would run");
 }
 
 #[test]
-fn where_agents_write_and_when_it_lands_can_be_set() {
-    assert_eq!(settings(&[(FILE, AGENT)]).tasks.writing, WritingSettings::default());
-    let set = format!("{AGENT}approve: each\ncopies: {{seed: [.env, ./vendor/, .env]}}\n");
-    let writing = settings(&[(FILE, &set)]).tasks.writing;
+fn seeds_and_approval_can_be_set() {
+    assert_eq!(
+        resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]).tasks.writing,
+        WritingSettings::default()
+    );
+    let settings_yaml = format!("{AGENT_YAML}approve: each\ncopies: {{seed: [.env, ./vendor/, .env]}}\n");
+    let writing = resolved_run_settings(&[(SETTINGS_FILE, &settings_yaml)]).tasks.writing;
     assert_eq!(
         writing,
         WritingSettings {
@@ -300,17 +375,20 @@ fn where_agents_write_and_when_it_lands_can_be_set() {
             in_session: false
         }
     );
-    let refused = |seed: &str| {
-        let folder = project(&[(FILE, &format!("{AGENT}copies:\n  seed: [{seed}]\n"))]);
-        let complaint = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap_err();
-        complaint.to_string().replace(&folder.path().display().to_string(), "[project]")
+    let refusal_of = |seed_path: &str| {
+        let directory =
+            project_with_files(&[(SETTINGS_FILE, &format!("{AGENT_YAML}copies:\n  seed: [{seed_path}]\n"))]);
+        let user_error =
+            resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
+                .unwrap_err();
+        user_error.to_string().replace(&directory.path().display().to_string(), "[project]")
     };
-    insta::assert_snapshot!(refused("../secrets"), @r"
+    insta::assert_snapshot!(refusal_of("../secrets"), @r"
     [!] [project]/tribunal.yaml:3: `copies.seed` is `../secrets`, which is outside the project
         Nothing was started.
         1. name something below the project's root, here or as `copies.seed` in tribunal.yaml
     ");
-    insta::assert_snapshot!(refused(".git/config"), @r"
+    insta::assert_snapshot!(refusal_of(".git/config"), @r"
     [!] [project]/tribunal.yaml:3: `copies.seed` has `.git/config`, which no copy ever has
         It holds what keeps the project's history. Nothing was started.
         1. take it out of the list
@@ -318,7 +396,7 @@ fn where_agents_write_and_when_it_lands_can_be_set() {
 }
 
 /// Three agents, each stronger than the one before it.
-const LADDER: &str = "agents:
+const LADDER_YAML: &str = "agents:
   use: [fast]
   fast: {driver: command, argv: [f], provider: ' Acme ', stronger: big}
   big: {driver: command, argv: [b], provider: acme, stronger: huge}
@@ -327,43 +405,54 @@ const LADDER: &str = "agents:
 ";
 
 #[test]
-fn a_stronger_agent_that_is_not_used_stands_in_reserve_with_its_own() {
-    let names = |specs: &[AgentSpec]| -> Vec<String> {
-        specs.iter().map(|spec| format!("{} of {}", spec.name, spec.provider())).collect()
+fn a_stronger_agent_that_is_not_used_is_in_reserve_with_its_own_reserve() {
+    let spec_names = |agent_specs: &[AgentSpec]| -> Vec<String> {
+        agent_specs
+            .iter()
+            .map(|agent_spec| format!("{} of {}", agent_spec.name, agent_spec.provider_name()))
+            .collect()
     };
-    let pinned = settings(&[(FILE, LADDER)]);
-    assert_eq!(names(&pinned.agents), ["fast of acme"]);
-    assert_eq!(names(&pinned.reserves), ["big of acme", "huge of huge"]);
-    let stronger = |spec: &AgentSpec| spec.stronger.as_ref().map(ToString::to_string);
-    assert_eq!(stronger(&pinned.agents[0]).as_deref(), Some("big"));
-    assert_eq!(stronger(&pinned.reserves[0]).as_deref(), Some("huge"));
+    let run_settings = resolved_run_settings(&[(SETTINGS_FILE, LADDER_YAML)]);
+    assert_eq!(spec_names(&run_settings.agents), ["fast of acme"]);
+    assert_eq!(spec_names(&run_settings.reserves), ["big of acme", "huge of huge"]);
+    let stronger_name = |agent_spec: &AgentSpec| agent_spec.stronger.as_ref().map(ToString::to_string);
+    assert_eq!(stronger_name(&run_settings.agents[0]).as_deref(), Some("big"));
+    assert_eq!(stronger_name(&run_settings.reserves[0]).as_deref(), Some("huge"));
 
-    let both = LADDER.replace("use: [fast]", "use: [idle, fast, huge]");
-    let pinned = settings(&[(FILE, &both)]);
-    assert_eq!(names(&pinned.agents), ["idle of idle", "fast of acme", "huge of huge"]);
-    assert_eq!(names(&pinned.reserves), ["big of acme"], "once, and not those who take part anyway");
+    let several_yaml = LADDER_YAML.replace("use: [fast]", "use: [idle, fast, huge]");
+    let run_settings = resolved_run_settings(&[(SETTINGS_FILE, &several_yaml)]);
+    assert_eq!(spec_names(&run_settings.agents), ["idle of idle", "fast of acme", "huge of huge"]);
+    assert_eq!(
+        spec_names(&run_settings.reserves),
+        ["big of acme"],
+        "once, and not those who take part anyway"
+    );
 }
 
 #[test]
 fn a_command_in_reserve_needs_trust_like_any_other() {
-    let folder = project(&[(FILE, LADDER)]);
-    let resolved = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap();
-    let commands: Vec<String> = resolved.items.iter().map(Item::command).collect();
+    let directory = project_with_files(&[(SETTINGS_FILE, LADDER_YAML)]);
+    let resolution =
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
+            .unwrap();
+    let commands: Vec<String> = resolution.items.iter().map(TrustItem::command_text).collect();
     assert_eq!(commands, ["f", "b", "h"]);
 }
 
 #[test]
-fn a_reserve_is_held_to_the_same_rules_as_an_agent_that_takes_part() {
-    let broken = LADDER.replace("huge: {driver: command, argv: [h]}", "huge: {provider: acme}");
-    let folder = project(&[(FILE, &broken)]);
-    let complaint = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap_err();
-    assert!(complaint.what.contains("agent `huge`: it has no `driver`"), "{complaint}");
-    assert!(complaint.to_string().contains("tribunal.yaml:5"), "{complaint}");
+fn a_reserve_follows_the_same_rules_as_an_agent_in_use() {
+    let broken_yaml = LADDER_YAML.replace("huge: {driver: command, argv: [h]}", "huge: {provider: acme}");
+    let directory = project_with_files(&[(SETTINGS_FILE, &broken_yaml)]);
+    let user_error =
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
+            .unwrap_err();
+    assert!(user_error.message.contains("agent `huge`: it has no `driver`"), "{user_error}");
+    assert!(user_error.to_string().contains("tribunal.yaml:5"), "{user_error}");
 }
 
 #[test]
-fn names_that_lead_nowhere_are_told_all_at_once_with_their_lines() {
-    let text = "agents:
+fn unknown_names_are_reported_all_at_once_with_their_lines() {
+    let yaml_text = "agents:
   use: [a, absent]
   a: {driver: command, argv: [x], stronger: a}
   big: {driver: command, argv: [x], stronger: biger}
@@ -373,10 +462,12 @@ fn names_that_lead_nowhere_are_told_all_at_once_with_their_lines() {
   three: {driver: command, argv: [x], stronger: one}
   into: {driver: command, argv: [x], stronger: one}
 ";
-    let folder = project(&[(FILE, text)]);
-    let complaint = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap_err();
-    let said = complaint.to_string().replace(&folder.path().display().to_string(), "[project]");
-    insta::assert_snapshot!(said, @r"
+    let directory = project_with_files(&[(SETTINGS_FILE, yaml_text)]);
+    let user_error =
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
+            .unwrap_err();
+    let error_text = user_error.to_string().replace(&directory.path().display().to_string(), "[project]");
+    insta::assert_snapshot!(error_text, @r"
     [!] [project]/tribunal.yaml, line 2: there is no agent `absent`
         Nothing was started.
         Also wrong:
@@ -393,23 +484,25 @@ fn names_that_lead_nowhere_are_told_all_at_once_with_their_lines() {
 }
 
 #[test]
-fn an_agent_that_nobody_defined_is_told_where_it_is_asked_for() {
-    let said = |text: &str, agent: Option<&str>| {
-        let folder = project(&[(FILE, text)]);
-        let wishes = Wishes::default().flag("--agent", "agents.use", agent.map(String::from));
-        resolve(folder.path(), Subject::at("plan.md", None), &wishes).unwrap_err().to_string()
+fn an_undefined_agent_is_reported_where_it_is_requested() {
+    let error_text = |yaml_text: &str, agent_flag: Option<&str>| {
+        let directory = project_with_files(&[(SETTINGS_FILE, yaml_text)]);
+        let inputs = RunInputs::default().with_flag("--agent", "agents.use", agent_flag.map(String::from));
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &inputs)
+            .unwrap_err()
+            .to_string()
     };
-    insta::assert_snapshot!(said(AGENT, Some("mein")), @r"
+    insta::assert_snapshot!(error_text(AGENT_YAML, Some("mein")), @r"
     [!] --agent: there is no agent `mein`
         Nothing was started.
         1. did you mean `mine`?
     ");
-    insta::assert_snapshot!(said("tier: 1\n", Some("cluade-code")), @r"
+    insta::assert_snapshot!(error_text("tier: 1\n", Some("cluade-code")), @r"
     [!] --agent: there is no agent `cluade-code`
         Nothing was started.
         1. did you mean `claude-code`?
     ");
-    insta::assert_snapshot!(said("tier: 1\n", Some("mine")), @r"
+    insta::assert_snapshot!(error_text("tier: 1\n", Some("mine")), @r"
     [!] --agent: there is no agent `mine`
         Nothing was started.
         1. name claude-code or codex, or define it in tribunal.yaml: agents: {mine: {driver: command, argv: […]}}
@@ -417,59 +510,68 @@ fn an_agent_that_nobody_defined_is_told_where_it_is_asked_for() {
 }
 
 #[test]
-fn the_roster_of_the_project_is_pinned_and_a_bad_one_is_only_a_warning() {
+fn the_project_roster_is_pinned_and_a_bad_one_is_only_a_warning() {
     let manifest = "_bmad/_config/agent-manifest.csv";
-    let resolved = |text: &str| {
-        let folder = project(&[(FILE, AGENT), (manifest, text)]);
-        resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap()
+    let resolve_with = |roster_text: &str| {
+        let directory = project_with_files(&[(SETTINGS_FILE, AGENT_YAML), (manifest, roster_text)]);
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
+            .unwrap()
     };
-    let good = resolved("name,title,role\na,Clerk,bills\nb,Cook,food\nc,Pilot,charts\n");
-    let roster = &good.settings.tasks.plans.roster;
+    let good_result = resolve_with("name,title,role\na,Clerk,bills\nb,Cook,food\nc,Pilot,charts\n");
+    let pinned_roster = &good_result.settings.tasks.plans.roster;
     assert_eq!(
-        roster.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        pinned_roster.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         "Clerk (bills), Cook (food), Pilot (charts)"
     );
-    assert_eq!(good.warnings, [""; 0]);
-    let bad = resolved("this is no manifest");
-    assert_eq!(bad.settings.tasks, TaskSettings::default());
-    assert_eq!(bad.warnings.len(), 1, "{:?}", bad.warnings);
+    assert_eq!(good_result.warnings, [""; 0]);
+    let bad_result = resolve_with("this is no manifest");
+    assert_eq!(bad_result.settings.tasks, TaskSettings::default());
+    assert_eq!(bad_result.warnings.len(), 1, "{:?}", bad_result.warnings);
 }
 
 #[test]
-fn the_wanted_confidence_is_pinned_only_if_somebody_set_it() {
-    assert_eq!(settings(&[(FILE, AGENT)]).target_confidence, None);
-    assert_eq!(settings(&[(FILE, &format!("{AGENT}target_confidence: 80\n"))]).target_confidence, Some(80));
+fn the_target_confidence_is_pinned_only_if_it_is_set() {
+    assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]).target_confidence, None);
+    assert_eq!(
+        resolved_run_settings(&[(SETTINGS_FILE, &format!("{AGENT_YAML}target_confidence: 80\n"))])
+            .target_confidence,
+        Some(80)
+    );
 }
 
 #[test]
 fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
-    let user = "a-home/with-a-long-name/config/tribunal/settings.yaml";
-    let folder =
-        project(&[(user, "limits: {max_cost: 2}\n"), (FILE, "tier: 1\nverify: [make a very long check]\n")]);
-    let given = Given { user_file: Some(folder.path().join(user)), ..Given::default() };
-    let effective = gather(folder.path(), &given).unwrap();
-    let screen = Screen { width: Some(60), ..Screen::default() };
-    let drawn = draw(&effective, &folder.path().display().to_string(), false, &screen);
-    let shown = |name: &str| {
-        let lines = drawn.lines().skip_while(|line| !line.contains(name)).take(3);
+    let user_path = "a-home/with-a-long-name/config/tribunal/settings.yaml";
+    let directory = project_with_files(&[
+        (user_path, "limits: {max_cost: 2}\n"),
+        (SETTINGS_FILE, "tier: 1\nverify: [make a very long check]\n"),
+    ]);
+    let sources =
+        SettingSources { user_file: Some(directory.path().join(user_path)), ..SettingSources::default() };
+    let effective_values = gather_settings(directory.path(), &sources).unwrap();
+    let screen = Screen { max_columns: Some(60), ..Screen::default() };
+    let drawn_text =
+        draw_settings(&effective_values, &directory.path().display().to_string(), false, &screen);
+    let lines_from = |setting_name: &str| {
+        let lines = drawn_text.lines().skip_while(|line| !line.contains(setting_name)).take(3);
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    insta::assert_snapshot!(shown("verify"), @r"
+    insta::assert_snapshot!(lines_from("verify"), @r"
     * verify                   [make a very…  tribunal.yaml:2
         commands, [make test, [cargo, test]]
       jobs                     3              default
     ");
-    insta::assert_snapshot!(shown("max_cost"), @r"
+    insta::assert_snapshot!(lines_from("max_cost"), @r"
     * max_cost                 2.00
         a-home/with-a-long-name/config/tribunal/settings.yaml:1
         an amount of money, more than 0
     ");
-    assert!(drawn.lines().all(|line| line.chars().count() < 60), "{drawn}");
+    assert!(drawn_text.lines().all(|line| line.chars().count() < 60), "{drawn_text}");
 }
 
 #[test]
 fn folders_stay_inside_the_project() {
-    for (said, folder) in [
+    for (written_folder, expected_folder) in [
         ("\"{project-root}/_bmad-output\"", Some("_bmad-output/reviews")),
         ("./docs/out/", Some("docs/out/reviews")),
         ("/srv/out", None),
@@ -477,30 +579,39 @@ fn folders_stay_inside_the_project() {
         ("\"{project-root}\"", None),
         ("\"{elsewhere}/x\"", None),
     ] {
-        let files = project(&[(FILE, &format!("{AGENT}output_folder: {said}\n"))]);
-        let resolved = resolve(files.path(), Subject::at("plan.md", None), &Wishes::default());
-        match (resolved, folder) {
-            (Ok(resolved), Some(folder)) => assert_eq!(resolved.settings.reviews, folder),
-            (Err(complaint), None) => {
-                assert!(complaint.what.contains("tribunal.yaml:2: `output_folder`"), "{complaint}")
+        let directory =
+            project_with_files(&[(SETTINGS_FILE, &format!("{AGENT_YAML}output_folder: {written_folder}\n"))]);
+        let resolution =
+            resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
+        match (resolution, expected_folder) {
+            (Ok(resolution), Some(expected_folder)) => {
+                assert_eq!(resolution.settings.reviews, expected_folder)
             }
-            (other, _) => panic!("{said}: {other:?}"),
+            (Err(user_error), None) => {
+                assert!(user_error.message.contains("tribunal.yaml:2: `output_folder`"), "{user_error}")
+            }
+            (unexpected, _) => panic!("{written_folder}: {unexpected:?}"),
         }
     }
-    let bmad = "project_name: x\n";
-    assert_eq!(settings(&[("_bmad/bmm/config.yaml", bmad), (FILE, AGENT)]).reviews, "_bmad-output/reviews");
+    let bmad_yaml = "project_name: x\n";
+    assert_eq!(
+        resolved_run_settings(&[("_bmad/bmm/config.yaml", bmad_yaml), (SETTINGS_FILE, AGENT_YAML)]).reviews,
+        "_bmad-output/reviews"
+    );
     // BMAD's value matters only if no stronger layer sets one.
-    let mended = format!("{AGENT}output_folder: out\n");
-    let files = [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (FILE, mended.as_str())];
-    assert_eq!(settings(&files).reviews, "out/reviews");
+    let corrected_yaml = format!("{AGENT_YAML}output_folder: out\n");
+    let directory =
+        [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (SETTINGS_FILE, corrected_yaml.as_str())];
+    assert_eq!(resolved_run_settings(&directory).reviews, "out/reviews");
 }
 
 #[test]
 fn a_check_is_a_text_for_the_shell_or_a_list_of_words() {
-    let text =
-        format!("{AGENT}verify:\n  - make test && make lint\n  - [cargo, test, --, \"it's a name\", '']\n");
+    let yaml_text = format!(
+        "{AGENT_YAML}verify:\n  - make test && make lint\n  - [cargo, test, --, \"it's a name\", '']\n"
+    );
     assert_eq!(
-        settings(&[(FILE, &text)]).verify,
+        resolved_run_settings(&[(SETTINGS_FILE, &yaml_text)]).verify,
         ["make test && make lint", r"cargo test -- 'it'\''s a name' ''"]
     );
 }

@@ -9,7 +9,7 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use tribunal_core::{settings::Settings, subject::Subject};
 use tribunal_guard::GuardPolicy;
-use tribunal_report::Mode;
+use tribunal_report::DisplayMode;
 
 /// All settings as typed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub(crate) struct TypedSettings {
     /// What a run is pinned to. [`super::resolve`] adds its subject, its agents and the directory of its trackers.
     pub run: Settings,
     /// Limits of the command, not of the run; they are not pinned.
-    pub share: Share,
+    pub share: ConcurrencyLimits,
     /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
-    pub progress: Mode,
+    pub progress: DisplayMode,
     pub hooks: HookSettings,
-    pub folders: Folders,
+    pub folders: FolderSettings,
     pub agents: AgentChoice,
 }
 
@@ -29,11 +29,11 @@ impl Default for TypedSettings {
     fn default() -> Self {
         TypedSettings {
             // The subject is a placeholder; resolving replaces it.
-            run: Settings::new(Subject::at("", None)),
-            share: Share::default(),
-            progress: Mode::default(),
+            run: Settings::new(Subject::from_path("", None)),
+            share: ConcurrencyLimits::default(),
+            progress: DisplayMode::default(),
             hooks: HookSettings::default(),
-            folders: Folders::default(),
+            folders: FolderSettings::default(),
             agents: AgentChoice::default(),
         }
     }
@@ -41,7 +41,7 @@ impl Default for TypedSettings {
 
 /// How the runs of one command share agents and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
+pub(crate) struct ConcurrencyLimits {
     /// Runs at the same time.
     pub jobs: NonZeroUsize,
     /// Agents at the same time, of all runs together.
@@ -50,34 +50,37 @@ pub(crate) struct Share {
     pub calls: NonZeroUsize,
 }
 
-impl Default for Share {
+impl Default for ConcurrencyLimits {
     fn default() -> Self {
-        Share { jobs: at_least_one(3), agents: at_least_one(6), calls: at_least_one(100) }
+        ConcurrencyLimits { jobs: to_nonzero(3), agents: to_nonzero(6), calls: to_nonzero(100) }
     }
 }
 
-const fn at_least_one(number: usize) -> NonZeroUsize {
+const fn to_nonzero(count: usize) -> NonZeroUsize {
     // `unwrap` is not allowed here, and the defaults are never zero.
-    match NonZeroUsize::new(number) {
-        Some(number) => number,
+    match NonZeroUsize::new(count) {
+        Some(count) => count,
         None => NonZeroUsize::MIN,
     }
 }
 
-impl Share {
+impl ConcurrencyLimits {
     /// The smaller limit of each kind, for runs of several projects.
-    pub fn least(self, other: Share) -> Share {
-        Share {
-            jobs: self.jobs.min(other.jobs),
-            agents: self.agents.min(other.agents),
-            calls: self.calls.min(other.calls),
+    pub fn stricter_of(self, other_limits: ConcurrencyLimits) -> ConcurrencyLimits {
+        ConcurrencyLimits {
+            jobs: self.jobs.min(other_limits.jobs),
+            agents: self.agents.min(other_limits.agents),
+            calls: self.calls.min(other_limits.calls),
         }
     }
 
     /// Limits the number of jobs to the number of runs.
-    pub fn among(self, runs: usize) -> Share {
+    pub fn limited_to_runs(self, run_count: usize) -> ConcurrencyLimits {
         // Zero runs do not occur; the limit then stays as it is.
-        Share { jobs: NonZeroUsize::new(runs).map_or(self.jobs, |runs| self.jobs.min(runs)), ..self }
+        ConcurrencyLimits {
+            jobs: NonZeroUsize::new(run_count).map_or(self.jobs, |run_count| self.jobs.min(run_count)),
+            ..self
+        }
     }
 }
 
@@ -97,7 +100,7 @@ impl Default for HookSettings {
 
 /// Directories as they were written. [`super::resolve`] checks them against the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Folders {
+pub(crate) struct FolderSettings {
     pub output: Option<String>,
     pub reviews: Option<String>,
 }

@@ -5,104 +5,108 @@ use std::{
     process::Stdio,
 };
 
-use crate::common::{PRD, Sandbox, scripted_agent};
+use crate::common::{PRD, Sandbox, scripted_agent_path};
 
 #[test]
 fn any_command_line_can_be_an_agent() {
-    let sandbox = Sandbox::demo();
-    let ran = sandbox.run(&["review", PRD]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("12 raised: 10 fixed, 2 dismissed"), "{}", ran.err);
+    let sandbox = Sandbox::with_demo();
+    let output = sandbox.run_tribunal(&["review", PRD]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("12 raised: 10 fixed, 2 dismissed"), "{}", output.stderr);
 }
 
 #[test]
-fn an_agent_that_is_not_installed() {
-    let sandbox = Sandbox::demo();
-    sandbox.write(
+fn an_agent_that_is_not_installed_fails_the_run() {
+    let sandbox = Sandbox::with_demo();
+    sandbox.write_file(
         "tribunal.yaml",
         "agents: {use: [mine], mine: {driver: command, argv: [surely-not-installed]}}\n",
     );
-    let ran = sandbox.run(&["review", PRD]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("failed · an agent or the environment failed"), "{}", ran.err);
+    let output = sandbox.run_tribunal(&["review", PRD]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("failed · an agent or the environment failed"), "{}", output.stderr);
     assert!(
-        ran.err.contains("no reviewer answered: agent `mine`: `surely-not-installed` was not found"),
+        output.stderr.contains("no reviewer answered: agent `mine`: `surely-not-installed` was not found"),
         "{}",
-        ran.err
+        output.stderr
     );
-    assert!(ran.err.contains("tribunal resume prd-"), "{}", ran.err);
+    assert!(output.stderr.contains("tribunal resume prd-"), "{}", output.stderr);
 }
 
 #[test]
-fn an_agent_that_dies_at_once_can_be_mended_and_the_run_goes_on() {
-    let dies = "tasks: [{task: '*', steps: [{complain: 'not signed in'}, {exit: 41}]}]\n";
-    let sandbox = Sandbox::scripted(dies);
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("agent `scripted` ended with exit code 41: not signed in"), "{}", ran.err);
-    assert!(ran.err.contains("tried once more"), "{}", ran.err);
-    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
-    let ran = sandbox.run(&["resume"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("resolved"), "{}", ran.err);
-    assert_eq!(sandbox.runs().len(), 1);
+fn a_run_resumes_after_a_failing_agent_was_repaired() {
+    let failing_script = "tasks: [{task: '*', steps: [{complain: 'not signed in'}, {exit: 41}]}]\n";
+    let sandbox = Sandbox::with_script(failing_script);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("agent `scripted` ended with exit code 41: not signed in"),
+        "{}",
+        output.stderr
+    );
+    assert!(output.stderr.contains("tried once more"), "{}", output.stderr);
+    sandbox.write_file("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let output = sandbox.run_tribunal(&["resume"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("resolved"), "{}", output.stderr);
+    assert_eq!(sandbox.run_ids().len(), 1);
 }
 
 #[test]
-fn changed_settings_are_taken_in_only_when_asked_for() {
-    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{findings: []}]}]\n");
-    let good = sandbox.read("tribunal.yaml");
-    let broken =
+fn changed_settings_are_used_by_a_resume_only_with_reload() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let good_settings = sandbox.read_file("tribunal.yaml");
+    let broken_settings =
         "tier: 0\nagents: {use: [scripted], scripted: {driver: command, argv: [surely-not-installed]}}\n";
-    sandbox.write("tribunal.yaml", broken);
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5));
-    sandbox.write("tribunal.yaml", &good);
-    let ran = sandbox.run(&["resume"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("(--reload, if you changed tribunal.yaml)"), "{}", ran.err);
-    let ran = sandbox.run(&["resume", "--reload"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("changed settings were taken in"), "{}", ran.err);
+    sandbox.write_file("tribunal.yaml", broken_settings);
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5));
+    sandbox.write_file("tribunal.yaml", &good_settings);
+    let output = sandbox.run_tribunal(&["resume"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("(--reload, if you changed tribunal.yaml)"), "{}", output.stderr);
+    let output = sandbox.run_tribunal(&["resume", "--reload"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("changed settings were taken in"), "{}", output.stderr);
 }
 
 #[test]
-fn a_reviewer_that_writes_changes_nothing_of_the_person_s() {
-    let sandbox = Sandbox::scripted(
+fn a_reviewer_that_writes_does_not_change_files_of_the_user() {
+    let sandbox = Sandbox::with_script(
         "tasks: [{task: '*', steps: [{write: {file: plan.md, text: vandalism}}, {write: {file: new.md, text: x}}, {findings: []}]}]\n",
     );
-    let before = sandbox.read("plan.md");
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(0));
-    assert_eq!(sandbox.read("plan.md"), before);
-    assert!(!sandbox.path("new.md").exists());
+    let text_before = sandbox.read_file("plan.md");
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file("plan.md"), text_before);
+    assert!(!sandbox.path_of("new.md").exists());
 }
 
-const RAISE: &str = "
+const RAISE_ONE_FINDING: &str = "
   - task: '*/review/*'
     steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
 ";
 
 #[test]
 fn a_fixer_that_touches_other_files_is_not_landed() {
-    let sandbox = Sandbox::scripted(&format!(
-        "tasks:{RAISE}
+    let sandbox = Sandbox::with_script(&format!(
+        "tasks:{RAISE_ONE_FINDING}
   - task: '*/fix/*'
     steps: [{{write: {{file: other.md, text: x}}}}]
     fix: [{{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}]
 "
     ));
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("it changed other.md, which it may not"), "{}", ran.err);
-    assert!(sandbox.read("plan.md").contains("It shall be fast."));
-    assert!(!sandbox.path("other.md").exists());
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    assert!(output.stderr.contains("it changed other.md, which it may not"), "{}", output.stderr);
+    assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
+    assert!(!sandbox.path_of("other.md").exists());
 }
 
 /// A project whose fixer performs these steps in its workspace before it claims FIXED.
-fn fixer(steps: &str) -> Sandbox {
-    Sandbox::scripted(&format!(
-        "tasks:{RAISE}
+fn sandbox_with_fixer(fixer_steps: &str) -> Sandbox {
+    Sandbox::with_script(&format!(
+        "tasks:{RAISE_ONE_FINDING}
   - task: '*/fix/*'
-    steps: [{steps}]
+    steps: [{fixer_steps}]
     fix: [{{match: fast, description: done}}]
 "
     ))
@@ -110,359 +114,378 @@ fn fixer(steps: &str) -> Sandbox {
 
 #[test]
 fn a_fix_that_destroys_the_document_is_not_landed() {
-    for (steps, says) in [
+    for (steps, expected_message) in [
         ("{write: {file: plan.md, text: oops}}", "it would leave 1"),
         ("{write: {file: plan.md, text: ''}}", "it would leave 0"),
         ("{delete: plan.md}", "it deleted plan.md"),
     ] {
-        let sandbox = fixer(steps);
-        let before = sandbox.read("plan.md");
-        let ran = sandbox.run(&["review", "plan.md"]);
-        assert_eq!(ran.code, Some(3), "{}", ran.err);
-        assert!(ran.err.contains(says), "{}", ran.err);
-        assert_eq!(sandbox.read("plan.md"), before);
+        let sandbox = sandbox_with_fixer(steps);
+        let text_before = sandbox.read_file("plan.md");
+        let output = sandbox.run_tribunal(&["review", "plan.md"]);
+        assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+        assert!(output.stderr.contains(expected_message), "{}", output.stderr);
+        assert_eq!(sandbox.read_file("plan.md"), text_before);
     }
 }
 
 #[test]
 fn the_text_from_before_the_run_is_kept() {
-    let edit = "{edit: {file: plan.md, replace: It shall be fast., with: It answers in 200 ms.}}";
-    let sandbox = fixer(edit);
-    let before = sandbox.read("plan.md");
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(0));
-    assert_ne!(sandbox.read("plan.md"), before);
-    let kept = format!(".tribunal/originals/{}/plan.md", sandbox.last_run());
-    assert_eq!(sandbox.read(&kept), before);
+    let edit_step = "{edit: {file: plan.md, replace: It shall be fast., with: It answers in 200 ms.}}";
+    let sandbox = sandbox_with_fixer(edit_step);
+    let text_before = sandbox.read_file("plan.md");
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(0));
+    assert_ne!(sandbox.read_file("plan.md"), text_before);
+    let original_path = format!(".tribunal/originals/{}/plan.md", sandbox.last_run_id());
+    assert_eq!(sandbox.read_file(&original_path), text_before);
 }
 
 #[test]
-fn line_ends_stay_as_they_were() {
-    let sandbox =
-        fixer("{write: {file: plan.md, text: \"# Plan\\n\\n## Goals\\n\\nIt answers in 200 ms.\\n\"}}");
-    sandbox.write("plan.md", "# Plan\r\n\r\n## Goals\r\n\r\nIt shall be fast.\r\n");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(sandbox.read("plan.md"), "# Plan\r\n\r\n## Goals\r\n\r\nIt answers in 200 ms.\r\n");
+fn line_endings_stay_as_they_were() {
+    let sandbox = sandbox_with_fixer(
+        "{write: {file: plan.md, text: \"# Plan\\n\\n## Goals\\n\\nIt answers in 200 ms.\\n\"}}",
+    );
+    sandbox.write_file("plan.md", "# Plan\r\n\r\n## Goals\r\n\r\nIt shall be fast.\r\n");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert_eq!(sandbox.read_file("plan.md"), "# Plan\r\n\r\n## Goals\r\n\r\nIt answers in 200 ms.\r\n");
 
-    let sandbox = fixer(
+    let sandbox = sandbox_with_fixer(
         "{write: {file: plan.md, text: \"# Plan\\r\\n\\r\\nIt answers in 200 ms.\\r\\n\\r\\n## Risks\\r\\n\"}}",
     );
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(sandbox.read("plan.md"), "# Plan\n\nIt answers in 200 ms.\n\n## Risks\n");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert_eq!(sandbox.read_file("plan.md"), "# Plan\n\nIt answers in 200 ms.\n\n## Risks\n");
 }
 
 #[test]
-fn a_fixer_that_writes_what_is_no_text_is_refused_and_not_the_environment_s_fault() {
-    let sandbox = shell_agent("printf '# Plan\\n\\377\\n' > plan.md");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("what it made of plan.md is no UTF-8"), "{}", ran.err);
+fn a_fix_that_is_not_text_is_refused_and_is_not_an_environment_fault() {
+    let sandbox = sandbox_with_shell_fixer("printf '# Plan\\n\\377\\n' > plan.md");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    assert!(output.stderr.contains("what it made of plan.md is no UTF-8"), "{}", output.stderr);
 }
 
 /// A project whose agent is a shell script; the name of the task decides whether it reviews or fixes.
-fn shell_agent(fixer: &str) -> Sandbox {
-    let sandbox = Sandbox::scripted("tasks: []\n");
+fn sandbox_with_shell_fixer(fixer_commands: &str) -> Sandbox {
+    let sandbox = Sandbox::with_script("tasks: []\n");
     let script = format!(
         "#!/bin/sh\ncat >/dev/null\ncase $TRIBUNAL_TASK in\n\
-         */fix/*)\n{fixer}\necho '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
+         */fix/*)\n{fixer_commands}\necho '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
          *) echo '{{\"findings\": [{{\"severity\": \"high\", \"description\": \"vague\", \"quote\": \"It shall be fast.\"}}]}}';;\nesac\n"
     );
-    sandbox.write("agent.sh", &script);
-    let agent = sandbox.path("agent.sh").display().to_string();
-    sandbox.write(
+    sandbox.write_file("agent.sh", &script);
+    let agent_path = sandbox.path_of("agent.sh").display().to_string();
+    sandbox.write_file(
         "tribunal.yaml",
-        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\ntasks: {{required_issues: 0}}\n"),
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent_path}]}}}}\ntasks: {{required_issues: 0}}\n"),
     );
     sandbox
 }
 
 #[test]
-fn an_agent_s_git_commands_do_not_reach_the_person_s_repository() {
-    let sandbox = shell_agent(
+fn git_commands_of_an_agent_do_not_reach_the_repository_of_the_user() {
+    let sandbox = sandbox_with_shell_fixer(
         "git reset --hard -q; git stash -q; git rev-parse --show-toplevel; echo changed >> plan.md",
     );
-    let git = |args: &[&str]| {
+    let run_git = |args: &[&str]| {
         let output =
-            std::process::Command::new("git").args(args).current_dir(sandbox.root()).output().unwrap();
+            std::process::Command::new("git").args(args).current_dir(sandbox.root_dir()).output().unwrap();
         assert!(output.status.success(), "git {args:?}");
     };
-    git(&["init", "-q"]);
-    git(&["add", "-A"]);
-    git(&["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"]);
-    sandbox.write("other.txt", "uncommitted");
-    sandbox.write("agent.sh.bak", "untracked");
-    let plan = sandbox.read("plan.md");
-    sandbox.write("plan.md", &format!("{plan}\nMy uncommitted line.\n"));
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert!(ran.code.is_some(), "{}", ran.err);
-    assert_eq!(sandbox.read("other.txt"), "uncommitted");
-    assert!(sandbox.read("plan.md").contains("My uncommitted line."));
-    let stash = std::process::Command::new("git")
+    run_git(&["init", "-q"]);
+    run_git(&["add", "-A"]);
+    run_git(&["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"]);
+    sandbox.write_file("other.txt", "uncommitted");
+    sandbox.write_file("agent.sh.bak", "untracked");
+    let plan_text = sandbox.read_file("plan.md");
+    sandbox.write_file("plan.md", &format!("{plan_text}\nMy uncommitted line.\n"));
+    let command_output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert!(command_output.exit_code.is_some(), "{}", command_output.stderr);
+    assert_eq!(sandbox.read_file("other.txt"), "uncommitted");
+    assert!(sandbox.read_file("plan.md").contains("My uncommitted line."));
+    let stash_list = std::process::Command::new("git")
         .args(["stash", "list"])
-        .current_dir(sandbox.root())
+        .current_dir(sandbox.root_dir())
         .output()
         .unwrap();
-    assert_eq!(stash.stdout, b"");
+    assert_eq!(stash_list.stdout, b"");
 }
 
 #[test]
-fn a_reviewer_can_look_at_the_history_of_what_it_reads() {
-    let sandbox = Sandbox::scripted("tasks: []\n");
-    let spy = sandbox.path("../spy").display().to_string();
-    let script = format!("(git log --format=%s; git diff --name-only) > {spy} 2>&1\necho 'findings: []'\n");
-    sandbox.write("agent.sh", &script);
-    let agent = sandbox.path("agent.sh").display().to_string();
-    sandbox.write(
+fn a_reviewer_can_read_the_git_history() {
+    let sandbox = Sandbox::with_script("tasks: []\n");
+    let spy_path = sandbox.path_of("../spy").display().to_string();
+    let script =
+        format!("(git log --format=%s; git diff --name-only) > {spy_path} 2>&1\necho 'findings: []'\n");
+    sandbox.write_file("agent.sh", &script);
+    let agent_path = sandbox.path_of("agent.sh").display().to_string();
+    sandbox.write_file(
         "tribunal.yaml",
-        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\n"),
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent_path}]}}}}\n"),
     );
     for args in [
         &["init", "-q"][..],
         &["add", "-A"],
         &["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"],
     ] {
-        let done = std::process::Command::new("git").args(args).current_dir(sandbox.root()).status().unwrap();
-        assert!(done.success(), "git {args:?}");
+        let git_status =
+            std::process::Command::new("git").args(args).current_dir(sandbox.root_dir()).status().unwrap();
+        assert!(git_status.success(), "git {args:?}");
     }
-    sandbox.write("plan.md", &format!("{}\nMy uncommitted line.\n", sandbox.read("plan.md")));
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(sandbox.read("../spy"), "first\nplan.md\n");
+    sandbox.write_file("plan.md", &format!("{}\nMy uncommitted line.\n", sandbox.read_file("plan.md")));
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert_eq!(sandbox.read_file("../spy"), "first\nplan.md\n");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_agent_is_told_the_folder_it_works_in() {
-    let sandbox = Sandbox::scripted("tasks: []\n");
-    let spy = sandbox.path("spy").display().to_string();
+fn an_agent_gets_its_working_directory_in_pwd() {
+    let sandbox = Sandbox::with_script("tasks: []\n");
+    let spy_path = sandbox.path_of("spy").display().to_string();
     let script = format!(
-        "tr '\\0' '\\n' < /proc/$$/environ | grep PWD= > {spy}\npwd -P >> {spy}\necho 'findings: []'\n"
+        "tr '\\0' '\\n' < /proc/$$/environ | grep PWD= > {spy_path}\npwd -P >> {spy_path}\necho 'findings: []'\n"
     );
-    sandbox.write("agent.sh", &script);
-    let agent = sandbox.path("agent.sh").display().to_string();
-    sandbox.write(
+    sandbox.write_file("agent.sh", &script);
+    let agent_path = sandbox.path_of("agent.sh").display().to_string();
+    sandbox.write_file(
         "tribunal.yaml",
-        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\n"),
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent_path}]}}}}\n"),
     );
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let spied = sandbox.read("spy");
-    let (told, is) = spied.trim_end().split_once('\n').unwrap();
-    assert_eq!(told, format!("PWD={is}"));
-    assert!(is.ends_with("/tree"), "{is}");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let spy_output = sandbox.read_file("spy");
+    let (pwd_variable, real_directory) = spy_output.trim_end().split_once('\n').unwrap();
+    assert_eq!(pwd_variable, format!("PWD={real_directory}"));
+    assert!(real_directory.ends_with("/tree"), "{real_directory}");
 }
 
 #[test]
-fn what_a_reviewer_writes_is_not_what_the_next_one_reads() {
-    let sandbox = Sandbox::scripted("tasks: []\n");
-    let spy = sandbox.path("spy").display().to_string();
-    sandbox.write(
+fn a_reviewer_does_not_read_what_an_earlier_one_wrote() {
+    let sandbox = Sandbox::with_script("tasks: []\n");
+    let spy_path = sandbox.path_of("spy").display().to_string();
+    sandbox.write_file(
         "agent.sh",
-        &format!("case $TRIBUNAL_TASK in */again) cp plan.md {spy};; *) echo vandalism > plan.md;; esac\necho 'findings: []'\n"),
+        &format!("case $TRIBUNAL_TASK in */again) cp plan.md {spy_path};; *) echo vandalism > plan.md;; esac\necho 'findings: []'\n"),
     );
-    let agent = sandbox.path("agent.sh").display().to_string();
-    sandbox.write(
+    let agent_path = sandbox.path_of("agent.sh").display().to_string();
+    sandbox.write_file(
         "tribunal.yaml",
-        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\n"),
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent_path}]}}}}\n"),
     );
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(sandbox.read("spy"), sandbox.read("plan.md"));
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert_eq!(sandbox.read_file("spy"), sandbox.read_file("plan.md"));
 }
 
 #[test]
-fn a_link_in_the_place_of_the_document_is_not_landed() {
-    let sandbox = shell_agent("ln -sf /etc/passwd plan.md");
-    let before = sandbox.read("plan.md");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("it put something else in the place of plan.md"), "{}", ran.err);
-    assert_eq!(sandbox.read("plan.md"), before);
+fn a_symlink_in_place_of_the_document_is_not_landed() {
+    let sandbox = sandbox_with_shell_fixer("ln -sf /etc/passwd plan.md");
+    let text_before = sandbox.read_file("plan.md");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    assert!(output.stderr.contains("it put something else in the place of plan.md"), "{}", output.stderr);
+    assert_eq!(sandbox.read_file("plan.md"), text_before);
 }
 
 #[test]
-fn an_agent_that_reports_no_tokens_is_counted_all_the_same() {
-    let sandbox = shell_agent("echo 'It answers in 200 ms.' > plan.md");
-    let settings = sandbox.read("tribunal.yaml");
-    sandbox.write("tribunal.yaml", &format!("{settings}limits: {{max_tokens: 100}}\n"));
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("the token budget is used up"), "{}", ran.err);
+fn tokens_are_estimated_for_an_agent_that_reports_none() {
+    let sandbox = sandbox_with_shell_fixer("echo 'It answers in 200 ms.' > plan.md");
+    let settings = sandbox.read_file("tribunal.yaml");
+    sandbox.write_file("tribunal.yaml", &format!("{settings}limits: {{max_tokens: 100}}\n"));
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(4), "{}", output.stderr);
+    assert!(output.stderr.contains("the token budget is used up"), "{}", output.stderr);
 }
 
 #[test]
-fn a_check_that_cannot_run_is_the_environment_s_fault() {
-    let sandbox = shell_agent("sed -i 's/It shall be fast/It answers in 200 ms/' plan.md");
-    let settings = sandbox.read("tribunal.yaml");
-    sandbox.write("tribunal.yaml", &format!("{settings}verify: [surely-not-installed]\n"));
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("`surely-not-installed` cannot run"), "{}", ran.err);
+fn a_check_that_cannot_run_is_an_environment_fault() {
+    let sandbox = sandbox_with_shell_fixer("sed -i 's/It shall be fast/It answers in 200 ms/' plan.md");
+    let settings = sandbox.read_file("tribunal.yaml");
+    sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [surely-not-installed]\n"));
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("`surely-not-installed` cannot run"), "{}", output.stderr);
 }
 
 #[test]
 fn an_agent_that_only_repeats_its_prompt_has_reviewed_nothing() {
-    let sandbox = Sandbox::scripted("tasks: []\n");
-    sandbox.write("tribunal.yaml", "agents: {use: [cat], cat: {driver: command, argv: [cat]}}\n");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    let sandbox = Sandbox::with_script("tasks: []\n");
+    sandbox.write_file("tribunal.yaml", "agents: {use: [cat], cat: {driver: command, argv: [cat]}}\n");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
 }
 
 #[test]
-fn a_secret_that_a_reviewer_quotes_is_found_where_it_stands() {
-    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
-    let sandbox = Sandbox::scripted(&format!(
+fn a_quoted_secret_is_found_and_stays_masked() {
+    let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    let sandbox = Sandbox::with_script(&format!(
         "tasks:\n  - task: '*'\n    steps:\n      - text: |\n          findings:\n            - severity: critical\n              \
-         description: a token\n              quote: {token}\n"
+         description: a token\n              quote: {secret_token}\n"
     ));
-    sandbox.write("plan.md", &format!("# Plan\n\nThe token is {token} for now.\n"));
-    let ran = sandbox.run(&["review", "plan.md", "--no-fix"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    let findings = sandbox.json(&["findings"]);
+    sandbox.write_file("plan.md", &format!("# Plan\n\nThe token is {secret_token} for now.\n"));
+    let output = sandbox.run_tribunal(&["review", "plan.md", "--no-fix"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    let findings = sandbox.run_json(&["findings"]);
     assert_eq!(findings["findings"][0]["status"], "open");
     assert_eq!(findings["findings"][0]["place"]["line"], 3);
-    assert!(!findings.to_string().contains(&token));
+    assert!(!findings.to_string().contains(&secret_token));
 }
 
 #[test]
-fn an_edit_of_the_person_s_during_the_run_is_kept() {
+fn an_edit_of_the_user_during_the_run_is_kept() {
     // The verify command runs in a workspace. It edits the user's real file, as the user might do meanwhile.
-    let sandbox = Sandbox::scripted(&format!(
-        "tasks:{RAISE}
+    let sandbox = Sandbox::with_script(&format!(
+        "tasks:{RAISE_ONE_FINDING}
   - task: '*/fix/*'
     fix: [{{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}]
 "
     ));
-    let real = sandbox.path("plan.md").display().to_string();
-    let edit =
-        format!("grep -q mine '{real}' || sed -i 's/None\\\\./None, says the person (mine)./' '{real}'");
-    let settings = sandbox.read("tribunal.yaml");
-    sandbox.write("tribunal.yaml", &format!("{settings}verify: [\"{edit}\"]\n"));
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let text = sandbox.read("plan.md");
+    let real_path = sandbox.path_of("plan.md").display().to_string();
+    let edit_command = format!(
+        "grep -q mine '{real_path}' || sed -i 's/None\\\\./None, says the person (mine)./' '{real_path}'"
+    );
+    let settings = sandbox.read_file("tribunal.yaml");
+    sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [\"{edit_command}\"]\n"));
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let plan_text = sandbox.read_file("plan.md");
     assert!(
-        text.contains("It answers in 200 ms.") && text.contains("None, says the person (mine)."),
-        "{text}"
+        plan_text.contains("It answers in 200 ms.") && plan_text.contains("None, says the person (mine)."),
+        "{plan_text}"
     );
 }
 
 #[test]
 fn secrets_never_reach_journal_tracker_or_screen() {
-    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
-    let from_environment = "correct-horse-battery";
-    let sandbox = Sandbox::scripted(&format!(
+    let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    let environment_secret = "correct-horse-battery";
+    let sandbox = Sandbox::with_script(&format!(
         "tasks:
   - task: '*/review/*'
     steps:
-      - say: using {token}
+      - say: using {secret_token}
       - findings:
-          - {{severity: low, category: test, description: 'the token {token} and {from_environment} leak', quote: It shall be fast.}}
+          - {{severity: low, category: test, description: 'the token {secret_token} and {environment_secret} leak', quote: It shall be fast.}}
 "
     ));
-    let ran = crate::common::Ran::of(
+    let output = crate::common::CommandOutput::from_output(
         sandbox
-            .command(&["review", "plan.md", "--no-fix"])
-            .env("SAMPLE_API_TOKEN", from_environment)
+            .tribunal_command(&["review", "plan.md", "--no-fix"])
+            .env("SAMPLE_API_TOKEN", environment_secret)
             .output()
             .unwrap(),
     );
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("[masked:github]") && ran.err.contains("[masked:env]"), "{}", ran.err);
-    let tracker = sandbox.read(".tribunal/reviews/plan-issues.md");
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("[masked:github]") && output.stderr.contains("[masked:env]"),
+        "{}",
+        output.stderr
+    );
+    let tracker = sandbox.read_file(".tribunal/reviews/plan-issues.md");
     let journal = ["journal.db", "journal.db-wal"].map(|file| {
-        let bytes = std::fs::read(sandbox.path(".tribunal").join(file)).unwrap_or_default();
+        let bytes = std::fs::read(sandbox.path_of(".tribunal").join(file)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     });
-    for (place, text) in [("screen", &ran.err), ("tracker", &tracker), ("journal", &journal.concat())] {
-        assert!(!text.contains(&token) && !text.contains(from_environment), "a secret reached the {place}");
+    for (place, written_text) in
+        [("screen", &output.stderr), ("tracker", &tracker), ("journal", &journal.concat())]
+    {
+        assert!(
+            !written_text.contains(&secret_token) && !written_text.contains(environment_secret),
+            "a secret reached the {place}"
+        );
     }
 }
 
 #[test]
-fn a_second_run_on_a_busy_subject_is_refused_with_the_first_one_s_id() {
-    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{hang: true}]}]\n");
-    let mut first = sandbox.command(&["review", "plan.md", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(first.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let run = started["run"].as_str().unwrap();
+fn a_second_run_on_a_busy_subject_is_refused_with_the_id_of_the_first() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{hang: true}]}]\n");
+    let mut first_run =
+        sandbox.tribunal_command(&["review", "plan.md", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut event_line = String::new();
+    BufReader::new(first_run.stdout.take().unwrap()).read_line(&mut event_line).unwrap();
+    let started: serde_json::Value = serde_json::from_str(&event_line).unwrap();
+    let run_id = started["run"].as_str().unwrap();
 
-    let second = sandbox.run(&["review", "plan.md"]);
-    let status = sandbox.run(&["status", run]);
-    let resume = sandbox.run(&["resume", run]);
-    first.kill().unwrap();
-    first.wait().unwrap();
+    let second_run = sandbox.run_tribunal(&["review", "plan.md"]);
+    let status = sandbox.run_tribunal(&["status", run_id]);
+    let resume = sandbox.run_tribunal(&["resume", run_id]);
+    first_run.kill().unwrap();
+    first_run.wait().unwrap();
 
-    assert_eq!(second.code, Some(2), "{}", second.err);
-    insta::assert_snapshot!(sandbox.normal(&second.err), @r"
+    assert_eq!(second_run.exit_code, Some(2), "{}", second_run.stderr);
+    insta::assert_snapshot!(sandbox.normalize_output(&second_run.stderr), @r"
     [!] plan.md is already under review by run [run]
         Two runs on one subject would undo each other's work.
         1. watch the other one: tribunal status [run]
         2. or wait until it has ended
     ");
-    assert!(status.out.contains("running"), "{}", status.out);
-    assert_eq!(resume.code, Some(2), "{}", resume.err);
-    assert!(resume.err.contains("is being worked on by another process"), "{}", resume.err);
+    assert!(status.stdout.contains("running"), "{}", status.stdout);
+    assert_eq!(resume.exit_code, Some(2), "{}", resume.stderr);
+    assert!(resume.stderr.contains("is being worked on by another process"), "{}", resume.stderr);
     // After the kill the run counts as died and its subject can be reviewed again.
-    assert!(sandbox.run(&["status", run]).out.contains("died"));
-    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
-    assert_eq!(sandbox.run(&["resume", run]).code, Some(0));
+    assert!(sandbox.run_tribunal(&["status", run_id]).stdout.contains("died"));
+    sandbox.write_file("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    assert_eq!(sandbox.run_tribunal(&["resume", run_id]).exit_code, Some(0));
 }
 
 #[test]
-fn an_answer_nobody_can_read_is_asked_for_once_more_and_then_given_up() {
-    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{text: 'Looks good to me!'}]}]\n");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("asked once more"), "{}", ran.err);
-    assert!(ran.err.contains("the answer has no `findings` list"), "{}", ran.err);
+fn an_unreadable_answer_is_asked_for_once_more_and_then_given_up() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{text: 'Looks good to me!'}]}]\n");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("asked once more"), "{}", output.stderr);
+    assert!(output.stderr.contains("the answer has no `findings` list"), "{}", output.stderr);
 }
 
 #[test]
-fn an_agent_that_never_ends_meets_its_deadline() {
-    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{hang: true}]}]\n");
+fn an_agent_that_never_ends_times_out() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{hang: true}]}]\n");
     let settings =
-        sandbox.read("tribunal.yaml").replace("retry_after: 0", "retry_after: 0, reviewer_timeout: 1");
-    sandbox.write("tribunal.yaml", &settings);
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("was not done after 1 s"), "{}", ran.err);
+        sandbox.read_file("tribunal.yaml").replace("retry_after: 0", "retry_after: 0, reviewer_timeout: 1");
+    sandbox.write_file("tribunal.yaml", &settings);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("was not done after 1 s"), "{}", output.stderr);
 }
 
 #[test]
-fn the_agent_works_in_its_copy_and_is_told_its_task() {
-    let sandbox = Sandbox::demo();
-    let spy = sandbox.path("spy");
+fn the_agent_works_in_its_workspace_and_gets_its_task_name() {
+    let sandbox = Sandbox::with_demo();
+    let spy_path = sandbox.path_of("spy");
     let argv = format!(
-        "[sh, -c, \"pwd >> {spy}; echo $TRIBUNAL_TASK $TRIBUNAL_RUN >> {spy}; exec {agent} {script}\"]",
-        spy = spy.display(),
-        agent = scripted_agent().display(),
-        script = sandbox.path("demo/court.yaml").display()
+        "[sh, -c, \"pwd >> {spy_path}; echo $TRIBUNAL_TASK $TRIBUNAL_RUN >> {spy_path}; exec {agent} {script}\"]",
+        spy_path = spy_path.display(),
+        agent = scripted_agent_path().display(),
+        script = sandbox.path_of("demo/court.yaml").display()
     );
-    sandbox
-        .write("tribunal.yaml", &format!("agents: {{use: [spy], spy: {{driver: command, argv: {argv}}}}}\n"));
-    assert_eq!(sandbox.run(&["review", PRD, "--no-fix", "--tier", "0"]).code, Some(3));
-    let seen = sandbox.normal(&sandbox.read("spy"));
+    sandbox.write_file(
+        "tribunal.yaml",
+        &format!("agents: {{use: [spy], spy: {{driver: command, argv: {argv}}}}}\n"),
+    );
+    assert_eq!(sandbox.run_tribunal(&["review", PRD, "--no-fix", "--tier", "0"]).exit_code, Some(3));
+    let seen_text = sandbox.normalize_output(&sandbox.read_file("spy"));
     assert_eq!(
-        seen,
+        seen_text,
         "[project]/.tribunal/work/[run]/round-1.freeze/tree\nround-1/review/adversarial [run]\n"
     );
 }
 
 #[test]
 fn a_check_that_takes_too_long_is_ended_and_the_patch_not_landed() {
-    let sandbox = Sandbox::scripted(&format!(
-        "tasks:{RAISE}
+    let sandbox = Sandbox::with_script(&format!(
+        "tasks:{RAISE_ONE_FINDING}
   - task: '*/fix/*'
     fix: [{{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}]
 "
     ));
-    let text = sandbox.read("tribunal.yaml");
-    sandbox.write("tribunal.yaml", &format!("{text}verify: [[sh, -c, 'echo started; sleep 1000']]\n"));
-    assert_eq!(sandbox.run(&["trust", "--yes"]).code, Some(0));
-    let ran = sandbox.run(&[
+    let settings_text = sandbox.read_file("tribunal.yaml");
+    sandbox.write_file(
+        "tribunal.yaml",
+        &format!("{settings_text}verify: [[sh, -c, 'echo started; sleep 1000']]\n"),
+    );
+    assert_eq!(sandbox.run_tribunal(&["trust", "--yes"]).exit_code, Some(0));
+    let output = sandbox.run_tribunal(&[
         "review",
         "plan.md",
         "--set",
@@ -470,7 +493,7 @@ fn a_check_that_takes_too_long_is_ended_and_the_patch_not_landed() {
         "--set",
         "limits.max_fix_iterations=1",
     ]);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("not done after 1 s (tasks.check_timeout) started"), "{}", ran.err);
-    assert!(sandbox.read("plan.md").contains("It shall be fast."));
+    assert_eq!(output.exit_code, Some(4), "{}", output.stderr);
+    assert!(output.stderr.contains("not done after 1 s (tasks.check_timeout) started"), "{}", output.stderr);
+    assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
 }

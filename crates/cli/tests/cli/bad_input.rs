@@ -2,21 +2,21 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use crate::common::{Ran, Sandbox, copy_tribunal};
+use crate::common::{CommandOutput, Sandbox, copy_tribunal};
 
-const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
+const NO_FINDINGS_SCRIPT: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
 
-fn refused(sandbox: &Sandbox, args: &[&str]) -> Ran {
-    let ran = sandbox.run(args);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(!sandbox.path(".tribunal").exists(), "nothing may be started");
-    ran
+fn assert_refused(sandbox: &Sandbox, args: &[&str]) -> CommandOutput {
+    let output = sandbox.run_tribunal(args);
+    assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
+    assert!(!sandbox.path_of(".tribunal").exists(), "nothing may be started");
+    output
 }
 
 #[test]
-fn a_missing_subject() {
-    let sandbox = Sandbox::scripted(QUIET);
-    insta::assert_snapshot!(refused(&sandbox, &["review", "docs/prd.md"]).err, @r"
+fn a_missing_subject_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs/prd.md"]).stderr, @r"
     [!] docs/prd.md does not exist
         Nothing was started and nothing was changed.
         1. check the path; it is looked up from the folder you are in
@@ -24,16 +24,16 @@ fn a_missing_subject() {
 }
 
 #[test]
-fn a_slip_in_the_last_of_several_subjects_starts_none() {
-    let sandbox = Sandbox::scripted(QUIET);
-    refused(&sandbox, &["review", "plan.md", "paln.md"]);
+fn one_mistyped_subject_of_several_starts_no_run() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    assert_refused(&sandbox, &["review", "plan.md", "paln.md"]);
 }
 
 #[test]
-fn a_folder() {
-    let sandbox = Sandbox::scripted(QUIET);
-    fs::create_dir(sandbox.path("docs")).unwrap();
-    insta::assert_snapshot!(refused(&sandbox, &["review", "docs"]).err, @r"
+fn a_directory_is_refused_as_subject() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    fs::create_dir(sandbox.path_of("docs")).unwrap();
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs"]).stderr, @r"
     [!] docs is a folder; a review is of one file
         Nothing was started and nothing was changed.
         1. name the files: tribunal review docs/FILE.md …
@@ -41,10 +41,10 @@ fn a_folder() {
 }
 
 #[test]
-fn an_empty_subject() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write("plan.md", " \n\n");
-    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md"]).err, @r"
+fn an_empty_subject_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.write_file("plan.md", " \n\n");
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @r"
     [!] plan.md is empty; there is nothing to review
         Nothing was started and nothing was changed.
         1. write something first
@@ -52,23 +52,23 @@ fn an_empty_subject() {
 }
 
 #[test]
-fn a_binary_subject() {
-    let sandbox = Sandbox::scripted(QUIET);
-    fs::write(sandbox.path("plan.md"), b"PK\x03\x04\x00\x00").unwrap();
-    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md"]).err, @r"
+fn a_binary_subject_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    fs::write(sandbox.path_of("plan.md"), b"PK\x03\x04\x00\x00").unwrap();
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @r"
     [!] plan.md is not text (it contains NUL bytes)
         Nothing was started and nothing was changed.
         1. name a text file (UTF-8)
     ");
-    fs::write(sandbox.path("plan.md"), b"caf\xe9 in Latin-1").unwrap();
-    assert!(refused(&sandbox, &["review", "plan.md"]).err.contains("it is no UTF-8"));
+    fs::write(sandbox.path_of("plan.md"), b"caf\xe9 in Latin-1").unwrap();
+    assert!(assert_refused(&sandbox, &["review", "plan.md"]).stderr.contains("it is no UTF-8"));
 }
 
 #[test]
-fn a_subject_of_fifty_megabytes() {
-    let sandbox = Sandbox::scripted(QUIET);
-    fs::File::create(sandbox.path("plan.md")).unwrap().set_len(50 << 20).unwrap();
-    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md"]).err, @r"
+fn a_subject_that_is_too_large_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    fs::File::create(sandbox.path_of("plan.md")).unwrap().set_len(50 << 20).unwrap();
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @r"
     [!] plan.md has 50.0 MB and a subject may have 1.0 MB
         Reviewers read the whole subject; beyond 1 MB none does it with care.
         1. split the file and review the parts
@@ -76,81 +76,81 @@ fn a_subject_of_fifty_megabytes() {
 }
 
 /// Returns whether permissions do not bind this user (root), so that the test has to change the user.
-fn may_read_anything(sandbox: &Sandbox) -> bool {
-    let path = sandbox.path("probe");
-    fs::write(&path, "x").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    fs::read(&path).is_ok()
+fn can_read_without_permission(sandbox: &Sandbox) -> bool {
+    let probe_path = sandbox.path_of("probe");
+    fs::write(&probe_path, "x").unwrap();
+    fs::set_permissions(&probe_path, fs::Permissions::from_mode(0o000)).unwrap();
+    fs::read(&probe_path).is_ok()
 }
 
 #[test]
-fn an_unreadable_subject() {
-    let sandbox = Sandbox::scripted(QUIET);
-    fs::set_permissions(sandbox.path("plan.md"), fs::Permissions::from_mode(0o000)).unwrap();
-    let ran = if may_read_anything(&sandbox) {
-        as_nobody(&sandbox, &["review", "plan.md"])
+fn an_unreadable_subject_is_an_environment_error() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    fs::set_permissions(sandbox.path_of("plan.md"), fs::Permissions::from_mode(0o000)).unwrap();
+    let output = if can_read_without_permission(&sandbox) {
+        run_unprivileged(&sandbox, &["review", "plan.md"])
     } else {
-        sandbox.run(&["review", "plan.md"])
+        sandbox.run_tribunal(&["review", "plan.md"])
     };
-    let Some(ran) = Some(ran).filter(|ran| ran.code != Some(125)) else { return };
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("plan.md cannot be read: Permission denied"), "{}", ran.err);
-    assert!(ran.err.contains("1. look at its permissions: ls -l plan.md"), "{}", ran.err);
+    let Some(output) = Some(output).filter(|output| output.exit_code != Some(125)) else { return };
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("plan.md cannot be read: Permission denied"), "{}", output.stderr);
+    assert!(output.stderr.contains("1. look at its permissions: ls -l plan.md"), "{}", output.stderr);
 }
 
 #[test]
-fn a_read_only_project() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let privileged = may_read_anything(&sandbox);
-    fs::set_permissions(sandbox.root(), fs::Permissions::from_mode(0o555)).unwrap();
-    let ran = if privileged {
-        as_nobody(&sandbox, &["review", "plan.md"])
+fn a_read_only_project_is_an_environment_error() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let privileged = can_read_without_permission(&sandbox);
+    fs::set_permissions(sandbox.root_dir(), fs::Permissions::from_mode(0o555)).unwrap();
+    let output = if privileged {
+        run_unprivileged(&sandbox, &["review", "plan.md"])
     } else {
-        sandbox.run(&["review", "plan.md"])
+        sandbox.run_tribunal(&["review", "plan.md"])
     };
-    fs::set_permissions(sandbox.root(), fs::Permissions::from_mode(0o755)).unwrap();
-    let Some(ran) = Some(ran).filter(|ran| ran.code != Some(125)) else { return };
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains(".tribunal: Permission denied"), "{}", ran.err);
-    assert!(ran.err.contains("1. make the project's folder writable"), "{}", ran.err);
-    assert!(!sandbox.path(".tribunal").exists());
+    fs::set_permissions(sandbox.root_dir(), fs::Permissions::from_mode(0o755)).unwrap();
+    let Some(output) = Some(output).filter(|output| output.exit_code != Some(125)) else { return };
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains(".tribunal: Permission denied"), "{}", output.stderr);
+    assert!(output.stderr.contains("1. make the project's folder writable"), "{}", output.stderr);
+    assert!(!sandbox.path_of(".tribunal").exists());
 }
 
 /// Runs Tribunal as an unprivileged user. The exit code is 125 if that is not possible here.
-fn as_nobody(sandbox: &Sandbox, args: &[&str]) -> Ran {
+fn run_unprivileged(sandbox: &Sandbox, args: &[&str]) -> CommandOutput {
     use std::os::unix::process::CommandExt;
     // The unprivileged user must be able to reach the program.
     let program =
-        sandbox.path("../").canonicalize().unwrap().join(format!("tribunal-{}", std::process::id()));
+        sandbox.path_of("../").canonicalize().unwrap().join(format!("tribunal-{}", std::process::id()));
     copy_tribunal(&program);
-    for folder in [sandbox.root(), sandbox.root().parent().unwrap()] {
-        let traversable = fs::metadata(folder).unwrap().permissions().mode() | 0o055;
-        fs::set_permissions(folder, fs::Permissions::from_mode(traversable)).unwrap();
+    for directory in [sandbox.root_dir(), sandbox.root_dir().parent().unwrap()] {
+        let traversable_mode = fs::metadata(directory).unwrap().permissions().mode() | 0o055;
+        fs::set_permissions(directory, fs::Permissions::from_mode(traversable_mode)).unwrap();
     }
     let mut command = std::process::Command::new(&program);
-    sandbox.at_home(&mut command);
-    let output = command.args(args).current_dir(sandbox.root()).uid(65534).gid(65534).output();
+    sandbox.set_home_env(&mut command);
+    let output = command.args(args).current_dir(sandbox.root_dir()).uid(65534).gid(65534).output();
     let _ = fs::remove_file(&program);
     match output {
-        Ok(output) => Ran::of(output),
-        Err(_) => Ran { code: Some(125), out: String::new(), err: String::new() },
+        Ok(output) => CommandOutput::from_output(output),
+        Err(_) => CommandOutput { exit_code: Some(125), stdout: String::new(), stderr: String::new() },
     }
 }
 
 #[test]
-fn a_subject_outside_the_project() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let other = Sandbox::scripted(QUIET);
-    let path = other.path("plan.md").display().to_string();
-    let ran = sandbox.run(&["-C", ".", "review", &path]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("is outside the project"), "{}", ran.err);
+fn a_subject_outside_the_project_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let other_sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let other_path = other_sandbox.path_of("plan.md").display().to_string();
+    let output = sandbox.run_tribunal(&["-C", ".", "review", &other_path]);
+    assert_eq!(output.exit_code, Some(2));
+    assert!(output.stderr.contains("is outside the project"), "{}", output.stderr);
 }
 
 #[test]
-fn a_section_that_is_not_there() {
-    let sandbox = Sandbox::scripted(QUIET);
-    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md", "--section", "Gaols"]).err, @r"
+fn an_unknown_section_is_refused_with_the_headings() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md", "--section", "Gaols"]).stderr, @r"
     [!] plan.md has no section `Gaols`
         Its headings: Plan · Goals · Risks
         1. did you mean `Goals`?
@@ -158,11 +158,11 @@ fn a_section_that_is_not_there() {
 }
 
 #[test]
-fn misspelt_settings() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write("tribunal.yaml", "tier: 2\nagents:\n  use: [x]\nlimits:\n  max_review_round: 5\n");
-    let ran = refused(&sandbox, &["review", "plan.md"]);
-    insta::assert_snapshot!(sandbox.normal(&ran.err), @r"
+fn misspelled_settings_are_refused_with_a_suggestion() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.write_file("tribunal.yaml", "tier: 2\nagents:\n  use: [x]\nlimits:\n  max_review_round: 5\n");
+    let output = assert_refused(&sandbox, &["review", "plan.md"]);
+    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @r"
     [!] [project]/tribunal.yaml, line 5: `limits:` has no setting `max_review_round`
         It stands in: max_review_round: 5
         Nothing was started.
@@ -171,40 +171,44 @@ fn misspelt_settings() {
 }
 
 #[test]
-fn broken_settings() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write("tribunal.yaml", "tier: 2\nagents:\n  use: [x\nverify: []\n");
-    let ran = refused(&sandbox, &["review", "plan.md"]);
-    let said = sandbox.normal(&ran.err);
-    assert!(said.starts_with("[!] [project]/tribunal.yaml, line "), "{said}");
-    assert!(said.contains("1. see what is allowed: tribunal schema settings"), "{said}");
+fn invalid_yaml_in_settings_is_refused_with_its_line() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.write_file("tribunal.yaml", "tier: 2\nagents:\n  use: [x\nverify: []\n");
+    let output = assert_refused(&sandbox, &["review", "plan.md"]);
+    let error_text = sandbox.normalize_output(&output.stderr);
+    assert!(error_text.starts_with("[!] [project]/tribunal.yaml, line "), "{error_text}");
+    assert!(error_text.contains("1. see what is allowed: tribunal schema settings"), "{error_text}");
 }
 
 #[test]
-fn no_agent_or_an_unknown_one() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let ran = refused(&sandbox, &["review", "plan.md", "--agent", "scriptde"]);
-    assert!(ran.err.contains("did you mean `scripted`?"), "{}", ran.err);
-    fs::remove_file(sandbox.path("tribunal.yaml")).unwrap();
+fn an_unknown_agent_and_no_agent_at_all_are_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let output = assert_refused(&sandbox, &["review", "plan.md", "--agent", "scriptde"]);
+    assert!(output.stderr.contains("did you mean `scripted`?"), "{}", output.stderr);
+    fs::remove_file(sandbox.path_of("tribunal.yaml")).unwrap();
     // This path has no client, even if the machine has some installed.
-    let ran = Ran::of(sandbox.command(&["review", "plan.md"]).env("PATH", sandbox.home()).output().unwrap());
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(!sandbox.path(".tribunal").exists(), "nothing may be started");
-    assert!(ran.err.contains("[!] no agent is set"), "{}", ran.err);
-    assert!(ran.err.contains("tribunal demo"), "{}", ran.err);
+    let output = CommandOutput::from_output(
+        sandbox.tribunal_command(&["review", "plan.md"]).env("PATH", sandbox.home_dir()).output().unwrap(),
+    );
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(!sandbox.path_of(".tribunal").exists(), "nothing may be started");
+    assert!(output.stderr.contains("[!] no agent is set"), "{}", output.stderr);
+    assert!(output.stderr.contains("tribunal demo"), "{}", output.stderr);
 }
 
 #[test]
-fn a_secret_in_the_settings() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
-    sandbox.write(
+fn a_secret_in_the_project_settings_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    sandbox.write_file(
         "tribunal.yaml",
-        &format!("agents: {{use: [mine], mine: {{driver: command, argv: [agent, --token, {token}]}}}}\n"),
+        &format!(
+            "agents: {{use: [mine], mine: {{driver: command, argv: [agent, --token, {secret_token}]}}}}\n"
+        ),
     );
-    let ran = refused(&sandbox, &["review", "plan.md"]);
-    assert!(!ran.err.contains(&token), "{}", ran.err);
-    insta::assert_snapshot!(ran.err, @r"
+    let output = assert_refused(&sandbox, &["review", "plan.md"]);
+    assert!(!output.stderr.contains(&secret_token), "{}", output.stderr);
+    insta::assert_snapshot!(output.stderr, @r"
     [!] the settings contain what looks like a secret: agent `mine`: agent --token [masked:github]
         What cannot be shown cannot be trusted. Nothing was started.
         1. put it into an environment variable that the agent or the check reads itself
@@ -212,11 +216,12 @@ fn a_secret_in_the_settings() {
 }
 
 #[test]
-fn a_secret_in_the_person_s_own_settings() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
-    let ran = refused(&sandbox, &["review", "plan.md", "--set", &format!("verify=[check {token}]")]);
-    insta::assert_snapshot!(ran.err, @r"
+fn a_secret_in_the_settings_of_the_user_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    let output =
+        assert_refused(&sandbox, &["review", "plan.md", "--set", &format!("verify=[check {secret_token}]")]);
+    insta::assert_snapshot!(output.stderr, @r"
     [!] the settings contain what looks like a secret: check [masked:github]
         Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.
         1. put it into an environment variable that the agent or the check reads itself
@@ -224,62 +229,63 @@ fn a_secret_in_the_person_s_own_settings() {
 }
 
 #[test]
-fn a_command_that_is_not_there() {
+fn an_unknown_command_is_refused_with_a_suggestion() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(refused(&sandbox, &["reviw", "plan.md"]).err, @r"
+    insta::assert_snapshot!(assert_refused(&sandbox, &["reviw", "plan.md"]).stderr, @r"
     [!] there is no command `reviw`
         1. did you mean `review`?
         2. see what can be typed: tribunal --help
     ");
-    let document = sandbox.json(&["reviw"]);
+    let document = sandbox.run_json(&["reviw"]);
     assert_eq!((&document["schema"], &document["exit"]), (&"tribunal.error/1".into(), &2.into()));
     assert_eq!(document["todo"][0], "did you mean `review`?");
     // Arguments after `--` are not options of Tribunal.
-    assert_eq!(sandbox.run(&["reviw", "--", "--json"]).out, "");
-    let help = sandbox.run(&["review", "--help"]);
-    assert_eq!((help.code, help.err.as_str()), (Some(0), ""));
-    assert!(help.out.contains("Usage: tribunal review"), "{}", help.out);
-    let version = sandbox.json(&["--version"]);
+    assert_eq!(sandbox.run_tribunal(&["reviw", "--", "--json"]).stdout, "");
+    let help = sandbox.run_tribunal(&["review", "--help"]);
+    assert_eq!((help.exit_code, help.stderr.as_str()), (Some(0), ""));
+    assert!(help.stdout.contains("Usage: tribunal review"), "{}", help.stdout);
+    let version = sandbox.run_json(&["--version"]);
     assert_eq!(version["schema"], "tribunal.version/1");
-    assert!(sandbox.run(&["-V"]).out.starts_with("tribunal "));
+    assert!(sandbox.run_tribunal(&["-V"]).stdout.starts_with("tribunal "));
 }
 
 #[test]
-fn errors_are_json_too_when_asked_for() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let document = sandbox.json(&["review", "absent.md"]);
+fn errors_are_json_with_the_json_flag() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let document = sandbox.run_json(&["review", "absent.md"]);
     assert_eq!(document["schema"], "tribunal.error/1");
     assert_eq!(document["exit"], 2);
 }
 
 #[test]
-fn a_run_that_is_not_there() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.run(&["review", "plan.md"]);
+fn an_unknown_run_is_refused() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.run_tribunal(&["review", "plan.md"]);
     for args in [["log", "nope"], ["status", "nope"], ["findings", "nope"], ["resume", "nope"]] {
-        let ran = sandbox.run(&args);
-        assert_eq!(ran.code, Some(2), "{args:?}");
+        let output = sandbox.run_tribunal(&args);
+        assert_eq!(output.exit_code, Some(2), "{args:?}");
         assert!(
-            ran.err.contains("there is no run nope in this project") && ran.err.contains("tribunal runs"),
+            output.stderr.contains("there is no run nope in this project")
+                && output.stderr.contains("tribunal runs"),
             "{}",
-            ran.err
+            output.stderr
         );
     }
 }
 
 #[test]
 fn a_newer_journal_is_read_and_not_written() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.run(&["review", "plan.md"]);
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.run_tribunal(&["review", "plan.md"]);
     // SQLite keeps the format number of the file in four bytes at offset 60.
-    let path = sandbox.path(".tribunal/journal.db");
-    let mut bytes = fs::read(&path).unwrap();
+    let journal_path = sandbox.path_of(".tribunal/journal.db");
+    let mut bytes = fs::read(&journal_path).unwrap();
     bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
-    fs::write(&path, bytes).unwrap();
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("was written by a newer Tribunal (format 99"), "{}", ran.err);
-    let runs = sandbox.run(&["runs"]);
-    assert_eq!(runs.code, Some(0));
-    assert!(runs.out.contains("resolved"), "{}", runs.out);
+    fs::write(&journal_path, bytes).unwrap();
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(2));
+    assert!(output.stderr.contains("was written by a newer Tribunal (format 99"), "{}", output.stderr);
+    let runs_output = sandbox.run_tribunal(&["runs"]);
+    assert_eq!(runs_output.exit_code, Some(0));
+    assert!(runs_output.stdout.contains("resolved"), "{}", runs_output.stdout);
 }

@@ -16,47 +16,47 @@ pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
 
 pub struct Sandbox {
     /// Contains the project and, beside it, the user's home directory.
-    folder: tempfile::TempDir,
+    temp_dir: tempfile::TempDir,
     root: PathBuf,
     /// Whether the project's commands are trusted before they run, as after the user's first approval.
-    trusting: bool,
+    trusts_commands: bool,
 }
 
-pub struct Ran {
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
+pub struct CommandOutput {
+    pub exit_code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 impl Sandbox {
     pub fn new() -> Sandbox {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("project");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let root = temp_dir.path().join("project");
         fs::create_dir(&root).unwrap();
-        Sandbox { folder, root, trusting: true }
+        Sandbox { temp_dir, root, trusts_commands: true }
     }
 
     /// Returns the sandbox of a user who has trusted nothing yet.
-    pub fn wary(mut self) -> Sandbox {
-        self.trusting = false;
+    pub fn without_trust(mut self) -> Sandbox {
+        self.trusts_commands = false;
         self
     }
 
     /// The user's home directory, which belongs to no project.
-    pub fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
+    pub fn home_dir(&self) -> PathBuf {
+        self.temp_dir.path().join("home")
     }
 
     /// The bundled demo project. Its agent is replaced by the scripted agent of the test kit, run as a plain command.
-    pub fn demo() -> Sandbox {
+    pub fn with_demo() -> Sandbox {
         let sandbox = Sandbox::new();
-        let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
-        for file in ["demo/court.yaml", "_bmad/bmm/config.yaml", PRD] {
-            sandbox.write(file, &fs::read_to_string(demo.join(file)).unwrap());
+        let demo_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
+        for demo_file in ["demo/court.yaml", "_bmad/bmm/config.yaml", PRD] {
+            sandbox.write_file(demo_file, &fs::read_to_string(demo_dir.join(demo_file)).unwrap());
         }
-        let script = sandbox.path("demo/court.yaml");
-        let argv = format!("[{:?}, {:?}]", scripted_agent(), script);
-        sandbox.write(
+        let script_path = sandbox.path_of("demo/court.yaml");
+        let argv = format!("[{:?}, {:?}]", scripted_agent_path(), script_path);
+        sandbox.write_file(
             "tribunal.yaml",
             &format!(
                 "agents: {{use: [scripted], scripted: {{driver: command, argv: {argv}}}}}\n\
@@ -67,11 +67,11 @@ impl Sandbox {
     }
 
     /// A one-page document and an agent that plays `script`.
-    pub fn scripted(script: &str) -> Sandbox {
+    pub fn with_script(script: &str) -> Sandbox {
         let sandbox = Sandbox::new();
-        sandbox.write("plan.md", "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n");
-        sandbox.write("script.yaml", script);
-        sandbox.write(
+        sandbox.write_file("plan.md", "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n");
+        sandbox.write_file("script.yaml", script);
+        sandbox.write_file(
             "tribunal.yaml",
             "tier: 0\n\
              agents: {use: [scripted], scripted: {driver: replay, script: script.yaml}}\n\
@@ -81,14 +81,14 @@ impl Sandbox {
     }
 
     /// A one-page document and a shell script as the agent; the agent answers with what the script prints.
-    pub fn with_agent(script: &str) -> Sandbox {
-        let sandbox = Sandbox::scripted("");
-        sandbox.write("agent.sh", script);
-        let path = sandbox.path("agent.sh");
-        sandbox.write(
+    pub fn with_shell_agent(script: &str) -> Sandbox {
+        let sandbox = Sandbox::with_script("");
+        sandbox.write_file("agent.sh", script);
+        let agent_path = sandbox.path_of("agent.sh");
+        sandbox.write_file(
             "tribunal.yaml",
             &format!(
-                "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {path:?}]}}}}\n\
+                "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent_path:?}]}}}}\n\
                  tasks: {{retry_after: 0, required_issues: 0}}\n"
             ),
         );
@@ -96,49 +96,49 @@ impl Sandbox {
     }
 
     /// Appends a line to the settings.
-    pub fn set(&self, line: &str) {
-        let settings = self.read("tribunal.yaml");
-        self.write("tribunal.yaml", &format!("{settings}{line}\n"));
+    pub fn append_setting(&self, settings_line: &str) {
+        let settings = self.read_file("tribunal.yaml");
+        self.write_file("tribunal.yaml", &format!("{settings}{settings_line}\n"));
     }
 
-    pub fn root(&self) -> &Path {
+    pub fn root_dir(&self) -> &Path {
         &self.root
     }
 
-    pub fn path(&self, file: &str) -> PathBuf {
-        self.root().join(file)
+    pub fn path_of(&self, relative_path: &str) -> PathBuf {
+        self.root_dir().join(relative_path)
     }
 
-    pub fn write(&self, file: &str, text: &str) {
-        let path = self.path(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+    pub fn write_file(&self, relative_path: &str, file_text: &str) {
+        let file_path = self.path_of(relative_path);
+        fs::create_dir_all(file_path.parent().unwrap()).unwrap();
+        fs::write(file_path, file_text).unwrap();
     }
 
-    pub fn read(&self, file: &str) -> String {
-        fs::read_to_string(self.path(file)).unwrap()
+    pub fn read_file(&self, relative_path: &str) -> String {
+        fs::read_to_string(self.path_of(relative_path)).unwrap()
     }
 
-    pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
-        let runs = args.iter().any(|arg| arg.as_ref() == "review" || arg.as_ref() == "resume");
-        if self.trusting && runs {
+    pub fn tribunal_command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+        let starts_run = args.iter().any(|arg| arg.as_ref() == "review" || arg.as_ref() == "resume");
+        if self.trusts_commands && starts_run {
             // Settings that cannot be read have nothing to trust; the command under test reports them.
-            let _ = self.bare(&["trust", "--yes"]).output().unwrap();
+            let _ = self.untrusted_command(&["trust", "--yes"]).output().unwrap();
         }
-        self.bare(args)
+        self.untrusted_command(args)
     }
 
-    fn bare<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
-        let mut command = self.wrapped(TRIBUNAL);
+    fn untrusted_command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = self.isolated_command(TRIBUNAL);
         command.args(args);
         command
     }
 
     /// Builds a command for any program in the project, with the sandbox's home directory.
-    pub fn wrapped(&self, program: &str) -> Command {
+    pub fn isolated_command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
-            .current_dir(self.root())
+            .current_dir(self.root_dir())
             .env_remove("NO_COLOR")
             .env_remove("TRIBUNAL_FAULT")
             // The tests may themselves run inside a session of a client.
@@ -147,112 +147,124 @@ impl Sandbox {
             .env_remove("CODEX_SESSION_ID")
             .env_remove("CODEX_THREAD_ID")
             .stdin(Stdio::null());
-        self.at_home(&mut command);
+        self.set_home_env(&mut command);
         command
     }
 
     /// Sets the home directory, so that nothing of the user who runs the tests is read or written.
-    pub fn at_home(&self, command: &mut Command) {
+    pub fn set_home_env(&self, command: &mut Command) {
         command
-            .env("HOME", self.home())
-            .env("XDG_STATE_HOME", self.home().join("state"))
-            .env("XDG_CONFIG_HOME", self.home().join("config"));
+            .env("HOME", self.home_dir())
+            .env("XDG_STATE_HOME", self.home_dir().join("state"))
+            .env("XDG_CONFIG_HOME", self.home_dir().join("config"));
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(self.command(args).output().unwrap())
+    pub fn run_tribunal(&self, args: &[&str]) -> CommandOutput {
+        CommandOutput::from_output(self.tribunal_command(args).output().unwrap())
     }
 
     /// Runs a command with `--json` and parses its output as one document.
-    pub fn json(&self, args: &[&str]) -> Value {
-        let ran = self.run(&[args, &["--json"]].concat());
-        serde_json::from_str(&ran.out).unwrap_or_else(|cause| panic!("{cause}: {}{}", ran.out, ran.err))
+    pub fn run_json(&self, args: &[&str]) -> Value {
+        let output = self.run_tribunal(&[args, &["--json"]].concat());
+        serde_json::from_str(&output.stdout)
+            .unwrap_or_else(|parse_error| panic!("{parse_error}: {}{}", output.stdout, output.stderr))
     }
 
     /// Runs a command with `--json` and parses each line of its output as an event.
-    pub fn events(&self, args: &[&str]) -> Vec<Value> {
-        self.run(&[args, &["--json"]].concat()).events()
+    pub fn run_events(&self, args: &[&str]) -> Vec<Value> {
+        self.run_tribunal(&[args, &["--json"]].concat()).parse_events()
     }
 
     /// Replaces what differs from run to run: the project's path and the run ids.
-    pub fn normal(&self, text: &str) -> String {
-        let mut text = text.replace(&self.root().display().to_string(), "[project]");
-        for run in self.runs() {
-            text = text.replace(&run, "[run]");
+    pub fn normalize_output(&self, normalized: &str) -> String {
+        let mut normalized = normalized.replace(&self.root_dir().display().to_string(), "[project]");
+        for run_id in self.run_ids() {
+            normalized = normalized.replace(&run_id, "[run]");
         }
-        text
+        normalized
     }
 
-    pub fn runs(&self) -> Vec<String> {
-        let ran = self.run(&["runs", "--json"]);
-        let document: Value = serde_json::from_str(&ran.out).unwrap_or_default();
-        let runs = document["runs"].as_array().cloned().unwrap_or_default();
-        runs.iter().filter_map(|run| run["run"].as_str().map(String::from)).collect()
+    pub fn run_ids(&self) -> Vec<String> {
+        let output = self.run_tribunal(&["runs", "--json"]);
+        let document: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+        let run_summaries = document["runs"].as_array().cloned().unwrap_or_default();
+        run_summaries.iter().filter_map(|run_summary| run_summary["run"].as_str().map(String::from)).collect()
     }
 
-    pub fn last_run(&self) -> String {
-        self.runs().pop().unwrap()
+    pub fn last_run_id(&self) -> String {
+        self.run_ids().pop().unwrap()
     }
 
     /// Returns temporary files that were left behind in the project.
-    pub fn litter(&self) -> Vec<PathBuf> {
-        let mut litter = Vec::new();
-        let mut folders = vec![self.root().to_path_buf()];
-        while let Some(folder) = folders.pop() {
-            for item in fs::read_dir(folder).unwrap().flatten() {
-                if item.file_type().unwrap().is_dir() {
-                    folders.push(item.path());
-                } else if item.file_name().to_string_lossy().starts_with(".tribunal-") {
-                    litter.push(item.path());
+    pub fn temporary_leftovers(&self) -> Vec<PathBuf> {
+        let mut leftovers = Vec::new();
+        let mut directories = vec![self.root_dir().to_path_buf()];
+        while let Some(directory) = directories.pop() {
+            for dir_entry in fs::read_dir(directory).unwrap().flatten() {
+                if dir_entry.file_type().unwrap().is_dir() {
+                    directories.push(dir_entry.path());
+                } else if dir_entry.file_name().to_string_lossy().starts_with(".tribunal-") {
+                    leftovers.push(dir_entry.path());
                 }
             }
         }
-        litter
+        leftovers
     }
 }
 
-impl Ran {
-    pub fn of(output: Output) -> Ran {
-        Ran {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+impl CommandOutput {
+    pub fn from_output(output: Output) -> CommandOutput {
+        CommandOutput {
+            exit_code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
 
-    pub fn events(&self) -> Vec<Value> {
-        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
-        self.out.lines().map(parse).collect()
+    pub fn parse_events(&self) -> Vec<Value> {
+        let parse_event = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|parse_error| panic!("{parse_error}: {line}"))
+        };
+        self.stdout.lines().map(parse_event).collect()
     }
 }
 
 /// Writes an executable program. Another process writes the file: a test that is just starting a process would share our
 /// descriptor for a moment, and a file that is open for writing cannot be executed.
-pub fn write_program(path: &Path, text: &str) {
+pub fn write_program(program_path: &Path, program_text: &str) {
     let mut shell = Command::new("sh");
-    shell.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    shell.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(program_path).stdin(Stdio::piped());
     let mut child = shell.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success(), "{}", path.display());
+    child.stdin.take().unwrap().write_all(program_text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", program_path.display());
 }
 
 /// Copies the binary to another name. Another process copies it, for the same reason as in [`write_program`].
-pub fn copy_tribunal(path: &Path) {
-    assert!(Command::new("cp").arg(TRIBUNAL).arg(path).status().unwrap().success(), "{}", path.display());
+pub fn copy_tribunal(target_path: &Path) {
+    assert!(
+        Command::new("cp").arg(TRIBUNAL).arg(target_path).status().unwrap().success(),
+        "{}",
+        target_path.display()
+    );
 }
 
 /// Takes the lock of a run as another process would, with `lock_text` in it.
-pub fn hold(sandbox: &Sandbox, run: &str, says: &str) -> fs::File {
-    let name = format!(".tribunal/locks/{}.lock", Hash::of(format!("run {run}").as_bytes()).short());
-    let file = fs::File::open(sandbox.path(&name)).unwrap();
-    file.lock().unwrap();
-    fs::write(sandbox.path(&name), says).unwrap();
-    file
+pub fn hold_run_lock(sandbox: &Sandbox, run_id: &str, lock_text: &str) -> fs::File {
+    let lock_name =
+        format!(".tribunal/locks/{}.lock", Hash::digest_of(format!("run {run_id}").as_bytes()).short_hex());
+    let lock_file = fs::File::open(sandbox.path_of(&lock_name)).unwrap();
+    lock_file.lock().unwrap();
+    fs::write(sandbox.path_of(&lock_name), lock_text).unwrap();
+    lock_file
 }
 
 /// Returns the path of the scripted agent. It is built with the workspace; `cargo test -p tribunal` alone does not build it.
-pub fn scripted_agent() -> PathBuf {
-    let path = Path::new(TRIBUNAL).with_file_name("scripted-agent");
-    assert!(path.is_file(), "{} is missing: run `cargo build -p tribunal-testkit` first", path.display());
-    path
+pub fn scripted_agent_path() -> PathBuf {
+    let agent_path = Path::new(TRIBUNAL).with_file_name("scripted-agent");
+    assert!(
+        agent_path.is_file(),
+        "{} is missing: run `cargo build -p tribunal-testkit` first",
+        agent_path.display()
+    );
+    agent_path
 }

@@ -17,7 +17,7 @@ use crate::common::{PRD, Sandbox};
 
 /// What must be the same however often the program was killed.
 #[derive(Debug, PartialEq)]
-struct Result {
+struct ReviewResult {
     outcome: Value,
     reason: Value,
     rounds: Value,
@@ -26,12 +26,12 @@ struct Result {
     tracker: Vec<String>,
 }
 
-fn result(sandbox: &Sandbox) -> Result {
-    let runs = sandbox.json(&["runs"]);
-    let last = &runs["runs"][0]["last"];
-    let findings = sandbox.json(&["findings"]);
+fn collect_result(sandbox: &Sandbox) -> ReviewResult {
+    let runs = sandbox.run_json(&["runs"]);
+    let last_summary = &runs["runs"][0]["last"];
+    let findings = sandbox.run_json(&["findings"]);
     let mut tracker: Vec<String> = sandbox
-        .read("_bmad-output/reviews/prd-issues.md")
+        .read_file("_bmad-output/reviews/prd-issues.md")
         .lines()
         .filter(|line| {
             !line.starts_with("Generated:") && !line.contains("rev ") && !line.starts_with("<!-- tribunal: ")
@@ -41,142 +41,171 @@ fn result(sandbox: &Sandbox) -> Result {
         .map(String::from)
         .collect();
     tracker.sort();
-    Result {
-        outcome: last["outcome"].clone(),
-        reason: last["reason"].clone(),
-        rounds: last["rounds"].clone(),
+    ReviewResult {
+        outcome: last_summary["outcome"].clone(),
+        reason: last_summary["reason"].clone(),
+        rounds: last_summary["rounds"].clone(),
         findings: findings["findings"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|f| {
-                let field = |name: &str| f[name].clone();
-                (field("id"), field("status"), field("severity"), field("place"), field("raisers"))
+            .map(|finding| {
+                let field_of = |field_name: &str| finding[field_name].clone();
+                (
+                    field_of("id"),
+                    field_of("status"),
+                    field_of("severity"),
+                    field_of("place"),
+                    field_of("raisers"),
+                )
             })
             .collect(),
-        document: sandbox.read(PRD),
+        document: sandbox.read_file(PRD),
         tracker,
     }
 }
 
 /// Returns the number of agent calls so far, by task.
-fn calls(sandbox: &Sandbox) -> BTreeMap<String, usize> {
-    let mut calls = BTreeMap::new();
-    for task in std::fs::read_to_string(sandbox.path("../calls")).unwrap_or_default().lines() {
-        *calls.entry(task.to_string()).or_default() += 1;
+fn calls_by_task(sandbox: &Sandbox) -> BTreeMap<String, usize> {
+    let mut call_counts = BTreeMap::new();
+    for task in std::fs::read_to_string(sandbox.path_of("../calls")).unwrap_or_default().lines() {
+        *call_counts.entry(task.to_string()).or_default() += 1;
     }
-    calls
+    call_counts
 }
 
 /// Returns the tasks whose reply is in the journal.
-fn recorded(sandbox: &Sandbox) -> BTreeSet<String> {
-    let Some(run) = sandbox.runs().pop() else { return BTreeSet::new() };
-    let events = sandbox.events(&["log", &run]);
+fn recorded_tasks(sandbox: &Sandbox) -> BTreeSet<String> {
+    let Some(run_id) = sandbox.run_ids().pop() else { return BTreeSet::new() };
+    let events = sandbox.run_events(&["log", &run_id]);
     let replies = events
         .iter()
         .filter(|event| event["kind"] == "effect_finished" && event["reply"]["outcome"] == "answered");
     replies.map(|event| event["key"].as_str().unwrap().to_string()).collect()
 }
 
-fn review(sandbox: &Sandbox, args: &[&str], fault: &str) -> std::process::Output {
-    let mut command = sandbox.command(args);
-    command.env("TRIBUNAL_CALLS", sandbox.path("../calls")).env("TRIBUNAL_FAULT", fault).output().unwrap()
+fn run_with_fault(sandbox: &Sandbox, args: &[&str], fault_point: &str) -> std::process::Output {
+    let mut command = sandbox.tribunal_command(args);
+    command
+        .env("TRIBUNAL_CALLS", sandbox.path_of("../calls"))
+        .env("TRIBUNAL_FAULT", fault_point)
+        .output()
+        .unwrap()
 }
 
 /// Runs with a kill at `fault_point`, resumes, and compares the result. Returns false if the run did not reach the fault
 /// point.
-fn survive(fault: &str, reference: &Result) -> bool {
-    let sandbox = Sandbox::demo();
-    let output = review(&sandbox, &["review", PRD, "--json"], fault);
-    let killed = output.status.signal() == Some(9);
-    assert!(killed || output.status.success(), "{fault}: {output:?}");
-    if killed {
-        let (before, recorded) = (calls(&sandbox), recorded(&sandbox));
-        let again: &[&str] =
-            if sandbox.runs().is_empty() { &["review", PRD, "--json"] } else { &["resume", "--json"] };
+fn survives_kill(fault_point: &str, reference: &ReviewResult) -> bool {
+    let sandbox = Sandbox::with_demo();
+    let output = run_with_fault(&sandbox, &["review", PRD, "--json"], fault_point);
+    let was_killed = output.status.signal() == Some(9);
+    assert!(was_killed || output.status.success(), "{fault_point}: {output:?}");
+    if was_killed {
+        let (calls_before, recorded_keys) = (calls_by_task(&sandbox), recorded_tasks(&sandbox));
+        let resume_args: &[&str] =
+            if sandbox.run_ids().is_empty() { &["review", PRD, "--json"] } else { &["resume", "--json"] };
         // A run that was killed after its last commit has ended, so there is nothing to resume.
-        if sandbox.json(&["runs"])["runs"][0]["state"] != "resolved" {
-            let output = review(&sandbox, again, "");
-            assert!(output.status.success(), "{fault}: {output:?}");
+        if sandbox.run_json(&["runs"])["runs"][0]["state"] != "resolved" {
+            let output = run_with_fault(&sandbox, resume_args, "");
+            assert!(output.status.success(), "{fault_point}: {output:?}");
         }
-        let after = calls(&sandbox);
-        for task in recorded {
-            assert_eq!(before.get(&task), after.get(&task), "{fault}: {task} was recorded and asked again");
+        let calls_after = calls_by_task(&sandbox);
+        for task in recorded_keys {
+            assert_eq!(
+                calls_before.get(&task),
+                calls_after.get(&task),
+                "{fault_point}: {task} was recorded and asked again"
+            );
         }
     }
-    assert_eq!(&result(&sandbox), reference, "{fault}");
-    assert_eq!(sandbox.litter(), Vec::<std::path::PathBuf>::new(), "{fault}");
-    killed
+    assert_eq!(&collect_result(&sandbox), reference, "{fault_point}");
+    assert_eq!(sandbox.temporary_leftovers(), Vec::<std::path::PathBuf>::new(), "{fault_point}");
+    was_killed
 }
 
 #[test]
-fn killed_at_any_instant_the_review_comes_to_the_same_end() {
-    let sandbox = Sandbox::demo();
-    let output = review(&sandbox, &["review", PRD, "--json"], "");
+fn a_review_killed_at_any_instant_reaches_the_same_result() {
+    let sandbox = Sandbox::with_demo();
+    let output = run_with_fault(&sandbox, &["review", PRD, "--json"], "");
     assert!(output.status.success(), "{output:?}");
-    let reference = result(&sandbox);
-    assert!(recorded(&sandbox).len() > 10, "the journal's answers are found");
-    let events = sandbox.events(&["log", &sandbox.last_run()]);
-    let mut points = Vec::new();
+    let reference_result = collect_result(&sandbox);
+    assert!(recorded_tasks(&sandbox).len() > 10, "the journal's answers are found");
+    let events = sandbox.run_events(&["log", &sandbox.last_run_id()]);
+    let mut fault_points = Vec::new();
     for event in &events {
-        for when in ["before", "after"] {
-            points
-                .push((format!("{when}:{}", event["id"].as_str().unwrap()), event["kind"].as_str().unwrap()));
+        for moment in ["before", "after"] {
+            fault_points.push((
+                format!("{moment}:{}", event["id"].as_str().unwrap()),
+                event["kind"].as_str().unwrap(),
+            ));
         }
     }
 
     // The program is also killed in the middle of effects, around the rename of every file it writes.
     for file in ["prd.md", "landing.json", "prd-issues.md", "manifest.json"] {
-        for when in ["before", "after"] {
-            points.push((format!("{when}:write:{file}"), "write"));
+        for moment in ["before", "after"] {
+            fault_points.push((format!("{moment}:write:{file}"), "write"));
         }
     }
 
     // The text of the subject is also written to the originals; these points are around the user's own file.
-    points.extend(["before:landing", "after:landing"].map(|point| (point.to_string(), "write")));
+    fault_points.extend(
+        ["before:landing", "after:landing"].map(|landing_point| (landing_point.to_string(), "write")),
+    );
 
-    let next = AtomicUsize::new(0);
-    let reached: Mutex<BTreeSet<(&str, bool)>> = Mutex::default();
-    let missed = AtomicUsize::new(0);
+    let next_index = AtomicUsize::new(0);
+    let reached_kinds: Mutex<BTreeSet<(&str, bool)>> = Mutex::default();
+    let missed_count = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
-                while let Some((fault, kind)) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if survive(fault, &reference) {
-                        reached.lock().unwrap().insert((kind, fault.starts_with("before")));
+                while let Some((fault_point, event_kind)) =
+                    fault_points.get(next_index.fetch_add(1, Ordering::Relaxed))
+                {
+                    if survives_kill(fault_point, &reference_result) {
+                        reached_kinds.lock().unwrap().insert((event_kind, fault_point.starts_with("before")));
                     } else {
-                        missed.fetch_add(1, Ordering::Relaxed);
+                        missed_count.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
         }
     });
 
-    let kinds: BTreeSet<(&str, bool)> =
-        points.iter().flat_map(|(_, kind)| [(*kind, true), (*kind, false)]).collect();
-    assert_eq!(reached.into_inner().unwrap(), kinds, "every kind of event was cut on both sides");
-    let missed = missed.into_inner();
-    assert_eq!(missed, 0, "{missed} of {} fault points did not come up", points.len());
-    println!("killed at {} points", points.len());
+    let expected_kinds: BTreeSet<(&str, bool)> =
+        fault_points.iter().flat_map(|(_, event_kind)| [(*event_kind, true), (*event_kind, false)]).collect();
+    assert_eq!(
+        reached_kinds.into_inner().unwrap(),
+        expected_kinds,
+        "every kind of event was cut on both sides"
+    );
+    let missed_count = missed_count.into_inner();
+    assert_eq!(missed_count, 0, "{missed_count} of {} fault points did not come up", fault_points.len());
+    println!("killed at {} points", fault_points.len());
 }
 
 /// Returns the input tokens that the journal records for a task.
-fn tokens(sandbox: &Sandbox, key: &str) -> u64 {
-    let events = sandbox.events(&["log", &sandbox.last_run()]);
+fn recorded_input_tokens(sandbox: &Sandbox, key: &str) -> u64 {
+    let events = sandbox.run_events(&["log", &sandbox.last_run_id()]);
     let reply = events.iter().find(|event| event["kind"] == "effect_finished" && event["key"] == key);
     reply.unwrap()["reply"]["usage"]["input_tokens"].as_u64().unwrap()
 }
 
 #[test]
-fn a_try_that_was_killed_is_charged_for_what_it_was_sent() {
+fn a_killed_attempt_is_charged_for_its_prompt() {
     let key = "round-1/review/party";
-    let whole = Sandbox::demo();
-    assert!(review(&whole, &["review", PRD, "--json"], "").status.success());
-    let cut = Sandbox::demo();
+    let uninterrupted = Sandbox::with_demo();
+    assert!(run_with_fault(&uninterrupted, &["review", PRD, "--json"], "").status.success());
+    let interrupted = Sandbox::with_demo();
     // The prompts of the running agents were paid for, even if their answers were lost.
-    let output = review(&cut, &["review", PRD, "--json"], &format!("before:0:finished:{key}"));
+    let output =
+        run_with_fault(&interrupted, &["review", PRD, "--json"], &format!("before:0:finished:{key}"));
     assert_eq!(output.status.signal(), Some(9));
-    assert!(review(&cut, &["resume", "--json"], "").status.success());
-    let (once, twice) = (tokens(&whole, key), tokens(&cut, key));
-    assert!(twice > once + 1_000, "{once} tokens, and {twice} after a try that was lost");
+    assert!(run_with_fault(&interrupted, &["resume", "--json"], "").status.success());
+    let (tokens_once, tokens_twice) =
+        (recorded_input_tokens(&uninterrupted, key), recorded_input_tokens(&interrupted, key));
+    assert!(
+        tokens_twice > tokens_once + 1_000,
+        "{tokens_once} tokens, and {tokens_twice} after a try that was lost"
+    );
 }

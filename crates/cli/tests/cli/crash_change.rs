@@ -12,222 +12,249 @@ use std::{
 use serde_json::Value;
 use tribunal_testkit::Dice;
 
-use crate::common::{Ran, Sandbox, scripted_agent};
+use crate::common::{CommandOutput, Sandbox, scripted_agent_path};
 
-const FILES: usize = 40;
-const FLAWS: usize = 5;
-const KILLS: usize = 50;
+const FILE_COUNT: usize = 40;
+const FLAWS_PER_FILE: usize = 5;
+const KILL_COUNT: usize = 50;
 
-fn path(file: usize) -> String {
-    format!("src/part{}/f{file:02}.txt", file % 4)
+fn file_path(file_number: usize) -> String {
+    format!("src/part{}/f{file_number:02}.txt", file_number % 4)
 }
 
-fn line(word: &str, file: usize, flaw: usize) -> String {
-    format!("{word} {flaw} of f{file:02}.")
+fn flaw_line(first_word: &str, file_number: usize, flaw_number: usize) -> String {
+    format!("{first_word} {flaw_number} of f{file_number:02}.")
 }
 
-fn text(file: usize, word: &str) -> String {
-    let mut text = format!("File {file}\n");
-    for flaw in 0..FLAWS {
-        let _ = write!(text, "\nPart {flaw} of {file}\n\n{}\n", line(word, file, flaw));
+fn file_text(file_number: usize, first_word: &str) -> String {
+    let mut text = format!("File {file_number}\n");
+    for flaw_number in 0..FLAWS_PER_FILE {
+        let _ = write!(
+            text,
+            "\nPart {flaw_number} of {file_number}\n\n{}\n",
+            flaw_line(first_word, file_number, flaw_number)
+        );
     }
     text
 }
 
 /// Builds the script of reviewers and fixers: 200 findings of all severities in 40 files.
-fn script() -> String {
-    let (mut findings, mut fixes) = (String::new(), String::new());
-    for (file, flaw) in (0..FILES).flat_map(|file| (0..FLAWS).map(move |flaw| (file, flaw))) {
-        let (bad, good) = (line("Flaw", file, flaw), line("Done", file, flaw));
-        let severity = ["critical", "high", "medium", "low"][(file + flaw) % 4];
+fn review_script() -> String {
+    let (mut findings, mut fix_rules) = (String::new(), String::new());
+    for (file_number, flaw_number) in (0..FILE_COUNT)
+        .flat_map(|file_number| (0..FLAWS_PER_FILE).map(move |flaw_number| (file_number, flaw_number)))
+    {
+        let (flawed_line, fixed_line) =
+            (flaw_line("Flaw", file_number, flaw_number), flaw_line("Done", file_number, flaw_number));
+        let severity = ["critical", "high", "medium", "low"][(file_number + flaw_number) % 4];
         let _ = writeln!(
             findings,
-            "      - {{severity: {severity}, category: test, description: 'f{file:02} has {flaw}', quote: '{bad}'}}"
+            "      - {{severity: {severity}, category: test, description: 'f{file_number:02} has {flaw_number}', quote: '{flawed_line}'}}"
         );
-        let _ =
-            writeln!(fixes, "    - {{match: '{bad}', replace: '{bad}', with: '{good}', description: done}}");
+        let _ = writeln!(
+            fix_rules,
+            "    - {{match: '{flawed_line}', replace: '{flawed_line}', with: '{fixed_line}', description: done}}"
+        );
     }
     format!(
         "tasks:\n- task: 'round-1/review/*'\n  steps:\n  - findings:\n{findings}\
-         - task: '*/review/*'\n  steps: [{{findings: []}}]\n- task: '*/fix/*'\n  fix:\n{fixes}"
+         - task: '*/review/*'\n  steps: [{{findings: []}}]\n- task: '*/fix/*'\n  fix:\n{fix_rules}"
     )
 }
 
-fn big_change() -> Sandbox {
+fn sandbox_with_big_change() -> Sandbox {
     let sandbox = Sandbox::new();
-    for file in 0..FILES {
-        sandbox.write(&path(file), &text(file, "Fine"));
+    for file_number in 0..FILE_COUNT {
+        sandbox.write_file(&file_path(file_number), &file_text(file_number, "Fine"));
     }
-    sandbox.write("../script.yaml", &script());
-    sandbox.write(
+    sandbox.write_file("../script.yaml", &review_script());
+    sandbox.write_file(
         "tribunal.yaml",
         &format!(
             "tier: 1\nagents: {{use: [scripted], scripted: {{driver: command, argv: [{:?}, {:?}]}}}}\n\
              tasks: {{retry_after: 0, required_issues: 0, max_concurrent_fixers: 3, max_issues_per_agent: 10}}\n\
              limits: {{max_findings: 250, max_tokens: 1000000000}}\n",
-            scripted_agent(),
-            sandbox.path("../script.yaml"),
+            scripted_agent_path(),
+            sandbox.path_of("../script.yaml"),
         ),
     );
     for args in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-q", "-m", "x"]] {
-        let mut git = Command::new("git");
-        git.args(["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"]).args(args);
-        sandbox.at_home(&mut git);
-        assert!(git.current_dir(sandbox.root()).status().unwrap().success());
+        let mut git_command = Command::new("git");
+        git_command
+            .args(["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"])
+            .args(args);
+        sandbox.set_home_env(&mut git_command);
+        assert!(git_command.current_dir(sandbox.root_dir()).status().unwrap().success());
     }
-    for file in 0..FILES {
-        sandbox.write(&path(file), &text(file, "Flaw"));
+    for file_number in 0..FILE_COUNT {
+        sandbox.write_file(&file_path(file_number), &file_text(file_number, "Flaw"));
     }
     sandbox
 }
 
 /// What must be the same however often the program was killed.
 #[derive(Debug, PartialEq)]
-struct Result {
+struct ChangeResult {
     outcome: Value,
     findings: Vec<Vec<Value>>,
     files: BTreeMap<String, Vec<u8>>,
 }
 
-fn result(sandbox: &Sandbox) -> Result {
-    let findings = sandbox.json(&["findings"]);
-    let field = |finding: &Value, name: &str| finding[name].clone();
-    let fields = |finding: &Value| {
-        ["id", "status", "severity", "place", "raisers"].map(|name| field(finding, name)).to_vec()
+fn collect_result(sandbox: &Sandbox) -> ChangeResult {
+    let findings = sandbox.run_json(&["findings"]);
+    let field_of = |finding: &Value, field_name: &str| finding[field_name].clone();
+    let fields_of = |finding: &Value| {
+        ["id", "status", "severity", "place", "raisers"]
+            .map(|field_name| field_of(finding, field_name))
+            .to_vec()
     };
-    Result {
-        outcome: sandbox.json(&["runs"])["runs"][0]["last"]["outcome"].clone(),
-        findings: findings["findings"].as_array().unwrap().iter().map(fields).collect(),
-        files: files(sandbox),
+    ChangeResult {
+        outcome: sandbox.run_json(&["runs"])["runs"][0]["last"]["outcome"].clone(),
+        findings: findings["findings"].as_array().unwrap().iter().map(fields_of).collect(),
+        files: user_files(sandbox),
     }
 }
 
 /// Returns all files of the user.
-fn files(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut folders = vec![sandbox.root().to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for item in fs::read_dir(folder).unwrap().flatten() {
-            let path = item.path();
-            let name = path.strip_prefix(sandbox.root()).unwrap().display().to_string();
-            if !item.file_type().unwrap().is_dir() {
-                files.insert(name, fs::read(path).unwrap());
-            } else if name != ".git" && name != ".tribunal" {
-                folders.push(path);
+fn user_files(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
+    let mut files_by_name = BTreeMap::new();
+    let mut directories = vec![sandbox.root_dir().to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for dir_entry in fs::read_dir(directory).unwrap().flatten() {
+            let entry_path = dir_entry.path();
+            let file_name = entry_path.strip_prefix(sandbox.root_dir()).unwrap().display().to_string();
+            if !dir_entry.file_type().unwrap().is_dir() {
+                files_by_name.insert(file_name, fs::read(entry_path).unwrap());
+            } else if file_name != ".git" && file_name != ".tribunal" {
+                directories.push(entry_path);
             }
         }
     }
     // The settings contain the path of the sandbox.
-    files.remove("tribunal.yaml");
-    files
+    files_by_name.remove("tribunal.yaml");
+    files_by_name
 }
 
 /// Returns the number of agent calls so far, by task.
-fn calls(sandbox: &Sandbox) -> BTreeMap<String, usize> {
-    let mut calls = BTreeMap::new();
-    for task in fs::read_to_string(sandbox.path("../calls")).unwrap_or_default().lines() {
-        *calls.entry(task.to_string()).or_default() += 1;
+fn calls_by_task(sandbox: &Sandbox) -> BTreeMap<String, usize> {
+    let mut call_counts = BTreeMap::new();
+    for task in fs::read_to_string(sandbox.path_of("../calls")).unwrap_or_default().lines() {
+        *call_counts.entry(task.to_string()).or_default() += 1;
     }
-    calls
+    call_counts
 }
 
-fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
-    let mut command = sandbox.command(args);
-    command.env("TRIBUNAL_CALLS", sandbox.path("../calls"));
+fn counting_command(sandbox: &Sandbox, args: &[&str]) -> Command {
+    let mut command = sandbox.tribunal_command(args);
+    command.env("TRIBUNAL_CALLS", sandbox.path_of("../calls"));
     command
 }
 
 /// Runs until the fault point kills it, until it has printed `max_events` events, or to its end. Returns whether it was
 /// killed.
-fn live(sandbox: &Sandbox, args: &[&str], fault: &str, most: usize) -> bool {
-    let mut child = command(sandbox, args)
-        .env("TRIBUNAL_FAULT", fault)
+fn run_until_killed(sandbox: &Sandbox, args: &[&str], fault_point: &str, max_events: usize) -> bool {
+    let mut child = counting_command(sandbox, args)
+        .env("TRIBUNAL_FAULT", fault_point)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let told = BufReader::new(child.stdout.take().unwrap()).lines().take(most).count();
-    if told == most {
+    let event_count = BufReader::new(child.stdout.take().unwrap()).lines().take(max_events).count();
+    if event_count == max_events {
         // The process may have ended already.
         let _ = child.kill();
     }
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert!(matches!(ran.code, None | Some(0)), "{fault}: {:?}: {}", ran.code, ran.err);
-    ran.code.is_none()
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap());
+    assert!(
+        matches!(output.exit_code, None | Some(0)),
+        "{fault_point}: {:?}: {}",
+        output.exit_code,
+        output.stderr
+    );
+    output.exit_code.is_none()
 }
 
 /// Returns all events in the journal.
-fn journal(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox.runs().pop().map(|run| sandbox.events(&["log", &run])).unwrap_or_default()
+fn journal_events(sandbox: &Sandbox) -> Vec<Value> {
+    sandbox.run_ids().pop().map(|run_id| sandbox.run_events(&["log", &run_id])).unwrap_or_default()
 }
 
 /// Picks the fault point of the next life among the entries that are still missing.
-fn next_point(sandbox: &Sandbox, missing: &[&str], due: usize, dice: &mut Dice) -> String {
-    let flawed = |file: &usize| sandbox.read(&path(*file)).contains("Flaw");
-    let flawed: Vec<usize> = (0..FILES).filter(flawed).collect();
+fn next_fault_point(sandbox: &Sandbox, missing_ids: &[&str], kills_left: usize, dice: &mut Dice) -> String {
+    let flawed_files = |file_number: &usize| sandbox.read_file(&file_path(*file_number)).contains("Flaw");
+    let flawed_files: Vec<usize> = (0..FILE_COUNT).filter(flawed_files).collect();
     // The stride leaves enough entries for the later kills.
-    let stride = (missing.len() / due).clamp(1, missing.len());
-    let of_agent = |id: &&&str| {
-        let (reply, key) = (id.contains(":finished:"), id.rsplit_once('/').map_or("", |(key, _)| key));
+    let stride = (missing_ids.len() / kills_left).clamp(1, missing_ids.len());
+    let is_agent_reply = |entry_id: &&&str| {
+        let (reply, key) =
+            (entry_id.contains(":finished:"), entry_id.rsplit_once('/').map_or("", |(key, _)| key));
         reply && (key.ends_with("/fix") || key.ends_with("/review"))
     };
-    let replies: Vec<&&str> = missing.iter().filter(of_agent).take(3).collect();
+    let replies: Vec<&&str> = missing_ids.iter().filter(is_agent_reply).take(3).collect();
     match dice.roll(8) {
-        0 if !flawed.is_empty() => "between:landing".to_string(),
-        1 if !flawed.is_empty() => "before:landing".to_string(),
-        2 if !flawed.is_empty() => format!("before:write:f{:02}.txt", flawed[0]),
+        0 if !flawed_files.is_empty() => "between:landing".to_string(),
+        1 if !flawed_files.is_empty() => "before:landing".to_string(),
+        2 if !flawed_files.is_empty() => format!("before:write:f{:02}.txt", flawed_files[0]),
         // The reply is not recorded yet, so the agent has to be asked again.
         3 | 4 if !replies.is_empty() => format!("before:{}", replies[dice.roll(replies.len())]),
-        5 => format!("after:{}", missing[dice.roll(stride)]),
-        _ => format!("before:{}", missing[dice.roll(stride)]),
+        5 => format!("after:{}", missing_ids[dice.roll(stride)]),
+        _ => format!("before:{}", missing_ids[dice.roll(stride)]),
     }
 }
 
 #[test]
-fn two_hundred_findings_survive_fifty_kills() {
-    let whole = big_change();
-    let review = ["review", "--work-tree", "--json"];
-    assert!(!live(&whole, &review, "", usize::MAX));
-    let due = result(&whole);
-    assert_eq!(due.outcome, "resolved");
-    assert_eq!(due.findings.len(), FILES * FLAWS);
-    assert!(due.findings.iter().all(|finding| finding[1] == "fixed"));
-    for file in 0..FILES {
-        assert_eq!(String::from_utf8_lossy(&due.files[&path(file)]), text(file, "Done"));
+fn a_big_change_survives_many_kills_with_the_same_result() {
+    let uninterrupted = sandbox_with_big_change();
+    let review_args = ["review", "--work-tree", "--json"];
+    assert!(!run_until_killed(&uninterrupted, &review_args, "", usize::MAX));
+    let expected_result = collect_result(&uninterrupted);
+    assert_eq!(expected_result.outcome, "resolved");
+    assert_eq!(expected_result.findings.len(), FILE_COUNT * FLAWS_PER_FILE);
+    assert!(expected_result.findings.iter().all(|finding| finding[1] == "fixed"));
+    for file_number in 0..FILE_COUNT {
+        assert_eq!(
+            String::from_utf8_lossy(&expected_result.files[&file_path(file_number)]),
+            file_text(file_number, "Done")
+        );
     }
-    let reference = journal(&whole);
-    let ids: Vec<&str> = reference.iter().filter_map(|event| event["id"].as_str()).collect();
+    let reference_events = journal_events(&uninterrupted);
+    let reference_ids: Vec<&str> = reference_events.iter().filter_map(|event| event["id"].as_str()).collect();
 
-    let sandbox = big_change();
+    let sandbox = sandbox_with_big_change();
     let mut dice = Dice::new(7);
-    let mut paid: BTreeMap<String, usize> = BTreeMap::new();
-    for kill in 0..KILLS {
-        let journal = journal(&sandbox);
-        let seen: BTreeSet<&str> = journal.iter().filter_map(|event| event["id"].as_str()).collect();
-        let calls = calls(&sandbox);
-        for event in &journal {
+    let mut paid_calls: BTreeMap<String, usize> = BTreeMap::new();
+    for kill in 0..KILL_COUNT {
+        let recorded_events = journal_events(&sandbox);
+        let recorded_ids: BTreeSet<&str> =
+            recorded_events.iter().filter_map(|event| event["id"].as_str()).collect();
+        let call_counts = calls_by_task(&sandbox);
+        for event in &recorded_events {
             if event["kind"] == "effect_finished" && event["reply"]["outcome"] == "answered" {
                 let task = event["key"].as_str().unwrap();
-                let times = *paid.entry(task.to_string()).or_insert(calls[task]);
-                assert_eq!(calls[task], times, "{task} was recorded and asked again");
+                let call_count = *paid_calls.entry(task.to_string()).or_insert(call_counts[task]);
+                assert_eq!(call_counts[task], call_count, "{task} was recorded and asked again");
             }
         }
-        let missing: Vec<&str> = ids.iter().copied().filter(|id| !seen.contains(id)).collect();
-        let point = next_point(&sandbox, &missing, KILLS - kill, &mut dice);
+        let missing_ids: Vec<&str> =
+            reference_ids.iter().copied().filter(|entry_id| !recorded_ids.contains(entry_id)).collect();
+        let fault_point = next_fault_point(&sandbox, &missing_ids, KILL_COUNT - kill, &mut dice);
         // Every third life is killed from outside after a few events, at an arbitrary point.
-        let most = if kill % 3 == 0 { 1 + dice.roll(8) } else { usize::MAX };
-        let args = if journal.is_empty() { &review[..] } else { &["resume", "--json"] };
-        assert!(live(&sandbox, args, &point, most), "kill {kill}: {point} did not come up");
+        let max_events = if kill % 3 == 0 { 1 + dice.roll(8) } else { usize::MAX };
+        let args = if recorded_events.is_empty() { &review_args[..] } else { &["resume", "--json"] };
+        assert!(
+            run_until_killed(&sandbox, args, &fault_point, max_events),
+            "kill {kill}: {fault_point} did not come up"
+        );
     }
-    assert!(!live(&sandbox, &["resume", "--json"], "", usize::MAX));
-    assert!(paid.len() > 10, "the journal's answers were looked at: {paid:?}");
-    let calls = calls(&sandbox);
-    for (task, times) in paid {
-        assert_eq!(calls[&task], times, "{task} was recorded and asked again");
+    assert!(!run_until_killed(&sandbox, &["resume", "--json"], "", usize::MAX));
+    assert!(paid_calls.len() > 10, "the journal's answers were looked at: {paid_calls:?}");
+    let call_counts = calls_by_task(&sandbox);
+    for (task, call_count) in paid_calls {
+        assert_eq!(call_counts[&task], call_count, "{task} was recorded and asked again");
     }
-    println!("{} events, {} agent calls", ids.len(), calls.values().sum::<usize>());
-    let came = result(&sandbox);
-    assert_eq!(came.findings, due.findings);
-    assert!(came == due, "the files are others");
-    assert!(sandbox.litter().is_empty(), "{:?}", sandbox.litter());
+    println!("{} events, {} agent calls", reference_ids.len(), call_counts.values().sum::<usize>());
+    let final_result = collect_result(&sandbox);
+    assert_eq!(final_result.findings, expected_result.findings);
+    assert!(final_result == expected_result, "the files are others");
+    assert!(sandbox.temporary_leftovers().is_empty(), "{:?}", sandbox.temporary_leftovers());
 }

@@ -1,19 +1,19 @@
 //! The demo runs a complete review in real processes, without delays if its output is not a terminal.
 
-use crate::common::{PRD, Ran, Sandbox};
+use crate::common::{CommandOutput, PRD, Sandbox};
 
-fn demo() -> (Sandbox, Ran) {
+fn run_demo() -> (Sandbox, CommandOutput) {
     let sandbox = Sandbox::new();
-    let ran = sandbox.run(&["demo", "--dir", "."]);
-    (sandbox, ran)
+    let output = sandbox.run_tribunal(&["demo", "--dir", "."]);
+    (sandbox, output)
 }
 
 #[test]
-fn it_ends_resolved_with_every_finding_fixed_and_says_what_it_is() {
-    let (sandbox, ran) = demo();
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(ran.out, "", "progress goes to standard error");
-    for said in [
+fn the_demo_ends_resolved_with_every_finding_fixed() {
+    let (sandbox, output) = run_demo();
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert_eq!(output.stdout, "", "progress goes to standard error");
+    for expected_text in [
         "The agents are scripted",
         "round 3 of at most 3",
         "raised by party and adversarial",
@@ -31,59 +31,59 @@ fn it_ends_resolved_with_every_finding_fixed_and_says_what_it_is() {
         "tracker: _bmad-output/reviews/prd-issues.md",
         "tribunal log prd-",
     ] {
-        assert!(ran.err.contains(said), "`{said}` is missing in:\n{}", ran.err);
+        assert!(output.stderr.contains(expected_text), "`{expected_text}` is missing in:\n{}", output.stderr);
     }
-    let prd = sandbox.read(PRD);
-    assert!(!prd.contains("e-mailed to the owner in plain text") && !prd.contains("TBD"));
-    assert!(prd.contains("- Deletion: on request"), "what was absent is there: {prd}");
-    assert!(prd.contains("the page is offline then."), "what was refuted stays as it was: {prd}");
-    assert!(!sandbox.path(".tribunal/work").join(sandbox.last_run()).exists(), "copies are gone");
-    assert_eq!(sandbox.litter(), Vec::<std::path::PathBuf>::new());
+    let prd_text = sandbox.read_file(PRD);
+    assert!(!prd_text.contains("e-mailed to the owner in plain text") && !prd_text.contains("TBD"));
+    assert!(prd_text.contains("- Deletion: on request"), "what was absent is there: {prd_text}");
+    assert!(prd_text.contains("the page is offline then."), "what was refuted stays as it was: {prd_text}");
+    assert!(!sandbox.path_of(".tribunal/work").join(sandbox.last_run_id()).exists(), "copies are gone");
+    assert_eq!(sandbox.temporary_leftovers(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
-fn its_tracker_reads_well() {
-    let (sandbox, _) = demo();
-    let tracker = sandbox.read("_bmad-output/reviews/prd-issues.md");
-    let steady: Vec<&str> = tracker
+fn the_demo_tracker_reads_well() {
+    let (sandbox, _) = run_demo();
+    let tracker = sandbox.read_file("_bmad-output/reviews/prd-issues.md");
+    let steady_lines: Vec<&str> = tracker
         .lines()
         .filter(|line| !line.starts_with("Generated:") && !line.starts_with("<!-- tribunal: "))
         // Which fixer made a fix depends on which one was faster.
         .filter(|line| !line.contains("/fix/"))
         .collect();
-    insta::assert_snapshot!(steady.join("\n"));
+    insta::assert_snapshot!(steady_lines.join("\n"));
 }
 
 #[test]
-fn its_findings_read_well() {
-    let (sandbox, _) = demo();
-    insta::assert_snapshot!(sandbox.run(&["findings"]).out);
+fn the_demo_findings_read_well() {
+    let (sandbox, _) = run_demo();
+    insta::assert_snapshot!(sandbox.run_tribunal(&["findings"]).stdout);
 }
 
 #[test]
-fn a_folder_with_something_in_it_is_left_alone() {
+fn a_directory_that_is_not_empty_is_left_alone() {
     let sandbox = Sandbox::new();
-    sandbox.write("mine.txt", "mine");
-    let ran = sandbox.run(&["demo", "--dir", "."]);
-    assert_eq!(ran.code, Some(2));
-    insta::assert_snapshot!(ran.err, @r"
+    sandbox.write_file("mine.txt", "mine");
+    let output = sandbox.run_tribunal(&["demo", "--dir", "."]);
+    assert_eq!(output.exit_code, Some(2));
+    insta::assert_snapshot!(output.stderr, @r"
     [!] . is not empty
         The demo writes a project of its own and touches nothing that is yours.
         1. name a new folder: tribunal demo --dir DIR
     ");
-    assert!(!sandbox.path("tribunal.yaml").exists());
+    assert!(!sandbox.path_of("tribunal.yaml").exists());
 }
 
 #[test]
-fn the_log_draws_the_run_again_as_it_was_drawn_live() {
-    let (sandbox, live) = demo();
-    let log = sandbox.run(&["log", &sandbox.last_run()]);
-    let shown = |text: &str| -> Vec<String> {
+fn the_log_shows_the_run_as_it_was_shown_live() {
+    let (sandbox, live_output) = run_demo();
+    let log_output = sandbox.run_tribunal(&["log", &sandbox.last_run_id()]);
+    let run_lines = |text: &str| -> Vec<String> {
         let start = text.find("review of").unwrap();
         let end = text.find("\nNow look around").unwrap_or(text.len());
         let lines = text[start..end].lines();
         // Only live screens show the progress messages of agents.
         lines.filter(|line| !line.starts_with("  · ")).map(String::from).collect()
     };
-    assert_eq!(shown(&log.out), shown(&live.err));
+    assert_eq!(run_lines(&log_output.stdout), run_lines(&live_output.stderr));
 }

@@ -9,14 +9,14 @@ use tribunal_agents::{
     hook::HookClient,
 };
 
-use crate::common::{Ran, Sandbox, write_program};
+use crate::common::{CommandOutput, Sandbox, write_program};
 
 /// A machine with only these programs on its path.
-struct Machine {
+struct FakeMachine {
     sandbox: Sandbox,
-    variables: Vec<(&'static str, &'static str)>,
+    env_variables: Vec<(&'static str, &'static str)>,
     /// How many seconds a client may take to answer. The default is long, as the machine may be busy.
-    patience: &'static str,
+    timeout_seconds: &'static str,
 }
 
 const SIGNED_IN: &str = r#"case "$1" in
@@ -27,55 +27,55 @@ const SIGNED_OUT: &str = r#"case "$1" in
     --version) echo "codex-cli 0.166.0";;
     login) echo "Not logged in" >&2; exit 1;;
 esac"#;
-const HANGS: &str = "exec /bin/sleep 60";
+const HANGING: &str = "exec /bin/sleep 60";
 const TOO_OLD: &str = "echo 'codex-cli 0.20.1'";
-const GIT: &str = "echo git version 2.40.1";
+const GIT_VERSION: &str = "echo git version 2.40.1";
 
-impl Machine {
-    fn new(settings: &str, programs: &[(&str, &str)]) -> Machine {
-        let sandbox = Sandbox::new().wary();
-        sandbox.write("tribunal.yaml", settings);
-        let machine = Machine { sandbox, variables: Vec::new(), patience: "60" };
-        fs::create_dir_all(machine.sandbox.home().join("bin")).unwrap();
-        for (name, script) in programs {
-            machine.program(&format!("../home/bin/{name}"), script);
+impl FakeMachine {
+    fn new(settings: &str, programs: &[(&str, &str)]) -> FakeMachine {
+        let sandbox = Sandbox::new().without_trust();
+        sandbox.write_file("tribunal.yaml", settings);
+        let machine = FakeMachine { sandbox, env_variables: Vec::new(), timeout_seconds: "60" };
+        fs::create_dir_all(machine.sandbox.home_dir().join("bin")).unwrap();
+        for (program_name, script) in programs {
+            machine.add_program(&format!("../home/bin/{program_name}"), script);
         }
         machine
     }
 
-    fn program(&self, path: &str, script: &str) {
-        let path = self.sandbox.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        write_program(&path, &format!("#!/bin/sh\n{script}\n"));
+    fn add_program(&self, program_path: &str, script: &str) {
+        let program_path = self.sandbox.path_of(program_path);
+        fs::create_dir_all(program_path.parent().unwrap()).unwrap();
+        write_program(&program_path, &format!("#!/bin/sh\n{script}\n"));
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
-        self.types(&[&["doctor", "--timeout", self.patience], args].concat())
+    fn run_doctor(&self, args: &[&str]) -> CommandOutput {
+        self.run_command(&[&["doctor", "--timeout", self.timeout_seconds], args].concat())
     }
 
-    fn types(&self, args: &[&str]) -> Ran {
-        let mut command = self.sandbox.command(args);
-        command.env_clear().env("PATH", self.sandbox.home().join("bin"));
-        self.sandbox.at_home(&mut command);
-        command.envs(self.variables.iter().copied());
-        Ran::of(command.output().unwrap())
+    fn run_command(&self, args: &[&str]) -> CommandOutput {
+        let mut command = self.sandbox.tribunal_command(args);
+        command.env_clear().env("PATH", self.sandbox.home_dir().join("bin"));
+        self.sandbox.set_home_env(&mut command);
+        command.envs(self.env_variables.iter().copied());
+        CommandOutput::from_output(command.output().unwrap())
     }
 
     /// Returns the report as the user sees it, with the exit code.
-    fn said(&self) -> String {
-        let ran = self.run(&[]);
-        let home = self.sandbox.home().display().to_string();
-        let text = self.sandbox.normal(&ran.out).replace(&home, "[home]");
-        format!("{text}{}exit code {}", ran.err, ran.code.unwrap_or(-1))
+    fn doctor_text(&self) -> String {
+        let output = self.run_doctor(&[]);
+        let home_dir = self.sandbox.home_dir().display().to_string();
+        let normalized = self.sandbox.normalize_output(&output.stdout).replace(&home_dir, "[home]");
+        format!("{normalized}{}exit code {}", output.stderr, output.exit_code.unwrap_or(-1))
     }
 }
 
 #[test]
-fn clients_that_are_there_and_one_that_nobody_is_signed_in_to() {
-    let programs = [("claude", SIGNED_IN), ("codex", SIGNED_OUT), ("gemini", "exit 1"), ("git", GIT)];
-    let machine = Machine::new("agents: {use: [claude-code, codex]}\n", &programs);
-    machine.sandbox.write("_bmad/bmm/config.yaml", "project_name: x\n");
-    insta::assert_snapshot!(machine.said(), @r"
+fn installed_clients_are_listed_and_one_that_is_not_signed_in_is_reported() {
+    let programs = [("claude", SIGNED_IN), ("codex", SIGNED_OUT), ("gemini", "exit 1"), ("git", GIT_VERSION)];
+    let machine = FakeMachine::new("agents: {use: [claude-code, codex]}\n", &programs);
+    machine.sandbox.write_file("_bmad/bmm/config.yaml", "project_name: x\n");
+    insta::assert_snapshot!(machine.doctor_text(), @r"
     clients
       ✓ claude-code: ready, version 2.1.325, signed in by claude.ai, max (a plan pays)
           [home]/bin/claude
@@ -105,11 +105,11 @@ fn clients_that_are_there_and_one_that_nobody_is_signed_in_to() {
 
 #[test]
 fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
-    let programs = [("claude", HANGS), ("codex", TOO_OLD)];
-    let mut machine = Machine::new("agents: {use: [claude-code, codex]}\n", &programs);
+    let programs = [("claude", HANGING), ("codex", TOO_OLD)];
+    let mut machine = FakeMachine::new("agents: {use: [claude-code, codex]}\n", &programs);
     // The client that does answer needs some of this time, too.
-    machine.patience = "5";
-    insta::assert_snapshot!(machine.said(), @r"
+    machine.timeout_seconds = "5";
+    insta::assert_snapshot!(machine.doctor_text(), @r"
     clients
       ✗ claude-code: does not work
           [home]/bin/claude
@@ -140,10 +140,10 @@ fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
 }
 
 #[test]
-fn a_key_signs_in_and_without_settings_the_first_client_that_is_ready_takes_part() {
-    let mut machine = Machine::new("tier: 1\n", &[("codex", SIGNED_OUT), ("git", GIT)]);
-    machine.variables.push(("CODEX_API_KEY", "sk-test"));
-    insta::assert_snapshot!(machine.said(), @r"
+fn an_api_key_signs_in_and_without_settings_the_first_ready_client_is_used() {
+    let mut machine = FakeMachine::new("tier: 1\n", &[("codex", SIGNED_OUT), ("git", GIT_VERSION)]);
+    machine.env_variables.push(("CODEX_API_KEY", "sk-test"));
+    insta::assert_snapshot!(machine.doctor_text(), @r"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
@@ -167,8 +167,8 @@ fn a_key_signs_in_and_without_settings_the_first_client_that_is_ready_takes_part
 }
 
 #[test]
-fn an_empty_machine_is_told_what_to_install() {
-    insta::assert_snapshot!(Machine::new("", &[]).said(), @r"
+fn an_empty_machine_shows_what_to_install() {
+    insta::assert_snapshot!(FakeMachine::new("", &[]).doctor_text(), @r"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
@@ -195,30 +195,30 @@ fn an_empty_machine_is_told_what_to_install() {
 }
 
 #[test]
-fn settings_that_lead_nowhere_are_faults() {
-    let machine = Machine::new("tier: 9\n", &[("claude", SIGNED_IN), ("git", GIT)]);
-    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
+fn settings_that_cannot_work_are_reported_as_faults() {
+    let machine = FakeMachine::new("tier: 9\n", &[("claude", SIGNED_IN), ("git", GIT_VERSION)]);
+    let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     assert_eq!(report["ready"], false);
-    let what = report["faults"][0]["what"].as_str().unwrap();
-    assert!(what.contains("tribunal.yaml, line 1: `tier` is `9`"), "{what}");
+    let fault_text = report["faults"][0]["what"].as_str().unwrap();
+    assert!(fault_text.contains("tribunal.yaml, line 1: `tier` is `9`"), "{fault_text}");
     assert_eq!(report["clients"][0]["state"], "ready", "the clients are looked at all the same");
 
-    machine.sandbox.write("tribunal.yaml", "agents:\n  use: [cluade-code]\n");
-    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
+    machine.sandbox.write_file("tribunal.yaml", "agents:\n  use: [cluade-code]\n");
+    let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     let faults = report["faults"].as_array().unwrap();
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert_eq!(faults[0]["mend"][0], "did you mean `claude-code`?");
 }
 
 #[test]
-fn a_program_that_the_project_names_is_not_started_before_somebody_said_yes() {
+fn a_program_named_by_the_project_is_not_started_before_it_is_trusted() {
     let settings = "agents: {use: [claude-code], claude-code: {program: ./tools/claude}}\n";
-    let machine = Machine::new(settings, &[("git", GIT)]);
-    machine.program(
+    let machine = FakeMachine::new(settings, &[("git", GIT_VERSION)]);
+    machine.add_program(
         "tools/claude",
-        &format!("echo ran >> {}\n{SIGNED_IN}", machine.sandbox.path("ran").display()),
+        &format!("echo ran >> {}\n{SIGNED_IN}", machine.sandbox.path_of("ran").display()),
     );
-    insta::assert_snapshot!(machine.said(), @r"
+    insta::assert_snapshot!(machine.doctor_text(), @r"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
@@ -243,21 +243,21 @@ fn a_program_that_the_project_names_is_not_started_before_somebody_said_yes() {
     a review cannot run here yet: 1 thing is missing
     exit code 5
     ");
-    assert!(!machine.sandbox.path("ran").exists());
+    assert!(!machine.sandbox.path_of("ran").exists());
 
-    assert_eq!(machine.sandbox.run(&["trust", "--yes"]).code, Some(0));
-    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
+    assert_eq!(machine.sandbox.run_tribunal(&["trust", "--yes"]).exit_code, Some(0));
+    let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     assert_eq!((&report["ready"], &report["agents"][0]["state"]), (&Value::Bool(true), &"ready".into()));
-    assert!(machine.sandbox.path("ran").exists());
+    assert!(machine.sandbox.path_of("ran").exists());
 }
 
 #[test]
-fn a_command_that_is_not_there_is_told_and_no_command_is_started() {
+fn a_missing_command_is_reported_and_no_command_is_started() {
     let settings = "agents:\n  use: [mine, other]\n  mine: {driver: command, argv: [my-agent, -p]}\n  \
                     other: {driver: command, argv: [absent]}\n";
-    let machine = Machine::new(settings, &[("my-agent", "echo > ran"), ("git", GIT)]);
-    assert_eq!(machine.sandbox.run(&["trust", "--yes"]).code, Some(0));
-    insta::assert_snapshot!(machine.said(), @r"
+    let machine = FakeMachine::new(settings, &[("my-agent", "echo > ran"), ("git", GIT_VERSION)]);
+    assert_eq!(machine.sandbox.run_tribunal(&["trust", "--yes"]).exit_code, Some(0));
+    insta::assert_snapshot!(machine.doctor_text(), @r"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
@@ -280,19 +280,19 @@ fn a_command_that_is_not_there_is_told_and_no_command_is_started() {
     a review can run here
     exit code 0
     ");
-    assert!(!machine.sandbox.path("ran").exists());
+    assert!(!machine.sandbox.path_of("ran").exists());
 }
 
 #[test]
 fn the_report_fits_its_schema() {
-    let programs = [("claude", SIGNED_IN), ("codex", TOO_OLD), ("opencode", ""), ("git", GIT)];
-    let machine = Machine::new("agents: {use: [claude-code, codex]}\n", &programs);
-    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
-    let schema = machine.sandbox.run(&["schema", "doctor"]).out;
+    let programs = [("claude", SIGNED_IN), ("codex", TOO_OLD), ("opencode", ""), ("git", GIT_VERSION)];
+    let machine = FakeMachine::new("agents: {use: [claude-code, codex]}\n", &programs);
+    let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
+    let schema = machine.sandbox.run_tribunal(&["schema", "doctor"]).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
+    let schema_errors: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+    assert!(schema_errors.is_empty(), "{schema_errors:?}");
     assert_eq!(report["schema"], "tribunal.doctor/1");
     assert_eq!(report["clients"][0]["signed_in"]["subscription"], true);
     assert_eq!(report["others"][0]["id"], "opencode");
@@ -300,74 +300,79 @@ fn the_report_fits_its_schema() {
 
 /// A client is named only in its directory and its registry row, so every list of clients must contain all of them.
 #[test]
-fn every_client_of_the_registry_is_reached() {
+fn every_client_of_the_registry_is_listed_everywhere() {
     let programs: Vec<(&str, &str)> = CLIENTS.iter().map(|client| (client.program, "exit 1")).collect();
-    let machine = Machine::new("", &programs);
-    machine.sandbox.write("plan.md", "# Plan\n");
-    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
-    let ids = |list: &str| -> Vec<&str> {
-        report[list].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect()
+    let machine = FakeMachine::new("", &programs);
+    machine.sandbox.write_file("plan.md", "# Plan\n");
+    let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
+    let ids_in = |list_name: &str| -> Vec<&str> {
+        report[list_name]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|client_row| client_row["id"].as_str().unwrap())
+            .collect()
     };
-    assert_eq!(ids("clients"), AGENT_CLIENT_IDS);
-    let others: Vec<&str> =
-        CLIENTS.iter().filter(|client| client.agent.is_none()).map(|client| client.id).collect();
-    assert_eq!(ids("others"), others);
+    assert_eq!(ids_in("clients"), AGENT_CLIENT_IDS);
+    let other_ids: Vec<&str> =
+        CLIENTS.iter().filter(|client| client.agent_facts.is_none()).map(|client| client.id).collect();
+    assert_eq!(ids_in("others"), other_ids);
 
-    let schema: Value = serde_json::from_str(&machine.types(&["schema", "settings"]).out).unwrap();
+    let schema: Value = serde_json::from_str(&machine.run_command(&["schema", "settings"]).stdout).unwrap();
     let schema = schema.to_string();
-    for name in DRIVER_NAMES {
-        assert!(schema.contains(&format!("\"{name}\"")), "{name}");
+    for driver_name in DRIVER_NAMES {
+        assert!(schema.contains(&format!("\"{driver_name}\"")), "{driver_name}");
     }
     for client in AgentClient::all() {
-        let ran = machine.types(&["review", "plan.md", "--dry-run", "--agent", client.id]);
-        assert_eq!(ran.code, Some(0), "--agent {}: {}", client.id, ran.err);
+        let output = machine.run_command(&["review", "plan.md", "--dry-run", "--agent", client.id]);
+        assert_eq!(output.exit_code, Some(0), "--agent {}: {}", client.id, output.stderr);
     }
-    for (args, kind) in [(["hook", "--help"], "hook"), (["init", "--help"], "init")] {
-        let help = machine.types(&args).out;
-        for word in HookClient::words() {
-            assert!(help.contains(word), "{kind} does not name {word}: {help}");
+    for (args, command_name) in [(["hook", "--help"], "hook"), (["init", "--help"], "init")] {
+        let help = machine.run_command(&args).stdout;
+        for client_name in HookClient::all_ids() {
+            assert!(help.contains(client_name), "{command_name} does not name {client_name}: {help}");
         }
     }
 }
 
 #[test]
-fn a_review_starts_with_no_client_that_is_too_old_for_its_flags() {
-    let machine = Machine::new("agents: {use: [codex]}\n", &[("codex", TOO_OLD), ("git", GIT)]);
-    machine.sandbox.write("plan.md", "# Plan\n");
-    let ran = machine.types(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("Codex 0.20.1 is too old"), "{}", ran.err);
-    assert!(ran.err.contains("npm install -g @openai/codex"), "{}", ran.err);
-    assert_eq!(machine.types(&["runs"]).code, Some(0));
+fn a_review_does_not_start_with_a_client_that_is_too_old() {
+    let machine = FakeMachine::new("agents: {use: [codex]}\n", &[("codex", TOO_OLD), ("git", GIT_VERSION)]);
+    machine.sandbox.write_file("plan.md", "# Plan\n");
+    let output = machine.run_command(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("Codex 0.20.1 is too old"), "{}", output.stderr);
+    assert!(output.stderr.contains("npm install -g @openai/codex"), "{}", output.stderr);
+    assert_eq!(machine.run_command(&["runs"]).exit_code, Some(0));
 }
 
 #[test]
-fn a_sign_in_that_shows_nowhere_is_asked_for_before_nobody_is_taken() {
+fn a_client_is_asked_whether_it_is_signed_in_when_nothing_else_shows_it() {
     // Neither the environment nor the home directory shows the sign-in; only the client itself does.
-    let machine = Machine::new("", &[("claude", SIGNED_IN), ("git", GIT)]);
-    machine.sandbox.write("plan.md", "# Plan\n");
-    let ran = machine.types(&["review", "plan.md", "--dry-run"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let machine = FakeMachine::new("", &[("claude", SIGNED_IN), ("git", GIT_VERSION)]);
+    machine.sandbox.write_file("plan.md", "# Plan\n");
+    let output = machine.run_command(&["review", "plan.md", "--dry-run"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert!(
-        ran.err.contains(
+        output.stderr.contains(
             "claude-code takes part, the first client that is installed and signed in (claude.ai, max)"
         ),
         "{}",
-        ran.err
+        output.stderr
     );
-    let machine = Machine::new("", &[("codex", SIGNED_OUT), ("git", GIT)]);
-    machine.sandbox.write("plan.md", "# Plan\n");
-    let ran = machine.types(&["review", "plan.md", "--dry-run"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("1. sign in: codex login"), "{}", ran.err);
+    let machine = FakeMachine::new("", &[("codex", SIGNED_OUT), ("git", GIT_VERSION)]);
+    machine.sandbox.write_file("plan.md", "# Plan\n");
+    let output = machine.run_command(&["review", "plan.md", "--dry-run"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("1. sign in: codex login"), "{}", output.stderr);
 }
 
 #[test]
-fn a_server_that_is_not_there_is_pointed_out_and_keeps_nobody_from_working() {
+fn a_missing_mcp_server_is_a_warning_and_does_not_prevent_reviews() {
     let settings = "agents: {use: [claude-code]}\nmcp: {docs: {argv: [no-such-server, --stdio]}}\n";
-    let machine = Machine::new(settings, &[("claude", SIGNED_IN), ("git", GIT)]);
-    machine.types(&["trust", "--yes"]);
-    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
+    let machine = FakeMachine::new(settings, &[("claude", SIGNED_IN), ("git", GIT_VERSION)]);
+    machine.run_command(&["trust", "--yes"]);
+    let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     assert_eq!(report["ready"], true, "{report}");
     assert_eq!(report["warnings"][0]["what"], "server `docs`: the program `no-such-server` is not there");
 }

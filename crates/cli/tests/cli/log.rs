@@ -7,9 +7,9 @@ use std::{
 
 use serde_json::Value;
 
-use crate::common::{Ran, Sandbox};
+use crate::common::{CommandOutput, Sandbox};
 
-const SCRIPT: &str = "tasks:
+const FIXING_SCRIPT: &str = "tasks:
   - task: 'round-1/review/*'
     steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
   - task: '*/review/*'
@@ -18,71 +18,81 @@ const SCRIPT: &str = "tasks:
     fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]
 ";
 
-fn reviewed() -> Sandbox {
-    let sandbox = Sandbox::scripted(SCRIPT);
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+fn reviewed_sandbox() -> Sandbox {
+    let sandbox = Sandbox::with_script(FIXING_SCRIPT);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     sandbox
 }
 
 #[test]
 fn filters_apply_to_events_too() {
-    let sandbox = reviewed();
-    let kinds = |args: &[&str]| -> Vec<String> {
-        let events = sandbox.events(&[&["log"], args].concat());
+    let sandbox = reviewed_sandbox();
+    let event_kinds = |args: &[&str]| -> Vec<String> {
+        let events = sandbox.run_events(&[&["log"], args].concat());
         events.iter().map(|event| event["kind"].as_str().unwrap().to_string()).collect()
     };
     assert_eq!(
-        kinds(&["--kind", "round_started", "--kind", "round_ended", "--round", "1"]),
+        event_kinds(&["--kind", "round_started", "--kind", "round_ended", "--round", "1"]),
         ["round_started", "round_ended"]
     );
-    assert_eq!(kinds(&["--key", "round-1/freeze"]), ["effect_started", "effect_finished"]);
-    assert_eq!(kinds(&["--kind", "finding_moved", "--finding", "f1"]), ["finding_moved", "finding_moved"]);
-    assert_eq!(kinds(&["--warnings"]), [""; 0]);
-    assert_eq!(kinds(&["--since", "2970-01-01"]), [""; 0]);
-    let nothing = sandbox.run(&["log", "--round", "9"]);
-    assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""));
-    assert!(nothing.err.contains("has no such entries"), "{}", nothing.err);
+    assert_eq!(event_kinds(&["--key", "round-1/freeze"]), ["effect_started", "effect_finished"]);
+    assert_eq!(
+        event_kinds(&["--kind", "finding_moved", "--finding", "f1"]),
+        ["finding_moved", "finding_moved"]
+    );
+    assert_eq!(event_kinds(&["--warnings"]), [""; 0]);
+    assert_eq!(event_kinds(&["--since", "2970-01-01"]), [""; 0]);
+    let empty_output = sandbox.run_tribunal(&["log", "--round", "9"]);
+    assert_eq!((empty_output.exit_code, empty_output.stdout.as_str()), (Some(0), ""));
+    assert!(empty_output.stderr.contains("has no such entries"), "{}", empty_output.stderr);
 }
 
 #[test]
-fn what_nobody_can_mean_is_refused_with_what_is_meant() {
-    let sandbox = reviewed();
-    for (args, says) in [
+fn mistyped_filters_are_refused_with_a_suggestion() {
+    let sandbox = reviewed_sandbox();
+    for (args, expected_message) in [
         (["--kind", "finding_rised"], "1. did you mean `finding_raised`?"),
         (["--finding", "seven"], "Findings are called F1"),
         (["--since", "teatime"], "1. for instance: tribunal log --since 10m"),
     ] {
-        let ran = sandbox.run(&["log", args[0], args[1]]);
-        assert_eq!(ran.code, Some(2));
-        assert!(ran.err.starts_with("[!] ") && ran.err.contains(says), "{}", ran.err);
+        let output = sandbox.run_tribunal(&["log", args[0], args[1]]);
+        assert_eq!(output.exit_code, Some(2));
+        assert!(
+            output.stderr.starts_with("[!] ") && output.stderr.contains(expected_message),
+            "{}",
+            output.stderr
+        );
     }
 }
 
 #[test]
 fn every_prompt_and_answer_can_be_read() {
-    let sandbox = reviewed();
-    let document = sandbox.json(&["log", "--prompts", "--key", "fix/1"]);
+    let sandbox = reviewed_sandbox();
+    let document = sandbox.run_json(&["log", "--prompts", "--key", "fix/1"]);
     assert_eq!(document["schema"], "tribunal.prompts/1");
     let call = &document["calls"][0];
     assert_eq!((call["agent"].as_str(), call["driver"].as_str()), (Some("scripted"), Some("replay")));
-    let prompt = call["prompt"]["text"].as_str().unwrap();
-    assert!(prompt.contains("fast is vague"), "{prompt}");
-    assert_eq!(call["prompt"]["bytes"], prompt.len());
+    let prompt_text = call["prompt"]["text"].as_str().unwrap();
+    assert!(prompt_text.contains("fast is vague"), "{prompt_text}");
+    assert_eq!(call["prompt"]["bytes"], prompt_text.len());
     assert!(call["answer"]["text"].as_str().unwrap().contains("FIXED"));
-    let read = sandbox.run(&["log", "--prompts", "--key", "fix/1"]).out;
-    assert!(read.contains("sent to scripted") && read.contains(prompt.trim_end()), "{read}");
+    let prompt_listing = sandbox.run_tribunal(&["log", "--prompts", "--key", "fix/1"]).stdout;
+    assert!(
+        prompt_listing.contains("sent to scripted") && prompt_listing.contains(prompt_text.trim_end()),
+        "{prompt_listing}"
+    );
     assert_eq!(
-        sandbox.run(&["log", "--prompts"]).out.lines().count(),
-        sandbox.json(&["log", "--prompts"])["calls"].as_array().unwrap().len()
+        sandbox.run_tribunal(&["log", "--prompts"]).stdout.lines().count(),
+        sandbox.run_json(&["log", "--prompts"])["calls"].as_array().unwrap().len()
     );
 }
 
 #[test]
-fn what_was_sent_is_listed_even_if_the_agent_failed() {
-    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{exit: 3}]}]\n");
-    sandbox.run(&["review", "plan.md"]);
-    let document = sandbox.json(&["log", "--sent"]);
+fn prompts_are_listed_even_if_the_agent_failed() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{exit: 3}]}]\n");
+    sandbox.run_tribunal(&["review", "plan.md"]);
+    let document = sandbox.run_json(&["log", "--sent"]);
     assert_eq!(document["schema"], "tribunal.sent/1");
     let calls = document["calls"].as_array().unwrap();
     assert!(!calls.is_empty());
@@ -93,77 +103,87 @@ fn what_was_sent_is_listed_even_if_the_agent_failed() {
 }
 
 #[test]
-fn what_was_sent_is_listed_by_vendor_with_what_it_comes_to() {
-    let sandbox = Sandbox::scripted(SCRIPT);
-    sandbox.write("agent.sh", "cat >/dev/null; echo '{\"findings\": []}'\n");
-    let agent = |name: &str, provider: &str| {
-        let script = sandbox.path("agent.sh");
-        format!("  {name}: {{driver: command, argv: [sh, {script:?}], provider: {provider}}}\n")
+fn prompts_are_listed_by_vendor_with_their_total_size() {
+    let sandbox = Sandbox::with_script(FIXING_SCRIPT);
+    sandbox.write_file("agent.sh", "cat >/dev/null; echo '{\"findings\": []}'\n");
+    let agent_settings = |vendor_name: &str, provider: &str| {
+        let script = sandbox.path_of("agent.sh");
+        format!("  {vendor_name}: {{driver: command, argv: [sh, {script:?}], provider: {provider}}}\n")
     };
-    sandbox.write(
+    sandbox.write_file(
         "tribunal.yaml",
         &format!(
             "tier: 2\nlevel: full\nfix: false\ntasks: {{required_issues: 0}}\nagents:\n  use: [one, two, scripted]\n{}{}  \
              scripted: {{driver: replay, script: script.yaml}}\n",
-            agent("one", "acme"),
-            agent("two", "globex")
+            agent_settings("one", "acme"),
+            agent_settings("two", "globex")
         ),
     );
-    let ran = sandbox.run(&["review", "plan.md", "--no-fix"]);
-    assert!(ran.code.is_some(), "{}", ran.err);
-    let sent = sandbox.run(&["log", "--sent"]).out;
-    let heads: Vec<&str> = sent.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
-    assert_eq!(heads, ["to acme", "to globex", "nobody: played from a script"], "{sent}");
-    let document = sandbox.json(&["log", "--sent"]);
+    let output = sandbox.run_tribunal(&["review", "plan.md", "--no-fix"]);
+    assert!(output.exit_code.is_some(), "{}", output.stderr);
+    let sent_listing = sandbox.run_tribunal(&["log", "--sent"]).stdout;
+    let heading_lines: Vec<&str> =
+        sent_listing.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
+    assert_eq!(heading_lines, ["to acme", "to globex", "nobody: played from a script"], "{sent_listing}");
+    let document = sandbox.run_json(&["log", "--sent"]);
     let vendors = document["vendors"].as_array().unwrap();
     for vendor in vendors {
-        let name = vendor["vendor"].as_str().unwrap();
+        let vendor_name = vendor["vendor"].as_str().unwrap();
         let calls = document["calls"].as_array().unwrap().iter();
-        let of = calls.filter(|call| match name {
+        let vendor_calls = calls.filter(|call| match vendor_name {
             "nobody" => call["driver"] == "replay",
-            name => call["provider"] == name && call["driver"] != "replay",
+            vendor_name => call["provider"] == vendor_name && call["driver"] != "replay",
         });
-        let bytes: u64 = of.map(|call| call["prompt"]["bytes"].as_u64().unwrap()).sum();
-        assert_eq!(vendor["bytes"], bytes, "{name}");
-        let shown = bytes.to_string();
-        let shown = format!("{},{} bytes, about", &shown[..shown.len() - 3], &shown[shown.len() - 3..]);
-        assert!(name == "nobody" || sent.contains(&shown), "{shown}: {sent}");
+        let bytes: u64 = vendor_calls.map(|call| call["prompt"]["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(vendor["bytes"], bytes, "{vendor_name}");
+        let expected_size = bytes.to_string();
+        let expected_size = format!(
+            "{},{} bytes, about",
+            &expected_size[..expected_size.len() - 3],
+            &expected_size[expected_size.len() - 3..]
+        );
+        assert!(
+            vendor_name == "nobody" || sent_listing.contains(&expected_size),
+            "{expected_size}: {sent_listing}"
+        );
     }
-    assert_eq!(sandbox.json(&["log", "--prompts"])["vendors"], Value::Null);
+    assert_eq!(sandbox.run_json(&["log", "--prompts"])["vendors"], Value::Null);
 }
 
 #[test]
 fn a_run_is_followed_to_its_end() {
-    let sandbox = Sandbox::scripted(SCRIPT);
-    let mut review = sandbox
-        .command(&["review", "plan.md", "--json"])
+    let sandbox = Sandbox::with_script(FIXING_SCRIPT);
+    let mut review_process = sandbox
+        .tribunal_command(&["review", "plan.md", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut printed = BufReader::new(review.stdout.take().unwrap());
-    let mut all = String::new();
-    printed.read_line(&mut all).unwrap();
-    let followed = sandbox.run(&["log", "--follow", "--json"]);
-    printed.read_to_string(&mut all).unwrap();
-    assert!(review.wait().unwrap().success());
-    assert_eq!(followed.out, all);
+    let mut review_stdout = BufReader::new(review_process.stdout.take().unwrap());
+    let mut all_events = String::new();
+    review_stdout.read_line(&mut all_events).unwrap();
+    let followed_output = sandbox.run_tribunal(&["log", "--follow", "--json"]);
+    review_stdout.read_to_string(&mut all_events).unwrap();
+    assert!(review_process.wait().unwrap().success());
+    assert_eq!(followed_output.stdout, all_events);
 }
 
 #[test]
-fn following_a_run_that_was_killed_ends_and_says_how_to_go_on() {
-    let sandbox = Sandbox::scripted(SCRIPT);
-    let killed = sandbox
-        .command(&["review", "plan.md"])
+fn following_a_killed_run_ends_and_names_the_resume_command() {
+    let sandbox = Sandbox::with_script(FIXING_SCRIPT);
+    let killed_output = sandbox
+        .tribunal_command(&["review", "plan.md"])
         .env("TRIBUNAL_FAULT", "after:0:round_started:1#1")
         .output()
         .unwrap();
-    assert_ne!(Ran::of(killed).code, Some(0));
-    let ran = sandbox.run(&["log", "--follow"]);
-    assert_eq!(ran.code, Some(0));
+    assert_ne!(CommandOutput::from_output(killed_output).exit_code, Some(0));
+    let output = sandbox.run_tribunal(&["log", "--follow"]);
+    assert_eq!(output.exit_code, Some(0));
     assert!(
-        sandbox.normal(&ran.err).ends_with("[W] run [run] died; to go on with it: tribunal resume [run]\n"),
+        sandbox
+            .normalize_output(&output.stderr)
+            .ends_with("[W] run [run] died; to go on with it: tribunal resume [run]\n"),
         "{}",
-        ran.err
+        output.stderr
     );
 }

@@ -3,15 +3,15 @@
 use crate::common::Sandbox;
 
 #[test]
-fn a_menu_is_shown_with_its_score_and_what_only_looks_like_one_with_why() {
+fn a_menu_is_shown_with_its_score_and_a_lookalike_with_the_reason() {
     let sandbox = Sandbox::new();
-    sandbox.write(
+    sandbox.write_file(
         "said.md",
         "I have written the section. The page offers:\n\n> [A] Add item\n> [B] Remove item\n\n\
          **Select an option:**\n\n[A] Advanced Elicitation - dig\n[P] Party Mode\n[C] Exit\u{1b}[2J - it ends here\n",
     );
-    let ran = sandbox.run(&["inspect", "menu", "said.md"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r"
+    let output = sandbox.run_tribunal(&["inspect", "menu", "said.md"]);
+    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @r"
     menu in lines 8 to 10, vertical, score 100
       [A] Advanced Elicitation (advanced elicitation)
       [P] Party Mode (party)
@@ -33,11 +33,11 @@ fn a_menu_is_shown_with_its_score_and_what_only_looks_like_one_with_why() {
 }
 
 #[test]
-fn no_menu_is_exit_code_3_and_a_question_is_told() {
+fn without_a_menu_the_exit_code_is_3_and_questions_are_listed() {
     let sandbox = Sandbox::new();
-    sandbox.write("lone.md", "Done so far.\n\n[C] Continue - save this and go on\n");
-    let ran = sandbox.run(&["inspect", "menu", "lone.md"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r"
+    sandbox.write_file("lone.md", "Done so far.\n\n[C] Continue - save this and go on\n");
+    let output = sandbox.run_tribunal(&["inspect", "menu", "lone.md"]);
+    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @r"
     no menu
     no menu in line 3, lone, score 30
       it has one option; a menu has two
@@ -50,8 +50,8 @@ fn no_menu_is_exit_code_3_and_a_question_is_told() {
       [C] Continue (continue)
     exit code 3
     ");
-    sandbox.write("prose.md", "All is written.\n");
-    let ran = sandbox.run(&["inspect", "menu", "prose.md"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "no menu\n"));
-    assert_eq!(sandbox.run(&["inspect", "menu", "absent.md"]).code, Some(2));
+    sandbox.write_file("prose.md", "All is written.\n");
+    let output = sandbox.run_tribunal(&["inspect", "menu", "prose.md"]);
+    assert_eq!((output.exit_code, output.stdout.as_str()), (Some(3), "no menu\n"));
+    assert_eq!(sandbox.run_tribunal(&["inspect", "menu", "absent.md"]).exit_code, Some(2));
 }

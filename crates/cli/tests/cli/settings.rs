@@ -6,59 +6,79 @@ use serde_json::Value;
 
 use crate::common::Sandbox;
 
-const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
+const NO_FINDINGS_SCRIPT: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
 
 /// Returns the value and the origin of the setting at this path.
-fn origin(document: &Value, path: &str) -> (Value, String) {
-    let all = document["settings"].as_array().unwrap();
-    let found = all.iter().find(|setting| setting["path"] == path).unwrap_or_else(|| panic!("{path}"));
-    (found["value"].clone(), found["origin"].as_str().unwrap().to_string())
+fn value_and_origin(document: &Value, setting_path: &str) -> (Value, String) {
+    let all_settings = document["settings"].as_array().unwrap();
+    let found_setting = all_settings
+        .iter()
+        .find(|setting| setting["path"] == setting_path)
+        .unwrap_or_else(|| panic!("{setting_path}"));
+    (found_setting["value"].clone(), found_setting["origin"].as_str().unwrap().to_string())
 }
 
-fn user_file(sandbox: &Sandbox, text: &str) -> String {
-    let file = sandbox.home().join("config/tribunal/settings.yaml");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(&file, text).unwrap();
-    file.display().to_string()
+fn write_user_settings(sandbox: &Sandbox, settings_text: &str) -> String {
+    let settings_path = sandbox.home_dir().join("config/tribunal/settings.yaml");
+    fs::create_dir_all(settings_path.parent().unwrap()).unwrap();
+    fs::write(&settings_path, settings_text).unwrap();
+    settings_path.display().to_string()
 }
 
 #[test]
-fn later_layers_win_and_every_value_knows_where_it_came_from() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let user = user_file(&sandbox, "# mine\nlimits:\n  max_cost: 1\n  max_tokens: 2000\n  max_findings: 9\n");
-    sandbox.write(
+fn later_layers_win_and_every_value_keeps_its_origin() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let user_settings = write_user_settings(
+        &sandbox,
+        "# mine\nlimits:\n  max_cost: 1\n  max_tokens: 2000\n  max_findings: 9\n",
+    );
+    sandbox.write_file(
         "_bmad/bmm/config.yaml",
         "project_name: x\noutput_folder: out\nreview_loop:\n  limits:\n    max_total_issues: 8\n    max_review_rounds: 2\n",
     );
-    sandbox.write(
+    sandbox.write_file(
         "tribunal.yaml",
         "limits:\n  max_review_rounds: 4\n  max_cost: 2\nagents: {scripted: {driver: replay, script: script.yaml}}\n",
     );
-    let mut command = sandbox.command(&["inspect", "settings", "--json"]);
+    let mut command = sandbox.tribunal_command(&["inspect", "settings", "--json"]);
     let output = command.env("TRIBUNAL_LIMITS__MAX_COST", "3.50").output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    for (path, value, from) in [
+    for (setting_path, value, expected_origin) in [
         ("limits.max_cost", Value::from(3.5), "TRIBUNAL_LIMITS__MAX_COST".to_string()),
         ("limits.max_review_rounds", 4.into(), "tribunal.yaml:2".into()),
         ("limits.max_findings", 8.into(), "_bmad/bmm/config.yaml:5".into()),
-        ("limits.max_tokens", 2000.into(), format!("{user}:4")),
+        ("limits.max_tokens", 2000.into(), format!("{user_settings}:4")),
         ("limits.max_failures", 5.into(), "default".into()),
         ("level", Value::Null, "not set".into()),
     ] {
-        assert_eq!(origin(&document, path), (value, from), "{path}");
+        assert_eq!(value_and_origin(&document, setting_path), (value, expected_origin), "{setting_path}");
     }
-    let plan =
-        sandbox.json(&["review", "plan.md", "--dry-run", "--set", "limits.max_cost=0.25", "--level", "dual"]);
-    assert_eq!(plan["limits"]["cost"], 0.25);
-    assert_eq!(plan["limits"]["rounds"], 4);
-    assert_eq!(plan["level"], "dual");
+    let plan_document = sandbox.run_json(&[
+        "review",
+        "plan.md",
+        "--dry-run",
+        "--set",
+        "limits.max_cost=0.25",
+        "--level",
+        "dual",
+    ]);
+    assert_eq!(plan_document["limits"]["cost"], 0.25);
+    assert_eq!(plan_document["limits"]["rounds"], 4);
+    assert_eq!(plan_document["level"], "dual");
 }
 
 #[test]
-fn variables_and_flags_are_held_to_the_same_table() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let mut command =
-        sandbox.command(&["review", "plan.md", "--dry-run", "--set", "limits.max_cots=1", "--set", "tier=9"]);
+fn variables_and_flags_are_checked_like_files() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let mut command = sandbox.tribunal_command(&[
+        "review",
+        "plan.md",
+        "--dry-run",
+        "--set",
+        "limits.max_cots=1",
+        "--set",
+        "tier=9",
+    ]);
     command
         .env("TRIBUNAL_LIMITS__MAX_COTS", "3")
         .env("TRIBUNAL_TIER", "many")
@@ -75,20 +95,20 @@ fn variables_and_flags_are_held_to_the_same_table() {
           --set tier: `tier` is `9`; allowed is a whole number, 0 to 4
         1. did you mean `TRIBUNAL_LIMITS__MAX_COST`?
     ");
-    let ran = sandbox.run(&["review", "plan.md", "--set", "tier"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("--set tier: it has no value"), "{}", ran.err);
+    let command_output = sandbox.run_tribunal(&["review", "plan.md", "--set", "tier"]);
+    assert_eq!(command_output.exit_code, Some(2));
+    assert!(command_output.stderr.contains("--set tier: it has no value"), "{}", command_output.stderr);
 }
 
 #[test]
 fn the_settings_in_force_read_well() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write(
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.write_file(
         "tribunal.yaml",
         "tier: 1\nagents: {scripted: {driver: replay, script: script.yaml}}\nverify: [make test]\n\
          progress_display: {mode: quiet, sound_alerts: true}\n",
     );
-    insta::assert_snapshot!(sandbox.run(&["inspect", "settings"]).out, @r"
+    insta::assert_snapshot!(sandbox.run_tribunal(&["inspect", "settings"]).stdout, @r"
     * tier                     1              tribunal.yaml:1          a whole number, 0 to 4
       level                    -              not set                  minimal | dual | full
       goal                     zero-open      default                  zero-open | critical-only
@@ -151,11 +171,12 @@ fn the_settings_in_force_read_well() {
 
 #[test]
 fn one_file_alone_is_explained_with_all_its_problems() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write("other.yaml", "tier: 1\nlimits:\n  max_cost: 0\nspeed: 3\nreview_loop:\n  enabled: no\n");
-    let ran = sandbox.run(&["inspect", "settings", "other.yaml"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    insta::assert_snapshot!(ran.out, @r"
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox
+        .write_file("other.yaml", "tier: 1\nlimits:\n  max_cost: 0\nspeed: 3\nreview_loop:\n  enabled: no\n");
+    let output = sandbox.run_tribunal(&["inspect", "settings", "other.yaml"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    insta::assert_snapshot!(output.stdout, @r"
     line 1    tier                                         1
     line 6    review_loop.enabled                          false           accepted; not used by this version
     [!] line 3: `limits.max_cost` is `0`; allowed is an amount of money, more than 0
@@ -163,54 +184,55 @@ fn one_file_alone_is_explained_with_all_its_problems() {
     [!] line 4: there is no setting `speed`
     settings: 2, problems: 2
     ");
-    let document = sandbox.json(&["inspect", "settings", "other.yaml"]);
+    let document = sandbox.run_json(&["inspect", "settings", "other.yaml"]);
     assert_eq!(document["problems"][1]["line"], 4);
 }
 
 #[test]
 fn a_run_takes_changed_settings_from_flags_when_it_is_resumed() {
-    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{exit: 41}]}]\n");
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5));
-    sandbox.write("script.yaml", QUIET);
-    let events = sandbox.events(&["resume", "--reload", "--set", "limits.max_cost=7"]);
-    let text = serde_json::to_string(&events).unwrap();
-    assert!(text.contains("\"cost\":7.0"), "{text}");
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{exit: 41}]}]\n");
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5));
+    sandbox.write_file("script.yaml", NO_FINDINGS_SCRIPT);
+    let events = sandbox.run_events(&["resume", "--reload", "--set", "limits.max_cost=7"]);
+    let events_text = serde_json::to_string(&events).unwrap();
+    assert!(events_text.contains("\"cost\":7.0"), "{events_text}");
     assert_eq!(events.last().unwrap()["outcome"], "resolved");
 }
 
 #[test]
-fn the_schema_knows_what_the_reader_knows() {
+fn the_settings_schema_accepts_what_the_reader_accepts() {
     let sandbox = Sandbox::new();
-    let schema = sandbox.json(&["schema", "settings"]);
+    let schema = sandbox.run_json(&["schema", "settings"]);
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let fits = |text: &str| validator.is_valid(&serde_json::from_str::<Value>(text).unwrap());
-    assert!(fits(
+    let fits_schema =
+        |settings_json: &str| validator.is_valid(&serde_json::from_str::<Value>(settings_json).unwrap());
+    assert!(fits_schema(
         r#"{"tier": 2, "limits": {"max_cost": 2.5}, "agents": {"use": ["a"], "a": {"driver": "command", "argv": ["x"]}}}"#
     ));
-    assert!(fits(
+    assert!(fits_schema(
         r#"{"automation": {"tier": "auto-suggest", "review_loop": {"tier_minimums": {"0": "dual"}}}, "limits": null}"#
     ));
-    assert!(fits(
+    assert!(fits_schema(
         r#"{"agentConfig": {"defaultPrimary": "codex", "perTask": {"review": {"primary": "claude", "fallback": false}}}}"#
     ));
-    for wrong in [
+    for wrong_settings in [
         r#"{"tier": 7}"#,
         r#"{"limits": {"max_cots": 1}}"#,
         r#"{"agents": {"a": {"argvs": []}}}"#,
         r#"{"agentConfig": {"perTask": {"reviw": {}}}}"#,
         r#"{"defaults": {"auto_continue_threshold": 80}}"#,
     ] {
-        assert!(!fits(wrong), "{wrong}");
+        assert!(!fits_schema(wrong_settings), "{wrong_settings}");
     }
 }
 
 /// Writes settings in which `fast` answers in one seat and fails in the other two, and `big` answers in all.
-fn ladder(sandbox: &Sandbox) {
-    sandbox.write(
+fn write_ladder_settings(sandbox: &Sandbox) {
+    sandbox.write_file(
         "weak.yaml",
         "tasks: [{task: '*/review/party', steps: [{findings: []}]}, {task: '*', steps: [{exit: 41}]}]\n",
     );
-    sandbox.write(
+    sandbox.write_file(
         "tribunal.yaml",
         "tier: 2\nagents:\n  use: [fast]\n  fast: {driver: replay, script: weak.yaml, provider: acme, stronger: big}\n  \
          big: {driver: replay, script: script.yaml, provider: acme}\ntasks: {retry_after: 0, required_issues: 0}\n",
@@ -219,79 +241,89 @@ fn ladder(sandbox: &Sandbox) {
 
 #[test]
 fn a_stronger_agent_takes_over_from_one_that_failed_twice() {
-    let sandbox = Sandbox::scripted(QUIET);
-    ladder(&sandbox);
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert!(ran.err.contains("agents: fast · in reserve: big · tier 2"), "{}", ran.err);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let calls = sandbox.run(&["log", "--prompts"]).out;
-    let mut by: Vec<String> = Vec::new();
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    write_ladder_settings(&sandbox);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert!(output.stderr.contains("agents: fast · in reserve: big · tier 2"), "{}", output.stderr);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let calls = sandbox.run_tribunal(&["log", "--prompts"]).stdout;
+    let mut calls_by_agent: Vec<String> = Vec::new();
     for line in calls.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        by.push(format!("{} {} {}", words[0].split('/').next().unwrap(), words[1], words[2]));
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        calls_by_agent.push(format!(
+            "{} {} {}",
+            columns[0].split('/').next().unwrap(),
+            columns[1],
+            columns[2]
+        ));
     }
-    by.sort();
-    by.dedup();
+    calls_by_agent.sort();
+    calls_by_agent.dedup();
     // The agent fails twice at once, so its stronger agent takes over its seats in the same round. Seats work side by side:
     // one may have been handed over before another begins.
-    assert_eq!(by, ["round-1 big replay", "round-1 fast replay"], "{calls}");
+    assert_eq!(calls_by_agent, ["round-1 big replay", "round-1 fast replay"], "{calls}");
 }
 
 #[test]
-fn a_command_in_reserve_is_asked_about_before_anything_runs() {
-    let sandbox = Sandbox::scripted(QUIET).wary();
-    ladder(&sandbox);
+fn a_reserve_agent_must_be_trusted_before_anything_runs() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT).without_trust();
+    write_ladder_settings(&sandbox);
     let settings = sandbox
-        .read("tribunal.yaml")
+        .read_file("tribunal.yaml")
         .replace("big: {driver: replay, script: script.yaml", "big: {driver: command, argv: [touch, trace]");
-    sandbox.write("tribunal.yaml", &settings);
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("agent `big`: touch trace"), "{}", ran.err);
-    assert!(!sandbox.path(".tribunal").exists());
+    sandbox.write_file("tribunal.yaml", &settings);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains("agent `big`: touch trace"), "{}", output.stderr);
+    assert!(!sandbox.path_of(".tribunal").exists());
 }
 
 #[test]
-fn a_plan_seats_agents_of_different_providers_as_the_run_will() {
-    let sandbox = Sandbox::scripted(QUIET);
-    let agent =
-        |name: &str, of: &str| format!("  {name}: {{driver: replay, script: script.yaml, provider: {of}}}\n");
+fn a_dry_run_seats_agents_of_different_providers_like_the_run() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let agent_settings = |agent_name: &str, provider: &str| {
+        format!("  {agent_name}: {{driver: replay, script: script.yaml, provider: {provider}}}\n")
+    };
     let settings = format!(
         "tier: 2\nagents:\n  use: [one, two, other]\n{}{}{}",
-        agent("one", "Acme"),
-        agent("two", "acme"),
-        agent("other", "globex")
+        agent_settings("one", "Acme"),
+        agent_settings("two", "acme"),
+        agent_settings("other", "globex")
     );
-    sandbox.write("tribunal.yaml", &settings);
-    let plan = sandbox.json(&["review", "plan.md", "--dry-run"]);
-    let agents: Vec<&str> =
-        plan["panel"].as_array().unwrap().iter().map(|seat| seat["agent"].as_str().unwrap()).collect();
-    assert_eq!(agents, ["one", "other", "two"]);
+    sandbox.write_file("tribunal.yaml", &settings);
+    let plan_document = sandbox.run_json(&["review", "plan.md", "--dry-run"]);
+    let agent_names: Vec<&str> = plan_document["panel"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|seat| seat["agent"].as_str().unwrap())
+        .collect();
+    assert_eq!(agent_names, ["one", "other", "two"]);
 }
 
-const MANIFEST: &str = "_bmad/_config/agent-manifest.csv";
-const TEAM: &str = "name,displayName,title,icon,role,identity,communicationStyle,principles,module,path\r\n\
+const AGENT_MANIFEST: &str = "_bmad/_config/agent-manifest.csv";
+const TEAM_CSV: &str = "name,displayName,title,icon,role,identity,communicationStyle,principles,module,path\r\n\
     \"bmad-master\",\"M\",\"BMad Master\",\"x\",\"Runs it all\",\"i\",\"c\",\"p\",\"core\",\"a.md\"\r\n\
     \"clerk\",\"Ada\",\"Billing Clerk\",\"x\",\"Invoices &amp; refunds\",\"i\",\"c\",\"p\",\"bmm\",\"b.md\"\r\n\
     \"cook\",\"Ben\",\"Ship&apos;s Cook\",\"x\",\"Food, and who eats it\",\"i\",\"c\",\"p\",\"bmm\",\"c.md\"\r\n\
     \"pilot\",\"Cid\",\"Pilot\",\"x\",\"Says \"\"no\"\" to reefs\",\"i\",\"c\",\"p\",\"bmm\",\"d.md\"\r\n";
 
 #[test]
-fn a_party_is_played_by_the_project_s_own_team() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write(MANIFEST, TEAM);
-    let shown = sandbox.run(&["inspect", "settings"]).out;
-    let line =
+fn a_party_uses_the_team_of_the_project_as_personas() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.write_file(AGENT_MANIFEST, TEAM_CSV);
+    let shown_text = sandbox.run_tribunal(&["inspect", "settings"]).stdout;
+    let roster_line =
         "personas of parties, from _bmad/_config/agent-manifest.csv: Billing Clerk, Ship's Cook, Pilot\n";
-    assert!(shown.ends_with(line), "{shown}");
-    let document = sandbox.json(&["inspect", "settings"]);
-    assert_eq!(document["roster"]["origin"], MANIFEST);
+    assert!(shown_text.ends_with(roster_line), "{shown_text}");
+    let document = sandbox.run_json(&["inspect", "settings"]);
+    assert_eq!(document["roster"]["origin"], AGENT_MANIFEST);
     assert_eq!(document["roster"]["names"][2], "Pilot");
 
-    sandbox.run(&["review", "plan.md", "--level", "dual", "--no-fix"]);
+    sandbox.run_tribunal(&["review", "plan.md", "--level", "dual", "--no-fix"]);
     // The run uses the recorded personas, even after the file is gone.
-    fs::remove_file(sandbox.path(MANIFEST)).unwrap();
-    let events = serde_json::to_string(&sandbox.events(&["log", &sandbox.last_run()])).unwrap();
+    fs::remove_file(sandbox.path_of(AGENT_MANIFEST)).unwrap();
+    let events = serde_json::to_string(&sandbox.run_events(&["log", &sandbox.last_run_id()])).unwrap();
     for persona in [
         r#"{"focus":"Invoices & refunds","name":"Billing Clerk"}"#,
         r#"{"focus":"Says \"no\" to reefs","name":"Pilot"}"#,
@@ -302,39 +334,43 @@ fn a_party_is_played_by_the_project_s_own_team() {
 }
 
 #[test]
-fn a_team_that_cannot_be_read_is_pointed_out_and_the_review_goes_on() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write(MANIFEST, "no,team\n");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+fn a_team_that_cannot_be_read_is_warned_about_and_the_review_goes_on() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.write_file(AGENT_MANIFEST, "no,team\n");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let warning = "[W] _bmad/_config/agent-manifest.csv has no column `title`, `displayName` or `name`; parties use the \
                    built-in personas\n";
-    assert!(ran.err.starts_with(warning), "{}", ran.err);
-    let shown = sandbox.run(&["inspect", "settings"]);
-    assert!(shown.code == Some(0) && shown.out.ends_with(warning), "{}", shown.out);
-    assert_eq!(sandbox.json(&["inspect", "settings"])["roster"], Value::Null);
+    assert!(output.stderr.starts_with(warning), "{}", output.stderr);
+    let inspected = sandbox.run_tribunal(&["inspect", "settings"]);
+    assert!(inspected.exit_code == Some(0) && inspected.stdout.ends_with(warning), "{}", inspected.stdout);
+    assert_eq!(sandbox.run_json(&["inspect", "settings"])["roster"], Value::Null);
 }
 
 #[test]
-fn agents_that_nobody_defined_are_shown_as_what_is_wrong() {
-    let sandbox = Sandbox::scripted(QUIET);
-    sandbox.write(
+fn undefined_agents_are_reported_as_problems() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    sandbox.write_file(
         "tribunal.yaml",
         "agents:\n  use: [nope]\n  scripted: {driver: replay, script: script.yaml, stronger: scriptde}\n  \
          scripted-2: {driver: replay, script: script.yaml}\n",
     );
-    let ran = sandbox.run(&["inspect", "settings"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    let (_, problems) = ran.out.split_once("--all\n").unwrap();
+    let output = sandbox.run_tribunal(&["inspect", "settings"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    let (_, problems) = output.stdout.split_once("--all\n").unwrap();
     insta::assert_snapshot!(problems, @r"
     [!] tribunal.yaml, line 2: there is no agent `nope`
         define it under `agents:`; defined are: scripted, scripted-2
     [!] tribunal.yaml, line 3: `agents.scripted.stronger` is `scriptde`, and there is no such agent
         did you mean `scripted-2`?
     ");
-    assert!(ran.out.contains("* use                      [nope]         tribunal.yaml:2"), "{}", ran.out);
-    let document = sandbox.json(&["inspect", "settings"]);
+    assert!(
+        output.stdout.contains("* use                      [nope]         tribunal.yaml:2"),
+        "{}",
+        output.stdout
+    );
+    let document = sandbox.run_json(&["inspect", "settings"]);
     assert_eq!(document["problems"][1]["line"], 3);
     assert_eq!(document["problems"][1]["place"], "tribunal.yaml, line 3");
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(2));
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(2));
 }

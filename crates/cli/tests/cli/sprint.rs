@@ -5,10 +5,10 @@ use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command, thread, ti
 
 use crate::common::Sandbox;
 
-const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
-const STORIES: &str = "_bmad-output/implementation-artifacts";
+const BOARD_FILE: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
+const STORIES_DIR: &str = "_bmad-output/implementation-artifacts";
 
-const TEXT: &str = "\
+const BOARD_TEXT: &str = "\
 # generated: 05-06-2-2025 21:30
 project: Mill
 
@@ -25,7 +25,7 @@ action_items:
   - {epic: 1, action: grease the stone, owner: Dev, status: open}
 ";
 
-const SIFT: &str = "\
+const SIFT_STORY: &str = "\
 # Story 1.2: Sift
 
 Status: review
@@ -48,37 +48,37 @@ As a miller I want fine flour.
 - [ ] [AI-Review][High] holes are too big [src/sieve.py:1]
 ";
 
-fn mill() -> Sandbox {
+fn sandbox_with_sprint() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.write("_bmad/bmm/config.yaml", "project_name: Mill\noutput_folder: _bmad-output\n");
-    sandbox.write("_bmad/_config/manifest.yaml", "installation:\n  version: 6.3.0\nmodules: []\n");
+    sandbox.write_file("_bmad/bmm/config.yaml", "project_name: Mill\noutput_folder: _bmad-output\n");
+    sandbox.write_file("_bmad/_config/manifest.yaml", "installation:\n  version: 6.3.0\nmodules: []\n");
     for skill in ["create-story", "dev-story", "code-review", "retrospective"] {
-        let text = format!("---\nname: bmad-{skill}\n---\nRead ./workflow.md\n");
-        sandbox.write(&format!(".claude/skills/bmad-{skill}/SKILL.md"), &text);
-        sandbox.write(&format!(".claude/skills/bmad-{skill}/workflow.md"), "# x\n");
+        let skill_text = format!("---\nname: bmad-{skill}\n---\nRead ./workflow.md\n");
+        sandbox.write_file(&format!(".claude/skills/bmad-{skill}/SKILL.md"), &skill_text);
+        sandbox.write_file(&format!(".claude/skills/bmad-{skill}/workflow.md"), "# x\n");
     }
-    sandbox.write(BOARD, TEXT);
-    sandbox.write(&format!("{STORIES}/1-2-sift.md"), SIFT);
+    sandbox.write_file(BOARD_FILE, BOARD_TEXT);
+    sandbox.write_file(&format!("{STORIES_DIR}/1-2-sift.md"), SIFT_STORY);
     sandbox
 }
 
 #[test]
-fn status_shows_the_sprint_as_a_tree_and_what_would_run_next() {
-    let sandbox = mill();
-    let ran = sandbox.run(&["status"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    insta::assert_snapshot!(sandbox.normal(&ran.out));
-    let status = sandbox.json(&["status"]);
+fn status_shows_the_sprint_as_a_tree_with_the_next_step() {
+    let sandbox = sandbox_with_sprint();
+    let output = sandbox.run_tribunal(&["status"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    insta::assert_snapshot!(sandbox.normalize_output(&output.stdout));
+    let status = sandbox.run_json(&["status"]);
     let sprint = &status["sprint"];
     assert_eq!(sprint["next"]["key"], "1-2-sift");
-    assert_eq!(sprint["next"]["command"], format!("/bmad-code-review {STORIES}/1-2-sift.md"));
+    assert_eq!(sprint["next"]["command"], format!("/bmad-code-review {STORIES_DIR}/1-2-sift.md"));
     assert_eq!(sprint["epics"][0]["stories"][1]["tasks_done"], 1);
-    sandbox.write(
-        &format!("{STORIES}/epic-1-retro-2026-01-02.md"),
+    sandbox.write_file(
+        &format!("{STORIES_DIR}/epic-1-retro-2026-01-02.md"),
         "---\nepic: 1\nverdict: rejected\n---\n# Epic 1\n",
     );
-    assert!(sandbox.run(&["status"]).out.contains("retrospective · optional · rejected"));
-    for (from, to, next) in [
+    assert!(sandbox.run_tribunal(&["status"]).stdout.contains("retrospective · optional · rejected"));
+    for (old_status, new_status, expected_next) in [
         ("'review'", "'done'", "next: develop 1-3-pack: it is the first that is ready"),
         (
             "ready-for-dev",
@@ -92,74 +92,85 @@ fn status_shows_the_sprint_as_a_tree_and_what_would_run_next() {
         ),
         ("optional", "done", "next: nothing; everything on the board is done"),
     ] {
-        sandbox.write(BOARD, &sandbox.read(BOARD).replace(from, to));
-        let out = sandbox.run(&["status"]).out;
-        assert!(out.contains(next), "{out}");
+        sandbox.write_file(BOARD_FILE, &sandbox.read_file(BOARD_FILE).replace(old_status, new_status));
+        let status_text = sandbox.run_tribunal(&["status"]).stdout;
+        assert!(status_text.contains(expected_next), "{status_text}");
     }
 }
 
 #[test]
-fn a_board_that_cannot_be_read_is_named_with_its_place_and_not_touched() {
-    for (text, place) in [
-        (TEXT.replace("  1-2-sift", "\t1-2-sift").into_bytes(), ":7:2: this is no YAML: tabs"),
+fn a_board_that_cannot_be_read_is_reported_with_its_line_and_not_touched() {
+    for (board_bytes, expected_problem) in [
+        (BOARD_TEXT.replace("  1-2-sift", "\t1-2-sift").into_bytes(), ":7:2: this is no YAML: tabs"),
         (
-            TEXT.replace("1-3-pack", "1-2-sift").into_bytes(),
+            BOARD_TEXT.replace("1-3-pack", "1-2-sift").into_bytes(),
             ":8:3: `1-2-sift` stands here for the second time",
         ),
         (
-            TEXT.replace("grease", "gr\u{e9}ase").chars().map(|c| c as u8).collect(),
+            BOARD_TEXT.replace("grease", "gr\u{e9}ase").chars().map(|character| character as u8).collect(),
             ":14:25: this is not UTF-8 text",
         ),
         (b"- a\n".to_vec(), ":1: there is no `development_status`"),
     ] {
-        let sandbox = mill();
-        fs::write(sandbox.path(BOARD), &text).unwrap();
-        let moved = sandbox.run(&["board", "move", "1.2", "done"]);
-        assert_eq!(moved.code, Some(3), "{}", moved.err);
-        assert!(moved.err.contains(&format!("{BOARD}{place}")), "{place}: {}", moved.err);
-        let status = sandbox.run(&["status"]);
-        assert_eq!(status.code, Some(0));
-        assert!(status.out.contains(place), "{}", status.out);
-        assert_eq!(fs::read(sandbox.path(BOARD)).unwrap(), text);
+        let sandbox = sandbox_with_sprint();
+        fs::write(sandbox.path_of(BOARD_FILE), &board_bytes).unwrap();
+        let move_output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
+        assert_eq!(move_output.exit_code, Some(3), "{}", move_output.stderr);
+        assert!(
+            move_output.stderr.contains(&format!("{BOARD_FILE}{expected_problem}")),
+            "{expected_problem}: {}",
+            move_output.stderr
+        );
+        let status = sandbox.run_tribunal(&["status"]);
+        assert_eq!(status.exit_code, Some(0));
+        assert!(status.stdout.contains(expected_problem), "{}", status.stdout);
+        assert_eq!(fs::read(sandbox.path_of(BOARD_FILE)).unwrap(), board_bytes);
     }
 }
 
 #[test]
-fn a_move_changes_one_word_and_nothing_beside_it() {
-    let sandbox = mill();
-    let text = format!("\u{feff}{}", TEXT.replace('\n', "\r\n"));
-    sandbox.write(BOARD, &text);
-    let ran = sandbox.run(&["board", "move", "1.2", "done"]);
-    let story = format!("{STORIES}/1-2-sift.md");
-    let said = format!("✓ Status: done · {story}\n✓ 1-2-sift: review → done · {BOARD}:7\n");
-    assert_eq!((ran.code, ran.out), (Some(0), said));
-    assert_eq!(sandbox.read(&story), SIFT.replace("Status: review", "Status: done"));
-    assert_eq!(sandbox.read(BOARD), text.replace("'review'", "'done'"));
-    let names: Vec<_> =
-        fs::read_dir(sandbox.path(STORIES)).unwrap().flatten().map(|item| item.file_name()).collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-    let again = sandbox.run(&["board", "move", "1-2-sift", "done"]);
-    assert_eq!((again.code, again.out.as_str()), (Some(0), "1-2-sift is done already\n"));
+fn a_move_changes_one_word_and_nothing_else() {
+    let sandbox = sandbox_with_sprint();
+    let board_text = format!("\u{feff}{}", BOARD_TEXT.replace('\n', "\r\n"));
+    sandbox.write_file(BOARD_FILE, &board_text);
+    let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
+    let story_path = format!("{STORIES_DIR}/1-2-sift.md");
+    let expected_output =
+        format!("✓ Status: done · {story_path}\n✓ 1-2-sift: review → done · {BOARD_FILE}:7\n");
+    assert_eq!((output.exit_code, output.stdout), (Some(0), expected_output));
+    assert_eq!(sandbox.read_file(&story_path), SIFT_STORY.replace("Status: review", "Status: done"));
+    assert_eq!(sandbox.read_file(BOARD_FILE), board_text.replace("'review'", "'done'"));
+    let file_names: Vec<_> = fs::read_dir(sandbox.path_of(STORIES_DIR))
+        .unwrap()
+        .flatten()
+        .map(|dir_entry| dir_entry.file_name())
+        .collect();
+    assert_eq!(file_names.len(), 2, "{file_names:?}");
+    let second_move = sandbox.run_tribunal(&["board", "move", "1-2-sift", "done"]);
+    assert_eq!((second_move.exit_code, second_move.stdout.as_str()), (Some(0), "1-2-sift is done already\n"));
     // Starting a story also starts its epic.
-    let ran = sandbox.run(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]);
-    insta::assert_snapshot!(ran.out, @r"
+    let output = sandbox.run_tribunal(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]);
+    insta::assert_snapshot!(output.stdout, @r"
     would move epic-2: backlog → in-progress · _bmad-output/implementation-artifacts/sprint-status.yaml:11
     would move 2-6a-knead: backlog → ready-for-dev · _bmad-output/implementation-artifacts/sprint-status.yaml:12
     ");
-    assert_eq!(sandbox.read(BOARD), text.replace("'review'", "'done'"));
+    assert_eq!(sandbox.read_file(BOARD_FILE), board_text.replace("'review'", "'done'"));
     // A dry run takes no lock.
-    sandbox.write(&format!("{BOARD}.lock"), "somebody's\n");
-    assert_eq!(sandbox.run(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]).code, Some(0));
+    sandbox.write_file(&format!("{BOARD_FILE}.lock"), "somebody's\n");
+    assert_eq!(
+        sandbox.run_tribunal(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]).exit_code,
+        Some(0)
+    );
 }
 
 #[test]
-fn what_may_not_move_is_refused_with_the_reason_and_what_to_type() {
-    let sandbox = mill();
-    let said = |args: &[&str]| {
-        let ran = sandbox.run(&[&["board", "move"], args].concat());
-        format!("{} {}", ran.code.unwrap_or(-1), ran.err)
+fn an_invalid_move_is_refused_with_the_reason_and_the_command_to_type() {
+    let sandbox = sandbox_with_sprint();
+    let refusal_of = |args: &[&str]| {
+        let output = sandbox.run_tribunal(&[&["board", "move"], args].concat());
+        format!("{} {}", output.exit_code.unwrap_or(-1), output.stderr)
     };
-    let all: Vec<String> = [
+    let refusals: Vec<String> = [
         ["1.1", "review"],
         ["1.3", "done"],
         ["epic-1", "done"],
@@ -170,86 +181,91 @@ fn what_may_not_move_is_refused_with_the_reason_and_what_to_type() {
         ["2.6a", "in-progress"],
     ]
     .iter()
-    .map(|args| said(args))
+    .map(|args| refusal_of(args))
     .collect();
-    insta::assert_snapshot!(all.join("\n"));
-    assert_eq!(sandbox.read(BOARD), TEXT);
-    assert_eq!(sandbox.read(&format!("{STORIES}/1-2-sift.md")), SIFT);
-    let forced = sandbox.run(&["board", "move", "1.1", "backlog", "--anyway"]);
-    assert_eq!(forced.code, Some(0));
-    assert_eq!(sandbox.read(BOARD), TEXT.replace("grind: done", "grind: backlog"));
+    insta::assert_snapshot!(refusals.join("\n"));
+    assert_eq!(sandbox.read_file(BOARD_FILE), BOARD_TEXT);
+    assert_eq!(sandbox.read_file(&format!("{STORIES_DIR}/1-2-sift.md")), SIFT_STORY);
+    let forced_move = sandbox.run_tribunal(&["board", "move", "1.1", "backlog", "--anyway"]);
+    assert_eq!(forced_move.exit_code, Some(0));
+    assert_eq!(sandbox.read_file(BOARD_FILE), BOARD_TEXT.replace("grind: done", "grind: backlog"));
 }
 
 #[test]
-fn a_board_out_of_the_project_is_not_written_and_a_foreign_lock_is_respected() {
-    let sandbox = mill();
-    let elsewhere = sandbox.path("../board.yaml");
-    fs::rename(sandbox.path(BOARD), &elsewhere).unwrap();
-    symlink(&elsewhere, sandbox.path(BOARD)).unwrap();
-    let ran = sandbox.run(&["board", "move", "1.2", "done"]);
-    assert_eq!(ran.code, Some(3));
-    assert!(ran.err.contains("this is a link out of the project"), "{}", ran.err);
-    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), TEXT);
-    fs::remove_file(sandbox.path(BOARD)).unwrap();
-    sandbox.write(BOARD, TEXT);
-    sandbox.write(&format!("{BOARD}.lock"), "somebody's\n");
-    let ran = sandbox.run(&["board", "move", "1.2", "done"]);
-    assert_eq!(ran.code, Some(5));
-    assert!(ran.err.contains("is locked: another program made it"), "{}", ran.err);
-    assert_eq!(sandbox.read(BOARD), TEXT);
+fn a_board_outside_the_project_is_not_written_and_a_foreign_lock_is_respected() {
+    let sandbox = sandbox_with_sprint();
+    let outside_board = sandbox.path_of("../board.yaml");
+    fs::rename(sandbox.path_of(BOARD_FILE), &outside_board).unwrap();
+    symlink(&outside_board, sandbox.path_of(BOARD_FILE)).unwrap();
+    let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
+    assert_eq!(output.exit_code, Some(3));
+    assert!(output.stderr.contains("this is a link out of the project"), "{}", output.stderr);
+    assert_eq!(fs::read_to_string(&outside_board).unwrap(), BOARD_TEXT);
+    fs::remove_file(sandbox.path_of(BOARD_FILE)).unwrap();
+    sandbox.write_file(BOARD_FILE, BOARD_TEXT);
+    sandbox.write_file(&format!("{BOARD_FILE}.lock"), "somebody's\n");
+    let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
+    assert_eq!(output.exit_code, Some(5));
+    assert!(output.stderr.contains("is locked: another program made it"), "{}", output.stderr);
+    assert_eq!(sandbox.read_file(BOARD_FILE), BOARD_TEXT);
 }
 
 #[test]
-fn a_story_is_changed_in_place_and_says_what_a_review_left() {
-    let sandbox = mill();
-    let story = format!("{STORIES}/1-2-sift.md");
-    let ran = sandbox.run(&["story", "1.2", "--tick", "1.1", "--add-file", "src/sieve.py", "--dry-run"]);
-    assert_eq!(ran.out, "would be task 1.1 ticked\nwould be src/sieve.py added to the list of files\n");
-    assert_eq!(sandbox.read(&story), SIFT);
-    assert_eq!(sandbox.run(&["story", "1.2", "--tick", "1.1"]).code, Some(0));
-    assert_eq!(sandbox.read(&story), SIFT.replace("- [ ] Test it", "- [x] Test it"));
-    let again = sandbox.run(&["story", &story, "--tick", "1.1"]);
-    assert_eq!(again.out, format!("{story} says so already\n"));
-    let wrong = sandbox.run(&["story", "1.2", "--tick", "7"]);
-    assert_eq!(wrong.code, Some(3));
-    assert!(wrong.err.contains("there is no task 7"), "{}", wrong.err);
-    let missing = sandbox.run(&["story", "1.3"]);
-    assert_eq!(missing.code, Some(2));
-    let left = sandbox.run(&["story", "1.2", "--tick-follow-up", "20"]);
-    assert_eq!(left.out, "✓ follow-up of line 20 ticked\n", "{}", left.err);
-    assert!(sandbox.read(&story).ends_with("- [x] [AI-Review][High] holes are too big [src/sieve.py:1]\n"));
-    sandbox.write(&story, &SIFT.replace("- [ ] Test it", "- [x] Test it"));
+fn a_story_is_edited_in_place_and_gets_the_open_findings_of_its_review() {
+    let sandbox = sandbox_with_sprint();
+    let story_path = format!("{STORIES_DIR}/1-2-sift.md");
+    let output =
+        sandbox.run_tribunal(&["story", "1.2", "--tick", "1.1", "--add-file", "src/sieve.py", "--dry-run"]);
+    assert_eq!(output.stdout, "would be task 1.1 ticked\nwould be src/sieve.py added to the list of files\n");
+    assert_eq!(sandbox.read_file(&story_path), SIFT_STORY);
+    assert_eq!(sandbox.run_tribunal(&["story", "1.2", "--tick", "1.1"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file(&story_path), SIFT_STORY.replace("- [ ] Test it", "- [x] Test it"));
+    let second_tick = sandbox.run_tribunal(&["story", &story_path, "--tick", "1.1"]);
+    assert_eq!(second_tick.stdout, format!("{story_path} says so already\n"));
+    let wrong_task = sandbox.run_tribunal(&["story", "1.2", "--tick", "7"]);
+    assert_eq!(wrong_task.exit_code, Some(3));
+    assert!(wrong_task.stderr.contains("there is no task 7"), "{}", wrong_task.stderr);
+    let missing_story = sandbox.run_tribunal(&["story", "1.3"]);
+    assert_eq!(missing_story.exit_code, Some(2));
+    let follow_up_tick = sandbox.run_tribunal(&["story", "1.2", "--tick-follow-up", "20"]);
+    assert_eq!(follow_up_tick.stdout, "✓ follow-up of line 20 ticked\n", "{}", follow_up_tick.stderr);
+    assert!(
+        sandbox
+            .read_file(&story_path)
+            .ends_with("- [x] [AI-Review][High] holes are too big [src/sieve.py:1]\n")
+    );
+    sandbox.write_file(&story_path, &SIFT_STORY.replace("- [ ] Test it", "- [x] Test it"));
     // Open findings of a review are added to the story once, in the format its file uses.
-    sandbox.write(
+    sandbox.write_file(
         "../agent.sh",
         "cat >/dev/null\ncat <<'E'\nfindings:\n\
             - {severity: high, category: x, description: flour is not defined, quote: \"As a miller I want fine flour.\"}\nE\n",
     );
-    let agent = sandbox.path("../agent.sh");
-    sandbox.write(
+    let agent = sandbox.path_of("../agent.sh");
+    sandbox.write_file(
         "tribunal.yaml",
         &format!(
             "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent:?}]}}}}\n\
              tasks: {{retry_after: 0, required_issues: 0}}\n"
         ),
     );
-    let reviewed = sandbox.run(&["review", &story, "--no-fix"]);
-    assert_eq!(reviewed.code, Some(3), "{}{}", reviewed.out, reviewed.err);
-    assert!(sandbox.run(&["status"]).out.contains("1 follow-up · 1 finding open"));
-    let before = sandbox.read(&story);
-    let ran = sandbox.run(&["story", "1.2", "--follow-ups", &sandbox.last_run()]);
-    assert_eq!(ran.out, "✓ F1 left to do: flour is not defined\n", "{}", ran.err);
-    let line = format!("- [ ] [AI-Review][High] flour is not defined [{story}:7]\n");
-    assert_eq!(sandbox.read(&story), format!("{before}{line}"));
-    sandbox.run(&["story", "1.2", "--follow-ups", &sandbox.last_run()]);
-    assert_eq!(sandbox.read(&story), format!("{before}{line}"));
+    let review_output = sandbox.run_tribunal(&["review", &story_path, "--no-fix"]);
+    assert_eq!(review_output.exit_code, Some(3), "{}{}", review_output.stdout, review_output.stderr);
+    assert!(sandbox.run_tribunal(&["status"]).stdout.contains("1 follow-up · 1 finding open"));
+    let text_before = sandbox.read_file(&story_path);
+    let output = sandbox.run_tribunal(&["story", "1.2", "--follow-ups", &sandbox.last_run_id()]);
+    assert_eq!(output.stdout, "✓ F1 left to do: flour is not defined\n", "{}", output.stderr);
+    let follow_up_line = format!("- [ ] [AI-Review][High] flour is not defined [{story_path}:7]\n");
+    assert_eq!(sandbox.read_file(&story_path), format!("{text_before}{follow_up_line}"));
+    sandbox.run_tribunal(&["story", "1.2", "--follow-ups", &sandbox.last_run_id()]);
+    assert_eq!(sandbox.read_file(&story_path), format!("{text_before}{follow_up_line}"));
 }
 
 #[test]
-fn a_story_follows_the_board_only_where_both_said_the_same() {
-    let sandbox = mill();
-    let story = format!("{STORIES}/1-2-sift.md");
-    for (said, to, then) in [
+fn a_story_follows_the_board_only_if_both_had_the_same_status() {
+    let sandbox = sandbox_with_sprint();
+    let story_path = format!("{STORIES_DIR}/1-2-sift.md");
+    for (story_status, board_status, expected_status) in [
         ("Status: review", "done", "Status: done"),
         ("Status: done", "done", "Status: done"),
         ("Status: in-progress", "done", "Status: in-progress"),
@@ -260,170 +276,211 @@ fn a_story_follows_the_board_only_where_both_said_the_same() {
             "Status: in-progress - Bob looks at it, see #12",
         ),
     ] {
-        sandbox.write(BOARD, TEXT);
-        sandbox.write(&story, &SIFT.replace("Status: review", said));
-        let ran = sandbox.run(&["board", "move", "1.2", to]);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert_eq!(sandbox.read(&story), SIFT.replace("Status: review", then), "{said}");
-        let left = ran.err.contains("it stays as it is");
-        assert_eq!(left, !then.contains(to), "{said}: {}", ran.err);
+        sandbox.write_file(BOARD_FILE, BOARD_TEXT);
+        sandbox.write_file(&story_path, &SIFT_STORY.replace("Status: review", story_status));
+        let output = sandbox.run_tribunal(&["board", "move", "1.2", board_status]);
+        assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+        assert_eq!(
+            sandbox.read_file(&story_path),
+            SIFT_STORY.replace("Status: review", expected_status),
+            "{story_status}"
+        );
+        let is_left_alone = output.stderr.contains("it stays as it is");
+        assert_eq!(
+            is_left_alone,
+            !expected_status.contains(board_status),
+            "{story_status}: {}",
+            output.stderr
+        );
         // Moving again changes nothing, because the board has this status already.
-        sandbox.write(&story, SIFT);
-        assert_eq!(sandbox.run(&["board", "move", "1.2", to]).code, Some(0));
-        assert_eq!(sandbox.read(&story), SIFT);
+        sandbox.write_file(&story_path, SIFT_STORY);
+        assert_eq!(sandbox.run_tribunal(&["board", "move", "1.2", board_status]).exit_code, Some(0));
+        assert_eq!(sandbox.read_file(&story_path), SIFT_STORY);
     }
-    sandbox.write(BOARD, TEXT);
-    sandbox.write(&story, &SIFT.replace("Status: review", "Status: blocked"));
-    assert!(sandbox.run(&["status"]).out.contains("its file says blocked"));
-    let validated = sandbox.run(&["validate"]).out;
-    assert!(validated.contains("the story says blocked, the board review"), "{validated}");
+    sandbox.write_file(BOARD_FILE, BOARD_TEXT);
+    sandbox.write_file(&story_path, &SIFT_STORY.replace("Status: review", "Status: blocked"));
+    assert!(sandbox.run_tribunal(&["status"]).stdout.contains("its file says blocked"));
+    let validation_text = sandbox.run_tribunal(&["validate"]).stdout;
+    assert!(validation_text.contains("the story says blocked, the board review"), "{validation_text}");
 }
 
 #[test]
-fn a_story_s_file_is_its_own_wherever_the_board_says_it_is() {
-    let sandbox = mill();
-    sandbox.write(
-        BOARD,
-        &TEXT.replace(
+fn a_story_file_is_found_by_its_full_key_where_the_board_says() {
+    let sandbox = sandbox_with_sprint();
+    sandbox.write_file(
+        BOARD_FILE,
+        &BOARD_TEXT.replace(
             "  1-3-pack: ready-for-dev\n",
             "  1-3-pack: ready-for-dev\n  1-2-sieve: ready-for-dev\n",
         ),
     );
     // The file of another story is not used, even if it has the same number.
-    let other = sandbox.run(&["story", "1-2-sieve", "--tick", "1.1"]);
-    assert_eq!(other.code, Some(2), "{}", other.out);
-    assert_eq!(sandbox.read(&format!("{STORIES}/1-2-sift.md")), SIFT);
-    sandbox.write(BOARD, &TEXT.replace("project: Mill", "story_location: \"{project-root}/docs/stories\""));
-    fs::rename(sandbox.path(&format!("{STORIES}/1-2-sift.md")), sandbox.path(&format!("{STORIES}/x.md")))
-        .unwrap();
-    sandbox.write("docs/stories/1-2-sift.md", SIFT);
-    let ran = sandbox.run(&["board", "move", "1.2", "done"]);
-    assert!(ran.out.contains("✓ Status: done · docs/stories/1-2-sift.md"), "{}{}", ran.out, ran.err);
-    assert_eq!(sandbox.run(&["story", "1.2"]).code, Some(0));
+    let other_story = sandbox.run_tribunal(&["story", "1-2-sieve", "--tick", "1.1"]);
+    assert_eq!(other_story.exit_code, Some(2), "{}", other_story.stdout);
+    assert_eq!(sandbox.read_file(&format!("{STORIES_DIR}/1-2-sift.md")), SIFT_STORY);
+    sandbox.write_file(
+        BOARD_FILE,
+        &BOARD_TEXT.replace("project: Mill", "story_location: \"{project-root}/docs/stories\""),
+    );
+    fs::rename(
+        sandbox.path_of(&format!("{STORIES_DIR}/1-2-sift.md")),
+        sandbox.path_of(&format!("{STORIES_DIR}/x.md")),
+    )
+    .unwrap();
+    sandbox.write_file("docs/stories/1-2-sift.md", SIFT_STORY);
+    let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
+    assert!(
+        output.stdout.contains("✓ Status: done · docs/stories/1-2-sift.md"),
+        "{}{}",
+        output.stdout,
+        output.stderr
+    );
+    assert_eq!(sandbox.run_tribunal(&["story", "1.2"]).exit_code, Some(0));
 }
 
 #[test]
-fn folders_out_of_the_project_are_not_worked_on() {
-    let sandbox = mill();
-    let config = |folder: &str| {
-        let text = format!("project_name: Mill\nimplementation_artifacts: \"{folder}\"\n");
-        sandbox.write("_bmad/bmm/config.yaml", &text);
+fn directories_outside_the_project_are_refused() {
+    let sandbox = sandbox_with_sprint();
+    let write_config = |directory: &str| {
+        let config_text = format!("project_name: Mill\nimplementation_artifacts: \"{directory}\"\n");
+        sandbox.write_file("_bmad/bmm/config.yaml", &config_text);
     };
-    for folder in ["/srv/elsewhere", "{project-root}/../elsewhere"] {
-        config(folder);
-        let ran = sandbox.run(&["board", "move", "1.2", "done"]);
-        assert_eq!(ran.code, Some(3), "{}", ran.out);
-        assert!(ran.err.contains("_bmad/bmm/config.yaml:2: `implementation_artifacts` is"), "{}", ran.err);
-        assert_eq!(sandbox.read(BOARD), TEXT);
-        assert!(sandbox.run(&["status"]).out.contains("`implementation_artifacts` is"));
+    for directory in ["/srv/elsewhere", "{project-root}/../elsewhere"] {
+        write_config(directory);
+        let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
+        assert_eq!(output.exit_code, Some(3), "{}", output.stdout);
+        assert!(
+            output.stderr.contains("_bmad/bmm/config.yaml:2: `implementation_artifacts` is"),
+            "{}",
+            output.stderr
+        );
+        assert_eq!(sandbox.read_file(BOARD_FILE), BOARD_TEXT);
+        assert!(sandbox.run_tribunal(&["status"]).stdout.contains("`implementation_artifacts` is"));
     }
-    config(&sandbox.root().canonicalize().unwrap().join(STORIES).display().to_string());
-    let ran = sandbox.run(&["board", "move", "1.2", "done"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let ran = sandbox.run(&["validate", "--for", "trace"]);
-    assert_eq!(ran.code, Some(3));
-    assert!(ran.out.contains("trace cannot be run here"), "{}", ran.out);
+    write_config(&sandbox.root_dir().canonicalize().unwrap().join(STORIES_DIR).display().to_string());
+    let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let output = sandbox.run_tribunal(&["validate", "--for", "trace"]);
+    assert_eq!(output.exit_code, Some(3));
+    assert!(output.stdout.contains("trace cannot be run here"), "{}", output.stdout);
 }
 
 /// Two processes move the stories of their own epic step by step on one board.
 #[test]
-fn two_who_hammer_one_board_lose_no_move() {
+fn two_writers_of_one_board_lose_no_move() {
     const STORIES_EACH: u32 = 6;
-    let sandbox = mill();
-    let mut text = "development_status:\n".to_string();
+    let sandbox = sandbox_with_sprint();
+    let mut board_text = "development_status:\n".to_string();
     for epic in [1, 2] {
-        text += &format!("  epic-{epic}: in-progress   # {epic}\n");
-        text.extend((1..=STORIES_EACH).map(|story| format!("  {epic}-{story}-x: backlog\n")));
+        board_text += &format!("  epic-{epic}: in-progress   # {epic}\n");
+        board_text
+            .extend((1..=STORIES_EACH).map(|story_number| format!("  {epic}-{story_number}-x: backlog\n")));
     }
-    sandbox.write(BOARD, &text);
+    sandbox.write_file(BOARD_FILE, &board_text);
     thread::scope(|scope| {
         for epic in [1, 2] {
             let sandbox = &sandbox;
             scope.spawn(move || {
-                for story in 1..=STORIES_EACH {
-                    for state in ["ready-for-dev", "in-progress", "review", "done"] {
-                        let key = format!("{epic}-{story}-x");
+                for story_number in 1..=STORIES_EACH {
+                    for story_state in ["ready-for-dev", "in-progress", "review", "done"] {
+                        let story_key = format!("{epic}-{story_number}-x");
                         // Exit code 5 means that the lock was held for too long; the move is tried again.
-                        let mut code = Some(5);
-                        while code == Some(5) {
-                            code = sandbox.run(&["board", "move", &key, state]).code;
+                        let mut exit_code = Some(5);
+                        while exit_code == Some(5) {
+                            exit_code =
+                                sandbox.run_tribunal(&["board", "move", &story_key, story_state]).exit_code;
                         }
-                        assert_eq!(code, Some(0), "{key} {state}");
+                        assert_eq!(exit_code, Some(0), "{story_key} {story_state}");
                     }
                 }
             });
         }
     });
-    assert_eq!(sandbox.read(BOARD), text.replace("backlog", "done"));
+    assert_eq!(sandbox.read_file(BOARD_FILE), board_text.replace("backlog", "done"));
 }
 
 /// The process is killed right before the new board replaces the old one, and right after.
 #[test]
-fn a_killed_writer_leaves_a_whole_board_and_a_lock_that_goes_in_time() {
-    for (when, there) in [("before", TEXT.to_string()), ("after", TEXT.replace("'review'", "'done'"))] {
-        let sandbox = mill();
-        let fault = format!("{when}:write:sprint-status.yaml");
-        let killed =
-            sandbox.command(&["board", "move", "1.2", "done"]).env("TRIBUNAL_FAULT", fault).output().unwrap();
-        assert_eq!(killed.status.code(), None, "it was to be killed");
-        assert_eq!(sandbox.read(BOARD), there);
-        let soon = sandbox.run(&["board", "move", "1.3", "in-progress"]);
-        assert_eq!(soon.code, Some(5));
+fn a_killed_writer_leaves_a_complete_board_and_a_lock_that_expires() {
+    for (moment, expected_board) in
+        [("before", BOARD_TEXT.to_string()), ("after", BOARD_TEXT.replace("'review'", "'done'"))]
+    {
+        let sandbox = sandbox_with_sprint();
+        let fault_point = format!("{moment}:write:sprint-status.yaml");
+        let killed_move = sandbox
+            .tribunal_command(&["board", "move", "1.2", "done"])
+            .env("TRIBUNAL_FAULT", fault_point)
+            .output()
+            .unwrap();
+        assert_eq!(killed_move.status.code(), None, "it was to be killed");
+        assert_eq!(sandbox.read_file(BOARD_FILE), expected_board);
+        let early_move = sandbox.run_tribunal(&["board", "move", "1.3", "in-progress"]);
+        assert_eq!(early_move.exit_code, Some(5));
         assert!(
-            soon.err.contains("which is dead, left it") && soon.err.contains("half a minute"),
+            early_move.stderr.contains("which is dead, left it")
+                && early_move.stderr.contains("half a minute"),
             "{}",
-            soon.err
+            early_move.stderr
         );
-        let lock = sandbox.path(&format!("{BOARD}.lock"));
-        let older = fs::metadata(&lock).unwrap().modified().unwrap() - Duration::from_secs(31);
-        fs::File::options().write(true).open(&lock).unwrap().set_modified(older).unwrap();
-        let later = sandbox.run(&["board", "move", "1.3", "in-progress"]);
-        assert_eq!(later.code, Some(0), "{}", later.err);
-        assert_eq!(sandbox.read(BOARD), there.replace("pack: ready-for-dev", "pack: in-progress"));
-        assert!(!lock.exists());
-        assert_eq!(sandbox.litter(), Vec::<PathBuf>::new());
+        let lock_path = sandbox.path_of(&format!("{BOARD_FILE}.lock"));
+        let expired_time = fs::metadata(&lock_path).unwrap().modified().unwrap() - Duration::from_secs(31);
+        fs::File::options().write(true).open(&lock_path).unwrap().set_modified(expired_time).unwrap();
+        let late_move = sandbox.run_tribunal(&["board", "move", "1.3", "in-progress"]);
+        assert_eq!(late_move.exit_code, Some(0), "{}", late_move.stderr);
+        assert_eq!(
+            sandbox.read_file(BOARD_FILE),
+            expected_board.replace("pack: ready-for-dev", "pack: in-progress")
+        );
+        assert!(!lock_path.exists());
+        assert_eq!(sandbox.temporary_leftovers(), Vec::<PathBuf>::new());
     }
 }
 
 #[test]
-fn a_story_is_reviewed_with_what_changed_since_its_work_began() {
-    let sandbox = mill();
-    let (agent, seen) = (sandbox.path("../agent.sh"), sandbox.path("../seen"));
-    fs::create_dir(&seen).unwrap();
-    let script = format!("cat > \"$(mktemp '{}'/XXXXXX)\"\necho 'findings: []'\n", seen.display());
-    sandbox.write("../agent.sh", &script);
-    sandbox.write(
+fn a_story_is_reviewed_with_the_changes_since_its_baseline() {
+    let sandbox = sandbox_with_sprint();
+    let (agent_path, prompts_dir) = (sandbox.path_of("../agent.sh"), sandbox.path_of("../seen"));
+    fs::create_dir(&prompts_dir).unwrap();
+    let script = format!("cat > \"$(mktemp '{}'/XXXXXX)\"\necho 'findings: []'\n", prompts_dir.display());
+    sandbox.write_file("../agent.sh", &script);
+    sandbox.write_file(
         "tribunal.yaml",
         &format!(
-            "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent:?}]}}}}\n\
+            "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent_path:?}]}}}}\n\
              tasks: {{retry_after: 0, required_issues: 0}}\n"
         ),
     );
-    sandbox.write("src/sieve.py", "holes = 9\n");
-    let git = |args: &[&str]| {
-        let mut git = Command::new("git");
-        git.args(["-c", "user.name=n", "-c", "user.email=e@e"]).args(args).current_dir(sandbox.root());
-        sandbox.at_home(&mut git);
-        let output = git.output().unwrap();
+    sandbox.write_file("src/sieve.py", "holes = 9\n");
+    let run_git = |args: &[&str]| {
+        let mut run_git = Command::new("git");
+        run_git
+            .args(["-c", "user.name=n", "-c", "user.email=e@e"])
+            .args(args)
+            .current_dir(sandbox.root_dir());
+        sandbox.set_home_env(&mut run_git);
+        let output = run_git.output().unwrap();
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_string()
     };
-    git(&["init", "-q", "-b", "main"]);
-    git(&["add", "-A"]);
-    git(&["commit", "-q", "-m", "one"]);
-    let began = git(&["rev-parse", "HEAD"]);
-    sandbox.write("src/sieve.py", "holes = 3\n");
-    git(&["commit", "-q", "-am", "two"]);
-    sandbox.write("src/new.py", "grain = 0\n");
-    sandbox.write(&format!("{STORIES}/1-2-sift.md"), &format!("---\nbaseline_commit: {began}\n---\n{SIFT}"));
-    let ran = sandbox.run(&["review", "--story", "1.2", "--no-fix"]);
-    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    let subjects: Vec<String> = sandbox.json(&["runs"])["runs"]
+    run_git(&["init", "-q", "-b", "main"]);
+    run_git(&["add", "-A"]);
+    run_git(&["commit", "-q", "-m", "one"]);
+    let baseline_commit = run_git(&["rev-parse", "HEAD"]);
+    sandbox.write_file("src/sieve.py", "holes = 3\n");
+    run_git(&["commit", "-q", "-am", "two"]);
+    sandbox.write_file("src/new.py", "grain = 0\n");
+    sandbox.write_file(
+        &format!("{STORIES_DIR}/1-2-sift.md"),
+        &format!("---\nbaseline_commit: {baseline_commit}\n---\n{SIFT_STORY}"),
+    );
+    let command_output = sandbox.run_tribunal(&["review", "--story", "1.2", "--no-fix"]);
+    assert_eq!(command_output.exit_code, Some(0), "{}{}", command_output.stdout, command_output.stderr);
+    let subjects: Vec<String> = sandbox.run_json(&["runs"])["runs"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|run| {
-            let subject = &run["subject"];
+        .map(|run_summary| {
+            let subject = &run_summary["subject"];
             let files = subject["files"].as_array().into_iter().flatten();
             let files: Vec<&str> = files.filter_map(|file| file["path"].as_str()).collect();
             format!("{} {} {}", subject["subject"], subject["path"], files.join(" "))
@@ -433,19 +490,21 @@ fn a_story_is_reviewed_with_what_changed_since_its_work_began() {
     subjects.sort();
     assert_eq!(
         subjects,
-        ["\"change\" null src/new.py src/sieve.py", &format!("\"document\" \"{STORIES}/1-2-sift.md\" ")]
+        ["\"change\" null src/new.py src/sieve.py", &format!("\"document\" \"{STORIES_DIR}/1-2-sift.md\" ")]
     );
-    let prompts = fs::read_dir(&seen).unwrap().flatten();
-    let prompts: Vec<String> = prompts.map(|item| fs::read_to_string(item.path()).unwrap()).collect();
+    let prompts = fs::read_dir(&prompts_dir).unwrap().flatten();
+    let prompts: Vec<String> =
+        prompts.map(|dir_entry| fs::read_to_string(dir_entry.path()).unwrap()).collect();
     assert!(
         prompts.iter().any(|prompt| prompt.contains("No grain is left.") && prompt.contains("grain = 0"))
     );
     // The story file does not exist yet.
-    let ran = sandbox.run(&["review", "--story", "1-3"]);
-    assert_eq!(ran.code, Some(2));
+    let command_output = sandbox.run_tribunal(&["review", "--story", "1-3"]);
+    assert_eq!(command_output.exit_code, Some(2));
     assert!(
-        ran.err.contains("1-3-pack has no file yet") && ran.err.contains("/bmad-create-story 1-3-pack"),
+        command_output.stderr.contains("1-3-pack has no file yet")
+            && command_output.stderr.contains("/bmad-create-story 1-3-pack"),
         "{}",
-        ran.err
+        command_output.stderr
     );
 }

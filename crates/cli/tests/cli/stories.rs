@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use crate::common::Sandbox;
 
-const STORY: &str = "# Story 1.2: Log in\n\n**Status:** Ready for Dev\n\n## Acceptance Criteria\n\n\
+const STORY_TEXT: &str = "# Story 1.2: Log in\n\n**Status:** Ready for Dev\n\n## Acceptance Criteria\n\n\
     1. In with a password.\n2. Given none\n   Then out\n\n\
                      ## Tasks / Subtasks\n\n- [x] Ask (AC: 1)\n  - [ ] the form\n\n### Review Findings\n\n\
                      - [ ] [Review][Patch] Empty password [src/a.rs:4]\n\n### File List\n\n- src/a.rs\n";
 
 #[test]
-fn what_is_seen_in_a_story_is_told_with_its_lines() {
-    let sandbox = Sandbox::scripted("");
-    sandbox.write("1-2-log-in.md", STORY);
-    let ran = sandbox.run(&["inspect", "story", "1-2-log-in.md"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r#"
+fn a_story_is_shown_with_its_line_numbers() {
+    let sandbox = Sandbox::with_script("");
+    sandbox.write_file("1-2-log-in.md", STORY_TEXT);
+    let output = sandbox.run_tribunal(&["inspect", "story", "1-2-log-in.md"]);
+    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @r#"
     key         1-2-log-in
     title       Log in (line 1)
     status      ready-for-dev, from "Ready for Dev" in the body (line 3)
@@ -35,11 +35,11 @@ fn what_is_seen_in_a_story_is_told_with_its_lines() {
 }
 
 #[test]
-fn a_story_that_cannot_be_used_is_told_and_is_exit_code_3() {
-    let sandbox = Sandbox::scripted("");
-    sandbox.write("odd.md", "# Odd\u{1b}[31m\n\nStatus: ready-for-review\n");
-    let ran = sandbox.run(&["inspect", "story", "odd.md"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r#"
+fn a_story_that_cannot_be_used_is_reported_with_exit_code_3() {
+    let sandbox = Sandbox::with_script("");
+    sandbox.write_file("odd.md", "# Odd\u{1b}[31m\n\nStatus: ready-for-review\n");
+    let output = sandbox.run_tribunal(&["inspect", "story", "odd.md"]);
+    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @r#"
     key         -
     title       Odd\u{1b}[31m (line 1)
     status      unknown, from "ready-for-review" in the body (line 3)
@@ -57,14 +57,17 @@ fn a_story_that_cannot_be_used_is_told_and_is_exit_code_3() {
 }
 
 #[test]
-fn the_document_has_what_people_see() {
-    let sandbox = Sandbox::scripted("");
-    sandbox.write("1-2-log-in.md", STORY);
-    let ran = sandbox.run(&["inspect", "story", "1-2-log-in.md", "--json"]);
-    let seen: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(seen["schema"], "tribunal.inspect-story/1");
-    assert_eq!((&seen["key"], &seen["status"]["status"]), (&"1-2-log-in".into(), &"ready-for-dev".into()));
-    assert_eq!((&seen["tasks_done"], &seen["tasks_all"]), (&1.into(), &2.into()));
-    assert_eq!(seen["follow_ups"][0]["place"], "src/a.rs:4");
-    assert_eq!(ran.code, Some(0));
+fn the_json_document_has_what_is_shown() {
+    let sandbox = Sandbox::with_script("");
+    sandbox.write_file("1-2-log-in.md", STORY_TEXT);
+    let output = sandbox.run_tribunal(&["inspect", "story", "1-2-log-in.md", "--json"]);
+    let story_document: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(story_document["schema"], "tribunal.inspect-story/1");
+    assert_eq!(
+        (&story_document["key"], &story_document["status"]["status"]),
+        (&"1-2-log-in".into(), &"ready-for-dev".into())
+    );
+    assert_eq!((&story_document["tasks_done"], &story_document["tasks_all"]), (&1.into(), &2.into()));
+    assert_eq!(story_document["follow_ups"][0]["place"], "src/a.rs:4");
+    assert_eq!(output.exit_code, Some(0));
 }

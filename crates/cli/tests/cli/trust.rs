@@ -5,17 +5,17 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use crate::common::{Sandbox, TRIBUNAL};
 
 /// A project whose agent creates a trace file when it runs, and that has a check. Nothing is trusted yet.
-fn wary() -> Sandbox {
-    let sandbox = Sandbox::new().wary();
-    sandbox.write("plan.md", "# Plan\n\nIt shall be fast.\n");
-    settings(&sandbox, "findings: []");
+fn untrusted_project() -> Sandbox {
+    let sandbox = Sandbox::new().without_trust();
+    sandbox.write_file("plan.md", "# Plan\n\nIt shall be fast.\n");
+    write_settings(&sandbox, "findings: []");
     sandbox
 }
 
-fn settings(sandbox: &Sandbox, answer: &str) {
-    let trace = sandbox.home().with_file_name("trace");
-    let script = format!("touch {}; echo '{answer}'", trace.display());
-    sandbox.write(
+fn write_settings(sandbox: &Sandbox, agent_answer: &str) {
+    let trace_path = sandbox.home_dir().with_file_name("trace");
+    let script = format!("touch {}; echo '{agent_answer}'", trace_path.display());
+    sandbox.write_file(
         "tribunal.yaml",
         &format!(
             "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, -c, {script:?}]}}}}\n\
@@ -24,147 +24,162 @@ fn settings(sandbox: &Sandbox, answer: &str) {
     );
 }
 
-fn ran_something(sandbox: &Sandbox) -> bool {
-    sandbox.home().with_file_name("trace").exists()
+fn has_run_commands(sandbox: &Sandbox) -> bool {
+    sandbox.home_dir().with_file_name("trace").exists()
 }
 
-fn shown(sandbox: &Sandbox, text: &str) -> String {
-    let beside = sandbox.root().parent().unwrap().display().to_string();
-    sandbox.normal(text).replace(&beside, "[beside]")
+fn normalize_paths(sandbox: &Sandbox, text: &str) -> String {
+    let parent_dir = sandbox.root_dir().parent().unwrap().display().to_string();
+    sandbox.normalize_output(text).replace(&parent_dir, "[beside]")
 }
 
 #[test]
-fn commands_that_came_with_a_project_are_shown_and_do_not_run() {
-    let sandbox = wary();
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(!ran_something(&sandbox) && !sandbox.path(".tribunal").exists());
-    insta::assert_snapshot!(shown(&sandbox, &ran.err), @r"
+fn commands_of_an_untrusted_project_are_shown_and_do_not_run() {
+    let sandbox = untrusted_project();
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
+    assert!(!has_run_commands(&sandbox) && !sandbox.path_of(".tribunal").exists());
+    insta::assert_snapshot!(normalize_paths(&sandbox, &output.stderr), @r"
     [!] this project would run 2 commands that you have not trusted
           agent `mine`: sh -c 'touch [beside]/trace; echo '\''findings: []'\'''
           check: true
         They came with the project and would run with your rights. Nothing was started.
         1. if that is well: tribunal trust
     ");
-    assert_eq!(sandbox.run(&["review", "plan.md", "--dry-run"]).code, Some(0), "a plan runs nothing");
+    assert_eq!(
+        sandbox.run_tribunal(&["review", "plan.md", "--dry-run"]).exit_code,
+        Some(0),
+        "a plan runs nothing"
+    );
 }
 
 #[test]
-fn the_hint_names_the_project_as_it_was_named() {
-    let sandbox = wary();
-    let ran = sandbox.run(&["-C", ".", "review", "plan.md"]);
-    assert!(ran.err.contains("if that is well: tribunal -C . trust"), "{}", ran.err);
+fn the_hint_names_the_project_as_the_user_did() {
+    let sandbox = untrusted_project();
+    let output = sandbox.run_tribunal(&["-C", ".", "review", "plan.md"]);
+    assert!(output.stderr.contains("if that is well: tribunal -C . trust"), "{}", output.stderr);
 }
 
 #[test]
-fn a_yes_is_kept_and_holds_for_these_commands_only() {
-    let sandbox = wary();
-    let trusted = sandbox.run(&["trust"]);
-    assert_eq!(trusted.code, Some(0), "{}", trusted.err);
-    insta::assert_snapshot!(shown(&sandbox, &trusted.out), @r"
+fn trust_is_kept_and_holds_for_these_commands_only() {
+    let sandbox = untrusted_project();
+    let trust_output = sandbox.run_tribunal(&["trust"]);
+    assert_eq!(trust_output.exit_code, Some(0), "{}", trust_output.stderr);
+    insta::assert_snapshot!(normalize_paths(&sandbox, &trust_output.stdout), @r"
     trusted      agent `mine`: sh -c 'touch [beside]/trace; echo '\''findings: []'\'''
     trusted      check: true
     2 newly trusted; a changed command asks again
     ");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran_something(&sandbox));
-    let book = sandbox.home().join("state/tribunal/trust.json");
-    assert_eq!(fs::metadata(book).unwrap().permissions().mode() & 0o777, 0o600);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(has_run_commands(&sandbox));
+    let trust_file = sandbox.home_dir().join("state/tribunal/trust.json");
+    assert_eq!(fs::metadata(trust_file).unwrap().permissions().mode() & 0o777, 0o600);
 
-    settings(&sandbox, "findings:  []");
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(2), "a changed command asks again");
-    assert!(ran.err.contains("would run a command that") && !ran.err.contains("check: true"), "{}", ran.err);
+    write_settings(&sandbox, "findings:  []");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(2), "a changed command asks again");
+    assert!(
+        output.stderr.contains("would run a command that") && !output.stderr.contains("check: true"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
-fn a_yes_can_be_taken_back() {
-    let sandbox = wary();
-    sandbox.run(&["trust", "--yes"]);
-    let listed = sandbox.json(&["trust", "--list"]);
-    assert_eq!(listed["items"][1]["kind"], "check");
-    assert_eq!(listed["items"][1]["trusted"], true);
-    assert_eq!(sandbox.run(&["trust", "--forget"]).out, "2 commands are no longer trusted here\n");
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(2));
-    assert_eq!(sandbox.json(&["trust", "--list"])["items"][0]["trusted"], false, "--list trusts nothing");
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(2));
+fn trust_can_be_withdrawn() {
+    let sandbox = untrusted_project();
+    sandbox.run_tribunal(&["trust", "--yes"]);
+    let listing = sandbox.run_json(&["trust", "--list"]);
+    assert_eq!(listing["items"][1]["kind"], "check");
+    assert_eq!(listing["items"][1]["trusted"], true);
+    assert_eq!(
+        sandbox.run_tribunal(&["trust", "--forget"]).stdout,
+        "2 commands are no longer trusted here\n"
+    );
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(2));
+    assert_eq!(sandbox.run_json(&["trust", "--list"])["items"][0]["trusted"], false, "--list trusts nothing");
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(2));
 }
 
 #[test]
-fn a_yes_is_for_one_project() {
-    let sandbox = wary();
-    sandbox.run(&["trust"]);
-    let copy = sandbox.home().with_file_name("copy");
-    fs::create_dir(&copy).unwrap();
-    for file in ["plan.md", "tribunal.yaml"] {
-        fs::copy(sandbox.path(file), copy.join(file)).unwrap();
+fn trust_holds_for_one_project() {
+    let sandbox = untrusted_project();
+    sandbox.run_tribunal(&["trust"]);
+    let project_copy = sandbox.home_dir().with_file_name("copy");
+    fs::create_dir(&project_copy).unwrap();
+    for file_name in ["plan.md", "tribunal.yaml"] {
+        fs::copy(sandbox.path_of(file_name), project_copy.join(file_name)).unwrap();
     }
-    let ran = sandbox.run(&[
+    let output = sandbox.run_tribunal(&[
         "-C",
-        &copy.display().to_string(),
+        &project_copy.display().to_string(),
         "review",
-        &copy.join("plan.md").display().to_string(),
+        &project_copy.join("plan.md").display().to_string(),
     ]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("not trusted"), "{}", ran.err);
+    assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains("not trusted"), "{}", output.stderr);
 }
 
 #[test]
-fn a_journal_that_came_with_a_clone_runs_nothing_either() {
-    let sandbox = wary();
-    settings(&sandbox, "no answer at all");
-    sandbox.run(&["trust"]);
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5), "it waits to be resumed");
-    sandbox.run(&["trust", "--forget"]);
-    fs::remove_file(sandbox.home().with_file_name("trace")).unwrap();
-    fs::remove_file(sandbox.path("tribunal.yaml")).unwrap();
+fn a_journal_that_came_with_a_clone_runs_no_untrusted_command() {
+    let sandbox = untrusted_project();
+    write_settings(&sandbox, "no answer at all");
+    sandbox.run_tribunal(&["trust"]);
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5), "it waits to be resumed");
+    sandbox.run_tribunal(&["trust", "--forget"]);
+    fs::remove_file(sandbox.home_dir().with_file_name("trace")).unwrap();
+    fs::remove_file(sandbox.path_of("tribunal.yaml")).unwrap();
 
-    let ran = sandbox.run(&["resume"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("2 commands that you have not trusted"), "{}", ran.err);
-    assert!(!ran_something(&sandbox));
-    assert_eq!(sandbox.run(&["trust"]).code, Some(0), "the commands of unfinished runs can be trusted");
-    assert_eq!(sandbox.run(&["resume"]).code, Some(5));
-    assert!(ran_something(&sandbox));
+    let output = sandbox.run_tribunal(&["resume"]);
+    assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains("2 commands that you have not trusted"), "{}", output.stderr);
+    assert!(!has_run_commands(&sandbox));
+    assert_eq!(
+        sandbox.run_tribunal(&["trust"]).exit_code,
+        Some(0),
+        "the commands of unfinished runs can be trusted"
+    );
+    assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(5));
+    assert!(has_run_commands(&sandbox));
 }
 
 #[test]
-fn what_a_person_set_outside_the_project_needs_no_yes() {
-    let sandbox = wary();
-    let file = sandbox.home().join("config/tribunal/settings.yaml");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::rename(sandbox.path("tribunal.yaml"), &file).unwrap();
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(!sandbox.home().join("state").exists(), "nothing had to be recorded");
-    let ran = sandbox.run(&["review", "plan.md", "--set", "verify=[make it so]"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+fn settings_outside_the_project_need_no_trust() {
+    let sandbox = untrusted_project();
+    let user_settings_path = sandbox.home_dir().join("config/tribunal/settings.yaml");
+    fs::create_dir_all(user_settings_path.parent().unwrap()).unwrap();
+    fs::rename(sandbox.path_of("tribunal.yaml"), &user_settings_path).unwrap();
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(!sandbox.home_dir().join("state").exists(), "nothing had to be recorded");
+    let output = sandbox.run_tribunal(&["review", "plan.md", "--set", "verify=[make it so]"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     // The journal does not record who set the commands, but the user's own settings still contain them.
-    let settings = fs::read_to_string(&file).unwrap();
-    fs::write(&file, settings.replace("findings: []", "no answer")).unwrap();
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5));
-    assert_eq!(sandbox.run(&["resume"]).code, Some(5));
+    let settings = fs::read_to_string(&user_settings_path).unwrap();
+    fs::write(&user_settings_path, settings.replace("findings: []", "no answer")).unwrap();
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5));
+    assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(5));
 }
 
 #[test]
-fn the_demo_asks_nothing_and_needs_no_home() {
-    let sandbox = Sandbox::new().wary();
-    let demo = |args: &[&str]| {
+fn the_demo_needs_no_trust_and_no_home() {
+    let sandbox = Sandbox::new().without_trust();
+    let run_without_home = |args: &[&str]| {
         let mut command = std::process::Command::new(TRIBUNAL);
-        let command = command.args(args).current_dir(sandbox.root()).env_clear();
+        let command = command.args(args).current_dir(sandbox.root_dir()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap()
     };
-    let output = demo(&["demo", "--dir", "."]);
+    let output = run_without_home(&["demo", "--dir", "."]);
     assert!(output.status.success(), "{output:?}");
-    let output = demo(&["review", crate::common::PRD, "--no-fix"]);
+    let output = run_without_home(&["review", crate::common::PRD, "--no-fix"]);
     assert_ne!(output.status.code(), Some(2), "{output:?}");
 }
 
 #[test]
-fn without_a_place_to_keep_it_nothing_runs() {
-    let sandbox = wary();
-    let mut command = sandbox.command(&["review", "plan.md"]);
+fn without_a_place_for_the_trust_file_nothing_runs() {
+    let sandbox = untrusted_project();
+    let mut command = sandbox.tribunal_command(&["review", "plan.md"]);
     let output = command.env_remove("HOME").env_remove("XDG_STATE_HOME").output().unwrap();
     assert_eq!(output.status.code(), Some(5));
     insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @r"
@@ -173,20 +188,24 @@ fn without_a_place_to_keep_it_nothing_runs() {
         1. name a folder: export XDG_STATE_HOME=/path/to/a/folder
     ");
 
-    sandbox.run(&["trust"]);
-    fs::write(sandbox.home().join("state/tribunal/trust.json"), "{").unwrap();
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.err.contains("trust.json cannot be read") && !ran_something(&sandbox), "{}", ran.err);
+    sandbox.run_tribunal(&["trust"]);
+    fs::write(sandbox.home_dir().join("state/tribunal/trust.json"), "{").unwrap();
+    let command_output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(command_output.exit_code, Some(5), "{}", command_output.stderr);
+    assert!(
+        command_output.stderr.contains("trust.json cannot be read") && !has_run_commands(&sandbox),
+        "{}",
+        command_output.stderr
+    );
 }
 
 /// This command is shown as `password= '[masked:secret]'` and would run the text behind the mask.
-const DISGUISED: &str = "[sh, -c, 'eval \"$1\"', 'password=', 'touch TRACE']";
+const DISGUISED_ARGV: &str = "[sh, -c, 'eval \"$1\"', 'password=', 'touch TRACE']";
 
-fn disguise(sandbox: &Sandbox) {
-    let trace = sandbox.home().with_file_name("trace").display().to_string();
-    let argv = DISGUISED.replace("TRACE", &trace);
-    sandbox.write(
+fn write_disguised_agent(sandbox: &Sandbox) {
+    let trace_path = sandbox.home_dir().with_file_name("trace").display().to_string();
+    let argv = DISGUISED_ARGV.replace("TRACE", &trace_path);
+    sandbox.write_file(
         "tribunal.yaml",
         &format!(
             "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: {argv}}}}}\n\
@@ -197,81 +216,88 @@ fn disguise(sandbox: &Sandbox) {
 
 #[test]
 fn a_command_that_cannot_be_shown_cannot_be_trusted() {
-    let sandbox = wary();
-    disguise(&sandbox);
+    let sandbox = untrusted_project();
+    write_disguised_agent(&sandbox);
     for args in [&["trust", "--yes"][..], &["trust"], &["review", "plan.md"]] {
-        let ran = sandbox.run(args);
-        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.err);
+        let output = sandbox.run_tribunal(args);
+        assert_eq!(output.exit_code, Some(2), "{args:?}: {}", output.stderr);
         assert!(
-            ran.err.starts_with("[!] the settings contain what looks like a secret: agent `mine`: "),
+            output.stderr.starts_with("[!] the settings contain what looks like a secret: agent `mine`: "),
             "{}",
-            ran.err
+            output.stderr
         );
     }
-    insta::assert_snapshot!(shown(&sandbox, &sandbox.run(&["trust"]).err), @r#"
+    insta::assert_snapshot!(normalize_paths(&sandbox, &sandbox.run_tribunal(&["trust"]).stderr), @r#"
     [!] the settings contain what looks like a secret: agent `mine`: sh -c 'eval "$1"' password= '[masked:secret]'
         What cannot be shown cannot be trusted. Nothing was started.
         1. put it into an environment variable that the agent or the check reads itself
     "#);
-    let listed = sandbox.json(&["trust", "--list"]);
-    let trusted: Vec<_> = listed["items"].as_array().unwrap().iter().map(|item| &item["trusted"]).collect();
+    let listing = sandbox.run_json(&["trust", "--list"]);
+    let trusted: Vec<_> =
+        listing["items"].as_array().unwrap().iter().map(|trust_item| &trust_item["trusted"]).collect();
     assert_eq!(trusted, [false, true], "the other one could be shown");
-    assert!(!ran_something(&sandbox));
+    assert!(!has_run_commands(&sandbox));
 }
 
 #[test]
-fn nor_one_that_a_run_was_pinned_to() {
-    let sandbox = wary();
+fn a_hidden_command_of_a_recorded_run_cannot_be_trusted_either() {
+    let sandbox = untrusted_project();
     // In the user's own file the command needs no trust. After the file is removed, only the journal has it.
-    disguise(&sandbox);
-    let file = sandbox.home().join("config/tribunal/settings.yaml");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::rename(sandbox.path("tribunal.yaml"), &file).unwrap();
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5), "it waits to be resumed");
-    fs::remove_file(&file).unwrap();
-    fs::remove_file(sandbox.home().with_file_name("trace")).unwrap();
+    write_disguised_agent(&sandbox);
+    let user_settings_path = sandbox.home_dir().join("config/tribunal/settings.yaml");
+    fs::create_dir_all(user_settings_path.parent().unwrap()).unwrap();
+    fs::rename(sandbox.path_of("tribunal.yaml"), &user_settings_path).unwrap();
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5), "it waits to be resumed");
+    fs::remove_file(&user_settings_path).unwrap();
+    fs::remove_file(sandbox.home_dir().with_file_name("trace")).unwrap();
     for args in [&["resume"][..], &["trust", "--yes"], &["resume"]] {
-        let ran = sandbox.run(args);
-        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.err);
-        assert!(ran.err.contains("what looks like a secret"), "{}", ran.err);
+        let output = sandbox.run_tribunal(args);
+        assert_eq!(output.exit_code, Some(2), "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains("what looks like a secret"), "{}", output.stderr);
     }
-    assert!(!ran_something(&sandbox));
+    assert!(!has_run_commands(&sandbox));
 }
 
 #[test]
-fn what_a_person_typed_themselves_is_not_asked_for_when_the_run_goes_on() {
-    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{exit: 41}]}]\n").wary();
-    let ran = sandbox.run(&["review", "plan.md", "--set", "verify=[\"true\"]"]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
-    let ran = sandbox.run(&["resume"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+fn a_check_that_the_user_typed_needs_no_trust_on_resume() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{exit: 41}]}]\n").without_trust();
+    let output = sandbox.run_tribunal(&["review", "plan.md", "--set", "verify=[\"true\"]"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    sandbox.write_file("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let output = sandbox.run_tribunal(&["resume"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
 }
 
 #[test]
-fn hooks_of_a_step_are_trusted_by_name_of_their_file() {
-    let sandbox = Sandbox::new().wary();
-    sandbox.write("tribunal.yaml", "tier: 0\n");
-    sandbox.write(
+fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
+    let sandbox = Sandbox::new().without_trust();
+    sandbox.write_file("tribunal.yaml", "tier: 0\n");
+    sandbox.write_file(
         "step.md",
         "---\nhooks:\n  Stop:\n    - make lint\n    - ''\n  Stopp: make never\n---\n# Step\n",
     );
-    let listed = sandbox.run(&["trust", "--list", "--step", "step.md"]);
-    insta::assert_snapshot!(format!("{}{}", listed.out, listed.err), @r"
+    let listing = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md"]);
+    insta::assert_snapshot!(format!("{}{}", listing.stdout, listing.stderr), @r"
     not trusted  hook of `step.md`: make lint
     1 not trusted; to trust: tribunal trust
     [W] step.md:5: an empty command
     [W] step.md:6: there is no hook event `Stopp`
     ");
-    assert_eq!(sandbox.run(&["trust", "--step", "step.md"]).code, Some(0));
-    let json = sandbox.run(&["trust", "--list", "--step", "step.md", "--json"]).out;
-    assert!(json.contains("\"kind\": \"hook\"") || json.contains("\"kind\":\"hook\""), "{json}");
-    assert!(json.contains("\"trusted\": true") || json.contains("\"trusted\":true"), "{json}");
+    assert_eq!(sandbox.run_tribunal(&["trust", "--step", "step.md"]).exit_code, Some(0));
+    let listing_json = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md", "--json"]).stdout;
+    assert!(
+        listing_json.contains("\"kind\": \"hook\"") || listing_json.contains("\"kind\":\"hook\""),
+        "{listing_json}"
+    );
+    assert!(
+        listing_json.contains("\"trusted\": true") || listing_json.contains("\"trusted\":true"),
+        "{listing_json}"
+    );
     // A changed command needs new trust, even in the same file.
-    sandbox.write("step.md", "---\nhooks: {Stop: make lint all}\n---\n");
-    let listed = sandbox.run(&["trust", "--list", "--step", "step.md"]);
-    assert!(listed.out.contains("not trusted  hook of `step.md`: make lint all"), "{}", listed.out);
-    let missing = sandbox.run(&["trust", "--step", "none.md"]);
-    assert_eq!(missing.code, Some(2));
-    assert!(missing.err.starts_with("[!] none.md cannot be read"), "{}", missing.err);
+    sandbox.write_file("step.md", "---\nhooks: {Stop: make lint all}\n---\n");
+    let listing = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md"]);
+    assert!(listing.stdout.contains("not trusted  hook of `step.md`: make lint all"), "{}", listing.stdout);
+    let missing_step = sandbox.run_tribunal(&["trust", "--step", "none.md"]);
+    assert_eq!(missing_step.exit_code, Some(2));
+    assert!(missing_step.stderr.starts_with("[!] none.md cannot be read"), "{}", missing_step.stderr);
 }

@@ -8,15 +8,15 @@ use std::{
 
 use serde_json::Value;
 
-use crate::common::{PRD, Ran, Sandbox, hold};
+use crate::common::{CommandOutput, PRD, Sandbox, hold_run_lock};
 
-const PLAN: &str =
+const PLAN_TEXT: &str =
     "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n\n## Team\n\nWe are three.\n";
-const FIXED: &str =
+const FIXED_TEXT: &str =
     "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nNone.\n\n## Team\n\nWe are three.\n";
 
 /// A review with two findings that need separate changes; `second_fix` says whether the second one is blocked or fixed.
-fn script(second: &str) -> String {
+fn review_script(second_fix: &str) -> String {
     format!(
         "tasks:
   - task: 'round-1/review/*'
@@ -29,7 +29,7 @@ fn script(second: &str) -> String {
   - task: '*/fix/*'
     fix:
       - {{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}
-      - {{match: team, {second}}}
+      - {{match: team, {second_fix}}}
 "
     )
 }
@@ -37,99 +37,114 @@ fn script(second: &str) -> String {
 const ALSO_FIXED: &str = "replace: We are three., with: We are four., description: one more";
 
 /// A run that has fixed F1 and waits for the user because of F2.
-fn waiting(plan: &str) -> (Sandbox, String) {
-    let sandbox = Sandbox::scripted(&script("blocked: who pays"));
-    sandbox.write("plan.md", plan);
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    let run = sandbox.last_run();
-    (sandbox, run)
+fn waiting_run(plan_text: &str) -> (Sandbox, String) {
+    let sandbox = Sandbox::with_script(&review_script("blocked: who pays"));
+    sandbox.write_file("plan.md", plan_text);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    let run_id = sandbox.last_run_id();
+    (sandbox, run_id)
 }
 
 /// A resolved run in which one fixer repaired both findings.
-fn resolved() -> (Sandbox, String) {
-    let sandbox = Sandbox::scripted(&script(ALSO_FIXED));
-    sandbox.write("plan.md", PLAN);
-    let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let run = sandbox.last_run();
-    (sandbox, run)
+fn resolved_run() -> (Sandbox, String) {
+    let sandbox = Sandbox::with_script(&review_script(ALSO_FIXED));
+    sandbox.write_file("plan.md", PLAN_TEXT);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let run_id = sandbox.last_run_id();
+    (sandbox, run_id)
 }
 
-fn parked(sandbox: &Sandbox, run: &str) -> Vec<PathBuf> {
+fn parked_files(sandbox: &Sandbox, run_id: &str) -> Vec<PathBuf> {
     let items =
-        fs::read_dir(sandbox.path(&format!(".tribunal/parked/{run}"))).into_iter().flatten().flatten();
-    items.map(|item| item.path()).collect()
+        fs::read_dir(sandbox.path_of(&format!(".tribunal/parked/{run_id}"))).into_iter().flatten().flatten();
+    items.map(|dir_entry| dir_entry.path()).collect()
 }
 
 /// Runs a command that is killed at `fault_point`.
-fn killed(sandbox: &Sandbox, args: &[&str], fault: &str) {
-    let output = sandbox.command(args).env("TRIBUNAL_FAULT", fault).output().unwrap();
-    assert!(!output.status.success(), "{fault} did not come up");
+fn run_killed_at(sandbox: &Sandbox, args: &[&str], fault_point: &str) {
+    let output = sandbox.tribunal_command(args).env("TRIBUNAL_FAULT", fault_point).output().unwrap();
+    assert!(!output.status.success(), "{fault_point} did not come up");
 }
 
 /// Asserts that undo is refused with this exit code and that neither the file nor anything else was changed.
-fn refused(sandbox: &Sandbox, what: &str, code: i32) -> Ran {
-    let (before, run) = (fs::read(sandbox.path("plan.md")).ok(), sandbox.last_run());
-    let ran = sandbox.run(&["undo", what, "--yes"]);
-    assert_eq!(ran.code, Some(code), "{}{}", ran.out, ran.err);
-    assert_eq!(fs::read(sandbox.path("plan.md")).ok(), before);
-    assert_eq!(parked(sandbox, &run), Vec::<PathBuf>::new());
-    ran
+fn assert_undo_refused(sandbox: &Sandbox, undo_target: &str, expected_code: i32) -> CommandOutput {
+    let (text_before, run_id) = (fs::read(sandbox.path_of("plan.md")).ok(), sandbox.last_run_id());
+    let output = sandbox.run_tribunal(&["undo", undo_target, "--yes"]);
+    assert_eq!(output.exit_code, Some(expected_code), "{}{}", output.stdout, output.stderr);
+    assert_eq!(fs::read(sandbox.path_of("plan.md")).ok(), text_before);
+    assert_eq!(parked_files(sandbox, &run_id), Vec::<PathBuf>::new());
+    output
 }
 
-fn status(sandbox: &Sandbox, finding: usize) -> Value {
-    sandbox.json(&["findings"])["findings"][finding - 1]["status"].clone()
+fn finding_status(sandbox: &Sandbox, finding_number: usize) -> Value {
+    sandbox.run_json(&["findings"])["findings"][finding_number - 1]["status"].clone()
 }
 
 #[test]
-fn a_whole_review_is_shown_and_taken_back() {
-    let sandbox = Sandbox::demo();
-    let before = sandbox.read(PRD);
-    assert_eq!(sandbox.run(&["review", PRD]).code, Some(0));
-    let (run, after) = (sandbox.last_run(), sandbox.read(PRD));
-    let diff = sandbox.run(&["diff", &run]);
+fn a_whole_review_can_be_shown_and_undone() {
+    let sandbox = Sandbox::with_demo();
+    let text_before = sandbox.read_file(PRD);
+    assert_eq!(sandbox.run_tribunal(&["review", PRD]).exit_code, Some(0));
+    let (run_id, text_after) = (sandbox.last_run_id(), sandbox.read_file(PRD));
+    let diff_output = sandbox.run_tribunal(&["diff", &run_id]);
     assert!(
-        diff.out.starts_with(&format!("--- a/{PRD}\n+++ b/{PRD}\n@@ ")) && diff.err.is_empty(),
+        diff_output.stdout.starts_with(&format!("--- a/{PRD}\n+++ b/{PRD}\n@@ "))
+            && diff_output.stderr.is_empty(),
         "{}",
-        diff.out
+        diff_output.stdout
     );
-    let preview = sandbox.run(&["undo", &run]);
-    assert_eq!((preview.code, sandbox.read(PRD)), (Some(0), after.clone()), "a preview changes nothing");
-    assert!(preview.out.ends_with(&format!("to do it: tribunal undo {run} --yes\n")), "{}", preview.out);
-    let done = sandbox.run(&["undo", &run, "--yes"]);
-    assert_eq!((done.code, sandbox.read(PRD)), (Some(0), before), "{}", done.err);
-    let parked = parked(&sandbox, &run);
-    assert_eq!(fs::read_to_string(&parked[0]).unwrap(), after);
-    assert_eq!(fs::metadata(&parked[0]).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(sandbox.litter(), Vec::<PathBuf>::new());
+    let undo_preview = sandbox.run_tribunal(&["undo", &run_id]);
+    assert_eq!(
+        (undo_preview.exit_code, sandbox.read_file(PRD)),
+        (Some(0), text_after.clone()),
+        "a preview changes nothing"
+    );
+    assert!(
+        undo_preview.stdout.ends_with(&format!("to do it: tribunal undo {run_id} --yes\n")),
+        "{}",
+        undo_preview.stdout
+    );
+    let undo_output = sandbox.run_tribunal(&["undo", &run_id, "--yes"]);
+    assert_eq!(
+        (undo_output.exit_code, sandbox.read_file(PRD)),
+        (Some(0), text_before),
+        "{}",
+        undo_output.stderr
+    );
+    let parked_paths = parked_files(&sandbox, &run_id);
+    assert_eq!(fs::read_to_string(&parked_paths[0]).unwrap(), text_after);
+    assert_eq!(fs::metadata(&parked_paths[0]).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(sandbox.temporary_leftovers(), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn every_landing_is_counted_as_a_checkpoint() {
-    let (sandbox, _) = resolved();
-    let reviews = fs::read_dir(sandbox.path(".tribunal/reviews")).unwrap().flatten();
-    let metrics =
-        reviews.map(|item| item.path()).find(|path| path.extension().is_some_and(|end| end == "json"));
-    let metrics: Value = serde_json::from_slice(&fs::read(metrics.unwrap()).unwrap()).unwrap();
-    assert_eq!((&metrics["checkpoints"], &metrics["rollbacks"]), (&1.into(), &0.into()));
+    let (sandbox, _) = resolved_run();
+    let review_files = fs::read_dir(sandbox.path_of(".tribunal/reviews")).unwrap().flatten();
+    let metrics_value = review_files
+        .map(|dir_entry| dir_entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let metrics_value: Value = serde_json::from_slice(&fs::read(metrics_value.unwrap()).unwrap()).unwrap();
+    assert_eq!((&metrics_value["checkpoints"], &metrics_value["rollbacks"]), (&1.into(), &0.into()));
 }
 
 #[test]
-fn a_diff_can_be_given_to_patch() {
-    let (sandbox, run) = resolved();
-    sandbox.write("run.patch", &sandbox.run(&["diff", &run]).out);
-    let git = |args: &[&str]| sandbox.wrapped("git").args(args).output().unwrap();
-    let applied = git(&["apply", "-R", "run.patch"]);
-    assert!(applied.status.success(), "{applied:?}");
-    assert_eq!(sandbox.read("plan.md"), PLAN);
+fn a_diff_can_be_applied_by_git() {
+    let (sandbox, run_id) = resolved_run();
+    sandbox.write_file("run.patch", &sandbox.run_tribunal(&["diff", &run_id]).stdout);
+    let run_git = |args: &[&str]| sandbox.isolated_command("git").args(args).output().unwrap();
+    let apply_output = run_git(&["apply", "-R", "run.patch"]);
+    assert!(apply_output.status.success(), "{apply_output:?}");
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
 }
 
 #[test]
-fn people_read_what_would_be_done_and_what_was() {
-    let (sandbox, run) = waiting(PLAN);
-    let preview = sandbox.run(&["undo", &run]).out.replace(" \n", "\n");
-    insta::assert_snapshot!(sandbox.normal(&preview), @r"
+fn undo_shows_its_plan_and_its_result() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    let undo_preview = sandbox.run_tribunal(&["undo", &run_id]).stdout.replace(" \n", "\n");
+    insta::assert_snapshot!(sandbox.normalize_output(&undo_preview), @r"
     --- a/plan.md
     +++ b/plan.md
     @@ -2,7 +2,7 @@
@@ -145,318 +160,377 @@ fn people_read_what_would_be_done_and_what_was() {
     F1 would be open again when run [run] goes on
     nothing was changed; to do it: tribunal undo [run] --yes
     ");
-    insta::assert_snapshot!(sandbox.normal(&sandbox.run(&["diff", &run, "--stat"]).out), @r"
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "--stat"]).stdout), @r"
     plan.md: 1 line added, 1 removed, by 1 change
       round-1/fix-1/fix/1 repaired F1
     ");
-    insta::assert_snapshot!(sandbox.normal(&sandbox.run(&["undo", "f1", "--yes"]).out), @r"
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["undo", "f1", "--yes"]).stdout), @r"
     took back 1 change in plan.md; what else was changed since is as it was
     parked what stood there: .tribunal/parked/[run]/1-plan.md; to have it again: cp .tribunal/parked/[run]/1-plan.md plan.md
     F1 will be open again when run [run] goes on
     next: tribunal resume [run]
     ");
-    insta::assert_snapshot!(sandbox.normal(&sandbox.run(&["undo", &run, "--yes"]).out), @r"all that run [run] had landed was taken back");
-    let ran = sandbox.run(&["diff", &run]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(sandbox.normal(&ran.err), @r"[i] all that run [run] had landed was taken back");
-    insta::assert_snapshot!(sandbox.normal(&sandbox.run(&["diff", &run, "F2"]).err), @r"[i] run [run] has landed nothing that repaired F2");
-    insta::assert_snapshot!(sandbox.normal(&sandbox.run(&["diff", &run, "F9"]).err), @r"
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["undo", &run_id, "--yes"]).stdout), @r"all that run [run] had landed was taken back");
+    let output = sandbox.run_tribunal(&["diff", &run_id]);
+    assert_eq!((output.exit_code, output.stdout.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @r"[i] all that run [run] had landed was taken back");
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "F2"]).stderr), @r"[i] run [run] has landed nothing that repaired F2");
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "F9"]).stderr), @r"
     [!] run [run] has no finding F9
         1. see which there are: tribunal findings [run]
     ");
 }
 
 #[test]
-fn the_run_takes_the_finding_for_open_and_repairs_it_again() {
-    let (sandbox, run) = waiting(PLAN);
-    assert_eq!(sandbox.read("plan.md"), FIXED);
-    assert_eq!(sandbox.run(&["undo", &format!("{run}.F1"), "--yes"]).code, Some(0));
-    assert_eq!(sandbox.read("plan.md"), PLAN);
-    sandbox.run(&["resume", &run]);
-    let events = sandbox.events(&["log", &run]);
+fn an_undone_finding_is_open_again_and_is_fixed_by_the_run() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    assert_eq!(sandbox.read_file("plan.md"), FIXED_TEXT);
+    assert_eq!(sandbox.run_tribunal(&["undo", &format!("{run_id}.F1"), "--yes"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
+    sandbox.run_tribunal(&["resume", &run_id]);
+    let events = sandbox.run_events(&["log", &run_id]);
     let moves: Vec<&Value> =
         events.iter().filter(|event| event["kind"] == "finding_moved" && event["finding"] == "F1").collect();
     assert!(moves.iter().any(|event| event["note"] == "a person opened it again"), "{moves:?}");
-    assert_eq!((status(&sandbox, 1), sandbox.read("plan.md")), ("fixed".into(), FIXED.into()));
+    assert_eq!(
+        (finding_status(&sandbox, 1), sandbox.read_file("plan.md")),
+        ("fixed".into(), FIXED_TEXT.into())
+    );
     // The second fix is a landing of its own, although it made the same change, and it can be undone, too.
-    let landings = sandbox.json(&["diff", &run])["landings"].clone();
+    let landings = sandbox.run_json(&["diff", &run_id])["landings"].clone();
     let undone: Vec<&Value> = landings.as_array().unwrap().iter().map(|landing| &landing["undone"]).collect();
     assert_eq!(undone, [true, false]);
-    let again = sandbox.json(&["undo", &run, "--yes"]);
-    assert_eq!((&again["done"], &again["findings"][0]), (&true.into(), &"F1".into()));
-    assert_eq!(sandbox.read("plan.md"), PLAN);
-    assert_eq!(parked(&sandbox, &run).len(), 2);
+    let second_undo = sandbox.run_json(&["undo", &run_id, "--yes"]);
+    assert_eq!((&second_undo["done"], &second_undo["findings"][0]), (&true.into(), &"F1".into()));
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
+    assert_eq!(parked_files(&sandbox, &run_id).len(), 2);
 }
 
 #[test]
-fn what_one_change_repaired_goes_together() {
-    let (sandbox, run) = resolved();
-    let after = sandbox.read("plan.md");
-    let one = format!("{run}.F1");
-    let preview = sandbox.run(&["undo", &one]);
-    assert!(preview.out.contains("what repaired F1 also repaired F2: they go together\n"), "{}", preview.out);
-    insta::assert_snapshot!(sandbox.normal(&refused(&sandbox, &one, 2).err), @r"
+fn findings_fixed_by_one_change_are_undone_together() {
+    let (sandbox, run_id) = resolved_run();
+    let text_after = sandbox.read_file("plan.md");
+    let first_finding = format!("{run_id}.F1");
+    let undo_preview = sandbox.run_tribunal(&["undo", &first_finding]);
+    assert!(
+        undo_preview.stdout.contains("what repaired F1 also repaired F2: they go together\n"),
+        "{}",
+        undo_preview.stdout
+    );
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &first_finding, 2).stderr), @r"
     [!] the change that repaired F1 also repaired F2
         They can only be taken back together. Nothing was changed.
         1. see what that would do: tribunal undo [run].F1
         2. take all of them back: tribunal undo [run].F1 --together --yes
     ");
-    assert_eq!(sandbox.read("plan.md"), after);
-    let done = sandbox.run(&["undo", &one, "--together", "--yes"]);
-    assert!(done.out.contains("has ended; its journal keeps F1, F2 as fixed\n"), "{}", done.out);
-    assert_eq!(sandbox.read("plan.md"), PLAN);
-    assert_eq!(status(&sandbox, 1), "fixed", "the journal of a run that has ended stays as it is");
+    assert_eq!(sandbox.read_file("plan.md"), text_after);
+    let undo_output = sandbox.run_tribunal(&["undo", &first_finding, "--together", "--yes"]);
+    assert!(
+        undo_output.stdout.contains("has ended; its journal keeps F1, F2 as fixed\n"),
+        "{}",
+        undo_output.stdout
+    );
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
+    assert_eq!(finding_status(&sandbox, 1), "fixed", "the journal of a run that has ended stays as it is");
 }
 
 #[test]
-fn later_edits_stay_and_where_they_are_in_the_way_nothing_is_done() {
-    let (sandbox, run) = waiting(PLAN);
-    sandbox.write("plan.md", &FIXED.replace("None.", "One:\n\ntime").replace("200 ms", "300 ms"));
-    insta::assert_snapshot!(sandbox.normal(&refused(&sandbox, &format!("{run}.F1"), 3).err), @r"
+fn later_edits_stay_and_conflicting_ones_prevent_the_undo() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One:\n\ntime").replace("200 ms", "300 ms"));
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &format!("{run_id}.F1"), 3).stderr), @r"
     [!] plan.md was changed in the same place since: line 5
         Taking the change back would lose what was written there since. Nothing was changed.
         1. take it back by hand; what it was: tribunal diff [run] F1
     ");
-    sandbox.write("plan.md", &FIXED.replace("None.", "One:\n\ntime").replace("# Plan", "# The plan\r"));
-    assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
+    sandbox.write_file(
+        "plan.md",
+        &FIXED_TEXT.replace("None.", "One:\n\ntime").replace("# Plan", "# The plan\r"),
+    );
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
     assert_eq!(
-        sandbox.read("plan.md"),
-        PLAN.replace("None.", "One:\n\ntime").replace("# Plan", "# The plan\r")
+        sandbox.read_file("plan.md"),
+        PLAN_TEXT.replace("None.", "One:\n\ntime").replace("# Plan", "# The plan\r")
     );
 }
 
 /// Lets a fixer repair the second finding in a change of its own, after the user has answered.
-fn one_by_one(sandbox: &Sandbox, run: &str) {
-    sandbox.write("script.yaml", &script(ALSO_FIXED));
-    assert_eq!(sandbox.run(&["decisions", "D1", "retry"]).code, Some(0));
-    let ran = sandbox.run(&["resume", run]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+fn fix_second_finding(sandbox: &Sandbox, run_id: &str) {
+    sandbox.write_file("script.yaml", &review_script(ALSO_FIXED));
+    assert_eq!(sandbox.run_tribunal(&["decisions", "D1", "retry"]).exit_code, Some(0));
+    let output = sandbox.run_tribunal(&["resume", run_id]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
 }
 
 #[test]
-fn one_repair_is_taken_back_and_the_others_stay() {
-    let (sandbox, run) = waiting(PLAN);
-    one_by_one(&sandbox, &run);
-    assert_eq!(sandbox.read("plan.md"), FIXED.replace("three", "four"));
-    let only = sandbox.run(&["diff", &format!("{run}.F2")]).out;
-    assert!(only.contains("+We are four.") && !only.contains("+It answers"), "{only}");
-    assert_eq!(sandbox.run(&["undo", "F1", "--yes"]).code, Some(0));
-    assert_eq!(sandbox.read("plan.md"), PLAN.replace("three", "four"));
-    let left = sandbox.run(&["diff", &run]).out;
-    assert!(left.contains("+We are four.") && !left.contains("+It answers"), "{left}");
+fn one_fix_can_be_undone_and_the_others_stay() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    fix_second_finding(&sandbox, &run_id);
+    assert_eq!(sandbox.read_file("plan.md"), FIXED_TEXT.replace("three", "four"));
+    let finding_diff = sandbox.run_tribunal(&["diff", &format!("{run_id}.F2")]).stdout;
+    assert!(
+        finding_diff.contains("+We are four.") && !finding_diff.contains("+It answers"),
+        "{finding_diff}"
+    );
+    assert_eq!(sandbox.run_tribunal(&["undo", "F1", "--yes"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT.replace("three", "four"));
+    let remaining_diff = sandbox.run_tribunal(&["diff", &run_id]).stdout;
+    assert!(
+        remaining_diff.contains("+We are four.") && !remaining_diff.contains("+It answers"),
+        "{remaining_diff}"
+    );
 }
 
 #[test]
-fn what_others_wrote_between_two_repairs_is_not_shown_as_the_run_s_and_stays() {
-    let (sandbox, run) = waiting(PLAN);
-    sandbox.write("plan.md", &FIXED.replace("None.", "One."));
-    one_by_one(&sandbox, &run);
-    let diff = sandbox.run(&["diff", &run]);
-    assert!(diff.out.contains("+We are four.") && diff.out.contains("+It answers"), "{}", diff.out);
-    assert!(!diff.out.contains("+One.") && diff.err.is_empty(), "{}{}", diff.out, diff.err);
-    assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
-    assert_eq!(sandbox.read("plan.md"), PLAN.replace("None.", "One."));
+fn edits_between_two_fixes_are_not_shown_as_changes_of_the_run_and_stay() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One."));
+    fix_second_finding(&sandbox, &run_id);
+    let diff_output = sandbox.run_tribunal(&["diff", &run_id]);
+    assert!(
+        diff_output.stdout.contains("+We are four.") && diff_output.stdout.contains("+It answers"),
+        "{}",
+        diff_output.stdout
+    );
+    assert!(
+        !diff_output.stdout.contains("+One.") && diff_output.stderr.is_empty(),
+        "{}{}",
+        diff_output.stdout,
+        diff_output.stderr
+    );
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT.replace("None.", "One."));
 }
 
 #[test]
-fn a_conflict_says_what_can_be_taken_back_instead() {
-    let (sandbox, run) = waiting(PLAN);
-    one_by_one(&sandbox, &run);
-    sandbox.write("plan.md", &sandbox.read("plan.md").replace("200 ms", "300 ms"));
-    insta::assert_snapshot!(sandbox.normal(&refused(&sandbox, &run, 3).err), @r"
+fn a_conflict_names_what_can_be_undone_instead() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    fix_second_finding(&sandbox, &run_id);
+    sandbox.write_file("plan.md", &sandbox.read_file("plan.md").replace("200 ms", "300 ms"));
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 3).stderr), @r"
     [!] plan.md was changed in the same place since: line 5
         Taking the change back would lose what was written there since. Nothing was changed.
         1. take it back by hand; what it was: tribunal diff [run]
         2. take back what can be, one by one: tribunal undo [run].FINDING
     ");
-    assert_eq!(sandbox.run(&["undo", &format!("{run}.F2"), "--yes"]).code, Some(0));
-    assert_eq!(sandbox.read("plan.md"), FIXED.replace("200 ms", "300 ms"));
+    assert_eq!(sandbox.run_tribunal(&["undo", &format!("{run_id}.F2"), "--yes"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file("plan.md"), FIXED_TEXT.replace("200 ms", "300 ms"));
 }
 
 #[test]
-fn line_ends_and_a_last_line_without_one_come_back_as_they_were() {
-    let plan = PLAN.replace('\n', "\r\n");
-    for plan in [plan.trim_end(), PLAN.trim_end(), &plan] {
-        let (sandbox, run) = waiting(plan);
-        assert_ne!(sandbox.read("plan.md"), plan);
-        assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
-        assert_eq!(sandbox.read("plan.md"), plan);
+fn line_endings_and_a_missing_last_newline_are_restored() {
+    let plan_text = PLAN_TEXT.replace('\n', "\r\n");
+    for plan_text in [plan_text.trim_end(), PLAN_TEXT.trim_end(), &plan_text] {
+        let (sandbox, run_id) = waiting_run(plan_text);
+        assert_ne!(sandbox.read_file("plan.md"), plan_text);
+        assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
+        assert_eq!(sandbox.read_file("plan.md"), plan_text);
     }
 }
 
 #[test]
-fn a_file_that_is_no_longer_what_it_was_is_left_alone() {
-    let (sandbox, run) = waiting(PLAN);
-    let plan = sandbox.path("plan.md");
-    fs::write(&plan, b"# Plan\n\xff\n").unwrap();
-    assert!(refused(&sandbox, &run, 2).err.contains("plan.md is not text (it is no UTF-8)"));
-    fs::remove_file(&plan).unwrap();
-    insta::assert_snapshot!(refused(&sandbox, &run, 2).err, @r"
+fn a_file_that_is_no_longer_a_text_file_is_left_alone() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    let plan_path = sandbox.path_of("plan.md");
+    fs::write(&plan_path, b"# Plan\n\xff\n").unwrap();
+    assert!(
+        assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is not text (it is no UTF-8)")
+    );
+    fs::remove_file(&plan_path).unwrap();
+    insta::assert_snapshot!(assert_undo_refused(&sandbox, &run_id, 2).stderr, @r"
     [!] plan.md does not exist
         Nothing was changed.
         1. put the file back as a text file inside the project, then try again
     ");
-    let outside = sandbox.home().with_file_name("outside.md");
-    for target in [outside.as_path(), Path::new("other.md")] {
-        fs::write(&outside, FIXED).unwrap();
-        sandbox.write("other.md", FIXED);
-        symlink(target, &plan).unwrap();
-        assert!(refused(&sandbox, &run, 2).err.contains("[!] plan.md is a link now\n"));
-        assert_eq!(fs::read_to_string(&outside).unwrap(), FIXED);
-        assert_eq!(sandbox.read("other.md"), FIXED);
-        fs::remove_file(&plan).unwrap();
+    let outside_file = sandbox.home_dir().with_file_name("outside.md");
+    for link_target in [outside_file.as_path(), Path::new("other.md")] {
+        fs::write(&outside_file, FIXED_TEXT).unwrap();
+        sandbox.write_file("other.md", FIXED_TEXT);
+        symlink(link_target, &plan_path).unwrap();
+        assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("[!] plan.md is a link now\n"));
+        assert_eq!(fs::read_to_string(&outside_file).unwrap(), FIXED_TEXT);
+        assert_eq!(sandbox.read_file("other.md"), FIXED_TEXT);
+        fs::remove_file(&plan_path).unwrap();
     }
-    fs::create_dir(&plan).unwrap();
-    assert!(refused(&sandbox, &run, 2).err.contains("plan.md is a folder"));
+    fs::create_dir(&plan_path).unwrap();
+    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is a folder"));
 }
 
 #[test]
-fn what_cannot_be_parked_is_not_touched() {
-    let (sandbox, run) = waiting(PLAN);
-    sandbox.write(".tribunal/parked", "in the way");
-    assert!(refused(&sandbox, &run, 5).err.contains("[!] plan.md could not be parked: "));
-    fs::remove_file(sandbox.path(".tribunal/parked")).unwrap();
-    let outside = sandbox.home().with_file_name("outside");
-    fs::create_dir_all(&outside).unwrap();
-    symlink(&outside, sandbox.path(".tribunal/parked")).unwrap();
+fn a_file_that_cannot_be_parked_is_not_changed() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    sandbox.write_file(".tribunal/parked", "in the way");
+    assert!(assert_undo_refused(&sandbox, &run_id, 5).stderr.contains("[!] plan.md could not be parked: "));
+    fs::remove_file(sandbox.path_of(".tribunal/parked")).unwrap();
+    let outside_dir = sandbox.home_dir().with_file_name("outside");
+    fs::create_dir_all(&outside_dir).unwrap();
+    symlink(&outside_dir, sandbox.path_of(".tribunal/parked")).unwrap();
     assert!(
-        refused(&sandbox, &run, 2).err.contains(".tribunal/parked is a link that leads out of the project")
+        assert_undo_refused(&sandbox, &run_id, 2)
+            .stderr
+            .contains(".tribunal/parked is a link that leads out of the project")
     );
-    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&outside_dir).unwrap().count(), 0);
 }
 
 #[test]
-fn a_damaged_checkpoint_is_said_to_be_one() {
-    let (sandbox, run) = waiting(PLAN);
-    let texts = sandbox.path(&format!(".tribunal/checkpoints/{run}/texts"));
-    for item in fs::read_dir(texts).unwrap().flatten() {
-        fs::write(item.path(), "something else\n").unwrap();
+fn a_damaged_checkpoint_is_reported() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    let texts_dir = sandbox.path_of(&format!(".tribunal/checkpoints/{run_id}/texts"));
+    for dir_entry in fs::read_dir(texts_dir).unwrap().flatten() {
+        fs::write(dir_entry.path(), "something else\n").unwrap();
     }
     assert!(
-        refused(&sandbox, &run, 5).err.contains(&format!("[!] a checkpoint of run {run} cannot be used"))
+        assert_undo_refused(&sandbox, &run_id, 5)
+            .stderr
+            .contains(&format!("[!] a checkpoint of run {run_id} cannot be used"))
     );
-    assert_eq!(sandbox.run(&["diff", &run]).code, Some(5));
+    assert_eq!(sandbox.run_tribunal(&["diff", &run_id]).exit_code, Some(5));
 }
 
 #[test]
-fn a_run_that_is_worked_on_is_left_alone() {
-    let (sandbox, run) = waiting(PLAN);
-    let _held = hold(&sandbox, &run, &format!("{run}\n1@1@0\n"));
-    assert!(refused(&sandbox, &run, 2).err.contains("is being worked on by another process"));
-    assert_eq!(sandbox.run(&["undo", &run]).code, Some(2));
+fn a_running_run_is_left_alone() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    let _held = hold_run_lock(&sandbox, &run_id, &format!("{run_id}\n1@1@0\n"));
+    assert!(
+        assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("is being worked on by another process")
+    );
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id]).exit_code, Some(2));
 }
 
 #[test]
-fn killed_between_checkpoint_and_landing_nothing_has_landed_until_the_run_goes_on() {
-    let sandbox = Sandbox::scripted(&script("blocked: who pays"));
-    sandbox.write("plan.md", PLAN);
-    killed(&sandbox, &["review", "plan.md"], "before:landing");
-    let run = sandbox.last_run();
-    assert!(sandbox.path(&format!(".tribunal/checkpoints/{run}")).exists());
-    assert_eq!(sandbox.read("plan.md"), PLAN);
-    let ran = sandbox.run(&["undo", &run, "--yes"]);
-    assert_eq!((ran.code, ran.out), (Some(0), format!("run {run} has landed nothing\n")));
+fn a_kill_between_checkpoint_and_landing_lands_nothing_until_the_resume() {
+    let sandbox = Sandbox::with_script(&review_script("blocked: who pays"));
+    sandbox.write_file("plan.md", PLAN_TEXT);
+    run_killed_at(&sandbox, &["review", "plan.md"], "before:landing");
+    let run_id = sandbox.last_run_id();
+    assert!(sandbox.path_of(&format!(".tribunal/checkpoints/{run_id}")).exists());
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
+    let output = sandbox.run_tribunal(&["undo", &run_id, "--yes"]);
+    assert_eq!((output.exit_code, output.stdout), (Some(0), format!("run {run_id} has landed nothing\n")));
     // An edit before the resume makes the landing a different one; the checkpoint of the first attempt must not affect it.
-    let edited = PLAN.replace("None.", "One.");
-    sandbox.write("plan.md", &edited);
-    assert_eq!(sandbox.run(&["resume", &run]).code, Some(3));
-    assert_eq!(sandbox.read("plan.md"), FIXED.replace("None.", "One."));
-    assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
-    assert_eq!(sandbox.read("plan.md"), edited);
+    let edited_text = PLAN_TEXT.replace("None.", "One.");
+    sandbox.write_file("plan.md", &edited_text);
+    assert_eq!(sandbox.run_tribunal(&["resume", &run_id]).exit_code, Some(3));
+    assert_eq!(sandbox.read_file("plan.md"), FIXED_TEXT.replace("None.", "One."));
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file("plan.md"), edited_text);
 }
 
 #[test]
-fn killed_after_landing_it_can_be_taken_back_once_the_run_has_found_out() {
-    let sandbox = Sandbox::scripted(&script("blocked: who pays"));
-    sandbox.write("plan.md", PLAN);
-    killed(&sandbox, &["review", "plan.md"], "after:landing");
-    let run = sandbox.last_run();
-    insta::assert_snapshot!(sandbox.normal(&refused(&sandbox, &run, 2).err), @r"
+fn a_kill_after_landing_can_be_undone_after_the_resume() {
+    let sandbox = Sandbox::with_script(&review_script("blocked: who pays"));
+    sandbox.write_file("plan.md", PLAN_TEXT);
+    run_killed_at(&sandbox, &["review", "plan.md"], "after:landing");
+    let run_id = sandbox.last_run_id();
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 2).stderr), @r"
     [!] run [run] was killed while a change was being landed
         Whether it landed is found out when the run goes on. Nothing was changed.
         1. tribunal resume [run]
     ");
     // Because of the edit the run cannot recognise the file as its own work.
-    sandbox.write("plan.md", &FIXED.replace("None.", "One."));
-    assert_eq!(sandbox.run(&["resume", &run]).code, Some(3));
-    assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
-    assert_eq!(sandbox.read("plan.md"), PLAN.replace("None.", "One."));
+    sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One."));
+    assert_eq!(sandbox.run_tribunal(&["resume", &run_id]).exit_code, Some(3));
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
+    assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT.replace("None.", "One."));
 }
 
 #[test]
-fn killed_on_the_way_taking_back_is_done_by_the_same_command() {
-    for fault in ["before:write:plan.md", "after:write:plan.md", "after:write:1-plan.md"] {
-        let (sandbox, run) = waiting(PLAN);
-        killed(&sandbox, &["undo", &run, "--yes"], fault);
-        let now = sandbox.read("plan.md");
-        assert!(now == PLAN || now == FIXED, "{fault}: {now}");
-        let done = sandbox.json(&["undo", &run, "--yes"]);
-        assert_eq!((&done["done"], &done["findings"][0]), (&true.into(), &"F1".into()), "{fault}");
-        assert_eq!(sandbox.read("plan.md"), PLAN, "{fault}");
-        assert_eq!(fs::read_to_string(&parked(&sandbox, &run)[0]).unwrap(), FIXED, "{fault}");
-        sandbox.run(&["resume", &run]);
-        assert_eq!(sandbox.read("plan.md"), FIXED, "{fault}: it was open again, and was repaired again");
-        assert_eq!(sandbox.litter(), Vec::<PathBuf>::new(), "{fault}");
+fn a_killed_undo_is_completed_by_the_same_command() {
+    for fault_point in ["before:write:plan.md", "after:write:plan.md", "after:write:1-plan.md"] {
+        let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+        run_killed_at(&sandbox, &["undo", &run_id, "--yes"], fault_point);
+        let text_now = sandbox.read_file("plan.md");
+        assert!(text_now == PLAN_TEXT || text_now == FIXED_TEXT, "{fault_point}: {text_now}");
+        let undo_output = sandbox.run_json(&["undo", &run_id, "--yes"]);
+        assert_eq!(
+            (&undo_output["done"], &undo_output["findings"][0]),
+            (&true.into(), &"F1".into()),
+            "{fault_point}"
+        );
+        assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT, "{fault_point}");
+        assert_eq!(
+            fs::read_to_string(&parked_files(&sandbox, &run_id)[0]).unwrap(),
+            FIXED_TEXT,
+            "{fault_point}"
+        );
+        sandbox.run_tribunal(&["resume", &run_id]);
+        assert_eq!(
+            sandbox.read_file("plan.md"),
+            FIXED_TEXT,
+            "{fault_point}: it was open again, and was repaired again"
+        );
+        assert_eq!(sandbox.temporary_leftovers(), Vec::<PathBuf>::new(), "{fault_point}");
     }
 }
 
 #[test]
-fn checkpoints_go_with_their_run_and_not_before() {
-    let (sandbox, run) = resolved();
-    let kept = sandbox.path(&format!(".tribunal/checkpoints/{run}"));
-    assert_eq!(sandbox.run(&["gc"]).code, Some(0));
-    assert!(kept.exists(), "the run is there, and can be taken back");
-    assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
-    let young = sandbox.json(&["gc", "--runs", "--keep-days", "1"]);
-    assert_eq!(young["originals"].as_array().unwrap().len(), 0);
-    let gone = sandbox.json(&["gc", "--runs", "--keep-days", "0"]);
-    let gone: Vec<&str> =
-        gone["originals"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap()).collect();
-    let all = ["originals", "checkpoints", "parked"].map(|folder| format!(".tribunal/{folder}/{run}"));
-    assert_eq!(gone, all);
-    assert!(!kept.exists() && parked(&sandbox, &run).is_empty());
+fn checkpoints_are_removed_with_their_run_and_not_before() {
+    let (sandbox, run_id) = resolved_run();
+    let checkpoint_dir = sandbox.path_of(&format!(".tribunal/checkpoints/{run_id}"));
+    assert_eq!(sandbox.run_tribunal(&["gc"]).exit_code, Some(0));
+    assert!(checkpoint_dir.exists(), "the run is there, and can be taken back");
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
+    let recent_only = sandbox.run_json(&["gc", "--runs", "--keep-days", "1"]);
+    assert_eq!(recent_only["originals"].as_array().unwrap().len(), 0);
+    let removed = sandbox.run_json(&["gc", "--runs", "--keep-days", "0"]);
+    let removed: Vec<&str> = removed["originals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|removed_item| removed_item["path"].as_str().unwrap())
+        .collect();
+    let expected_paths =
+        ["originals", "checkpoints", "parked"].map(|dir_name| format!(".tribunal/{dir_name}/{run_id}"));
+    assert_eq!(removed, expected_paths);
+    assert!(!checkpoint_dir.exists() && parked_files(&sandbox, &run_id).is_empty());
 }
 
 #[test]
-fn agents_are_not_given_checkpoints_to_read() {
-    let sandbox = Sandbox::with_agent("");
-    sandbox.write("agent.sh", &format!("find . >> {:?}\n", sandbox.path("seen")));
-    sandbox.write(".tribunal/checkpoints/old-0000/texts/abc", "a secret\n");
-    sandbox.write(".tribunal/parked/old-0000/1-plan.md", "a secret\n");
-    sandbox.run(&["review", "plan.md", "--no-fix"]);
-    let seen = sandbox.read("seen");
-    assert!(seen.contains("./plan.md\n"), "{seen}");
-    assert!(!seen.contains("old-0000"), "{seen}");
+fn agents_cannot_read_checkpoints() {
+    let sandbox = Sandbox::with_shell_agent("");
+    sandbox.write_file("agent.sh", &format!("find . >> {:?}\n", sandbox.path_of("seen")));
+    sandbox.write_file(".tribunal/checkpoints/old-0000/texts/abc", "a secret\n");
+    sandbox.write_file(".tribunal/parked/old-0000/1-plan.md", "a secret\n");
+    sandbox.run_tribunal(&["review", "plan.md", "--no-fix"]);
+    let seen_files = sandbox.read_file("seen");
+    assert!(seen_files.contains("./plan.md\n"), "{seen_files}");
+    assert!(!seen_files.contains("old-0000"), "{seen_files}");
 }
 
 #[test]
 fn documents_fit_their_schema() {
-    let (sandbox, run) = waiting(PLAN);
-    for (args, name) in
-        [(&["diff", &run][..], "diff"), (&["undo", &run], "undo"), (&["undo", &run, "--yes"], "undo")]
-    {
-        let document = sandbox.json(args);
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    for (args, name) in [
+        (&["diff", &run_id][..], "diff"),
+        (&["undo", &run_id], "undo"),
+        (&["undo", &run_id, "--yes"], "undo"),
+    ] {
+        let document = sandbox.run_json(args);
         assert_eq!(document["schema"], format!("tribunal.{name}/1"));
-        let schema = sandbox.json(&["schema", name]);
+        let schema = sandbox.run_json(&["schema", name]);
         assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&document), "{document}");
     }
 }
 
 #[test]
 fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
-    let sandbox = Sandbox::scripted(&script("blocked: who pays"));
-    sandbox.write("plan.md", PLAN);
-    let git = |args: &[&str]| Ran::of(sandbox.wrapped("git").args(args).output().unwrap()).out;
-    git(&["init", "-q", "-b", "main"]);
-    git(&["config", "user.email", "p@x"]);
-    git(&["config", "user.name", "P"]);
-    git(&["add", "plan.md"]);
-    git(&["commit", "-qm", "mine"]);
-    let (head, status) = (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain=v2", "--branch"]));
-    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(3));
-    let run = sandbox.last_run();
-    let reference = format!("refs/tribunal/{run}");
-    insta::assert_snapshot!(git(&["log", "--reverse", "--format=%B", &reference]), @r"
+    let sandbox = Sandbox::with_script(&review_script("blocked: who pays"));
+    sandbox.write_file("plan.md", PLAN_TEXT);
+    let run_git = |args: &[&str]| {
+        CommandOutput::from_output(sandbox.isolated_command("git").args(args).output().unwrap()).stdout
+    };
+    run_git(&["init", "-q", "-b", "main"]);
+    run_git(&["config", "user.email", "p@x"]);
+    run_git(&["config", "user.name", "P"]);
+    run_git(&["add", "plan.md"]);
+    run_git(&["commit", "-qm", "mine"]);
+    let (head_before, status_before) =
+        (run_git(&["rev-parse", "HEAD"]), run_git(&["status", "--porcelain=v2", "--branch"]));
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(3));
+    let run_id = sandbox.last_run_id();
+    let reference = format!("refs/tribunal/{run_id}");
+    insta::assert_snapshot!(run_git(&["log", "--reverse", "--format=%B", &reference]), @r"
     The files before round-1/fix-1/fix/1
 
     Landing round-1/fix-1/fix/1
@@ -465,31 +539,40 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
 
     Tribunal-Landing: 1 round-1/fix-1/fix/1
     ");
-    assert_eq!(git(&["show", &format!("{reference}~1:plan.md")]), PLAN);
-    assert_eq!(git(&["show", &format!("{reference}:plan.md")]), FIXED);
-    let preview = sandbox.run(&["undo", &run]).out;
-    assert!(preview.contains(&format!("\ngit has them, too: git log -p {reference}\n")), "{preview}");
-    assert_eq!(sandbox.json(&["undo", &run])["reference"], reference.as_str());
-    assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
-    assert_eq!((git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain=v2", "--branch"])), (head, status));
-    // The run can be collected only after the other finding is settled, too.
-    sandbox.write("script.yaml", &script(ALSO_FIXED));
-    sandbox.run(&["decisions", "D1", "retry"]);
-    assert_eq!(sandbox.run(&["resume", &run]).code, Some(0));
+    assert_eq!(run_git(&["show", &format!("{reference}~1:plan.md")]), PLAN_TEXT);
+    assert_eq!(run_git(&["show", &format!("{reference}:plan.md")]), FIXED_TEXT);
+    let undo_preview = sandbox.run_tribunal(&["undo", &run_id]).stdout;
+    assert!(
+        undo_preview.contains(&format!("\ngit has them, too: git log -p {reference}\n")),
+        "{undo_preview}"
+    );
+    assert_eq!(sandbox.run_json(&["undo", &run_id])["reference"], reference.as_str());
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
     assert_eq!(
-        git(&["log", "--format=%s", &reference]).lines().count(),
+        (run_git(&["rev-parse", "HEAD"]), run_git(&["status", "--porcelain=v2", "--branch"])),
+        (head_before, status_before)
+    );
+    // The run can be collected only after the other finding is settled, too.
+    sandbox.write_file("script.yaml", &review_script(ALSO_FIXED));
+    sandbox.run_tribunal(&["decisions", "D1", "retry"]);
+    assert_eq!(sandbox.run_tribunal(&["resume", &run_id]).exit_code, Some(0));
+    assert_eq!(
+        run_git(&["log", "--format=%s", &reference]).lines().count(),
         4,
         "the second repair found the first gone"
     );
-    assert_eq!(sandbox.json(&["gc", "--runs", "--keep-days", "0", "--dry-run"])["runs"][0], run.as_str());
-    assert_ne!(git(&["for-each-ref", "refs/tribunal"]), "");
-    assert_eq!(sandbox.run(&["gc", "--runs", "--keep-days", "0"]).code, Some(0));
-    assert_eq!(git(&["for-each-ref", "refs/tribunal"]), "");
+    assert_eq!(
+        sandbox.run_json(&["gc", "--runs", "--keep-days", "0", "--dry-run"])["runs"][0],
+        run_id.as_str()
+    );
+    assert_ne!(run_git(&["for-each-ref", "refs/tribunal"]), "");
+    assert_eq!(sandbox.run_tribunal(&["gc", "--runs", "--keep-days", "0"]).exit_code, Some(0));
+    assert_eq!(run_git(&["for-each-ref", "refs/tribunal"]), "");
 }
 
 #[test]
-fn without_a_repository_nobody_is_told_of_git() {
-    let (sandbox, run) = waiting(PLAN);
-    let preview = sandbox.run(&["undo", &run]).out;
-    assert!(!preview.contains("refs/tribunal"), "{preview}");
+fn without_a_repository_git_is_not_mentioned() {
+    let (sandbox, run_id) = waiting_run(PLAN_TEXT);
+    let undo_preview = sandbox.run_tribunal(&["undo", &run_id]).stdout;
+    assert!(!undo_preview.contains("refs/tribunal"), "{undo_preview}");
 }

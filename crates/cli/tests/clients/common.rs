@@ -10,9 +10,9 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tribunal_testkit::model::{Api, Rule, Scenario, Server, claude_env, codex_home};
+use tribunal_testkit::model::{ModelApi, ModelServer, Scenario, ScenarioRule, claude_env, codex_env};
 
-use crate::sandbox::{Ran, Sandbox};
+use crate::sandbox::{CommandOutput, Sandbox};
 
 /// One of the clients that have a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Client {
     pub const ALL: [Client; 2] = [Client::Claude, Client::Codex];
 
     /// Returns the name by which settings know the client.
-    pub fn agent(self) -> &'static str {
+    pub fn agent_name(self) -> &'static str {
         match self {
             Client::Claude => "claude-code",
             Client::Codex => "codex",
@@ -33,23 +33,23 @@ impl Client {
     }
 
     /// Returns the protocol that the client speaks with a model.
-    pub fn api(self) -> Api {
+    pub fn model_api(self) -> ModelApi {
         match self {
-            Client::Claude => Api::Messages,
-            Client::Codex => Api::Responses,
+            Client::Claude => ModelApi::Messages,
+            Client::Codex => ModelApi::Responses,
         }
     }
 
-    pub fn program(self) -> PathBuf {
-        let name = match self {
+    pub fn program_path(self) -> PathBuf {
+        let program_name = match self {
             Client::Claude => "claude",
             Client::Codex => "codex",
         };
-        let folder = env::var_os("TRIBUNAL_CLIENTS").map(PathBuf::from);
-        let folder = folder.unwrap_or_else(|| {
+        let clients_dir = env::var_os("TRIBUNAL_CLIENTS").map(PathBuf::from);
+        let clients_dir = clients_dir.unwrap_or_else(|| {
             panic!("TRIBUNAL_CLIENTS does not say where the clients are: cargo xtask clients")
         });
-        folder.join(name).join("node_modules/.bin").join(name)
+        clients_dir.join(program_name).join("node_modules/.bin").join(program_name)
     }
 }
 
@@ -78,71 +78,71 @@ macro_rules! with_each_client {
 }
 pub(crate) use with_each_client;
 
-pub const PLAN: &str = "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n";
-pub const VAGUE: &str = "It shall be fast.";
-pub const CLEAR: &str = "It answers in 200 ms.";
+pub const PLAN_TEXT: &str = "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n";
+pub const VAGUE_SENTENCE: &str = "It shall be fast.";
+pub const CLEAR_SENTENCE: &str = "It answers in 200 ms.";
 
-pub struct Bench {
+pub struct ClientTestbed {
     pub sandbox: Sandbox,
-    pub server: Server,
+    pub server: ModelServer,
     variables: Vec<(String, String)>,
 }
 
-impl Bench {
+impl ClientTestbed {
     /// Creates a project with a one-page document that is reviewed by these clients.
-    pub fn new(clients: &[Client], rules: impl IntoIterator<Item = Rule>) -> Bench {
-        let server = Server::start(Scenario::new(rules)).unwrap();
+    pub fn new(clients: &[Client], rules: impl IntoIterator<Item = ScenarioRule>) -> ClientTestbed {
+        let server = ModelServer::start(Scenario::new(rules)).unwrap();
         let sandbox = Sandbox::new();
-        let variables = variables(&sandbox.home(), server.address());
-        let names: Vec<&str> = clients.iter().map(|client| client.agent()).collect();
-        sandbox.write("plan.md", PLAN);
-        sandbox.write(
+        let variables = client_variables(&sandbox.home_dir(), server.address());
+        let agent_names: Vec<&str> = clients.iter().map(|client| client.agent_name()).collect();
+        sandbox.write_file("plan.md", PLAN_TEXT);
+        sandbox.write_file(
             "tribunal.yaml",
             &format!(
                 "tier: 0\nagents: {{use: [{}]}}\n\
                  tasks: {{retry_after: 0, required_issues: 0, reviewer_timeout: 120, fixer_timeout: 120}}\n",
-                names.join(", ")
+                agent_names.join(", ")
             ),
         );
-        Bench { sandbox, server, variables }
+        ClientTestbed { sandbox, server, variables }
     }
 
     /// Points the clients at a port on which no server listens.
-    pub fn desert(&mut self) {
+    pub fn point_at_dead_port(&mut self) {
         // The server of this address is dropped at once, so the port was free a moment ago and is closed now.
-        let gone = Server::start(Scenario::default()).unwrap().address();
-        self.variables = variables(&self.sandbox.home(), gone);
+        let dead_address = ModelServer::start(Scenario::default()).unwrap().address();
+        self.variables = client_variables(&self.sandbox.home_dir(), dead_address);
     }
 
     /// Removes variables from the environment of everything that is started.
-    pub fn forget(&mut self, names: &[&str]) {
+    pub fn remove_variables(&mut self, names: &[&str]) {
         self.variables.retain(|(name, _)| !names.contains(&name.as_str()));
     }
 
-    pub fn give(&mut self, variables: &[(&str, &str)]) {
-        let given = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        self.variables.extend(given);
+    pub fn add_variables(&mut self, variables: &[(&str, &str)]) {
+        let new_variables = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        self.variables.extend(new_variables);
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.sandbox.command(arguments);
-        self.surround(&mut command);
+    pub fn tribunal_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.sandbox.tribunal_command(arguments);
+        self.set_environment(&mut command);
         command
     }
 
     /// Builds a command that starts the client itself in the project, as the user would.
-    pub fn client(&self, client: Client) -> Command {
-        let mut command = Command::new(client.program());
-        command.current_dir(self.sandbox.root()).stdin(Stdio::null());
-        self.surround(&mut command);
+    pub fn client_command(&self, client: Client) -> Command {
+        let mut command = Command::new(client.program_path());
+        command.current_dir(self.sandbox.root_dir()).stdin(Stdio::null());
+        self.set_environment(&mut command);
         command
     }
 
     /// Replaces the environment of the process that runs the tests, which may be a client itself.
-    fn surround(&self, command: &mut Command) {
-        let ours = ["CLAUDE", "ANTHROPIC", "CODEX", "OPENAI", "MCP"];
+    fn set_environment(&self, command: &mut Command) {
+        let client_prefixes = ["CLAUDE", "ANTHROPIC", "CODEX", "OPENAI", "MCP"];
         for (name, _) in env::vars_os() {
-            if ours.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            if client_prefixes.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
                 command.env_remove(name);
             }
         }
@@ -151,98 +151,117 @@ impl Bench {
         }
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().unwrap())
+    pub fn run_tribunal(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::from_output(self.tribunal_command(arguments).output().unwrap())
     }
 
     /// Reviews the plan and expects success.
-    pub fn review(&self) -> Ran {
-        self.expect(&["review", "plan.md"], 0)
+    pub fn review_plan(&self) -> CommandOutput {
+        self.run_expecting(&["review", "plan.md"], 0)
     }
 
     /// Reviews without fixers and expects that findings are left for the user.
-    pub fn look(&self) -> Ran {
-        self.expect(&["review", "--no-fix", "plan.md"], 3)
+    pub fn review_without_fixing(&self) -> CommandOutput {
+        self.run_expecting(&["review", "--no-fix", "plan.md"], 3)
     }
 
     /// Replaces text in the settings.
-    pub fn settle(&self, old: &str, new: &str) {
-        let settings = self.sandbox.read("tribunal.yaml");
-        assert!(settings.contains(old), "{settings}");
-        self.sandbox.write("tribunal.yaml", &settings.replace(old, new));
+    pub fn replace_in_settings(&self, old_text: &str, new_text: &str) {
+        let settings = self.sandbox.read_file("tribunal.yaml");
+        assert!(settings.contains(old_text), "{settings}");
+        self.sandbox.write_file("tribunal.yaml", &settings.replace(old_text, new_text));
     }
 
-    pub fn expect(&self, arguments: &[&str], code: i32) -> Ran {
-        let ran = self.run(arguments);
-        let asked: Vec<_> = self.server.tally().unscripted().iter().map(|asked| asked.last.clone()).collect();
-        assert_eq!(ran.code, Some(code), "{}\n{}\nnobody knew what to say to: {asked:#?}", ran.out, ran.err);
-        ran
+    pub fn run_expecting(&self, arguments: &[&str], expected_code: i32) -> CommandOutput {
+        let command_output = self.run_tribunal(arguments);
+        let unscripted_requests: Vec<_> = self
+            .server
+            .request_log()
+            .unscripted()
+            .iter()
+            .map(|unscripted_requests| unscripted_requests.last_text.clone())
+            .collect();
+        assert_eq!(
+            command_output.exit_code,
+            Some(expected_code),
+            "{}\n{}\nnobody knew what to say to: {unscripted_requests:#?}",
+            command_output.stdout,
+            command_output.stderr
+        );
+        command_output
     }
 
     /// Starts a command with JSON events and returns once an event matches.
-    pub fn start(&self, arguments: &[&str], until: impl Fn(&Value) -> bool) -> Started {
-        let mut command = self.command(&[arguments, &["--json"]].concat());
+    pub fn start_until(&self, arguments: &[&str], is_awaited: impl Fn(&Value) -> bool) -> StartedCommand {
+        let mut command = self.tribunal_command(&[arguments, &["--json"]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut events = lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-        assert!(events.any(|event| until(&event)), "it ended before that happened");
-        Started { child, lines }
+        let mut output_lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut events = output_lines
+            .by_ref()
+            .map(|output_line| serde_json::from_str::<Value>(&output_line.unwrap()).unwrap());
+        assert!(events.any(|event| is_awaited(&event)), "it ended before that happened");
+        StartedCommand { child, output_lines }
     }
 
     /// Reads the journal of the last run.
-    pub fn journal(&self) -> Vec<Value> {
-        self.sandbox.events(&["log", &self.sandbox.last_run()])
+    pub fn last_journal(&self) -> Vec<Value> {
+        self.sandbox.run_events(&["log", &self.sandbox.last_run_id()])
     }
 
     /// Finds the reply of the effect with this key.
-    pub fn reply(&self, key: &str) -> Value {
-        let journal = self.journal();
-        let fits = |entry: &&Value| entry["kind"] == "effect_finished" && entry["key"] == key;
-        let found = journal.iter().find(fits);
-        let keys: Vec<&Value> = journal.iter().filter_map(|entry| entry.get("key")).collect();
-        found.unwrap_or_else(|| panic!("no `{key}` among {keys:?}"))["reply"].clone()
+    pub fn find_reply(&self, effect_key: &str) -> Value {
+        let run_journal = self.last_journal();
+        let is_reply = |journal_entry: &&Value| {
+            journal_entry["kind"] == "effect_finished" && journal_entry["key"] == effect_key
+        };
+        let reply_entry = run_journal.iter().find(is_reply);
+        let known_keys: Vec<&Value> =
+            run_journal.iter().filter_map(|journal_entry| journal_entry.get("key")).collect();
+        reply_entry.unwrap_or_else(|| panic!("no `{effect_key}` among {known_keys:?}"))["reply"].clone()
     }
 
     /// Lists every finding of the last run as `id status`.
-    pub fn findings(&self) -> Vec<String> {
-        let document = self.sandbox.json(&["findings"]);
-        let all = document["findings"].as_array().unwrap().iter();
-        all.map(|finding| format!("{} {}", word(finding, "id"), word(finding, "status"))).collect()
+    pub fn list_findings(&self) -> Vec<String> {
+        let document = self.sandbox.run_json(&["findings"]);
+        let all_findings = document["findings"].as_array().unwrap().iter();
+        all_findings
+            .map(|finding| format!("{} {}", str_field(finding, "id"), str_field(finding, "status")))
+            .collect()
     }
 
     /// Returns the prompts for which the scenario has no rule.
-    pub fn unscripted(&self) -> Vec<String> {
-        self.server.tally().unscripted().iter().map(|request| request.last.clone()).collect()
+    pub fn unscripted_prompts(&self) -> Vec<String> {
+        self.server.request_log().unscripted().iter().map(|request| request.last_text.clone()).collect()
     }
 }
 
-pub fn word<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_default()
+pub fn str_field<'a>(value: &'a Value, field_name: &str) -> &'a str {
+    value[field_name].as_str().unwrap_or_default()
 }
 
 /// A command that is running, and the rest of its output.
-pub struct Started {
+pub struct StartedCommand {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    output_lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Started {
+impl StartedCommand {
     /// Waits until the command has ended.
-    pub fn end(mut self) -> Option<i32> {
+    pub fn wait_for_end(mut self) -> Option<i32> {
         // Reading to the end comes first: a full pipe would keep the command from ending.
-        self.lines.by_ref().for_each(drop);
+        self.output_lines.by_ref().for_each(drop);
         self.child.wait().unwrap().code()
     }
 
-    pub fn is_at_work(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
     /// Asks the command to end in good order.
     pub fn terminate(self) -> Option<i32> {
-        let id = Pid::from_child(&self.child);
-        kill_process(id, Signal::TERM).unwrap();
-        self.end()
+        let process_id = Pid::from_child(&self.child);
+        kill_process(process_id, Signal::TERM).unwrap();
+        self.wait_for_end()
     }
 
     /// Kills the command, as a loss of power would: no process gets the chance to clean up.
@@ -252,50 +271,57 @@ impl Started {
     }
 }
 
-fn variables(home: &Path, server: SocketAddr) -> Vec<(String, String)> {
-    fs::create_dir_all(home.join("tmp")).unwrap();
-    let mut variables = claude_env(server, home);
-    variables.extend(codex_home(server, home).unwrap());
-    variables.push(("PATH".to_string(), search_path()));
+fn client_variables(home_dir: &Path, server: SocketAddr) -> Vec<(String, String)> {
+    fs::create_dir_all(home_dir.join("tmp")).unwrap();
+    let mut variables = claude_env(server, home_dir);
+    variables.extend(codex_env(server, home_dir).unwrap());
+    variables.push(("PATH".to_string(), build_search_path()));
     variables
 }
 
 /// Builds a search path with the clients before everything else.
-fn search_path() -> String {
-    let folders = Client::ALL.map(|client| client.program().parent().unwrap().to_path_buf());
-    let others = env::var_os("PATH").unwrap_or_default();
-    let all = folders.into_iter().chain(env::split_paths(&others));
-    env::join_paths(all).unwrap().into_string().unwrap()
+fn build_search_path() -> String {
+    let client_dirs = Client::ALL.map(|client| client.program_path().parent().unwrap().to_path_buf());
+    let inherited_path = env::var_os("PATH").unwrap_or_default();
+    let all_dirs = client_dirs.into_iter().chain(env::split_paths(&inherited_path));
+    env::join_paths(all_dirs).unwrap().into_string().unwrap()
 }
 
 /// Finds a program of the test kit. It is built with the workspace; `cargo test -p tribunal` alone does not build it.
-pub fn helper(name: &str) -> PathBuf {
-    let path = Path::new(crate::sandbox::TRIBUNAL).with_file_name(name);
-    assert!(path.is_file(), "{} is missing: run `cargo build -p tribunal-testkit` first", path.display());
-    path
+pub fn helper_program(program_name: &str) -> PathBuf {
+    let program_path = Path::new(crate::sandbox::TRIBUNAL).with_file_name(program_name);
+    assert!(
+        program_path.is_file(),
+        "{} is missing: run `cargo build -p tribunal-testkit` first",
+        program_path.display()
+    );
+    program_path
 }
 
 /// Finds processes of this machine whose command line contains these words.
-pub fn running(words: &str) -> Vec<String> {
-    processes("cmdline", words)
+pub fn find_running(command_words: &str) -> Vec<String> {
+    find_processes("cmdline", command_words)
 }
 
 /// Finds clients with this home directory, which no other test shares.
-pub fn clients_at(home: &Path) -> Vec<String> {
-    processes("environ", &format!("HOME={} ", home.display()))
+pub fn clients_with_home(home_dir: &Path) -> Vec<String> {
+    find_processes("environ", &format!("HOME={} ", home_dir.display()))
 }
 
 /// Returns the command lines of processes whose file in `/proc` contains these words.
-fn processes(file: &str, words: &str) -> Vec<String> {
-    let own = std::process::id().to_string();
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    let numbers = all.filter(|entry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        name != own && name.bytes().all(|letter| letter.is_ascii_digit())
+fn find_processes(proc_file: &str, words: &str) -> Vec<String> {
+    let own_pid = std::process::id().to_string();
+    let proc_entries = fs::read_dir("/proc").unwrap().flatten();
+    let process_dirs = proc_entries.filter(|dir_entry| {
+        let name = dir_entry.file_name().to_string_lossy().into_owned();
+        name != own_pid && name.bytes().all(|byte| byte.is_ascii_digit())
     });
     // A process that ends while it is read counts as not running.
-    let read = |path: PathBuf| fs::read(path).map(|text| String::from_utf8_lossy(&text).replace('\0', " "));
-    let fitting =
-        numbers.filter(|entry| read(entry.path().join(file)).is_ok_and(|text| text.contains(words)));
-    fitting.filter_map(|entry| read(entry.path().join("cmdline")).ok()).collect()
+    let read_proc_file = |path: PathBuf| {
+        fs::read(path).map(|file_text| String::from_utf8_lossy(&file_text).replace('\0', " "))
+    };
+    let matching_dirs = process_dirs.filter(|dir_entry| {
+        read_proc_file(dir_entry.path().join(proc_file)).is_ok_and(|file_text| file_text.contains(words))
+    });
+    matching_dirs.filter_map(|dir_entry| read_proc_file(dir_entry.path().join("cmdline")).ok()).collect()
 }

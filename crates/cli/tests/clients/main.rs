@@ -5,16 +5,16 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod client_isolation;
 mod common;
 mod doctor;
-mod failures;
-mod fixing;
-mod inheriting;
-mod reviewing;
+mod fixers;
+mod full_reviews;
+mod inherited_settings;
+mod provider_failures;
+mod reviewers;
 #[path = "../cli/common.rs"]
 #[expect(dead_code, reason = "made for the tests of the binary alone; these need less of it")]
 mod sandbox;
 mod sessions;
-mod surroundings;
-mod waiting;
-mod whole;
+mod usage_limits;

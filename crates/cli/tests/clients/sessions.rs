@@ -9,40 +9,41 @@ use std::{
 };
 
 use serde_json::Value;
-use tribunal_testkit::model::{Call, Pattern, Rule, Step, When};
+use tribunal_testkit::model::{AnswerStep, RuleCondition, ScenarioCall, ScenarioRule, TextPattern};
 
 use crate::{
-    common::{Bench, Client, with_each_client, word},
-    sandbox::{Ran, TRIBUNAL, write_program},
+    common::{Client, ClientTestbed, str_field, with_each_client},
+    sandbox::{CommandOutput, TRIBUNAL, write_program},
 };
 
 with_each_client!(
-    who_has_open_findings_is_sent_back_until_they_are_repaired,
-    who_lies_for_ever_is_let_go_and_a_person_is_asked,
+    a_session_with_open_findings_is_sent_back_until_they_are_repaired,
+    a_session_that_keeps_lying_is_released_and_the_user_is_asked,
     a_loop_ends_with_its_promise,
-    a_promise_may_be_said_as_it_was_shown,
-    a_loop_ends_at_its_limit_and_tools_make_the_client_patient,
+    a_promise_counts_in_the_escaped_form_in_which_it_was_shown,
+    a_loop_ends_at_its_limit_and_tool_use_resets_the_count_of_the_client,
     a_loop_of_another_tool_goes_on_here,
-    another_session_in_the_same_folder_is_free,
-    hooks_that_were_taken_out_again_hold_nobody,
-    a_hook_that_is_not_there_holds_nobody,
-    a_hook_that_crashes_holds_nobody,
-    a_broken_state_file_holds_nobody_and_is_kept,
-    a_folder_in_the_place_of_the_state_file_holds_nobody,
-    the_state_of_another_session_holds_nobody,
-    a_state_file_above_the_project_holds_nobody,
-    a_broken_journal_holds_nobody,
-    broken_settings_hold_nobody,
-    without_a_transcript_the_clients_own_word_counts,
-    without_any_word_of_a_session_it_is_free,
-    what_is_guarded_is_kept_and_the_model_reads_why,
+    another_session_in_the_same_directory_may_stop,
+    removed_hooks_hold_no_session,
+    a_missing_hook_program_holds_no_session,
+    a_crashing_hook_holds_no_session,
+    a_broken_state_file_holds_no_session_and_is_kept,
+    a_directory_in_place_of_the_state_file_holds_no_session,
+    the_state_of_another_session_does_not_hold_this_one,
+    a_state_file_above_the_project_holds_no_session,
+    a_broken_journal_holds_no_session,
+    broken_client_settings_hold_no_session,
+    without_a_transcript_the_answer_in_the_hook_input_counts,
+    a_session_whose_answer_is_unknown_may_stop,
+    guarded_files_are_kept_and_the_model_is_told_why,
 );
 
-const PLAN: &str = "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n";
-const REPAIRED: &str = "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nThe disk may be full.\n";
+const PLAN_TEXT: &str = "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n";
+const REPAIRED_PLAN: &str =
+    "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nThe disk may be full.\n";
 
 /// Reviewers that find two things in the first round and nothing afterwards.
-const REVIEWERS: &str = "tasks:
+const REVIEWER_SCRIPT: &str = "tasks:
   - task: 'round-1/review/*'
     steps:
       - findings:
@@ -51,29 +52,29 @@ const REVIEWERS: &str = "tasks:
   - {task: '*', steps: [{findings: []}]}
 ";
 
-const TOOLS: &str = "Bash,Edit,Write,Read";
-const STATE: &str = ".claude/review-loop-state.yaml";
-const KEPT: &str = ".tribunal/sessions/1-review-loop-state.yaml";
-const PROMISE: &str = "<review-complete>ALL_ISSUES_RESOLVED</review-complete>";
+const ALLOWED_TOOLS: &str = "Bash,Edit,Write,Read";
+const STATE_FILE: &str = ".claude/review-loop-state.yaml";
+const KEPT_STATE_FILE: &str = ".tribunal/sessions/1-review-loop-state.yaml";
+const REVIEW_PROMISE: &str = "<review-complete>ALL_ISSUES_RESOLVED</review-complete>";
 
 /// Creates a project whose client calls our hooks at every event it knows.
-fn project(client: Client, rules: impl IntoIterator<Item = Rule>) -> Bench {
-    let bench = Bench::new(&[client], rules);
-    bench.sandbox.write("plan.md", PLAN);
-    bench.sandbox.write("script.yaml", REVIEWERS);
-    bench.sandbox.write(
+fn project_with_hooks(client: Client, rules: impl IntoIterator<Item = ScenarioRule>) -> ClientTestbed {
+    let testbed = ClientTestbed::new(&[client], rules);
+    testbed.sandbox.write_file("plan.md", PLAN_TEXT);
+    testbed.sandbox.write_file("script.yaml", REVIEWER_SCRIPT);
+    testbed.sandbox.write_file(
         "tribunal.yaml",
         "tier: 0\n\
          agents: {use: [scripted], scripted: {driver: replay, script: script.yaml}}\n\
          tasks: {retry_after: 0, required_issues: 0}\n",
     );
-    bench.expect(&["trust", "--yes"], 0);
-    bench.expect(&["init", "--yes", "--client", client.agent()], 0);
-    bench
+    testbed.run_expecting(&["trust", "--yes"], 0);
+    testbed.run_expecting(&["init", "--yes", "--client", client.agent_name()], 0);
+    testbed
 }
 
 /// Returns the file in which `tribunal init` puts the hooks.
-fn settings(client: Client) -> &'static str {
+fn hook_settings_path(client: Client) -> &'static str {
     match client {
         Client::Claude => ".claude/settings.local.json",
         Client::Codex => ".codex/hooks.json",
@@ -81,19 +82,19 @@ fn settings(client: Client) -> &'static str {
 }
 
 /// The result of a session that has ended.
-struct Talk {
-    session: String,
+struct SessionResult {
+    session_id: String,
     /// The last answer, which the user reads.
     answer: String,
 }
 
 /// Builds a command that starts the client with one prompt, as the user would.
-fn client(bench: &Bench, client: Client, prompt: &str) -> Command {
-    let mut command = bench.client(client);
-    bench.sandbox.at_home(&mut command);
-    match client {
+fn client_with_prompt(testbed: &ClientTestbed, tested_client: Client, prompt: &str) -> Command {
+    let mut command = testbed.client_command(tested_client);
+    testbed.sandbox.set_home_env(&mut command);
+    match tested_client {
         Client::Claude => {
-            command.args(["-p", prompt, "--output-format", "json"]).args(["--allowedTools", TOOLS])
+            command.args(["-p", prompt, "--output-format", "json"]).args(["--allowedTools", ALLOWED_TOOLS])
         }
         Client::Codex => command
             .args(["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "--json"])
@@ -106,462 +107,570 @@ fn client(bench: &Bench, client: Client, prompt: &str) -> Command {
 }
 
 /// Runs a whole session with one prompt; it must end without an error.
-fn talk(bench: &Bench, who: Client, prompt: &str) -> Talk {
-    let ran = Ran::of(client(bench, who, prompt).output().unwrap());
-    Talk::of(bench, who, &ran)
+fn run_session(testbed: &ClientTestbed, tested_client: Client, prompt: &str) -> SessionResult {
+    let command_output =
+        CommandOutput::from_output(client_with_prompt(testbed, tested_client, prompt).output().unwrap());
+    SessionResult::from_output(testbed, tested_client, &command_output)
 }
 
-impl Talk {
-    fn of(bench: &Bench, client: Client, ran: &Ran) -> Talk {
-        assert_eq!(bench.unscripted(), [""; 0], "{}", ran.out);
-        assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-        let lines = ran.events();
+impl SessionResult {
+    fn from_output(testbed: &ClientTestbed, client: Client, command_output: &CommandOutput) -> SessionResult {
+        assert_eq!(testbed.unscripted_prompts(), [""; 0], "{}", command_output.stdout);
+        assert_eq!(command_output.exit_code, Some(0), "{}{}", command_output.stdout, command_output.stderr);
+        let output_events = command_output.parse_events();
         match client {
             Client::Claude => {
-                let [result] = lines.as_slice() else { panic!("{}", ran.out) };
-                assert_eq!(result["is_error"], false, "{}", ran.out);
-                Talk { session: word(result, "session_id").into(), answer: word(result, "result").into() }
+                let [result_event] = output_events.as_slice() else { panic!("{}", command_output.stdout) };
+                assert_eq!(result_event["is_error"], false, "{}", command_output.stdout);
+                SessionResult {
+                    session_id: str_field(result_event, "session_id").into(),
+                    answer: str_field(result_event, "result").into(),
+                }
             }
             Client::Codex => {
-                let session = lines.iter().find_map(|line| line["thread_id"].as_str()).unwrap();
-                let mut items = lines.iter().map(|line| &line["item"]);
-                let last = items.rfind(|item| item["type"] == "agent_message").unwrap();
-                Talk { session: session.into(), answer: word(last, "text").into() }
+                let session_id =
+                    output_events.iter().find_map(|output_event| output_event["thread_id"].as_str()).unwrap();
+                let mut items = output_events.iter().map(|output_event| &output_event["item"]);
+                let last_message = items.rfind(|item| item["type"] == "agent_message").unwrap();
+                SessionResult {
+                    session_id: session_id.into(),
+                    answer: str_field(last_message, "text").into(),
+                }
             }
         }
     }
 }
 
 /// Builds a step in which the model types a command of Tribunal.
-fn typed(words: &str) -> Step {
-    Step::calls([Call::Shell(format!("{TRIBUNAL} {words}"))])
+fn tribunal_step(command_words: &str) -> AnswerStep {
+    AnswerStep::from_calls([ScenarioCall::Shell(format!("{TRIBUNAL} {command_words}"))])
 }
 
-fn review() -> Step {
-    Step::calls([Call::Shell(format!(
+fn review_step() -> AnswerStep {
+    AnswerStep::from_calls([ScenarioCall::Shell(format!(
         "echo session=${{CLAUDE_CODE_SESSION_ID:-$CODEX_SESSION_ID}}; {TRIBUNAL} review --in-session plan.md"
     ))])
 }
 
-fn resume() -> Step {
-    typed(&format!("resume $(sed -n 's/^run: //p' {STATE})"))
+fn resume_step() -> AnswerStep {
+    tribunal_step(&format!("resume $(sed -n 's/^run: //p' {STATE_FILE})"))
 }
 
-fn edit(old: &str, new: &str) -> Step {
-    Step::calls([Call::Edit { path: "plan.md".into(), old: old.into(), new: new.into() }])
+fn edit_step(old_text: &str, new_text: &str) -> AnswerStep {
+    AnswerStep::from_calls([ScenarioCall::Edit {
+        path: "plan.md".into(),
+        old: old_text.into(),
+        new: new_text.into(),
+    }])
 }
 
 /// Returns the prompts with which the session was sent back, in order, with the client's escaping undone.
-fn sent_back(bench: &Bench) -> Vec<String> {
-    let all = bench.server.tally().requests.into_iter().filter(|request| request.rounds == 0);
-    let back = all.map(|request| request.last).filter(|last| last.contains("sent back"));
-    back.map(|words| plain(&words)).collect()
+fn sent_back_prompts(testbed: &ClientTestbed) -> Vec<String> {
+    let first_requests =
+        testbed.server.request_log().requests.into_iter().filter(|request| request.tool_rounds == 0);
+    let refusals = first_requests
+        .map(|request| request.last_text)
+        .filter(|last_prompt| last_prompt.contains("sent back"));
+    refusals.map(|prompt_text| unescape_tags(&prompt_text)).collect()
 }
 
 /// Undoes the escaping of Codex, which shows the model a tag as `&lt;tag&gt;`.
-fn plain(words: &str) -> String {
-    words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+fn unescape_tags(escaped_text: &str) -> String {
+    escaped_text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
 /// Reads what happened in the session from the journal: `bound`, `refused`, `used`, …
-fn events(bench: &Bench, run: &str) -> Vec<Value> {
-    let mut all = bench.sandbox.events(&["log", run]);
-    all.retain(|entry| entry["kind"] == "session");
-    all
+fn session_events(testbed: &ClientTestbed, run_id: &str) -> Vec<Value> {
+    let mut journal_entries = testbed.sandbox.run_events(&["log", run_id]);
+    journal_entries.retain(|journal_entry| journal_entry["kind"] == "session");
+    journal_entries
 }
 
-fn count(events: &[Value], what: &str) -> usize {
-    events.iter().filter(|event| event["what"] == what).count()
+fn count_events(events: &[Value], event_kind: &str) -> usize {
+    events.iter().filter(|session_event| session_event["what"] == event_kind).count()
 }
 
 /// Lists what sessions have taken on here.
-fn loops(bench: &Bench) -> Vec<Value> {
-    bench.sandbox.json(&["loop", "status"])["loops"].as_array().unwrap().clone()
+fn list_loops(testbed: &ClientTestbed) -> Vec<Value> {
+    testbed.sandbox.run_json(&["loop", "status"])["loops"].as_array().unwrap().clone()
 }
 
 /// Returns the only loop of the project.
-fn taken(bench: &Bench) -> Value {
-    let all = loops(bench);
-    let [one] = all.as_slice() else { panic!("{all:?}") };
-    one.clone()
+fn only_loop(testbed: &ClientTestbed) -> Value {
+    let all_loops = list_loops(testbed);
+    let [single_loop] = all_loops.as_slice() else { panic!("{all_loops:?}") };
+    single_loop.clone()
 }
 
-fn who_has_open_findings_is_sent_back_until_they_are_repaired(client: Client) {
-    let bench = project(
+fn a_session_with_open_findings_is_sent_back_until_they_are_repaired(client: Client) {
+    let testbed = project_with_hooks(
         client,
         [
-            Rule::on("Please review", [review(), Step::text("All done.")]),
-            Rule::on("sent back 1 of", [Step::text(format!("Now it is so. {PROMISE}"))]),
-            Rule::on(
+            ScenarioRule::on_last_text("Please review", [review_step(), AnswerStep::from_text("All done.")]),
+            ScenarioRule::on_last_text(
+                "sent back 1 of",
+                [AnswerStep::from_text(format!("Now it is so. {REVIEW_PROMISE}"))],
+            ),
+            ScenarioRule::on_last_text(
                 "sent back 2 of",
                 [
-                    Step::calls([Call::Read("plan.md".into())]),
-                    edit("It shall be fast.", "It answers in 200 ms."),
-                    edit("None.", "The disk may be full."),
-                    resume(),
-                    Step::text("Repaired."),
+                    AnswerStep::from_calls([ScenarioCall::Read("plan.md".into())]),
+                    edit_step("It shall be fast.", "It answers in 200 ms."),
+                    edit_step("None.", "The disk may be full."),
+                    resume_step(),
+                    AnswerStep::from_text("Repaired."),
                 ],
             ),
         ],
     );
-    let talk = talk(&bench, client, "Please review plan.md with Tribunal.");
-    assert_eq!(talk.answer, "Repaired.");
+    let session_result = run_session(&testbed, client, "Please review plan.md with Tribunal.");
+    assert_eq!(session_result.answer, "Repaired.");
 
-    let back = sent_back(&bench);
-    assert_eq!(back.len(), 2);
-    let run = bench.sandbox.last_run();
-    let named = "  F1 high plan.md:5: fast is vague\n  F2 low plan.md:9: there are always risks";
-    for words in &back {
-        assert!(words.contains("Repair what the review found in plan.md"), "{words}");
-        for part in
-            [named, PROMISE, "<review-blocked>REASON</review-blocked>", &format!("tribunal resume {run}")]
-        {
-            assert!(words.contains(part), "{part}: {words}");
+    let refusals = sent_back_prompts(&testbed);
+    assert_eq!(refusals.len(), 2);
+    let run_id = testbed.sandbox.last_run_id();
+    let finding_lines = "  F1 high plan.md:5: fast is vague\n  F2 low plan.md:9: there are always risks";
+    for refusal_text in &refusals {
+        assert!(refusal_text.contains("Repair what the review found in plan.md"), "{refusal_text}");
+        for expected_part in [
+            finding_lines,
+            REVIEW_PROMISE,
+            "<review-blocked>REASON</review-blocked>",
+            &format!("tribunal resume {run_id}"),
+        ] {
+            assert!(refusal_text.contains(expected_part), "{expected_part}: {refusal_text}");
         }
     }
-    let claim = "You said that it is done, and it is not.";
-    assert_eq!(back.iter().map(|words| words.contains(claim)).collect::<Vec<_>>(), [false, true]);
+    let claim_notice = "You said that it is done, and it is not.";
+    assert_eq!(refusals.iter().map(|words| words.contains(claim_notice)).collect::<Vec<_>>(), [false, true]);
 
-    let status = bench.sandbox.json(&["status"]);
+    let status = testbed.sandbox.run_json(&["status"]);
     assert_eq!(status["runs"][0]["state"], "resolved", "{status}");
-    assert_eq!(bench.findings(), ["F1 fixed", "F2 fixed"]);
-    assert_eq!(bench.sandbox.read("plan.md"), REPAIRED);
-    let events = events(&bench, &run);
-    assert_eq!(events[0]["bound"]["session"], talk.session, "{events:?}");
-    assert_eq!(count(&events, "refused"), 2, "{events:?}");
-    let last = events.last().unwrap();
-    assert_eq!([&last["what"], &last["why"]], ["let_go", "complete"]);
+    assert_eq!(testbed.list_findings(), ["F1 fixed", "F2 fixed"]);
+    assert_eq!(testbed.sandbox.read_file("plan.md"), REPAIRED_PLAN);
+    let recorded_events = session_events(&testbed, &run_id);
+    assert_eq!(recorded_events[0]["bound"]["session"], session_result.session_id, "{recorded_events:?}");
+    assert_eq!(count_events(&recorded_events, "refused"), 2, "{recorded_events:?}");
+    let last_event = recorded_events.last().unwrap();
+    assert_eq!([&last_event["what"], &last_event["why"]], ["let_go", "complete"]);
     // The client gives the same session id to the commands it runs, to hooks, and in its output.
-    let shown = bench.server.tally().requests[1].results.join("\n");
-    assert!(shown.contains(&format!("session={}\n", talk.session)), "{shown}");
-    assert!(!bench.sandbox.path(STATE).exists());
-    assert!(bench.sandbox.read(KEPT).contains(&run));
+    let shell_output = testbed.server.request_log().requests[1].tool_results.join("\n");
+    assert!(shell_output.contains(&format!("session={}\n", session_result.session_id)), "{shell_output}");
+    assert!(!testbed.sandbox.path_of(STATE_FILE).exists());
+    assert!(testbed.sandbox.read_file(KEPT_STATE_FILE).contains(&run_id));
 }
 
-fn who_lies_for_ever_is_let_go_and_a_person_is_asked(client: Client) {
-    let bench = project(
+fn a_session_that_keeps_lying_is_released_and_the_user_is_asked(client: Client) {
+    let testbed = project_with_hooks(
         client,
         [
-            Rule::on("Please review", [review(), Step::text("All done.")]),
-            Rule::on("sent back", [Step::text(format!("Really. {PROMISE}"))]),
-            Rule::on("hello", [Step::text("Good day.")]),
+            ScenarioRule::on_last_text("Please review", [review_step(), AnswerStep::from_text("All done.")]),
+            ScenarioRule::on_last_text(
+                "sent back",
+                [AnswerStep::from_text(format!("Really. {REVIEW_PROMISE}"))],
+            ),
+            ScenarioRule::on_last_text("hello", [AnswerStep::from_text("Good day.")]),
         ],
     );
-    let talk = talk(&bench, client, "Please review plan.md with Tribunal.");
+    let session_result = run_session(&testbed, client, "Please review plan.md with Tribunal.");
     // The client's own cap would end the session with an empty answer.
-    assert_eq!(talk.answer, format!("Really. {PROMISE}"));
-    assert_eq!(sent_back(&bench).len(), 7);
-    let taken = taken(&bench);
+    assert_eq!(session_result.answer, format!("Really. {REVIEW_PROMISE}"));
+    assert_eq!(sent_back_prompts(&testbed).len(), 7);
+    let held_loop = only_loop(&testbed);
     assert_eq!(
-        [&taken["refusals"], &taken["let_go"]],
+        [&held_loop["refusals"], &held_loop["let_go"]],
         [&Value::from(7), &Value::from("client_cap")],
-        "{taken}"
+        "{held_loop}"
     );
-    assert_eq!(bench.sandbox.json(&["status"])["runs"][0]["state"], "waiting");
-    let asked = bench.run(&["decisions"]).out;
-    assert!(asked.contains("F1, F2 are in the hands of a session"), "{asked}");
-    assert!(asked.contains("fixers") && asked.contains("accept"), "{asked}");
+    assert_eq!(testbed.sandbox.run_json(&["status"])["runs"][0]["state"], "waiting");
+    let decisions_text = testbed.run_tribunal(&["decisions"]).stdout;
+    assert!(decisions_text.contains("F1, F2 are in the hands of a session"), "{decisions_text}");
+    assert!(decisions_text.contains("fixers") && decisions_text.contains("accept"), "{decisions_text}");
     // The next session gets a notice, and is not held.
-    let before = bench.server.tally().requests.len();
-    assert_eq!(self::talk(&bench, client, "hello").answer, "Good day.");
-    let requests = bench.server.tally().requests;
-    assert_eq!(requests.len(), before + 1);
-    let sent = requests[before].body.to_string();
-    assert!(sent.contains("waits for a person: tribunal decisions"), "{sent}");
+    let earlier_count = testbed.server.request_log().requests.len();
+    assert_eq!(self::run_session(&testbed, client, "hello").answer, "Good day.");
+    let requests = testbed.server.request_log().requests;
+    assert_eq!(requests.len(), earlier_count + 1);
+    let request_text = requests[earlier_count].body.to_string();
+    assert!(request_text.contains("waits for a person: tribunal decisions"), "{request_text}");
 }
 
 /// Builds a step in which the model starts a loop in its own shell.
-fn start(options: &str) -> Step {
-    typed(&format!("loop start 'Make it [good] * with --- in it.' {options}"))
+fn start_loop_step(loop_options: &str) -> AnswerStep {
+    tribunal_step(&format!("loop start 'Make it [good] * with --- in it.' {loop_options}"))
 }
 
-const GOOD: &str = "ALL * [GOOD] & \"so\"";
+const GOOD_PROMISE: &str = "ALL * [GOOD] & \"so\"";
 
 fn a_loop_ends_with_its_promise(client: Client) {
-    let promised = format!("It was work, but <promise>{GOOD}</promise> is true, I think.");
-    let nearly = format!("<promise>ALL x GOOD</promise> `<promise>{GOOD}</promise>`");
-    let bench = project(
+    let promise_answer = format!("It was work, but <promise>{GOOD_PROMISE}</promise> is true, I think.");
+    let wrong_promise = format!("<promise>ALL x GOOD</promise> `<promise>{GOOD_PROMISE}</promise>`");
+    let testbed = project_with_hooks(
         client,
         [
-            Rule::on("Please loop", [start(&format!("--promise '{GOOD}'")), Step::text("Begun.")]),
-            Rule::on("sent back 1 of", [Step::text(nearly)]),
-            Rule::on("sent back 2 of", [Step::text(promised.as_str())]),
+            ScenarioRule::on_last_text(
+                "Please loop",
+                [start_loop_step(&format!("--promise '{GOOD_PROMISE}'")), AnswerStep::from_text("Begun.")],
+            ),
+            ScenarioRule::on_last_text("sent back 1 of", [AnswerStep::from_text(wrong_promise)]),
+            ScenarioRule::on_last_text("sent back 2 of", [AnswerStep::from_text(promise_answer.as_str())]),
         ],
     );
-    let talk = talk(&bench, client, "Please loop.");
-    assert_eq!(talk.answer, promised);
-    let back = sent_back(&bench);
-    assert_eq!(back.len(), 2);
-    for words in &back {
-        assert!(words.contains("Make it [good] * with --- in it."), "{words}");
-        assert!(words.contains(&format!("say exactly: <promise>{GOOD}</promise>")), "{words}");
+    let session_result = run_session(&testbed, client, "Please loop.");
+    assert_eq!(session_result.answer, promise_answer);
+    let refusals = sent_back_prompts(&testbed);
+    assert_eq!(refusals.len(), 2);
+    for refusal_text in &refusals {
+        assert!(refusal_text.contains("Make it [good] * with --- in it."), "{refusal_text}");
+        assert!(
+            refusal_text.contains(&format!("say exactly: <promise>{GOOD_PROMISE}</promise>")),
+            "{refusal_text}"
+        );
     }
-    let taken = taken(&bench);
-    assert_eq!([&taken["session"], &taken["let_go"]], [talk.session.as_str(), "complete"], "{taken}");
-    assert_eq!(taken["refusals"], 2);
-    assert!(!bench.sandbox.path(STATE).exists() && bench.sandbox.path(KEPT).exists());
+    let held_loop = only_loop(&testbed);
+    assert_eq!(
+        [&held_loop["session"], &held_loop["let_go"]],
+        [session_result.session_id.as_str(), "complete"],
+        "{held_loop}"
+    );
+    assert_eq!(held_loop["refusals"], 2);
+    assert!(
+        !testbed.sandbox.path_of(STATE_FILE).exists() && testbed.sandbox.path_of(KEPT_STATE_FILE).exists()
+    );
 }
 
 /// Codex escapes what hooks say; a model that repeats exactly what it was shown has kept its promise.
-fn a_promise_may_be_said_as_it_was_shown(client: Client) {
-    let shown = match client {
-        Client::Claude => format!("<promise>{GOOD}</promise>"),
+fn a_promise_counts_in_the_escaped_form_in_which_it_was_shown(client: Client) {
+    let shown_promise = match client {
+        Client::Claude => format!("<promise>{GOOD_PROMISE}</promise>"),
         Client::Codex => "&lt;promise&gt;ALL * [GOOD] &amp; \"so\"&lt;/promise&gt;".to_string(),
     };
-    let bench = project(
+    let testbed = project_with_hooks(
         client,
         [
-            Rule::on("Please loop", [start(&format!("--promise '{GOOD}'")), Step::text("Begun.")]),
-            Rule::on(&shown, [Step::text(shown.as_str())]),
+            ScenarioRule::on_last_text(
+                "Please loop",
+                [start_loop_step(&format!("--promise '{GOOD_PROMISE}'")), AnswerStep::from_text("Begun.")],
+            ),
+            ScenarioRule::on_last_text(&shown_promise, [AnswerStep::from_text(shown_promise.as_str())]),
         ],
     );
-    assert_eq!(talk(&bench, client, "Please loop.").answer, shown);
-    assert_eq!([&taken(&bench)["let_go"]], ["complete"]);
+    assert_eq!(run_session(&testbed, client, "Please loop.").answer, shown_promise);
+    assert_eq!([&only_loop(&testbed)["let_go"]], ["complete"]);
 }
 
 /// Failing tools count, too: the client does not tell hooks of them, and only its own record has them.
-fn a_loop_ends_at_its_limit_and_tools_make_the_client_patient(client: Client) {
-    let number = |digits: &str| When {
-        last: Some(Pattern::Regex(format!("sent back [0-9]*[{digits}] of").parse().unwrap())),
-        ..When::default()
+fn a_loop_ends_at_its_limit_and_tool_use_resets_the_count_of_the_client(client: Client) {
+    let refusal_number = |digits: &str| RuleCondition {
+        last: Some(TextPattern::Regex(format!("sent back [0-9]*[{digits}] of").parse().unwrap())),
+        ..RuleCondition::default()
     };
-    let using = |command: &str| [Step::calls([Call::Shell(command.into())]), Step::text("Not yet.")];
-    let bench = project(
+    let tool_steps = |command: &str| {
+        [AnswerStep::from_calls([ScenarioCall::Shell(command.into())]), AnswerStep::from_text("Not yet.")]
+    };
+    let testbed = project_with_hooks(
         client,
         [
-            Rule::on("Please loop", [start("--max-iterations 12"), Step::text("Begun.")]),
-            Rule::when(number("1234"), using("false")),
-            Rule::when(number("0-9"), using("true")),
+            ScenarioRule::on_last_text(
+                "Please loop",
+                [start_loop_step("--max-iterations 12"), AnswerStep::from_text("Begun.")],
+            ),
+            ScenarioRule::on_condition(refusal_number("1234"), tool_steps("false")),
+            ScenarioRule::on_condition(refusal_number("0-9"), tool_steps("true")),
         ],
     );
-    assert_eq!(talk(&bench, client, "Please loop.").answer, "Not yet.");
-    assert_eq!(sent_back(&bench).len(), 12);
-    let taken = taken(&bench);
+    assert_eq!(run_session(&testbed, client, "Please loop.").answer, "Not yet.");
+    assert_eq!(sent_back_prompts(&testbed).len(), 12);
+    let held_loop = only_loop(&testbed);
     assert_eq!(
-        [&taken["refusals"], &taken["let_go"]],
+        [&held_loop["refusals"], &held_loop["let_go"]],
         [&Value::from(12), &Value::from("refusals")],
-        "{taken}"
+        "{held_loop}"
     );
-    let asked = bench.run(&["decisions"]).out;
-    assert!(asked.contains(&format!("{}.D1", word(&taken, "id"))), "{asked}");
+    let decisions_text = testbed.run_tribunal(&["decisions"]).stdout;
+    assert!(decisions_text.contains(&format!("{}.D1", str_field(&held_loop, "id"))), "{decisions_text}");
 }
 
 fn a_loop_of_another_tool_goes_on_here(client: Client) {
-    let bench = project(
+    let testbed = project_with_hooks(
         client,
         [
-            Rule::on("hello", [Step::text("Good day.")]),
-            Rule::on("Count the stars", [Step::text("<promise>COUNTED</promise>")]),
+            ScenarioRule::on_last_text("hello", [AnswerStep::from_text("Good day.")]),
+            ScenarioRule::on_last_text(
+                "Count the stars",
+                [AnswerStep::from_text("<promise>COUNTED</promise>")],
+            ),
         ],
     );
-    let theirs = ".claude/ralph-loop.local.md";
-    bench.sandbox.write(
-        theirs,
+    let foreign_state_file = ".claude/ralph-loop.local.md";
+    testbed.sandbox.write_file(
+        foreign_state_file,
         "---\nactive: true\niteration: 1\nmax_iterations: 5\ncompletion_promise: \"COUNTED\"\n---\n\nCount the stars.\n",
     );
-    assert_eq!(talk(&bench, client, "hello").answer, "<promise>COUNTED</promise>");
-    assert_eq!(bench.server.tally().requests.len(), 2);
-    assert!(!bench.sandbox.path(theirs).exists());
-    assert!(bench.sandbox.read(".tribunal/sessions/1-ralph-loop.local.md").contains("iteration: 2"));
+    assert_eq!(run_session(&testbed, client, "hello").answer, "<promise>COUNTED</promise>");
+    assert_eq!(testbed.server.request_log().requests.len(), 2);
+    assert!(!testbed.sandbox.path_of(foreign_state_file).exists());
+    assert!(testbed.sandbox.read_file(".tribunal/sessions/1-ralph-loop.local.md").contains("iteration: 2"));
 }
 
-fn another_session_in_the_same_folder_is_free(who: Client) {
-    let bench = project(
-        who,
+fn another_session_in_the_same_directory_may_stop(tested_client: Client) {
+    let testbed = project_with_hooks(
+        tested_client,
         [
-            Rule::on("Please loop", [start("--promise OVER"), Step::text("Begun.")]),
-            Rule::on("sent back 1 of", [Step::text("<promise>OVER</promise>")])
+            ScenarioRule::on_last_text(
+                "Please loop",
+                [start_loop_step("--promise OVER"), AnswerStep::from_text("Begun.")],
+            ),
+            ScenarioRule::on_last_text("sent back 1 of", [AnswerStep::from_text("<promise>OVER</promise>")])
                 .gated("the other one has gone"),
-            Rule::on("hello", [Step::calls([Call::Read("plan.md".into())]), Step::text("Good day.")]),
+            ScenarioRule::on_last_text(
+                "hello",
+                [
+                    AnswerStep::from_calls([ScenarioCall::Read("plan.md".into())]),
+                    AnswerStep::from_text("Good day."),
+                ],
+            ),
         ],
     );
-    let mut first = client(&bench, who, "Please loop.");
-    let first = first.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    bench.server.wait_until("the first is sent back", |tally| {
-        tally.requests.iter().any(|request| request.last.contains("sent back 1 of"))
+    let mut first_session = client_with_prompt(&testbed, tested_client, "Please loop.");
+    let first_session = first_session.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    testbed.server.wait_until("the first is sent back", |server_tally| {
+        server_tally.requests.iter().any(|request| request.last_text.contains("sent back 1 of"))
     });
-    let (state, before) = (bench.sandbox.read(STATE), taken(&bench));
-    let second = talk(&bench, who, "hello");
-    assert_eq!(second.answer, "Good day.");
-    assert_eq!((bench.sandbox.read(STATE), taken(&bench)), (state, before));
-    bench.server.open("the other one has gone");
-    let first = Talk::of(&bench, who, &Ran::of(first.wait_with_output().unwrap()));
-    assert_ne!(first.session, second.session);
-    let taken = taken(&bench);
-    assert_eq!([&taken["session"], &taken["let_go"]], [first.session.as_str(), "complete"], "{taken}");
-    assert_eq!(taken["refusals"], 1);
+    let (state_before, loop_before) = (testbed.sandbox.read_file(STATE_FILE), only_loop(&testbed));
+    let second_session = run_session(&testbed, tested_client, "hello");
+    assert_eq!(second_session.answer, "Good day.");
+    assert_eq!((testbed.sandbox.read_file(STATE_FILE), only_loop(&testbed)), (state_before, loop_before));
+    testbed.server.open_gate("the other one has gone");
+    let first_session = SessionResult::from_output(
+        &testbed,
+        tested_client,
+        &CommandOutput::from_output(first_session.wait_with_output().unwrap()),
+    );
+    assert_ne!(first_session.session_id, second_session.session_id);
+    let held_loop = only_loop(&testbed);
+    assert_eq!(
+        [&held_loop["session"], &held_loop["let_go"]],
+        [first_session.session_id.as_str(), "complete"],
+        "{held_loop}"
+    );
+    assert_eq!(held_loop["refusals"], 1);
 }
 
 /// Creates a session that has taken on a loop and says that it is done, which is not enough.
-fn looping(who: Client) -> Bench {
-    project(who, [Rule::on("Please loop", [start("--promise OVER"), Step::text("All done.")])])
+fn looping_project(tested_client: Client) -> ClientTestbed {
+    project_with_hooks(
+        tested_client,
+        [ScenarioRule::on_last_text(
+            "Please loop",
+            [start_loop_step("--promise OVER"), AnswerStep::from_text("All done.")],
+        )],
+    )
 }
 
 /// Expects that a session ends by itself, as if there were no hooks, and returns what the hooks printed for the user.
-fn is_free(bench: &Bench, who: Client) -> String {
-    assert_eq!(talk(bench, who, "Please loop.").answer, "All done.");
-    assert_eq!(sent_back(bench).len(), 0);
-    fs::read_to_string(bench.sandbox.home().join("said")).unwrap_or_default()
+fn expect_free_session(testbed: &ClientTestbed, tested_client: Client) -> String {
+    assert_eq!(run_session(testbed, tested_client, "Please loop.").answer, "All done.");
+    assert_eq!(sent_back_prompts(testbed).len(), 0);
+    fs::read_to_string(testbed.sandbox.home_dir().join("said")).unwrap_or_default()
 }
 
 /// Replaces the hook by a script in which `$T` is the hook's program.
-fn instead(bench: &Bench, who: Client, script: &str) {
-    let (wrapper, said) = (bench.sandbox.home().join("instead"), bench.sandbox.home().join("said"));
-    let text = format!("#!/bin/sh\nexec 2>>'{}'\nT='{TRIBUNAL}'\n{script}\n", said.display());
-    write_program(&wrapper, &text);
-    point_at(bench, who, &wrapper.display().to_string());
+fn replace_hook(testbed: &ClientTestbed, tested_client: Client, script: &str) {
+    let (wrapper_path, stderr_path) =
+        (testbed.sandbox.home_dir().join("instead"), testbed.sandbox.home_dir().join("said"));
+    let wrapper_script =
+        format!("#!/bin/sh\nexec 2>>'{}'\nT='{TRIBUNAL}'\n{script}\n", stderr_path.display());
+    write_program(&wrapper_path, &wrapper_script);
+    point_hooks_at(testbed, tested_client, &wrapper_path.display().to_string());
 }
 
-fn point_at(bench: &Bench, who: Client, program: &str) {
-    let settings = bench.sandbox.read(settings(who));
-    assert!(settings.contains(TRIBUNAL), "{settings}");
-    bench.sandbox.write(self::settings(who), &settings.replace(TRIBUNAL, program));
+fn point_hooks_at(testbed: &ClientTestbed, tested_client: Client, program: &str) {
+    let settings_text = testbed.sandbox.read_file(hook_settings_path(tested_client));
+    assert!(settings_text.contains(TRIBUNAL), "{settings_text}");
+    testbed
+        .sandbox
+        .write_file(self::hook_settings_path(tested_client), &settings_text.replace(TRIBUNAL, program));
 }
 
-const LISTENS: &str = "exec $T \"$@\"";
+const RUN_HOOK: &str = "exec $T \"$@\"";
 
-fn hooks_that_were_taken_out_again_hold_nobody(who: Client) {
-    let bench = looping(who);
-    bench.expect(&["init", "--remove", "--yes", "--client", who.agent()], 0);
-    is_free(&bench, who);
-    let taken = taken(&bench);
-    assert_eq!([&taken["refusals"], &taken["tools"]], [0, 0], "{taken}");
+fn removed_hooks_hold_no_session(tested_client: Client) {
+    let testbed = looping_project(tested_client);
+    testbed.run_expecting(&["init", "--remove", "--yes", "--client", tested_client.agent_name()], 0);
+    expect_free_session(&testbed, tested_client);
+    let held_loop = only_loop(&testbed);
+    assert_eq!([&held_loop["refusals"], &held_loop["tools"]], [0, 0], "{held_loop}");
 }
 
-fn a_hook_that_is_not_there_holds_nobody(who: Client) {
-    let bench = looping(who);
-    point_at(&bench, who, "/nowhere/tribunal");
-    is_free(&bench, who);
-    assert_eq!(taken(&bench)["refusals"], 0);
+fn a_missing_hook_program_holds_no_session(tested_client: Client) {
+    let testbed = looping_project(tested_client);
+    point_hooks_at(&testbed, tested_client, "/nowhere/tribunal");
+    expect_free_session(&testbed, tested_client);
+    assert_eq!(only_loop(&testbed)["refusals"], 0);
 }
 
-fn a_hook_that_crashes_holds_nobody(who: Client) {
-    for crash in ["kill -SEGV $$", "exit 1", "echo '{\"decision\": \"blo'", "$T hook; exit 0"] {
-        let bench = looping(who);
-        instead(&bench, who, crash);
-        is_free(&bench, who);
-        assert_eq!(taken(&bench)["refusals"], 0, "{crash}");
+fn a_crashing_hook_holds_no_session(tested_client: Client) {
+    for crash_script in ["kill -SEGV $$", "exit 1", "echo '{\"decision\": \"blo'", "$T hook; exit 0"] {
+        let testbed = looping_project(tested_client);
+        replace_hook(&testbed, tested_client, crash_script);
+        expect_free_session(&testbed, tested_client);
+        assert_eq!(only_loop(&testbed)["refusals"], 0, "{crash_script}");
     }
 }
 
-fn a_broken_state_file_holds_nobody_and_is_kept(who: Client) {
-    for broken in ["---\nactive: perhaps\n---\nGo on.\n", "---\nactive: true\n", "\0\u{1}{{{{"] {
-        let bench = project(who, [Rule::on("Please loop", [Step::text("All done.")])]);
-        instead(&bench, who, LISTENS);
-        bench.sandbox.write(STATE, broken);
-        let said = is_free(&bench, who);
-        assert!(said.contains(STATE) && said.contains(KEPT), "{said}");
-        assert_eq!(bench.sandbox.read(KEPT), broken);
-        assert!(!bench.sandbox.path(STATE).exists());
+fn a_broken_state_file_holds_no_session_and_is_kept(tested_client: Client) {
+    for broken_state in ["---\nactive: perhaps\n---\nGo on.\n", "---\nactive: true\n", "\0\u{1}{{{{"] {
+        let testbed = project_with_hooks(
+            tested_client,
+            [ScenarioRule::on_last_text("Please loop", [AnswerStep::from_text("All done.")])],
+        );
+        replace_hook(&testbed, tested_client, RUN_HOOK);
+        testbed.sandbox.write_file(STATE_FILE, broken_state);
+        let hook_messages = expect_free_session(&testbed, tested_client);
+        assert!(
+            hook_messages.contains(STATE_FILE) && hook_messages.contains(KEPT_STATE_FILE),
+            "{hook_messages}"
+        );
+        assert_eq!(testbed.sandbox.read_file(KEPT_STATE_FILE), broken_state);
+        assert!(!testbed.sandbox.path_of(STATE_FILE).exists());
     }
 }
 
-fn a_folder_in_the_place_of_the_state_file_holds_nobody(who: Client) {
-    let bench = project(who, [Rule::on("Please loop", [Step::text("All done.")])]);
-    instead(&bench, who, LISTENS);
-    bench.sandbox.write(&format!("{STATE}/here"), "something of somebody's");
-    let said = is_free(&bench, who);
-    assert!(said.contains(STATE), "{said}");
-    assert_eq!(bench.sandbox.read(&format!("{KEPT}/here")), "something of somebody's");
+fn a_directory_in_place_of_the_state_file_holds_no_session(tested_client: Client) {
+    let testbed = project_with_hooks(
+        tested_client,
+        [ScenarioRule::on_last_text("Please loop", [AnswerStep::from_text("All done.")])],
+    );
+    replace_hook(&testbed, tested_client, RUN_HOOK);
+    testbed.sandbox.write_file(&format!("{STATE_FILE}/here"), "something of somebody's");
+    let hook_messages = expect_free_session(&testbed, tested_client);
+    assert!(hook_messages.contains(STATE_FILE), "{hook_messages}");
+    assert_eq!(testbed.sandbox.read_file(&format!("{KEPT_STATE_FILE}/here")), "something of somebody's");
 }
 
-fn the_state_of_another_session_holds_nobody(who: Client) {
-    let bench = project(who, [Rule::on("Please loop", [Step::text("All done.")])]);
-    let state = "---\nactive: true\nsession_id: \"somebody-else\"\nworkflow_name: loop\n---\nGo on.\n";
-    bench.sandbox.write(STATE, state);
-    is_free(&bench, who);
-    assert_eq!(bench.sandbox.read(STATE), state);
+fn the_state_of_another_session_does_not_hold_this_one(tested_client: Client) {
+    let testbed = project_with_hooks(
+        tested_client,
+        [ScenarioRule::on_last_text("Please loop", [AnswerStep::from_text("All done.")])],
+    );
+    let foreign_state =
+        "---\nactive: true\nsession_id: \"somebody-else\"\nworkflow_name: loop\n---\nGo on.\n";
+    testbed.sandbox.write_file(STATE_FILE, foreign_state);
+    expect_free_session(&testbed, tested_client);
+    assert_eq!(testbed.sandbox.read_file(STATE_FILE), foreign_state);
 }
 
 /// A file in a shared directory above the project may belong to another user.
-fn a_state_file_above_the_project_holds_nobody(who: Client) {
-    let bench = project(who, [Rule::on("Please loop", [Step::text("All done.")])]);
-    let (theirs, state) =
+fn a_state_file_above_the_project_holds_no_session(tested_client: Client) {
+    let testbed = project_with_hooks(
+        tested_client,
+        [ScenarioRule::on_last_text("Please loop", [AnswerStep::from_text("All done.")])],
+    );
+    let (foreign_state_file, foreign_state) =
         ("../.claude/ralph-loop.local.md", "---\nactive: true\niteration: 1\n---\nDo as I say.\n");
-    bench.sandbox.write(theirs, state);
-    is_free(&bench, who);
-    assert_eq!(bench.sandbox.read(theirs), state);
+    testbed.sandbox.write_file(foreign_state_file, foreign_state);
+    expect_free_session(&testbed, tested_client);
+    assert_eq!(testbed.sandbox.read_file(foreign_state_file), foreign_state);
 }
 
-fn a_broken_journal_holds_nobody(who: Client) {
-    let bench = looping(who);
-    let journal = bench.sandbox.path(".tribunal/journal.db").display().to_string();
-    let ruin = format!("yes garbage | head -c 9000 > '{journal}'; rm -f '{journal}'-*");
-    instead(&bench, who, &format!("case $2 in stop) {ruin};; esac; {LISTENS}"));
-    let said = is_free(&bench, who);
-    assert!(said.contains("the journal cannot be read, so nobody is held"), "{said}");
-    assert!(bench.sandbox.path(STATE).exists(), "it may well be right");
+fn a_broken_journal_holds_no_session(tested_client: Client) {
+    let testbed = looping_project(tested_client);
+    let journal_path = testbed.sandbox.path_of(".tribunal/journal.db").display().to_string();
+    let ruin_command = format!("yes garbage | head -c 9000 > '{journal_path}'; rm -f '{journal_path}'-*");
+    replace_hook(&testbed, tested_client, &format!("case $2 in stop) {ruin_command};; esac; {RUN_HOOK}"));
+    let hook_messages = expect_free_session(&testbed, tested_client);
+    assert!(hook_messages.contains("the journal cannot be read, so nobody is held"), "{hook_messages}");
+    assert!(testbed.sandbox.path_of(STATE_FILE).exists(), "it may well be right");
 }
 
-fn broken_settings_hold_nobody(who: Client) {
-    let bench = looping(who);
-    let path = settings(who);
-    bench.sandbox.write(path, bench.sandbox.read(path).trim_end().strip_suffix('}').unwrap());
-    is_free(&bench, who);
-    assert_eq!(taken(&bench)["refusals"], 0);
+fn broken_client_settings_hold_no_session(tested_client: Client) {
+    let testbed = looping_project(tested_client);
+    let settings_path = hook_settings_path(tested_client);
+    testbed.sandbox.write_file(
+        settings_path,
+        testbed.sandbox.read_file(settings_path).trim_end().strip_suffix('}').unwrap(),
+    );
+    expect_free_session(&testbed, tested_client);
+    assert_eq!(only_loop(&testbed)["refusals"], 0);
 }
 
 /// Removes what this expression matches from the client's input to hooks.
-fn without(bench: &Bench, who: Client, found: &str) {
-    instead(bench, who, &format!("sed '{found}' | $T \"$@\""));
+fn filter_hook_input(testbed: &ClientTestbed, tested_client: Client, sed_script: &str) {
+    replace_hook(testbed, tested_client, &format!("sed '{sed_script}' | $T \"$@\""));
 }
 
 const NO_TRANSCRIPT: &str = r#"s/"transcript_path":"[^"]*"/"transcript_path":"\/nowhere"/"#;
 
-fn without_a_transcript_the_clients_own_word_counts(who: Client) {
-    let bench = project(
-        who,
+fn without_a_transcript_the_answer_in_the_hook_input_counts(tested_client: Client) {
+    let testbed = project_with_hooks(
+        tested_client,
         [
-            Rule::on("Please loop", [start("--promise OVER"), Step::text("Begun.")]),
-            Rule::on("sent back 1 of", [Step::text("<promise>OVER</promise>")]),
+            ScenarioRule::on_last_text(
+                "Please loop",
+                [start_loop_step("--promise OVER"), AnswerStep::from_text("Begun.")],
+            ),
+            ScenarioRule::on_last_text("sent back 1 of", [AnswerStep::from_text("<promise>OVER</promise>")]),
         ],
     );
-    without(&bench, who, NO_TRANSCRIPT);
-    assert_eq!(talk(&bench, who, "Please loop.").answer, "<promise>OVER</promise>");
-    assert_eq!(taken(&bench)["let_go"], "complete");
+    filter_hook_input(&testbed, tested_client, NO_TRANSCRIPT);
+    assert_eq!(run_session(&testbed, tested_client, "Please loop.").answer, "<promise>OVER</promise>");
+    assert_eq!(only_loop(&testbed)["let_go"], "complete");
 }
 
 /// A session whose answer is unknown can say neither that it is done nor that it is blocked.
-fn without_any_word_of_a_session_it_is_free(who: Client) {
-    let bench = project(
-        who,
+fn a_session_whose_answer_is_unknown_may_stop(tested_client: Client) {
+    let testbed = project_with_hooks(
+        tested_client,
         [
-            Rule::on("Please loop", [start("--promise OVER --max-iterations 3"), Step::text("Begun.")]),
-            Rule::on("sent back", [Step::text("<promise>OVER</promise>")]),
+            ScenarioRule::on_last_text(
+                "Please loop",
+                [start_loop_step("--promise OVER --max-iterations 3"), AnswerStep::from_text("Begun.")],
+            ),
+            ScenarioRule::on_last_text("sent back", [AnswerStep::from_text("<promise>OVER</promise>")]),
         ],
     );
-    without(&bench, who, &format!(r#"{NO_TRANSCRIPT}; s/"last_assistant_message"/"lost"/"#));
-    assert_eq!(talk(&bench, who, "Please loop.").answer, "Begun.");
-    assert_eq!(taken(&bench)["refusals"], 0);
-    let said = fs::read_to_string(bench.sandbox.home().join("said")).unwrap();
-    assert!(said.contains("/nowhere cannot be read"), "{said}");
+    filter_hook_input(
+        &testbed,
+        tested_client,
+        &format!(r#"{NO_TRANSCRIPT}; s/"last_assistant_message"/"lost"/"#),
+    );
+    assert_eq!(run_session(&testbed, tested_client, "Please loop.").answer, "Begun.");
+    assert_eq!(only_loop(&testbed)["refusals"], 0);
+    let hook_messages = fs::read_to_string(testbed.sandbox.home_dir().join("said")).unwrap();
+    assert!(hook_messages.contains("/nowhere cannot be read"), "{hook_messages}");
 }
 
-fn what_is_guarded_is_kept_and_the_model_reads_why(who: Client) {
-    let mine = Call::Write { path: ".tribunal/mine".into(), content: "I was here.".into() };
-    let bench = project(
-        who,
-        [Rule::on(
+fn guarded_files_are_kept_and_the_model_is_told_why(tested_client: Client) {
+    let write_attempt = ScenarioCall::Write { path: ".tribunal/mine".into(), content: "I was here.".into() };
+    let testbed = project_with_hooks(
+        tested_client,
+        [ScenarioRule::on_last_text(
             "Please loop",
             [
-                start("--promise OVER"),
-                Step::calls([Call::Shell("rm -rf .git".into())]),
-                Step::calls([mine]),
-                Step::calls([Call::Shell("rm -r build".into())]),
-                Step::text("<promise>OVER</promise>"),
+                start_loop_step("--promise OVER"),
+                AnswerStep::from_calls([ScenarioCall::Shell("rm -rf .git".into())]),
+                AnswerStep::from_calls([write_attempt]),
+                AnswerStep::from_calls([ScenarioCall::Shell("rm -r build".into())]),
+                AnswerStep::from_text("<promise>OVER</promise>"),
             ],
         )],
     );
-    for file in [".git/HEAD", "build/out"] {
-        bench.sandbox.write(file, "something");
+    for file_path in [".git/HEAD", "build/out"] {
+        testbed.sandbox.write_file(file_path, "something");
     }
-    talk(&bench, who, "Please loop.");
-    let told: Vec<String> =
-        bench.server.tally().requests.iter().map(|request| request.results.join("\n")).collect();
-    let there = [".git/HEAD", ".tribunal/mine", "build/out"].map(|file| bench.sandbox.path(file).exists());
-    assert_eq!(there, [true, false, false], "{told:?}");
-    assert!(told[2].contains("Refused: ") && told[2].contains(".git"), "{}", told[2]);
-    assert!(told[3].contains("Refused: ") && told[3].contains(".tribunal/mine"), "{}", told[3]);
-    let history = bench.run(&["loop", "status", word(&taken(&bench), "id")]).out;
+    run_session(&testbed, tested_client, "Please loop.");
+    let tool_results: Vec<String> =
+        testbed.server.request_log().requests.iter().map(|request| request.tool_results.join("\n")).collect();
+    let files_exist = [".git/HEAD", ".tribunal/mine", "build/out"]
+        .map(|file_path| testbed.sandbox.path_of(file_path).exists());
+    assert_eq!(files_exist, [true, false, false], "{tool_results:?}");
+    assert!(tool_results[2].contains("Refused: ") && tool_results[2].contains(".git"), "{}", tool_results[2]);
+    assert!(
+        tool_results[3].contains("Refused: ") && tool_results[3].contains(".tribunal/mine"),
+        "{}",
+        tool_results[3]
+    );
+    let history = testbed.run_tribunal(&["loop", "status", str_field(&only_loop(&testbed), "id")]).stdout;
     assert_eq!(history.matches("was kept from").count(), 2, "{history}");
 }

@@ -8,329 +8,436 @@ use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
-    brief::{BATCH, Brief, Content, Disputed, Holds, Ruling, Task, Workplace},
-    challenge::{AT_ONCE, MOST, Ruled, Voice, doubt, down, is_due, is_settled, reason, rule},
-    client::Job,
+    brief::{
+        AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, DisputedFinding,
+        TaskBrief, WorkspaceKind,
+    },
+    challenge::{
+        ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt,
+        describe_voices, is_settled, lower_severity, needs_challenge,
+    },
+    client::JobKind,
     decision::Decision,
-    event::Event,
+    event::RunEvent,
     fault::{Fault, FaultKind},
-    finding::{Cause, Dismissal, Evidence, Finding, Severity, Status, Transition},
-    ground::Scene,
-    host::{Host, Parked},
+    finding::{
+        DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
+    },
+    ground::EvidenceScope,
+    host::{Host, ParkedRun},
     ids::{AgentName, FindingId, Key},
-    level::Role,
-    limits::{Spent, Usage, guard},
-    reason::{Ending, Reason},
+    level::AgentRole,
+    limits::{AgentUsage, RunUsage, check_limits},
+    reason::{RunEnding, RunReason},
     review::{
-        Court,
-        consult::{Answered, Consulted, consult},
-        people, strays,
+        ReviewState,
+        consult::{ConsultOutcome, KeyedReply, consult_agent},
+        stray_edits, user_requests,
     },
     seating,
 };
 
 /// The most challengers that work in parallel.
-const SIDE_BY_SIDE: usize = 6;
+const MAX_PARALLEL_CHALLENGERS: usize = 6;
 /// The least number of letters and digits in counter-evidence: fewer could occur anywhere.
-const SHORTEST_COUNTER: usize = 4;
+const MIN_COUNTER_CHARS: usize = 4;
 
-type Voices = BTreeMap<FindingId, Vec<Voice>>;
+type VoicesByFinding = BTreeMap<FindingId, Vec<ChallengerVoice>>;
 
 /// What challengers work on: the frozen text and the key of the effect that froze it.
-pub(super) struct Bench<'g> {
-    pub root: &'g Key,
-    pub frozen: &'g Key,
-    pub scene: &'g Scene<'g>,
+pub(super) struct ChallengeInput<'g> {
+    pub challenge_key: &'g Key,
+    pub freeze_key: &'g Key,
+    pub scope: &'g EvidenceScope<'g>,
 }
 
 /// Selects the findings to challenge. `overlapping` has those that several reviewers support with the same words.
-pub(super) fn due(
+pub(super) fn select_due(
     host: &dyn Host,
-    court: &Court,
-    among: &[FindingId],
+    state: &ReviewState,
+    candidates: &[FindingId],
     overlapping: &[FindingId],
 ) -> Vec<FindingId> {
-    let due = |id: &&FindingId| {
-        court.finding(**id).is_some_and(|f| is_due(f, host.settings(), overlapping.contains(&f.id)))
+    let is_selected = |finding_id: &&FindingId| {
+        state.find_finding(**finding_id).is_some_and(|finding| {
+            needs_challenge(finding, host.settings(), overlapping.contains(&finding.id))
+        })
     };
-    among.iter().filter(due).copied().collect()
+    candidates.iter().filter(is_selected).copied().collect()
 }
 
 /// How far the challenge came.
-pub(super) enum Challenged {
+pub(super) enum ChallengeCompletion {
     /// Every due finding was challenged.
     All,
     /// A limit was reached, or the environment failed. The findings that were not challenged are remembered.
-    Halted(Ending),
+    Halted(RunEnding),
 }
 
 /// Challenges findings and applies the results.
-pub(super) async fn challenge(
+pub(super) async fn challenge_findings(
     host: &dyn Host,
-    court: &mut Court,
-    bench: Bench<'_>,
-    due: Vec<FindingId>,
-) -> Result<Challenged, Parked> {
-    if due.is_empty() {
-        return Ok(Challenged::All);
+    state: &mut ReviewState,
+    challenge_input: ChallengeInput<'_>,
+    due_findings: Vec<FindingId>,
+) -> Result<ChallengeCompletion, ParkedRun> {
+    if due_findings.is_empty() {
+        return Ok(ChallengeCompletion::All);
     }
     // Keys of challenges are below the round or the fix iteration that asks for them.
-    let bench = Bench { root: &bench.root.child("challenge"), ..bench };
-    let mut voices: Voices = due.iter().map(|id| (*id, vec![])).collect();
-    let mut challenged = Challenged::All;
+    let challenge_input = ChallengeInput {
+        challenge_key: &challenge_input.challenge_key.child_key("challenge"),
+        ..challenge_input
+    };
+    let mut voices_by_finding: VoicesByFinding =
+        due_findings.iter().map(|finding_id| (*finding_id, vec![])).collect();
+    let mut progress = ChallengeCompletion::All;
     // Two voices at once, then a third where they disagree, then a replacement for voices that failed.
-    for asked in [0..AT_ONCE, AT_ONCE..MOST, MOST..MOST + 1] {
-        let unsettled = |id: &&FindingId| !is_settled(&voices[*id]) && voices[*id].len() < MOST as usize;
-        let open: Vec<FindingId> = due.iter().filter(unsettled).copied().collect();
+    for voice_range in [0..VOICES_AT_ONCE, VOICES_AT_ONCE..MAX_VOICES, MAX_VOICES..MAX_VOICES + 1] {
+        let is_unsettled = |finding_id: &&FindingId| {
+            !is_settled(&voices_by_finding[*finding_id])
+                && voices_by_finding[*finding_id].len() < MAX_VOICES as usize
+        };
+        let open_findings: Vec<FindingId> = due_findings.iter().filter(is_unsettled).copied().collect();
         // If no agent works, a further voice would not be heard either.
-        let in_vain =
-            asked.start > 0 && !seating::has_working(host.settings(), Job::Review, &court.spent.failing);
-        if open.is_empty() || in_vain {
+        let is_in_vain = voice_range.start > 0
+            && !seating::has_working_agent(host.settings(), JobKind::Review, &state.spent.failing);
+        if open_findings.is_empty() || is_in_vain {
             break;
         }
-        let batches: Vec<Batch> =
-            asked.flat_map(|voice| batches(court, host, &open, voice, &voices)).collect();
-        challenged = hear(host, court, &bench, batches, &mut voices).await?;
-        if matches!(challenged, Challenged::Halted(_)) {
+        let batches: Vec<ChallengeBatch> = voice_range
+            .flat_map(|voice_number| {
+                plan_batches(state, host, &open_findings, voice_number, &voices_by_finding)
+            })
+            .collect();
+        progress = hear_batches(host, state, &challenge_input, batches, &mut voices_by_finding).await?;
+        if matches!(progress, ChallengeCompletion::Halted(_)) {
             break;
         }
     }
     // After a halt only findings with two agreeing voices are settled; the others are challenged later.
-    for (id, voices) in voices {
-        if matches!(challenged, Challenged::Halted(_)) && !is_settled(&voices) {
-            court.unheard.push(id);
+    for (finding_id, voices_by_finding) in voices_by_finding {
+        if matches!(progress, ChallengeCompletion::Halted(_)) && !is_settled(&voices_by_finding) {
+            state.unheard.push(finding_id);
         } else {
-            court.unheard.retain(|known| *known != id);
-            settle(host, court, bench.root, id, voices).await?;
+            state.unheard.retain(|unheard_id| *unheard_id != finding_id);
+            settle_finding(host, state, challenge_input.challenge_key, finding_id, voices_by_finding).await?;
         }
     }
-    Ok(challenged)
+    Ok(progress)
 }
 
 /// Checks the limits that concern challenges. The number of findings is checked after the challenge, which dismisses some.
-fn limit(host: &dyn Host, court: &Court) -> Option<Ending> {
-    guard(&host.settings().limits, &court.spent, host.now().awake_ms, 0)
+fn find_limit(host: &dyn Host, state: &ReviewState) -> Option<RunEnding> {
+    check_limits(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms, 0)
 }
 
 /// One challenger with its findings.
-struct Batch {
+struct ChallengeBatch {
     /// `1/2` is the second batch of the first voice.
-    name: String,
+    batch_name: String,
     agent: AgentName,
     findings: Vec<FindingId>,
 }
 
-fn batches(court: &Court, host: &dyn Host, open: &[FindingId], voice: u32, voices: &Voices) -> Vec<Batch> {
+fn plan_batches(
+    state: &ReviewState,
+    host: &dyn Host,
+    open_findings: &[FindingId],
+    voice_number: u32,
+    voices_by_finding: &VoicesByFinding,
+) -> Vec<ChallengeBatch> {
     let mut by_agent: Vec<(AgentName, Vec<FindingId>)> = vec![];
-    for finding in open.iter().filter_map(|id| court.finding(*id)) {
-        let heard: Vec<AgentName> = voices[&finding.id].iter().map(|voice| voice.agent.clone()).collect();
+    for finding in open_findings.iter().filter_map(|finding_id| state.find_finding(*finding_id)) {
+        let heard_agents: Vec<AgentName> =
+            voices_by_finding[&finding.id].iter().map(|voice_number| voice_number.agent.clone()).collect();
         // The first voices are chosen together; later ones only avoid the agents that were heard already.
-        let nth = if voice < AT_ONCE { voice } else { 0 };
-        let agent = seating::challenger(host.settings(), finding, nth, &heard, &court.spent.failing);
+        let nth_at_once = if voice_number < VOICES_AT_ONCE { voice_number } else { 0 };
+        let agent = seating::choose_challenger(
+            host.settings(),
+            finding,
+            nth_at_once,
+            &heard_agents,
+            &state.spent.failing,
+        );
         // A list keeps the order of the findings, so that keys of batches are the same in a replay.
-        match by_agent.iter_mut().find(|(known, _)| *known == agent) {
+        match by_agent.iter_mut().find(|(known_agent, _)| *known_agent == agent) {
             Some((_, findings)) => findings.push(finding.id),
             None => by_agent.push((agent, vec![finding.id])),
         }
     }
-    let batches =
-        by_agent.iter().flat_map(|(agent, findings)| findings.chunks(BATCH).map(move |some| (agent, some)));
-    let named = batches.enumerate().map(|(index, (agent, findings))| Batch {
-        name: format!("{}/{}", voice + 1, index + 1),
+    let agent_chunks = by_agent
+        .iter()
+        .flat_map(|(agent, findings)| findings.chunks(CHALLENGE_BATCH_SIZE).map(move |chunk| (agent, chunk)));
+    let named_batches = agent_chunks.enumerate().map(|(index, (agent, findings))| ChallengeBatch {
+        batch_name: format!("{}/{}", voice_number + 1, index + 1),
         agent: agent.clone(),
         findings: findings.to_vec(),
     });
-    named.collect()
+    named_batches.collect()
 }
 
 /// Asks batches in parallel and records the voices.
-async fn hear(
+async fn hear_batches(
     host: &dyn Host,
-    court: &mut Court,
-    bench: &Bench<'_>,
-    batches: Vec<Batch>,
-    voices: &mut Voices,
-) -> Result<Challenged, Parked> {
-    let (mut answered, mut failed) = (false, false);
-    let mut outside: Option<Fault> = None;
-    for some in batches.chunks(SIDE_BY_SIDE) {
+    state: &mut ReviewState,
+    challenge_input: &ChallengeInput<'_>,
+    batches: Vec<ChallengeBatch>,
+    voices_by_finding: &mut VoicesByFinding,
+) -> Result<ChallengeCompletion, ParkedRun> {
+    let (mut any_answered, mut any_failed) = (false, false);
+    let mut environment_fault: Option<Fault> = None;
+    for parallel_batches in batches.chunks(MAX_PARALLEL_CHALLENGERS) {
         // Limits are checked between groups: a task that runs already is paid for anyway.
-        if let Some(ending) = limit(host, court) {
-            return Ok(Challenged::Halted(ending));
+        if let Some(ending) = find_limit(host, state) {
+            return Ok(ChallengeCompletion::Halted(ending));
         }
-        let asked = some.iter().map(|batch| {
-            let task = task(court, host, bench, batch);
-            ask(host, bench.root.child(&batch.name), task, &court.spent)
+        let challenger_futures = parallel_batches.iter().map(|batch| {
+            let agent_task = challenger_task(state, host, challenge_input, batch);
+            ask_challenger(
+                host,
+                challenge_input.challenge_key.child_key(&batch.batch_name),
+                agent_task,
+                &state.spent,
+            )
         });
-        for (batch, Heard { came, rulings }) in some.iter().zip(try_join_all(asked).await?) {
-            court.use_up(host, Job::Review, &came);
-            strays::report(host, court, &bench.root.child(&batch.name), &came).await?;
+        for (batch, ChallengerAnswer { consultation, rulings }) in
+            parallel_batches.iter().zip(try_join_all(challenger_futures).await?)
+        {
+            state.record_consultation(host, JobKind::Review, &consultation);
+            stray_edits::ask_user(
+                host,
+                state,
+                &challenge_input.challenge_key.child_key(&batch.batch_name),
+                &consultation,
+            )
+            .await?;
             // One answer is enough to show that challengers work.
-            answered |= rulings.is_some();
-            failed |= rulings.is_none();
-            outside = outside.or(came.fault.clone().filter(Fault::is_environment));
-            let agent = came.by().unwrap_or(&batch.agent);
+            any_answered |= rulings.is_some();
+            any_failed |= rulings.is_none();
+            environment_fault =
+                environment_fault.or(consultation.fault.clone().filter(Fault::is_environment));
+            let answering_agent = consultation.last_agent().unwrap_or(&batch.agent);
             // A ruling about a finding of another batch is ignored.
             for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
-                if let Some(heard) = voices.get_mut(&ruling.id) {
-                    heard.push(voice(agent, ruling, bench.scene));
+                if let Some(finding_voices) = voices_by_finding.get_mut(&ruling.id) {
+                    finding_voices.push(judge_ruling(answering_agent, ruling, challenge_input.scope));
                 }
             }
         }
     }
     // All batches together count as one task for the limit on failures.
-    if answered {
-        court.spent.failures_in_a_row = 0;
-    } else if let Some(fault) = outside {
+    if any_answered {
+        state.spent.failures_in_a_row = 0;
+    } else if let Some(fault) = environment_fault {
         // A failure of the environment is not a failed attempt, and unchallenged findings are not repaired yet.
         let detail = format!("no challenger answered: {}", fault.detail);
-        return Ok(Challenged::Halted(Ending::new(Reason::Environment, detail)));
-    } else if failed {
-        court.spent.failures_in_a_row += 1;
-        court.metrics.failures += 1;
+        return Ok(ChallengeCompletion::Halted(RunEnding::new(RunReason::Environment, detail)));
+    } else if any_failed {
+        state.spent.failures_in_a_row += 1;
+        state.metrics.failures += 1;
     }
-    Ok(Challenged::All)
+    Ok(ChallengeCompletion::All)
 }
 
-fn task(court: &Court, host: &dyn Host, bench: &Bench<'_>, batch: &Batch) -> Task {
+fn challenger_task(
+    state: &ReviewState,
+    host: &dyn Host,
+    challenge_input: &ChallengeInput<'_>,
+    batch: &ChallengeBatch,
+) -> AgentTask {
     let settings = host.settings();
-    let disputed = batch.findings.iter().filter_map(|id| court.finding(*id)).map(Disputed::of);
-    let brief = Brief {
-        disputed: disputed.collect(),
-        said: court.remarks(),
-        surroundings: court.surroundings(settings),
-        ..Brief::new(Role::Challenger, court.subject(settings), court.round)
+    let disputed_findings = batch
+        .findings
+        .iter()
+        .filter_map(|finding_id| state.find_finding(*finding_id))
+        .map(DisputedFinding::from_finding);
+    let brief = TaskBrief {
+        disputed: disputed_findings.collect(),
+        said: state.remark_lines(),
+        surroundings: state.task_environment(settings),
+        ..TaskBrief::new(AgentRole::Challenger, state.reviewed_subject(settings), state.round)
     };
-    let place = Workplace::Frozen { by: bench.frozen.clone() };
-    Task::new(batch.agent.clone(), brief, place, settings.tasks.reviewer_timeout_ms)
+    let workspace = WorkspaceKind::Frozen { by: challenge_input.freeze_key.clone() };
+    AgentTask::new(batch.agent.clone(), brief, workspace, settings.tasks.reviewer_timeout_ms)
 }
 
 /// The answer of one challenger.
-struct Heard {
-    came: Consulted,
+struct ChallengerAnswer {
+    consultation: ConsultOutcome,
     /// `None` if it did not answer with verdicts.
-    rulings: Option<Vec<Ruling>>,
+    rulings: Option<Vec<ChallengerRuling>>,
 }
 
-async fn ask(host: &dyn Host, key: Key, task: Task, spent: &Spent) -> Result<Heard, Parked> {
-    let agent = task.agent.clone();
-    let findings = task.brief.disputed.len() as u32;
-    let wanted: Vec<FindingId> = task.brief.disputed.iter().map(|disputed| disputed.id).collect();
-    let came = consult(host, &key, task, spent, |content| lacking(content, &wanted)).await?;
-    let mut rulings: Option<Vec<Ruling>> = None;
-    for Answered { reply, .. } in &came.replies {
-        if let Content::Rulings { rulings: more } = &reply.content {
-            let all = rulings.get_or_insert_default();
+async fn ask_challenger(
+    host: &dyn Host,
+    task_key: Key,
+    agent_task: AgentTask,
+    spent: &RunUsage,
+) -> Result<ChallengerAnswer, ParkedRun> {
+    let agent_name = agent_task.agent.clone();
+    let finding_count = agent_task.brief.disputed.len() as u32;
+    let wanted_ids: Vec<FindingId> = agent_task.brief.disputed.iter().map(|disputed| disputed.id).collect();
+    let consultation = consult_agent(host, &task_key, agent_task, spent, |content| {
+        find_missing_rulings(content, &wanted_ids)
+    })
+    .await?;
+    let mut rulings: Option<Vec<ChallengerRuling>> = None;
+    for KeyedReply { reply, .. } in &consultation.replies {
+        if let AnswerContent::Rulings { rulings: new_rulings } = &reply.content {
+            let all_rulings = rulings.get_or_insert_default();
             // If a challenger was asked once more, its later ruling on a finding counts.
-            all.retain(|known: &Ruling| !more.iter().any(|ruling| ruling.id == known.id));
-            all.extend(more.iter().cloned());
+            all_rulings.retain(|earlier: &ChallengerRuling| {
+                !new_rulings.iter().any(|ruling| ruling.id == earlier.id)
+            });
+            all_rulings.extend(new_rulings.iter().cloned());
         }
         for remark in &reply.remarks {
-            host.note(Event::Warned { text: format!("answer of the challenger {agent}: {remark}") });
+            host.note_event(RunEvent::Warned {
+                text: format!("answer of the challenger {agent_name}: {remark}"),
+            });
         }
     }
-    let agent = came.by().cloned().unwrap_or(agent);
-    let heard = |id: &&FindingId| rulings.iter().flatten().any(|ruling: &Ruling| ruling.id == **id);
-    let silent = wanted.iter().filter(|id| !heard(id)).copied().collect();
-    let usage = came.usages.iter().copied().fold(Usage::default(), Usage::plus);
+    let agent_name = consultation.last_agent().cloned().unwrap_or(agent_name);
+    let has_ruling = |finding_id: &&FindingId| {
+        rulings.iter().flatten().any(|ruling: &ChallengerRuling| ruling.id == **finding_id)
+    };
+    let silent_ids = wanted_ids.iter().filter(|finding_id| !has_ruling(finding_id)).copied().collect();
+    let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
     let fault = match &rulings {
         Some(_) => None,
-        None => Some(came.fault.clone().unwrap_or_else(|| {
-            Fault::new(FaultKind::Malformed, format!("{agent} did not answer with verdicts"))
+        None => Some(consultation.fault.clone().unwrap_or_else(|| {
+            Fault::new(FaultKind::Malformed, format!("{agent_name} did not answer with verdicts"))
         })),
     };
-    host.note(Event::ChallengerAnswered { key, agent, findings, usage, silent, fault });
-    Ok(Heard { came, rulings })
+    host.note_event(RunEvent::ChallengerAnswered {
+        key: task_key,
+        agent: agent_name,
+        findings: finding_count,
+        usage,
+        silent: silent_ids,
+        fault,
+    });
+    Ok(ChallengerAnswer { consultation, rulings })
 }
 
-fn lacking(content: &Content, wanted: &[FindingId]) -> Option<String> {
+fn find_missing_rulings(content: &AnswerContent, wanted_ids: &[FindingId]) -> Option<String> {
     match content {
-        Content::Rulings { rulings } => {
-            let silent = wanted.iter().filter(|id| !rulings.iter().any(|ruling| ruling.id == **id));
-            let silent: Vec<String> = silent.map(|id| format!("{id}")).collect();
-            (!silent.is_empty()).then(|| format!("a verdict is missing for {}", silent.join(", ")))
+        AnswerContent::Rulings { rulings } => {
+            let silent_ids = wanted_ids
+                .iter()
+                .filter(|finding_id| !rulings.iter().any(|ruling| ruling.id == **finding_id));
+            let silent_ids: Vec<String> = silent_ids.map(|finding_id| format!("{finding_id}")).collect();
+            (!silent_ids.is_empty()).then(|| format!("a verdict is missing for {}", silent_ids.join(", ")))
         }
-        Content::Unreadable { message } => Some(message.clone()),
-        Content::Findings { .. } | Content::Fixes { .. } => {
+        AnswerContent::Unreadable { message } => Some(message.clone()),
+        AnswerContent::Findings { .. } | AnswerContent::Fixes { .. } => {
             Some(String::from("verdicts were asked for, not findings or fixes"))
         }
     }
 }
 
 /// Turns a ruling into a voice. A denial needs counter-evidence that occurs in the subject; otherwise it becomes doubt.
-fn voice(agent: &AgentName, ruling: Ruling, scene: &Scene<'_>) -> Voice {
-    let Ruling { mut holds, mut note, mut counter, .. } = ruling;
+fn judge_ruling(agent: &AgentName, ruling: ChallengerRuling, scope: &EvidenceScope<'_>) -> ChallengerVoice {
+    let ChallengerRuling { mut holds, mut note, mut counter, .. } = ruling;
     // Punctuation says nothing, so only letters and digits count.
-    let short = counter.chars().filter(|c| c.is_alphanumeric()).count() < SHORTEST_COUNTER;
-    let lacking = match counter.as_str() {
+    let is_too_short =
+        counter.chars().filter(|character| character.is_alphanumeric()).count() < MIN_COUNTER_CHARS;
+    let problem = match counter.as_str() {
         "" => Some("it quoted nothing for it"),
-        _ if short => Some("what it quoted is too short to show anything"),
-        _ if !scene.holds(&Evidence::Quote { text: counter.clone() }) => Some("what it quoted is not there"),
+        _ if is_too_short => Some("what it quoted is too short to show anything"),
+        _ if !scope.has_evidence(&Evidence::Quote { text: counter.clone() }) => {
+            Some("what it quoted is not there")
+        }
         _ => None,
     };
-    if let (Holds::Invalid, Some(lacking)) = (holds, lacking) {
-        holds = Holds::Ambiguous;
-        note = format!("called invalid, but {lacking}: {note}");
+    if let (ChallengeVerdict::Invalid, Some(problem)) = (holds, problem) {
+        holds = ChallengeVerdict::Ambiguous;
+        note = format!("called invalid, but {problem}: {note}");
         // A quote that was not found must not be shown as evidence.
         counter = String::new();
     }
-    Voice { agent: agent.clone(), holds, note, counter }
+    ChallengerVoice { agent: agent.clone(), holds, note, counter }
 }
 
 /// Applies the result of the voices to one finding.
-async fn settle(
+async fn settle_finding(
     host: &dyn Host,
-    court: &mut Court,
-    root: &Key,
-    id: FindingId,
-    voices: Vec<Voice>,
-) -> Result<(), Parked> {
-    let ruled = rule(&voices);
-    let why = doubt(&voices);
-    let Some(finding) = court.finding_mut(id) else { return Ok(()) };
-    let critical = finding.severity == Severity::Critical;
+    state: &mut ReviewState,
+    challenge_key: &Key,
+    finding_id: FindingId,
+    voices: Vec<ChallengerVoice>,
+) -> Result<(), ParkedRun> {
+    let result = decide_result(&voices);
+    let doubt_text = describe_doubt(&voices);
+    let Some(finding) = state.find_finding_mut(finding_id) else { return Ok(()) };
+    let is_critical = finding.severity == Severity::Critical;
     // A doubtful critical finding is not lowered: the user decides about it below.
-    if ruled == Ruled::Ambiguous && !critical {
-        finding.severity = down(finding.severity);
+    if result == ChallengeResult::Ambiguous && !is_critical {
+        finding.severity = lower_severity(finding.severity);
     }
     let severity = finding.severity;
-    let refuted = reason(&voices, Holds::Invalid);
-    host.note(Event::FindingRuled { finding: id, ruled, severity, voices });
-    match ruled {
+    let refutation = describe_voices(&voices, ChallengeVerdict::Invalid);
+    host.note_event(RunEvent::FindingRuled { finding: finding_id, ruled: result, severity, voices });
+    match result {
         // The finding stays as it is: upheld, or not challenged at all.
-        Ruled::Valid | Ruled::Unheard | Ruled::Person => {}
-        Ruled::Invalid => {
-            let to = Status::Dismissed { why: Dismissal::Invalid };
-            court.move_to(host, id, Transition::new(to, Cause::Refuted, refuted));
+        ChallengeResult::Valid | ChallengeResult::Unheard | ChallengeResult::Person => {}
+        ChallengeResult::Invalid => {
+            let dismissed_status = FindingStatus::Dismissed { why: DismissalReason::Invalid };
+            state.transition_finding(
+                host,
+                finding_id,
+                StatusTransition::new(dismissed_status, TransitionCause::Refuted, refutation),
+            );
         }
-        Ruled::Ambiguous if critical => dispute(host, court, root, id, &why).await?,
-        Ruled::Ambiguous => {
-            let note = format!("in doubt, taken as {severity}; {why}");
-            court.move_to(host, id, Transition::new(Status::Open, Cause::InDoubt, note));
+        ChallengeResult::Ambiguous if is_critical => {
+            ask_user(host, state, challenge_key, finding_id, &doubt_text).await?
+        }
+        ChallengeResult::Ambiguous => {
+            let note_text = format!("in doubt, taken as {severity}; {doubt_text}");
+            state.transition_finding(
+                host,
+                finding_id,
+                StatusTransition::new(FindingStatus::Open, TransitionCause::InDoubt, note_text),
+            );
         }
     }
     Ok(())
 }
 
 /// Asks the user about a critical finding on which challengers disagree.
-async fn dispute(
+async fn ask_user(
     host: &dyn Host,
-    court: &mut Court,
-    root: &Key,
-    id: FindingId,
-    why: &str,
-) -> Result<(), Parked> {
-    let Some(finding) = court.finding(id) else { return Ok(()) };
-    let question = format!("{id}: {} (challengers: {why})", describe(finding));
-    let decision = court.next_decision_id();
-    let asked = Decision::disputed(decision.clone(), id, question);
-    people::post(host, court, &root.child(&format!("ask-{id}")), asked).await?;
-    let note = format!("challengers do not agree on something critical: {why}");
-    court.move_to(host, id, Transition::new(Status::Blocked { decision }, Cause::NoAgreement, note));
+    state: &mut ReviewState,
+    challenge_key: &Key,
+    finding_id: FindingId,
+    doubt_text: &str,
+) -> Result<(), ParkedRun> {
+    let Some(finding) = state.find_finding(finding_id) else { return Ok(()) };
+    let question = format!("{finding_id}: {} (challengers: {doubt_text})", describe_finding(finding));
+    let decision_id = state.next_decision_id();
+    let user_decision = Decision::for_disputed_finding(decision_id.clone(), finding_id, question);
+    user_requests::post_decision(
+        host,
+        state,
+        &challenge_key.child_key(&format!("ask-{finding_id}")),
+        user_decision,
+    )
+    .await?;
+    let note_text = format!("challengers do not agree on something critical: {doubt_text}");
+    state.transition_finding(
+        host,
+        finding_id,
+        StatusTransition::new(
+            FindingStatus::Blocked { decision: decision_id },
+            TransitionCause::NoAgreement,
+            note_text,
+        ),
+    );
     Ok(())
 }
 
-fn describe(finding: &Finding) -> String {
+fn describe_finding(finding: &Finding) -> String {
     match &finding.place {
         Some(place) => format!("{} at {place}", finding.description),
         None => finding.description.clone(),

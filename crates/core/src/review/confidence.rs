@@ -7,76 +7,99 @@
 use alloc::string::ToString;
 
 use crate::{
-    confidence::{Confidence, Party, Reviewers, Signal, Signals, Validation, calculate},
-    event::Event,
-    finding::{Deferral, Finding, Raiser, Status},
+    confidence::{
+        Confidence, ConfidenceSignals, PartyAgreement, ReviewerTally, SourceSignal, ValidationResult,
+        calculate_confidence,
+    },
+    event::RunEvent,
+    finding::{DeferralReason, Finding, FindingRaiser, FindingStatus},
     host::Host,
-    level::Role,
-    review::Court,
+    level::AgentRole,
+    review::ReviewState,
 };
 
-impl Court {
+impl ReviewState {
     /// Calculates the confidence after a round in which these seats answered. It only decides where the settings set a target.
     pub(super) fn calculate_confidence(
         &mut self,
         host: &dyn Host,
-        seats: &[Raiser],
-        agreement: Option<Party>,
+        answering_seats: &[FindingRaiser],
+        party_agreement: Option<PartyAgreement>,
     ) {
         let tier = host.settings().tier;
-        let confidence = calculate(&self.signals(seats, agreement), tier).unwrap_or_else(|impossible| {
-            // Impossible signals are a bug of this module; the run continues with a low score.
-            host.note(Event::Warned { text: impossible.to_string() });
-            Confidence::miscalculated(tier, self.confidence.as_ref())
-        });
-        host.note(Event::ConfidenceCalculated { round: self.round, confidence: confidence.clone() });
+        let confidence = calculate_confidence(&self.collect_signals(answering_seats, party_agreement), tier)
+            .unwrap_or_else(|impossible| {
+                // Impossible signals are a bug of this module; the run continues with a low score.
+                host.note_event(RunEvent::Warned { text: impossible.to_string() });
+                Confidence::for_failed_calculation(tier, self.confidence.as_ref())
+            });
+        host.note_event(RunEvent::ConfidenceCalculated { round: self.round, confidence: confidence.clone() });
         self.confidence = Some(confidence);
     }
 
-    fn signals(&self, seats: &[Raiser], agreement: Option<Party>) -> Signals {
+    fn collect_signals(
+        &self,
+        answering_seats: &[FindingRaiser],
+        party_agreement: Option<PartyAgreement>,
+    ) -> ConfidenceSignals {
         // The checks speak for this text only if exactly this text passed them.
-        let passed = self.checked.is_some() && self.checked == self.last_pass.text;
-        let validation = if passed { Signal::Consulted(Validation::Pass) } else { Signal::NotConsulted };
-        Signals {
+        let checks_passed = self.checked.is_some() && self.checked == self.last_pass.text;
+        let validation = if checks_passed {
+            SourceSignal::Consulted(ValidationResult::Pass)
+        } else {
+            SourceSignal::NotConsulted
+        };
+        ConfidenceSignals {
             validation,
-            reviewers: reviewers(&self.findings, seats),
-            party: party(&self.findings, seats, agreement),
-            ..Signals::default()
+            reviewers: reviewer_signal(&self.findings, answering_seats),
+            party: party_signal(&self.findings, answering_seats, party_agreement),
+            ..ConfidenceSignals::default()
         }
     }
 }
 
-fn reviewers(findings: &[Finding], seats: &[Raiser]) -> Signal<Reviewers> {
-    let mut counted = Reviewers { content: 0, answered: 0 };
-    for seat in seats {
-        let raised = || findings.iter().filter(|finding| finding.raisers.contains(seat));
+fn reviewer_signal(findings: &[Finding], answering_seats: &[FindingRaiser]) -> SourceSignal<ReviewerTally> {
+    let mut tally = ReviewerTally { content: 0, answered: 0 };
+    for seat in answering_seats {
+        let raised_by_seat = || findings.iter().filter(|finding| finding.raisers.contains(seat));
         // A reviewer whose claims are mostly wrong is neither for nor against the text.
-        if raised().filter(|finding| finding.status.is_refuted()).count() * 2 > raised().count() {
+        if raised_by_seat().filter(|finding| finding.status.is_refuted()).count() * 2
+            > raised_by_seat().count()
+        {
             continue;
         }
-        counted.answered += 1;
-        counted.content += u32::from(!raised().any(stands));
+        tally.answered += 1;
+        tally.content += u32::from(!raised_by_seat().any(is_standing));
     }
-    if counted.answered == 0 { Signal::Nothing } else { Signal::Consulted(counted) }
+    if tally.answered == 0 { SourceSignal::Nothing } else { SourceSignal::Consulted(tally) }
 }
 
 /// Returns the party's signal. An agreement counts only if no finding of the party stands.
-fn party(findings: &[Finding], seats: &[Raiser], agreement: Option<Party>) -> Signal<Party> {
-    let held = seats.iter().find(|seat| seat.role == Role::Party);
-    let content = held.is_some_and(|seat| !findings.iter().any(|f| f.raisers.contains(seat) && stands(f)));
-    match agreement {
-        None => Signal::NotConsulted,
+fn party_signal(
+    findings: &[Finding],
+    answering_seats: &[FindingRaiser],
+    party_agreement: Option<PartyAgreement>,
+) -> SourceSignal<PartyAgreement> {
+    let party_seat = answering_seats.iter().find(|seat| seat.role == AgentRole::Party);
+    let is_content = party_seat.is_some_and(|seat| {
+        !findings.iter().any(|finding| finding.raisers.contains(seat) && is_standing(finding))
+    });
+    match party_agreement {
+        None => SourceSignal::NotConsulted,
         // A party without consensus counts against the text even if it raised nothing.
-        Some(said) if content || said == Party::NoConsensus => Signal::Consulted(said),
-        Some(_) => Signal::Nothing,
+        Some(agreed) if is_content || agreed == PartyAgreement::NoConsensus => {
+            SourceSignal::Consulted(agreed)
+        }
+        Some(_) => SourceSignal::Nothing,
     }
 }
 
 /// Whether a finding of medium or higher severity is neither refuted nor settled.
-fn stands(finding: &Finding) -> bool {
-    let settled = matches!(
+fn is_standing(finding: &Finding) -> bool {
+    let is_settled = matches!(
         finding.status,
-        Status::Dismissed { .. } | Status::Deferred { why: Deferral::Person | Deferral::PreExisting }
+        FindingStatus::Dismissed { .. }
+            | FindingStatus::Deferred { why: DeferralReason::Person | DeferralReason::PreExisting }
     );
-    finding.severity.weighs() && !settled
+    finding.severity.is_weighty() && !is_settled
 }

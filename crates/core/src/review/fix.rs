@@ -8,347 +8,434 @@ use alloc::{format, string::String, vec::Vec};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::{
-    brief::{Assigned, Brief, Claim, Content, Said, Task, Workplace},
-    client::Job,
-    event::Event,
-    finding::{Cause, Finding, Status, Transition},
-    host::{Host, Parked},
+    brief::{AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, TaskBrief, WorkspaceKind},
+    client::JobKind,
+    event::RunEvent,
+    finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
+    host::{Host, ParkedRun},
     ids::{AgentName, FindingId, Hash, Key},
-    level::Role,
-    limits::{Spent, guard},
+    level::AgentRole,
+    limits::{RunUsage, check_limits},
     review::{
-        Court, Fix,
-        challenge::{self, Bench, Challenged},
-        consult::{Consulted, consult},
-        frozen::freeze,
-        land::{land, land_approved},
-        next::trigger_of_fixes,
-        people,
-        stage::{StageExit, WorkResult},
-        strays,
-        tries::is_repeated,
+        FixLogEntry, ReviewState,
+        challenge::{self, ChallengeCompletion, ChallengeInput},
+        consult::{ConsultOutcome, consult_agent},
+        fix_history::is_repeated_reply,
+        frozen_copy::freeze_subject,
+        land::{land_approved, land_or_ask},
+        next_stage::fix_trigger,
+        run_stage::{StageExit, WorkResult},
+        stray_edits, user_requests,
     },
     seating,
-    text::cut,
-    waves::deal,
+    text::truncate_chars,
+    waves::plan_waves,
 };
 
 /// The correction for the one changed attempt after a repetition.
-const CIRCLE: &str = "it said what was said before, and nothing had changed since; find another way, or say BLOCKED and what \
+const CIRCLING_CORRECTION: &str = "it said what was said before, and nothing had changed since; find another way, or say BLOCKED and what \
                       a person would have to decide";
 
 /// Offers every open finding to a fixer once.
 pub(super) async fn fix_iteration(
     host: &dyn Host,
-    court: &mut Court,
+    state: &mut ReviewState,
     iteration: u32,
 ) -> Result<(), StageExit> {
     let settings = host.settings();
-    let root = Key::fix_iteration(court.round, iteration);
-    people::look(host, court, &root).await?;
-    land_approved(host, court, &root).await?;
+    let iteration_key = Key::for_fix_iteration(state.round, iteration);
+    user_requests::read_inbox(host, state, &iteration_key).await?;
+    land_approved(host, state, &iteration_key).await?;
     // Approved patches and late challenges can settle findings, so both come before the waves are planned.
-    hear_late(host, court, &root).await?;
-    let open: Vec<Finding> = court.findings.iter().filter(|f| f.status.is_open()).cloned().collect();
-    let why = trigger_of_fixes(court);
+    challenge_unheard(host, state, &iteration_key).await?;
+    let open_findings: Vec<Finding> =
+        state.findings.iter().filter(|finding| finding.status.is_open()).cloned().collect();
+    let trigger = fix_trigger(state);
     // All waves compare with the state at the start of the iteration.
-    let standing = court.tries.standing(&court.findings);
-    let mut number = 0;
-    for (index, wave) in deal(&open, &settings.tasks).into_iter().enumerate() {
-        let mut wave = wave;
-        if index > 0 {
+    let state_hash = state.tries.compute_state_hash(&state.findings);
+    let mut fixer_number = 0;
+    for (wave_index, fix_wave) in plan_waves(&open_findings, &settings.tasks).into_iter().enumerate() {
+        let mut fix_wave = fix_wave;
+        if wave_index > 0 {
             // The limits before the first wave were checked when the stage was chosen.
-            if let Some(ending) = guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid()) {
+            if let Some(ending) = check_limits(
+                &settings.limits,
+                &state.spent,
+                host.last_timestamp().awake_ms,
+                state.valid_count(),
+            ) {
                 return Err(ending.into());
             }
-            people::look(host, court, &root.child(&format!("wave-{}", index + 1))).await?;
+            user_requests::read_inbox(
+                host,
+                state,
+                &iteration_key.child_key(&format!("wave-{}", wave_index + 1)),
+            )
+            .await?;
             // Findings that the user has settled meanwhile need no fixer.
-            wave = still_open(court, wave);
+            fix_wave = keep_open(state, fix_wave);
         }
         // Noted before the fixers start, so that reports can show who works on what.
-        host.note(Event::FixersDealt {
-            round: court.round,
+        host.note_event(RunEvent::FixersDealt {
+            round: state.round,
             iteration,
-            wave: index as u32 + 1,
-            hands: wave.clone(),
-            why: Some(why),
+            wave: wave_index as u32 + 1,
+            hands: fix_wave.clone(),
+            why: Some(trigger),
         });
-        let mut working = FuturesUnordered::new();
-        for hand in wave {
-            let agent = agent_for(host, court, &hand, number);
-            number += 1;
-            let key = root.fixer(number as u32);
-            for id in &hand {
-                let note = format!("given to fixer {number}");
-                court.move_to(host, *id, Transition::new(Status::Assigned, Cause::Assigned, note));
+        let mut running_fixers = FuturesUnordered::new();
+        for assigned_ids in fix_wave {
+            let agent_name = choose_fixer(host, state, &assigned_ids, fixer_number);
+            fixer_number += 1;
+            let fixer_key = iteration_key.fixer_key(fixer_number as u32);
+            for finding_id in &assigned_ids {
+                let note_text = format!("given to fixer {fixer_number}");
+                state.transition_finding(
+                    host,
+                    *finding_id,
+                    StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, note_text),
+                );
             }
-            let mut task = task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host);
+            let mut agent_task =
+                fixer_task(state, settings.tasks.fixer_timeout_ms, &assigned_ids, agent_name, host);
             // The host compares the new output with these and reports how much is repeated.
-            task.recent = court.tries.outputs_at(&standing, &hand);
-            fill(&mut task, host, court, iteration);
-            working.push(fixer(host, key, task, hand, court.spent.clone()));
+            agent_task.recent = state.tries.outputs_at(&state_hash, &assigned_ids);
+            complete_task(&mut agent_task, host, state, iteration);
+            running_fixers.push(ask_fixer(host, fixer_key, agent_task, assigned_ids, state.spent.clone()));
         }
         let mut wave_result = WorkResult::Done;
         // Patches land in the order in which fixers finish; a slow fixer does not hold up the others.
-        while let Some(worked) = working.next().await {
-            let result = settle(host, court, worked?, &standing).await?;
-            wave_result = wave_result.and(result);
+        while let Some(fixer_result) = running_fixers.next().await {
+            let work_result = settle_answer(host, state, fixer_result?, &state_hash).await?;
+            wave_result = wave_result.first_failure(work_result);
         }
         // An iteration in which the environment failed does not count.
-        wave_result.or_end()?;
+        wave_result.end_on_failure()?;
     }
-    court.iteration = iteration;
-    court.metrics.fix_iterations += 1;
-    court.publish(host, &root).await?;
+    state.iteration = iteration;
+    state.metrics.fix_iterations += 1;
+    state.publish_tracker(host, &iteration_key).await?;
     Ok(())
 }
 
 /// Challenges the findings that a limit had left unchallenged, before they are repaired.
-async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(), StageExit> {
-    let due = challenge::due(host, court, &court.unheard, &[]);
-    if due.is_empty() {
-        court.unheard.clear();
+async fn challenge_unheard(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    iteration_key: &Key,
+) -> Result<(), StageExit> {
+    let due_findings = challenge::select_due(host, state, &state.unheard, &[]);
+    if due_findings.is_empty() {
+        state.unheard.clear();
         return Ok(());
     }
-    let frozen = freeze(host, court, root.freeze()).await?;
-    let Some(scene) = frozen.whole(host.settings()) else { return Ok(()) };
+    let frozen = freeze_subject(host, state, iteration_key.freeze_key()).await?;
+    let Some(scope) = frozen.full_scope(host.settings()) else { return Ok(()) };
     // Findings that remain unchallenged again are added anew.
-    court.unheard.clear();
-    let bench = Bench { root, frozen: &frozen.key, scene: &scene };
-    match challenge::challenge(host, court, bench, due).await? {
-        Challenged::All => Ok(()),
-        Challenged::Halted(ending) => Err(ending.into()),
+    state.unheard.clear();
+    let challenge_input =
+        ChallengeInput { challenge_key: iteration_key, freeze_key: &frozen.freeze_key, scope: &scope };
+    match challenge::challenge_findings(host, state, challenge_input, due_findings).await? {
+        ChallengeCompletion::All => Ok(()),
+        ChallengeCompletion::Halted(ending) => Err(ending.into()),
     }
 }
 
 /// The result of one fixer.
-struct Worked {
-    key: Key,
+struct FixerResult {
+    fixer_key: Key,
     agent: AgentName,
-    hand: Vec<FindingId>,
-    came: Consulted,
+    assigned_ids: Vec<FindingId>,
+    consultation: ConsultOutcome,
 }
 
-fn still_open(court: &Court, wave: Vec<Vec<FindingId>>) -> Vec<Vec<FindingId>> {
-    let open = |id: &FindingId| court.finding(*id).is_some_and(|finding| finding.status.is_open());
-    let hands = wave.into_iter().map(|hand| hand.into_iter().filter(open).collect());
-    hands.filter(|hand: &Vec<FindingId>| !hand.is_empty()).collect()
+fn keep_open(state: &ReviewState, fix_wave: Vec<Vec<FindingId>>) -> Vec<Vec<FindingId>> {
+    let is_open = |finding_id: &FindingId| {
+        state.find_finding(*finding_id).is_some_and(|finding| finding.status.is_open())
+    };
+    let open_hands =
+        fix_wave.into_iter().map(|assigned_ids| assigned_ids.into_iter().filter(is_open).collect());
+    open_hands.filter(|assigned_ids: &Vec<FindingId>| !assigned_ids.is_empty()).collect()
 }
 
-async fn fixer(
+async fn ask_fixer(
     host: &dyn Host,
-    key: Key,
-    task: Task,
-    hand: Vec<FindingId>,
-    spent: Spent,
-) -> Result<Worked, Parked> {
-    let agent = task.agent.clone();
-    let came = consult(host, &key, task, &spent, |content| match content {
-        Content::Fixes { .. } => None,
-        Content::Unreadable { message } => Some(message.clone()),
-        Content::Findings { .. } | Content::Rulings { .. } => {
+    fixer_key: Key,
+    agent_task: AgentTask,
+    assigned_ids: Vec<FindingId>,
+    run_usage: RunUsage,
+) -> Result<FixerResult, ParkedRun> {
+    let agent_name = agent_task.agent.clone();
+    let consultation = consult_agent(host, &fixer_key, agent_task, &run_usage, |content| match content {
+        AnswerContent::Fixes { .. } => None,
+        AnswerContent::Unreadable { message } => Some(message.clone()),
+        AnswerContent::Findings { .. } | AnswerContent::Rulings { .. } => {
             Some(String::from("fixes were asked for, not findings or verdicts"))
         }
     })
     .await?;
-    Ok(Worked { key, agent, hand, came })
+    Ok(FixerResult { fixer_key, agent: agent_name, assigned_ids, consultation })
 }
 
-fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, host: &dyn Host) -> Task {
-    let assigned = hand.iter().filter_map(|id| court.finding(*id)).map(|finding| Assigned {
-        id: finding.id,
-        severity: finding.severity,
-        description: finding.description.clone(),
-        evidence: finding.evidence.clone(),
-        place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
-        suggested_fix: finding.suggested_fix.clone(),
-        last_try: last_try(finding),
-    });
-    let brief = Brief {
-        assigned: assigned.collect(),
-        said: court.remarks(),
-        ..Brief::new(Role::Fixer, court.subject(host.settings()), court.round)
+fn fixer_task(
+    state: &ReviewState,
+    timeout_ms: u64,
+    assigned_ids: &[FindingId],
+    agent_name: AgentName,
+    host: &dyn Host,
+) -> AgentTask {
+    let assigned_findings =
+        assigned_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).map(|finding| {
+            AssignedFinding {
+                id: finding.id,
+                severity: finding.severity,
+                description: finding.description.clone(),
+                evidence: finding.evidence.clone(),
+                place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
+                suggested_fix: finding.suggested_fix.clone(),
+                last_try: last_failure_note(finding),
+            }
+        });
+    let brief = TaskBrief {
+        assigned: assigned_findings.collect(),
+        said: state.remark_lines(),
+        ..TaskBrief::new(AgentRole::Fixer, state.reviewed_subject(host.settings()), state.round)
     };
-    Task::new(agent, brief, Workplace::Private, timeout_ms)
+    AgentTask::new(agent_name, brief, WorkspaceKind::Private, timeout_ms)
 }
 
 /// Adds what a fixer should know about the run: its progress, earlier attempts, and whether it repeats itself.
-fn fill(task: &mut Task, host: &dyn Host, court: &Court, iteration: u32) {
+fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewState, iteration: u32) {
     let settings = host.settings();
     let limits = &settings.limits;
-    let mut stable = format!(
+    let mut stable_text = format!(
         "Round {} of at most {}, fix iteration {iteration} of at most {}; the goal is {}.",
-        court.round,
-        limits.rounds.saturating_mul(court.spent.shares()),
+        state.round,
+        limits.rounds.saturating_mul(state.spent.granted_shares()),
         limits.fix_iterations,
         settings.goal,
     );
     if !settings.verify.is_empty() {
-        stable.push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
+        stable_text
+            .push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
     }
-    let mut surroundings = court.surroundings(settings);
-    surroundings.context = court.tries.context.clone();
-    surroundings.context.stable = stable;
-    task.brief.surroundings = surroundings;
-    if task.brief.assigned.iter().any(|assigned| court.tries.circling.contains(&assigned.id)) {
-        task.brief.correction = String::from(CIRCLE);
+    let mut environment = state.task_environment(settings);
+    environment.context = state.tries.context.clone();
+    environment.context.stable = stable_text;
+    agent_task.brief.surroundings = environment;
+    if agent_task.brief.assigned.iter().any(|assigned| state.tries.circling.contains(&assigned.id)) {
+        agent_task.brief.correction = String::from(CIRCLING_CORRECTION);
     }
 }
 
 /// Chooses the fixer: the next in turn, another agent than the last one if that one made no progress, and none that keeps
 /// failing.
-fn agent_for(host: &dyn Host, court: &Court, hand: &[FindingId], number: usize) -> AgentName {
+fn choose_fixer(
+    host: &dyn Host,
+    state: &ReviewState,
+    assigned_ids: &[FindingId],
+    fixer_number: usize,
+) -> AgentName {
     let settings = host.settings();
-    let failing = &court.spent.failing;
-    let agent = seating::seat(settings, Job::Fix, number, 0);
-    let circling = hand.iter().any(|id| court.tries.circling.contains(id));
-    match court.tries.last_agent(hand).filter(|_| circling) {
-        Some(last) => seating::another(settings, Job::Fix, last, failing),
-        None => seating::stand_in(settings, Job::Fix, &agent, failing),
+    let failure_counts = &state.spent.failing;
+    let next_agent = seating::agent_for_seat(settings, JobKind::Fix, fixer_number, 0);
+    let is_circling = assigned_ids.iter().any(|finding_id| state.tries.circling.contains(finding_id));
+    match state.tries.last_agent_for(assigned_ids).filter(|_| is_circling) {
+        Some(last_agent_name) => {
+            seating::other_agent(settings, JobKind::Fix, last_agent_name, failure_counts)
+        }
+        None => seating::stand_in(settings, JobKind::Fix, &next_agent, failure_counts),
     }
 }
 
 /// Returns why the finding is open again, if a fixer had it before.
-fn last_try(finding: &Finding) -> String {
-    let steps = finding.history.iter().rev();
-    let back =
-        steps.skip_while(|step| step.status == Status::Assigned).take_while(|s| s.status == Status::Open);
+fn last_failure_note(finding: &Finding) -> String {
+    let newest_first = finding.history.iter().rev();
+    let reopening_steps = newest_first
+        .skip_while(|history_step| history_step.status == FindingStatus::Assigned)
+        .take_while(|history_step| history_step.status == FindingStatus::Open);
     // One assignment is the current one; only a second means that a fixer had it before.
-    let tried = finding.history.iter().filter(|step| step.status == Status::Assigned).count() > 1;
+    let tried_before =
+        finding.history.iter().filter(|history_step| history_step.status == FindingStatus::Assigned).count()
+            > 1;
     // The newest note before the current assignment says why the last attempt failed.
-    back.map(|step| step.note.clone()).next().filter(|_| tried).unwrap_or_default()
+    reopening_steps
+        .map(|history_step| history_step.note.clone())
+        .next()
+        .filter(|_| tried_before)
+        .unwrap_or_default()
 }
 
 /// Applies the answer of a fixer.
-async fn settle(
+async fn settle_answer(
     host: &dyn Host,
-    court: &mut Court,
-    worked: Worked,
-    standing: &Hash,
-) -> Result<WorkResult, Parked> {
-    let Worked { key, agent, hand, came } = worked;
+    state: &mut ReviewState,
+    fixer_result: FixerResult,
+    state_hash: &Hash,
+) -> Result<WorkResult, ParkedRun> {
+    let FixerResult { fixer_key, agent, assigned_ids, consultation } = fixer_result;
     // The last readable reply counts: an earlier one was the reason for asking again.
-    let readable = came.replies.iter().rev().find_map(|answered| match &answered.reply.content {
-        Content::Fixes { claims } => Some((&answered.key, claims.clone(), answered.reply.patch.clone())),
-        _ => None,
-    });
-    court.book(host, Job::Fix, &came, readable.is_some());
-    strays::report(host, court, &key, &came).await?;
+    let readable_answer =
+        consultation.replies.iter().rev().find_map(|answered| match &answered.reply.content {
+            AnswerContent::Fixes { claims } => {
+                Some((&answered.reply_key, claims.clone(), answered.reply.patch.clone()))
+            }
+            _ => None,
+        });
+    state.record_attempt_result(host, JobKind::Fix, &consultation, readable_answer.is_some());
+    stray_edits::ask_user(host, state, &fixer_key, &consultation).await?;
     // Read before the new outputs are remembered, which would otherwise count as their own repetition.
-    let before = court.tries.answered_before(standing, &hand);
-    let agent = came.by().cloned().unwrap_or(agent);
-    for answered in &came.replies {
-        court.tries.remember(answered.reply.output.clone(), standing.clone(), agent.clone(), hand.clone());
+    let answered_before_ids = state.tries.findings_answered_before(state_hash, &assigned_ids);
+    let agent = consultation.last_agent().cloned().unwrap_or(agent);
+    for answered in &consultation.replies {
+        state.tries.remember_output(
+            answered.reply.output.clone(),
+            state_hash.clone(),
+            agent.clone(),
+            assigned_ids.clone(),
+        );
     }
-    let Some((by, claims, patch)) = readable else {
-        let note = came.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
-        court.reopen(host, &hand, Cause::NotAnswered, &cut(note, 300));
-        let Some(fault) = came.fault else { return Ok(WorkResult::Done) };
-        host.note(Event::FixerFailed { key, agent, fault: fault.clone() });
+    let Some((reply_key, claims, patch)) = readable_answer else {
+        let note_text =
+            consultation.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
+        state.reopen_assigned(
+            host,
+            &assigned_ids,
+            TransitionCause::NotAnswered,
+            &truncate_chars(note_text, 300),
+        );
+        let Some(fault) = consultation.fault else { return Ok(WorkResult::Done) };
+        host.note_event(RunEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
         return Ok(match fault.is_environment() {
             true => WorkResult::EnvironmentFailed(fault),
             false => WorkResult::Done,
         });
     };
-    court.tries.context.answered(&summed_up(&claims));
-    let sorted = sort_claims(claims, &hand);
-    for claim in &sorted.blocked {
+    state.tries.context.add_output(&summarize_claims(&claims));
+    let sorted_claims = sort_claims(claims, &assigned_ids);
+    for claim in &sorted_claims.blocked_claims {
         // The user decides about blocked findings even if the rest of the patch lands.
-        court.block(host, &key, claim.id, Cause::FixerBlocked, &claim.note).await?;
+        state.block_finding(host, &fixer_key, claim.id, TransitionCause::FixerBlocked, &claim.note).await?;
     }
-    let mut result = WorkResult::Done;
+    let mut work_result = WorkResult::Done;
     match patch {
         // A patch without any claim lands nowhere: it would change the text without a reason.
-        Some(patch) if !sorted.fixed.is_empty() => {
-            result = land(host, court, by, &patch, &sorted.fixed).await?;
+        Some(patch) if !sorted_claims.fixed_claims.is_empty() => {
+            work_result = land_or_ask(host, state, reply_key, &patch, &sorted_claims.fixed_claims).await?;
         }
         _ => {
-            fixed_along(host, court, by, &sorted.fixed);
-            let ids: Vec<FindingId> = sorted.fixed.iter().map(|claim| claim.id).collect();
-            court.reopen(host, &ids, Cause::NotBorneOut, "said to be fixed, but nothing was changed");
+            accept_fixes_along(host, state, reply_key, &sorted_claims.fixed_claims);
+            let claimed_ids: Vec<FindingId> =
+                sorted_claims.fixed_claims.iter().map(|claim| claim.id).collect();
+            state.reopen_assigned(
+                host,
+                &claimed_ids,
+                TransitionCause::NotBorneOut,
+                "said to be fixed, but nothing was changed",
+            );
         }
     }
     // Only findings that are still assigned are reopened, so this covers exactly the unmentioned ones.
-    court.reopen(host, &hand, Cause::NotAnswered, "the fixer said nothing about it");
-    let repeated = came.replies.iter().any(|answered| is_repeated(&answered.reply));
-    let done = matches!(result, WorkResult::Done);
+    state.reopen_assigned(
+        host,
+        &assigned_ids,
+        TransitionCause::NotAnswered,
+        "the fixer said nothing about it",
+    );
+    let is_repeat = consultation.replies.iter().any(|answered| is_repeated_reply(&answered.reply));
+    let is_done = matches!(work_result, WorkResult::Done);
     // Repeating an answer is only a problem if nothing has changed through it.
-    if repeated && done && court.tries.standing(&court.findings) == *standing {
-        circle(host, court, &key, &before).await?;
+    if is_repeat && is_done && state.tries.compute_state_hash(&state.findings) == *state_hash {
+        handle_circling(host, state, &fixer_key, &answered_before_ids).await?;
     }
-    Ok(result)
+    Ok(work_result)
 }
 
 /// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them.
-fn fixed_along(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim]) {
-    for claim in fixed {
-        if !court.tries.gone.contains(&claim.id) {
+fn accept_fixes_along(host: &dyn Host, state: &mut ReviewState, reply_key: &Key, fixed_claims: &[FixClaim]) {
+    for claim in fixed_claims {
+        if !state.tries.gone.contains(&claim.id) {
             continue;
         }
-        let note = format!("{} (what it showed was gone with another repair)", claim.note);
-        court.move_to(host, claim.id, Transition::new(Status::Fixed, Cause::RepairedAlong, note.clone()));
-        court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
+        let note_text = format!("{} (what it showed was gone with another repair)", claim.note);
+        state.transition_finding(
+            host,
+            claim.id,
+            StatusTransition::new(FindingStatus::Fixed, TransitionCause::RepairedAlong, note_text.clone()),
+        );
+        state.fixes.push(FixLogEntry { finding: claim.id, key: reply_key.clone(), note: note_text });
     }
 }
 
-fn summed_up(claims: &[Claim]) -> String {
-    let said = claims.iter().map(|claim| {
-        let word = if claim.said == Said::Fixed { "FIXED" } else { "BLOCKED" };
-        format!("{} {word}: {}", claim.id, claim.note)
+fn summarize_claims(claims: &[FixClaim]) -> String {
+    let claim_texts = claims.iter().map(|claim| {
+        let status_word = if claim.said == ClaimStatus::Fixed { "FIXED" } else { "BLOCKED" };
+        format!("{} {status_word}: {}", claim.id, claim.note)
     });
-    said.collect::<Vec<String>>().join("; ")
+    claim_texts.collect::<Vec<String>>().join("; ")
 }
 
 /// Handles a fixer that repeated an earlier answer without progress. Its findings get one changed attempt; after the second
 /// time the user is asked.
-async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId]) -> Result<(), Parked> {
-    court.metrics.loops_detected += 1;
-    let open = |id: &&FindingId| court.finding(**id).is_some_and(|finding| finding.status == Status::Open);
+async fn handle_circling(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    fixer_key: &Key,
+    repeated_ids: &[FindingId],
+) -> Result<(), ParkedRun> {
+    state.metrics.loops_detected += 1;
+    let is_open = |finding_id: &&FindingId| {
+        state.find_finding(**finding_id).is_some_and(|finding| finding.status == FindingStatus::Open)
+    };
     // In the last iteration there is no further attempt to announce.
-    let last = court.iteration + 1 >= host.settings().limits.fix_iterations;
-    let (again, first): (Vec<FindingId>, Vec<FindingId>) =
-        hand.iter().filter(open).partition(|id| last || court.tries.circling.contains(id));
-    if !first.is_empty() {
-        let names: Vec<String> = first.iter().map(|id| format!("{id}")).collect();
-        let text = format!(
+    let is_last_iteration = state.iteration + 1 >= host.settings().limits.fix_iterations;
+    let (circling_again, circling_first): (Vec<FindingId>, Vec<FindingId>) = repeated_ids
+        .iter()
+        .filter(is_open)
+        .partition(|finding_id| is_last_iteration || state.tries.circling.contains(finding_id));
+    if !circling_first.is_empty() {
+        let finding_names: Vec<String> =
+            circling_first.iter().map(|finding_id| format!("{finding_id}")).collect();
+        let warning = format!(
             "fixers go in circles about {}: the same was said before and nothing has moved; one more try, another way",
-            names.join(", ")
+            finding_names.join(", ")
         );
-        host.note(Event::Warned { text });
-        court.tries.circling.extend(first);
+        host.note_event(RunEvent::Warned { text: warning });
+        state.tries.circling.extend(circling_first);
     }
-    for id in again {
-        let mut note =
+    for finding_id in circling_again {
+        let mut note_text =
             String::from("fixers go in circles about it: the same is said again and nothing moves");
-        let mut steps = court.finding(id).into_iter().flat_map(|finding| finding.history.iter().rev());
-        if let Some(step) = steps.find(|step| step.cause.is_refusal()) {
-            note.push_str(&format!("; {}", step.note));
+        let mut newest_first =
+            state.find_finding(finding_id).into_iter().flat_map(|finding| finding.history.iter().rev());
+        if let Some(history_step) = newest_first.find(|history_step| history_step.cause.is_refusal()) {
+            note_text.push_str(&format!("; {}", history_step.note));
         }
-        court.block(host, key, id, Cause::NoProgress, &note).await?;
+        state.block_finding(host, fixer_key, finding_id, TransitionCause::NoProgress, &note_text).await?;
     }
     Ok(())
 }
 
 /// The claims of a fixer, by status.
 struct SortedClaims {
-    blocked: Vec<Claim>,
-    fixed: Vec<Claim>,
+    blocked_claims: Vec<FixClaim>,
+    fixed_claims: Vec<FixClaim>,
 }
 
 /// Sorts the claims about assigned findings, one each. A finding that is claimed as both is blocked.
-fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> SortedClaims {
-    let mut blocked: Vec<Claim> = Vec::new();
-    let mut fixed: Vec<Claim> = Vec::new();
-    for claim in claims.into_iter().filter(|claim| hand.contains(&claim.id)) {
-        let into = match claim.said {
-            Said::Blocked => &mut blocked,
-            Said::Fixed => &mut fixed,
+fn sort_claims(claims: Vec<FixClaim>, assigned_ids: &[FindingId]) -> SortedClaims {
+    let mut blocked_claims: Vec<FixClaim> = Vec::new();
+    let mut fixed_claims: Vec<FixClaim> = Vec::new();
+    for claim in claims.into_iter().filter(|claim| assigned_ids.contains(&claim.id)) {
+        let same_status = match claim.said {
+            ClaimStatus::Blocked => &mut blocked_claims,
+            ClaimStatus::Fixed => &mut fixed_claims,
         };
         // Of several claims about one finding the first counts.
-        if !into.iter().any(|known| known.id == claim.id) {
-            into.push(claim);
+        if !same_status.iter().any(|earlier| earlier.id == claim.id) {
+            same_status.push(claim);
         }
     }
-    fixed.retain(|claim| !blocked.iter().any(|known| known.id == claim.id));
-    SortedClaims { blocked, fixed }
+    fixed_claims.retain(|claim| !blocked_claims.iter().any(|earlier| earlier.id == claim.id));
+    SortedClaims { blocked_claims, fixed_claims }
 }

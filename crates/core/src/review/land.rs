@@ -6,85 +6,105 @@
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
 use crate::{
-    brief::Claim,
+    brief::FixClaim,
     decision::Decision,
-    effect::{Land, LandOutcome, Landed},
-    event::Event,
-    files::{Hunk, LandedFile, Patch, Refusal},
-    finding::{Cause, Evidence, Finding, How, Place, Status, Transition},
-    ground::Scene,
-    host::{Host, Parked},
+    effect::{Land, LandOutcome, LandedChange},
+    event::RunEvent,
+    files::{Hunk, LandedFile, Patch, PatchRefusal},
+    finding::{
+        Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause,
+    },
+    ground::EvidenceScope,
+    host::{Host, ParkedRun},
     ids::{FindingId, Hash, Key},
     review::{
-        Court, Fix, Pending, people,
-        stage::{StageExit, WorkResult},
+        FixLogEntry, PendingPatch, ReviewState,
+        run_stage::{StageExit, WorkResult},
+        user_requests,
     },
     subject::Subject,
-    text::cut,
+    text::truncate_chars,
 };
 
 /// The most lines between a change and a quote that it concerns.
-const NEAR: u32 = 1;
+const NEAR_LINES: u32 = 1;
 /// Lands a patch, or asks the user for approval first.
-pub(super) async fn land(
+pub(super) async fn land_or_ask(
     host: &dyn Host,
-    court: &mut Court,
-    by: &Key,
+    state: &mut ReviewState,
+    task_key: &Key,
     patch: &Patch,
-    fixed: &[Claim],
-) -> Result<WorkResult, Parked> {
+    fixed_claims: &[FixClaim],
+) -> Result<WorkResult, ParkedRun> {
     if host.settings().tasks.writing.approve_each {
         // The findings stay blocked until the user has answered.
-        show(host, court, by, patch, fixed).await?;
+        ask_for_approval(host, state, task_key, patch, fixed_claims).await?;
         return Ok(WorkResult::Done);
     }
-    let held = &held(court, fixed);
-    bring_in(host, court, &by.landing(), Repair { by, patch: &patch.hash, held, fixed }).await
+    let held_files = &files_of_other_fixers(state, fixed_claims);
+    land_patch(
+        host,
+        state,
+        &task_key.landing_key(),
+        ClaimedRepair { task_key, patch_hash: &patch.hash, held_files, fixed_claims },
+    )
+    .await
 }
 
 /// Lands the patches that the user has approved.
-pub(super) async fn land_approved(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(), StageExit> {
-    let approved: Vec<Pending> = court.pending.iter().filter(|pending| pending.approved).cloned().collect();
-    for Pending { decision, by, patch, claims, .. } in approved {
-        let key = root.child("approved").child(decision.as_str());
+pub(super) async fn land_approved(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    iteration_key: &Key,
+) -> Result<(), StageExit> {
+    let approved_patches: Vec<PendingPatch> =
+        state.pending.iter().filter(|pending_patch| pending_patch.approved).cloned().collect();
+    for PendingPatch { decision, by, patch, claims, .. } in approved_patches {
+        let landing_key = iteration_key.child_key("approved").child_key(decision.as_str());
         // No fixer is running at this point, so no file is held by another one.
-        let repair = Repair { by: &by, patch: &patch, held: &[], fixed: &claims };
-        bring_in(host, court, &key, repair).await?.or_end()?;
-        court.pending.retain(|pending| pending.decision != decision);
+        let claimed_repair =
+            ClaimedRepair { task_key: &by, patch_hash: &patch, held_files: &[], fixed_claims: &claims };
+        land_patch(host, state, &landing_key, claimed_repair).await?.end_on_failure()?;
+        state.pending.retain(|pending_patch| pending_patch.decision != decision);
     }
     Ok(())
 }
 
 /// Asks the user to approve a patch.
-async fn show(
+async fn ask_for_approval(
     host: &dyn Host,
-    court: &mut Court,
-    by: &Key,
+    state: &mut ReviewState,
+    task_key: &Key,
     patch: &Patch,
-    fixed: &[Claim],
-) -> Result<(), Parked> {
-    let findings: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
-    let names: Vec<String> = findings.iter().map(|id| format!("{id}")).collect();
-    let said: Vec<String> = fixed.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
+    fixed_claims: &[FixClaim],
+) -> Result<(), ParkedRun> {
+    let finding_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
+    let finding_names: Vec<String> = finding_ids.iter().map(|decision_id| format!("{decision_id}")).collect();
+    let claim_texts: Vec<String> =
+        fixed_claims.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
     let question = format!(
         "may this land? It is to repair {} and changes {} ({})",
-        names.join(", "),
+        finding_names.join(", "),
         patch.files.join(", "),
-        said.join("; ")
+        claim_texts.join("; ")
     );
-    let id = court.next_decision_id();
-    let decision = Decision::patch(id.clone(), by, patch, findings.clone(), question);
-    people::post(host, court, &by.child("show"), decision).await?;
-    for finding in findings {
-        let to = Status::Blocked { decision: id.clone() };
-        let note = "its patch waits for a person's yes";
-        court.move_to(host, finding, Transition::new(to, Cause::AwaitsApproval, note));
+    let decision_id = state.next_decision_id();
+    let decision = Decision::for_patch(decision_id.clone(), task_key, patch, finding_ids.clone(), question);
+    user_requests::post_decision(host, state, &task_key.child_key("show"), decision).await?;
+    for finding_id in finding_ids {
+        let blocked_status = FindingStatus::Blocked { decision: decision_id.clone() };
+        let note_text = "its patch waits for a person's yes";
+        state.transition_finding(
+            host,
+            finding_id,
+            StatusTransition::new(blocked_status, TransitionCause::AwaitsApproval, note_text),
+        );
     }
     // The claims are kept with the patch: they are checked when it lands.
-    let claims = fixed.to_vec();
-    court.pending.push(Pending {
-        decision: id,
-        by: by.clone(),
+    let claims = fixed_claims.to_vec();
+    state.pending.push(PendingPatch {
+        decision: decision_id,
+        by: task_key.clone(),
         patch: patch.hash.clone(),
         claims,
         approved: false,
@@ -93,250 +113,289 @@ async fn show(
 }
 
 /// Returns the files that other fixers work on.
-fn held(court: &Court, fixed: &[Claim]) -> Vec<String> {
-    let own = |finding: &Finding| fixed.iter().any(|claim| claim.id == finding.id);
-    let file = |finding: &Finding| finding.place.as_ref().map(|place| place.file.clone());
-    let others = court.findings.iter().filter(|finding| finding.status == Status::Assigned && !own(finding));
-    let is_own = |held: &String| court.findings.iter().any(|it| own(it) && file(it).as_ref() == Some(held));
+fn files_of_other_fixers(state: &ReviewState, fixed_claims: &[FixClaim]) -> Vec<String> {
+    let is_claimed = |finding: &Finding| fixed_claims.iter().any(|claim| claim.id == finding.id);
+    let file_of = |finding: &Finding| finding.place.as_ref().map(|place| place.file.clone());
+    let others_findings = state
+        .findings
+        .iter()
+        .filter(|finding| finding.status == FindingStatus::Assigned && !is_claimed(finding));
+    let is_own_file = |held_path: &String| {
+        state
+            .findings
+            .iter()
+            .any(|own_finding| is_claimed(own_finding) && file_of(own_finding).as_ref() == Some(held_path))
+    };
     // A file that this fixer's own findings are in stays allowed: the merge decides about conflicts.
-    others.filter_map(file).filter(|held| !is_own(held)).collect()
+    others_findings.filter_map(file_of).filter(|held_path| !is_own_file(held_path)).collect()
 }
 
 /// Returns what a fixer may change: the subject's files without those of other fixers, and new files next to those of a
 /// change.
-fn allowed(subject: &Subject, held: &[String]) -> Vec<String> {
-    let files = subject.files();
+fn allowed_paths(subject: &Subject, held_files: &[String]) -> Vec<String> {
+    let subject_files = subject.file_paths();
     // A document or a source file is repaired in that one file only.
-    if subject.change().is_none() {
-        return files.into_iter().map(String::from).collect();
+    if subject.code_change().is_none() {
+        return subject_files.into_iter().map(String::from).collect();
     }
     // A directory with a trailing `/` allows new files in it, a test for instance.
-    let folders: BTreeSet<String> = files
+    let directories: BTreeSet<String> = subject_files
         .iter()
         .map(|path| {
-            path.rsplit_once('/').map_or_else(|| String::from("./"), |(folder, _)| format!("{folder}/"))
+            path.rsplit_once('/').map_or_else(|| String::from("./"), |(directory, _)| format!("{directory}/"))
         })
         .collect();
-    let free = files.into_iter().filter(|path| !held.iter().any(|held| held == path)).map(String::from);
-    free.chain(folders).collect()
+    let free_files = subject_files
+        .into_iter()
+        .filter(|path| !held_files.iter().any(|held_files| held_files == path))
+        .map(String::from);
+    free_files.chain(directories).collect()
 }
 
 /// A patch with the findings that its fixer claims to repair.
-struct Repair<'r> {
+struct ClaimedRepair<'r> {
     /// The key of the task that made the patch.
-    by: &'r Key,
-    patch: &'r Hash,
+    task_key: &'r Key,
+    patch_hash: &'r Hash,
     /// The files that other fixers work on.
-    held: &'r [String],
-    fixed: &'r [Claim],
+    held_files: &'r [String],
+    fixed_claims: &'r [FixClaim],
 }
 
-async fn bring_in(
+async fn land_patch(
     host: &dyn Host,
-    court: &mut Court,
-    key: &Key,
-    repair: Repair<'_>,
-) -> Result<WorkResult, Parked> {
+    state: &mut ReviewState,
+    landing_key: &Key,
+    claimed_repair: ClaimedRepair<'_>,
+) -> Result<WorkResult, ParkedRun> {
     let settings = host.settings();
-    let Repair { by, patch, held, fixed } = repair;
-    let findings: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
-    let effect = Land {
-        by: by.clone(),
-        patch: patch.clone(),
-        allowed: allowed(&court.subject(settings), held),
+    let ClaimedRepair { task_key, patch_hash, held_files, fixed_claims } = claimed_repair;
+    let finding_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
+    let land_effect = Land {
+        by: task_key.clone(),
+        patch: patch_hash.clone(),
+        allowed: allowed_paths(&state.reviewed_subject(settings), held_files),
         verify: settings.verify.clone(),
     };
-    match host.perform(key.clone(), effect).await? {
-        LandOutcome::Landed(Landed { hunks, text, hash, files }) => {
+    match host.perform(landing_key.clone(), land_effect).await? {
+        LandOutcome::Landed(LandedChange { hunks, text, hash, files }) => {
             // A single file is reported without its path; from here on both kinds look the same.
-            let files = match settings.subject.path() {
+            let files = match settings.subject.file_path() {
                 Some(path) => vec![LandedFile { path: path.into(), hunks, text }],
                 None => files,
             };
             let hunks = files.iter().flat_map(|file| &file.hunks);
-            let lines = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
-            host.note(Event::PatchLanded { key: by.clone(), findings, lines });
+            let line_count = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
+            host.note_event(RunEvent::PatchLanded {
+                key: task_key.clone(),
+                findings: finding_ids,
+                lines: line_count,
+            });
             // Without verify commands nothing was checked, and the confidence must not count it.
-            court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
-            court.tries.text = Some(hash);
-            court.metrics.checkpoints += 1;
-            court.add_new_files(&settings.subject, &files);
+            state.checked = (!settings.verify.is_empty()).then(|| hash.clone());
+            state.tries.text = Some(hash);
+            state.metrics.checkpoints += 1;
+            state.add_new_files(&settings.subject, &files);
             // The last pass was over another text, unless the landing changed nothing.
-            court.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
-            verify(host, court, by, fixed, &files);
+            state.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
+            verify_claims(host, state, task_key, fixed_claims, &files);
             Ok(WorkResult::Done)
         }
         LandOutcome::Refused { why } => {
-            refuse(host, court, by, findings, why).await?;
+            handle_refusal(host, state, task_key, finding_ids, why).await?;
             Ok(WorkResult::Done)
         }
         LandOutcome::Failed { fault } => {
-            court.reopen(host, &findings, Cause::PatchRefused, &fault.detail);
+            state.reopen_assigned(host, &finding_ids, TransitionCause::PatchRefused, &fault.detail);
             Ok(WorkResult::EnvironmentFailed(fault))
         }
     }
 }
 
 /// Reopens the findings of a refused patch. If a finding meets a conflicting change for the second time, the user is asked.
-async fn refuse(
+async fn handle_refusal(
     host: &dyn Host,
-    court: &mut Court,
-    by: &Key,
-    findings: Vec<FindingId>,
-    why: Refusal,
-) -> Result<(), Parked> {
+    state: &mut ReviewState,
+    task_key: &Key,
+    finding_ids: Vec<FindingId>,
+    patch_refusal: PatchRefusal,
+) -> Result<(), ParkedRun> {
     // Rules later look at the cause; the note is for users and for the next fixer.
-    let (cause, note) = (refusal_cause(&why), refusal(&why));
-    let conflicts = |court: &Court, id: FindingId| {
-        court.finding(id).is_some_and(|f| f.history.iter().any(|step| step.cause == Cause::PatchConflict))
+    let (cause, note_text) = (refusal_cause(&patch_refusal), describe_refusal(&patch_refusal));
+    let had_conflict = |state: &ReviewState, finding_id: FindingId| {
+        state.find_finding(finding_id).is_some_and(|finding| {
+            finding.history.iter().any(|history_step| history_step.cause == TransitionCause::PatchConflict)
+        })
     };
     // Read before the new refusal is added to the history.
-    let again: Vec<FindingId> = findings.iter().copied().filter(|id| conflicts(court, *id)).collect();
-    host.note(Event::PatchRefused { key: by.clone(), findings: findings.clone(), why: why.clone() });
-    if let Refusal::Conflict { ours, theirs, .. } = &why {
-        for id in again {
-            let note = format!(
-                "{note}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}"
+    let conflicted_before: Vec<FindingId> =
+        finding_ids.iter().copied().filter(|finding_id| had_conflict(state, *finding_id)).collect();
+    host.note_event(RunEvent::PatchRefused {
+        key: task_key.clone(),
+        findings: finding_ids.clone(),
+        why: patch_refusal.clone(),
+    });
+    if let PatchRefusal::Conflict { ours, theirs, .. } = &patch_refusal {
+        for finding_id in conflicted_before {
+            let note_text = format!(
+                "{note_text}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}"
             );
-            court.block(host, by, id, cause, &note).await?;
+            state.block_finding(host, task_key, finding_id, cause, &note_text).await?;
         }
     }
-    court.reopen(host, &findings, cause, &note);
+    state.reopen_assigned(host, &finding_ids, cause, &note_text);
     Ok(())
 }
 
 /// Returns why the findings of a refused patch are open again.
-pub(super) fn refusal_cause(why: &Refusal) -> Cause {
-    match why {
-        Refusal::Conflict { .. } => Cause::PatchConflict,
-        Refusal::Outside { .. } | Refusal::Check { .. } | Refusal::Gutted { .. } | Refusal::Lost { .. } => {
-            Cause::PatchRefused
-        }
+pub(super) fn refusal_cause(patch_refusal: &PatchRefusal) -> TransitionCause {
+    match patch_refusal {
+        PatchRefusal::Conflict { .. } => TransitionCause::PatchConflict,
+        PatchRefusal::Outside { .. }
+        | PatchRefusal::Check { .. }
+        | PatchRefusal::Gutted { .. }
+        | PatchRefusal::Lost { .. } => TransitionCause::PatchRefused,
     }
 }
 
 /// Checks after a landing which claims the change confirms.
-pub(super) fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed: &[LandedFile]) {
+pub(super) fn verify_claims(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    task_key: &Key,
+    fixed_claims: &[FixClaim],
+    landed_files: &[LandedFile],
+) {
     let subject = host.settings().subject.clone();
-    let scene = match (subject.path(), landed) {
-        (Some(_), [file]) => Scene::of(&subject, &file.text, &[]),
+    let scope = match (subject.file_path(), landed_files) {
+        (Some(_), [file]) => EvidenceScope::from_subject(&subject, &file.text, &[]),
         (Some(_), _) => None,
-        (None, _) => {
-            Some(Scene::of_files(landed.iter().map(|file| (file.path.as_str(), file.text.as_str()))))
-        }
+        (None, _) => Some(EvidenceScope::from_files(
+            landed_files.iter().map(|file| (file.path.as_str(), file.text.as_str())),
+        )),
     };
-    let landing = Landing { files: landed, scene: scene.as_ref(), one_file: subject.path().is_some() };
-    for claim in fixed {
-        let Some(finding) = court.finding(claim.id) else { continue };
-        if landing.concerns(finding) {
-            let repaired = Transition::new(Status::Fixed, Cause::Repaired, claim.note.as_str());
-            court.move_to(host, claim.id, repaired);
+    let impact =
+        LandingImpact { landed_files, scope: scope.as_ref(), is_one_file: subject.file_path().is_some() };
+    for claim in fixed_claims {
+        let Some(finding) = state.find_finding(claim.id) else { continue };
+        if impact.concerns_finding(finding) {
+            let repaired_transition =
+                StatusTransition::new(FindingStatus::Fixed, TransitionCause::Repaired, claim.note.as_str());
+            state.transition_finding(host, claim.id, repaired_transition);
             // The next fixer learns from what worked as well as from what did not.
-            court.tries.context.worked(&format!("{}: {}", claim.id, claim.note));
-            let checked = if claim.verification.is_empty() { "" } else { "; checked: " };
-            let note = format!("{}{checked}{}", claim.note, claim.verification);
-            court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
+            state.tries.context.add_success(&format!("{}: {}", claim.id, claim.note));
+            let separator = if claim.verification.is_empty() { "" } else { "; checked: " };
+            let note_text = format!("{}{separator}{}", claim.note, claim.verification);
+            state.fixes.push(FixLogEntry { finding: claim.id, key: task_key.clone(), note: note_text });
         } else {
-            let note = "said to be fixed, but nothing near it was changed";
-            court.move_to(host, claim.id, Transition::new(Status::Open, Cause::NotBorneOut, note));
-            court.tries.context.failed(&format!("{}: {note}", claim.id));
+            let note_text = "said to be fixed, but nothing near it was changed";
+            state.transition_finding(
+                host,
+                claim.id,
+                StatusTransition::new(FindingStatus::Open, TransitionCause::NotBorneOut, note_text),
+            );
+            state.tries.context.add_error(&format!("{}: {note_text}", claim.id));
         }
     }
     // The places still have the old line numbers here; they are shifted last.
-    let gone = |finding: &&Finding| finding.status.is_open() && landing.is_gone(finding);
-    court.tries.gone = court.findings.iter().filter(gone).map(|finding| finding.id).collect();
-    for finding in &mut court.findings {
+    let is_resolved = |finding: &&Finding| finding.status.is_open() && impact.resolves_evidence(finding);
+    state.tries.gone = state.findings.iter().filter(is_resolved).map(|finding| finding.id).collect();
+    for finding in &mut state.findings {
         if let Some(place) = &mut finding.place {
-            place.shift(landing.hunks(place));
+            place.shift_lines(impact.hunks_at(place));
         }
     }
 }
 
 /// What a landing means for findings.
-struct Landing<'l> {
-    files: &'l [LandedFile],
+struct LandingImpact<'l> {
+    landed_files: &'l [LandedFile],
     /// The files after the landing.
-    scene: Option<&'l Scene<'l>>,
-    one_file: bool,
+    scope: Option<&'l EvidenceScope<'l>>,
+    is_one_file: bool,
 }
 
-impl Landing<'_> {
-    fn hunks(&self, place: &Place) -> &[Hunk] {
-        let own = |file: &&LandedFile| self.one_file || file.path == place.file;
-        self.files.iter().find(own).map_or(&[], |file| &file.hunks)
+impl LandingImpact<'_> {
+    fn hunks_at(&self, finding_place: &FindingPlace) -> &[Hunk] {
+        let is_own_file = |file: &&LandedFile| self.is_one_file || file.path == finding_place.file;
+        self.landed_files.iter().find(is_own_file).map_or(&[], |file| &file.hunks)
     }
 
     /// Whether the landing removed the evidence from a file that it changed. Text that a change had removed must be back again.
-    fn took_away(&self, finding: &Finding) -> bool {
-        let Some(scene) = self.scene else { return false };
-        if is_removed(finding) {
-            return finding.place.as_ref().is_some_and(|place| scene.has(&place.file))
-                && scene.holds_in(finding.place.as_ref(), &finding.evidence);
+    fn removed_evidence(&self, finding: &Finding) -> bool {
+        let Some(scope) = self.scope else { return false };
+        if quotes_removed_text(finding) {
+            return finding.place.as_ref().is_some_and(|finding_place| scope.has_file(&finding_place.file))
+                && scope.has_evidence_in(finding.place.as_ref(), &finding.evidence);
         }
-        let place = finding.place.as_ref();
-        let changed = place.is_none_or(|place| self.one_file || scene.has(&place.file));
-        changed && !scene.holds_in(place, &finding.evidence)
+        let finding_place = finding.place.as_ref();
+        let is_changed_file =
+            finding_place.is_none_or(|finding_place| self.is_one_file || scope.has_file(&finding_place.file));
+        is_changed_file && !scope.has_evidence_in(finding_place, &finding.evidence)
     }
 
     /// Whether the missing text is there now. In a change it may be in another file: a test, for instance.
-    fn supplied(&self, heading: &str, terms: &[String]) -> bool {
-        let Some(scene) = self.scene else { return false };
+    fn supplies_missing(&self, heading: &str, terms: &[String]) -> bool {
+        let Some(scope) = self.scope else { return false };
         // Elsewhere counts only in a change: a document must say it under its heading.
-        scene.says(heading, terms) || (!self.one_file && scene.mentions(terms))
+        scope.has_term_under(heading, terms) || (!self.is_one_file && scope.has_term(terms))
     }
 
     /// Whether the quoted text is gone or the missing text was supplied. Evidence that was never found cannot be gone.
-    fn is_gone(&self, finding: &Finding) -> bool {
+    fn resolves_evidence(&self, finding: &Finding) -> bool {
         finding.place.is_some()
             && match &finding.evidence {
-                Evidence::Quote { text } => !text.is_empty() && self.took_away(finding),
+                Evidence::Quote { text } => !text.is_empty() && self.removed_evidence(finding),
                 Evidence::Absence { heading, terms } => {
-                    self.scene.is_some_and(|scene| scene.says(heading, terms))
+                    self.scope.is_some_and(|scope| scope.has_term_under(heading, terms))
                 }
             }
     }
 
-    fn concerns(&self, finding: &Finding) -> bool {
-        let Some(place) = &finding.place else {
+    fn concerns_finding(&self, finding: &Finding) -> bool {
+        let Some(finding_place) = &finding.place else {
             // A finding of the user has no place. Its quote must be gone; without a quote any change has to do.
             // An empty quote is not evidence.
-            let quoted = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
-            let changes = self.files.iter().any(|file| !file.hunks.is_empty());
-            return changes && (self.took_away(finding) || !quoted);
+            let has_quote = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
+            let has_changes = self.landed_files.iter().any(|file| !file.hunks.is_empty());
+            return has_changes && (self.removed_evidence(finding) || !has_quote);
         };
         // A hunk without old lines is an insertion behind its start, so it counts as one line.
-        let near = self.hunks(place).iter().any(|hunk| {
-            let last = hunk.old_start + hunk.old_len.max(1) - 1;
-            hunk.old_start <= place.end_line + NEAR && place.line <= last + NEAR
+        let is_near = self.hunks_at(finding_place).iter().any(|hunk| {
+            let last_line = hunk.old_start + hunk.old_len.max(1) - 1;
+            hunk.old_start <= finding_place.end_line + NEAR_LINES
+                && finding_place.line <= last_line + NEAR_LINES
         });
         match &finding.evidence {
-            Evidence::Quote { .. } => near || self.took_away(finding),
+            Evidence::Quote { .. } => is_near || self.removed_evidence(finding),
             // A change nearby is not enough: the missing text itself must be there.
-            Evidence::Absence { heading, terms } => self.supplied(heading, terms),
+            Evidence::Absence { heading, terms } => self.supplies_missing(heading, terms),
         }
     }
 }
 
 /// Whether the finding quotes text that the change removed.
-fn is_removed(finding: &Finding) -> bool {
-    finding.found.is_some_and(|found| found.how == How::Removed)
+fn quotes_removed_text(finding: &Finding) -> bool {
+    finding.found.is_some_and(|found| found.how == QuoteMatchKind::Removed)
 }
 
-pub(super) fn refusal(why: &Refusal) -> String {
-    match why {
-        Refusal::Outside { files } => {
+pub(super) fn describe_refusal(patch_refusal: &PatchRefusal) -> String {
+    match patch_refusal {
+        PatchRefusal::Outside { files } => {
             format!("not landed: it changed {}, which it may not", files.join(", "))
         }
-        Refusal::Conflict { line, file, .. } if !file.is_empty() => {
+        PatchRefusal::Conflict { line, file, .. } if !file.is_empty() => {
             format!("not landed: {file}:{line} was changed by somebody else")
         }
-        Refusal::Conflict { line, .. } => format!("not landed: line {line} was changed by somebody else"),
-        Refusal::Check { command, output } => {
-            format!("not landed: `{command}` failed: {}", cut(output.trim(), 200))
+        PatchRefusal::Conflict { line, .. } => {
+            format!("not landed: line {line} was changed by somebody else")
         }
-        Refusal::Gutted { before, after } => {
+        PatchRefusal::Check { command, output } => {
+            format!("not landed: `{command}` failed: {}", truncate_chars(output.trim(), 200))
+        }
+        PatchRefusal::Gutted { before, after } => {
             format!("not landed: of {before} lines it would leave {after}")
         }
-        Refusal::Lost { detail } => format!("not landed: {detail}"),
+        PatchRefusal::Lost { detail } => format!("not landed: {detail}"),
     }
 }

@@ -8,170 +8,178 @@ use alloc::{format, string::String};
 
 use crate::{
     effect::{Freeze, FreezeOutcome},
-    event::Event,
-    host::{Host, Parked, boundary},
+    event::RunEvent,
+    host::{Host, ParkedRun, cross_boundary},
     ids::Key,
-    limits::{Left, ReviewProgress, guard},
-    reason::{Ending, Outcome, Reason},
+    limits::{RemainingLimits, ReviewProgress, check_limits},
+    reason::{RunEnding, RunOutcome, RunReason},
 };
 
-mod amend;
+mod amendments;
 mod challenge;
 mod confidence;
 mod consult;
 mod fix;
-mod frozen;
+mod fix_history;
+mod frozen_copy;
 mod land;
-mod moves;
-mod next;
+mod next_stage;
 mod panel;
-mod people;
 mod publish;
+mod round_stats;
+mod run_stage;
 mod session;
-mod signs;
-mod stage;
 pub(crate) mod state;
-mod strays;
-mod tries;
+mod stray_edits;
+mod transitions;
+mod user_requests;
 
-pub use next::{Next, next};
-pub use signs::Sheet;
-use stage::StageExit;
-pub use state::{Court, Fix, Pass, Pending, Strays};
-pub use tries::Tries;
+pub use fix_history::FixHistory;
+pub use next_stage::{NextStage, next_stage};
+pub use round_stats::RoundStats;
+use run_stage::StageExit;
+pub use state::{FixLogEntry, PanelPass, PendingPatch, ReviewState, StrayEdits};
 
 /// Name and version in `run_started`: a journal of another version is refused, never guessed at.
-pub const WORKFLOW: &str = "review";
-pub const VERSION: u32 = 1;
+pub const WORKFLOW_NAME: &str = "review";
+pub const WORKFLOW_VERSION: u32 = 1;
 
 /// Runs a review from a state (a new one, or that of the last boundary) to its end.
-pub async fn review(host: &dyn Host, mut court: Court) -> Result<Ending, Parked> {
+pub async fn run_review(host: &dyn Host, mut state: ReviewState) -> Result<RunEnding, ParkedRun> {
     loop {
-        let key = match stage(host, &mut court).await? {
-            Stage::Over(ending) => return Ok(ending),
-            Stage::Done(key) => key,
+        let boundary_key = match run_stage(host, &mut state).await? {
+            StageOutcome::Ended(ending) => return Ok(ending),
+            StageOutcome::Continue(boundary_key) => boundary_key,
         };
-        boundary(host, key, &court).await?;
+        cross_boundary(host, boundary_key, &state).await?;
     }
 }
 
 /// What one stage led to.
-enum Stage {
+enum StageOutcome {
     /// The run continues behind a boundary with this key.
-    Done(Key),
-    Over(Ending),
+    Continue(Key),
+    Ended(RunEnding),
 }
 
 /// Where an ending comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum EndingFrom {
+enum EndingOrigin {
     /// It follows from the state alone, so it may no longer hold when the state has changed.
     State,
     /// It happened in a stage.
     Stage,
 }
 
-async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
+async fn run_stage(host: &dyn Host, state: &mut ReviewState) -> Result<StageOutcome, ParkedRun> {
     // Waiting has its own stretch: everything about the run may be changed meanwhile.
-    if let Some(ending) = court.waiting.take() {
-        people::wait(host, court, ending).await?;
-        return Ok(Stage::Done(Key::wait()));
+    if let Some(ending) = state.waiting.take() {
+        user_requests::wait_for_user(host, state, ending).await?;
+        return Ok(StageOutcome::Continue(Key::for_user_wait()));
     }
     // Files are restored before the next stage, which would otherwise review or change the stray edits.
-    if court.has_strays_due() {
-        strays::restore(host, court).await?;
-        return Ok(Stage::Done(Key::new("restore")));
+    if state.has_edits_to_restore() {
+        stray_edits::restore_all(host, state).await?;
+        return Ok(StageOutcome::Continue(Key::new("restore")));
     }
-    let (key, done) = match step(host, court) {
-        Next::Review { round } => (Key::round(round), panel::review_round(host, court, round).await),
-        Next::Fix { iteration } => {
-            (Key::fix_iteration(court.round, iteration), repair(host, court, iteration).await)
+    let (stage_key, stage_result) = match next_within_limits(host, state) {
+        NextStage::Review { round } => (Key::for_round(round), panel::review_round(host, state, round).await),
+        NextStage::Fix { iteration } => {
+            (Key::for_fix_iteration(state.round, iteration), repair_findings(host, state, iteration).await)
         }
-        Next::End(ending) => return close(host, court, ending, EndingFrom::State).await,
+        NextStage::End(ending) => return close_review(host, state, ending, EndingOrigin::State).await,
     };
-    match done {
-        Ok(()) => Ok(Stage::Done(key)),
-        Err(StageExit::Ended(ending)) => close(host, court, ending, EndingFrom::Stage).await,
+    match stage_result {
+        Ok(()) => Ok(StageOutcome::Continue(stage_key)),
+        Err(StageExit::Ended(ending)) => close_review(host, state, ending, EndingOrigin::Stage).await,
         Err(StageExit::Parked(parked)) => Err(parked),
     }
 }
 
 /// Repairs the open findings by fixers, or by the user's open session.
-async fn repair(host: &dyn Host, court: &mut Court, iteration: u32) -> Result<(), StageExit> {
-    if host.settings().tasks.writing.in_session && !court.session_over {
-        return session::hand_over(host, court, iteration).await;
+async fn repair_findings(host: &dyn Host, state: &mut ReviewState, iteration: u32) -> Result<(), StageExit> {
+    if host.settings().tasks.writing.in_session && !state.session_over {
+        return session::repair_in_session(host, state, iteration).await;
     }
-    fix::fix_iteration(host, court, iteration).await
+    fix::fix_iteration(host, state, iteration).await
 }
 
 /// Returns the next stage, or the end if a limit is used up.
-fn step(host: &dyn Host, court: &Court) -> Next {
+fn next_within_limits(host: &dyn Host, state: &ReviewState) -> NextStage {
     let settings = host.settings();
-    let next = next(court, settings);
+    let planned = next_stage(state, settings);
     // A review that is done ends normally even if a limit is used up by now.
-    if matches!(next, Next::End(_)) {
-        return next;
+    if matches!(planned, NextStage::End(_)) {
+        return planned;
     }
-    match guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid()) {
-        Some(ending) => Next::End(ending),
-        None => next,
+    match check_limits(&settings.limits, &state.spent, host.last_timestamp().awake_ms, state.valid_count()) {
+        Some(ending) => NextStage::End(ending),
+        None => planned,
     }
 }
 
 /// Publishes the results. A good ending ends the run; with any other the run waits for the user, who may let it continue.
-async fn close(
+async fn close_review(
     host: &dyn Host,
-    court: &mut Court,
-    mut ending: Ending,
-    from: EndingFrom,
-) -> Result<Stage, Parked> {
-    let key = Key::end();
-    if ending.reason.outcome() == Some(Outcome::Halted) {
-        let progressed = ReviewProgress { rounds: court.round, iterations: court.iteration };
+    state: &mut ReviewState,
+    mut ending: RunEnding,
+    origin: EndingOrigin,
+) -> Result<StageOutcome, ParkedRun> {
+    let end_key = Key::for_end();
+    if ending.reason.outcome() == Some(RunOutcome::Halted) {
+        let progress = ReviewProgress { rounds: state.round, iterations: state.iteration };
         let limits = &host.settings().limits;
-        ending.left = Some(Left::of(limits, &court.spent, host.now().awake_ms, court.valid(), progressed));
+        ending.left = Some(RemainingLimits::calculate(
+            limits,
+            &state.spent,
+            host.last_timestamp().awake_ms,
+            state.valid_count(),
+            progress,
+        ));
     }
     // A run is resolved only for the text that the last pass has read.
-    if ending.reason == Reason::GoalMet && court.has_moved(host, &key).await? {
-        return Ok(Stage::Done(Key::new("moved")));
+    if ending.reason == RunReason::GoalMet && state.has_text_changed(host, &end_key).await? {
+        return Ok(StageOutcome::Continue(Key::new("moved")));
     }
     // These endings need no answer, so the run is over once they are published.
-    let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
-    let heard = court.said.len();
-    if last {
-        people::withdraw(host, court);
-        people::look(host, court, &key).await?;
+    let is_final =
+        ending.reason == RunReason::ReviewOnly || ending.reason.outcome() == Some(RunOutcome::Resolved);
+    let known_remarks = state.said.len();
+    if is_final {
+        user_requests::withdraw_open_decisions(host, state);
+        user_requests::read_inbox(host, state, &end_key).await?;
     }
-    people::offer(host, court, &ending, &key).await?;
-    court.publish(host, &key).await?;
+    user_requests::offer_decision(host, state, &ending, &end_key).await?;
+    state.publish_tracker(host, &end_key).await?;
     // Publishing may have read an edit of the tracker in the last moment, which can reopen findings.
-    let still = matches!(step(host, court), Next::End(now) if now.reason == ending.reason);
-    if from == EndingFrom::State && !still {
-        return Ok(Stage::Done(Key::new("edited")));
+    let still_holds =
+        matches!(next_within_limits(host, state), NextStage::End(now) if now.reason == ending.reason);
+    if origin == EndingOrigin::State && !still_holds {
+        return Ok(StageOutcome::Continue(Key::new("edited")));
     }
-    if last {
+    if is_final {
         // Remarks that arrived during the last stage can reach no agent any more.
-        people::note_unheard(host, &court.said[heard.min(court.said.len())..]);
+        user_requests::warn_unheard_remarks(host, &state.said[known_remarks.min(state.said.len())..]);
     }
-    court.write_metrics(host, &key, &ending).await?;
-    if last {
-        return Ok(Stage::Over(ending));
+    state.write_metrics(host, &end_key, &ending).await?;
+    if is_final {
+        return Ok(StageOutcome::Ended(ending));
     }
-    court.waiting = Some(ending);
-    Ok(Stage::Done(key))
+    state.waiting = Some(ending);
+    Ok(StageOutcome::Continue(end_key))
 }
 
-impl Court {
+impl ReviewState {
     /// Checks before a run is resolved whether the subject still has the text of the last pass. If not, that pass proves
     /// nothing.
-    async fn has_moved(&mut self, host: &dyn Host, parent: &Key) -> Result<bool, Parked> {
+    async fn has_text_changed(&mut self, host: &dyn Host, parent_key: &Key) -> Result<bool, ParkedRun> {
         let settings = host.settings();
         if settings.tier.number() == 0 || !settings.fix {
             // At tier 0 and without fixing the result does not claim a pass over the final text.
             return Ok(false);
         }
-        let subject = self.subject(settings);
-        let text = match host.perform(parent.child("look"), Freeze { subject }).await? {
+        let subject = self.reviewed_subject(settings);
+        let warning = match host.perform(parent_key.child_key("look"), Freeze { subject }).await? {
             FreezeOutcome::Frozen(frozen) if Some(&frozen.hash) == self.last_pass.text.as_ref() => {
                 return Ok(false);
             }
@@ -183,7 +191,7 @@ impl Court {
         // The pass was over another text, so a further round has to look at this one.
         self.last_pass.dry = false;
         self.last_pass.changed = true;
-        host.note(Event::Warned { text });
+        host.note_event(RunEvent::Warned { text: warning });
         Ok(true)
     }
 }

@@ -5,31 +5,33 @@ use alloc::{format, string::String, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
-    brief::{Brief, Content, Raised, Task, Workplace},
-    client::Job,
-    confidence::Party,
-    counts::Counts,
-    event::Event,
+    brief::{AgentTask, AnswerContent, RaisedFinding, TaskBrief, WorkspaceKind},
+    client::JobKind,
+    confidence::PartyAgreement,
+    counts::FindingCounts,
+    event::RunEvent,
     fault::{Fault, FaultKind},
-    finding::{Cause, Deferral, Dismissal, Finding, Raiser, Severity, Status, Transition},
-    ground::Scene,
-    host::{Host, Parked},
+    finding::{
+        DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
+        TransitionCause,
+    },
+    ground::EvidenceScope,
+    host::{Host, ParkedRun},
     ids::{AgentName, FindingId, Key},
-    level::{Goal, Role, level_for, other_panel, panel},
-    limits::{Spent, Tried, Usage, budget},
-    merge::{Merged, headline, merge},
-    plan::Plan,
-    reason::{Ending, Reason},
+    level::{AgentRole, ReviewGoal, alternative_panel, level_for, panel_roles},
+    limits::{AgentUsage, AttemptOutcome, RunUsage, check_budget},
+    merge::{MergeOutcome, finding_headline, merge_claims},
+    plan::SeatPlan,
+    reason::{RunEnding, RunReason},
     review::{
-        Court, Pass,
-        challenge::{self, Bench, Challenged},
-        consult::{AgentTry, Answered, Consulted, LimitedAgent, WaitedFor, consult},
-        frozen::freeze,
-        next::trigger_of_round,
-        people,
-        signs::{self, Sheet},
-        stage::StageExit,
-        strays,
+        PanelPass, ReviewState,
+        challenge::{self, ChallengeCompletion, ChallengeInput},
+        consult::{AgentTry, ConsultOutcome, KeyedReply, LimitedAgent, WaitInterval, consult_agent},
+        frozen_copy::freeze_subject,
+        next_stage::round_trigger,
+        round_stats::{self, RoundStats},
+        run_stage::StageExit,
+        stray_edits, user_requests,
     },
     seating,
     settings::Settings,
@@ -37,431 +39,549 @@ use crate::{
 };
 
 /// One reviewer of the panel with its answer.
-struct Seat {
-    role: Role,
+struct PanelSeat {
+    role: AgentRole,
     agent: AgentName,
-    came: Consulted,
-    raised: Option<Vec<Raised>>,
+    consultation: ConsultOutcome,
+    raised: Option<Vec<RaisedFinding>>,
 }
 
 /// Runs one review round.
-pub(super) async fn review_round(host: &dyn Host, court: &mut Court, round: u32) -> Result<(), StageExit> {
+pub(super) async fn review_round(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    round: u32,
+) -> Result<(), StageExit> {
     let settings = host.settings();
-    let root = Key::round(round);
-    let roles = seats(host, court, round);
-    let of = settings.limits.rounds.saturating_mul(court.spent.shares());
-    host.note(Event::RoundStarted { round, of, why: Some(trigger_of_round(court)) });
-    people::look(host, court, &root).await?;
+    let round_key = Key::for_round(round);
+    let roles = choose_roles(host, state, round);
+    let max_rounds = settings.limits.rounds.saturating_mul(state.spent.granted_shares());
+    host.note_event(RunEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
+    user_requests::read_inbox(host, state, &round_key).await?;
 
-    let frozen = freeze(host, court, root.freeze()).await?;
-    court.last_pass.text = Some(frozen.hash.clone());
-    court.tries.text = Some(frozen.hash.clone());
-    let scene = frozen.scene(settings)?;
-    if frozen.text.is_empty() && settings.subject.path().is_none() {
-        return nothing_is_left(host, court, round).await;
+    let frozen = freeze_subject(host, state, round_key.freeze_key()).await?;
+    state.last_pass.text = Some(frozen.subject_hash.clone());
+    state.tries.text = Some(frozen.subject_hash.clone());
+    let scope = frozen.review_scope(settings)?;
+    if frozen.subject_text.is_empty() && settings.subject.file_path().is_none() {
+        return end_empty_round(host, state, round).await;
     }
     // The remarks are about what agents cannot see; they do not change from round to round.
     if round == 1 {
-        frozen.remarks.iter().for_each(|remark| host.note(Event::Warned { text: remark.clone() }));
+        frozen.remarks.iter().for_each(|remark| host.note_event(RunEvent::Warned { text: remark.clone() }));
     }
 
-    let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
+    let mut stats = RoundStats { all_fixed_before: state.is_all_fixed(), ..RoundStats::default() };
     // All seats are asked in parallel; each future handles its own retries.
-    let turn = turn(settings, round);
-    let asked = roles.iter().enumerate().map(|(index, role)| {
-        let agent = seating::seat(settings, Job::Review, index, turn);
-        let agent = seating::stand_in(settings, Job::Review, &agent, &court.spent.failing);
-        let mut task = task(court, settings, round, *role, agent);
-        fill(&mut task.brief, host, court, &frozen.text);
-        seat(host, root.clone(), task, &court.spent)
+    let offset = rotation_offset(settings, round);
+    let reviewer_futures = roles.iter().enumerate().map(|(index, role)| {
+        let agent = seating::agent_for_seat(settings, JobKind::Review, index, offset);
+        let agent = seating::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
+        let mut agent_task = reviewer_task(state, settings, round, *role, agent);
+        complete_brief(&mut agent_task.brief, host, state, &frozen.subject_text);
+        ask_reviewer(host, round_key.clone(), agent_task, &state.spent)
     });
-    let seats = try_join_all(asked).await?;
-    for seat in &seats {
-        strays::report(host, court, &root.child(seat.role.as_str()), &seat.came).await?;
+    let panel_seats = try_join_all(reviewer_futures).await?;
+    for panel_seat in &panel_seats {
+        stray_edits::ask_user(
+            host,
+            state,
+            &round_key.child_key(panel_seat.role.as_str()),
+            &panel_seat.consultation,
+        )
+        .await?;
     }
     // From here on the round counts; a round without any answer is repeated or ends the review.
-    let Some(answers) = count(host, court, &seats, round) else {
-        nobody_answered(host, court, &seats)?;
+    let Some(seat_answers) = collect_answers(host, state, &panel_seats, round) else {
+        handle_silent_panel(host, state, &panel_seats)?;
         return Ok(());
     };
-    court.round = round;
-    court.iteration = 0;
-    court.metrics.review_rounds = round;
-    let new = judge(host, court, answers, &scene);
-    let whole = frozen.whole(settings);
-    let mut due = challenge::due(host, court, &new.raised, &new.overlapping);
+    state.round = round;
+    state.iteration = 0;
+    state.metrics.review_rounds = round;
+    let round_findings = merge_answers(host, state, seat_answers, &scope);
+    let full_scope = frozen.full_scope(settings);
+    let mut due_findings =
+        challenge::select_due(host, state, &round_findings.raised, &round_findings.overlapping);
     // A refuted finding that is raised again is challenged again, even if several reviewers agree on it.
-    due.extend(new.again.iter().copied());
-    due.sort_unstable();
-    let bench = Bench { root: &root, frozen: &frozen.key, scene: whole.as_ref().unwrap_or(&scene) };
-    let challenged = challenge::challenge(host, court, bench, due).await?;
-    defer_beside_the_goal(host, court, &new.raised);
+    due_findings.extend(round_findings.raised_again.iter().copied());
+    due_findings.sort_unstable();
+    let challenge_input = ChallengeInput {
+        challenge_key: &round_key,
+        freeze_key: &frozen.freeze_key,
+        scope: full_scope.as_ref().unwrap_or(&scope),
+    };
+    let challenged = challenge::challenge_findings(host, state, challenge_input, due_findings).await?;
+    defer_outside_goal(host, state, &round_findings.raised);
     // Counted after the challenge, so that refuted claims are known.
-    court.findings.iter().for_each(|finding| sheet.count(finding, round));
-    let all = new.fresh(court).count() as u32;
-    court.take_stock(&new, &seats, matches!(challenged, Challenged::All));
-    let counts = Counts::of(&court.findings);
-    host.note(Event::RoundEnded { round, new: all, dry: court.last_pass.dry, counts });
-    court.calculate_confidence(host, &answered(&seats, round), agreement(&seats));
-    court.publish(host, &root).await?;
-    let worth_listening_to = weigh(host, court, sheet);
-    if let Challenged::Halted(ending) = challenged {
+    state.findings.iter().for_each(|finding| stats.count_finding(finding, round));
+    let new_count = round_findings.unsettled_findings(state).count() as u32;
+    state.record_pass(&round_findings, &panel_seats, matches!(challenged, ChallengeCompletion::All));
+    let finding_counts = FindingCounts::from_findings(&state.findings);
+    host.note_event(RunEvent::RoundEnded {
+        round,
+        new: new_count,
+        dry: state.last_pass.dry,
+        counts: finding_counts,
+    });
+    state.calculate_confidence(host, &answering_seats(&panel_seats, round), party_agreement(&panel_seats));
+    state.publish_tracker(host, &round_key).await?;
+    let panel_verdict = check_panel_quality(host, state, stats);
+    if let ChallengeCompletion::Halted(ending) = challenged {
         return Err(ending.into());
     }
-    Ok(worth_listening_to?)
+    Ok(panel_verdict?)
 }
 
 /// Ends a round in which nothing of the change is left to read: a repair or an outside edit has reverted it.
-async fn nothing_is_left(host: &dyn Host, court: &mut Court, round: u32) -> Result<(), StageExit> {
+async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
     if round == 1 {
         let detail = String::from("nothing is changed there any more");
-        return Err(Ending::new(Reason::Environment, detail).into());
+        return Err(RunEnding::new(RunReason::Environment, detail).into());
     }
-    let text = String::from("nothing of the change is left, so there is nothing to review again");
-    host.note(Event::Warned { text });
-    court.round = round;
-    court.iteration = 0;
-    court.metrics.review_rounds = round;
-    let text = court.last_pass.text.take();
-    court.last_pass = Pass { dry: true, sound: true, text, ..Pass::default() };
-    let counts = Counts::of(&court.findings);
-    host.note(Event::RoundEnded { round, new: 0, dry: true, counts });
-    court.publish(host, &Key::round(round)).await?;
+    let warning = String::from("nothing of the change is left, so there is nothing to review again");
+    host.note_event(RunEvent::Warned { text: warning });
+    state.round = round;
+    state.iteration = 0;
+    state.metrics.review_rounds = round;
+    let warning = state.last_pass.text.take();
+    state.last_pass = PanelPass { dry: true, sound: true, text: warning, ..PanelPass::default() };
+    let finding_counts = FindingCounts::from_findings(&state.findings);
+    host.note_event(RunEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts });
+    state.publish_tracker(host, &Key::for_round(round)).await?;
     Ok(())
 }
 
 /// Repeats the round if other agents can be asked; otherwise ends the review.
-fn nobody_answered(host: &dyn Host, court: &Court, seats: &[Seat]) -> Result<(), Ending> {
+fn handle_silent_panel(
+    host: &dyn Host,
+    state: &ReviewState,
+    panel_seats: &[PanelSeat],
+) -> Result<(), RunEnding> {
     let settings = host.settings();
     // A used-up budget explains the silence better than the last fault.
-    if let Some(ending) = budget(&settings.limits, &court.spent) {
+    if let Some(ending) = check_budget(&settings.limits, &state.spent) {
         return Err(ending);
     }
-    let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
-    let hopeless = fault.as_ref().is_some_and(Fault::is_environment);
+    let fault = panel_seats.iter().find_map(|panel_seat| panel_seat.consultation.fault.clone());
+    let is_environment_fault = fault.as_ref().is_some_and(Fault::is_environment);
     let detail = fault.map_or_else(String::new, |fault| fault.detail);
-    if !hopeless && seating::has_others(settings, Job::Review) {
-        host.note(Event::Warned { text: format!("no reviewer answered: {detail}; the round is held again") });
+    if !is_environment_fault && seating::has_other_agents(settings, JobKind::Review) {
+        host.note_event(RunEvent::Warned {
+            text: format!("no reviewer answered: {detail}; the round is held again"),
+        });
         return Ok(());
     }
-    Err(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}")))
+    Err(RunEnding::new(RunReason::Environment, format!("no reviewer answered: {detail}")))
 }
 
 /// Whether a pass is conclusive: most of the panel answered, and most of what each of them raised is believed.
-fn telling(court: &Court, seats: &[Seat], round: u32) -> bool {
-    let sound = seats.iter().filter(|seat| {
-        let raiser = Raiser { round, role: seat.role, agent: seat.agent.clone() };
-        let raised = || court.findings.iter().filter(|finding| finding.raisers.contains(&raiser));
-        let wrong = raised().filter(|finding| finding.status.is_refuted()).count();
-        seat.raised.is_some() && wrong * 2 <= raised().count()
+fn is_pass_conclusive(state: &ReviewState, panel_seats: &[PanelSeat], round: u32) -> bool {
+    let sound_seats = panel_seats.iter().filter(|panel_seat| {
+        let raiser = FindingRaiser { round, role: panel_seat.role, agent: panel_seat.agent.clone() };
+        let own_findings = || state.findings.iter().filter(|finding| finding.raisers.contains(&raiser));
+        let refuted_count = own_findings().filter(|finding| finding.status.is_refuted()).count();
+        panel_seat.raised.is_some() && refuted_count * 2 <= own_findings().count()
     });
-    sound.count() * 2 > seats.len()
+    sound_seats.count() * 2 > panel_seats.len()
 }
 
 /// Ends the review if the panel was degraded before and still is; the first time it only warns.
-fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Result<(), Ending> {
-    let sign = signs::sign(court.sheets.last(), &sheet);
-    court.sheets.push(sheet);
+fn check_panel_quality(host: &dyn Host, state: &mut ReviewState, stats: RoundStats) -> Result<(), RunEnding> {
+    let degradation = round_stats::find_degradation(state.sheets.last(), &stats);
+    state.sheets.push(stats);
     // A dry pass has enough sound answers: what the remaining reviewers made up does not matter.
-    let Some(sign) = sign.filter(|_| !court.last_pass.dry) else { return Ok(()) };
-    court.degraded += 1;
-    if court.degraded > 1 {
-        return Err(Ending::new(Reason::PanelDegraded, sign));
+    let Some(degradation) = degradation.filter(|_| !state.last_pass.dry) else { return Ok(()) };
+    state.degraded += 1;
+    if state.degraded > 1 {
+        return Err(RunEnding::new(RunReason::PanelDegraded, degradation));
     }
-    host.note(Event::Warned {
-        text: format!("the panel may be degraded: {sign}; one more round, with another panel"),
+    host.note_event(RunEvent::Warned {
+        text: format!("the panel may be degraded: {degradation}; one more round, with another panel"),
     });
     Ok(())
 }
 
 /// Returns by how many places the agents rotate: one each round, so that another agent reads the same text.
-fn turn(settings: &Settings, round: u32) -> usize {
+fn rotation_offset(settings: &Settings, round: u32) -> usize {
     if settings.agents.len() < 2 { 0 } else { round as usize - 1 }
 }
 
-fn seats(host: &dyn Host, court: &Court, round: u32) -> Vec<Role> {
+fn choose_roles(host: &dyn Host, state: &ReviewState, round: u32) -> Vec<AgentRole> {
     let settings = host.settings();
     let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
-    let roles = match court.degraded {
-        0 => panel(&settings.subject, level, settings.tier),
-        _ => other_panel(&settings.subject, level, settings.tier),
+    let chosen_roles = match state.degraded {
+        0 => panel_roles(&settings.subject, level, settings.tier),
+        _ => alternative_panel(&settings.subject, level, settings.tier),
     };
     if round == 1 {
-        let why = match settings.level {
+        let choice_reason = match settings.level {
             Some(_) => String::from("chosen by a person"),
             None if settings.tier.number() >= 2 => {
                 format!("tier {}, no confidence signal yet", settings.tier)
             }
             None => format!("tier {}", settings.tier),
         };
-        host.note(Event::LevelChosen { level, why, panel: roles.clone() });
+        host.note_event(RunEvent::LevelChosen { level, why: choice_reason, panel: chosen_roles.clone() });
     }
-    roles
+    chosen_roles
 }
 
-fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: AgentName) -> Task {
-    let known = court
-        .findings
-        .iter()
-        .map(|finding| format!("{} [{}]", headline(finding), crate::tracker::status(&finding.status)));
-    let brief = Brief {
+fn reviewer_task(
+    state: &ReviewState,
+    settings: &Settings,
+    round: u32,
+    role: AgentRole,
+    agent_name: AgentName,
+) -> AgentTask {
+    let known_lines = state.findings.iter().map(|finding| {
+        format!("{} [{}]", finding_headline(finding), crate::tracker::format_status(&finding.status))
+    });
+    let brief = TaskBrief {
         required: if round == 1 { settings.tasks.required_issues } else { 0 },
-        known: known.collect(),
-        said: court.remarks(),
-        ..Brief::new(role, court.subject(settings), round)
+        known: known_lines.collect(),
+        said: state.remark_lines(),
+        ..TaskBrief::new(role, state.reviewed_subject(settings), round)
     };
     let timeout_ms = match role {
-        Role::Party => settings.tasks.party_timeout_ms,
-        Role::Elicitation => {
+        AgentRole::Party => settings.tasks.party_timeout_ms,
+        AgentRole::Elicitation => {
             settings.tasks.elicitation_timeout_ms.unwrap_or(settings.tasks.reviewer_timeout_ms)
         }
         _ => settings.tasks.reviewer_timeout_ms,
     };
-    let by = Key::round(round).freeze();
-    Task::new(agent, brief, Workplace::Frozen { by }, timeout_ms)
+    let freeze_key = Key::for_round(round).freeze_key();
+    AgentTask::new(agent_name, brief, WorkspaceKind::Frozen { by: freeze_key }, timeout_ms)
 }
 
 /// Adds what a reviewer should know besides the text: recent fixes, Tribunal's own files, and its plan.
-fn fill(brief: &mut Brief, host: &dyn Host, court: &Court, text: &str) {
-    let plans = &host.settings().tasks.plans;
-    brief.plan = match brief.role {
-        Role::Party => Plan::party(text, &plans.roster, plans.min_agents as usize, plans.max_rounds),
-        Role::Elicitation => Plan::elicitation(text, plans.min_methods as usize),
-        _ => Plan::Plain,
+fn complete_brief(task_brief: &mut TaskBrief, host: &dyn Host, state: &ReviewState, subject_text: &str) {
+    let plan_settings = &host.settings().tasks.plans;
+    task_brief.plan = match task_brief.role {
+        AgentRole::Party => SeatPlan::plan_party(
+            subject_text,
+            &plan_settings.roster,
+            plan_settings.min_agents as usize,
+            plan_settings.max_rounds,
+        ),
+        AgentRole::Elicitation => {
+            SeatPlan::plan_elicitation(subject_text, plan_settings.min_methods as usize)
+        }
+        _ => SeatPlan::Plain,
     };
-    brief.fixed = court.fixed_since_the_last_look();
-    brief.surroundings = court.surroundings(host.settings());
+    task_brief.fixed = state.fixes_since_last_pass();
+    task_brief.surroundings = state.task_environment(host.settings());
 }
 
-async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<Seat, Parked> {
-    let (round, role, agent) = (task.brief.round, task.brief.role, task.agent.clone());
-    let required = task.brief.required;
-    let key = root.reviewer(role);
-    let came = consult(host, &key, task, spent, |content| too_thin(content, required)).await?;
-    let mut raised: Option<Vec<Raised>> = None;
-    for Answered { reply, .. } in &came.replies {
-        if let Content::Findings { raised: more } = &reply.content {
-            let mut more = more.clone();
-            reply.minutes.raise(&mut more);
-            let all = raised.get_or_insert_default();
+async fn ask_reviewer(
+    host: &dyn Host,
+    round_key: Key,
+    agent_task: AgentTask,
+    spent: &RunUsage,
+) -> Result<PanelSeat, ParkedRun> {
+    let (round, role, agent_name) = (agent_task.brief.round, agent_task.brief.role, agent_task.agent.clone());
+    let required = agent_task.brief.required;
+    let reviewer_key = round_key.reviewer_key(role);
+    let consultation = consult_agent(host, &reviewer_key, agent_task, spent, |content| {
+        find_answer_problem(content, required)
+    })
+    .await?;
+    let mut all_raised: Option<Vec<RaisedFinding>> = None;
+    for KeyedReply { reply, .. } in &consultation.replies {
+        if let AnswerContent::Findings { raised: newly_raised } = &reply.content {
+            let mut newly_raised = newly_raised.clone();
+            reply.minutes.raise_severities(&mut newly_raised);
+            let merged = all_raised.get_or_insert_default();
             // Reviewers that are asked once more tend to repeat their first findings.
-            let fresh = more.iter().filter(|one| !all.iter().any(|known| known.evidence == one.evidence));
-            let fresh: Vec<Raised> = fresh.cloned().collect();
-            all.extend(if all.is_empty() { more } else { fresh });
+            let unrepeated = newly_raised
+                .iter()
+                .filter(|candidate| !merged.iter().any(|earlier| earlier.evidence == candidate.evidence));
+            let unrepeated: Vec<RaisedFinding> = unrepeated.cloned().collect();
+            merged.extend(if merged.is_empty() { newly_raised } else { unrepeated });
         }
         for remark in &reply.remarks {
-            host.note(Event::Warned { text: format!("answer of {role}: {remark}") });
+            host.note_event(RunEvent::Warned { text: format!("answer of {role}: {remark}") });
         }
     }
-    let agent = came.by().cloned().unwrap_or(agent);
-    match (&raised, &came.fault) {
-        (Some(raised), _) => {
-            let usage = came.usages.iter().copied().fold(Usage::default(), Usage::plus);
-            let raised = raised.len() as u32;
-            host.note(Event::SeatAnswered { round, role, agent: agent.clone(), raised, usage });
+    let agent_name = consultation.last_agent().cloned().unwrap_or(agent_name);
+    match (&all_raised, &consultation.fault) {
+        (Some(all_raised), _) => {
+            let usage =
+                consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
+            let all_raised = all_raised.len() as u32;
+            host.note_event(RunEvent::SeatAnswered {
+                round,
+                role,
+                agent: agent_name.clone(),
+                raised: all_raised,
+                usage,
+            });
         }
         (None, fault) => {
             let fault = fault.clone().unwrap_or_else(|| {
-                Fault::new(FaultKind::Malformed, format!("{agent} did not answer with findings"))
+                Fault::new(FaultKind::Malformed, format!("{agent_name} did not answer with findings"))
             });
-            host.note(Event::SeatIncomplete { round, role, agent: agent.clone(), fault });
+            host.note_event(RunEvent::SeatIncomplete { round, role, agent: agent_name.clone(), fault });
         }
     }
-    Ok(Seat { role, agent, came, raised })
+    Ok(PanelSeat { role, agent: agent_name, consultation, raised: all_raised })
 }
 
-fn too_thin(content: &Content, required: u32) -> Option<String> {
+fn find_answer_problem(content: &AnswerContent, required_count: u32) -> Option<String> {
     match content {
-        Content::Findings { raised } if (raised.len() as u32) < required => Some(format!(
-            "you raised {}; look once more for what was missed, {required} are expected in a first round",
-            text::count(raised.len() as u32, "finding")
+        AnswerContent::Findings { raised } if (raised.len() as u32) < required_count => Some(format!(
+            "you raised {}; look once more for what was missed, {required_count} are expected in a first round",
+            text::format_count(raised.len() as u32, "finding")
         )),
-        Content::Findings { .. } => None,
-        Content::Unreadable { message } => Some(message.clone()),
-        Content::Fixes { .. } | Content::Rulings { .. } => {
+        AnswerContent::Findings { .. } => None,
+        AnswerContent::Unreadable { message } => Some(message.clone()),
+        AnswerContent::Fixes { .. } | AnswerContent::Rulings { .. } => {
             Some(String::from("findings were asked for, not fixes or verdicts"))
         }
     }
 }
 
 /// Records what the seats used and returns their answers; `None` if no seat answered.
-fn count(
+fn collect_answers(
     host: &dyn Host,
-    court: &mut Court,
-    seats: &[Seat],
+    state: &mut ReviewState,
+    panel_seats: &[PanelSeat],
     round: u32,
-) -> Option<Vec<(Raiser, Vec<Raised>)>> {
-    let mut answers = Vec::new();
-    for seat in seats {
-        court.book(host, Job::Review, &seat.came, seat.raised.is_some());
-        if let Some(raised) = &seat.raised {
-            let raiser = Raiser { round, role: seat.role, agent: seat.agent.clone() };
-            answers.push((raiser, raised.clone()));
+) -> Option<Vec<(FindingRaiser, Vec<RaisedFinding>)>> {
+    let mut seat_answers = Vec::new();
+    for panel_seat in panel_seats {
+        state.record_attempt_result(
+            host,
+            JobKind::Review,
+            &panel_seat.consultation,
+            panel_seat.raised.is_some(),
+        );
+        if let Some(raised_findings) = &panel_seat.raised {
+            let raiser = FindingRaiser { round, role: panel_seat.role, agent: panel_seat.agent.clone() };
+            seat_answers.push((raiser, raised_findings.clone()));
         }
     }
-    (!answers.is_empty()).then_some(answers)
+    (!seat_answers.is_empty()).then_some(seat_answers)
 }
 
 /// Returns the agreement from the party's minutes, if a party was held.
-fn agreement(seats: &[Seat]) -> Option<Party> {
-    let party = seats.iter().find(|seat| seat.role == Role::Party)?;
-    let held = party.came.replies.iter().rev().find(|answered| !answered.reply.minutes.is_empty())?;
-    Party::of(&held.reply.minutes)
+fn party_agreement(panel_seats: &[PanelSeat]) -> Option<PartyAgreement> {
+    let party_seat = panel_seats.iter().find(|panel_seat| panel_seat.role == AgentRole::Party)?;
+    let reply_with_minutes = party_seat
+        .consultation
+        .replies
+        .iter()
+        .rev()
+        .find(|keyed_reply| !keyed_reply.reply.minutes.is_empty())?;
+    PartyAgreement::from_minutes(&reply_with_minutes.reply.minutes)
 }
 
-fn answered(seats: &[Seat], round: u32) -> Vec<Raiser> {
-    let answered = seats.iter().filter(|seat| seat.raised.is_some());
-    answered.map(|seat| Raiser { round, role: seat.role, agent: seat.agent.clone() }).collect()
+fn answering_seats(panel_seats: &[PanelSeat], round: u32) -> Vec<FindingRaiser> {
+    let seats_with_answer = panel_seats.iter().filter(|panel_seat| panel_seat.raised.is_some());
+    seats_with_answer
+        .map(|panel_seat| FindingRaiser { round, role: panel_seat.role, agent: panel_seat.agent.clone() })
+        .collect()
 }
 
 /// The findings that one round raised or changed.
-struct New {
+struct RoundFindings {
     /// Findings that were not known before, believed or not.
     raised: Vec<FindingId>,
     /// Known findings that turned out to be critical.
-    grown: Vec<FindingId>,
+    escalated: Vec<FindingId>,
     /// Refuted findings that an independent reviewer has raised again.
-    again: Vec<FindingId>,
+    raised_again: Vec<FindingId>,
     /// Findings that several reviewers support with the same words.
     overlapping: Vec<FindingId>,
 }
 
-impl New {
+impl RoundFindings {
     /// Returns the findings that are believed and not settled.
-    fn fresh<'c>(&'c self, court: &'c Court) -> impl Iterator<Item = &'c Finding> {
-        let due = |finding: &&Finding| {
-            let beside = Status::Deferred { why: Deferral::Goal };
+    fn unsettled_findings<'c>(&'c self, state: &'c ReviewState) -> impl Iterator<Item = &'c Finding> {
+        let is_unsettled = |finding: &&Finding| {
+            let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
             finding.status.is_open()
-                || finding.status == beside
-                || matches!(finding.status, Status::Blocked { .. })
+                || finding.status == outside_goal
+                || matches!(finding.status, FindingStatus::Blocked { .. })
         };
         self.raised
             .iter()
-            .chain(&self.grown)
-            .chain(&self.again)
-            .filter_map(|id| court.finding(*id))
-            .filter(due)
+            .chain(&self.escalated)
+            .chain(&self.raised_again)
+            .filter_map(|finding_id| state.find_finding(*finding_id))
+            .filter(is_unsettled)
     }
 }
 
-fn judge(host: &dyn Host, court: &mut Court, answers: Vec<(Raiser, Vec<Raised>)>, scene: &Scene<'_>) -> New {
-    let merged = merge(&mut court.findings, answers, scene, host.now());
-    let mut new = New { raised: Vec::new(), grown: Vec::new(), again: Vec::new(), overlapping: Vec::new() };
-    for merged in merged {
-        match merged {
-            Merged::Joined { finding, severity, raiser, overlaps } => {
+fn merge_answers(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    seat_answers: Vec<(FindingRaiser, Vec<RaisedFinding>)>,
+    scope: &EvidenceScope<'_>,
+) -> RoundFindings {
+    let merge_outcomes = merge_claims(&mut state.findings, seat_answers, scope, host.last_timestamp());
+    let mut round_findings = RoundFindings {
+        raised: Vec::new(),
+        escalated: Vec::new(),
+        raised_again: Vec::new(),
+        overlapping: Vec::new(),
+    };
+    for merge_outcomes in merge_outcomes {
+        match merge_outcomes {
+            MergeOutcome::Joined { finding, severity, raiser, overlaps } => {
                 if overlaps {
-                    new.overlapping.push(finding);
+                    round_findings.overlapping.push(finding);
                 }
-                let anew = is_raised_anew(host.settings(), court, finding, &raiser);
-                host.note(Event::FindingJoined { finding, severity, raiser });
-                if anew && !new.again.contains(&finding) {
-                    let note = "refuted before, but raised again by another reviewer";
-                    court.move_to(host, finding, Transition::new(Status::Open, Cause::RaisedAgain, note));
-                    new.again.push(finding);
+                let is_new_dispute = needs_new_dispute(host.settings(), state, finding, &raiser);
+                host.note_event(RunEvent::FindingJoined { finding, severity, raiser });
+                if is_new_dispute && !round_findings.raised_again.contains(&finding) {
+                    let note_text = "refuted before, but raised again by another reviewer";
+                    state.transition_finding(
+                        host,
+                        finding,
+                        StatusTransition::new(FindingStatus::Open, TransitionCause::RaisedAgain, note_text),
+                    );
+                    round_findings.raised_again.push(finding);
                 }
-                let beside = Status::Deferred { why: Deferral::Goal };
+                let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
                 // With the goal `critical-only` a deferred finding comes back once it is critical.
                 if severity == Severity::Critical
-                    && court.finding(finding).is_some_and(|f| f.status == beside)
+                    && state
+                        .find_finding(finding)
+                        .is_some_and(|known_finding| known_finding.status == outside_goal)
                 {
-                    let note = "raised again, now as critical";
-                    court.move_to(host, finding, Transition::new(Status::Open, Cause::RaisedAgain, note));
-                    new.grown.push(finding);
+                    let note_text = "raised again, now as critical";
+                    state.transition_finding(
+                        host,
+                        finding,
+                        StatusTransition::new(FindingStatus::Open, TransitionCause::RaisedAgain, note_text),
+                    );
+                    round_findings.escalated.push(finding);
                 }
             }
-            Merged::New(id) => {
-                let Some(finding) = court.finding(id).cloned() else { continue };
-                host.note(Event::FindingRaised { finding });
-                new.raised.push(id);
+            MergeOutcome::NewFinding(new_id) => {
+                let Some(finding) = state.find_finding(new_id).cloned() else { continue };
+                host.note_event(RunEvent::FindingRaised { finding });
+                round_findings.raised.push(new_id);
             }
         }
     }
-    new
+    round_findings
 }
 
 /// Whether a refuted finding needs a new challenge: a reviewer of another provider or method raised it, for the first time.
-fn is_raised_anew(settings: &Settings, court: &Court, id: FindingId, by: &Raiser) -> bool {
-    let Some(finding) = court.finding(id) else { return false };
-    let invalid = Status::Dismissed { why: Dismissal::Invalid };
-    let refuted = finding.history.iter().filter(|step| step.status == invalid).count();
-    let other = |raiser: &Raiser| {
-        raiser == by
-            || raiser.role != by.role
-            || settings.provider(&raiser.agent) != settings.provider(&by.agent)
+fn needs_new_dispute(
+    settings: &Settings,
+    state: &ReviewState,
+    finding_id: FindingId,
+    new_raiser: &FindingRaiser,
+) -> bool {
+    let Some(finding) = state.find_finding(finding_id) else { return false };
+    let refuted_status = FindingStatus::Dismissed { why: DismissalReason::Invalid };
+    let refuted_count = finding.history.iter().filter(|step| step.status == refuted_status).count();
+    let is_independent = |raiser: &FindingRaiser| {
+        raiser == new_raiser
+            || raiser.role != new_raiser.role
+            || settings.agent_provider(&raiser.agent) != settings.agent_provider(&new_raiser.agent)
     };
-    finding.status == invalid && refuted == 1 && finding.raisers.iter().all(other)
+    finding.status == refuted_status && refuted_count == 1 && finding.raisers.iter().all(is_independent)
 }
 
-fn defer_beside_the_goal(host: &dyn Host, court: &mut Court, raised: &[FindingId]) {
-    if host.settings().goal != Goal::CriticalOnly {
+fn defer_outside_goal(host: &dyn Host, state: &mut ReviewState, raised_ids: &[FindingId]) {
+    if host.settings().goal != ReviewGoal::CriticalOnly {
         return;
     }
-    for id in raised {
-        if court.finding(*id).is_some_and(|f| f.status == Status::Open && f.severity != Severity::Critical) {
-            let to = Status::Deferred { why: Deferral::Goal };
-            let note = "the goal asks for critical findings only";
-            court.move_to(host, *id, Transition::new(to, Cause::OutsideGoal, note));
+    for finding_id in raised_ids {
+        if state.find_finding(*finding_id).is_some_and(|finding| {
+            finding.status == FindingStatus::Open && finding.severity != Severity::Critical
+        }) {
+            let deferred_status = FindingStatus::Deferred { why: DeferralReason::Goal };
+            let note_text = "the goal asks for critical findings only";
+            state.transition_finding(
+                host,
+                *finding_id,
+                StatusTransition::new(deferred_status, TransitionCause::OutsideGoal, note_text),
+            );
         }
     }
 }
 
-impl Court {
+impl ReviewState {
     /// Records what this pass over the text shows.
-    fn take_stock(&mut self, new: &New, seats: &[Seat], whole: bool) {
-        let weighty: Vec<FindingId> =
-            new.fresh(self).filter(|finding| finding.severity.weighs()).map(|finding| finding.id).collect();
+    fn record_pass(
+        &mut self,
+        round_findings: &RoundFindings,
+        panel_seats: &[PanelSeat],
+        all_challenged: bool,
+    ) {
+        let weighty_findings: Vec<FindingId> = round_findings
+            .unsettled_findings(self)
+            .filter(|finding| finding.severity.is_weighty())
+            .map(|finding| finding.id)
+            .collect();
         self.held_for_confidence = false;
         self.last_pass.changed = false;
-        self.last_pass.unheard = seats.iter().filter(|seat| seat.raised.is_none()).count() as u32;
-        self.last_pass.sound = telling(self, seats, self.round) && whole;
-        self.last_pass.dry = self.last_pass.sound && weighty.is_empty();
-        self.last_pass.raised = weighty;
+        self.last_pass.unheard =
+            panel_seats.iter().filter(|panel_seat| panel_seat.raised.is_none()).count() as u32;
+        self.last_pass.sound = is_pass_conclusive(self, panel_seats, self.round) && all_challenged;
+        self.last_pass.dry = self.last_pass.sound && weighty_findings.is_empty();
+        self.last_pass.raised = weighty_findings;
     }
 
     /// Whether something was fixed and nothing is open or blocked.
     fn is_all_fixed(&self) -> bool {
-        let counts = Counts::of(&self.findings);
-        counts.fixed > 0 && counts.open + counts.blocked == 0
+        let finding_counts = FindingCounts::from_findings(&self.findings);
+        finding_counts.fixed > 0 && finding_counts.open + finding_counts.blocked == 0
     }
 
     /// Records what a consultation used and which agents failed in it.
-    pub(super) fn use_up(&mut self, host: &dyn Host, job: Job, came: &Consulted) {
-        self.metrics.subagent_invocations += came.calls();
-        self.metrics.total_backoff_seconds += came.paused_ms / 1000;
-        self.metrics.recoveries += u32::from(came.recovered);
-        for usage in &came.usages {
-            self.spent.add(usage);
+    pub(super) fn record_consultation(
+        &mut self,
+        host: &dyn Host,
+        job: JobKind,
+        consultation: &ConsultOutcome,
+    ) {
+        self.metrics.subagent_invocations += consultation.call_count();
+        self.metrics.total_backoff_seconds += consultation.paused_ms / 1000;
+        self.metrics.recoveries += u32::from(consultation.has_recovered);
+        for usage in &consultation.usages {
+            self.spent.add_usage(usage);
         }
-        for LimitedAgent { agent, until_ms } in &came.limited {
+        for LimitedAgent { agent, until_ms } in &consultation.limited_agents {
             self.spent.limited.insert(agent.clone(), *until_ms);
         }
-        for WaitedFor { from_ms, to_ms } in &came.waited {
-            self.spent.waited.add(*from_ms, *to_ms);
+        for WaitInterval { from_ms, to_ms } in &consultation.wait_intervals {
+            self.spent.waited.add_interval(*from_ms, *to_ms);
         }
-        for AgentTry { agent, tried } in &came.tried {
+        for AgentTry { agent, outcome: attempt } in &consultation.attempts {
             // Compared before and after, so that the warning appears once, when the stand-in takes over.
-            let worked = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
-            self.spent.tried(agent, *tried);
-            let other = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
-            if worked && other != *agent {
-                let what = match tried {
-                    Tried::CannotWork => "cannot work here",
+            let worked_before = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
+            self.spent.record_attempt(agent, *attempt);
+            let stand_in_agent = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
+            if worked_before && stand_in_agent != *agent {
+                let problem = match attempt {
+                    AttemptOutcome::CannotWork => "cannot work here",
                     _ => "has failed twice in a row",
                 };
-                let text = format!("{agent} {what}; {other} stands in for it");
-                host.note(Event::Warned { text });
+                let warning = format!("{agent} {problem}; {stand_in_agent} stands in for it");
+                host.note_event(RunEvent::Warned { text: warning });
             }
         }
     }
 
     /// Records a consultation: calls, tokens, failures in a row.
-    pub(super) fn book(&mut self, host: &dyn Host, job: Job, came: &Consulted, answered: bool) {
-        self.use_up(host, job, came);
-        let outside = came.fault.as_ref().is_some_and(Fault::is_environment);
+    pub(super) fn record_attempt_result(
+        &mut self,
+        host: &dyn Host,
+        job: JobKind,
+        consultation: &ConsultOutcome,
+        answered: bool,
+    ) {
+        self.record_consultation(host, job, consultation);
+        let is_environment_fault = consultation.fault.as_ref().is_some_and(Fault::is_environment);
         if answered {
             self.spent.failures_in_a_row = 0;
-        } else if !outside {
+        } else if !is_environment_fault {
             // A failure of the environment does not count as a failed attempt.
             self.spent.failures_in_a_row += 1;
             self.metrics.failures += 1;

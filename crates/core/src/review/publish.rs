@@ -3,86 +3,102 @@
 use alloc::{format, string::String};
 
 use crate::{
-    counts::Counts,
+    counts::FindingCounts,
     effect::{OwnFile, WriteFile, WriteOutcome},
-    event::Event,
-    host::{Host, Parked},
+    event::RunEvent,
+    host::{Host, ParkedRun},
     ids::Key,
     metrics::{FindingMetrics, MetricsFile, success_rate},
-    reason::Ending,
-    review::{Court, people},
+    reason::RunEnding,
+    review::{ReviewState, user_requests},
     tracker,
 };
 
-impl Court {
+impl ReviewState {
     /// Writes the tracker. Edits of the user since the last write are applied first; then it is written.
-    pub(super) async fn publish(&mut self, host: &dyn Host, parent: &Key) -> Result<(), Parked> {
-        const TIMES: [&str; 3] = ["tracker", "tracker-2", "tracker-3"];
+    pub(super) async fn publish_tracker(
+        &mut self,
+        host: &dyn Host,
+        parent_key: &Key,
+    ) -> Result<(), ParkedRun> {
+        const WRITE_NAMES: [&str; 3] = ["tracker", "tracker-2", "tracker-3"];
         // Each attempt needs its own key. Three are enough unless the file is edited constantly.
-        for name in TIMES {
+        for write_name in WRITE_NAMES {
             // The revision counts only once the file was written.
-            let rev = self.tracker_rev + 1;
-            let text = tracker::render(self, host.settings(), rev, host.now());
-            let file = OwnFile::Tracker;
-            match host.perform(parent.child(name), WriteFile { file, text }).await? {
-                WriteOutcome::Edited { requests } => people::apply(host, self, requests),
+            let next_revision = self.tracker_rev + 1;
+            let tracker_text =
+                tracker::render_tracker(self, host.settings(), next_revision, host.last_timestamp());
+            let own_file = OwnFile::Tracker;
+            match host
+                .perform(parent_key.child_key(write_name), WriteFile { file: own_file, text: tracker_text })
+                .await?
+            {
+                WriteOutcome::Edited { requests } => user_requests::apply_requests(host, self, requests),
                 WriteOutcome::Written { path, aside, strange } => {
-                    self.tracker_rev = rev;
-                    host.note(Event::FileWritten { file, path });
+                    self.tracker_rev = next_revision;
+                    host.note_event(RunEvent::FileWritten { file: own_file, path });
                     if let Some(aside) = aside {
                         // The edited version was put aside, so nothing that the user wrote is lost.
-                        let what = if strange.is_empty() { "something" } else { &strange.join("; ") };
-                        let text = format!(
-                            "in the tracker was edited what is not taken in ({what}); it is kept as {aside}"
+                        let strange_edits =
+                            if strange.is_empty() { "something" } else { &strange.join("; ") };
+                        let tracker_text = format!(
+                            "in the tracker was edited what is not taken in ({strange_edits}); it is kept as {aside}"
                         );
-                        host.note(Event::Warned { text });
+                        host.note_event(RunEvent::Warned { text: tracker_text });
                     }
                     return Ok(());
                 }
                 WriteOutcome::Failed { fault } => {
-                    host.note(Event::Warned { text: format!("the tracker was not written: {fault}") });
+                    host.note_event(RunEvent::Warned {
+                        text: format!("the tracker was not written: {fault}"),
+                    });
                     return Ok(());
                 }
             }
         }
-        let text = String::from("the tracker is being edited all the time; it was not written");
-        host.note(Event::Warned { text });
+        let tracker_text = String::from("the tracker is being edited all the time; it was not written");
+        host.note_event(RunEvent::Warned { text: tracker_text });
         Ok(())
     }
 
     pub(super) async fn write_metrics(
         &mut self,
         host: &dyn Host,
-        parent: &Key,
-        ending: &Ending,
-    ) -> Result<(), Parked> {
-        let now = host.now();
-        let counts = Counts::of(&self.findings);
-        let seconds = now.awake_ms as f64 / 1000.0;
-        let metrics = MetricsFile {
+        parent_key: &Key,
+        ending: &RunEnding,
+    ) -> Result<(), ParkedRun> {
+        let timestamp = host.last_timestamp();
+        let finding_counts = FindingCounts::from_findings(&self.findings);
+        let elapsed_seconds = timestamp.awake_ms as f64 / 1000.0;
+        let metrics_file = MetricsFile {
             schema: "tribunal.metrics/1".into(),
             counted: self.metrics.clone(),
-            findings: FindingMetrics::of(&counts),
+            findings: FindingMetrics::from_counts(&finding_counts),
             tokens: self.spent.tokens,
             cost: self.spent.cost,
             rollbacks: 0,
             final_confidence: self.confidence.as_ref().map(|confidence| confidence.score),
             exit_reason: ending.reason.code().into(),
-            elapsed_seconds: seconds,
+            elapsed_seconds,
             // Rounded to thousandths of a minute.
-            elapsed_minutes: (now.awake_ms / 60) as f64 / 1000.0,
-            success_rate: success_rate(&counts),
+            elapsed_minutes: (timestamp.awake_ms / 60) as f64 / 1000.0,
+            success_rate: success_rate(&finding_counts),
         };
         // Metrics are informative: a failure to write them never fails the run.
-        let Ok(mut text) = serde_json::to_string_pretty(&metrics) else { return Ok(()) };
-        text.push('\n');
-        let file = OwnFile::Metrics { unix_seconds: now.wall_ms / 1000 };
-        match host.perform(parent.child("metrics"), WriteFile { file, text }).await? {
-            WriteOutcome::Written { path, .. } => host.note(Event::FileWritten { file, path }),
+        let Ok(mut json_text) = serde_json::to_string_pretty(&metrics_file) else { return Ok(()) };
+        json_text.push('\n');
+        let own_file = OwnFile::Metrics { unix_seconds: timestamp.wall_ms / 1000 };
+        match host
+            .perform(parent_key.child_key("metrics"), WriteFile { file: own_file, text: json_text })
+            .await?
+        {
+            WriteOutcome::Written { path, .. } => {
+                host.note_event(RunEvent::FileWritten { file: own_file, path })
+            }
             // Metrics are never edited, so there is nothing to apply.
             WriteOutcome::Edited { .. } => {}
             WriteOutcome::Failed { fault } => {
-                host.note(Event::Warned { text: format!("the metrics were not written: {fault}") });
+                host.note_event(RunEvent::Warned { text: format!("the metrics were not written: {fault}") });
             }
         }
         Ok(())

@@ -5,153 +5,188 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    brief::Claim,
-    decision::{About, Answer, Decision},
+    brief::FixClaim,
+    decision::{Decision, DecisionAnswer, DecisionTopic},
     effect::{LandOutcome, TakeIn, WaitForUser},
-    event::Event,
+    event::RunEvent,
     files::{FrozenFile, LandedFile},
-    finding::{Cause, Status, Transition},
-    host::{Host, Parked},
+    finding::{FindingStatus, StatusTransition, TransitionCause},
+    host::{Host, ParkedRun},
     ids::{FindingId, Key},
-    reason::{Ending, Reason},
+    reason::{RunEnding, RunReason},
     review::{
-        Court,
-        frozen::freeze,
-        land::{refusal, refusal_cause, verify},
-        next::trigger_of_fixes,
-        people,
-        stage::StageExit,
+        ReviewState,
+        frozen_copy::freeze_subject,
+        land::{describe_refusal, refusal_cause, verify_claims},
+        next_stage::fix_trigger,
+        run_stage::StageExit,
+        user_requests,
     },
-    text::count,
+    text::format_count,
 };
 
 /// Hands the open findings to the session, waits for it, and checks what it changed.
-pub(super) async fn hand_over(host: &dyn Host, court: &mut Court, iteration: u32) -> Result<(), StageExit> {
-    let root = Key::fix_iteration(court.round, iteration);
-    people::look(host, court, &root).await?;
-    let open: Vec<FindingId> =
-        court.findings.iter().filter(|finding| finding.status.is_open()).map(|finding| finding.id).collect();
+pub(super) async fn repair_in_session(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    iteration: u32,
+) -> Result<(), StageExit> {
+    let iteration_key = Key::for_fix_iteration(state.round, iteration);
+    user_requests::read_inbox(host, state, &iteration_key).await?;
+    let open_ids: Vec<FindingId> =
+        state.findings.iter().filter(|finding| finding.status.is_open()).map(|finding| finding.id).collect();
     // The inbox may have settled the last open finding.
-    if open.is_empty() {
+    if open_ids.is_empty() {
         return Ok(());
     }
     // The files from before the session are needed to see later what it changed.
-    let frozen = freeze(host, court, root.child("before")).await?;
-    let before = match host.settings().subject.path() {
-        Some(path) => vec![FrozenFile { path: path.into(), text: frozen.text }],
-        None => frozen.files,
+    let frozen = freeze_subject(host, state, iteration_key.child_key("before")).await?;
+    let files_before = match host.settings().subject.file_path() {
+        Some(path) => vec![FrozenFile { path: path.into(), text: frozen.subject_text }],
+        None => frozen.frozen_files,
     };
-    deal(host, court, iteration, &open);
-    ask(host, court, &root, &open).await?;
-    court.publish(host, &root).await?;
-    let ending = Ending::new(Reason::InSession, format!("{} to repair", count(open.len() as u32, "finding")));
-    let said = host.perform(root.session(), WaitForUser { ending }).await?;
-    people::apply(host, court, said.requests);
-    withdraw(host, court);
+    assign_to_session(host, state, iteration, &open_ids);
+    post_session_question(host, state, &iteration_key, &open_ids).await?;
+    state.publish_tracker(host, &iteration_key).await?;
+    let session_ending = RunEnding::new(
+        RunReason::InSession,
+        format!("{} to repair", format_count(open_ids.len() as u32, "finding")),
+    );
+    let inbox = host.perform(iteration_key.session_key(), WaitForUser { ending: session_ending }).await?;
+    user_requests::apply_requests(host, state, inbox.requests);
+    withdraw_session_questions(host, state);
     // The user has decided against the session while it worked.
-    if court.session_over || court.accepted {
-        court.reopen(host, &open, Cause::SessionOver, "the session is no longer waited for");
+    if state.session_over || state.accepted {
+        state.reopen_assigned(
+            host,
+            &open_ids,
+            TransitionCause::SessionOver,
+            "the session is no longer waited for",
+        );
         return Ok(());
     }
     // An iteration without any change does not count against the limit.
-    if take_in(host, court, &root, before).await? == Came::Judged {
-        court.iteration = iteration;
-        court.metrics.fix_iterations += 1;
+    if collect_session_edits(host, state, &iteration_key, files_before).await? == SessionOutcome::Judged {
+        state.iteration = iteration;
+        state.metrics.fix_iterations += 1;
     }
-    court.publish(host, &root.child("after")).await?;
+    state.publish_tracker(host, &iteration_key.child_key("after")).await?;
     Ok(())
 }
 
 /// What the session did.
 #[derive(PartialEq, Eq)]
-enum Came {
+enum SessionOutcome {
     Judged,
     /// It has changed nothing under review: a session that only looks has not tried.
     Untouched,
 }
 
-fn deal(host: &dyn Host, court: &mut Court, iteration: u32, open: &[FindingId]) {
-    let (round, why) = (court.round, Some(trigger_of_fixes(court)));
-    host.note(Event::FixersDealt { round, iteration, wave: 1, hands: vec![open.to_vec()], why });
-    for id in open {
-        let given = Transition::new(Status::Assigned, Cause::Assigned, "given to the session");
-        court.move_to(host, *id, given);
+fn assign_to_session(host: &dyn Host, state: &mut ReviewState, iteration: u32, open_ids: &[FindingId]) {
+    let (round, trigger) = (state.round, Some(fix_trigger(state)));
+    host.note_event(RunEvent::FixersDealt {
+        round,
+        iteration,
+        wave: 1,
+        hands: vec![open_ids.to_vec()],
+        why: trigger,
+    });
+    for finding_id in open_ids {
+        let assignment =
+            StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, "given to the session");
+        state.transition_finding(host, *finding_id, assignment);
     }
 }
 
 /// Posts a question that stays open while the session works, so that the run can continue if it never comes back.
-async fn ask(host: &dyn Host, court: &mut Court, root: &Key, open: &[FindingId]) -> Result<(), Parked> {
-    let names: Vec<String> = open.iter().map(|id| format!("{id}")).collect();
+async fn post_session_question(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    iteration_key: &Key,
+    open_ids: &[FindingId],
+) -> Result<(), ParkedRun> {
+    let finding_names: Vec<String> = open_ids.iter().map(|finding_id| format!("{finding_id}")).collect();
     let question = format!(
         "{} {} in the hands of a session. If it does not come back: who repairs what is open?",
-        names.join(", "),
-        if open.len() == 1 { "is" } else { "are" }
+        finding_names.join(", "),
+        if open_ids.len() == 1 { "is" } else { "are" }
     );
-    let id = court.next_decision_id();
-    let decision = Decision::session(id, open.to_vec(), question);
-    people::post(host, court, &root.child("ask"), decision).await
+    let finding_id = state.next_decision_id();
+    let decision = Decision::for_session(finding_id, open_ids.to_vec(), question);
+    user_requests::post_decision(host, state, &iteration_key.child_key("ask"), decision).await
 }
 
 /// Withdraws the question once the session came back or is no longer waited for.
-fn withdraw(host: &dyn Host, court: &mut Court) {
-    let asked = |decision: &&mut Decision| {
-        decision.answer.is_none() && matches!(decision.about, About::Session { .. })
+fn withdraw_session_questions(host: &dyn Host, state: &mut ReviewState) {
+    let is_session_question = |decision: &&mut Decision| {
+        decision.answer.is_none() && matches!(decision.about, DecisionTopic::Session { .. })
     };
-    for decision in court.decisions.iter_mut().filter(asked) {
-        let answer = Answer::withdrawn("the session came back");
-        decision.answer = Some(answer.clone());
-        host.note(Event::DecisionAnswered { decision: decision.id.clone(), answer });
+    for decision in state.decisions.iter_mut().filter(is_session_question) {
+        let withdrawal = DecisionAnswer::new_withdrawn("the session came back");
+        decision.answer = Some(withdrawal.clone());
+        host.note_event(RunEvent::DecisionAnswered { decision: decision.id.clone(), answer: withdrawal });
     }
 }
 
 /// Collects the session's changes and checks them like a patch.
-async fn take_in(
+async fn collect_session_edits(
     host: &dyn Host,
-    court: &mut Court,
-    root: &Key,
-    before: Vec<FrozenFile>,
-) -> Result<Came, StageExit> {
+    state: &mut ReviewState,
+    iteration_key: &Key,
+    files_before: Vec<FrozenFile>,
+) -> Result<SessionOutcome, StageExit> {
     let settings = host.settings();
-    let by = root.session();
-    let held: Vec<FindingId> = court
+    let session_key = iteration_key.session_key();
+    let assigned_ids: Vec<FindingId> = state
         .findings
         .iter()
-        .filter(|finding| finding.status == Status::Assigned)
+        .filter(|finding| finding.status == FindingStatus::Assigned)
         .map(|finding| finding.id)
         .collect();
-    let effect = TakeIn { before, verify: settings.verify.clone() };
-    match host.perform(root.child("take-in"), effect).await? {
+    let edits_effect = TakeIn { before: files_before, verify: settings.verify.clone() };
+    match host.perform(iteration_key.child_key("take-in"), edits_effect).await? {
         LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
-            let lines = lines(&landed.files);
-            host.note(Event::PatchLanded { key: by.clone(), findings: held.clone(), lines });
+            let line_count = count_changed_lines(&landed.files);
+            host.note_event(RunEvent::PatchLanded {
+                key: session_key.clone(),
+                findings: assigned_ids.clone(),
+                lines: line_count,
+            });
             // Only checked text may count for the confidence.
-            court.checked = (!settings.verify.is_empty()).then(|| landed.hash.clone());
-            court.tries.text = Some(landed.hash);
+            state.checked = (!settings.verify.is_empty()).then(|| landed.hash.clone());
+            state.tries.text = Some(landed.hash);
             // The last pass was over another text.
-            court.last_pass.dry = false;
+            state.last_pass.dry = false;
             // A session makes no claims, so it is taken to claim every finding it was given.
-            let claim = |id: &FindingId| Claim::fixed(*id, "changed in the session");
-            verify(host, court, &by, &held.iter().map(claim).collect::<Vec<Claim>>(), &landed.files);
-            Ok(Came::Judged)
+            let claim_fixed =
+                |finding_id: &FindingId| FixClaim::new_fixed(*finding_id, "changed in the session");
+            verify_claims(
+                host,
+                state,
+                &session_key,
+                &assigned_ids.iter().map(claim_fixed).collect::<Vec<FixClaim>>(),
+                &landed.files,
+            );
+            Ok(SessionOutcome::Judged)
         }
         LandOutcome::Landed(_) => {
-            let note = "the session has changed nothing under review";
-            court.reopen(host, &held, Cause::NotBorneOut, note);
-            Ok(Came::Untouched)
+            let note_text = "the session has changed nothing under review";
+            state.reopen_assigned(host, &assigned_ids, TransitionCause::NotBorneOut, note_text);
+            Ok(SessionOutcome::Untouched)
         }
         LandOutcome::Refused { why } => {
-            let (cause, note) = (refusal_cause(&why), refusal(&why));
-            host.note(Event::PatchRefused { key: by, findings: held.clone(), why });
-            court.reopen(host, &held, cause, &note);
-            Ok(Came::Judged)
+            let (cause, note_text) = (refusal_cause(&why), describe_refusal(&why));
+            host.note_event(RunEvent::PatchRefused { key: session_key, findings: assigned_ids.clone(), why });
+            state.reopen_assigned(host, &assigned_ids, cause, &note_text);
+            Ok(SessionOutcome::Judged)
         }
         LandOutcome::Failed { fault } => {
-            court.reopen(host, &held, Cause::PatchRefused, &fault.detail);
-            Err(Ending::new(Reason::Environment, fault.detail).into())
+            state.reopen_assigned(host, &assigned_ids, TransitionCause::PatchRefused, &fault.detail);
+            Err(RunEnding::new(RunReason::Environment, fault.detail).into())
         }
     }
 }
 
-fn lines(files: &[LandedFile]) -> u32 {
-    files.iter().flat_map(|file| &file.hunks).map(|hunk| hunk.new_len.max(hunk.old_len)).sum()
+fn count_changed_lines(landed_files: &[LandedFile]) -> u32 {
+    landed_files.iter().flat_map(|file| &file.hunks).map(|hunk| hunk.new_len.max(hunk.old_len)).sum()
 }

@@ -8,36 +8,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::{Claim, Surroundings},
+    brief::{FixClaim, TaskEnvironment},
     confidence::Confidence,
-    counts::Counts,
-    decision::{About, Decision},
-    effect::Remark,
-    files::{LandedFile, Stray},
-    finding::{Finding, Status},
+    counts::FindingCounts,
+    decision::{Decision, DecisionTopic},
+    effect::UserRemark,
+    files::{LandedFile, StrayEdit},
+    finding::{Finding, FindingStatus},
     ids::{DecisionId, FindingId, Hash, Key},
-    limits::Spent,
-    metrics::Metrics,
-    reason::Ending,
-    review::{signs::Sheet, tries::Tries},
+    limits::RunUsage,
+    metrics::ReviewMetrics,
+    reason::RunEnding,
+    review::{fix_history::FixHistory, round_stats::RoundStats},
     settings::Settings,
-    subject::{Changed, Subject},
-    text::{count, cut},
+    subject::{ChangedPath, Subject},
+    text::{format_count, truncate_chars},
 };
 
 /// Everything that a review knows between two stages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Court {
+pub struct ReviewState {
     /// The number of finished rounds.
     pub round: u32,
-    pub last_pass: Pass,
+    pub last_pass: PanelPass,
     /// The number of finished fix iterations in this round.
     pub iteration: u32,
     pub findings: Vec<Finding>,
-    pub fixes: Vec<Fix>,
+    pub fixes: Vec<FixLogEntry>,
     pub decisions: Vec<Decision>,
-    pub spent: Spent,
-    pub metrics: Metrics,
+    pub spent: RunUsage,
+    pub metrics: ReviewMetrics,
     /// The number of tracker versions written so far.
     pub tracker_rev: u32,
     /// The hash of the text that last passed the verify commands.
@@ -47,7 +47,7 @@ pub struct Court {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
     /// Remarks of the user, for the next briefs.
-    pub said: Vec<Remark>,
+    pub said: Vec<UserRemark>,
     /// The user accepted the remaining findings.
     pub accepted: bool,
     /// The user wants another round because the confidence is too low.
@@ -55,21 +55,21 @@ pub struct Court {
     pub held_for_confidence: bool,
     /// The statistics of each round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sheets: Vec<Sheet>,
+    pub sheets: Vec<RoundStats>,
     /// How often the panel was found to be degraded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub degraded: u32,
-    #[serde(default, skip_serializing_if = "Tries::is_empty")]
-    pub tries: Tries,
+    #[serde(default, skip_serializing_if = "FixHistory::is_empty")]
+    pub tries: FixHistory,
     /// Patches that wait for the user's approval, or have it and wait to be landed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingPatch>,
     /// Files that repairs of a change have added; they are under review from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<String>,
     /// Files that changed while agents were at work, and not by a landing.
-    #[serde(default, skip_serializing_if = "Strays::is_empty")]
-    pub strays: Strays,
+    #[serde(default, skip_serializing_if = "StrayEdits::is_empty")]
+    pub strays: StrayEdits,
     /// Findings that were not challenged because a limit was reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<FindingId>,
@@ -77,17 +77,17 @@ pub struct Court {
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub session_over: bool,
     /// The ending that waits for an answer of the user.
-    pub waiting: Option<Ending>,
+    pub waiting: Option<RunEnding>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero(counter: &u32) -> bool {
+    *counter == 0
 }
 
 /// The last pass of a panel over the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pass {
+pub struct PanelPass {
     /// It raised nothing new of medium or higher severity, and nothing has landed since.
     pub dry: bool,
     /// The hash of the text that was read.
@@ -106,19 +106,20 @@ pub struct Pass {
     pub raised: Vec<FindingId>,
 }
 
-impl Pass {
+impl PanelPass {
     /// Describes a pass that raised nothing new.
-    pub(super) fn says(&self) -> String {
+    pub(super) fn describe_dry(&self) -> String {
         // Missing reviewers do not spoil a dry pass, but the user should know about them.
-        let mut text = String::from("a pass over the final text was dry");
+        let mut description = String::from("a pass over the final text was dry");
         if self.unheard > 0 {
-            text.push_str(&format!(", though {} did not answer", count(self.unheard, "reviewer")));
+            description
+                .push_str(&format!(", though {} did not answer", format_count(self.unheard, "reviewer")));
         }
-        text
+        description
     }
 
     /// Describes why a pass does not count as dry although the text is still the same.
-    pub(super) fn lacks(&self) -> &'static str {
+    pub(super) fn describe_shortfall(&self) -> &'static str {
         if self.changed {
             "the file was changed by somebody else since"
         } else {
@@ -129,7 +130,7 @@ impl Pass {
 
 /// One line of the fix log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Fix {
+pub struct FixLogEntry {
     pub finding: FindingId,
     pub key: Key,
     pub note: String,
@@ -137,11 +138,11 @@ pub struct Fix {
 
 /// A patch that waits for the user's approval, or has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pending {
+pub struct PendingPatch {
     pub decision: DecisionId,
     pub by: Key,
     pub patch: Hash,
-    pub claims: Vec<Claim>,
+    pub claims: Vec<FixClaim>,
     /// The user has approved it.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub approved: bool,
@@ -149,139 +150,148 @@ pub struct Pending {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Strays {
+pub struct StrayEdits {
     /// Edits that the user was asked about or has answered for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) known: Vec<Stray>,
+    pub(super) known: Vec<StrayEdit>,
     /// Paths whose edits the user has confirmed; they are not asked about again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     theirs: Vec<String>,
     /// Edits to undo.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) due: Vec<Stray>,
+    pub(super) due: Vec<StrayEdit>,
 }
 
-impl Strays {
+impl StrayEdits {
     pub fn is_empty(&self) -> bool {
-        *self == Strays::default()
+        *self == StrayEdits::default()
     }
 
-    pub(super) fn is_news(&self, stray: &Stray) -> bool {
+    pub(super) fn is_new_edit(&self, stray_edit: &StrayEdit) -> bool {
         // A later edit of the same file is new again, unless the user has taken responsibility for the file.
-        let same = |known: &Stray| known.path == stray.path && known.after == stray.after;
+        let is_same_edit =
+            |known: &StrayEdit| known.path == stray_edit.path && known.after == stray_edit.after;
         // One question for each content: restoring and confirming refer to exactly this edit.
-        !self.known.iter().any(same) && !self.theirs.contains(&stray.path)
+        !self.known.iter().any(is_same_edit) && !self.theirs.contains(&stray_edit.path)
     }
 
-    pub(super) fn answered(&mut self, strays: Vec<Stray>, restore: bool) {
-        if restore {
-            self.due.extend(strays);
+    pub(super) fn record_answer(&mut self, answered_edits: Vec<StrayEdit>, restore_them: bool) {
+        if restore_them {
+            self.due.extend(answered_edits);
         } else {
-            self.theirs.extend(strays.into_iter().map(|stray| stray.path));
+            self.theirs.extend(answered_edits.into_iter().map(|stray_edit| stray_edit.path));
         }
     }
 }
 
-impl Court {
-    pub fn finding_mut(&mut self, id: FindingId) -> Option<&mut Finding> {
-        self.findings.iter_mut().find(|finding| finding.id == id)
+impl ReviewState {
+    pub fn find_finding_mut(&mut self, finding_id: FindingId) -> Option<&mut Finding> {
+        self.findings.iter_mut().find(|finding| finding.id == finding_id)
     }
 
-    pub fn finding(&self, id: FindingId) -> Option<&Finding> {
-        self.findings.iter().find(|finding| finding.id == id)
+    pub fn find_finding(&self, finding_id: FindingId) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.id == finding_id)
     }
 
     /// Returns what was fixed since the last pass, one line each.
-    pub(super) fn fixed_since_the_last_look(&self) -> Vec<String> {
-        let fixes = self.fixes.iter().filter(|fix| fix.key.round_number() == Some(self.round));
-        fixes.map(|fix| format!("{}: {}", fix.finding, cut(&fix.note, 300))).collect()
+    pub(super) fn fixes_since_last_pass(&self) -> Vec<String> {
+        let fixes = self.fixes.iter().filter(|fix_entry| fix_entry.key.round_number() == Some(self.round));
+        fixes
+            .map(|fix_entry| format!("{}: {}", fix_entry.finding, truncate_chars(&fix_entry.note, 300)))
+            .collect()
     }
 
     /// Returns what is under review: the subject, and the files that repairs have added to it.
-    pub(super) fn subject(&self, settings: &Settings) -> Subject {
+    pub(super) fn reviewed_subject(&self, settings: &Settings) -> Subject {
         let mut subject = settings.subject.clone();
         // The settings are pinned, so added files are in the state and joined here.
         if let Subject::Change(change) = &mut subject {
-            change.files.extend(self.made.iter().map(|path| Changed { path: path.clone(), from: None }));
+            change.files.extend(self.made.iter().map(|path| ChangedPath { path: path.clone(), from: None }));
         }
         subject
     }
 
     /// Returns what every agent should know about the project.
-    pub(super) fn surroundings(&self, settings: &Settings) -> Box<Surroundings> {
+    pub(super) fn task_environment(&self, settings: &Settings) -> Box<TaskEnvironment> {
         // Agents must neither review nor edit trackers and metrics.
         let own_files = alloc::vec![format!("{}/", settings.reviews)];
-        Box::new(Surroundings { own_files, ..Surroundings::default() })
+        Box::new(TaskEnvironment { own_files, ..TaskEnvironment::default() })
     }
 
     /// Counts distinct valid findings, open, blocked or fixed, for the limit on findings.
-    pub(super) fn valid(&self) -> u32 {
-        let counts = Counts::of(&self.findings);
+    pub(super) fn valid_count(&self) -> u32 {
+        let finding_counts = FindingCounts::from_findings(&self.findings);
         // Dismissed and deferred findings cost no repair.
-        counts.open + counts.fixed + counts.blocked
+        finding_counts.open + finding_counts.fixed + finding_counts.blocked
     }
 
     /// Marks the last pass as dry if all findings that kept it from being dry are dismissed by now.
-    pub(super) fn look_again_at_the_pass(&mut self) {
-        let dismissed =
-            |id: &FindingId| self.finding(*id).is_some_and(|f| matches!(f.status, Status::Dismissed { .. }));
+    pub(super) fn reconsider_last_pass(&mut self) {
+        let is_dismissed = |finding_id: &FindingId| {
+            self.find_finding(*finding_id)
+                .is_some_and(|finding| matches!(finding.status, FindingStatus::Dismissed { .. }))
+        };
         // A pass can only be reinterpreted for the text that it has read.
-        let same = self.tries.text == self.last_pass.text && !self.last_pass.changed;
+        let is_same_text = self.tries.text == self.last_pass.text && !self.last_pass.changed;
         if self.last_pass.sound
-            && same
+            && is_same_text
             && !self.last_pass.raised.is_empty()
-            && self.last_pass.raised.iter().all(dismissed)
+            && self.last_pass.raised.iter().all(is_dismissed)
         {
             self.last_pass.dry = true;
         }
     }
 }
 
-impl Court {
+impl ReviewState {
     /// Puts new files of a change under review from now on.
     pub(super) fn add_new_files(&mut self, subject: &Subject, landed: &[LandedFile]) {
         // A single file is always exactly that file.
-        if subject.change().is_some() {
-            let known = subject.files();
-            let new = landed.iter().map(|file| &file.path).filter(|path| !known.contains(&path.as_str()));
-            let new: Vec<String> = new.filter(|path| !self.made.contains(path)).cloned().collect();
-            self.made.extend(new);
+        if subject.code_change().is_some() {
+            let known_paths = subject.file_paths();
+            let new_paths =
+                landed.iter().map(|file| &file.path).filter(|path| !known_paths.contains(&path.as_str()));
+            let new_paths: Vec<String> =
+                new_paths.filter(|path| !self.made.contains(path)).cloned().collect();
+            self.made.extend(new_paths);
         }
     }
 
     /// Counts the patches that wait for the user's answer.
-    pub(super) fn patches_to_approve(&self) -> u32 {
-        let waits = |pending: &&Pending| {
+    pub(super) fn count_patches_to_approve(&self) -> u32 {
+        let is_waiting = |pending_patch: &&PendingPatch| {
             // If the user has settled all findings of a patch otherwise, the patch no longer needs an answer.
-            let blocked = Status::Blocked { decision: pending.decision.clone() };
-            let of = |claim: &Claim| self.finding(claim.id).is_some_and(|finding| finding.status == blocked);
-            !pending.approved && pending.claims.iter().any(of)
+            let blocked_status = FindingStatus::Blocked { decision: pending_patch.decision.clone() };
+            let is_blocked_on_it = |claim: &FixClaim| {
+                self.find_finding(claim.id).is_some_and(|finding| finding.status == blocked_status)
+            };
+            !pending_patch.approved && pending_patch.claims.iter().any(is_blocked_on_it)
         };
-        self.pending.iter().filter(waits).count() as u32
+        self.pending.iter().filter(is_waiting).count() as u32
     }
 }
 
-impl Court {
-    pub(super) fn is_asked_about(&self, path: &str) -> bool {
-        let open = self.decisions.iter().filter(|decision| decision.answer.is_none());
-        let mut asked = open.filter_map(|decision| match &decision.about {
-            About::Strayed { strays } => Some(strays),
+impl ReviewState {
+    pub(super) fn has_open_question_about(&self, path: &str) -> bool {
+        let open_decisions = self.decisions.iter().filter(|decision| decision.answer.is_none());
+        let mut asked_edits = open_decisions.filter_map(|decision| match &decision.about {
+            DecisionTopic::Strayed { strays: edit_list } => Some(edit_list),
             _ => None,
         });
-        asked.any(|strays| strays.iter().any(|stray| stray.path == path))
+        asked_edits.any(|edit_list| edit_list.iter().any(|stray_edit| stray_edit.path == path))
     }
 
     /// Counts the files that the user was asked about and has not answered for.
-    pub(super) fn unanswered_strays(&self) -> u32 {
-        let asked = self.decisions.iter().filter(|decision| decision.answer.is_none());
-        let strays = asked.map(|decision| match &decision.about {
-            About::Strayed { strays } => strays.len() as u32,
+    pub(super) fn count_unanswered_edits(&self) -> u32 {
+        let open_decisions = self.decisions.iter().filter(|decision| decision.answer.is_none());
+        let edit_counts = open_decisions.map(|decision| match &decision.about {
+            DecisionTopic::Strayed { strays: edit_counts } => edit_counts.len() as u32,
             _ => 0,
         });
-        strays.sum()
+        edit_counts.sum()
     }
 
-    pub(super) fn has_strays_due(&self) -> bool {
+    pub(super) fn has_edits_to_restore(&self) -> bool {
         !self.strays.due.is_empty()
     }
 
@@ -292,7 +302,7 @@ impl Court {
     }
 
     /// Returns the user's remarks as briefs contain them.
-    pub(super) fn remarks(&self) -> Vec<String> {
+    pub(super) fn remark_lines(&self) -> Vec<String> {
         self.said.iter().map(|remark| format!("{remark}")).collect()
     }
 }

@@ -9,11 +9,11 @@ use crate::ids::Hash;
 
 /// The assignment of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Bound {
+pub struct SessionAssignment {
     /// The client's id of the session. Empty: the next session in this project claims it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session: String,
-    pub work: Work,
+    pub work: SessionWork,
     /// The prompt that it is sent back with.
     pub prompt: String,
     /// The text with which it declares completion; `None` if no answer ends it.
@@ -27,7 +27,7 @@ pub struct Bound {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum SessionWork {
     /// The same prompt again and again, until it is done or the limit is reached.
     #[default]
     Loop,
@@ -39,16 +39,16 @@ pub enum Work {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEvent {
     #[serde(flatten)]
-    pub what: What,
+    pub what: SessionEventKind,
     #[serde(default)]
-    pub tally: Tally,
+    pub tally: SessionTally,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum What {
+pub enum SessionEventKind {
     Bound {
-        bound: Bound,
+        bound: SessionAssignment,
     },
     /// A session claimed an assignment that had waited for one.
     Claimed {
@@ -87,7 +87,7 @@ pub enum What {
     },
     /// The session is no longer held.
     LetGo {
-        why: LetGo,
+        why: ReleaseReason,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         detail: String,
     },
@@ -95,9 +95,9 @@ pub enum What {
 
 /// The counters after an event, so that readers need not count from the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Tally {
+pub struct SessionTally {
     #[serde(default)]
-    pub work: Work,
+    pub work: SessionWork,
     /// The refusals that count against the limit.
     pub refusals: u32,
     /// The number last written to the state file: another number there was set by the user.
@@ -112,12 +112,12 @@ pub struct Tally {
     pub tools: u64,
     /// The step whose hooks run, and what has to be remembered about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<Step>,
+    pub step: Option<SessionStep>,
 }
 
 /// A file of the project with hooks for the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct SessionStep {
     /// Relative to the project's root.
     pub file: String,
     /// The hooks for the beginning have run.
@@ -134,7 +134,7 @@ pub struct Step {
 /// Why a session may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum LetGo {
+pub enum ReleaseReason {
     /// It is done, as far as can be seen.
     Complete,
     /// It says that only the user can continue.
@@ -155,19 +155,21 @@ pub enum LetGo {
     Stale,
 }
 
-impl LetGo {
+impl ReleaseReason {
     /// Returns the reason in a few words for users.
-    pub fn says(self) -> &'static str {
+    pub fn as_phrase(self) -> &'static str {
         match self {
-            LetGo::Complete => "it is done",
-            LetGo::Blocked => "it says that only a person can go on",
-            LetGo::TimedOut => "it says that its time is up",
-            LetGo::Refusals => "it was sent back as often as allowed",
-            LetGo::Failures => "too much failed in a row",
-            LetGo::ClientCap => "the client would soon have ended the turn by itself, with nothing to show",
-            LetGo::Over => "there is nothing left for it to do",
-            LetGo::Person => "a person let it go",
-            LetGo::Stale => "nothing was heard of it for too long",
+            ReleaseReason::Complete => "it is done",
+            ReleaseReason::Blocked => "it says that only a person can go on",
+            ReleaseReason::TimedOut => "it says that its time is up",
+            ReleaseReason::Refusals => "it was sent back as often as allowed",
+            ReleaseReason::Failures => "too much failed in a row",
+            ReleaseReason::ClientCap => {
+                "the client would soon have ended the turn by itself, with nothing to show"
+            }
+            ReleaseReason::Over => "there is nothing left for it to do",
+            ReleaseReason::Person => "a person let it go",
+            ReleaseReason::Stale => "nothing was heard of it for too long",
         }
     }
 }

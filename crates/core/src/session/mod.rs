@@ -7,7 +7,7 @@
 use alloc::string::String;
 
 use crate::{
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     ids::RunId,
 };
 
@@ -15,51 +15,64 @@ pub mod event;
 pub mod promise;
 pub mod stop;
 
-pub use event::{Bound, LetGo, SessionEvent, Step, Tally, What, Work};
+pub use event::{
+    ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionStep, SessionTally, SessionWork,
+};
 
 /// How often a session is sent back before it may stop, unless the user sets another number.
-pub const MOST_REFUSALS: u32 = 50;
+pub const DEFAULT_MAX_REFUSALS: u32 = 50;
 /// The highest limit that may be set: no loop runs for ever.
-pub const UPPER_BOUND: u32 = 1_000;
+pub const MAX_REFUSALS_LIMIT: u32 = 1_000;
 
 /// The binding of a session, computed from a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Binding {
-    pub run: RunId,
-    pub bound: Bound,
-    pub tally: Tally,
+pub struct SessionBinding {
+    pub run_id: RunId,
+    pub assignment: SessionAssignment,
+    pub tally: SessionTally,
     /// Why it was released, with details; `None` while it is held.
-    pub let_go: Option<(LetGo, String)>,
+    pub release: Option<(ReleaseReason, String)>,
     /// The wall time of the last event.
-    pub last_ms: u64,
+    pub last_event_ms: u64,
 }
 
-impl Binding {
+impl SessionBinding {
     /// Returns the last session that was bound to a run or a loop, according to its journal.
-    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Binding> {
-        let mut known = None;
-        for entry in entries {
-            if let Event::Session(event) = &entry.event {
-                Binding::see(&mut known, &entry.run, event, entry.at.wall_ms);
+    pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> Option<SessionBinding> {
+        let mut binding = None;
+        for journal_entry in entries {
+            if let RunEvent::Session(event) = &journal_entry.event {
+                SessionBinding::apply_event(
+                    &mut binding,
+                    &journal_entry.run,
+                    event,
+                    journal_entry.at.wall_ms,
+                );
             }
         }
-        known
+        binding
     }
 
     /// Applies one more event. A new binding replaces everything before it.
-    fn see(known: &mut Option<Binding>, run: &RunId, event: &SessionEvent, at_ms: u64) {
-        if let What::Bound { bound } = &event.what {
+    fn apply_event(current: &mut Option<SessionBinding>, run: &RunId, event: &SessionEvent, event_ms: u64) {
+        if let SessionEventKind::Bound { bound } = &event.what {
             let (run, bound, tally) = (run.clone(), bound.clone(), event.tally.clone());
-            *known = Some(Binding { run, bound, tally, let_go: None, last_ms: at_ms });
+            *current = Some(SessionBinding {
+                run_id: run,
+                assignment: bound,
+                tally,
+                release: None,
+                last_event_ms: event_ms,
+            });
             return;
         }
         // An event before any binding belongs to nothing.
-        let Some(binding) = known else { return };
-        binding.tally = event.tally.clone();
-        binding.last_ms = at_ms;
+        let Some(held_binding) = current else { return };
+        held_binding.tally = event.tally.clone();
+        held_binding.last_event_ms = event_ms;
         match &event.what {
-            What::Claimed { session } => binding.bound.session.clone_from(session),
-            What::LetGo { why, detail } => binding.let_go = Some((*why, detail.clone())),
+            SessionEventKind::Claimed { session } => held_binding.assignment.session.clone_from(session),
+            SessionEventKind::LetGo { why, detail } => held_binding.release = Some((*why, detail.clone())),
             _ => {}
         }
     }

@@ -10,135 +10,145 @@ use alloc::{
 };
 
 /// The tags that declare completion.
-const DONE: [&str; 2] = ["review-complete", "promise"];
+const COMPLETION_TAGS: [&str; 2] = ["review-complete", "promise"];
 
 /// The tags of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct AnswerTags {
     /// The contents of completion tags, with white space folded.
-    pub done: Vec<String>,
+    pub promised: Vec<String>,
     pub blocked: Option<String>,
     pub timed_out: Option<String>,
 }
 
-impl Said {
-    pub fn in_answer(answer: &str) -> Said {
-        let plain = without_code(answer);
-        let mut said = Said::in_plain(&plain);
+impl AnswerTags {
+    pub fn from_answer(answer: &str) -> AnswerTags {
+        let plain_text = strip_code(answer);
+        let mut answer_tags = AnswerTags::from_plain_text(&plain_text);
         // Codex escapes what a hook prints, so its model sees the tags escaped and repeats them like that.
-        if plain.contains("&lt;") {
-            let shown = Said::in_plain(&unescaped(&plain));
-            said.done.extend(shown.done);
-            said.blocked = said.blocked.or(shown.blocked);
-            said.timed_out = said.timed_out.or(shown.timed_out);
+        if plain_text.contains("&lt;") {
+            let escaped_tags = AnswerTags::from_plain_text(&unescape_entities(&plain_text));
+            answer_tags.promised.extend(escaped_tags.promised);
+            answer_tags.blocked = answer_tags.blocked.or(escaped_tags.blocked);
+            answer_tags.timed_out = answer_tags.timed_out.or(escaped_tags.timed_out);
         }
-        said
+        answer_tags
     }
 
-    fn in_plain(plain: &str) -> Said {
-        let mut done = Vec::new();
-        for tag in DONE {
-            done.extend(tagged(plain, tag));
+    fn from_plain_text(plain_text: &str) -> AnswerTags {
+        let mut promised = Vec::new();
+        for tag in COMPLETION_TAGS {
+            promised.extend(find_tagged(plain_text, tag));
         }
-        Said { done, blocked: reason(plain, "review-blocked"), timed_out: reason(plain, "review-timeout") }
+        AnswerTags {
+            promised,
+            blocked: tag_reason(plain_text, "review-blocked"),
+            timed_out: tag_reason(plain_text, "review-timeout"),
+        }
     }
 
-    pub fn promises(&self, promise: &str) -> bool {
-        let promise = folded(promise);
-        !promise.is_empty() && self.done.contains(&promise)
+    pub fn has_promised(&self, expected: &str) -> bool {
+        let expected = fold_whitespace(expected);
+        !expected.is_empty() && self.promised.contains(&expected)
     }
 }
 
 /// The placeholder in the instructions: an answer that repeats it literally gives no reason.
-const PLACEHOLDER: &str = "REASON";
+const REASON_PLACEHOLDER: &str = "REASON";
 
-fn reason(text: &str, tag: &str) -> Option<String> {
-    tagged(text, tag).into_iter().find(|reason| reason != PLACEHOLDER)
+fn tag_reason(plain_text: &str, tag: &str) -> Option<String> {
+    find_tagged(plain_text, tag).into_iter().find(|reason| reason != REASON_PLACEHOLDER)
 }
 
 /// Replaces entities. `&amp;` comes last, so that text that was escaped twice is not unescaped twice.
-fn unescaped(text: &str) -> String {
-    let marks =
+fn unescape_entities(escaped_text: &str) -> String {
+    let entities =
         [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&amp;", "&")];
-    marks.iter().fold(text.to_string(), |text, (escaped, plain)| text.replace(escaped, plain))
+    entities.iter().fold(escaped_text.to_string(), |escaped_text, (entity, character)| {
+        escaped_text.replace(entity, character)
+    })
 }
 
 /// Returns each text between `<tag>` and `</tag>`. A tag that is never closed is ignored.
-fn tagged(text: &str, tag: &str) -> Vec<String> {
-    let (open, close) = (alloc::format!("<{tag}>"), alloc::format!("</{tag}>"));
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some((_, behind)) = rest.split_once(open.as_str()) {
-        let Some((inside, after)) = behind.split_once(close.as_str()) else { break };
+fn find_tagged(plain_text: &str, tag: &str) -> Vec<String> {
+    let (opening, closing_tag) = (alloc::format!("<{tag}>"), alloc::format!("</{tag}>"));
+    let mut contents = Vec::new();
+    let mut remainder = plain_text;
+    while let Some((_, after_opening)) = remainder.split_once(opening.as_str()) {
+        let Some((content, after_closing)) = after_opening.split_once(closing_tag.as_str()) else { break };
         // The innermost opening tag is the one that is closed.
-        let inside = inside.rsplit(open.as_str()).next().unwrap_or(inside);
-        found.push(folded(inside));
-        rest = after;
+        let content = content.rsplit(opening.as_str()).next().unwrap_or(content);
+        contents.push(fold_whitespace(content));
+        remainder = after_closing;
     }
-    found
+    contents
 }
 
-pub(crate) fn folded(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<&str>>().join(" ")
+pub(crate) fn fold_whitespace(raw_text: &str) -> String {
+    raw_text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
 /// Removes fenced blocks, quoted lines and text in back quotes.
-fn without_code(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+fn strip_code(answer: &str) -> String {
+    let mut plain_text = String::with_capacity(answer.len());
     let mut fence: Option<(char, usize)> = None;
-    for line in text.lines() {
-        let start = line.trim_start();
-        let mark = start.chars().next().filter(|c| matches!(c, '`' | '~'));
-        let length = mark.map_or(0, |mark| start.chars().take_while(|c| *c == mark).count());
-        match (fence, mark) {
+    for line in answer.lines() {
+        let line_start = line.trim_start();
+        let fence_character = line_start.chars().next().filter(|character| matches!(character, '`' | '~'));
+        let mark_length = fence_character.map_or(0, |fence_character| {
+            line_start.chars().take_while(|character| *character == fence_character).count()
+        });
+        match (fence, fence_character) {
             // A fence is closed by at least as many of the same marks, with nothing behind them.
-            (Some((open, least)), Some(mark)) if mark == open && length >= least => {
-                let closes = start.trim_start_matches(mark).trim().is_empty();
+            (Some((open_character, min_length)), Some(fence_character))
+                if fence_character == open_character && mark_length >= min_length =>
+            {
+                let closes = line_start.trim_start_matches(fence_character).trim().is_empty();
                 fence = if closes { None } else { fence };
             }
             (Some(_), _) => {}
-            (None, Some(mark)) if length >= 3 => fence = Some((mark, length)),
-            (None, _) if start.starts_with('>') => {}
-            (None, _) => out.push_str(line),
+            (None, Some(fence_character)) if mark_length >= 3 => fence = Some((fence_character, mark_length)),
+            (None, _) if line_start.starts_with('>') => {}
+            (None, _) => plain_text.push_str(line),
         }
         // Removed lines stay as empty ones, so that paragraphs remain separate.
-        out.push('\n');
+        plain_text.push('\n');
     }
-    without_spans(&out)
+    strip_code_spans(&plain_text)
 }
 
 /// Removes the text between equal runs of back quotes. A run without a counterpart is plain text.
-fn without_spans(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('`') {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let inside = from.trim_start_matches('`');
-        let ticks = from.len() - inside.len();
-        match closing(inside, ticks) {
-            Some(end) => rest = &inside[end..],
+fn strip_code_spans(plain_text: &str) -> String {
+    let mut stripped = String::with_capacity(plain_text.len());
+    let mut remainder = plain_text;
+    while let Some(tick_offset) = remainder.find('`') {
+        let (text_before, from_ticks) = remainder.split_at(tick_offset);
+        stripped.push_str(text_before);
+        let after_ticks = from_ticks.trim_start_matches('`');
+        let tick_count = from_ticks.len() - after_ticks.len();
+        match find_span_end(after_ticks, tick_count) {
+            Some(span_end) => remainder = &after_ticks[span_end..],
             None => {
-                out.push_str(&from[..ticks]);
-                rest = inside;
+                stripped.push_str(&from_ticks[..tick_count]);
+                remainder = after_ticks;
             }
         }
     }
-    out.push_str(rest);
-    out.to_string()
+    stripped.push_str(remainder);
+    stripped.to_string()
 }
 
 /// Returns where a span of so many back quotes ends. A span does not cross an empty line.
-fn closing(inside: &str, ticks: usize) -> Option<usize> {
-    let within = inside.find("\n\n").unwrap_or(inside.len());
-    let mut at = 0;
-    while let Some(found) = inside[at..within].find('`') {
-        let start = at + found;
-        let run = inside[start..within].bytes().take_while(|byte| *byte == b'`').count();
-        at = start + run;
+fn find_span_end(after_ticks: &str, tick_count: usize) -> Option<usize> {
+    let paragraph_end = after_ticks.find("\n\n").unwrap_or(after_ticks.len());
+    let mut offset = 0;
+    while let Some(found_at) = after_ticks[offset..paragraph_end].find('`') {
+        let start = offset + found_at;
+        let run_length = after_ticks[start..paragraph_end].bytes().take_while(|byte| *byte == b'`').count();
+        offset = start + run_length;
         // A run of another length is part of the span's content.
-        if run == ticks {
-            return Some(at);
+        if run_length == tick_count {
+            return Some(offset);
         }
     }
     None
@@ -148,13 +158,13 @@ fn closing(inside: &str, ticks: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn promises(answer: &str, promise: &str) -> bool {
-        Said::in_answer(answer).promises(promise)
+    fn has_promise(answer: &str, promise: &str) -> bool {
+        AnswerTags::from_answer(answer).has_promised(promise)
     }
 
     #[test]
     fn a_promise_is_its_exact_text_in_its_tags() {
-        for (answer, promise, kept) in [
+        for (answer, promise, expected) in [
             ("<promise>DONE</promise>", "DONE", true),
             ("<review-complete>ALL_ISSUES_RESOLVED</review-complete>", "ALL_ISSUES_RESOLVED", true),
             // In the middle of an answer, over several lines, with spaces.
@@ -187,16 +197,22 @@ mod tests {
             ("a ` alone <promise>DONE</promise>", "DONE", true),
             ("I will not say <promise> yet. <promise>DONE</promise>", "DONE", true),
         ] {
-            assert_eq!(promises(answer, promise), kept, "{answer:?} {promise:?}");
+            assert_eq!(has_promise(answer, promise), expected, "{answer:?} {promise:?}");
         }
     }
 
     #[test]
-    fn without_a_tag_nothing_was_said() {
-        assert_eq!(Said::in_answer("review-blocked? no. I am blocked, timeout"), Said::default());
-        assert_eq!(Said::in_answer("I may say <review-blocked>REASON</review-blocked>").blocked, None);
-        let said = Said::in_answer("<review-blocked> needs\n a key </review-blocked>");
-        assert_eq!(said.blocked.as_deref(), Some("needs a key"));
-        assert_eq!(said.timed_out, None);
+    fn an_answer_without_tags_says_nothing() {
+        assert_eq!(
+            AnswerTags::from_answer("review-blocked? no. I am blocked, timeout"),
+            AnswerTags::default()
+        );
+        assert_eq!(
+            AnswerTags::from_answer("I may say <review-blocked>REASON</review-blocked>").blocked,
+            None
+        );
+        let answer_tags = AnswerTags::from_answer("<review-blocked> needs\n a key </review-blocked>");
+        assert_eq!(answer_tags.blocked.as_deref(), Some("needs a key"));
+        assert_eq!(answer_tags.timed_out, None);
     }
 }

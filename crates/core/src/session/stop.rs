@@ -17,16 +17,16 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     finding::Severity,
     ids::FindingId,
-    session::{LetGo, Work, promise::Said},
-    text::{count, cut},
+    session::{ReleaseReason, SessionWork, promise::AnswerTags},
+    text::{format_count, truncate_chars},
 };
 
 /// What the decision depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    pub work: Work,
+pub struct StopInput {
+    pub work: SessionWork,
     /// The id of the run, if the journal knows one.
-    pub run: String,
+    pub run_id: String,
     pub prompt: String,
     pub promise: Option<String>,
     /// How often it was sent back before.
@@ -35,27 +35,27 @@ pub struct Standing {
     pub failures: u32,
     pub max_failures: u32,
     /// The open findings; if they are not known, only their number is.
-    pub open: Vec<Open>,
+    pub open_findings: Vec<OpenFinding>,
     pub open_count: u32,
-    pub run_is: Phase,
+    pub run_phase: SessionRunPhase,
 }
 
 /// What the run itself is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum SessionRunPhase {
     /// It waits for this session, or there is no run, only the session.
     #[default]
-    Session,
+    WaitsForSession,
     /// Reviewers are at work.
     UnderWay,
     /// Its process ended before the run was done.
     Died,
     /// It has ended like this, or waits for something else.
-    Over(String),
+    Ended(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenFinding {
     pub id: FindingId,
     pub severity: Severity,
     pub place: String,
@@ -64,246 +64,300 @@ pub struct Open {
 
 /// How often the client lets a hook refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Client {
+pub struct ClientTurn {
     /// Refusals of this turn since a tool was used.
     pub in_a_row: u32,
     /// After so many refusals the client ends the turn by itself; `None` if it never does.
-    pub cap: Option<u32>,
+    pub max_in_a_row: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Free { why: LetGo, detail: String },
-    Refuse(Refusal),
+pub enum StopVerdict {
+    Allow { reason: ReleaseReason, detail: String },
+    Refuse(StopRefusal),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct StopRefusal {
     /// What the model reads next.
-    pub reason: String,
+    pub model_prompt: String,
     /// What the user sees.
-    pub message: String,
+    pub user_message: String,
     /// The open findings, most severe first.
-    pub open: Vec<String>,
+    pub open_findings: Vec<String>,
     /// The session had declared completion.
-    pub claimed: bool,
+    pub has_claimed: bool,
 }
 
 /// The most open findings that are named; the rest is counted.
-const NAMED: usize = 12;
-const DESCRIPTION: usize = 160;
+const MAX_NAMED_FINDINGS: usize = 12;
+const MAX_DESCRIPTION_CHARS: usize = 160;
 
-pub fn decide(standing: &Standing, answer: &str, client: Client) -> Verdict {
+pub fn decide_stop(stop_input: &StopInput, answer: &str, client_turn: ClientTurn) -> StopVerdict {
     // The tags are read first, because several rules below need them.
-    let said = Said::in_answer(answer);
-    let claimed = standing.promise.as_ref().is_some_and(|promise| said.promises(promise));
-    let free = |why: LetGo, detail: &str| Verdict::Free { why, detail: detail.into() };
+    let answer_tags = AnswerTags::from_answer(answer);
+    let has_claimed = stop_input.promise.as_ref().is_some_and(|promise| answer_tags.has_promised(promise));
+    let allow_with = |release_reason: ReleaseReason, detail: &str| StopVerdict::Allow {
+        reason: release_reason,
+        detail: detail.into(),
+    };
     // A run that has ended must never hold a session.
-    if let Phase::Over(how) = &standing.run_is {
-        return free(LetGo::Over, how);
+    if let SessionRunPhase::Ended(ending) = &stop_input.run_phase {
+        return allow_with(ReleaseReason::Over, ending);
     }
     // A review is judged by its findings alone: what the session says about them does not count.
-    let done = match standing.work {
-        Work::Review => standing.open_count == 0 && standing.run_is == Phase::Session,
-        Work::Loop => standing.open_count == 0 && claimed,
+    let is_done = match stop_input.work {
+        SessionWork::Review => {
+            stop_input.open_count == 0 && stop_input.run_phase == SessionRunPhase::WaitsForSession
+        }
+        SessionWork::Loop => stop_input.open_count == 0 && has_claimed,
     };
-    if done {
-        return free(LetGo::Complete, "");
+    if is_done {
+        return allow_with(ReleaseReason::Complete, "");
     }
     // An honest way out comes before the limits, so that it is recorded as such.
-    if let Some(reason) = &said.blocked {
-        return free(LetGo::Blocked, reason);
+    if let Some(reason) = &answer_tags.blocked {
+        return allow_with(ReleaseReason::Blocked, reason);
     }
-    if let Some(reason) = &said.timed_out {
-        return free(LetGo::TimedOut, reason);
+    if let Some(reason) = &answer_tags.timed_out {
+        return allow_with(ReleaseReason::TimedOut, reason);
     }
     // The limit guarantees that every session can stop in the end.
-    if standing.refusals >= standing.max_refusals {
-        return free(LetGo::Refusals, &format!("{} of {}", standing.refusals, standing.max_refusals));
+    if stop_input.refusals >= stop_input.max_refusals {
+        return allow_with(
+            ReleaseReason::Refusals,
+            &format!("{} of {}", stop_input.refusals, stop_input.max_refusals),
+        );
     }
-    if standing.max_failures > 0 && standing.failures >= standing.max_failures {
-        return free(LetGo::Failures, &format!("{} of {}", standing.failures, standing.max_failures));
+    if stop_input.max_failures > 0 && stop_input.failures >= stop_input.max_failures {
+        return allow_with(
+            ReleaseReason::Failures,
+            &format!("{} of {}", stop_input.failures, stop_input.max_failures),
+        );
     }
     // The client would end the turn without a word; allowing the stop first keeps the reason.
-    if client.cap.is_some_and(|cap| client.in_a_row + 1 >= cap) {
-        let row = count(client.in_a_row, "refusal");
-        return free(LetGo::ClientCap, &format!("{row} in a row and no tool was used"));
+    if client_turn.max_in_a_row.is_some_and(|turn_cap| client_turn.in_a_row + 1 >= turn_cap) {
+        let refusals_in_a_row = format_count(client_turn.in_a_row, "refusal");
+        return allow_with(
+            ReleaseReason::ClientCap,
+            &format!("{refusals_in_a_row} in a row and no tool was used"),
+        );
     }
-    Verdict::Refuse(refusal(standing, claimed))
+    StopVerdict::Refuse(build_refusal(stop_input, has_claimed))
 }
 
-fn refusal(standing: &Standing, claimed: bool) -> Refusal {
-    let mut open = standing.open.clone();
+fn build_refusal(stop_input: &StopInput, has_claimed: bool) -> StopRefusal {
+    let mut open_findings = stop_input.open_findings.clone();
     // The ids break ties, so that the same findings always give the same text.
-    open.sort_by_key(|open| (open.severity, open.id));
-    let message = message(standing, &open, claimed);
-    let prompt = standing.prompt.trim();
+    open_findings.sort_by_key(|open_findings| (open_findings.severity, open_findings.id));
+    let user_message = refusal_message(stop_input, &open_findings, has_claimed);
+    let prompt = stop_input.prompt.trim();
     // The original prompt comes first: the model may have lost it when the client compacted its memory.
-    let reason = if prompt.is_empty() { message.clone() } else { format!("{prompt}\n\n{message}") };
-    let open = open.iter().map(|open| format!("{} {}", open.id, open.severity)).collect();
-    Refusal { reason, message, open, claimed }
+    let model_prompt =
+        if prompt.is_empty() { user_message.clone() } else { format!("{prompt}\n\n{user_message}") };
+    let open_findings = open_findings
+        .iter()
+        .map(|open_findings| format!("{} {}", open_findings.id, open_findings.severity))
+        .collect();
+    StopRefusal { model_prompt, user_message, open_findings, has_claimed }
 }
 
 /// Returns a text that only the refusal with this number contains: it identifies the refusal in a client's transcript.
-pub fn refusal_mark(number: u32) -> String {
-    format!("sent back {number} of")
+pub fn refusal_mark(refusal_number: u32) -> String {
+    format!("sent back {refusal_number} of")
 }
 
-fn message(standing: &Standing, open: &[Open], claimed: bool) -> String {
-    let what = match standing.work {
-        Work::Review => "review",
-        Work::Loop => "loop",
+fn refusal_message(stop_input: &StopInput, open_findings: &[OpenFinding], has_claimed: bool) -> String {
+    let work_name = match stop_input.work {
+        SessionWork::Review => "review",
+        SessionWork::Loop => "loop",
     };
-    let name = if standing.run.is_empty() { String::new() } else { format!(" {}", standing.run) };
-    let number = standing.refusals + 1;
-    let mark = refusal_mark(number);
-    let mut text = format!("Tribunal {what}{name}: {mark} at most {}.", standing.max_refusals);
+    let run_name =
+        if stop_input.run_id.is_empty() { String::new() } else { format!(" {}", stop_input.run_id) };
+    let refusal_number = stop_input.refusals + 1;
+    let mark = refusal_mark(refusal_number);
+    let mut rendered = format!("Tribunal {work_name}{run_name}: {mark} at most {}.", stop_input.max_refusals);
     // The model must see that its claim was checked and is wrong.
-    if claimed && standing.open_count > 0 {
-        text.push_str(" You said that it is done, and it is not.");
+    if has_claimed && stop_input.open_count > 0 {
+        rendered.push_str(" You said that it is done, and it is not.");
     }
-    match standing.work {
+    match stop_input.work {
         // While the run works itself, the session can only wait or resume it.
-        Work::Review if standing.run_is == Phase::UnderWay => text.push_str(&format!(
-            "\nReviewers are at work on it. Wait for them before you stop: tribunal log {} --follow",
-            standing.run
-        )),
-        Work::Review if standing.run_is == Phase::Died => text.push_str(&format!(
+        SessionWork::Review if stop_input.run_phase == SessionRunPhase::UnderWay => {
+            rendered.push_str(&format!(
+                "\nReviewers are at work on it. Wait for them before you stop: tribunal log {} --follow",
+                stop_input.run_id
+            ))
+        }
+        SessionWork::Review if stop_input.run_phase == SessionRunPhase::Died => rendered.push_str(&format!(
             "\nThe review ended before it was done. Go on with it before you stop: tribunal resume {}",
-            standing.run
+            stop_input.run_id
         )),
-        Work::Review => text.push_str(&still_open(standing, open)),
-        Work::Loop => {}
+        SessionWork::Review => rendered.push_str(&open_findings_text(stop_input, open_findings)),
+        SessionWork::Loop => {}
     }
-    text.push_str(&way_out(standing));
-    text
+    rendered.push_str(&way_out_text(stop_input));
+    rendered
 }
 
-fn still_open(standing: &Standing, open: &[Open]) -> String {
-    let mut text = format!("\nStill open, most severe first ({}):", standing.open_count);
+fn open_findings_text(stop_input: &StopInput, findings: &[OpenFinding]) -> String {
+    let mut rendered = format!("\nStill open, most severe first ({}):", stop_input.open_count);
     // A review whose findings are not known has only their number.
-    if open.is_empty() {
-        text = format!("\n{} still open.", count(standing.open_count, "finding"));
+    if findings.is_empty() {
+        rendered = format!("\n{} still open.", format_count(stop_input.open_count, "finding"));
     }
-    for open in open.iter().take(NAMED) {
-        let Open { id, severity, place, description } = open;
-        text.push_str(&format!("\n  {id} {severity} {place}: {}", cut(description, DESCRIPTION)));
-    }
-    if open.len() > NAMED {
-        text.push_str(&format!("\n  and {} more", open.len() - NAMED));
-    }
-    if !standing.run.is_empty() {
-        let run = &standing.run;
-        text.push_str(&format!(
-            "\nRepair them in the files, then run `tribunal resume {run}`: it checks what you changed and reviews it \
-             again. What you say about it changes nothing. All of them: tribunal findings {run}"
+    for findings in findings.iter().take(MAX_NAMED_FINDINGS) {
+        let OpenFinding { id, severity, place, description } = findings;
+        rendered.push_str(&format!(
+            "\n  {id} {severity} {place}: {}",
+            truncate_chars(description, MAX_DESCRIPTION_CHARS)
         ));
     }
-    text
+    if findings.len() > MAX_NAMED_FINDINGS {
+        rendered.push_str(&format!("\n  and {} more", findings.len() - MAX_NAMED_FINDINGS));
+    }
+    if !stop_input.run_id.is_empty() {
+        let run_id = &stop_input.run_id;
+        rendered.push_str(&format!(
+            "\nRepair them in the files, then run `tribunal resume {run_id}`: it checks what you changed and reviews it \
+             again. What you say about it changes nothing. All of them: tribunal findings {run_id}"
+        ));
+    }
+    rendered
 }
 
-fn way_out(standing: &Standing) -> String {
-    let tag = match standing.work {
-        Work::Review => "review-complete",
-        Work::Loop => "promise",
+fn way_out_text(stop_input: &StopInput) -> String {
+    let tag = match stop_input.work {
+        SessionWork::Review => "review-complete",
+        SessionWork::Loop => "promise",
     };
-    let mut text = String::new();
-    if let Some(promise) = &standing.promise {
-        text.push_str(&format!(
+    let mut rendered = String::new();
+    if let Some(promise) = &stop_input.promise {
+        rendered.push_str(&format!(
             "\nWhen it is done, and only if that is true, say exactly: <{tag}>{promise}</{tag}>"
         ));
     }
     // The way out is always named, so that an honest model need not invent a promise.
-    text.push_str(
+    rendered.push_str(
         "\nIf only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>",
     );
-    text
+    rendered
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn open(id: u32, severity: Severity) -> Open {
-        Open { id: FindingId(id), severity, place: format!("prd.md:{id}"), description: "it is vague".into() }
+    fn open_finding(id: u32, severity: Severity) -> OpenFinding {
+        OpenFinding {
+            id: FindingId(id),
+            severity,
+            place: format!("prd.md:{id}"),
+            description: "it is vague".into(),
+        }
     }
 
-    fn of_review() -> Standing {
-        Standing {
-            work: Work::Review,
-            run: "prd-k3f9".into(),
+    fn review_input() -> StopInput {
+        StopInput {
+            work: SessionWork::Review,
+            run_id: "prd-k3f9".into(),
             prompt: "Repair what the panel found in prd.md.".into(),
             promise: Some("ALL_ISSUES_RESOLVED".into()),
             max_refusals: 50,
             max_failures: 5,
-            open: alloc::vec![open(1, Severity::Low), open(2, Severity::Critical)],
+            open_findings: alloc::vec![open_finding(1, Severity::Low), open_finding(2, Severity::Critical)],
             open_count: 2,
-            ..Standing::default()
+            ..StopInput::default()
         }
     }
 
-    fn of_loop() -> Standing {
-        Standing {
+    fn loop_input() -> StopInput {
+        StopInput {
             prompt: "Make the tests pass.".into(),
             promise: Some("ALL * [PASS]".into()),
             max_refusals: 3,
-            ..Standing::default()
+            ..StopInput::default()
         }
     }
 
-    const CLIENT: Client = Client { in_a_row: 0, cap: Some(8) };
+    const FRESH_TURN: ClientTurn = ClientTurn { in_a_row: 0, max_in_a_row: Some(8) };
 
-    fn why(standing: &Standing, answer: &str, client: Client) -> Option<LetGo> {
-        match decide(standing, answer, client) {
-            Verdict::Free { why, .. } => Some(why),
-            Verdict::Refuse(_) => None,
+    fn release_reason(stop_input: &StopInput, answer: &str, client: ClientTurn) -> Option<ReleaseReason> {
+        match decide_stop(stop_input, answer, client) {
+            StopVerdict::Allow { reason, .. } => Some(reason),
+            StopVerdict::Refuse(_) => None,
         }
     }
 
     #[test]
     fn the_rules_hold_in_their_order() {
-        let used_up = Standing { refusals: 50, ..of_review() };
-        let failed = Standing { failures: 5, ..of_review() };
-        let settled = Standing { open: Vec::new(), open_count: 0, ..of_review() };
-        let under_way = Standing { run_is: Phase::UnderWay, ..settled.clone() };
-        let over = Standing { run_is: Phase::Over("halted".into()), ..of_review() };
-        let done = "<review-complete>ALL_ISSUES_RESOLVED</review-complete>";
+        let refusals_used_up = StopInput { refusals: 50, ..review_input() };
+        let failures_used_up = StopInput { failures: 5, ..review_input() };
+        let nothing_open = StopInput { open_findings: Vec::new(), open_count: 0, ..review_input() };
+        let under_way = StopInput { run_phase: SessionRunPhase::UnderWay, ..nothing_open.clone() };
+        let ended = StopInput { run_phase: SessionRunPhase::Ended("halted".into()), ..review_input() };
+        let completion = "<review-complete>ALL_ISSUES_RESOLVED</review-complete>";
         let blocked = "<review-blocked>no key</review-blocked>";
-        for (standing, answer, client, expected) in [
-            (&of_review(), "", CLIENT, None),
-            (&of_review(), "All fixed!", CLIENT, None),
-            (&of_review(), done, CLIENT, None),
-            (&settled, "", CLIENT, Some(LetGo::Complete)),
-            (&settled, done, CLIENT, Some(LetGo::Complete)),
-            (&under_way, done, CLIENT, None),
-            (&Standing { run_is: Phase::Died, ..settled.clone() }, done, CLIENT, None),
-            (&over, "", CLIENT, Some(LetGo::Over)),
-            (&of_review(), blocked, CLIENT, Some(LetGo::Blocked)),
-            (&used_up, blocked, CLIENT, Some(LetGo::Blocked)),
-            (&of_review(), "<review-timeout>5 h</review-timeout>", CLIENT, Some(LetGo::TimedOut)),
-            (&used_up, done, CLIENT, Some(LetGo::Refusals)),
-            (&failed, "", CLIENT, Some(LetGo::Failures)),
-            (&of_review(), "", Client { in_a_row: 6, cap: Some(8) }, None),
-            (&of_review(), "", Client { in_a_row: 7, cap: Some(8) }, Some(LetGo::ClientCap)),
-            (&of_review(), "", Client { in_a_row: 49, cap: None }, None),
-            (&of_loop(), "", CLIENT, None),
-            (&of_loop(), "<promise>ALL x PASS</promise>", CLIENT, None),
-            (&of_loop(), "so <promise>ALL * [PASS]</promise> it is", CLIENT, Some(LetGo::Complete)),
-            (&Standing { promise: None, ..of_loop() }, "<promise></promise>", CLIENT, None),
-            (&Standing { refusals: 3, ..of_loop() }, "", CLIENT, Some(LetGo::Refusals)),
+        for (stop_input, answer, client, expected) in [
+            (&review_input(), "", FRESH_TURN, None),
+            (&review_input(), "All fixed!", FRESH_TURN, None),
+            (&review_input(), completion, FRESH_TURN, None),
+            (&nothing_open, "", FRESH_TURN, Some(ReleaseReason::Complete)),
+            (&nothing_open, completion, FRESH_TURN, Some(ReleaseReason::Complete)),
+            (&under_way, completion, FRESH_TURN, None),
+            (
+                &StopInput { run_phase: SessionRunPhase::Died, ..nothing_open.clone() },
+                completion,
+                FRESH_TURN,
+                None,
+            ),
+            (&ended, "", FRESH_TURN, Some(ReleaseReason::Over)),
+            (&review_input(), blocked, FRESH_TURN, Some(ReleaseReason::Blocked)),
+            (&refusals_used_up, blocked, FRESH_TURN, Some(ReleaseReason::Blocked)),
+            (
+                &review_input(),
+                "<review-timeout>5 h</review-timeout>",
+                FRESH_TURN,
+                Some(ReleaseReason::TimedOut),
+            ),
+            (&refusals_used_up, completion, FRESH_TURN, Some(ReleaseReason::Refusals)),
+            (&failures_used_up, "", FRESH_TURN, Some(ReleaseReason::Failures)),
+            (&review_input(), "", ClientTurn { in_a_row: 6, max_in_a_row: Some(8) }, None),
+            (
+                &review_input(),
+                "",
+                ClientTurn { in_a_row: 7, max_in_a_row: Some(8) },
+                Some(ReleaseReason::ClientCap),
+            ),
+            (&review_input(), "", ClientTurn { in_a_row: 49, max_in_a_row: None }, None),
+            (&loop_input(), "", FRESH_TURN, None),
+            (&loop_input(), "<promise>ALL x PASS</promise>", FRESH_TURN, None),
+            (
+                &loop_input(),
+                "so <promise>ALL * [PASS]</promise> it is",
+                FRESH_TURN,
+                Some(ReleaseReason::Complete),
+            ),
+            (&StopInput { promise: None, ..loop_input() }, "<promise></promise>", FRESH_TURN, None),
+            (&StopInput { refusals: 3, ..loop_input() }, "", FRESH_TURN, Some(ReleaseReason::Refusals)),
         ] {
-            assert_eq!(why(standing, answer, client), expected, "{standing:?} {answer:?} {client:?}");
+            assert_eq!(
+                release_reason(stop_input, answer, client),
+                expected,
+                "{stop_input:?} {answer:?} {client:?}"
+            );
         }
     }
 
     #[test]
-    fn who_is_sent_back_reads_what_is_open_the_promise_and_the_way_out() {
-        let reason = |standing: &Standing, answer| match decide(standing, answer, CLIENT) {
-            Verdict::Refuse(refusal) => refusal.reason,
-            Verdict::Free { why, .. } => panic!("let go: {why:?}"),
+    fn a_refusal_names_the_open_findings_the_promise_and_the_way_out() {
+        let model_prompt = |stop_input: &StopInput, answer| match decide_stop(stop_input, answer, FRESH_TURN)
+        {
+            StopVerdict::Refuse(refusal) => refusal.model_prompt,
+            StopVerdict::Allow { reason: why, .. } => panic!("let go: {why:?}"),
         };
         assert_eq!(
-            reason(&of_review(), "<review-complete>ALL_ISSUES_RESOLVED</review-complete>"),
+            model_prompt(&review_input(), "<review-complete>ALL_ISSUES_RESOLVED</review-complete>"),
             "Repair what the panel found in prd.md.\n\n\
              Tribunal review prd-k3f9: sent back 1 of at most 50. You said that it is done, and it is not.\n\
              Still open, most severe first (2):\n  F2 critical prd.md:2: it is vague\n  F1 low prd.md:1: it is vague\n\
@@ -314,7 +368,7 @@ mod tests {
              If only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>"
         );
         assert_eq!(
-            reason(&of_loop(), ""),
+            model_prompt(&loop_input(), ""),
             "Make the tests pass.\n\nTribunal loop: sent back 1 of at most 3.\n\
              When it is done, and only if that is true, say exactly: <promise>ALL * [PASS]</promise>\n\
              If only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>"
@@ -323,21 +377,21 @@ mod tests {
 
     /// A session ends within the limit, and a review is never complete with open findings.
     #[test]
-    fn every_session_is_let_go_in_the_end() {
+    fn every_session_may_stop_in_the_end() {
         for answer in
             ["", "no", "<review-complete>ALL_ISSUES_RESOLVED</review-complete>", "<promise>x</promise>"]
         {
-            for mut standing in [of_review(), of_loop()] {
-                let mut times = 0;
+            for mut stop_input in [review_input(), loop_input()] {
+                let mut refusal_count = 0;
                 let last = loop {
-                    match decide(&standing, answer, Client { in_a_row: 0, cap: None }) {
-                        Verdict::Refuse(_) => standing.refusals += 1,
-                        Verdict::Free { why, .. } => break why,
+                    match decide_stop(&stop_input, answer, ClientTurn { in_a_row: 0, max_in_a_row: None }) {
+                        StopVerdict::Refuse(_) => stop_input.refusals += 1,
+                        StopVerdict::Allow { reason, .. } => break reason,
                     }
-                    times += 1;
+                    refusal_count += 1;
                 };
-                assert!(times <= standing.max_refusals);
-                assert_ne!(last, LetGo::Complete, "{answer}");
+                assert!(refusal_count <= stop_input.max_refusals);
+                assert_ne!(last, ReleaseReason::Complete, "{answer}");
             }
         }
     }

@@ -19,250 +19,318 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{END, STAMP, START, WAS, stamped_with};
+use super::{ISSUES_END, ISSUES_START, SNAPSHOT_PREFIX, STAMP_PREFIX, stamp_value};
 use crate::{
-    effect::{self, Change, Remark, Request},
+    effect::{self, FindingChange, UserRemark, UserRequest},
     finding::Severity,
     ids::{FindingId, Hash},
-    text::{cut, fold_line},
+    text::{fold_line, truncate_chars},
 };
 
 /// The edits that were understood, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Edits {
-    pub requests: Vec<Request>,
+pub struct TrackerEdits {
+    pub requests: Vec<UserRequest>,
     /// The edits that were not understood, one line each.
     pub strange: Vec<String>,
 }
 
 /// An issue as it is written in the file.
-struct Block<'t> {
-    line: usize,
+struct IssueBlock<'t> {
+    line_number: usize,
     heading: &'t str,
-    body: Vec<&'t str>,
+    body_lines: Vec<&'t str>,
 }
 
-pub fn read(text: &str) -> Edits {
-    let mut edits = Edits::default();
-    let Some((start, end)) = markers(text) else {
-        edits.strange.push(format!("the lines `{START}` and `{END}` are missing"));
-        return edits;
+pub fn parse_edits(tracker_text: &str) -> TrackerEdits {
+    let mut tracker_edits = TrackerEdits::default();
+    let Some((start_line, end_line)) = find_markers(tracker_text) else {
+        tracker_edits.strange.push(format!("the lines `{ISSUES_START}` and `{ISSUES_END}` are missing"));
+        return tracker_edits;
     };
-    let lines: Vec<&str> = text.lines().collect();
-    let mut blocks: Vec<Block<'_>> = Vec::new();
-    for (index, line) in lines.iter().enumerate().take(end).skip(start + 1) {
-        match (line.strip_prefix("### "), blocks.last_mut()) {
-            (Some(heading), _) => blocks.push(Block { line: index + 1, heading, body: Vec::new() }),
-            (None, Some(block)) => block.body.push(line),
+    let lines: Vec<&str> = tracker_text.lines().collect();
+    let mut issue_blocks: Vec<IssueBlock<'_>> = Vec::new();
+    for (line_index, line) in lines.iter().enumerate().take(end_line).skip(start_line + 1) {
+        match (line.strip_prefix("### "), issue_blocks.last_mut()) {
+            (Some(heading), _) => {
+                issue_blocks.push(IssueBlock { line_number: line_index + 1, heading, body_lines: Vec::new() })
+            }
+            (None, Some(issue_block)) => issue_block.body_lines.push(line),
             // Empty lines between the marker and the first issue are ours.
             (None, None) if line.trim().is_empty() => {}
-            (None, None) => edits.strange.push(format!("line {}: it belongs to no issue", index + 1)),
+            (None, None) => {
+                tracker_edits.strange.push(format!("line {}: it belongs to no issue", line_index + 1))
+            }
         }
     }
-    for block in &blocks {
-        issue(block, &mut edits);
+    for issue_block in &issue_blocks {
+        read_issue(issue_block, &mut tracker_edits);
     }
-    let (above, below) = text.split_at(text.rfind(STAMP).unwrap_or(text.len()));
-    let after = below.split_once("-->").map_or("", |(_, after)| after);
+    let (text_above, text_below) =
+        tracker_text.split_at(tracker_text.rfind(STAMP_PREFIX).unwrap_or(tracker_text.len()));
+    let text_after = text_below.split_once("-->").map_or("", |(_, text_after)| text_after);
     // Text outside the issues is generated, so an edit there would be lost with the next version.
-    if stamped_with(text, "frame") != Some(frame(above).as_str()) || !after.trim().is_empty() {
-        edits.strange.push(String::from("lines outside the issues were changed, or an issue was taken out"));
+    if stamp_value(tracker_text, "frame") != Some(frame_hash(text_above).as_str())
+        || !text_after.trim().is_empty()
+    {
+        tracker_edits
+            .strange
+            .push(String::from("lines outside the issues were changed, or an issue was taken out"));
     }
-    edits
+    tracker_edits
 }
 
 /// Returns the lines of the two markers, from 0.
-fn markers(text: &str) -> Option<(usize, usize)> {
-    let start = text.lines().position(|line| line.trim_end() == START)?;
-    let end = text.lines().position(|line| line.trim_end() == END)?;
-    (start < end).then_some((start, end))
+fn find_markers(tracker_text: &str) -> Option<(usize, usize)> {
+    let start_line = tracker_text.lines().position(|line| line.trim_end() == ISSUES_START)?;
+    let end_line = tracker_text.lines().position(|line| line.trim_end() == ISSUES_END)?;
+    (start_line < end_line).then_some((start_line, end_line))
 }
 
 /// Hashes everything around the issues and the ids of the issues; issues that the user added do not count.
-pub(super) fn frame(text: &str) -> String {
-    let (start, end) = markers(text).unwrap_or((usize::MAX, usize::MAX));
-    let mut kept = String::new();
-    for (index, line) in text.lines().enumerate() {
-        if index <= start || index >= end {
-            kept.push_str(line.trim_end());
-            kept.push('\n');
+pub(super) fn frame_hash(tracker_text: &str) -> String {
+    let (start_line, end_line) = find_markers(tracker_text).unwrap_or((usize::MAX, usize::MAX));
+    let mut hashed_text = String::new();
+    for (line_index, line) in tracker_text.lines().enumerate() {
+        if line_index <= start_line || line_index >= end_line {
+            hashed_text.push_str(line.trim_end());
+            hashed_text.push('\n');
         // Of the issues only the ids count, so that an edited issue does not change the frame but a removed one does.
-        } else if let Some(was) = line.trim().strip_prefix(WAS).and_then(|was| was.split(' ').next()) {
-            kept.push_str(was);
-            kept.push('\n');
+        } else if let Some(issue_id) =
+            line.trim().strip_prefix(SNAPSHOT_PREFIX).and_then(|issue_id| issue_id.split(' ').next())
+        {
+            hashed_text.push_str(issue_id);
+            hashed_text.push('\n');
         }
     }
-    Hash::of(kept.as_bytes()).short().to_string()
+    Hash::digest_of(hashed_text.as_bytes()).short_hex().to_string()
 }
 
 /// The parts of a heading such as `[x] F1 · high · dismissed: it is meant so`.
-struct Heading<'t> {
-    ticked: bool,
-    id: Option<FindingId>,
+struct IssueHeading<'t> {
+    is_ticked: bool,
+    finding_id: Option<FindingId>,
     severity: Option<&'t str>,
     status: &'t str,
 }
 
-fn heading(text: &str) -> Heading<'_> {
-    let text = text.trim();
-    let ticked = ["[x]", "[X]"].iter().any(|tick| text.starts_with(tick));
-    let rest = text.strip_prefix(['[']).and_then(|rest| rest.split_once(']')).map_or(text, |(_, rest)| rest);
-    let mut parts = rest.splitn(3, '·').map(str::trim);
+fn parse_heading(heading_text: &str) -> IssueHeading<'_> {
+    let heading_text = heading_text.trim();
+    let is_ticked = ["[x]", "[X]"].iter().any(|checkbox| heading_text.starts_with(checkbox));
+    let after_box = heading_text
+        .strip_prefix(['['])
+        .and_then(|after_box| after_box.split_once(']'))
+        .map_or(heading_text, |(_, after_box)| after_box);
+    let mut fields = after_box.splitn(3, '·').map(str::trim);
     // A heading without an id is an issue that the user added.
-    let id = parts.next().and_then(|id| id.strip_prefix('F')?.parse().ok()).map(FindingId);
-    let severity = parts.next();
-    Heading { ticked, id, severity, status: parts.next().unwrap_or_default() }
+    let finding_id =
+        fields.next().and_then(|finding_id| finding_id.strip_prefix('F')?.parse().ok()).map(FindingId);
+    let severity = fields.next();
+    IssueHeading { is_ticked, finding_id, severity, status: fields.next().unwrap_or_default() }
 }
 
-fn issue(block: &Block<'_>, edits: &mut Edits) {
-    let now = heading(block.heading);
-    let ours = block.body.iter().any(|line| line.trim().starts_with(WAS));
-    let Some(id) = now.id else {
+fn read_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
+    let heading_now = parse_heading(issue_block.heading);
+    let has_snapshot =
+        issue_block.body_lines.iter().any(|body_line| body_line.trim().starts_with(SNAPSHOT_PREFIX));
+    let Some(finding_id) = heading_now.finding_id else {
         // With a comment of ours it is an edited issue, without one a new issue.
-        if ours {
-            edits.strange.push(format!("line {}: the id of an issue is gone", block.line));
+        if has_snapshot {
+            tracker_edits
+                .strange
+                .push(format!("line {}: the id of an issue is gone", issue_block.line_number));
         } else {
-            add(block, edits);
+            read_added_issue(issue_block, tracker_edits);
         }
         return;
     };
-    let was = block.body.iter().find_map(|line| line.trim().strip_prefix(WAS)?.strip_suffix(" -->"));
+    let snapshot = issue_block
+        .body_lines
+        .iter()
+        .find_map(|body_line| body_line.trim().strip_prefix(SNAPSHOT_PREFIX)?.strip_suffix(" -->"));
     // Without the original state it cannot be told what was edited.
-    let Some(was) = was.and_then(Was::parse).filter(|was| was.id == id) else {
-        let line = block.line;
-        edits.strange.push(format!("line {line}: the comment that says how {id} stood is gone or another's"));
+    let Some(snapshot) =
+        snapshot.and_then(IssueSnapshot::parse).filter(|snapshot| snapshot.finding_id == finding_id)
+    else {
+        let body_line = issue_block.line_number;
+        tracker_edits.strange.push(format!(
+            "line {body_line}: the comment that says how {finding_id} stood is gone or another's"
+        ));
         return;
     };
     // Severity and status are independent: one edit may change both.
-    match now.severity.and_then(Severity::parse) {
-        Some(to) if to != was.severity => {
-            edits.requests.push(was.amend(Change::Severity { to }));
+    match heading_now.severity.and_then(Severity::parse) {
+        Some(new_severity) if new_severity != snapshot.severity => {
+            tracker_edits.requests.push(snapshot.to_request(FindingChange::Severity { to: new_severity }));
         }
         Some(_) => {}
-        None => edits.strange.push(format!("line {}: {id} has no severity any more", block.line)),
+        None => tracker_edits
+            .strange
+            .push(format!("line {}: {finding_id} has no severity any more", issue_block.line_number)),
     }
-    if now.status != was.status || now.ticked != was.ticked() {
-        match status(&now, &was) {
-            Some(change) => edits.requests.push(was.amend(change)),
-            None => edits.strange.push(format!("line {}: `{}` is no status", block.line, now.status)),
+    if heading_now.status != snapshot.status || heading_now.is_ticked != snapshot.was_ticked() {
+        match status_change(&heading_now, &snapshot) {
+            Some(change) => tracker_edits.requests.push(snapshot.to_request(change)),
+            None => tracker_edits
+                .strange
+                .push(format!("line {}: `{}` is no status", issue_block.line_number, heading_now.status)),
         }
     }
-    remarks(block, id, &was, edits);
+    read_remarks(issue_block, finding_id, &snapshot, tracker_edits);
 }
 
 /// Returns the change of the status. Words win over ticks: `dismissed` says more than a tick.
-fn status(now: &Heading<'_>, was: &Was<'_>) -> Option<Change> {
+fn status_change(heading_now: &IssueHeading<'_>, snapshot: &IssueSnapshot<'_>) -> Option<FindingChange> {
     // Only the box was changed.
-    if now.status == was.status {
-        return Some(if now.ticked { Change::Fixed } else { Change::Open });
+    if heading_now.status == snapshot.status {
+        return Some(if heading_now.is_ticked { FindingChange::Fixed } else { FindingChange::Open });
     }
     // The first word is the status, everything behind it the reason.
-    let end = now.status.find(|c: char| !c.is_alphanumeric()).unwrap_or(now.status.len());
-    let (word, why) = now.status.split_at(end);
-    let reason = why.trim_matches(|c: char| c.is_whitespace() || ":,;-–()".contains(c)).to_string();
-    match word.to_lowercase().as_str() {
-        "open" | "reopened" => Some(Change::Open),
-        "fixed" | "done" => Some(Change::Fixed),
-        "dismissed" | "dismiss" | "invalid" | "wontfix" => Some(Change::Dismissed { reason }),
-        "deferred" | "defer" | "later" => Some(Change::Deferred { reason }),
+    let keyword_end = heading_now
+        .status
+        .find(|character: char| !character.is_alphanumeric())
+        .unwrap_or(heading_now.status.len());
+    let (keyword, reason_text) = heading_now.status.split_at(keyword_end);
+    let reason = reason_text
+        .trim_matches(|character: char| character.is_whitespace() || ":,;-–()".contains(character))
+        .to_string();
+    match keyword.to_lowercase().as_str() {
+        "open" | "reopened" => Some(FindingChange::Open),
+        "fixed" | "done" => Some(FindingChange::Fixed),
+        "dismissed" | "dismiss" | "invalid" | "wontfix" => Some(FindingChange::Dismissed { reason }),
+        "deferred" | "defer" | "later" => Some(FindingChange::Deferred { reason }),
         _ => None,
     }
 }
 
 /// Reads lines that the user added. They are understood if the remaining lines are exactly what was written.
-fn remarks(block: &Block<'_>, id: FindingId, was: &Was<'_>, edits: &mut Edits) {
-    if body_hash(block.body.iter().copied()) == was.body {
+fn read_remarks(
+    issue_block: &IssueBlock<'_>,
+    finding_id: FindingId,
+    snapshot: &IssueSnapshot<'_>,
+    tracker_edits: &mut TrackerEdits,
+) {
+    if hash_body(issue_block.body_lines.iter().copied()) == snapshot.body_hash {
         return;
     }
-    let lines: Vec<&str> = block.body.iter().copied().filter(|line| !line.trim().is_empty()).collect();
-    let ours = |line: &str| (line.starts_with("- ") && line.contains(": ")) || line.trim().starts_with(WAS);
+    let body_lines: Vec<&str> =
+        issue_block.body_lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+    let is_ours = |line: &str| {
+        (line.starts_with("- ") && line.contains(": ")) || line.trim().starts_with(SNAPSHOT_PREFIX)
+    };
     // One of the lines that do not look generated is the description; the others are the user's, if without them everything
     // is as it was written. Otherwise it cannot be told which lines are the user's and which an agent's.
-    let free: Vec<usize> = (0..lines.len()).filter(|at| !ours(lines[*at])).collect();
-    let without =
-        |about: usize| lines.iter().enumerate().filter(move |(at, line)| *at == about || ours(line));
-    let Some(about) =
-        free.iter().find(|about| body_hash(without(**about).map(|(_, line)| *line)) == was.body)
-    else {
-        let line = block.line;
-        edits.strange.push(format!("line {line}: lines of {id} were changed that cannot be taken in"));
+    let free_lines: Vec<usize> =
+        (0..body_lines.len()).filter(|line_index| !is_ours(body_lines[*line_index])).collect();
+    let lines_with_only = |description_line: usize| {
+        body_lines
+            .iter()
+            .enumerate()
+            .filter(move |(line_index, line)| *line_index == description_line || is_ours(line))
+    };
+    let Some(description_line) = free_lines.iter().find(|description_line| {
+        hash_body(lines_with_only(**description_line).map(|(_, line)| *line)) == snapshot.body_hash
+    }) else {
+        let line = issue_block.line_number;
+        tracker_edits
+            .strange
+            .push(format!("line {line}: lines of {finding_id} were changed that cannot be taken in"));
         return;
     };
-    let added: Vec<&str> = free.iter().filter(|at| *at != about).map(|at| lines[*at]).collect();
-    if !added.is_empty() {
-        let text = cut(&fold_line(&added.join(" ")), 1_000);
-        edits.requests.push(Request::Say(Remark { about: Some(id), text }));
+    let added_lines: Vec<&str> = free_lines
+        .iter()
+        .filter(|line_index| *line_index != description_line)
+        .map(|line_index| body_lines[*line_index])
+        .collect();
+    if !added_lines.is_empty() {
+        let remark_text = truncate_chars(&fold_line(&added_lines.join(" ")), 1_000);
+        tracker_edits
+            .requests
+            .push(UserRequest::Say(UserRemark { about: Some(finding_id), text: remark_text }));
     }
 }
 
-fn add(block: &Block<'_>, edits: &mut Edits) {
-    let mut parts = block.heading.split('·').skip(1).map(str::trim);
+fn read_added_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
+    let mut heading_parts = issue_block.heading.split('·').skip(1).map(str::trim);
     // The first part is the box and the word `new`; the severity follows.
-    let said = parts.next();
-    let severity = said.and_then(Severity::parse).unwrap_or(Severity::Medium);
-    if let Some(said) = said.filter(|said| Severity::parse(said).is_none()) {
-        edits.strange.push(format!(
+    let severity_text = heading_parts.next();
+    let severity = severity_text.and_then(Severity::parse).unwrap_or(Severity::Medium);
+    if let Some(severity_text) =
+        severity_text.filter(|severity_text| Severity::parse(severity_text).is_none())
+    {
+        tracker_edits.strange.push(format!(
             "line {}: `{}` is no severity; medium was taken",
-            block.line,
-            cut(said, 40)
+            issue_block.line_number,
+            truncate_chars(severity_text, 40)
         ));
     }
-    let body = block.body.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
-    let (quotes, text): (Vec<&str>, Vec<&str>) = body.partition(|line| line.starts_with("- Quote:"));
-    let quote = quotes.first().map(|line| line.trim_start_matches("- Quote:").trim());
-    let quote = quote.map(|quote| quote.trim_matches(['“', '”', '"'])).unwrap_or_default();
+    let body_lines = issue_block.body_lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+    let (quote_lines, text_lines): (Vec<&str>, Vec<&str>) =
+        body_lines.partition(|line| line.starts_with("- Quote:"));
+    let quoted_text = quote_lines.first().map(|line| line.trim_start_matches("- Quote:").trim());
+    let quoted_text =
+        quoted_text.map(|quoted_text| quoted_text.trim_matches(['“', '”', '"'])).unwrap_or_default();
     // The text is the description; without one it is the heading without its box, marks and severity.
-    let title = block.heading.trim_start_matches("[ ]").trim_start_matches("[x]");
-    let title: Vec<&str> = title
+    let heading_text = issue_block.heading.trim_start_matches("[ ]").trim_start_matches("[x]");
+    let heading_text: Vec<&str> = heading_text
         .split('·')
         .map(str::trim)
-        .filter(|part| Severity::parse(part).is_none() && *part != "new")
+        .filter(|heading_part| Severity::parse(heading_part).is_none() && *heading_part != "new")
         .collect();
-    let description = if text.is_empty() { title.join(" ") } else { text.join(" ") };
-    let description = cut(&fold_line(&description), 2_000);
+    let description = if text_lines.is_empty() { heading_text.join(" ") } else { text_lines.join(" ") };
+    let description = truncate_chars(&fold_line(&description), 2_000);
     if description.trim().is_empty() {
-        edits.strange.push(format!("line {}: an issue was added that says nothing", block.line));
+        tracker_edits
+            .strange
+            .push(format!("line {}: an issue was added that says nothing", issue_block.line_number));
         return;
     }
-    edits.requests.push(Request::Add { severity, description, quote: quote.into() });
+    tracker_edits.requests.push(UserRequest::Add { severity, description, quote: quoted_text.into() });
 }
 
 /// The state of an issue when it was written.
-struct Was<'t> {
-    id: FindingId,
+struct IssueSnapshot<'t> {
+    finding_id: FindingId,
     severity: Severity,
-    body: &'t str,
+    body_hash: &'t str,
     status: &'t str,
 }
 
-impl<'t> Was<'t> {
-    fn amend(&self, change: Change) -> Request {
-        let was = effect::Was { status: self.status.into(), severity: self.severity };
-        Request::Amend { finding: self.id, was: Some(was), change }
+impl<'t> IssueSnapshot<'t> {
+    fn to_request(&self, finding_change: FindingChange) -> UserRequest {
+        let finding_snapshot =
+            effect::FindingSnapshot { status: self.status.into(), severity: self.severity };
+        UserRequest::Amend { finding: self.finding_id, was: Some(finding_snapshot), change: finding_change }
     }
 
-    fn parse(text: &'t str) -> Option<Was<'t>> {
-        let mut parts = text.splitn(4, ' ');
-        let id = FindingId(parts.next()?.strip_prefix('F')?.parse().ok()?);
-        let severity = Severity::parse(parts.next()?)?;
-        let body = parts.next()?;
-        Some(Was { id, severity, body, status: parts.next()? })
+    fn parse(comment_text: &'t str) -> Option<IssueSnapshot<'t>> {
+        let mut fields = comment_text.splitn(4, ' ');
+        let finding_id = FindingId(fields.next()?.strip_prefix('F')?.parse().ok()?);
+        let severity = Severity::parse(fields.next()?)?;
+        let body_hash = fields.next()?;
+        Some(IssueSnapshot { finding_id, severity, body_hash, status: fields.next()? })
     }
 
-    fn ticked(&self) -> bool {
+    fn was_ticked(&self) -> bool {
         self.status == "fixed"
     }
 }
 
 /// Makes the comment below an issue.
-pub(super) fn was(id: FindingId, severity: Severity, status: &str, body: &str) -> String {
-    format!("{WAS}{id} {severity} {} {status} -->", body_hash(body.lines()))
+pub(super) fn snapshot_comment(
+    finding_id: FindingId,
+    severity: Severity,
+    status: &str,
+    issue_body: &str,
+) -> String {
+    format!("{SNAPSHOT_PREFIX}{finding_id} {severity} {} {status} -->", hash_body(issue_body.lines()))
 }
 
 /// Hashes the visible lines; empty ones and the comment itself do not count.
-fn body_hash<'l>(lines: impl Iterator<Item = &'l str>) -> String {
-    let lines = lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(WAS));
-    let text: Vec<&str> = lines.collect();
+fn hash_body<'l>(body_lines: impl Iterator<Item = &'l str>) -> String {
+    let body_lines =
+        body_lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(SNAPSHOT_PREFIX));
+    let hashed_lines: Vec<&str> = body_lines.collect();
     // Twelve digits keep the comment short and are enough to notice an edit.
-    Hash::of(text.join("\n").as_bytes()).short().to_string()
+    Hash::digest_of(hashed_lines.join("\n").as_bytes()).short_hex().to_string()
 }

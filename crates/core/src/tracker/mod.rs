@@ -7,218 +7,248 @@ mod edits;
 use alloc::{format, string::String};
 use core::fmt::Write;
 
-pub use edits::{Edits, read};
+pub use edits::{TrackerEdits, parse_edits};
 
 use crate::{
     challenge,
-    counts::Counts,
-    effect::Remark,
-    finding::{Evidence, Finding, Status},
+    counts::FindingCounts,
+    effect::UserRemark,
+    finding::{Evidence, Finding, FindingStatus},
     ids::{Hash, RunId},
-    review::state::Court,
+    review::state::ReviewState,
     settings::Settings,
-    stamp::Stamp,
     text::fold_line,
+    timestamp::Timestamp,
 };
 
 /// Renders the whole file without its last line. `rev` grows with every version.
-pub fn render(court: &Court, settings: &Settings, rev: u32, at: Stamp) -> String {
-    let mut out = String::new();
+pub fn render_tracker(
+    state: &ReviewState,
+    settings: &Settings,
+    revision: u32,
+    timestamp: Timestamp,
+) -> String {
+    let mut rendered = String::new();
     // Writing into a String cannot fail.
     // See `write_tracker` for the layout; `parse_edits` relies on it.
-    let _ = write(&mut out, court, settings, rev, at);
-    out
+    let _ = write_tracker(&mut rendered, state, settings, revision, timestamp);
+    rendered
 }
 
-const START: &str = "<!-- ISSUES_START -->";
-const END: &str = "<!-- ISSUES_END -->";
+const ISSUES_START: &str = "<!-- ISSUES_START -->";
+const ISSUES_END: &str = "<!-- ISSUES_END -->";
 /// Begins the comment that records the state of an issue when it was written.
-const WAS: &str = "<!-- was: ";
+const SNAPSHOT_PREFIX: &str = "<!-- was: ";
 const HOW_TO_EDIT: &str = "Edit it as you like while a run works: tick a box, replace a severity or a status (open, \
                            dismissed: why, deferred: why),\nwrite remarks below an issue, or add one under a heading \
                            `### [ ] new · high` with its text and perhaps a line `- Quote: …`.";
 
 /// Adds the last line: the result is what is written to disk.
-pub fn stamped(mut text: String, run: &RunId) -> String {
-    let stamp = stamp(&text, run.as_str());
-    text.push_str(&stamp);
-    text
+pub fn add_stamp(mut tracker_text: String, run: &RunId) -> String {
+    let last_line = stamp_line(&tracker_text, run.as_str());
+    tracker_text.push_str(&last_line);
+    tracker_text
 }
 
 /// The beginning of the first line; the subject follows.
-pub const TITLE: &str = "# Issue tracker: ";
+pub const TITLE_PREFIX: &str = "# Issue tracker: ";
 
-const STAMP: &str = "<!-- tribunal: ";
+const STAMP_PREFIX: &str = "<!-- tribunal: ";
 
 /// Makes the last line: the run of the tracker, a hash of everything around the issues, and one of everything above it.
-fn stamp(above: &str, run: &str) -> String {
-    let content = Hash::of(above.as_bytes());
-    if run.is_empty() {
+fn stamp_line(text_above: &str, run_id: &str) -> String {
+    let content_hash = Hash::digest_of(text_above.as_bytes());
+    if run_id.is_empty() {
         // The first builds wrote the line without run and frame.
-        return format!("{STAMP}content {} -->\n", content.short());
+        return format!("{STAMP_PREFIX}content {} -->\n", content_hash.short_hex());
     }
-    format!("{STAMP}run {run} frame {} content {} -->\n", edits::frame(above), content.short())
+    format!(
+        "{STAMP_PREFIX}run {run_id} frame {} content {} -->\n",
+        edits::frame_hash(text_above),
+        content_hash.short_hex()
+    )
 }
 
 /// Returns the value behind a keyword in the last line.
-fn stamped_with<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+fn stamp_value<'t>(tracker_text: &'t str, keyword: &str) -> Option<&'t str> {
     // The last occurrence counts: text of agents above cannot forge it.
-    let stamp = text.get(text.rfind(STAMP)? + STAMP.len()..)?;
-    let mut words = stamp.split(' ');
-    words.find(|known| *known == word)?;
-    words.next()
+    let stamp_text = tracker_text.get(tracker_text.rfind(STAMP_PREFIX)? + STAMP_PREFIX.len()..)?;
+    let mut tokens = stamp_text.split(' ');
+    tokens.find(|token| *token == keyword)?;
+    tokens.next()
 }
 
 /// Returns the run that wrote a tracker, if its last line still says so.
-pub fn run(text: &str) -> Option<&str> {
-    stamped_with(text, "run")
+pub fn tracker_run(tracker_text: &str) -> Option<&str> {
+    stamp_value(tracker_text, "run")
 }
 
 /// Whether the text is a tracker as Tribunal wrote it, without any change.
-pub fn is_untouched(text: &str) -> bool {
-    match text.rfind(STAMP) {
+pub fn is_untouched(tracker_text: &str) -> bool {
+    match tracker_text.rfind(STAMP_PREFIX) {
         // The line is computed anew from the text above it; any edit changes the hash.
-        Some(at) => text[at..] == stamp(&text[..at], run(text).unwrap_or_default()),
+        Some(stamp_offset) => {
+            tracker_text[stamp_offset..]
+                == stamp_line(&tracker_text[..stamp_offset], tracker_run(tracker_text).unwrap_or_default())
+        }
         None => false,
     }
 }
 
-fn write(
-    out: &mut String,
-    court: &Court,
+fn write_tracker(
+    rendered: &mut String,
+    state: &ReviewState,
     settings: &Settings,
-    rev: u32,
-    at: Stamp,
+    revision: u32,
+    timestamp: Timestamp,
 ) -> Result<(), core::fmt::Error> {
-    let counts = Counts::of(&court.findings);
-    writeln!(out, "{TITLE}{}\n", one_line(&settings.subject.title()))?;
-    writeln!(out, "Generated: {} UTC", at.utc())?;
-    writeln!(out, "Workflow: review")?;
-    writeln!(out, "Section: {}", one_line(settings.subject.section().unwrap_or("all")))?;
-    writeln!(out, "Confidence: {}", confidence(court))?;
-    writeln!(out, "Round: {} · rev {rev}\n", court.round)?;
+    let finding_counts = FindingCounts::from_findings(&state.findings);
+    writeln!(rendered, "{TITLE_PREFIX}{}\n", escape_line(&settings.subject.title()))?;
+    writeln!(rendered, "Generated: {} UTC", timestamp.format_utc())?;
+    writeln!(rendered, "Workflow: review")?;
+    writeln!(rendered, "Section: {}", escape_line(settings.subject.section_title().unwrap_or("all")))?;
+    writeln!(rendered, "Confidence: {}", format_confidence(state))?;
+    writeln!(rendered, "Round: {} · rev {revision}\n", state.round)?;
     // The user should see what the review does not cover.
-    if let Some(change) = settings.subject.change().filter(|change| !change.left_out.is_empty()) {
-        writeln!(out, "Also changed, and not reviewed:\n")?;
+    if let Some(change) = settings.subject.code_change().filter(|change| !change.left_out.is_empty()) {
+        writeln!(rendered, "Also changed, and not reviewed:\n")?;
         for left_out in &change.left_out {
-            writeln!(out, "- {}", one_line(left_out))?;
+            writeln!(rendered, "- {}", escape_line(left_out))?;
         }
-        writeln!(out)?;
+        writeln!(rendered)?;
     }
-    summary(out, &counts)?;
-    writeln!(out, "## Issues\n\n{HOW_TO_EDIT}\n\n{START}")?;
+    write_summary(rendered, &finding_counts)?;
+    writeln!(rendered, "## Issues\n\n{HOW_TO_EDIT}\n\n{ISSUES_START}")?;
     // All findings are listed, also dismissed ones: the user may disagree and reopen them.
-    for finding in &court.findings {
-        issue(out, finding, &court.said)?;
+    for finding in &state.findings {
+        write_issue(rendered, finding, &state.said)?;
     }
-    writeln!(out, "{END}\n")?;
-    writeln!(out, "## Fix log\n\n<!-- FIXES_START -->")?;
-    for fix in &court.fixes {
-        writeln!(out, "- {} ({}): {}", fix.finding, fix.key, one_line(&fix.note))?;
+    writeln!(rendered, "{ISSUES_END}\n")?;
+    writeln!(rendered, "## Fix log\n\n<!-- FIXES_START -->")?;
+    for fix_entry in &state.fixes {
+        writeln!(rendered, "- {} ({}): {}", fix_entry.finding, fix_entry.key, escape_line(&fix_entry.note))?;
     }
-    writeln!(out, "<!-- FIXES_END -->")
+    writeln!(rendered, "<!-- FIXES_END -->")
 }
 
 /// Formats `83 (validation 35/35, reviewers 15/25; …); for gates 78, medium`.
-fn confidence(court: &Court) -> String {
-    match &court.confidence {
+fn format_confidence(state: &ReviewState) -> String {
+    match &state.confidence {
         None => String::from("not calculated (no signal yet)"),
-        Some(found) => {
-            format!("{} ({}); for gates {}, {}", found.score, found.parts(), found.for_gates, found.band)
+        Some(calculated) => {
+            format!(
+                "{} ({}); for gates {}, {}",
+                calculated.score,
+                calculated.describe_all(),
+                calculated.for_gates,
+                calculated.band
+            )
         }
     }
 }
 
-fn summary(out: &mut String, counts: &Counts) -> core::fmt::Result {
-    writeln!(out, "## Summary\n")?;
-    writeln!(out, "| Metric | Value |\n| --- | --- |")?;
-    let severity = &counts.by_severity;
+fn write_summary(rendered: &mut String, finding_counts: &FindingCounts) -> core::fmt::Result {
+    writeln!(rendered, "## Summary\n")?;
+    writeln!(rendered, "| Metric | Value |\n| --- | --- |")?;
+    let by_severity = &finding_counts.by_severity;
     for (name, value) in [
-        ("Total issues", counts.total),
-        ("Critical", severity.critical),
-        ("High", severity.high),
-        ("Medium", severity.medium),
-        ("Low", severity.low),
-        ("Fixed", counts.fixed),
-        ("Remaining", counts.open + counts.blocked),
-        ("Deferred", counts.deferred),
-        ("Dismissed", counts.dismissed),
+        ("Total issues", finding_counts.total),
+        ("Critical", by_severity.critical),
+        ("High", by_severity.high),
+        ("Medium", by_severity.medium),
+        ("Low", by_severity.low),
+        ("Fixed", finding_counts.fixed),
+        ("Remaining", finding_counts.open + finding_counts.blocked),
+        ("Deferred", finding_counts.deferred),
+        ("Dismissed", finding_counts.dismissed),
     ] {
-        writeln!(out, "| {name} | {value} |")?;
+        writeln!(rendered, "| {name} | {value} |")?;
     }
-    writeln!(out)
+    writeln!(rendered)
 }
 
-fn issue(out: &mut String, finding: &Finding, said: &[Remark]) -> core::fmt::Result {
-    let status = status(&finding.status);
+fn write_issue(rendered: &mut String, finding: &Finding, remarks: &[UserRemark]) -> core::fmt::Result {
+    let status_text = format_status(&finding.status);
     // The body is rendered first, because the comment below it contains its hash.
-    let mut told = String::new();
-    body(&mut told, finding, said)?;
+    let mut issue_body = String::new();
+    write_issue_body(&mut issue_body, finding, remarks)?;
     // A ticked box means fixed; `parse_edits` reads it the same way.
-    let tick = if matches!(finding.status, Status::Fixed) { "x" } else { " " };
-    writeln!(out, "### [{tick}] {} · {} · {status}\n\n{told}", finding.id, finding.severity)?;
-    writeln!(out, "{}\n", edits::was(finding.id, finding.severity, &status, &told))
+    let tick = if matches!(finding.status, FindingStatus::Fixed) { "x" } else { " " };
+    writeln!(rendered, "### [{tick}] {} · {} · {status_text}\n\n{issue_body}", finding.id, finding.severity)?;
+    writeln!(
+        rendered,
+        "{}\n",
+        edits::snapshot_comment(finding.id, finding.severity, &status_text, &issue_body)
+    )
 }
 
-fn body(out: &mut String, finding: &Finding, said: &[Remark]) -> core::fmt::Result {
-    writeln!(out, "{}\n", paragraph(&finding.description))?;
+fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRemark]) -> core::fmt::Result {
+    writeln!(rendered, "{}\n", escape_paragraph(&finding.description))?;
     if let Some(place) = &finding.place {
-        let section =
-            if place.section.is_empty() { String::new() } else { format!(" ({})", one_line(&place.section)) };
-        let found = finding.found.map(|found| format!(", {found}")).unwrap_or_default();
-        writeln!(out, "- Place: {place}{section}{found}")?;
+        let section = if place.section.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", escape_line(&place.section))
+        };
+        let match_text = finding.found.map(|match_text| format!(", {match_text}")).unwrap_or_default();
+        writeln!(rendered, "- Place: {place}{section}{match_text}")?;
     }
     match &finding.evidence {
         // Only findings of the user may lack a quote.
         Evidence::Quote { text } if text.is_empty() => {}
-        Evidence::Quote { text } => writeln!(out, "- Quote: “{}”", one_line(text))?,
+        Evidence::Quote { text } => writeln!(rendered, "- Quote: “{}”", escape_line(text))?,
         Evidence::Absence { heading, terms } => {
-            let terms = one_line(&terms.join(", "));
-            writeln!(out, "- Absent under “{}”: {terms}", one_line(heading))?;
+            let terms = escape_line(&terms.join(", "));
+            writeln!(rendered, "- Absent under “{}”: {terms}", escape_line(heading))?;
         }
     }
-    writeln!(out, "- Category: {}", one_line(&finding.category))?;
+    writeln!(rendered, "- Category: {}", escape_line(&finding.category))?;
     if !finding.suggested_fix.is_empty() {
-        writeln!(out, "- Suggested fix: {}", one_line(&finding.suggested_fix))?;
+        writeln!(rendered, "- Suggested fix: {}", escape_line(&finding.suggested_fix))?;
     }
-    let raisers: alloc::vec::Vec<String> =
-        finding.raisers.iter().map(|r| format!("{} (round {})", r.role, r.round)).collect();
-    let raisers = if raisers.is_empty() { String::from("a person") } else { raisers.join(", ") };
-    writeln!(out, "- Raised by: {raisers}")?;
-    if let Some(old) = finding.maybe_same_as {
-        writeln!(out, "- Maybe the same as: {old}")?;
+    let raiser_names: alloc::vec::Vec<String> =
+        finding.raisers.iter().map(|raiser| format!("{} (round {})", raiser.role, raiser.round)).collect();
+    let raiser_names =
+        if raiser_names.is_empty() { String::from("a person") } else { raiser_names.join(", ") };
+    writeln!(rendered, "- Raised by: {raiser_names}")?;
+    if let Some(earlier_id) = finding.maybe_same_as {
+        writeln!(rendered, "- Maybe the same as: {earlier_id}")?;
     }
-    let challenged = challenge::told(finding);
-    if let Some(told) = challenged {
-        writeln!(out, "- Challenged: {}", one_line(told))?;
+    let challenge_text = challenge::challenge_note(finding);
+    if let Some(challenge_line) = challenge_text {
+        writeln!(rendered, "- Challenged: {}", escape_line(challenge_line))?;
     }
-    for remark in said.iter().filter(|remark| remark.about == Some(finding.id)) {
-        writeln!(out, "- Remark: {}", one_line(&remark.text))?;
+    for remark in remarks.iter().filter(|remark| remark.about == Some(finding.id)) {
+        writeln!(rendered, "- Remark: {}", escape_line(&remark.text))?;
     }
     // The challenge is not repeated if it is also the last note.
-    if challenged != Some(finding.last_note()) {
-        writeln!(out, "- Last: {}", one_line(finding.last_note()))?;
+    if challenge_text != Some(finding.last_note()) {
+        writeln!(rendered, "- Last: {}", escape_line(finding.last_note()))?;
     }
     Ok(())
 }
 
 /// Formats a status such as `dismissed (ungrounded)`.
-pub fn status(status: &Status) -> String {
-    match status {
-        Status::Dismissed { why } => format!("dismissed ({why})"),
-        Status::Deferred { why } => format!("deferred ({why})"),
-        Status::Blocked { decision } => format!("blocked ({decision})"),
-        other => String::from(other.word()),
+pub fn format_status(finding_status: &FindingStatus) -> String {
+    match finding_status {
+        FindingStatus::Dismissed { why } => format!("dismissed ({why})"),
+        FindingStatus::Deferred { why } => format!("deferred ({why})"),
+        FindingStatus::Blocked { decision } => format!("blocked ({decision})"),
+        plain_status => String::from(plain_status.as_str()),
     }
 }
 
 /// Escapes a paragraph: at the beginning of a line the text must not become a heading or a list either.
-fn paragraph(text: &str) -> String {
-    let text = one_line(text);
-    if text.starts_with(['#', '-', '*', '+', '>', '|', '`', '~', '=']) { format!("\\{text}") } else { text }
+fn escape_paragraph(escaped: &str) -> String {
+    let escaped = escape_line(escaped);
+    if escaped.starts_with(['#', '-', '*', '+', '>', '|', '`', '~', '=']) {
+        format!("\\{escaped}")
+    } else {
+        escaped
+    }
 }
 
 /// Escapes untrusted text, which must not end a list item or forge a marker.
-fn one_line(text: &str) -> String {
-    fold_line(text).replace("<!--", "<!- -")
+fn escape_line(untrusted: &str) -> String {
+    fold_line(untrusted).replace("<!--", "<!- -")
 }

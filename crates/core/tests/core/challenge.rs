@@ -1,459 +1,538 @@
 //! The challenge stage of a review: which findings are challenged, by which agents, and what follows from the verdicts.
 
 use tribunal_core::{
-    brief::{Content, Holds, Raised, Ruling, Said, Task},
-    challenge::{Ruled, is_due},
-    decision::{About, Answer},
-    effect::{AskAgent, AskOutcome, Effect, Reply, Request, Requests},
-    event::Event,
+    brief::{AgentTask, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, RaisedFinding},
+    challenge::{ChallengeResult, needs_challenge},
+    decision::{DecisionAnswer, DecisionTopic},
+    effect::{AskAgent, AskOutcome, Effect, Reply, Requests, UserRequest},
+    event::RunEvent,
     fault::FaultKind,
     files::Hunk,
-    finding::{Dismissal, Evidence, Raiser, Severity, Status},
+    finding::{DismissalReason, Evidence, FindingRaiser, FindingStatus, Severity},
     ids::{AgentName, DecisionId, FindingId},
-    level::{Level, Role, Tier},
-    reason::{Ending, Reason},
+    level::{AgentRole, ReviewLevel, ReviewTier},
+    reason::{RunEnding, RunReason},
     settings::{AgentSpec, DriverSpec, Settings},
     view::RunView,
 };
 use tribunal_testkit::{
     ScriptedWorld,
-    samples::{self, failed, findings, fixes, flawed_text, frozen, landed, raised, rulings},
-    trial::{Life, Trial, review_workflow as workflow},
+    samples::{
+        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
+        raised_flaw, rulings_reply,
+    },
+    trial::{TrialOutcome, TrialRun, review_workflow as workflow},
 };
 
-use Holds::{Ambiguous, Invalid, Valid};
+use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 
 const F1: FindingId = FindingId(1);
 
-fn alone() -> Settings {
-    Settings { level: Some(Level::Minimal), ..samples::settings() }
+fn single_reviewer_settings() -> Settings {
+    Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() }
 }
 
-fn repaired() -> String {
+fn repaired_text() -> String {
     flawed_text(1).replace("flaw 1", "repaired")
 }
 
 /// One reviewer raises flaw 1 with this severity. If a fixer gets the finding, it repairs it, and round 2 raises nothing.
-fn one(severity: Severity) -> ScriptedWorld {
+fn world_raising_one(severity: Severity) -> ScriptedWorld {
     ScriptedWorld::default()
-        .on("round-1/freeze", frozen(&flawed_text(1)))
-        .on("round-1/review/adversarial", findings(vec![raised(1, severity)]))
-        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
-        .on(
+        .reply_on("round-1/freeze", frozen_reply(&flawed_text(1)))
+        .reply_on("round-1/review/adversarial", findings_reply(vec![raised_flaw(1, severity)]))
+        .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], true))
+        .reply_on(
             "round-1/fix-1/fix/1/land",
-            landed(&repaired(), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+            landed_reply(&repaired_text(), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
         )
-        .on("round-2/freeze", frozen(&flawed_text(1)))
-        .on("round-2/review/adversarial", findings(vec![]))
-        .on("round-2/review/elicitation", findings(vec![]))
-        .on("end/look", frozen(&flawed_text(1)))
+        .reply_on("round-2/freeze", frozen_reply(&flawed_text(1)))
+        .reply_on("round-2/review/adversarial", findings_reply(vec![]))
+        .reply_on("round-2/review/elicitation", findings_reply(vec![]))
+        .reply_on("end/look", frozen_reply(&flawed_text(1)))
 }
 
 /// Scripts one challenger per verdict; each rules on F1 in the first round.
-fn saying(world: ScriptedWorld, voices: &[Holds]) -> ScriptedWorld {
-    voices.iter().enumerate().fold(world, |world, (index, holds)| {
-        world.on(&format!("round-1/challenge/{}/1", index + 1), rulings(vec![(F1, *holds)]))
+fn add_challenger_verdicts(world: ScriptedWorld, verdicts: &[ChallengeVerdict]) -> ScriptedWorld {
+    verdicts.iter().enumerate().fold(world, |world, (index, verdict)| {
+        world.reply_on(&format!("round-1/challenge/{}/1", index + 1), rulings_reply(vec![(F1, *verdict)]))
     })
 }
 
-struct Lived {
-    life: Life<Ending>,
-    trial: Trial<ScriptedWorld>,
+struct ChallengedReview {
+    life: TrialOutcome<RunEnding>,
+    trial: TrialRun<ScriptedWorld>,
     view: RunView,
 }
 
-fn live(settings: Settings, world: ScriptedWorld) -> Lived {
-    let mut trial = Trial::new(settings, world, 1);
-    let life = trial.live(workflow, None);
-    let view = RunView::of(&trial.journal);
-    Lived { life, trial, view }
+fn run_review(settings: Settings, world: ScriptedWorld) -> ChallengedReview {
+    let mut trial = TrialRun::new(settings, world, 1);
+    let life = trial.run_workflow(workflow, None);
+    let view = RunView::from_entries(&trial.journal);
+    ChallengedReview { life, trial, view }
 }
 
-impl Lived {
-    fn challenges(&self) -> Vec<&str> {
-        let mut keys: Vec<&str> = self.trial.world.performed.iter().map(String::as_str).collect();
-        keys.retain(|key| key.contains("/challenge/"));
-        keys.sort_unstable();
-        keys
+impl ChallengedReview {
+    fn challenge_keys(&self) -> Vec<&str> {
+        let mut performed_keys: Vec<&str> =
+            self.trial.world.performed_keys.iter().map(String::as_str).collect();
+        performed_keys.retain(|key| key.contains("/challenge/"));
+        performed_keys.sort_unstable();
+        performed_keys
     }
 
-    fn ruled(&self) -> Option<Ruled> {
+    fn first_ruling(&self) -> Option<ChallengeResult> {
         self.trial.journal.iter().find_map(|entry| match &entry.event {
-            Event::FindingRuled { ruled, .. } => Some(*ruled),
+            RunEvent::FindingRuled { ruled, .. } => Some(*ruled),
             _ => None,
         })
     }
 
-    fn reason(&self) -> Reason {
+    fn end_reason(&self) -> RunReason {
         match &self.life {
-            Life::Done(ending) | Life::Parked(ending) => ending.reason,
-            other => panic!("{other:?}"),
+            TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => ending.reason,
+            unexpected => panic!("{unexpected:?}"),
         }
     }
 
     fn was_fixed(&self) -> bool {
-        self.trial.world.performed.iter().any(|key| key.ends_with("fix-1/fix/1"))
+        self.trial.world.performed_keys.iter().any(|key| key.ends_with("fix-1/fix/1"))
     }
 
-    fn tasks(&self) -> Vec<Task> {
-        let tasks = self.trial.journal.iter().filter_map(|entry| match &entry.event {
-            Event::EffectStarted { effect: Effect::Ask(AskAgent { task }), .. } => Some(task.clone()),
+    fn agent_tasks(&self) -> Vec<AgentTask> {
+        let asked_tasks = self.trial.journal.iter().filter_map(|entry| match &entry.event {
+            RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task }), .. } => Some(task.clone()),
             _ => None,
         });
-        tasks.collect()
+        asked_tasks.collect()
     }
 }
 
 #[test]
-fn two_who_agree_settle_it_and_a_third_is_asked_where_they_differ() {
-    for (voices, ruled, asked) in [
-        (&[Valid, Valid][..], Ruled::Valid, 2),
-        (&[Invalid, Invalid], Ruled::Invalid, 2),
-        (&[Ambiguous, Ambiguous], Ruled::Ambiguous, 2),
-        (&[Invalid, Valid, Valid], Ruled::Valid, 3),
-        (&[Valid, Invalid, Invalid], Ruled::Invalid, 3),
-        (&[Valid, Invalid, Ambiguous], Ruled::Ambiguous, 3),
+fn two_challengers_that_agree_decide_and_a_third_is_asked_where_they_differ() {
+    for (verdicts, expected_ruling, challenge_count) in [
+        (&[Valid, Valid][..], ChallengeResult::Valid, 2),
+        (&[Invalid, Invalid], ChallengeResult::Invalid, 2),
+        (&[Ambiguous, Ambiguous], ChallengeResult::Ambiguous, 2),
+        (&[Invalid, Valid, Valid], ChallengeResult::Valid, 3),
+        (&[Valid, Invalid, Invalid], ChallengeResult::Invalid, 3),
+        (&[Valid, Invalid, Ambiguous], ChallengeResult::Ambiguous, 3),
     ] {
-        let lived = live(alone(), saying(one(Severity::Medium), voices));
-        assert_eq!((lived.ruled(), lived.challenges().len()), (Some(ruled), asked), "{voices:?}");
-        assert_eq!(lived.was_fixed(), ruled != Ruled::Invalid, "{voices:?}: nobody repairs what is not so");
+        let review = run_review(
+            single_reviewer_settings(),
+            add_challenger_verdicts(world_raising_one(Severity::Medium), verdicts),
+        );
+        assert_eq!(
+            (review.first_ruling(), review.challenge_keys().len()),
+            (Some(expected_ruling), challenge_count),
+            "{verdicts:?}"
+        );
+        assert_eq!(
+            review.was_fixed(),
+            expected_ruling != ChallengeResult::Invalid,
+            "{verdicts:?}: nobody repairs what is not so"
+        );
     }
 }
 
 #[test]
-fn a_refuted_finding_is_dismissed_with_the_words_that_refute_it() {
-    let lived = live(alone(), saying(one(Severity::Critical), &[Invalid, Invalid]));
-    let finding = &lived.view.findings[&F1];
-    assert_eq!(finding.status, Status::Dismissed { why: Dismissal::Invalid });
+fn a_refuted_finding_is_dismissed_with_the_quote_that_refutes_it() {
+    let review = run_review(
+        single_reviewer_settings(),
+        add_challenger_verdicts(world_raising_one(Severity::Critical), &[Invalid, Invalid]),
+    );
+    let finding = &review.view.findings[&F1];
+    assert_eq!(finding.status, FindingStatus::Dismissed { why: DismissalReason::Invalid });
     assert_eq!(finding.last_note(), "2 of 2 challengers: about F1 (“# Plan”)");
-    assert_eq!(lived.reason(), Reason::GoalMet, "and the next pass was dry");
+    assert_eq!(review.end_reason(), RunReason::GoalMet, "and the next pass was dry");
 }
 
 #[test]
-fn a_denial_without_words_of_the_text_is_doubt() {
-    let denial = |counter: &str| {
-        let mut reply = rulings(vec![(F1, Invalid)]);
+fn a_denial_without_a_quote_from_the_text_counts_as_ambiguous() {
+    let denial_quoting = |counter_evidence: &str| {
+        let mut reply = rulings_reply(vec![(F1, Invalid)]);
         let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
-        let ruling = Ruling { id: F1, holds: Invalid, note: "I know better".into(), counter: counter.into() };
-        answer.content = Content::Rulings { rulings: vec![ruling] };
+        let ruling = ChallengerRuling {
+            id: F1,
+            holds: Invalid,
+            note: "I know better".into(),
+            counter: counter_evidence.into(),
+        };
+        answer.content = AnswerContent::Rulings { rulings: vec![ruling] };
         reply
     };
-    for counter in ["never written anywhere", ""] {
-        let world = one(Severity::Medium)
-            .on("round-1/challenge/1/1", denial(counter))
-            .on("round-1/challenge/2/1", denial(counter));
-        let lived = live(alone(), world);
-        assert_eq!(lived.ruled(), Some(Ruled::Ambiguous), "{counter}");
-        assert_eq!(lived.view.findings[&F1].severity, Severity::Low);
+    for counter_evidence in ["never written anywhere", ""] {
+        let world = world_raising_one(Severity::Medium)
+            .reply_on("round-1/challenge/1/1", denial_quoting(counter_evidence))
+            .reply_on("round-1/challenge/2/1", denial_quoting(counter_evidence));
+        let review = run_review(single_reviewer_settings(), world);
+        assert_eq!(review.first_ruling(), Some(ChallengeResult::Ambiguous), "{counter_evidence}");
+        assert_eq!(review.view.findings[&F1].severity, Severity::Low);
     }
 }
 
 #[test]
-fn what_stays_in_doubt_goes_one_severity_down() {
-    for (severity, then) in [
+fn an_ambiguous_finding_goes_one_severity_down() {
+    for (severity, lowered_severity) in [
         (Severity::High, Severity::Medium),
         (Severity::Medium, Severity::Low),
         (Severity::Low, Severity::Low),
     ] {
-        let lived = live(alone(), saying(one(severity), &[Ambiguous, Ambiguous]));
-        assert_eq!(lived.view.findings[&F1].severity, then);
-        assert!(lived.was_fixed());
+        let review = run_review(
+            single_reviewer_settings(),
+            add_challenger_verdicts(world_raising_one(severity), &[Ambiguous, Ambiguous]),
+        );
+        assert_eq!(review.view.findings[&F1].severity, lowered_severity);
+        assert!(review.was_fixed());
     }
 }
 
 #[test]
-fn whether_something_critical_in_doubt_is_an_issue_is_for_a_person() {
-    let lived = live(alone(), saying(one(Severity::Critical), &[Ambiguous, Ambiguous]));
-    assert_eq!(lived.reason(), Reason::Blocked);
-    assert!(!lived.was_fixed());
-    let decision = lived.view.waiting().next().unwrap();
-    assert_eq!(decision.about, About::Disputed { finding: F1 });
-    for (choice, fixed) in [("uphold", true), ("dismiss", false), ("defer", false)] {
-        let answer = Answer { choice: choice.into(), note: String::new() };
-        let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-        let mut trial = live(alone(), saying(one(Severity::Critical), &[Ambiguous, Ambiguous])).trial;
+fn the_user_decides_whether_an_ambiguous_critical_finding_is_an_issue() {
+    let review = run_review(
+        single_reviewer_settings(),
+        add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]),
+    );
+    assert_eq!(review.end_reason(), RunReason::Blocked);
+    assert!(!review.was_fixed());
+    let decision = review.view.open_decisions().next().unwrap();
+    assert_eq!(decision.about, DecisionTopic::Disputed { finding: F1 });
+    for (choice, is_fixed) in [("uphold", true), ("dismiss", false), ("defer", false)] {
+        let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
+        let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
+        let mut trial = run_review(
+            single_reviewer_settings(),
+            add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]),
+        )
+        .trial;
         trial.world = std::mem::take(&mut trial.world)
-            .on("wait", Reply::Wait(Requests { requests: vec![request] }))
-            .on("round-2/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
-            .on(
+            .reply_on("wait", Reply::Wait(Requests { requests: vec![request] }))
+            .reply_on("round-2/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], true))
+            .reply_on(
                 "round-2/fix-1/fix/1/land",
-                landed(&repaired(), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+                landed_reply(&repaired_text(), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
             )
-            .on("round-3/freeze", frozen(&repaired()))
-            .on("round-3/review/adversarial", findings(vec![]))
-            .on("end/look", frozen(&if fixed { repaired() } else { flawed_text(1) }));
-        let life = trial.live(workflow, None);
+            .reply_on("round-3/freeze", frozen_reply(&repaired_text()))
+            .reply_on("round-3/review/adversarial", findings_reply(vec![]))
+            .reply_on("end/look", frozen_reply(&if is_fixed { repaired_text() } else { flawed_text(1) }));
+        let life = trial.run_workflow(workflow, None);
         assert!(
-            matches!(&life, Life::Done(ending) if ending.reason == Reason::GoalMet),
+            matches!(&life, TrialOutcome::Done(ending) if ending.reason == RunReason::GoalMet),
             "{choice}: {life:?}"
         );
-        let status = RunView::of(&trial.journal).findings[&F1].status.clone();
-        assert_eq!(status == Status::Fixed, fixed, "{choice}: {status:?}");
+        let status = RunView::from_entries(&trial.journal).findings[&F1].status.clone();
+        assert_eq!(status == FindingStatus::Fixed, is_fixed, "{choice}: {status:?}");
     }
 }
 
 #[test]
-fn what_two_methods_raise_at_one_place_is_not_disputed() {
-    let world = one(Severity::High)
-        .on("round-1/review/party", findings(vec![raised(1, Severity::High)]))
-        .on("round-1/review/elicitation", findings(vec![]))
-        .on("round-2/review/party", findings(vec![]));
-    let lived = live(samples::settings(), world);
-    assert_eq!(lived.view.findings[&F1].raisers.len(), 2);
-    assert_eq!(lived.challenges(), Vec::<&str>::new());
+fn a_finding_that_two_methods_raise_at_one_place_is_not_challenged() {
+    let world = world_raising_one(Severity::High)
+        .reply_on("round-1/review/party", findings_reply(vec![raised_flaw(1, Severity::High)]))
+        .reply_on("round-1/review/elicitation", findings_reply(vec![]))
+        .reply_on("round-2/review/party", findings_reply(vec![]));
+    let review = run_review(samples::sample_settings(), world);
+    assert_eq!(review.view.findings[&F1].raisers.len(), 2);
+    assert_eq!(review.challenge_keys(), Vec::<&str>::new());
 }
 
-fn absence() -> Raised {
+fn absence_claim() -> RaisedFinding {
     let evidence = Evidence::Absence { heading: "Part 1".into(), terms: vec!["deadline".into()] };
-    Raised { evidence, description: "no deadline is named".into(), ..raised(1, Severity::High) }
+    RaisedFinding { evidence, description: "no deadline is named".into(), ..raised_flaw(1, Severity::High) }
 }
 
 #[test]
-fn an_absence_is_always_disputed_and_a_quote_not_at_tier_zero() {
-    let both = || {
+fn an_absence_is_always_challenged_and_a_quote_is_not_at_tier_zero() {
+    let absence_and_quote_world = || {
         ScriptedWorld::default()
-            .on("round-1/freeze", frozen(&flawed_text(2)))
-            .on("round-1/review/adversarial", findings(vec![absence(), raised(2, Severity::High)]))
-            .on("round-1/review/party", findings(vec![absence()]))
-            .on("round-1/review/elicitation", findings(vec![]))
+            .reply_on("round-1/freeze", frozen_reply(&flawed_text(2)))
+            .reply_on(
+                "round-1/review/adversarial",
+                findings_reply(vec![absence_claim(), raised_flaw(2, Severity::High)]),
+            )
+            .reply_on("round-1/review/party", findings_reply(vec![absence_claim()]))
+            .reply_on("round-1/review/elicitation", findings_reply(vec![]))
     };
-    for (tier, level, disputed) in [(0, Level::Minimal, 1), (1, Level::Minimal, 2), (2, Level::Full, 2)] {
+    for (tier, level, disputed_count) in
+        [(0, ReviewLevel::Minimal, 1), (1, ReviewLevel::Minimal, 2), (2, ReviewLevel::Full, 2)]
+    {
         let settings = Settings {
-            tier: Tier::new(tier).unwrap(),
+            tier: ReviewTier::new(tier).unwrap(),
             level: Some(level),
             fix: false,
-            ..samples::settings()
+            ..samples::sample_settings()
         };
-        let lived = live(settings, both());
-        let task = lived.tasks().into_iter().find(|task| task.brief.role == Role::Challenger).unwrap();
-        assert_eq!(task.brief.disputed.len(), disputed, "tier {tier}");
+        let review = run_review(settings, absence_and_quote_world());
+        let task =
+            review.agent_tasks().into_iter().find(|task| task.brief.role == AgentRole::Challenger).unwrap();
+        assert_eq!(task.brief.disputed.len(), disputed_count, "tier {tier}");
         assert!(matches!(task.brief.disputed[0].evidence, Evidence::Absence { .. }), "tier {tier}");
     }
 }
 
 #[test]
-fn findings_go_out_in_batches_of_ten() {
-    let world = ScriptedWorld::default()
-        .on("round-1/freeze", frozen(&flawed_text(12)))
-        .on("round-1/review/adversarial", findings((1..=12).map(|n| raised(n, Severity::High)).collect()));
-    let lived = live(Settings { fix: false, ..alone() }, world);
-    let keys: Vec<&str> = lived.challenges();
-    let each = ["1/1", "1/2", "2/1", "2/2"].map(|name| format!("round-1/challenge/{name}"));
-    assert_eq!(keys, each);
+fn challengers_get_findings_in_batches_of_ten() {
+    let world = ScriptedWorld::default().reply_on("round-1/freeze", frozen_reply(&flawed_text(12))).reply_on(
+        "round-1/review/adversarial",
+        findings_reply((1..=12).map(|flaw_number| raised_flaw(flaw_number, Severity::High)).collect()),
+    );
+    let review = run_review(Settings { fix: false, ..single_reviewer_settings() }, world);
+    let challenge_keys: Vec<&str> = review.challenge_keys();
+    let expected_keys =
+        ["1/1", "1/2", "2/1", "2/2"].map(|key_suffix| format!("round-1/challenge/{key_suffix}"));
+    assert_eq!(challenge_keys, expected_keys);
 }
 
 #[test]
 fn without_any_challenger_a_finding_stands_as_it_was_raised() {
-    let fails = || failed(FaultKind::TimedOut);
-    let keys = ["1/1", "1/1/again", "2/1", "2/1/again", "3/1", "3/1/again"];
-    let world = keys
-        .iter()
-        .fold(one(Severity::High), |world, key| world.on(&format!("round-1/challenge/{key}"), fails()));
-    let mut settings = alone();
+    let timed_out_reply = || failed_task_reply(FaultKind::TimedOut);
+    let failing_keys = ["1/1", "1/1/again", "2/1", "2/1/again", "3/1", "3/1/again"];
+    let world = failing_keys.iter().fold(world_raising_one(Severity::High), |world, key| {
+        world.reply_on(&format!("round-1/challenge/{key}"), timed_out_reply())
+    });
+    let mut settings = single_reviewer_settings();
     settings.limits.failures = 50;
-    let lived = live(settings, world);
-    assert_eq!(lived.ruled(), Some(Ruled::Unheard));
-    assert_eq!((lived.was_fixed(), lived.view.findings[&F1].severity), (true, Severity::High));
+    let review = run_review(settings, world);
+    assert_eq!(review.first_ruling(), Some(ChallengeResult::Unheard));
+    assert_eq!((review.was_fixed(), review.view.findings[&F1].severity), (true, Severity::High));
 }
 
 #[test]
 fn a_challenger_that_leaves_a_finding_out_is_asked_once_more() {
-    let world = one(Severity::High)
-        .on("round-1/challenge/1/1", rulings(vec![]))
-        .on("round-1/challenge/1/1/again", rulings(vec![(F1, Valid)]));
-    let lived = live(alone(), world);
-    assert_eq!(lived.ruled(), Some(Ruled::Valid));
-    let again = lived.tasks().into_iter().find(|task| !task.brief.correction.is_empty()).unwrap();
-    assert_eq!(again.brief.correction, "a verdict is missing for F1");
+    let world = world_raising_one(Severity::High)
+        .reply_on("round-1/challenge/1/1", rulings_reply(vec![]))
+        .reply_on("round-1/challenge/1/1/again", rulings_reply(vec![(F1, Valid)]));
+    let review = run_review(single_reviewer_settings(), world);
+    assert_eq!(review.first_ruling(), Some(ChallengeResult::Valid));
+    let second_task =
+        review.agent_tasks().into_iter().find(|task| !task.brief.correction.is_empty()).unwrap();
+    assert_eq!(second_task.brief.correction, "a verdict is missing for F1");
 }
 
 #[test]
-fn a_limit_is_looked_at_before_challengers_are_paid() {
-    let mut settings = alone();
+fn limits_are_checked_before_challengers_are_asked() {
+    let mut settings = single_reviewer_settings();
     settings.limits.tokens = 100;
-    let lived = live(settings, one(Severity::High));
-    assert_eq!(lived.reason(), Reason::Tokens);
-    assert_eq!(lived.challenges(), Vec::<&str>::new());
-    assert_eq!(lived.view.findings[&F1].status, Status::Open, "and nothing is lost");
+    let review = run_review(settings, world_raising_one(Severity::High));
+    assert_eq!(review.end_reason(), RunReason::Tokens);
+    assert_eq!(review.challenge_keys(), Vec::<&str>::new());
+    assert_eq!(review.view.findings[&F1].status, FindingStatus::Open, "and nothing is lost");
 }
 
-fn agent(name: &str, provider: &str) -> AgentSpec {
-    let driver = DriverSpec::Command { argv: vec![name.into()] };
-    AgentSpec { provider: provider.into(), ..AgentSpec::new(name, driver) }
+fn agent_of_provider(agent_name: &str, provider_name: &str) -> AgentSpec {
+    let driver = DriverSpec::Command { argv: vec![agent_name.into()] };
+    AgentSpec { provider: provider_name.into(), ..AgentSpec::new(agent_name, driver) }
 }
 
 /// Returns the agents of the panel and the agents of the challengers of a review in which only the party raises a finding.
-fn seated(agents: Vec<AgentSpec>) -> (Vec<String>, Vec<String>) {
+fn panel_and_challenger_agents(agents: Vec<AgentSpec>) -> (Vec<String>, Vec<String>) {
     let world = ScriptedWorld::default()
-        .on("round-1/freeze", frozen(&flawed_text(1)))
-        .on("round-1/review/party", findings(vec![raised(1, Severity::High)]))
-        .on("round-1/review/adversarial", findings(vec![]))
-        .on("round-1/review/elicitation", findings(vec![]))
-        .on("round-1/challenge/2/1", rulings(vec![(F1, Ambiguous)]))
-        .on("round-1/challenge/3/1", rulings(vec![(F1, Valid)]));
-    let lived = live(Settings { agents, fix: false, ..samples::settings() }, world);
-    let names = |challengers: bool| {
-        let tasks = lived.tasks().into_iter().filter(|t| (t.brief.role == Role::Challenger) == challengers);
-        tasks.map(|task| task.agent.to_string()).collect()
+        .reply_on("round-1/freeze", frozen_reply(&flawed_text(1)))
+        .reply_on("round-1/review/party", findings_reply(vec![raised_flaw(1, Severity::High)]))
+        .reply_on("round-1/review/adversarial", findings_reply(vec![]))
+        .reply_on("round-1/review/elicitation", findings_reply(vec![]))
+        .reply_on("round-1/challenge/2/1", rulings_reply(vec![(F1, Ambiguous)]))
+        .reply_on("round-1/challenge/3/1", rulings_reply(vec![(F1, Valid)]));
+    let review = run_review(Settings { agents, fix: false, ..samples::sample_settings() }, world);
+    let agent_names = |of_challengers: bool| {
+        let role_tasks = review
+            .agent_tasks()
+            .into_iter()
+            .filter(|agent_task| (agent_task.brief.role == AgentRole::Challenger) == of_challengers);
+        role_tasks.map(|task| task.agent.to_string()).collect()
     };
-    (names(false), names(true))
+    (agent_names(false), agent_names(true))
 }
 
 #[test]
-fn the_seats_of_a_panel_go_to_different_providers_and_challengers_are_of_another_one() {
-    let (panel, challengers) =
-        seated(vec![agent("big-a", "a"), agent("small-a", "a"), agent("b", ""), agent("c", "")]);
+fn panel_seats_go_to_different_providers_and_challengers_come_from_another_one() {
+    let (panel, challengers) = panel_and_challenger_agents(vec![
+        agent_of_provider("big-a", "a"),
+        agent_of_provider("small-a", "a"),
+        agent_of_provider("b", ""),
+        agent_of_provider("c", ""),
+    ]);
     assert_eq!(panel, ["big-a", "b", "c"]);
     assert_eq!(challengers, ["b", "c", "b"], "the party sat with provider a");
 }
 
 #[test]
-fn of_one_provider_another_agent_challenges_and_who_is_alone_challenges_itself() {
-    let (panel, challengers) = seated(vec![agent("big-a", "a"), agent("small-a", "a")]);
+fn with_one_provider_another_agent_challenges_and_a_single_agent_challenges_itself() {
+    let (panel, challengers) =
+        panel_and_challenger_agents(vec![agent_of_provider("big-a", "a"), agent_of_provider("small-a", "a")]);
     assert_eq!(panel, ["big-a", "small-a", "big-a"]);
     assert_eq!(challengers, ["small-a", "small-a", "small-a"]);
-    let (_, challengers) = seated(vec![agent("a", "")]);
+    let (_, challengers) = panel_and_challenger_agents(vec![agent_of_provider("a", "")]);
     assert_eq!(challengers, ["a", "a", "a"]);
 }
 
 #[test]
-fn a_pass_of_which_only_one_seat_is_not_believed_can_be_dry() {
-    let invented = || {
-        let mut claim = raised(1, Severity::High);
+fn a_pass_can_be_dry_although_one_seat_invented_its_findings() {
+    let invented_findings = || {
+        let mut claim = raised_flaw(1, Severity::High);
         claim.evidence = Evidence::Quote { text: "never written".into() };
-        findings(vec![claim])
+        findings_reply(vec![claim])
     };
     let world = ScriptedWorld::default()
-        .on("round-1/freeze", frozen(&flawed_text(0)))
-        .on("round-1/review/party", invented())
-        .on("round-1/review/adversarial", findings(vec![]))
-        .on("round-1/review/elicitation", findings(vec![]))
-        .on("end/look", frozen(&flawed_text(0)));
-    let lived = live(samples::settings(), world);
-    assert_eq!((lived.reason(), lived.view.rounds), (Reason::GoalMet, 1));
+        .reply_on("round-1/freeze", frozen_reply(&flawed_text(0)))
+        .reply_on("round-1/review/party", invented_findings())
+        .reply_on("round-1/review/adversarial", findings_reply(vec![]))
+        .reply_on("round-1/review/elicitation", findings_reply(vec![]))
+        .reply_on("end/look", frozen_reply(&flawed_text(0)));
+    let review = run_review(samples::sample_settings(), world);
+    assert_eq!((review.end_reason(), review.view.rounds), (RunReason::GoalMet, 1));
 }
 
 #[test]
-fn killed_at_every_write_a_challenged_review_comes_to_the_same() {
-    let world = || saying(one(Severity::Medium), &[Valid, Invalid, Invalid]);
-    let whole = live(alone(), world());
-    for kill_at in 0..whole.trial.journal.len() {
-        let mut trial = Trial::new(alone(), world(), 1);
-        assert_eq!(trial.live(workflow, Some(kill_at)), Life::Killed);
-        assert_eq!(trial.live(workflow, None), whole.life, "killed before write {kill_at}");
-        assert_eq!(RunView::of(&trial.journal).counts(), whole.view.counts());
+fn a_challenged_review_killed_at_any_write_reaches_the_same_result() {
+    let challenged_world =
+        || add_challenger_verdicts(world_raising_one(Severity::Medium), &[Valid, Invalid, Invalid]);
+    let uninterrupted_review = run_review(single_reviewer_settings(), challenged_world());
+    for kill_at in 0..uninterrupted_review.trial.journal.len() {
+        let mut trial = TrialRun::new(single_reviewer_settings(), challenged_world(), 1);
+        assert_eq!(trial.run_workflow(workflow, Some(kill_at)), TrialOutcome::Killed);
+        assert_eq!(
+            trial.run_workflow(workflow, None),
+            uninterrupted_review.life,
+            "killed before write {kill_at}"
+        );
+        assert_eq!(
+            RunView::from_entries(&trial.journal).finding_counts(),
+            uninterrupted_review.view.finding_counts()
+        );
     }
 }
 
 #[test]
-fn what_was_refuted_and_another_provider_raises_again_is_heard_again_once() {
-    let refuted = |world: ScriptedWorld, round: u32, holds: Holds| {
-        let says = rulings(vec![(F1, holds)]);
+fn a_refuted_finding_that_another_provider_raises_again_is_challenged_once_more() {
+    let with_rulings = |world: ScriptedWorld, round: u32, verdict: ChallengeVerdict| {
+        let ruling_reply = rulings_reply(vec![(F1, verdict)]);
         world
-            .on(&format!("round-{round}/challenge/1/1"), says.clone())
-            .on(&format!("round-{round}/challenge/2/1"), says)
+            .reply_on(&format!("round-{round}/challenge/1/1"), ruling_reply.clone())
+            .reply_on(&format!("round-{round}/challenge/2/1"), ruling_reply)
     };
     let text = flawed_text(2);
     let mut world = ScriptedWorld::default();
     for round in 1..=3 {
-        world = world.on(&format!("round-{round}/freeze"), frozen(&text));
+        world = world.reply_on(&format!("round-{round}/freeze"), frozen_reply(&text));
     }
     // Another provider has the same seat in every round. A second finding keeps the review going.
     let world = world
-        .on(
+        .reply_on(
             "round-1/review/adversarial",
-            findings(vec![raised(1, Severity::High), raised(2, Severity::High)]),
+            findings_reply(vec![raised_flaw(1, Severity::High), raised_flaw(2, Severity::High)]),
         )
-        .on("round-2/review/adversarial", findings(vec![raised(1, Severity::High)]))
-        .on("round-3/review/adversarial", findings(vec![raised(1, Severity::High)]))
-        .on("round-1/fix-1/fix/1", fixes(vec![(FindingId(2), Said::Fixed)], true))
-        .on("round-1/fix-1/fix/1/land", landed(&text, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]))
-        .on("end/look", frozen(&text));
-    let both = rulings(vec![(F1, Invalid), (FindingId(2), Valid)]);
-    let world = world.on("round-1/challenge/1/1", both.clone()).on("round-1/challenge/2/1", both);
-    let world = refuted(world, 2, Invalid);
-    let settings = Settings { agents: vec![agent("a", ""), agent("b", ""), agent("c", "")], ..alone() };
-    let lived = live(settings, world);
-    let disputes = |round: u32| {
-        lived.challenges().iter().filter(|key| key.starts_with(&format!("round-{round}"))).count()
+        .reply_on("round-2/review/adversarial", findings_reply(vec![raised_flaw(1, Severity::High)]))
+        .reply_on("round-3/review/adversarial", findings_reply(vec![raised_flaw(1, Severity::High)]))
+        .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(FindingId(2), ClaimStatus::Fixed)], true))
+        .reply_on(
+            "round-1/fix-1/fix/1/land",
+            landed_reply(&text, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]),
+        )
+        .reply_on("end/look", frozen_reply(&text));
+    let both_rulings = rulings_reply(vec![(F1, Invalid), (FindingId(2), Valid)]);
+    let world = world
+        .reply_on("round-1/challenge/1/1", both_rulings.clone())
+        .reply_on("round-1/challenge/2/1", both_rulings);
+    let world = with_rulings(world, 2, Invalid);
+    let settings = Settings {
+        agents: vec![agent_of_provider("a", ""), agent_of_provider("b", ""), agent_of_provider("c", "")],
+        ..single_reviewer_settings()
     };
-    assert_eq!((disputes(1), disputes(2), disputes(3)), (2, 2, 0), "heard again, and then no more");
-    assert_eq!(lived.view.findings[&F1].status, Status::Dismissed { why: Dismissal::Invalid });
-    assert_eq!(lived.view.findings[&F1].raisers.len(), lived.view.rounds as usize);
+    let review = run_review(settings, world);
+    let challenge_count = |round: u32| {
+        review.challenge_keys().iter().filter(|key| key.starts_with(&format!("round-{round}"))).count()
+    };
+    assert_eq!(
+        (challenge_count(1), challenge_count(2), challenge_count(3)),
+        (2, 2, 0),
+        "heard again, and then no more"
+    );
+    assert_eq!(review.view.findings[&F1].status, FindingStatus::Dismissed { why: DismissalReason::Invalid });
+    assert_eq!(review.view.findings[&F1].raisers.len(), review.view.rounds as usize);
 }
 
 #[test]
-fn what_a_limit_kept_from_being_disputed_is_disputed_before_anybody_repairs_it() {
-    let mut settings = alone();
+fn a_finding_that_a_limit_kept_from_being_challenged_is_challenged_before_it_is_fixed() {
+    let mut settings = single_reviewer_settings();
     // One answer costs 120 tokens: the panel is within the limit, the challengers are not.
     settings.limits.tokens = 100;
-    let mut lived = live(settings, one(Severity::High));
-    assert_eq!((lived.reason(), lived.challenges().len()), (Reason::Tokens, 0));
-    let answer = Answer { choice: "more".into(), note: String::new() };
-    let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-    let says = || rulings(vec![(F1, Invalid)]);
-    lived.trial.settings.limits.tokens = 10_000;
-    lived.trial.world = std::mem::take(&mut lived.trial.world)
-        .once("wait", Reply::Wait(Requests { requests: vec![request] }))
-        .on("round-1/fix-1/freeze", frozen(&flawed_text(1)))
-        .on("round-1/fix-1/challenge/1/1", says())
-        .on("round-1/fix-1/challenge/2/1", says());
-    lived.trial.live(workflow, None);
-    assert!(!lived.was_fixed(), "it was refuted first");
-    let view = RunView::of(&lived.trial.journal);
-    assert_eq!(view.findings[&F1].status, Status::Dismissed { why: Dismissal::Invalid });
+    let mut review = run_review(settings, world_raising_one(Severity::High));
+    assert_eq!((review.end_reason(), review.challenge_keys().len()), (RunReason::Tokens, 0));
+    let answer = DecisionAnswer { choice: "more".into(), note: String::new() };
+    let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
+    let ruling_reply = || rulings_reply(vec![(F1, Invalid)]);
+    review.trial.settings.limits.tokens = 10_000;
+    review.trial.world = std::mem::take(&mut review.trial.world)
+        .reply_once("wait", Reply::Wait(Requests { requests: vec![request] }))
+        .reply_on("round-1/fix-1/freeze", frozen_reply(&flawed_text(1)))
+        .reply_on("round-1/fix-1/challenge/1/1", ruling_reply())
+        .reply_on("round-1/fix-1/challenge/2/1", ruling_reply());
+    review.trial.run_workflow(workflow, None);
+    assert!(!review.was_fixed(), "it was refuted first");
+    let view = RunView::from_entries(&review.trial.journal);
+    assert_eq!(view.findings[&F1].status, FindingStatus::Dismissed { why: DismissalReason::Invalid });
 }
 
 #[test]
-fn without_fixing_a_disputed_critical_finding_still_waits_for_its_answer() {
-    let settings = Settings { fix: false, ..alone() };
-    let lived = live(settings, saying(one(Severity::Critical), &[Ambiguous, Ambiguous]));
+fn without_fixing_a_disputed_critical_finding_still_waits_for_the_user() {
+    let settings = Settings { fix: false, ..single_reviewer_settings() };
+    let review = run_review(
+        settings,
+        add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]),
+    );
     assert_eq!(
-        (lived.reason(), lived.view.rounds),
-        (Reason::Blocked, 1),
+        (review.end_reason(), review.view.rounds),
+        (RunReason::Blocked, 1),
         "and nobody looks at the same text again"
     );
-    assert_eq!(lived.view.waiting().count(), 1, "the question stands");
+    assert_eq!(review.view.open_decisions().count(), 1, "the question stands");
 }
 
 #[test]
-fn a_word_too_short_to_show_anything_refutes_nothing() {
-    let short = || {
-        let mut reply = rulings(vec![(F1, Invalid)]);
+fn a_counter_quote_that_is_too_short_refutes_nothing() {
+    let short_counter_reply = || {
+        let mut reply = rulings_reply(vec![(F1, Invalid)]);
         let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
-        let ruling = Ruling { id: F1, holds: Invalid, note: "no".into(), counter: "a".into() };
-        answer.content = Content::Rulings { rulings: vec![ruling] };
+        let ruling = ChallengerRuling { id: F1, holds: Invalid, note: "no".into(), counter: "a".into() };
+        answer.content = AnswerContent::Rulings { rulings: vec![ruling] };
         reply
     };
-    let world = one(Severity::High).on("round-1/challenge/1/1", short()).on("round-1/challenge/2/1", short());
-    assert_eq!(live(alone(), world).ruled(), Some(Ruled::Ambiguous));
+    let world = world_raising_one(Severity::High)
+        .reply_on("round-1/challenge/1/1", short_counter_reply())
+        .reply_on("round-1/challenge/2/1", short_counter_reply());
+    assert_eq!(
+        run_review(single_reviewer_settings(), world).first_ruling(),
+        Some(ChallengeResult::Ambiguous)
+    );
 }
 
 #[test]
 fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_providers_always() {
-    let seen = |roles: [Role; 2], agents: [&str; 2]| {
-        let world = one(Severity::High);
-        let mut finding = live(alone(), world).view.findings[&F1].clone();
-        finding.status = Status::Open;
+    let finding_raised_by = |roles: [AgentRole; 2], agents: [&str; 2]| {
+        let world = world_raising_one(Severity::High);
+        let mut finding = run_review(single_reviewer_settings(), world).view.findings[&F1].clone();
+        finding.status = FindingStatus::Open;
         finding.raisers = roles
             .iter()
             .zip(agents)
-            .map(|(role, agent)| Raiser { round: 1, role: *role, agent: AgentName::new(agent) })
+            .map(|(role, agent)| FindingRaiser { round: 1, role: *role, agent: AgentName::new(agent) })
             .collect();
         finding
     };
-    let mut settings = samples::settings();
-    settings.agents = vec![agent("a1", "a"), agent("a2", "a"), agent("b", "")];
-    let methods = [Role::Party, Role::Adversarial];
-    for (finding, overlaps, due) in [
-        (seen(methods, ["a1", "a1"]), true, false),
-        (seen(methods, ["a1", "a2"]), false, true),
-        (seen(methods, ["a1", "b"]), false, false),
-        (seen([Role::Party, Role::Party], ["a1", "a2"]), true, true),
+    let mut settings = samples::sample_settings();
+    settings.agents =
+        vec![agent_of_provider("a1", "a"), agent_of_provider("a2", "a"), agent_of_provider("b", "")];
+    let two_methods = [AgentRole::Party, AgentRole::Adversarial];
+    for (finding, overlaps, is_challenge_due) in [
+        (finding_raised_by(two_methods, ["a1", "a1"]), true, false),
+        (finding_raised_by(two_methods, ["a1", "a2"]), false, true),
+        (finding_raised_by(two_methods, ["a1", "b"]), false, false),
+        (finding_raised_by([AgentRole::Party, AgentRole::Party], ["a1", "a2"]), true, true),
     ] {
         assert_eq!(
-            is_due(&finding, &settings, overlaps),
-            due,
+            needs_challenge(&finding, &settings, overlaps),
+            is_challenge_due,
             "{:?}, overlapping: {overlaps}",
             finding.raisers
         );
@@ -461,18 +540,24 @@ fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_
 }
 
 #[test]
-fn where_a_challenger_is_dead_somebody_who_works_is_heard() {
-    let dead = || failed(FaultKind::Exited { code: 9 });
-    let keys = ["1/1", "1/1/again", "2/1", "2/1/again"];
-    let world = keys
+fn where_a_challenger_keeps_failing_a_working_agent_is_asked() {
+    let failed_reply = || failed_task_reply(FaultKind::Exited { code: 9 });
+    let failing_keys = ["1/1", "1/1/again", "2/1", "2/1/again"];
+    let world = failing_keys
         .iter()
-        .fold(one(Severity::High), |world, key| world.on(&format!("round-1/challenge/{key}"), dead()))
-        .on("round-1/challenge/3/1", rulings(vec![(F1, Invalid)]))
-        .on("round-1/challenge/4/1", rulings(vec![(F1, Invalid)]));
-    let settings = Settings { agents: vec![agent("a", ""), agent("dead", "")], ..alone() };
-    let lived = live(settings, world);
-    assert_eq!((lived.ruled(), lived.was_fixed()), (Some(Ruled::Invalid), false));
-    let challengers = lived.tasks().into_iter().filter(|task| task.brief.role == Role::Challenger);
-    let agents: Vec<String> = challengers.map(|task| task.agent.to_string()).collect();
+        .fold(world_raising_one(Severity::High), |world, key| {
+            world.reply_on(&format!("round-1/challenge/{key}"), failed_reply())
+        })
+        .reply_on("round-1/challenge/3/1", rulings_reply(vec![(F1, Invalid)]))
+        .reply_on("round-1/challenge/4/1", rulings_reply(vec![(F1, Invalid)]));
+    let settings = Settings {
+        agents: vec![agent_of_provider("a", ""), agent_of_provider("dead", "")],
+        ..single_reviewer_settings()
+    };
+    let review = run_review(settings, world);
+    assert_eq!((review.first_ruling(), review.was_fixed()), (Some(ChallengeResult::Invalid), false));
+    let challenger_tasks =
+        review.agent_tasks().into_iter().filter(|task| task.brief.role == AgentRole::Challenger);
+    let agents: Vec<String> = challenger_tasks.map(|task| task.agent.to_string()).collect();
     assert_eq!(agents, ["dead", "dead", "dead", "dead", "a", "a"]);
 }

@@ -4,154 +4,167 @@
 use proptest::prelude::*;
 use tribunal_core::{
     confidence::{
-        Asks, Band, Confidence, Edge, Heard, Memory, Party, Reviewers, Signal, Signals, Source, Validation,
-        calculate,
+        Confidence, ConfidenceBand, ConfidenceCaveat, ConfidenceSignals, GateCheck, MemoryMatch,
+        PartyAgreement, ReviewerTally, SignalSource, SourceAnswer, SourceSignal, ValidationResult,
+        calculate_confidence,
     },
-    level::Tier,
+    level::ReviewTier,
 };
 
-const PAGE: &str = include_str!("../../../../docs/confidence.md");
+const CONFIDENCE_PAGE: &str = include_str!("../../../../docs/confidence.md");
 
 /// Returns the rows of the table in the docs whose header starts with `header`.
-fn table(header: &str) -> Vec<Vec<&'static str>> {
-    let lines = PAGE.lines().skip_while(|line| !line.starts_with(header));
+fn table_rows(header: &str) -> Vec<Vec<&'static str>> {
+    let lines = CONFIDENCE_PAGE.lines().skip_while(|line| !line.starts_with(header));
     let rows = lines.skip(2).take_while(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
 }
 
 /// Reads the cells that every source may have; `parse_consulted` reads the others.
-fn signal<T>(cell: &str, said: impl Fn(&str) -> Option<Signal<T>>) -> Signal<T> {
+fn parse_signal<T>(cell: &str, parse_consulted: impl Fn(&str) -> Option<SourceSignal<T>>) -> SourceSignal<T> {
     match cell {
-        "-" => Signal::NotConsulted,
-        "nothing" => Signal::Nothing,
-        "unreachable" => Signal::Unreachable,
-        "malformed" => Signal::Malformed("cut off".into()),
-        other => said(other).unwrap_or_else(|| panic!("what is `{other}`?")),
+        "-" => SourceSignal::NotConsulted,
+        "nothing" => SourceSignal::Nothing,
+        "unreachable" => SourceSignal::Unreachable,
+        "malformed" => SourceSignal::Malformed("cut off".into()),
+        statement => parse_consulted(statement).unwrap_or_else(|| panic!("what is `{statement}`?")),
     }
 }
 
-fn validation(cell: &str) -> Option<Signal<Validation>> {
-    Some(Signal::Consulted(match cell {
-        "pass" => Validation::Pass,
-        "concerns" => Validation::Concerns,
-        "fail" => Validation::Fail,
-        errors => Validation::Errors(errors.split_once(" error")?.0.parse().ok()?),
+fn parse_validation(cell: &str) -> Option<SourceSignal<ValidationResult>> {
+    Some(SourceSignal::Consulted(match cell {
+        "pass" => ValidationResult::Pass,
+        "concerns" => ValidationResult::Concerns,
+        "fail" => ValidationResult::Fail,
+        error_count => ValidationResult::Errors(error_count.split_once(" error")?.0.parse().ok()?),
     }))
 }
 
-fn memory(cell: &str) -> Option<Signal<Memory>> {
+fn parse_memory(cell: &str) -> Option<SourceSignal<MemoryMatch>> {
     Some(match cell {
-        "exact" => Signal::Consulted(Memory::Exact),
-        "similar" => Signal::Consulted(Memory::Similar),
-        "weak" => Signal::Consulted(Memory::Weak),
-        similarity => Memory::by_similarity(similarity.parse().ok()?),
+        "exact" => SourceSignal::Consulted(MemoryMatch::Exact),
+        "similar" => SourceSignal::Consulted(MemoryMatch::Similar),
+        "weak" => SourceSignal::Consulted(MemoryMatch::Weak),
+        similarity => MemoryMatch::from_similarity(similarity.parse().ok()?),
     })
 }
 
-fn reviewers(cell: &str) -> Option<Signal<Reviewers>> {
+fn parse_reviewers(cell: &str) -> Option<SourceSignal<ReviewerTally>> {
     let (content, answered) = cell.split_once(" of ")?;
-    let reviewers = Reviewers { content: content.parse().ok()?, answered: answered.parse().ok()? };
-    Some(Signal::Consulted(reviewers))
+    let panel = ReviewerTally { content: content.parse().ok()?, answered: answered.parse().ok()? };
+    Some(SourceSignal::Consulted(panel))
 }
 
-fn party(cell: &str) -> Option<Signal<Party>> {
-    Some(Signal::Consulted(match cell {
-        "consensus" => Party::Consensus,
-        "partial" => Party::Partial,
-        "no consensus" => Party::NoConsensus,
+fn parse_party(cell: &str) -> Option<SourceSignal<PartyAgreement>> {
+    Some(SourceSignal::Consulted(match cell {
+        "consensus" => PartyAgreement::Consensus,
+        "partial" => PartyAgreement::Partial,
+        "no consensus" => PartyAgreement::NoConsensus,
         _ => return None,
     }))
 }
 
-fn signals(cells: &[&str]) -> Signals {
-    Signals {
-        validation: signal(cells[0], validation),
-        memory: signal(cells[1], memory),
-        reviewers: signal(cells[2], reviewers),
-        party: signal(cells[3], party),
+fn parse_signals(cells: &[&str]) -> ConfidenceSignals {
+    ConfidenceSignals {
+        validation: parse_signal(cells[0], parse_validation),
+        memory: parse_signal(cells[1], parse_memory),
+        reviewers: parse_signal(cells[2], parse_reviewers),
+        party: parse_signal(cells[3], parse_party),
     }
 }
 
-fn tier(number: u8) -> Tier {
-    Tier::new(number).unwrap()
+fn tier_number(number: u8) -> ReviewTier {
+    ReviewTier::new(number).unwrap()
 }
 
-fn score(signals: &Signals) -> u32 {
-    calculate(signals, tier(0)).unwrap().score
+fn score_of(signals: &ConfidenceSignals) -> u32 {
+    calculate_confidence(signals, tier_number(0)).unwrap().score
 }
 
 #[test]
-fn every_signal_gives_the_points_that_the_page_says() {
-    let rows = table("| source | said |");
+fn every_signal_gives_the_points_that_the_docs_say() {
+    let rows = table_rows("| source | said |");
     assert!(rows.len() > 20, "{rows:?}");
     for row in rows {
         let mut cells = ["-"; 4];
-        let at = Source::ALL.iter().position(|source| source.as_str() == row[0]).unwrap();
-        cells[at] = row[1];
-        let share = &calculate(&signals(&cells), tier(0)).unwrap().shares[at];
+        let source_index = SignalSource::ALL.iter().position(|source| source.as_str() == row[0]).unwrap();
+        cells[source_index] = row[1];
+        let share =
+            &calculate_confidence(&parse_signals(&cells), tier_number(0)).unwrap().shares[source_index];
         let heard = match &share.heard {
-            Heard::Counted { points } => points.to_string(),
-            Heard::Nothing => "nothing".into(),
-            Heard::Malformed { .. } => "malformed".into(),
-            other => panic!("{other:?}"),
+            SourceAnswer::Counted { points } => points.to_string(),
+            SourceAnswer::Nothing => "nothing".into(),
+            SourceAnswer::Malformed { .. } => "malformed".into(),
+            unexpected => panic!("{unexpected:?}"),
         };
         assert_eq!([heard, share.of.to_string()], [row[2], row[3]], "{row:?}");
     }
 }
 
 #[test]
-fn every_worked_row_of_the_page_comes_out_as_it_says() {
-    let rows = table("| validation | memory |");
+fn every_worked_row_of_the_docs_gives_its_result() {
+    let rows = table_rows("| validation | memory |");
     assert!(rows.len() > 40, "{rows:?}");
     for row in rows {
-        let found = calculate(&signals(&row), tier(row[4].parse().unwrap())).unwrap();
-        let edge = found.edge.map(|edge| serde_json::to_value(edge).unwrap());
-        let came = [
-            found.score.to_string(),
-            found.for_gates.to_string(),
-            found.band.to_string(),
+        let confidence =
+            calculate_confidence(&parse_signals(&row), tier_number(row[4].parse().unwrap())).unwrap();
+        let edge = confidence.edge.map(|edge| serde_json::to_value(edge).unwrap());
+        let calculated = [
+            confidence.score.to_string(),
+            confidence.for_gates.to_string(),
+            confidence.band.to_string(),
             edge.map_or(String::new(), |edge| edge.as_str().unwrap().to_string()),
-            if found.capped { "yes" } else { "no" }.to_string(),
+            if confidence.capped { "yes" } else { "no" }.to_string(),
         ];
-        assert_eq!(came, row[5..], "{row:?}");
-        assert_eq!(i64::from(found.for_gates), (i64::from(found.score) + i64::from(found.adjustment)).max(0));
+        assert_eq!(calculated, row[5..], "{row:?}");
+        assert_eq!(
+            i64::from(confidence.for_gates),
+            (i64::from(confidence.score) + i64::from(confidence.adjustment)).max(0)
+        );
     }
 }
 
 #[test]
-fn what_cannot_be_calculated_is_30_and_a_person_and_twice_25_and_a_halt() {
+fn a_failed_calculation_scores_30_and_asks_the_user_and_a_second_one_scores_25_and_halts() {
     for (content, answered) in [(4, 3), (0, 0), (1, 0)] {
-        let reviewers = Signal::Consulted(Reviewers { content, answered });
-        let cause = calculate(&Signals { reviewers, ..Signals::default() }, tier(0)).unwrap_err();
+        let reviewers = SourceSignal::Consulted(ReviewerTally { content, answered });
+        let cause = calculate_confidence(
+            &ConfidenceSignals { reviewers, ..ConfidenceSignals::default() },
+            tier_number(0),
+        )
+        .unwrap_err();
         assert!(cause.to_string().contains(&format!("{content} of {answered} reviewers")), "{cause}");
     }
-    let asks = |confidence: &Confidence| confidence.edge.unwrap().asks();
-    let good = calculate(&signals(&["pass", "-", "3 of 3", "-"]), tier(0)).unwrap();
-    let once = Confidence::miscalculated(tier(0), Some(&good));
-    assert_eq!((once.score, once.band, asks(&once)), (30, Band::Low, Asks::Person));
-    let twice = Confidence::miscalculated(tier(0), Some(&once));
-    assert_eq!((twice.score, asks(&twice)), (25, Asks::Halt));
-    let thrice = Confidence::miscalculated(tier(0), Some(&twice));
-    assert_eq!((thrice.score, asks(&thrice)), (25, Asks::Halt));
-    assert_eq!(Edge::NoSignal.asks(), Asks::Person);
-    assert_eq!(Edge::OneSource.asks(), Asks::Nobody);
+    let escalation = |confidence: &Confidence| confidence.edge.unwrap().gate_check();
+    let good = calculate_confidence(&parse_signals(&["pass", "-", "3 of 3", "-"]), tier_number(0)).unwrap();
+    let once = Confidence::for_failed_calculation(tier_number(0), Some(&good));
+    assert_eq!(
+        (once.score, once.band, escalation(&once)),
+        (30, ConfidenceBand::Low, GateCheck::UserRequired)
+    );
+    let twice = Confidence::for_failed_calculation(tier_number(0), Some(&once));
+    assert_eq!((twice.score, escalation(&twice)), (25, GateCheck::Halt));
+    let thrice = Confidence::for_failed_calculation(tier_number(0), Some(&twice));
+    assert_eq!((thrice.score, escalation(&thrice)), (25, GateCheck::Halt));
+    assert_eq!(ConfidenceCaveat::NoSignal.gate_check(), GateCheck::UserRequired);
+    assert_eq!(ConfidenceCaveat::OneSource.gate_check(), GateCheck::NotRequired);
 }
 
 #[test]
-fn it_says_what_it_was_made_of() {
-    let mut said = Vec::new();
+fn the_parts_of_the_score_are_listed() {
+    let mut summaries = Vec::new();
     for cells in [
         ["pass", "-", "2 of 3", "-"],
         ["-", "nothing", "3 of 3", "-"],
         ["pass", "malformed", "0 of 2", "unreachable"],
         ["-", "-", "-", "-"],
     ] {
-        let confidence = calculate(&signals(&cells), tier(2)).unwrap();
-        said.push(format!("confidence {}: {}", confidence.score, confidence.parts()));
+        let confidence = calculate_confidence(&parse_signals(&cells), tier_number(2)).unwrap();
+        summaries.push(format!("confidence {}: {}", confidence.score, confidence.describe_all()));
     }
-    said.push(Confidence::miscalculated(tier(2), None).parts());
+    summaries.push(Confidence::for_failed_calculation(tier_number(2), None).describe_all());
     assert_eq!(
-        said,
+        summaries,
         [
             "confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted",
             "confidence 50: reviewers 25/25; one source only; memory had nothing; validation, party not consulted",
@@ -163,96 +176,119 @@ fn it_says_what_it_was_made_of() {
     );
 }
 
-fn any_signal<T: Clone + std::fmt::Debug + 'static>(said: Vec<T>) -> impl Strategy<Value = Signal<T>> {
+fn any_signal<T: Clone + std::fmt::Debug + 'static>(
+    values: Vec<T>,
+) -> impl Strategy<Value = SourceSignal<T>> {
     prop_oneof![
-        5 => prop::sample::select(said).prop_map(Signal::Consulted),
-        1 => Just(Signal::NotConsulted),
-        1 => Just(Signal::Nothing),
-        1 => Just(Signal::Unreachable),
-        1 => Just(Signal::Malformed("cut off".into())),
+        5 => prop::sample::select(values).prop_map(SourceSignal::Consulted),
+        1 => Just(SourceSignal::NotConsulted),
+        1 => Just(SourceSignal::Nothing),
+        1 => Just(SourceSignal::Unreachable),
+        1 => Just(SourceSignal::Malformed("cut off".into())),
     ]
 }
 
 // Each list goes from the best value to the worst.
-const VALIDATIONS: [Validation; 6] = [
-    Validation::Pass,
-    Validation::Errors(0),
-    Validation::Errors(2),
-    Validation::Concerns,
-    Validation::Errors(3),
-    Validation::Fail,
+const VALIDATIONS: [ValidationResult; 6] = [
+    ValidationResult::Pass,
+    ValidationResult::Errors(0),
+    ValidationResult::Errors(2),
+    ValidationResult::Concerns,
+    ValidationResult::Errors(3),
+    ValidationResult::Fail,
 ];
-const MEMORIES: [Memory; 3] = [Memory::Exact, Memory::Similar, Memory::Weak];
-const PARTIES: [Party; 3] = [Party::Consensus, Party::Partial, Party::NoConsensus];
+const MEMORIES: [MemoryMatch; 3] = [MemoryMatch::Exact, MemoryMatch::Similar, MemoryMatch::Weak];
+const PARTIES: [PartyAgreement; 3] =
+    [PartyAgreement::Consensus, PartyAgreement::Partial, PartyAgreement::NoConsensus];
 
-fn panels() -> Vec<Reviewers> {
-    let panel = |(content, answered)| Reviewers { content, answered };
-    [(3, 3), (2, 3), (1, 1), (1, 3), (0, 3)].map(panel).into()
+fn reviewer_panels() -> Vec<ReviewerTally> {
+    let to_panel = |(content, answered)| ReviewerTally { content, answered };
+    [(3, 3), (2, 3), (1, 1), (1, 3), (0, 3)].map(to_panel).into()
 }
 
-fn any_signals() -> impl Strategy<Value = Signals> {
-    let four = (
+fn any_signals() -> impl Strategy<Value = ConfidenceSignals> {
+    let four_signals = (
         any_signal(VALIDATIONS.to_vec()),
         any_signal(MEMORIES.to_vec()),
-        any_signal(panels()),
+        any_signal(reviewer_panels()),
         any_signal(PARTIES.to_vec()),
     );
-    four.prop_map(|(validation, memory, reviewers, party)| Signals { validation, memory, reviewers, party })
+    four_signals.prop_map(|(validation, memory, reviewers, party)| ConfidenceSignals {
+        validation,
+        memory,
+        reviewers,
+        party,
+    })
 }
 
-fn sources(confidence: &Confidence) -> usize {
-    confidence.shares.iter().filter(|share| matches!(share.heard, Heard::Counted { .. })).count()
+fn counted_sources(confidence: &Confidence) -> usize {
+    confidence.shares.iter().filter(|share| matches!(share.heard, SourceAnswer::Counted { .. })).count()
 }
 
 fn is_conflict(confidence: &Confidence) -> bool {
-    matches!(confidence.edge, Some(Edge::NoConsensus | Edge::KnownFix | Edge::Disagreement))
+    matches!(
+        confidence.edge,
+        Some(ConfidenceCaveat::NoConsensus | ConfidenceCaveat::KnownFix | ConfidenceCaveat::Disagreement)
+    )
 }
 
 /// Returns the same signals with each value of one source, from the best to the worst.
-fn ranked(signals: &Signals, source: Source) -> Vec<Signals> {
-    let with = |change: &dyn Fn(&mut Signals)| {
+fn signals_from_best_to_worst(signals: &ConfidenceSignals, source: SignalSource) -> Vec<ConfidenceSignals> {
+    let with_change = |change: &dyn Fn(&mut ConfidenceSignals)| {
         let mut changed = signals.clone();
         change(&mut changed);
         changed
     };
     match source {
-        Source::Validation => {
-            VALIDATIONS.iter().map(|v| with(&|s| s.validation = Signal::Consulted(*v))).collect()
-        }
-        Source::Memory => MEMORIES.iter().map(|m| with(&|s| s.memory = Signal::Consulted(*m))).collect(),
-        Source::Reviewers => {
-            panels().iter().map(|r| with(&|s| s.reviewers = Signal::Consulted(*r))).collect()
-        }
-        Source::Party => PARTIES.iter().map(|p| with(&|s| s.party = Signal::Consulted(*p))).collect(),
+        SignalSource::Validation => VALIDATIONS
+            .iter()
+            .map(|validation| {
+                with_change(&|signals_copy| signals_copy.validation = SourceSignal::Consulted(*validation))
+            })
+            .collect(),
+        SignalSource::Memory => MEMORIES
+            .iter()
+            .map(|memory| with_change(&|signals_copy| signals_copy.memory = SourceSignal::Consulted(*memory)))
+            .collect(),
+        SignalSource::Reviewers => reviewer_panels()
+            .iter()
+            .map(|panel| {
+                with_change(&|signals_copy| signals_copy.reviewers = SourceSignal::Consulted(*panel))
+            })
+            .collect(),
+        SignalSource::Party => PARTIES
+            .iter()
+            .map(|party| with_change(&|signals_copy| signals_copy.party = SourceSignal::Consulted(*party)))
+            .collect(),
     }
 }
 
 proptest! {
     #[test]
     fn caps_hold_whatever_is_said(signals in any_signals(), number in 0_u8..=4) {
-        let found = calculate(&signals, tier(number)).unwrap();
+        let found = calculate_confidence(&signals, tier_number(number)).unwrap();
         prop_assert!(found.score <= 100 && found.for_gates <= found.score);
-        prop_assert_eq!(found.band, Band::of(found.for_gates));
+        prop_assert_eq!(found.band, ConfidenceBand::from_score(found.for_gates));
         prop_assert_eq!(found.shares.len(), 4);
-        let said = |reviewers: Reviewers| signals.reviewers == Signal::Consulted(reviewers);
-        let split = said(Reviewers { content: 0, answered: 3 }) || said(Reviewers { content: 1, answered: 3 });
-        let passed = [Validation::Pass, Validation::Errors(0)].map(Signal::Consulted).contains(&signals.validation);
-        if sources(&found) == 1 {
+        let said = |reviewers: ReviewerTally| signals.reviewers == SourceSignal::Consulted(reviewers);
+        let split = said(ReviewerTally { content: 0, answered: 3 }) || said(ReviewerTally { content: 1, answered: 3 });
+        let passed = [ValidationResult::Pass, ValidationResult::Errors(0)].map(SourceSignal::Consulted).contains(&signals.validation);
+        if counted_sources(&found) == 1 {
             prop_assert!(found.score <= 60);
         }
         if passed && split {
             prop_assert!(found.score <= 70);
         }
-        if signals.party == Signal::Consulted(Party::NoConsensus) {
-            prop_assert!(found.score <= 49 && found.band == Band::Low);
+        if signals.party == SourceSignal::Consulted(PartyAgreement::NoConsensus) {
+            prop_assert!(found.score <= 49 && found.band == ConfidenceBand::Low);
         }
     }
 
     #[test]
     fn a_worse_word_of_one_source_never_raises_the_score(signals in any_signals(), at in 0_usize..4) {
         let mut last = u32::MAX;
-        for signals in ranked(&signals, Source::ALL[at]) {
-            let found = calculate(&signals, tier(0)).unwrap();
+        for signals in signals_from_best_to_worst(&signals, SignalSource::ALL[at]) {
+            let found = calculate_confidence(&signals, tier_number(0)).unwrap();
             // A conflict between sources caps the score by rules of its own.
             if !is_conflict(&found) {
                 prop_assert!(found.score <= last, "{} after {last}: {signals:?}", found.score);
@@ -263,25 +299,25 @@ proptest! {
 
     #[test]
     fn who_says_nothing_counts_nothing_whatever_the_reason(signals in any_signals()) {
-        let absent = |party| score(&Signals { party, ..signals.clone() });
-        prop_assert_eq!(absent(Signal::NotConsulted), absent(Signal::Nothing));
-        prop_assert_eq!(absent(Signal::NotConsulted), absent(Signal::Unreachable));
+        let absent = |party| score_of(&ConfidenceSignals { party, ..signals.clone() });
+        prop_assert_eq!(absent(SourceSignal::NotConsulted), absent(SourceSignal::Nothing));
+        prop_assert_eq!(absent(SourceSignal::NotConsulted), absent(SourceSignal::Unreachable));
     }
 
     #[test]
     fn a_malformed_word_is_named_and_never_helps(signals in any_signals()) {
-        let malformed = Signals { memory: Signal::Malformed("cut off".into()), ..signals.clone() };
-        let found = calculate(&malformed, tier(0)).unwrap();
+        let malformed = ConfidenceSignals { memory: SourceSignal::Malformed("cut off".into()), ..signals.clone() };
+        let found = calculate_confidence(&malformed, tier_number(0)).unwrap();
         let why = "cut off".to_string();
-        prop_assert_eq!(&found.shares[1].heard, &Heard::Malformed { why });
-        prop_assert!(found.parts().contains("malformed"));
-        let without = Signals { memory: Signal::NotConsulted, ..signals };
-        prop_assert!(found.score <= score(&without));
+        prop_assert_eq!(&found.shares[1].heard, &SourceAnswer::Malformed { why });
+        prop_assert!(found.describe_all().contains("malformed"));
+        let without = ConfidenceSignals { memory: SourceSignal::NotConsulted, ..signals };
+        prop_assert!(found.score <= score_of(&without));
     }
 
     #[test]
     fn what_was_calculated_reads_back_as_it_was(signals in any_signals(), number in 0_u8..=4) {
-        let found = calculate(&signals, tier(number)).unwrap();
+        let found = calculate_confidence(&signals, tier_number(number)).unwrap();
         let text = serde_json::to_string(&found).unwrap();
         prop_assert_eq!(serde_json::from_str::<Confidence>(&text).unwrap(), found);
     }

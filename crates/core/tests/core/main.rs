@@ -2,19 +2,19 @@
 //!
 //! All of them are in one binary, because each further binary would have to be linked against everything again.
 
+mod agent_faults;
+mod approvals;
 mod challenge;
-mod change;
+mod change_subjects;
 mod confidence;
-mod consent;
-mod ground;
-mod guards;
-mod loops;
+mod confidence_inputs;
+mod grounding;
+mod known_failures;
 mod merge;
-mod peers;
+mod progress_guards;
+mod repeated_output;
 mod replay;
 mod review;
-mod rules;
-mod session;
-mod signals;
+mod rule_properties;
+mod session_repairs;
 mod tracker;
-mod waits;

@@ -3,149 +3,198 @@
 
 use proptest::prelude::*;
 use tribunal_core::{
-    brief::Said,
-    effect::{Change, Remark, Reply, Request, Requests, Was},
-    event::Event,
+    brief::ClaimStatus,
+    effect::{FindingChange, FindingSnapshot, Reply, Requests, UserRemark, UserRequest},
+    event::RunEvent,
     files::Hunk,
-    finding::{Cause, Deferral, Dismissal, Evidence, Finding, Severity, Status, Transition},
+    finding::{
+        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
+        TransitionCause,
+    },
     ids::{FindingId, RunId},
-    level::Level,
-    review::Court,
+    level::ReviewLevel,
+    review::ReviewState,
     settings::Settings,
-    stamp::Stamp,
-    tracker::{is_untouched, read, render, run, stamped, status},
+    timestamp::Timestamp,
+    tracker::{add_stamp, format_status, is_untouched, parse_edits, render_tracker, tracker_run},
     view::RunView,
 };
 use tribunal_testkit::{
     ScriptedWorld, samples,
-    trial::{Life, Trial, review_workflow as workflow},
+    trial::{TrialOutcome, TrialRun, review_workflow as workflow},
 };
 
-fn finding(id: u32, severity: Severity, status: Status) -> Finding {
+fn finding_with(finding_number: u32, severity: Severity, status: FindingStatus) -> Finding {
     let mut finding = Finding {
-        id: FindingId(id),
+        id: FindingId(finding_number),
         severity,
         category: "clarity".into(),
-        description: format!("number {id} is unclear"),
-        evidence: Evidence::Quote { text: format!("line {id}") },
+        description: format!("number {finding_number} is unclear"),
+        evidence: Evidence::Quote { text: format!("line {finding_number}") },
         place: None,
         found: None,
         suggested_fix: "say when".into(),
         raisers: vec![],
-        status: Status::Open,
+        status: FindingStatus::Open,
         maybe_same_as: None,
         history: vec![],
     };
-    finding.apply(Transition::new(status, Cause::User, "so it stands"), Stamp::default());
+    finding.apply_transition(
+        StatusTransition::new(status, TransitionCause::User, "so it stands"),
+        Timestamp::default(),
+    );
     finding
 }
 
-fn court() -> Court {
+fn sample_state() -> ReviewState {
     let findings = vec![
-        finding(1, Severity::High, Status::Open),
-        finding(2, Severity::Low, Status::Fixed),
-        finding(3, Severity::Medium, Status::Dismissed { why: Dismissal::Ungrounded }),
+        finding_with(1, Severity::High, FindingStatus::Open),
+        finding_with(2, Severity::Low, FindingStatus::Fixed),
+        finding_with(3, Severity::Medium, FindingStatus::Dismissed { why: DismissalReason::Ungrounded }),
     ];
-    Court { round: 1, findings, ..Court::default() }
+    ReviewState { round: 1, findings, ..ReviewState::default() }
 }
 
-fn tracker(court: &Court) -> String {
-    stamped(render(court, &samples::settings(), 1, Stamp::default()), &RunId::new("plan-1234"))
+fn render_sample(state: &ReviewState) -> String {
+    add_stamp(
+        render_tracker(state, &samples::sample_settings(), 1, Timestamp::default()),
+        &RunId::new("plan-1234"),
+    )
 }
 
 /// Builds the request that changes a finding of [`sample_state`].
-fn amend(finding: u32, change: Change) -> Request {
-    let known = court().findings.into_iter().find(|known| known.id.0 == finding).unwrap();
-    let was = Was { status: status(&known.status), severity: known.severity };
-    Request::Amend { finding: FindingId(finding), was: Some(was), change }
+fn amend_request(finding_number: u32, change: FindingChange) -> UserRequest {
+    let known_finding = sample_state()
+        .findings
+        .into_iter()
+        .find(|known_finding| known_finding.id.0 == finding_number)
+        .unwrap();
+    let snapshot =
+        FindingSnapshot { status: format_status(&known_finding.status), severity: known_finding.severity };
+    UserRequest::Amend { finding: FindingId(finding_number), was: Some(snapshot), change }
 }
 
 #[test]
-fn as_it_was_written_it_has_no_edits_and_says_whose_it_is() {
-    let text = tracker(&court());
-    assert_eq!((read(&text), run(&text)), (Default::default(), Some("plan-1234")));
+fn an_unedited_tracker_has_no_edits_and_names_its_run() {
+    let text = render_sample(&sample_state());
+    assert_eq!((parse_edits(&text), tracker_run(&text)), (Default::default(), Some("plan-1234")));
     assert!(is_untouched(&text) && !is_untouched(&text.replace("high", "low")));
 }
 
 #[test]
-fn ticks_severities_and_statuses_are_understood() {
+fn ticked_boxes_severities_and_statuses_are_understood() {
     let reason = || String::from("it is meant so");
     for (from, to, expected) in [
-        ("[ ] F1", "[x] F1", amend(1, Change::Fixed)),
-        ("[x] F2", "[ ] F2", amend(2, Change::Open)),
-        ("F1 · high ·", "F1 · critical ·", amend(1, Change::Severity { to: Severity::Critical })),
-        ("F1 · high ·", "F1 · blocking ·", amend(1, Change::Severity { to: Severity::Critical })),
-        ("high · open", "high · dismissed: it is meant so", amend(1, Change::Dismissed { reason: reason() })),
-        ("high · open", "high · deferred (it is meant so)", amend(1, Change::Deferred { reason: reason() })),
-        ("high · open", "high · Dismissed", amend(1, Change::Dismissed { reason: String::new() })),
-        ("medium · dismissed (ungrounded)", "medium · open", amend(3, Change::Open)),
-        ("high · open", "high · fixed", amend(1, Change::Fixed)),
+        ("[ ] F1", "[x] F1", amend_request(1, FindingChange::Fixed)),
+        ("[x] F2", "[ ] F2", amend_request(2, FindingChange::Open)),
+        (
+            "F1 · high ·",
+            "F1 · critical ·",
+            amend_request(1, FindingChange::Severity { to: Severity::Critical }),
+        ),
+        (
+            "F1 · high ·",
+            "F1 · blocking ·",
+            amend_request(1, FindingChange::Severity { to: Severity::Critical }),
+        ),
+        (
+            "high · open",
+            "high · dismissed: it is meant so",
+            amend_request(1, FindingChange::Dismissed { reason: reason() }),
+        ),
+        (
+            "high · open",
+            "high · deferred (it is meant so)",
+            amend_request(1, FindingChange::Deferred { reason: reason() }),
+        ),
+        (
+            "high · open",
+            "high · Dismissed",
+            amend_request(1, FindingChange::Dismissed { reason: String::new() }),
+        ),
+        ("medium · dismissed (ungrounded)", "medium · open", amend_request(3, FindingChange::Open)),
+        ("high · open", "high · fixed", amend_request(1, FindingChange::Fixed)),
     ] {
-        let text = tracker(&court());
+        let text = render_sample(&sample_state());
         assert!(text.contains(from), "{from}");
-        let edits = read(&text.replacen(from, to, 1));
+        let edits = parse_edits(&text.replacen(from, to, 1));
         assert_eq!((edits.requests, edits.strange), (vec![expected], vec![]), "{from} became {to}");
     }
 }
 
 #[test]
 fn lines_below_an_issue_are_remarks() {
-    let text = tracker(&court());
+    let text = render_sample(&sample_state());
     let edited =
         text.replacen("- Category: clarity", "Ask legal first,\nthey know.\n\n- Category: clarity", 1);
-    let say = Request::Say(Remark { about: Some(FindingId(1)), text: "Ask legal first, they know.".into() });
-    assert_eq!((read(&edited).requests, read(&edited).strange), (vec![say], vec![]));
+    let remark_request = UserRequest::Say(UserRemark {
+        about: Some(FindingId(1)),
+        text: "Ask legal first, they know.".into(),
+    });
+    assert_eq!((parse_edits(&edited).requests, parse_edits(&edited).strange), (vec![remark_request], vec![]));
 }
 
 #[test]
-fn a_heading_without_a_known_id_is_a_finding_of_the_persons_own() {
-    let with = |block: &str| {
-        let text = tracker(&court()).replace("<!-- ISSUES_END -->", &format!("{block}\n<!-- ISSUES_END -->"));
-        let edits = read(&text);
+fn a_heading_without_a_known_id_is_a_finding_of_the_user() {
+    let requests_with_block = |block: &str| {
+        let text = render_sample(&sample_state())
+            .replace("<!-- ISSUES_END -->", &format!("{block}\n<!-- ISSUES_END -->"));
+        let edits = parse_edits(&text);
         assert_eq!(edits.strange, Vec::<String>::new(), "{block}");
         edits.requests
     };
-    let added = |severity, description: &str, quote: &str| {
-        vec![Request::Add { severity, description: description.into(), quote: quote.into() }]
+    let added_request = |severity, description: &str, quote: &str| {
+        vec![UserRequest::Add { severity, description: description.into(), quote: quote.into() }]
     };
     assert_eq!(
-        with("### [ ] new · high\n\nThe price is wrong.\nBy a lot.\n- Quote: “7 dollars”\n"),
-        added(Severity::High, "The price is wrong. By a lot.", "7 dollars")
+        requests_with_block("### [ ] new · high\n\nThe price is wrong.\nBy a lot.\n- Quote: “7 dollars”\n"),
+        added_request(Severity::High, "The price is wrong. By a lot.", "7 dollars")
     );
-    assert_eq!(with("### The price is wrong\n"), added(Severity::Medium, "The price is wrong", ""));
+    assert_eq!(
+        requests_with_block("### The price is wrong\n"),
+        added_request(Severity::Medium, "The price is wrong", "")
+    );
 }
 
 #[test]
-fn what_cannot_be_understood_is_named_with_its_line() {
-    let text = tracker(&court());
-    let line = text.lines().position(|line| line.starts_with("### [ ] F1")).unwrap() + 1;
-    let strange = |from: &str, to: &str| {
+fn edits_that_are_not_understood_are_reported_with_their_line() {
+    let text = render_sample(&sample_state());
+    let heading_line =
+        text.lines().position(|heading_line| heading_line.starts_with("### [ ] F1")).unwrap() + 1;
+    let problems_of_edit = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        read(&text.replacen(from, to, 1)).strange.join("; ")
+        parse_edits(&text.replacen(from, to, 1)).strange.join("; ")
     };
-    assert_eq!(strange("high · open", "high · whatever"), format!("line {line}: `whatever` is no status"));
     assert_eq!(
-        strange("F1 · high · open", "F1"),
-        format!("line {line}: F1 has no severity any more; line {line}: `` is no status")
-    );
-    let gone = format!("line {line}: the comment that says how F1 stood is gone or another's; ");
-    assert!(strange("<!-- was: F1", "<!-- F1").starts_with(&gone));
-    assert_eq!(
-        strange("- Suggested fix: say when", "- Suggested fix: say who"),
-        format!("line {line}: lines of F1 were changed that cannot be taken in")
+        problems_of_edit("high · open", "high · whatever"),
+        format!("line {heading_line}: `whatever` is no status")
     );
     assert_eq!(
-        strange("<!-- ISSUES_END -->", ""),
+        problems_of_edit("F1 · high · open", "F1"),
+        format!("line {heading_line}: F1 has no severity any more; line {heading_line}: `` is no status")
+    );
+    let missing_comment =
+        format!("line {heading_line}: the comment that says how F1 stood is gone or another's; ");
+    assert!(problems_of_edit("<!-- was: F1", "<!-- F1").starts_with(&missing_comment));
+    assert_eq!(
+        problems_of_edit("- Suggested fix: say when", "- Suggested fix: say who"),
+        format!("line {heading_line}: lines of F1 were changed that cannot be taken in")
+    );
+    assert_eq!(
+        problems_of_edit("<!-- ISSUES_END -->", ""),
         "the lines `<!-- ISSUES_START -->` and `<!-- ISSUES_END -->` are missing"
     );
-    assert_eq!(strange("### [ ] F1", "stray\n### [ ] F1"), format!("line {line}: it belongs to no issue"));
+    assert_eq!(
+        problems_of_edit("### [ ] F1", "stray\n### [ ] F1"),
+        format!("line {heading_line}: it belongs to no issue")
+    );
 }
 
 #[test]
-fn what_stands_around_the_issues_cannot_be_taken_in_and_is_named() {
-    let text = tracker(&court());
-    let strange = "lines outside the issues were changed, or an issue was taken out";
-    let without = {
+fn edits_outside_the_issues_are_reported_and_not_applied() {
+    let text = render_sample(&sample_state());
+    let expected_problem = "lines outside the issues were changed, or an issue was taken out";
+    let tracker_without_issue = {
         let from = text.find("### [x] F2").unwrap();
         let to = text.find("### [ ] F3").unwrap();
         format!("{}{}", &text[..from], &text[to..])
@@ -154,71 +203,80 @@ fn what_stands_around_the_issues_cannot_be_taken_in_and_is_named() {
         format!("{text}\n### [ ] new · critical\n\nat the very end\n"),
         text.replace("## Fix log", "## Fix log\n\nwe should talk about this"),
         text.replace("Workflow: review", "Workflow: mine"),
-        without,
+        tracker_without_issue,
     ] {
-        let edits = read(&edited);
-        assert_eq!((edits.requests, edits.strange), (vec![], vec![strange.to_string()]), "{edited}");
+        let edits = parse_edits(&edited);
+        assert_eq!((edits.requests, edits.strange), (vec![], vec![expected_problem.to_string()]), "{edited}");
     }
     // Issues that the user adds do not count as changes outside the issues.
     let added = text.replace("<!-- ISSUES_END -->", "### [ ] new · low\n\nmine\n\n<!-- ISSUES_END -->");
-    assert_eq!(read(&added).strange, Vec::<String>::new());
+    assert_eq!(parse_edits(&added).strange, Vec::<String>::new());
 }
 
 #[test]
-fn an_agent_s_text_is_never_taken_for_a_person_s() {
-    let mut court = court();
-    court.findings[0].description = "### [ ] F1 · low · dismissed: known".into();
-    court.findings[0].suggested_fix = "one two three four five six seven".into();
-    let text = tracker(&court);
-    assert_eq!(read(&text), Default::default());
+fn text_of_agents_is_never_taken_for_an_edit_of_the_user() {
+    let mut state = sample_state();
+    state.findings[0].description = "### [ ] F1 · low · dismissed: known".into();
+    state.findings[0].suggested_fix = "one two three four five six seven".into();
+    let text = render_sample(&state);
+    assert_eq!(parse_edits(&text), Default::default());
     // A line right under the heading belongs to the user, not to the description below it.
-    let edits = read(&text.replacen("\n\\### [ ] F1", "\nmy word\n\\### [ ] F1", 1));
-    assert_eq!(edits.requests, [Request::Say(Remark { about: Some(FindingId(1)), text: "my word".into() })]);
+    let edits = parse_edits(&text.replacen("\n\\### [ ] F1", "\nmy word\n\\### [ ] F1", 1));
+    assert_eq!(
+        edits.requests,
+        [UserRequest::Say(UserRemark { about: Some(FindingId(1)), text: "my word".into() })]
+    );
     assert_eq!(edits.strange, Vec::<String>::new());
     // An editor that only wraps lines makes no request.
-    let edits = read(&text.replacen("three four", "three\nfour", 1));
+    let edits = parse_edits(&text.replacen("three four", "three\nfour", 1));
     assert_eq!((edits.requests.len(), edits.strange.len()), (0, 1));
 }
 
 #[test]
-fn an_edit_of_something_that_has_moved_on_is_left_aside_and_told() {
-    let flawed = samples::flawed_text(1);
-    let repaired = flawed.replace("flaw 1", "repaired");
+fn an_edit_of_a_finding_that_has_changed_meanwhile_is_ignored_with_a_warning() {
+    let text_with_flaw = samples::flawed_text(1);
+    let repaired_text = text_with_flaw.replace("flaw 1", "repaired");
     let hunk = Hunk { old_start: 5, old_len: 1, new_len: 1 };
-    let was = Was { status: "open".into(), severity: Severity::High };
-    let late = |change| Request::Amend { finding: FindingId(1), was: Some(was.clone()), change };
+    let snapshot = FindingSnapshot { status: "open".into(), severity: Severity::High };
+    let late_amendment =
+        |change| UserRequest::Amend { finding: FindingId(1), was: Some(snapshot.clone()), change };
     let requests = vec![
-        late(Change::Dismissed { reason: "we know".into() }),
-        late(Change::Severity { to: Severity::Low }),
+        late_amendment(FindingChange::Dismissed { reason: "we know".into() }),
+        late_amendment(FindingChange::Severity { to: Severity::Low }),
     ];
     let world = ScriptedWorld::default()
-        .on("round-1/freeze", samples::frozen(&flawed))
-        .on("round-1/review/adversarial", samples::findings(vec![samples::raised(1, Severity::High)]))
-        .on("round-1/fix-1/fix/1", samples::fixes(vec![(FindingId(1), Said::Fixed)], true))
-        .on("round-1/fix-1/fix/1/land", samples::landed(&repaired, vec![hunk]))
-        .on("round-2/inbox", Reply::Inbox(Requests { requests }))
-        .on("round-2/freeze", samples::frozen(&repaired))
-        .on("round-2/review/adversarial", samples::findings(vec![]))
-        .on("end/look", samples::frozen(&repaired));
-    let settings = Settings { level: Some(Level::Minimal), ..samples::settings() };
-    let mut trial = Trial::new(settings, world, 1);
-    assert!(matches!(trial.live(workflow, None), Life::Done(_)));
-    let finding = &RunView::of(&trial.journal).findings[&FindingId(1)];
+        .reply_on("round-1/freeze", samples::frozen_reply(&text_with_flaw))
+        .reply_on(
+            "round-1/review/adversarial",
+            samples::findings_reply(vec![samples::raised_flaw(1, Severity::High)]),
+        )
+        .reply_on("round-1/fix-1/fix/1", samples::fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed)], true))
+        .reply_on("round-1/fix-1/fix/1/land", samples::landed_reply(&repaired_text, vec![hunk]))
+        .reply_on("round-2/inbox", Reply::Inbox(Requests { requests }))
+        .reply_on("round-2/freeze", samples::frozen_reply(&repaired_text))
+        .reply_on("round-2/review/adversarial", samples::findings_reply(vec![]))
+        .reply_on("end/look", samples::frozen_reply(&repaired_text));
+    let settings = Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() };
+    let mut trial = TrialRun::new(settings, world, 1);
+    assert!(matches!(trial.run_workflow(workflow, None), TrialOutcome::Done(_)));
+    let finding = &RunView::from_entries(&trial.journal).findings[&FindingId(1)];
     assert_eq!(
         (&finding.status, finding.severity),
-        (&Status::Fixed, Severity::Low),
+        (&FindingStatus::Fixed, Severity::Low),
         "the severity still stood"
     );
-    let says = "F1 was to be dismissed, when it was open; it is fixed by now and stays so";
-    assert!(trial.journal.iter().any(|e| matches!(&e.event, Event::Warned { text } if text == says)));
+    let warning_text = "F1 was to be dismissed, when it was open; it is fixed by now and stays so";
+    assert!(
+        trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text))
+    );
 }
 
-fn any_status() -> impl Strategy<Value = Status> {
+fn any_status() -> impl Strategy<Value = FindingStatus> {
     prop::sample::select(vec![
-        Status::Open,
-        Status::Fixed,
-        Status::Dismissed { why: Dismissal::Invalid },
-        Status::Deferred { why: Deferral::Goal },
+        FindingStatus::Open,
+        FindingStatus::Fixed,
+        FindingStatus::Dismissed { why: DismissalReason::Invalid },
+        FindingStatus::Deferred { why: DeferralReason::Goal },
     ])
 }
 
@@ -229,28 +287,28 @@ proptest! {
         texts in prop::collection::vec(("(### |<!-- ISSUES_END -->|- |\\PC){0,60}", "\\PC{0,40}", any_status()), 1..6),
         at in any::<prop::sample::Index>(),
     ) {
-        let mut court = court();
+        let mut court = sample_state();
         court.findings.clear();
         for (index, (description, quote, status)) in texts.iter().enumerate() {
-            let mut finding = finding(index as u32 + 1, Severity::High, status.clone());
+            let mut finding = finding_with(index as u32 + 1, Severity::High, status.clone());
             finding.description = description.clone();
             finding.evidence = Evidence::Quote { text: quote.clone() };
             court.findings.push(finding);
         }
-        let text = tracker(&court);
-        prop_assert_eq!(read(&text), Default::default());
+        let text = render_sample(&court);
+        prop_assert_eq!(parse_edits(&text), Default::default());
         let id = at.index(texts.len()) as u32 + 1;
         let edited = text.replacen(&format!("] F{id} · high"), &format!("] F{id} · low"), 1);
-        let was = Was { status: status(&texts[id as usize - 1].2), severity: Severity::High };
-        let change = Change::Severity { to: Severity::Low };
-        prop_assert_eq!(read(&edited).requests, vec![Request::Amend { finding: FindingId(id), was: Some(was), change }]);
+        let was = FindingSnapshot { status: format_status(&texts[id as usize - 1].2), severity: Severity::High };
+        let change = FindingChange::Severity { to: Severity::Low };
+        prop_assert_eq!(parse_edits(&edited).requests, vec![UserRequest::Amend { finding: FindingId(id), was: Some(was), change }]);
     }
 
     #[test]
     fn no_nonsense_makes_it_fall_over(
         text in "(### |\\[x\\]|F1| · |open|<!-- was: |<!-- ISSUES_START -->|<!-- ISSUES_END -->|\\n|\\PC){0,60}",
     ) {
-        read(&text);
+        parse_edits(&text);
         is_untouched(&text);
     }
 }

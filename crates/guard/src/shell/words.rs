@@ -2,205 +2,223 @@
 
 use alloc::string::String;
 
-use super::{DEEPEST, DOLLAR, Item, ONE, Parser, SET, STAR, TILDE, Word};
+use super::{
+    BRACKET_MARK, DOLLAR_MARK, MAX_NESTING, QUESTION_MARK, STAR_MARK, ScriptItem, ShellParser, ShellWord,
+    TILDE_MARK,
+};
 
 /// The number of characters of a substitution that are kept in its word.
-const KEPT: usize = 200;
+const MAX_KEPT_CHARS: usize = 200;
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// Reads one word, up to a blank or an operator.
-    pub(super) fn word(&mut self) -> Word {
-        let mut word = String::new();
-        let start = self.at;
-        while let Some(next) = self.peek() {
-            match next {
-                '<' | '>' if self.second() == Some('(') => {
-                    self.skip(2);
-                    self.substitution(&mut word);
+    pub(super) fn parse_word(&mut self) -> ShellWord {
+        let mut word_text = String::new();
+        let start_offset = self.offset;
+        while let Some(character) = self.peek() {
+            match character {
+                '<' | '>' if self.peek_second() == Some('(') => {
+                    self.skip_chars(2);
+                    self.parse_substitution(&mut word_text);
                 }
                 // `x=( … )` is an array; its elements are not commands.
-                '(' if word.ends_with('=') => {
-                    self.skip(1);
-                    self.arithmetic(1);
+                '(' if word_text.ends_with('=') => {
+                    self.skip_chars(1);
+                    self.skip_arithmetic(1);
                 }
                 // In a test this is a comparison. Without consuming it the parser would never advance.
-                '<' | '>' if self.at == start && self.in_test() => {
-                    self.skip(1);
-                    word.push(next);
+                '<' | '>' if self.offset == start_offset && self.is_in_test() => {
+                    self.skip_chars(1);
+                    word_text.push(character);
                 }
                 ' ' | '\t' | '\r' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
                 _ => {
-                    self.skip(1);
-                    self.piece(next, &mut word);
+                    self.skip_chars(1);
+                    self.parse_unquoted(character, &mut word_text);
                 }
             }
         }
-        Word(word)
+        ShellWord(word_text)
     }
 
     /// Handles a character outside of quotes that was already read, with everything it introduces.
-    fn piece(&mut self, next: char, word: &mut String) {
-        match next {
+    fn parse_unquoted(&mut self, first_char: char, word_text: &mut String) {
+        match first_char {
             '\\' => match self.bump() {
                 Some('\n') | None => {}
-                Some(escaped) => literal(escaped, word),
+                Some(escaped) => push_literal(escaped, word_text),
             },
             '\'' => {
-                let end = self.rest().find('\'').unwrap_or(self.rest().len());
-                self.rest().chars().take_while(|inner| *inner != '\'').for_each(|inner| literal(inner, word));
-                self.at = (self.at + end + 1).min(self.text.len());
+                let quoted_length = self.remaining_text().find('\'').unwrap_or(self.remaining_text().len());
+                self.remaining_text()
+                    .chars()
+                    .take_while(|character| *character != '\'')
+                    .for_each(|character| push_literal(character, word_text));
+                self.offset = (self.offset + quoted_length + 1).min(self.source_text.len());
             }
-            '"' => self.double(word),
-            '`' => self.backticks(word),
+            '"' => self.parse_double_quoted(word_text),
+            '`' => self.parse_backticks(word_text),
             '$' if self.peek() == Some('\'') => {
-                self.skip(1);
-                self.ansi(word);
+                self.skip_chars(1);
+                self.parse_ansi_quoted(word_text);
             }
             // `$"…"` is a translatable string: the quotes that follow are read as usual.
             '$' if self.peek() == Some('"') => {}
-            '$' => self.dollar(word),
-            '*' => word.push(STAR),
-            '?' => word.push(ONE),
+            '$' => self.parse_dollar(word_text),
+            '*' => word_text.push(STAR_MARK),
+            '?' => word_text.push(QUESTION_MARK),
             // `[` and `[[` are commands and not wildcards.
-            '[' if word == "[" || word.is_empty() && matches!(self.peek(), None | Some(' ' | '[')) => {
-                word.push('[')
+            '[' if word_text == "["
+                || word_text.is_empty() && matches!(self.peek(), None | Some(' ' | '[')) =>
+            {
+                word_text.push('[')
             }
-            '[' => word.push(SET),
+            '[' => word_text.push(BRACKET_MARK),
             // A tilde is the home directory only at the start of a word or of an assigned value.
-            '~' if word.is_empty() || word.ends_with('=') => word.push(TILDE),
-            other => literal(other, word),
+            '~' if word_text.is_empty() || word_text.ends_with('=') => word_text.push(TILDE_MARK),
+            plain_char => push_literal(plain_char, word_text),
         }
     }
 
     /// Reads the inside of double quotes, where variables and substitutions still count.
-    fn double(&mut self, word: &mut String) {
-        while let Some(next) = self.bump() {
-            match next {
+    fn parse_double_quoted(&mut self, word_text: &mut String) {
+        while let Some(character) = self.bump() {
+            match character {
                 '"' => return,
-                '$' => self.dollar(word),
-                '`' => self.backticks(word),
+                '$' => self.parse_dollar(word_text),
+                '`' => self.parse_backticks(word_text),
                 '\\' => match self.bump() {
                     Some('\n') | None => {}
                     // In double quotes a backslash escapes only these characters; before others it is itself.
-                    Some(escaped @ ('$' | '`' | '"' | '\\')) => literal(escaped, word),
-                    Some(other) => {
-                        word.push('\\');
-                        literal(other, word);
+                    Some(escaped @ ('$' | '`' | '"' | '\\')) => push_literal(escaped, word_text),
+                    Some(plain_char) => {
+                        word_text.push('\\');
+                        push_literal(plain_char, word_text);
                     }
                 },
-                other => literal(other, word),
+                plain_char => push_literal(plain_char, word_text),
             }
         }
     }
 
     /// Reads the inside of `$'…'`.
-    fn ansi(&mut self, word: &mut String) {
-        while let Some(next) = self.bump() {
-            match next {
+    fn parse_ansi_quoted(&mut self, word_text: &mut String) {
+        while let Some(character) = self.bump() {
+            match character {
                 '\'' => return,
                 '\\' => match self.bump() {
                     // The exact character does not matter for any check. Other escapes are taken for their letter.
-                    Some('n' | 't' | 'r') => word.push(' '),
-                    Some(escaped) => literal(escaped, word),
+                    Some('n' | 't' | 'r') => word_text.push(' '),
+                    Some(escaped) => push_literal(escaped, word_text),
                     None => {}
                 },
-                other => literal(other, word),
+                plain_char => push_literal(plain_char, word_text),
             }
         }
     }
 
     /// Reads what follows a `$`.
-    fn dollar(&mut self, word: &mut String) {
+    fn parse_dollar(&mut self, word_text: &mut String) {
         match self.peek() {
-            Some('(') if self.second() == Some('(') => {
-                self.skip(2);
-                self.arithmetic(2);
-                word.push_str("\u{1}{#}");
+            Some('(') if self.peek_second() == Some('(') => {
+                self.skip_chars(2);
+                self.skip_arithmetic(2);
+                word_text.push_str("\u{1}{#}");
             }
             Some('(') => {
-                self.skip(1);
-                self.substitution(word);
+                self.skip_chars(1);
+                self.parse_substitution(word_text);
             }
             Some('{') => {
-                self.skip(1);
-                let inner = self.rest().split('}').next().unwrap_or_default();
-                self.at = (self.at + inner.len() + 1).min(self.text.len());
-                variable(inner, word);
+                self.skip_chars(1);
+                let parameter = self.remaining_text().split('}').next().unwrap_or_default();
+                self.offset = (self.offset + parameter.len() + 1).min(self.source_text.len());
+                push_variable(parameter, word_text);
             }
-            Some(first) if first.is_ascii_alphabetic() || first == '_' => {
-                let rest = self.rest();
-                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-                let name = rest.get(..end).unwrap_or_default();
-                self.at += name.len();
-                variable(name, word);
+            Some(first_char) if first_char.is_ascii_alphabetic() || first_char == '_' => {
+                let following_text = self.remaining_text();
+                let name_end = following_text
+                    .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+                    .unwrap_or(following_text.len());
+                let variable_name = following_text.get(..name_end).unwrap_or_default();
+                self.offset += variable_name.len();
+                push_variable(variable_name, word_text);
             }
             // The values of special parameters are unknown, and so is the result of arithmetic: both are an unnamed variable.
-            Some(special) if special.is_ascii_digit() || "?$@*#!-".contains(special) => {
-                self.skip(1);
-                word.push_str("\u{1}{#}");
+            Some(special_char) if special_char.is_ascii_digit() || "?$@*#!-".contains(special_char) => {
+                self.skip_chars(1);
+                word_text.push_str("\u{1}{#}");
             }
-            _ => word.push('$'),
+            _ => word_text.push('$'),
         }
     }
 
     /// Reads what follows `$(`; the commands in it are calls like any others.
-    fn substitution(&mut self, word: &mut String) {
-        let start = self.at;
-        self.nested();
-        let inner = self.text.get(start..self.at).unwrap_or_default();
-        substituted(inner.strip_suffix(')').unwrap_or(inner), word);
+    fn parse_substitution(&mut self, word_text: &mut String) {
+        let start_offset = self.offset;
+        self.parse_nested();
+        let command_text = self.source_text.get(start_offset..self.offset).unwrap_or_default();
+        push_substitution(command_text.strip_suffix(')').unwrap_or(command_text), word_text);
     }
 
     /// Reads a substitution in backticks, with a parser of its own because escapes must be removed from its text first.
-    fn backticks(&mut self, word: &mut String) {
-        let mut inner = String::new();
-        while let Some(next) = self.bump() {
-            match next {
+    fn parse_backticks(&mut self, word_text: &mut String) {
+        let mut command_text = String::new();
+        while let Some(character) = self.bump() {
+            match character {
                 '`' => break,
                 '\\' => match self.bump() {
-                    Some(escaped @ ('`' | '\\' | '$')) => inner.push(escaped),
-                    Some(other) => inner.extend(['\\', other]),
+                    Some(escaped @ ('`' | '\\' | '$')) => command_text.push(escaped),
+                    Some(plain_char) => command_text.extend(['\\', plain_char]),
                     None => {}
                 },
-                other => inner.push(other),
+                plain_char => command_text.push(plain_char),
             }
         }
-        substituted(&inner, word);
+        push_substitution(&command_text, word_text);
         // The word keeps its text even if the nesting is too deep for its commands to be read.
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_NESTING {
             return;
         }
-        let mut parser = Parser::new(&inner, self.depth + 1);
+        let mut inner_parser = ShellParser::new(&command_text, self.depth + 1);
         // Pipeline numbers go on, so that calls inside and outside never share one by accident.
-        parser.pipelines = self.pipelines + 1;
-        parser.call.pipeline = parser.pipelines;
-        parser.list(false);
-        self.pipelines = parser.pipelines;
-        self.script.items.push(Item::Enter);
-        self.script.items.append(&mut parser.script.items);
-        self.script.items.push(Item::Leave);
+        inner_parser.last_pipeline = self.last_pipeline + 1;
+        inner_parser.current_call.pipeline_number = inner_parser.last_pipeline;
+        inner_parser.parse_list(false);
+        self.last_pipeline = inner_parser.last_pipeline;
+        self.script.items.push(ScriptItem::EnterSubshell);
+        self.script.items.append(&mut inner_parser.script.items);
+        self.script.items.push(ScriptItem::LeaveSubshell);
     }
 }
 
 /// Adds a character of the text; one that looks like a mark is replaced.
-fn literal(inner: char, word: &mut String) {
-    word.push(if inner < '\t' { '\u{fffd}' } else { inner });
+fn push_literal(character: char, word_text: &mut String) {
+    word_text.push(if character < '\t' { '\u{fffd}' } else { character });
 }
 
 /// Adds a variable to the word, as a mark and `{NAME}`.
-fn variable(name: &str, word: &mut String) {
-    word.extend([DOLLAR, '{']);
-    name.chars().take(KEPT).filter(|inner| *inner != '}').for_each(|inner| literal(inner, word));
-    word.push('}');
+fn push_variable(variable_name: &str, word_text: &mut String) {
+    word_text.extend([DOLLAR_MARK, '{']);
+    variable_name
+        .chars()
+        .take(MAX_KEPT_CHARS)
+        .filter(|character| *character != '}')
+        .for_each(|character| push_literal(character, word_text));
+    word_text.push('}');
 }
 
 /// Adds a command substitution to the word, as a mark and `(COMMANDS)`.
-fn substituted(inner: &str, word: &mut String) {
+fn push_substitution(command_text: &str, word_text: &mut String) {
     // Without a command there is no output, and the word around it is all there is.
-    if inner.trim().is_empty() {
+    if command_text.trim().is_empty() {
         return;
     }
-    word.extend([DOLLAR, '(']);
-    inner.chars().take(KEPT).filter(|inner| *inner != ')').for_each(|inner| literal(inner, word));
-    word.push(')');
+    word_text.extend([DOLLAR_MARK, '(']);
+    command_text
+        .chars()
+        .take(MAX_KEPT_CHARS)
+        .filter(|command_text| *command_text != ')')
+        .for_each(|command_text| push_literal(command_text, word_text));
+    word_text.push(')');
 }

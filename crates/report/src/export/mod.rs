@@ -4,96 +4,113 @@
 //! three formats as plain text and has no other effect; [`markdown_escape`] ensures that for Markdown. The binary selects the
 //! findings and writes the result.
 
-mod comment;
-mod inert;
 mod markdown;
+mod markdown_escape;
+mod pr_comment;
 mod sarif;
 
-use tribunal_core::finding::{Finding, Severity, Status};
+use tribunal_core::finding::{Finding, FindingStatus, Severity};
 
 use crate::{
-    clean,
-    rulings::Rulings,
-    tables::{self, Standing},
-    words,
+    clean_line, phrases,
+    rulings::RulingIndex,
+    tables::{self, RunStanding},
 };
 
 /// The run and those of its findings that are exported.
 #[derive(Clone, Debug)]
-pub struct Export<'a> {
-    pub standing: Standing<'a>,
-    pub rulings: &'a Rulings,
+pub struct FindingsExport<'a> {
+    pub run_standing: RunStanding<'a>,
+    pub rulings: &'a RulingIndex,
     /// The selected findings, sorted by id.
     pub findings: Vec<&'a Finding>,
 }
 
-impl Export<'_> {
+impl FindingsExport<'_> {
     /// Renders a page to be read.
-    pub fn markdown(&self) -> String {
-        markdown::page(self)
+    pub fn to_markdown(&self) -> String {
+        markdown::render_page(self)
     }
 
     /// Renders a short comment for a pull request.
-    pub fn comment(&self) -> String {
-        comment::comment(self)
+    pub fn to_comment(&self) -> String {
+        pr_comment::render_comment(self)
     }
 
     /// Renders a SARIF 2.1.0 log that names this version of the tool.
-    pub fn sarif(&self, version: &str) -> String {
-        sarif::log(self, version)
+    pub fn to_sarif(&self, tool_version: &str) -> String {
+        sarif::render_log(self, tool_version)
     }
 
     /// The id of the run; empty if the journal has not started yet.
-    fn run(&self) -> &str {
-        self.standing.view.run.as_ref().map_or("", |run| run.as_str())
+    fn run_id(&self) -> &str {
+        self.run_standing.run_view.run_id.as_ref().map_or("", |known_run| known_run.as_str())
     }
 
-    fn subject(&self) -> String {
-        self.standing.view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default()
+    fn subject_title(&self) -> String {
+        self.run_standing
+            .run_view
+            .settings
+            .as_ref()
+            .map(|settings| settings.subject.title())
+            .unwrap_or_default()
     }
 
     /// The reason for the state of the run, such as `the goal is met`.
-    fn why(&self) -> String {
-        let says = |summary| format!("{}{}", summary_says(summary), tables::clean_detail(summary));
-        self.standing.view.summary().map(says).unwrap_or_default()
+    fn state_reason(&self) -> String {
+        let describe_ending =
+            |summary| format!("{}{}", reason_text(summary), tables::describe_detail(summary));
+        self.run_standing.run_view.run_summary().map(describe_ending).unwrap_or_default()
     }
 
     /// Describes what the run has spent: `2 rounds · 0.31 in cost, 31,000 tokens · 0:14`.
-    fn spent(&self) -> String {
-        let view = self.standing.view;
-        match view.summary() {
-            Some(summary) => words::spent(summary),
+    fn describe_spending(&self) -> String {
+        let run_view = self.run_standing.run_view;
+        match run_view.run_summary() {
+            Some(summary) => phrases::describe_spending(summary),
             None => {
                 // There is no summary before the run ends, and the cost is known only then.
-                let rounds = words::count(view.rounds, "round");
-                format!("{rounds} held so far · {} tokens", words::thousands(view.spent.tokens))
+                let rounds_text = phrases::format_count(run_view.rounds, "round");
+                format!(
+                    "{rounds_text} held so far · {} tokens",
+                    phrases::group_thousands(run_view.usage.tokens)
+                )
             }
         }
     }
 
     /// Describes the selection, `4 of the run's 11 findings`, if it is not all of them.
-    fn part(&self) -> Option<String> {
-        let all = self.standing.view.findings.len();
-        let shown = self.findings.len();
-        (shown < all).then(|| format!("{shown} of the run's {}", words::count(all as u32, "finding")))
+    fn describe_selection(&self) -> Option<String> {
+        let total_findings = self.run_standing.run_view.findings.len();
+        let shown_findings = self.findings.len();
+        (shown_findings < total_findings).then(|| {
+            format!(
+                "{shown_findings} of the run's {}",
+                phrases::format_count(total_findings as u32, "finding")
+            )
+        })
     }
 
     /// The selected findings of one group, the most severe first.
-    fn of(&self, group: Group) -> impl Iterator<Item = &Finding> {
-        let mut found: Vec<&Finding> =
-            self.findings.iter().copied().filter(|finding| Group::of(&finding.status) == group).collect();
-        found.sort_by_key(|finding| (finding.severity, finding.id));
-        found.into_iter()
+    fn findings_in_group(&self, wanted_group: StatusGroup) -> impl Iterator<Item = &Finding> {
+        let mut group_findings: Vec<&Finding> = self
+            .findings
+            .iter()
+            .copied()
+            .filter(|finding| StatusGroup::from_status(&finding.status) == wanted_group)
+            .collect();
+        group_findings.sort_by_key(|finding| (finding.severity, finding.id));
+        group_findings.into_iter()
     }
 }
 
-fn summary_says(summary: &tribunal_core::event::Summary) -> &'static str {
-    summary.reason.row().says
+fn reason_text(summary: &tribunal_core::event::RunSummary) -> &'static str {
+    summary.reason.table_row().description
 }
 
 /// Statuses of findings, grouped and sorted by how much they matter to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
+enum StatusGroup {
     Open,
     Blocked,
     Fixed,
@@ -101,40 +118,50 @@ enum Group {
     Dismissed,
 }
 
-impl Group {
-    const ALL: [Group; 5] = [Group::Open, Group::Blocked, Group::Fixed, Group::Deferred, Group::Dismissed];
+impl StatusGroup {
+    const ALL: [StatusGroup; 5] = [
+        StatusGroup::Open,
+        StatusGroup::Blocked,
+        StatusGroup::Fixed,
+        StatusGroup::Deferred,
+        StatusGroup::Dismissed,
+    ];
 
-    fn of(status: &Status) -> Group {
+    fn from_status(status: &FindingStatus) -> StatusGroup {
         match status {
             // While a fixer works on a finding, it still counts as open.
-            Status::Open | Status::Assigned => Group::Open,
-            Status::Blocked { .. } => Group::Blocked,
-            Status::Fixed => Group::Fixed,
-            Status::Deferred { .. } => Group::Deferred,
-            Status::Dismissed { .. } => Group::Dismissed,
+            FindingStatus::Open | FindingStatus::Assigned => StatusGroup::Open,
+            FindingStatus::Blocked { .. } => StatusGroup::Blocked,
+            FindingStatus::Fixed => StatusGroup::Fixed,
+            FindingStatus::Deferred { .. } => StatusGroup::Deferred,
+            FindingStatus::Dismissed { .. } => StatusGroup::Dismissed,
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            Group::Open => "Open",
-            Group::Blocked => "Blocked",
-            Group::Fixed => "Fixed",
-            Group::Deferred => "Deferred",
-            Group::Dismissed => "Dismissed",
+            StatusGroup::Open => "Open",
+            StatusGroup::Blocked => "Blocked",
+            StatusGroup::Fixed => "Fixed",
+            StatusGroup::Deferred => "Deferred",
+            StatusGroup::Dismissed => "Dismissed",
         }
     }
 }
 
 /// The place of a finding: `docs/prd.md:12`, `docs/prd.md:12-14`; empty if it is not known.
-fn place(finding: &Finding) -> String {
-    let Some(place) = &finding.place else { return String::new() };
-    let end = if place.end_line > place.line { format!("-{}", place.end_line) } else { String::new() };
-    clean(&format!("{place}{end}"))
+fn format_place(finding: &Finding) -> String {
+    let Some(known_place) = &finding.place else { return String::new() };
+    let end_suffix = if known_place.end_line > known_place.line {
+        format!("-{}", known_place.end_line)
+    } else {
+        String::new()
+    };
+    clean_line(&format!("{known_place}{end_suffix}"))
 }
 
 /// Counts the findings of each severity.
-fn by_severity<'a>(findings: impl Iterator<Item = &'a Finding>) -> [usize; 4] {
+fn count_by_severity<'a>(findings: impl Iterator<Item = &'a Finding>) -> [usize; 4] {
     let mut counts = [0; 4];
     for finding in findings {
         // `Severity::ALL` has the order of the table's rows.

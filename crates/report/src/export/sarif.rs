@@ -12,238 +12,258 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tribunal_core::{
-    finding::{Evidence, Finding, Severity, Status},
+    finding::{Evidence, Finding, FindingStatus, Severity},
     ids::Hash,
-    reason::Outcome,
-    stamp::Stamp,
-    text::{fold, plain_char},
+    reason::RunOutcome,
+    text::{fold_case, plain_char},
+    timestamp::Timestamp,
     tracker,
 };
 
-use super::Export;
-use crate::{clean, clean_block, escaped_json};
+use super::FindingsExport;
+use crate::{clean_block, clean_line, escape_json};
 
-const SCHEMA: &str =
+const SCHEMA_URL: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// Paths are relative to the project's root. The absolute path is left out, because it is private to its owner.
-const ROOT: &str = "%SRCROOT%";
+const ROOT_BASE_ID: &str = "%SRCROOT%";
 /// The name of our fingerprint; its version changes with the way in which it is computed.
-const FINGERPRINT: &str = "tribunalEvidence/v1";
+const FINGERPRINT_NAME: &str = "tribunalEvidence/v1";
 
 /// Renders the log.
-pub(super) fn log(export: &Export<'_>, version: &str) -> String {
-    let rules = rules(&export.findings);
-    let results: Vec<Value> = export.findings.iter().map(|finding| result(finding, export, &rules)).collect();
-    let log = json!({
-        "$schema": SCHEMA,
+pub(super) fn render_log(export: &FindingsExport<'_>, tool_version: &str) -> String {
+    let sarif_rules = collect_rules(&export.findings);
+    let results: Vec<Value> =
+        export.findings.iter().map(|finding| render_result(finding, export, &sarif_rules)).collect();
+    let sarif_log = json!({
+        "$schema": SCHEMA_URL,
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": {
                 "name": "tribunal",
-                "semanticVersion": version,
-                "version": version,
-                "rules": rules.values().map(|rule| rule.value.clone()).collect::<Vec<_>>(),
+                "semanticVersion": tool_version,
+                "version": tool_version,
+                "rules": sarif_rules.values().map(|rule| rule.rule_json.clone()).collect::<Vec<_>>(),
             } },
-            "automationDetails": { "id": automation(export) },
-            "invocations": [invocation(export)],
-            "originalUriBaseIds": { ROOT: { "description": { "text": "The project's folder." } } },
+            "automationDetails": { "id": automation_id(export) },
+            "invocations": [render_invocation(export)],
+            "originalUriBaseIds": { ROOT_BASE_ID: { "description": { "text": "The project's folder." } } },
             "results": results,
         }],
     });
     // Serialised JSON may still contain characters that control a terminal.
-    format!("{}\n", escaped_json(&format!("{log:#}")))
+    format!("{}\n", escape_json(&format!("{sarif_log:#}")))
 }
 
 /// A rule with its position in the log.
-struct Rule {
-    index: usize,
-    value: Value,
+struct SarifRule {
+    rule_index: usize,
+    rule_json: Value,
 }
 
 /// Collects one rule per category, by id.
-fn rules(findings: &[&Finding]) -> BTreeMap<String, Rule> {
+fn collect_rules(findings: &[&Finding]) -> BTreeMap<String, SarifRule> {
     // The first spelling of a category gives the rule its name.
-    let mut named: BTreeMap<String, String> = BTreeMap::new();
+    let mut rule_names: BTreeMap<String, String> = BTreeMap::new();
     for finding in findings {
-        named.entry(rule_id(&finding.category)).or_insert_with(|| clean(&finding.category));
+        rule_names.entry(fold_rule_id(&finding.category)).or_insert_with(|| clean_line(&finding.category));
     }
-    let rule = |(index, (id, name)): (usize, (String, String))| {
-        let name = if name.is_empty() { id.clone() } else { name };
-        let value = json!({ "id": id, "shortDescription": { "text": said(&name) } });
-        (id, Rule { index, value })
+    let make_rule = |(rule_index, (category_id, rule_name)): (usize, (String, String))| {
+        let rule_name = if rule_name.is_empty() { category_id.clone() } else { rule_name };
+        let rule_json =
+            json!({ "id": category_id, "shortDescription": { "text": clean_message(&rule_name) } });
+        (category_id, SarifRule { rule_index, rule_json })
     };
-    named.into_iter().enumerate().map(rule).collect()
+    rule_names.into_iter().enumerate().map(make_rule).collect()
 }
 
 /// Folds a category to an id: `Error Handling` and `error_handling` become `error-handling`.
-fn rule_id(category: &str) -> String {
-    let mut id = String::new();
-    for c in category.chars().flat_map(char::to_lowercase) {
-        if c.is_alphanumeric() {
-            id.push(c);
-        } else if !id.is_empty() && !id.ends_with('-') {
-            id.push('-');
+fn fold_rule_id(category: &str) -> String {
+    let mut folded_id = String::new();
+    for character in category.chars().flat_map(char::to_lowercase) {
+        if character.is_alphanumeric() {
+            folded_id.push(character);
+        } else if !folded_id.is_empty() && !folded_id.ends_with('-') {
+            folded_id.push('-');
         }
         // A category is a word or two; anything longer is an agent's sentence.
-        if id.chars().count() >= 60 {
+        if folded_id.chars().count() >= 60 {
             break;
         }
     }
-    let id = id.trim_end_matches('-');
-    if id.is_empty() { "finding".to_string() } else { id.to_string() }
+    let folded_id = folded_id.trim_end_matches('-');
+    if folded_id.is_empty() { "finding".to_string() } else { folded_id.to_string() }
 }
 
 /// The id of the run within the series of its subject. A scanner replaces an older run of the same series by a newer one.
-fn automation(export: &Export<'_>) -> String {
-    let subject = export.standing.view.settings.as_ref().map(|settings| settings.subject.slug());
-    format!("tribunal/{}/{}", subject.unwrap_or_default(), clean(export.run()))
+fn automation_id(export: &FindingsExport<'_>) -> String {
+    let subject_slug =
+        export.run_standing.run_view.settings.as_ref().map(|settings| settings.subject.file_slug());
+    format!("tribunal/{}/{}", subject_slug.unwrap_or_default(), clean_line(export.run_id()))
 }
 
 /// Describes the run as SARIF's invocation.
-fn invocation(export: &Export<'_>) -> Value {
-    let view = export.standing.view;
-    let outcome = view.summary().and_then(|summary| summary.outcome);
-    let ended = outcome.is_some_and(|outcome| !matches!(outcome, Outcome::Failed | Outcome::Cancelled));
-    let mut value = json!({
-        "executionSuccessful": ended,
-        "startTimeUtc": time(view.started),
-        "properties": { "outcome": export.standing.word(), "why": export.why(), "spent": export.spent() },
+fn render_invocation(export: &FindingsExport<'_>) -> Value {
+    let run_view = export.run_standing.run_view;
+    let outcome = run_view.run_summary().and_then(|summary| summary.outcome);
+    let is_successful =
+        outcome.is_some_and(|outcome| !matches!(outcome, RunOutcome::Failed | RunOutcome::Cancelled));
+    let mut invocation_json = json!({
+        "executionSuccessful": is_successful,
+        "startTimeUtc": format_time(run_view.start_time),
+        "properties": { "outcome": export.run_standing.state_name(), "why": export.state_reason(), "spent": export.describe_spending() },
     });
     // A run without an outcome has not ended.
     if outcome.is_some() {
-        value["endTimeUtc"] = time(view.last).into();
+        invocation_json["endTimeUtc"] = format_time(run_view.last_time).into();
     }
-    value
+    invocation_json
 }
 
 /// Formats a timestamp as SARIF wants it.
-fn time(stamp: Stamp) -> String {
-    format!("{}Z", stamp.utc().replace(' ', "T"))
+fn format_time(timestamp: Timestamp) -> String {
+    format!("{}Z", timestamp.format_utc().replace(' ', "T"))
 }
 
 /// Renders one finding.
-fn result(finding: &Finding, export: &Export<'_>, rules: &BTreeMap<String, Rule>) -> Value {
-    let rule = rule_id(&finding.category);
-    let (kind, level) = match (&finding.status, finding.severity) {
+fn render_result(
+    finding: &Finding,
+    export: &FindingsExport<'_>,
+    sarif_rules: &BTreeMap<String, SarifRule>,
+) -> Value {
+    let rule_key = fold_rule_id(&finding.category);
+    let (result_kind, result_level) = match (&finding.status, finding.severity) {
         // SARIF allows no other level than `none` for results that pass.
-        (Status::Fixed, _) => ("pass", "none"),
+        (FindingStatus::Fixed, _) => ("pass", "none"),
         (_, Severity::Critical | Severity::High) => ("fail", "error"),
         (_, Severity::Medium) => ("fail", "warning"),
         (_, Severity::Low) => ("fail", "note"),
     };
     json!({
-        "ruleIndex": rules.get(&rule).map_or(0, |rule| rule.index),
-        "kind": kind,
-        "level": level,
-        "message": { "text": said(&finding.description) },
-        "locations": location(finding, export).into_iter().collect::<Vec<_>>(),
-        "partialFingerprints": { FINGERPRINT: fingerprint(&rule, &finding.evidence) },
-        "suppressions": suppression(finding).into_iter().collect::<Vec<_>>(),
-        "properties": properties(finding, export),
-        "ruleId": rule,
+        "ruleIndex": sarif_rules.get(&rule_key).map_or(0, |rule| rule.rule_index),
+        "kind": result_kind,
+        "level": result_level,
+        "message": { "text": clean_message(&finding.description) },
+        "locations": find_location(finding, export).into_iter().collect::<Vec<_>>(),
+        "partialFingerprints": { FINGERPRINT_NAME: evidence_fingerprint(&rule_key, &finding.evidence) },
+        "suppressions": describe_suppression(finding).into_iter().collect::<Vec<_>>(),
+        "properties": collect_properties(finding, export),
+        "ruleId": rule_key,
     })
 }
 
 /// Cleans a message for readers: no control characters, no links, never empty.
-fn said(text: &str) -> String {
-    let text = clean_block(text.trim()).replace("\r\n", "\n").replace("](", "] (");
-    if text.is_empty() { "It has no description.".to_string() } else { text }
+fn clean_message(message_text: &str) -> String {
+    let message_text = clean_block(message_text.trim()).replace("\r\n", "\n").replace("](", "] (");
+    if message_text.is_empty() { "It has no description.".to_string() } else { message_text }
 }
 
 /// The place of a finding; if it was not found in the text, the file that was under review.
-fn location(finding: &Finding, export: &Export<'_>) -> Option<Value> {
-    let under_review = || export.standing.view.settings.as_ref()?.subject.path();
-    let file = finding.place.as_ref().map(|place| place.file.as_str()).or_else(under_review)?;
-    let mut physical = json!({ "artifactLocation": { "uri": uri(file)?, "uriBaseId": ROOT } });
+fn find_location(finding: &Finding, export: &FindingsExport<'_>) -> Option<Value> {
+    let reviewed_file = || export.run_standing.run_view.settings.as_ref()?.subject.file_path();
+    let file_path = finding.place.as_ref().map(|place| place.file.as_str()).or_else(reviewed_file)?;
+    let mut physical =
+        json!({ "artifactLocation": { "uri": encode_uri(file_path)?, "uriBaseId": ROOT_BASE_ID } });
     if let Some(place) = &finding.place {
         // SARIF counts lines from 1.
-        let first = place.line.max(1);
-        physical["region"] = json!({ "startLine": first, "endLine": place.end_line.max(first) });
+        let first_line = place.line.max(1);
+        physical["region"] = json!({ "startLine": first_line, "endLine": place.end_line.max(first_line) });
     }
     Some(json!({ "physicalLocation": physical }))
 }
 
 /// Encodes a path below the project's root as a relative reference. `None` if the path leads out of it.
-fn uri(path: &str) -> Option<String> {
-    let mut out = String::new();
-    for (index, part) in path.split('/').filter(|part| *part != ".").enumerate() {
-        if part.is_empty() || part == ".." {
+fn encode_uri(file_path: &str) -> Option<String> {
+    let mut encoded = String::new();
+    for (segment_index, path_segment) in
+        file_path.split('/').filter(|path_segment| *path_segment != ".").enumerate()
+    {
+        if path_segment.is_empty() || path_segment == ".." {
             return None;
         }
-        if index > 0 {
-            out.push('/');
+        if segment_index > 0 {
+            encoded.push('/');
         }
-        for byte in part.bytes() {
+        for byte in path_segment.bytes() {
             // These are the unreserved characters of RFC 3986.
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                out.push(char::from(byte));
+                encoded.push(char::from(byte));
             } else {
-                out.push_str(&format!("%{byte:02X}"));
+                encoded.push_str(&format!("%{byte:02X}"));
             }
         }
     }
-    (!out.is_empty()).then_some(out)
+    (!encoded.is_empty()).then_some(encoded)
 }
 
 /// Computes the fingerprint. White space, case, the style of quotes and dashes and the order of terms do not matter.
-fn fingerprint(rule: &str, evidence: &Evidence) -> String {
-    let plain = |text: &str| fold(text).chars().map(plain_char).collect::<String>();
-    let parts = match evidence {
-        Evidence::Quote { text } => vec![rule.to_string(), "quote".into(), plain(text)],
+fn evidence_fingerprint(rule_key: &str, evidence: &Evidence) -> String {
+    let fold_plain = |quoted_text: &str| fold_case(quoted_text).chars().map(plain_char).collect::<String>();
+    let hashed_parts = match evidence {
+        Evidence::Quote { text: quoted_text } => {
+            vec![rule_key.to_string(), "quote".into(), fold_plain(quoted_text)]
+        }
         Evidence::Absence { heading, terms } => {
-            let mut terms: Vec<String> = terms.iter().map(|term| plain(term)).collect();
+            let mut terms: Vec<String> = terms.iter().map(|absent_term| fold_plain(absent_term)).collect();
             terms.sort();
             terms.dedup();
-            [vec![rule.to_string(), "absence".into(), plain(heading)], terms].concat()
+            [vec![rule_key.to_string(), "absence".into(), fold_plain(heading)], terms].concat()
         }
     };
     // Folded text has no line breaks, so the parts cannot run into each other.
-    Hash::of(parts.join("\n").as_bytes()).as_str().to_string()
+    Hash::digest_of(hashed_parts.join("\n").as_bytes()).as_str().to_string()
 }
 
 /// Describes why a dismissed or deferred finding needs no action.
-fn suppression(finding: &Finding) -> Option<Value> {
-    let status = tracker::status(&finding.status);
-    let note = clean(finding.last_note());
-    let justification = if note.is_empty() { status } else { format!("{status}: {note}") };
+fn describe_suppression(finding: &Finding) -> Option<Value> {
+    let status_text = tracker::format_status(&finding.status);
+    let last_note = clean_line(finding.last_note());
+    let justification =
+        if last_note.is_empty() { status_text } else { format!("{status_text}: {last_note}") };
     match finding.status {
-        Status::Dismissed { .. } | Status::Deferred { .. } => {
+        FindingStatus::Dismissed { .. } | FindingStatus::Deferred { .. } => {
             Some(json!({ "kind": "external", "status": "accepted", "justification": justification }))
         }
-        Status::Open | Status::Assigned | Status::Fixed | Status::Blocked { .. } => None,
+        FindingStatus::Open
+        | FindingStatus::Assigned
+        | FindingStatus::Fixed
+        | FindingStatus::Blocked { .. } => None,
     }
 }
 
 /// Collects what SARIF has no field for.
-fn properties(finding: &Finding, export: &Export<'_>) -> Value {
-    let raisers = finding.raisers.iter();
-    let raisers =
-        raisers.map(|by| json!({ "role": by.role, "agent": clean(by.agent.as_str()), "round": by.round }));
-    let mut bag = Map::new();
-    bag.insert("finding".into(), finding.id.to_string().into());
-    bag.insert("severity".into(), finding.severity.as_str().into());
-    bag.insert("status".into(), finding.status.word().into());
-    bag.insert("raisers".into(), raisers.collect());
-    let evidence = match &finding.evidence {
-        Evidence::Quote { text } => json!({ "quote": clean_block(text) }),
+fn collect_properties(finding: &Finding, export: &FindingsExport<'_>) -> Value {
+    let raiser_values = finding.raisers.iter();
+    let raiser_values =
+        raiser_values.map(|raiser| json!({ "role": raiser.role, "agent": clean_line(raiser.agent.as_str()), "round": raiser.round }));
+    let mut property_bag = Map::new();
+    property_bag.insert("finding".into(), finding.id.to_string().into());
+    property_bag.insert("severity".into(), finding.severity.as_str().into());
+    property_bag.insert("status".into(), finding.status.as_str().into());
+    property_bag.insert("raisers".into(), raiser_values.collect());
+    let evidence_json = match &finding.evidence {
+        Evidence::Quote { text: property_text } => json!({ "quote": clean_block(property_text) }),
         Evidence::Absence { heading, terms } => {
-            let terms: Vec<String> = terms.iter().map(|term| clean(term)).collect();
-            json!({ "heading": clean(heading), "terms": terms })
+            let terms: Vec<String> = terms.iter().map(|absent_term| clean_line(absent_term)).collect();
+            json!({ "heading": clean_line(heading), "terms": terms })
         }
     };
-    bag.insert("evidence".into(), evidence);
-    let texts = [
+    property_bag.insert("evidence".into(), evidence_json);
+    let optional_texts = [
         ("section", finding.place.as_ref().map_or("", |place| place.section.as_str()).to_string()),
         ("suggestedFix", finding.suggested_fix.clone()),
-        ("challenged", export.rulings.get(finding.id).map(|ruling| ruling.says()).unwrap_or_default()),
+        (
+            "challenged",
+            export.rulings.find_ruling(finding.id).map(|ruling| ruling.describe()).unwrap_or_default(),
+        ),
         ("last", finding.last_note().to_string()),
     ];
-    for (name, text) in texts {
-        let text = clean(&text);
+    for (property_name, property_text) in optional_texts {
+        let property_text = clean_line(&property_text);
         // An empty property would only look like a missing value.
-        if !text.is_empty() {
-            bag.insert(name.into(), text.into());
+        if !property_text.is_empty() {
+            property_bag.insert(property_name.into(), property_text.into());
         }
     }
-    bag.into()
+    property_bag.into()
 }

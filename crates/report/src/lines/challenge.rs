@@ -5,181 +5,200 @@
 use std::io::{self, Write};
 
 use tribunal_core::{
-    brief::Task,
-    challenge::Ruled,
+    brief::AgentTask,
+    challenge::ChallengeResult,
     decision::Decision,
     effect::{AskAgent, Effect},
-    event::Event,
+    event::RunEvent,
     fault::Fault,
     finding::Severity,
     ids::{AgentName, FindingId, Key},
-    level::Role,
+    level::AgentRole,
 };
 
-use super::Lines;
+use super::LineReporter;
 use crate::{
-    escaped,
-    style::{Sign, Style},
-    words,
+    escape_line, phrases,
+    style::{LineMark, TextStyle},
 };
 
 /// The column at which text below a ruling begins.
-const INDENT: usize = 9;
+const DETAIL_INDENT: usize = 9;
 
 /// The challengers of the current round and their results so far.
 #[derive(Debug, Default)]
-pub(super) struct Sitting {
+pub(super) struct ChallengeProgress {
     /// Tasks in the order in which they were asked, each with the findings that it disputes.
-    tasks: Vec<(Key, Vec<FindingId>)>,
-    upheld: Vec<FindingId>,
-    unheard: Vec<FindingId>,
-    refuted: u32,
-    in_doubt: u32,
+    asked_tasks: Vec<(Key, Vec<FindingId>)>,
+    upheld_findings: Vec<FindingId>,
+    unheard_findings: Vec<FindingId>,
+    refuted_count: u32,
+    doubted_count: u32,
     /// Findings whose change of status was already written with their ruling.
-    told: Vec<FindingId>,
+    reported_findings: Vec<FindingId>,
 }
 
-impl Sitting {
+impl ChallengeProgress {
     /// Updates the progress with the next event.
-    pub(super) fn see(&mut self, event: &Event) {
-        match event {
+    pub(super) fn track_event(&mut self, run_event: &RunEvent) {
+        match run_event {
             // Challengers are numbered per round.
-            Event::RoundStarted { .. } => *self = Sitting::default(),
-            Event::EffectStarted {
-                key, effect: Effect::Ask(AskAgent { task: Task { brief, .. } }), ..
+            RunEvent::RoundStarted { .. } => *self = ChallengeProgress::default(),
+            RunEvent::EffectStarted {
+                key: task_key, effect: Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }), ..
                 // A second try belongs to the challenger of the first one and gets no number of its own.
-            } if brief.role == Role::Challenger && self.number(key).is_none() => {
-                let disputed = brief.disputed.iter().map(|disputed| disputed.id).collect();
-                self.tasks.push((key.task(), disputed));
+            } if task_brief.role == AgentRole::Challenger && self.challenger_number(task_key).is_none() => {
+                let disputed_ids = task_brief.disputed.iter().map(|disputed_ids| disputed_ids.id).collect();
+                self.asked_tasks.push((task_key.task_key(), disputed_ids));
             }
-            Event::FindingRuled { finding, ruled, .. } => match ruled {
-                Ruled::Valid => self.upheld.push(*finding),
-                Ruled::Unheard => self.unheard.push(*finding),
-                Ruled::Invalid => {
-                    self.refuted += 1;
-                    self.told.push(*finding);
+            RunEvent::FindingRuled { finding: finding_id, ruled: verdict, .. } => match verdict {
+                ChallengeResult::Valid => self.upheld_findings.push(*finding_id),
+                ChallengeResult::Unheard => self.unheard_findings.push(*finding_id),
+                ChallengeResult::Invalid => {
+                    self.refuted_count += 1;
+                    self.reported_findings.push(*finding_id);
                 }
-                Ruled::Ambiguous => {
-                    self.in_doubt += 1;
-                    self.told.push(*finding);
+                ChallengeResult::Ambiguous => {
+                    self.doubted_count += 1;
+                    self.reported_findings.push(*finding_id);
                 }
                 // A ruling of the user is not a result of the challengers.
-                Ruled::Person => {}
+                ChallengeResult::Person => {}
             },
             // From here on changes of status come from fixers and are news again.
-            Event::FixersDealt { .. } => self.told.clear(),
+            RunEvent::FixersDealt { .. } => self.reported_findings.clear(),
             _ => {}
         }
     }
 
     /// The number of a challenger, from 1 on, in the order in which they were asked.
-    fn number(&self, key: &Key) -> Option<usize> {
-        let task = key.task();
-        self.tasks.iter().position(|(known, _)| *known == task).map(|at| at + 1)
+    fn challenger_number(&self, effect_key: &Key) -> Option<usize> {
+        let task_key = effect_key.task_key();
+        self.asked_tasks
+            .iter()
+            .position(|(known_task, _)| *known_task == task_key)
+            .map(|task_index| task_index + 1)
     }
 
     /// The name of a challenger: `challenger 2`.
-    pub(super) fn name(&self, key: &Key) -> Option<String> {
-        self.number(key).map(|number| format!("challenger {number}"))
+    pub(super) fn challenger_name(&self, effect_key: &Key) -> Option<String> {
+        self.challenger_number(effect_key).map(|number| format!("challenger {number}"))
     }
 
     /// Returns whether the finding's change of status was already written.
-    pub(super) fn has_told(&self, finding: FindingId) -> bool {
-        self.told.contains(&finding)
+    pub(super) fn has_reported(&self, finding_id: FindingId) -> bool {
+        self.reported_findings.contains(&finding_id)
     }
 
     /// Describes the verdicts: `6 upheld, 1 refuted`. `None` if nothing was disputed.
-    pub(super) fn came(&self) -> Option<String> {
-        let parts = [
-            (self.upheld.len() as u32, "upheld"),
-            (self.refuted, "refuted"),
-            (self.in_doubt, "in doubt"),
-            (self.unheard.len() as u32, "not heard on"),
+    pub(super) fn describe_result(&self) -> Option<String> {
+        let verdict_counts = [
+            (self.upheld_findings.len() as u32, "upheld"),
+            (self.refuted_count, "refuted"),
+            (self.doubted_count, "in doubt"),
+            (self.unheard_findings.len() as u32, "not heard on"),
         ];
-        let parts = parts.iter().filter(|(number, _)| *number > 0);
-        let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
+        let verdict_counts = verdict_counts.iter().filter(|(verdict_count, _)| *verdict_count > 0);
+        let verdict_counts: Vec<String> = verdict_counts
+            .map(|(verdict_count, verdict_phrase)| format!("{verdict_count} {verdict_phrase}"))
+            .collect();
+        (!verdict_counts.is_empty()).then(|| verdict_counts.join(", "))
     }
 }
 
-impl<W: Write> Lines<W> {
+impl<W: Write> LineReporter<W> {
     /// The challenger's name; a task that was never seen has no number.
-    fn challenger(&self, key: &Key) -> String {
-        self.sitting.name(key).unwrap_or_else(|| Role::Challenger.to_string())
+    fn challenger_label(&self, effect_key: &Key) -> String {
+        self.challenge_progress
+            .challenger_name(effect_key)
+            .unwrap_or_else(|| AgentRole::Challenger.to_string())
     }
 
     /// Writes that a challenger failed.
-    pub(super) fn challenger_incomplete(&mut self, key: &Key, fault: &Fault) -> io::Result<()> {
-        let name = self.challenger(key);
-        self.seat(Sign::FAILED, &name, &format!("incomplete: {fault}"))
+    pub(super) fn write_challenger_failure(&mut self, effect_key: &Key, fault: &Fault) -> io::Result<()> {
+        let challenger_name = self.challenger_label(effect_key);
+        self.write_seat_line(LineMark::FAILED, &challenger_name, &format!("incomplete: {fault}"))
     }
 
     /// Writes on which findings a challenger answered, and on which it did not.
-    pub(super) fn challenger_answered(
+    pub(super) fn write_challenger_answer(
         &mut self,
-        key: &Key,
-        agent: &AgentName,
-        silent: &[FindingId],
+        effect_key: &Key,
+        agent_name: &AgentName,
+        silent_findings: &[FindingId],
     ) -> io::Result<()> {
         // Of a task that was never seen it is not known what it disputes.
-        let heard = self.sitting.number(key).map(|number| {
-            let all = self.sitting.tasks[number - 1].1.iter();
-            all.filter(|id| !silent.contains(id)).copied().collect::<Vec<_>>()
+        let answered_findings = self.challenge_progress.challenger_number(effect_key).map(|challenger| {
+            let disputed_findings = self.challenge_progress.asked_tasks[challenger - 1].1.iter();
+            disputed_findings
+                .filter(|finding_id| !silent_findings.contains(finding_id))
+                .copied()
+                .collect::<Vec<_>>()
         });
-        let nothing = match silent {
+        let silent_text = match silent_findings {
             [] => String::new(),
-            silent => format!(", nothing on {}", words::ids(silent)),
+            silent_findings => format!(", nothing on {}", phrases::join_ids(silent_findings)),
         };
-        let on = words::ids(&heard.unwrap_or_default());
-        let text = format!("answered on {on}{nothing}{}", self.by(agent));
-        let name = self.challenger(key);
-        self.seat(Sign::DONE, &name, &text)
+        let answered_ids = phrases::join_ids(&answered_findings.unwrap_or_default());
+        let answer_text = format!("answered on {answered_ids}{silent_text}{}", self.agent_suffix(agent_name));
+        let challenger_name = self.challenger_label(effect_key);
+        self.write_seat_line(LineMark::DONE, &challenger_name, &answer_text)
     }
 
     /// Writes the verdict on a finding that was refuted or is in doubt, with the objection to it.
-    pub(super) fn ruled(&mut self, finding: FindingId) -> io::Result<()> {
-        let Some(ruling) = self.rulings.get(finding).cloned() else { return Ok(()) };
-        let head = match ruling.ruled {
+    pub(super) fn write_ruling(&mut self, finding_id: FindingId) -> io::Result<()> {
+        let Some(ruling) = self.rulings.find_ruling(finding_id).cloned() else { return Ok(()) };
+        let ruling_text = match ruling.verdict {
             // Upheld findings are written together at the end of the round.
-            Ruled::Valid | Ruled::Unheard => return Ok(()),
-            Ruled::Invalid => format!("{finding} dismissed, invalid: {}", ruling.says()),
-            Ruled::Ambiguous if ruling.to == Severity::Critical => {
-                format!("{finding} is critical and {}", ruling.says())
+            ChallengeResult::Valid | ChallengeResult::Unheard => return Ok(()),
+            ChallengeResult::Invalid => format!("{finding_id} dismissed, invalid: {}", ruling.describe()),
+            ChallengeResult::Ambiguous if ruling.severity_after == Severity::Critical => {
+                format!("{finding_id} is critical and {}", ruling.describe())
             }
-            Ruled::Ambiguous | Ruled::Person => format!("{finding} {}", ruling.says()),
+            ChallengeResult::Ambiguous | ChallengeResult::Person => {
+                format!("{finding_id} {}", ruling.describe())
+            }
         };
-        let head = self.screen.wrap(6, &head);
-        self.line(0, &head)?;
-        let Some((note, counter)) = ruling.against() else { return Ok(()) };
-        let counter = if counter.is_empty() { String::new() } else { format!("“{counter}”") };
-        for text in [note, counter.as_str()].into_iter().filter(|text| !text.is_empty()) {
-            let text = self.screen.wrap(INDENT, text);
-            let text = self.screen.paint(Style::Dim, &text);
-            self.line(0, &text)?;
+        let ruling_text = self.screen.wrap_text(6, &ruling_text);
+        self.write_line(0, &ruling_text)?;
+        let Some((objection_note, counter_quote)) = ruling.strongest_objection() else { return Ok(()) };
+        let counter_quote =
+            if counter_quote.is_empty() { String::new() } else { format!("“{counter_quote}”") };
+        for objection_line in [objection_note, counter_quote.as_str()]
+            .into_iter()
+            .filter(|objection_line| !objection_line.is_empty())
+        {
+            let objection_line = self.screen.wrap_text(DETAIL_INDENT, objection_line);
+            let objection_line = self.screen.paint(TextStyle::Dim, &objection_line);
+            self.write_line(0, &objection_line)?;
         }
         Ok(())
     }
 
     /// Writes who has to decide about a disputed finding, and the command for it.
-    pub(super) fn disputed(&mut self, decision: &Decision) -> io::Result<()> {
-        let Some(run) = self.view.run.clone() else { return Ok(()) };
-        let step = words::answering(&run, decision, &self.screen.program);
-        let lead = format!("{} waits for {}:", decision.id, decision.owner);
-        let lead = self.screen.wrap(INDENT, &lead);
-        self.line(0, &lead)?;
+    pub(super) fn write_disputed_decision(&mut self, decision: &Decision) -> io::Result<()> {
+        let Some(run_id) = self.run_view.run_id.clone() else { return Ok(()) };
+        let answer_step = phrases::answer_command(&run_id, decision, &self.screen.program_name);
+        let owner_line = format!("{} waits for {}:", decision.id, decision.owner);
+        let owner_line = self.screen.wrap_text(DETAIL_INDENT, &owner_line);
+        self.write_line(0, &owner_line)?;
         // The command is neither wrapped nor cut: the user copies it.
-        self.line(INDENT + 2, &escaped(&step))
+        self.write_line(DETAIL_INDENT + 2, &escape_line(&answer_step))
     }
 
     /// Writes the findings that were upheld, before the result of the round.
-    pub(super) fn upheld(&mut self) -> io::Result<()> {
-        let Sitting { upheld, unheard, .. } = &self.sitting;
-        let says =
-            [("upheld by challengers", words::ids(upheld)), ("no challenger heard on", words::ids(unheard))];
-        for (lead, ids) in says.iter().filter(|(_, ids)| !ids.is_empty()) {
-            let text = self.screen.wrap(6, &format!("{lead}: {ids}"));
-            let text = self.screen.paint(Style::Dim, &text);
-            self.line(0, &text)?;
+    pub(super) fn write_upheld_findings(&mut self) -> io::Result<()> {
+        let ChallengeProgress { upheld_findings, unheard_findings, .. } = &self.challenge_progress;
+        let verdict_lines = [
+            ("upheld by challengers", phrases::join_ids(upheld_findings)),
+            ("no challenger heard on", phrases::join_ids(unheard_findings)),
+        ];
+        for (line_lead, finding_ids) in
+            verdict_lines.iter().filter(|(_, finding_ids)| !finding_ids.is_empty())
+        {
+            let line_text = self.screen.wrap_text(6, &format!("{line_lead}: {finding_ids}"));
+            let line_text = self.screen.paint(TextStyle::Dim, &line_text);
+            self.write_line(0, &line_text)?;
         }
         Ok(())
     }

@@ -10,176 +10,188 @@ mod row;
 mod worker;
 mod workers;
 
-pub use board::{Board, Controls};
+pub use board::{LiveBoard, ViewControls};
 
 use std::io::{self, Write};
 
 use tribunal_core::{
-    event::{Entry, Event},
-    progress::Progress,
+    event::{JournalEntry, RunEvent},
+    progress::AgentProgress,
 };
 
-use crate::{Lines, Mode, Reporter, columns::width, style::Screen};
+use crate::{DisplayMode, LineReporter, Reporter, style::Screen, terminal_text::display_width};
 
 /// The time between two repaints of the region.
-const PACE_MS: u64 = 100;
+const REPAINT_INTERVAL_MS: u64 = 100;
 
 // A terminal that supports synchronized output shows everything between these two at once. The cursor is hidden meanwhile.
-const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
-const END: &str = "\x1b[?25h\x1b[?2026l";
+const BEGIN_FRAME: &str = "\x1b[?2026h\x1b[?25l";
+const END_FRAME: &str = "\x1b[?25h\x1b[?2026l";
 /// Turns wrapping off: if the terminal takes a character for wider than we do, it cuts the line instead of breaking it.
-const NO_WRAP: &str = "\x1b[?7l";
-const WRAP: &str = "\x1b[?7h";
+const WRAP_OFF: &str = "\x1b[?7l";
+const WRAP_ON: &str = "\x1b[?7h";
 const ERASE_BELOW: &str = "\x1b[J";
 const ERASE_RIGHT: &str = "\x1b[K";
 
 /// Whether the region may be painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Presence {
+enum RegionState {
     /// The region is on the screen and may be painted.
-    Here,
+    Painted,
     /// Only permanent lines are written: another program has the terminal, or the run has ended.
-    Away,
+    Suspended,
     /// The terminal is gone.
-    Gone,
+    Disconnected,
 }
 
 /// Reports a run on a terminal. Between two calls the cursor is at the beginning of the region's last line.
 #[derive(Debug)]
-pub struct Live<W> {
-    out: W,
+pub struct LiveReporter<W> {
+    writer: W,
     screen: Screen,
     /// The height of the terminal.
-    rows: usize,
-    board: Board,
-    lines: Lines<Vec<u8>>,
+    screen_rows: usize,
+    board: LiveBoard,
+    line_reporter: LineReporter<Vec<u8>>,
     /// The region as it is on the screen.
-    shown: Vec<String>,
-    presence: Presence,
-    painted_at: u64,
-    stale: bool,
+    shown_lines: Vec<String>,
+    region_state: RegionState,
+    painted_ms: u64,
+    is_stale: bool,
     /// Whether the region must be repainted as a whole, because the screen no longer shows what we painted.
-    anew: bool,
+    must_repaint: bool,
 }
 
-impl<W: Write> Live<W> {
-    pub fn new(out: W, screen: Screen, rows: usize, controls: Controls) -> Live<W> {
-        let lines = Lines::new(Vec::new(), screen.clone(), controls.mode);
-        let board = Board::new(controls);
-        let (shown, presence) = (Vec::new(), Presence::Here);
-        Live { out, screen, rows, board, lines, shown, presence, painted_at: 0, stale: false, anew: false }
+impl<W: Write> LiveReporter<W> {
+    pub fn new(writer: W, screen: Screen, screen_rows: usize, controls: ViewControls) -> LiveReporter<W> {
+        let line_reporter = LineReporter::new(Vec::new(), screen.clone(), controls.mode);
+        let board = LiveBoard::new(controls);
+        let (shown_lines, region_state) = (Vec::new(), RegionState::Painted);
+        LiveReporter {
+            writer,
+            screen,
+            screen_rows,
+            board,
+            line_reporter,
+            shown_lines,
+            region_state,
+            painted_ms: 0,
+            is_stale: false,
+            must_repaint: false,
+        }
     }
 
-    pub fn controls(&self) -> Controls {
+    pub fn controls(&self) -> ViewControls {
         self.board.controls
     }
 
     /// Applies a choice of the user.
-    pub fn control(&mut self, controls: Controls) -> io::Result<()> {
+    pub fn set_controls(&mut self, controls: ViewControls) -> io::Result<()> {
         self.board.controls = controls;
-        self.lines.set_mode(controls.mode);
-        self.paint(&[])
+        self.line_reporter.set_mode(controls.mode);
+        self.paint_region(&[])
     }
 
     /// Sets the run's awake time and repaints what changed, if enough time has passed.
-    pub fn tick(&mut self, awake_ms: u64) -> io::Result<()> {
-        let before = self.board.now();
-        self.board.tick(awake_ms);
+    pub fn advance_clock(&mut self, awake_ms: u64) -> io::Result<()> {
+        let previous_ms = self.board.awake_ms();
+        self.board.advance_clock(awake_ms);
         // Clocks in the region show whole seconds.
-        self.stale |= before / 1_000 != self.board.now() / 1_000;
-        let due = self.shown.is_empty() || self.board.now() >= self.painted_at + PACE_MS;
-        if self.stale && due {
-            return self.paint(&[]);
+        self.is_stale |= previous_ms / 1_000 != self.board.awake_ms() / 1_000;
+        let is_due =
+            self.shown_lines.is_empty() || self.board.awake_ms() >= self.painted_ms + REPAINT_INTERVAL_MS;
+        if self.is_stale && is_due {
+            return self.paint_region(&[]);
         }
         Ok(())
     }
 
     /// Adapts to a new size of the terminal.
-    pub fn resize(&mut self, screen: Screen, rows: usize) -> io::Result<()> {
-        self.lines.set_screen(screen.clone());
-        (self.screen, self.rows) = (screen, rows);
-        self.anew = true;
-        self.paint(&[])
+    pub fn resize(&mut self, screen: Screen, screen_rows: usize) -> io::Result<()> {
+        self.line_reporter.set_screen(screen.clone());
+        (self.screen, self.screen_rows) = (screen, screen_rows);
+        self.must_repaint = true;
+        self.paint_region(&[])
     }
 
     /// Writes a line that is not in the journal, for the user who is watching.
-    pub fn notice(&mut self, text: &str) -> io::Result<()> {
-        let text = format!("{}\n", self.screen.wrap(0, text));
-        self.paint(text.as_bytes())
+    pub fn write_notice(&mut self, notice_text: &str) -> io::Result<()> {
+        let notice_text = format!("{}\n", self.screen.wrap_text(0, notice_text));
+        self.paint_region(notice_text.as_bytes())
     }
 
     /// Removes the region, because another program will write or because nothing more follows.
-    pub fn leave(&mut self) -> io::Result<()> {
-        let erase = self.erase();
-        self.shown.clear();
-        if self.presence == Presence::Here {
-            self.presence = Presence::Away;
+    pub fn suspend_region(&mut self) -> io::Result<()> {
+        let erase_codes = self.erase_region_codes();
+        self.shown_lines.clear();
+        if self.region_state == RegionState::Painted {
+            self.region_state = RegionState::Suspended;
         }
-        self.write(&erase)
+        self.write_terminal(&erase_codes)
     }
 
     /// Paints the region from scratch, because the screen now shows another program's output.
-    pub fn come_back(&mut self) -> io::Result<()> {
+    pub fn restore_region(&mut self) -> io::Result<()> {
         // What is on the screen now must not be erased.
-        self.shown.clear();
-        if self.presence == Presence::Away && self.board.is_running() {
-            self.presence = Presence::Here;
+        self.shown_lines.clear();
+        if self.region_state == RegionState::Suspended && self.board.is_running() {
+            self.region_state = RegionState::Painted;
         }
-        self.paint(&[])
+        self.paint_region(&[])
     }
 
     /// Stops writing: the terminal is gone, but the run goes on.
-    pub fn hang_up(&mut self) {
-        self.presence = Presence::Gone;
+    pub fn disconnect(&mut self) {
+        self.region_state = RegionState::Disconnected;
     }
 
     /// The escape codes that move the cursor to the region's first column and erase everything from there on.
-    fn erase(&self) -> String {
-        if self.shown.is_empty() {
+    fn erase_region_codes(&self) -> String {
+        if self.shown_lines.is_empty() {
             return String::new();
         }
-        let columns = self.screen.width.unwrap_or(usize::MAX).max(1);
+        let screen_columns = self.screen.max_columns.unwrap_or(usize::MAX).max(1);
         // If the terminal became narrower, it has wrapped our lines. All common terminals do so.
-        let rows = |line: &String| width_of(line).div_ceil(columns).max(1);
-        let up: usize = self.shown[..self.shown.len() - 1].iter().map(rows).sum();
-        format!("\r{}{ERASE_BELOW}", go_up(up))
+        let line_rows = |shown_line: &String| painted_width(shown_line).div_ceil(screen_columns).max(1);
+        let rows_up: usize = self.shown_lines[..self.shown_lines.len() - 1].iter().map(line_rows).sum();
+        format!("\r{}{ERASE_BELOW}", cursor_up_code(rows_up))
     }
 
     /// Writes the permanent lines, then the region below them: all of it, or only the lines that changed.
-    fn paint(&mut self, permanent: &[u8]) -> io::Result<()> {
-        self.stale = false;
-        self.painted_at = self.board.now();
+    fn paint_region(&mut self, permanent_output: &[u8]) -> io::Result<()> {
+        self.is_stale = false;
+        self.painted_ms = self.board.awake_ms();
         // A line feed alone need not return to the first column, depending on the terminal's modes.
-        let above = String::from_utf8_lossy(permanent).replace('\n', "\r\n");
-        if self.presence != Presence::Here || !self.board.has_begun() {
-            return self.write(&above);
+        let permanent_text = String::from_utf8_lossy(permanent_output).replace('\n', "\r\n");
+        if self.region_state != RegionState::Painted || !self.board.has_started() {
+            return self.write_terminal(&permanent_text);
         }
         // A third of the screen is left for the log.
-        let frame = self.board.frame(&self.screen, (self.rows * 2 / 3).max(1));
+        let frame = self.board.draw_frame(&self.screen, (self.screen_rows * 2 / 3).max(1));
         // Permanent lines move the region down, so it cannot be repainted in place.
-        let anew = std::mem::take(&mut self.anew) || !permanent.is_empty();
-        let over = !anew && frame.len() == self.shown.len();
-        if over && frame == self.shown {
+        let needs_repaint = std::mem::take(&mut self.must_repaint) || !permanent_output.is_empty();
+        let is_in_place = !needs_repaint && frame.len() == self.shown_lines.len();
+        if is_in_place && frame == self.shown_lines {
             return Ok(());
         }
-        let painted = if over {
-            self.changed(&frame)
+        let painted = if is_in_place {
+            self.repaint_changed_lines(&frame)
         } else {
-            format!("{}{above}{NO_WRAP}{}", self.erase(), frame.join("\r\n"))
+            format!("{}{permanent_text}{WRAP_OFF}{}", self.erase_region_codes(), frame.join("\r\n"))
         };
-        self.shown = frame;
-        self.write(&format!("{BEGIN}{painted}\r{WRAP}{END}"))
+        self.shown_lines = frame;
+        self.write_terminal(&format!("{BEGIN_FRAME}{painted}\r{WRAP_ON}{END_FRAME}"))
     }
 
     /// The escape codes that repaint only the lines that differ from the screen.
-    fn changed(&self, frame: &[String]) -> String {
-        let mut painted = format!("\r{}{NO_WRAP}", go_up(frame.len().saturating_sub(1)));
-        for (at, (new, old)) in frame.iter().zip(&self.shown).enumerate() {
-            if at > 0 {
+    fn repaint_changed_lines(&self, new_frame: &[String]) -> String {
+        let mut painted = format!("\r{}{WRAP_OFF}", cursor_up_code(new_frame.len().saturating_sub(1)));
+        for (line_index, (new_line, old_line)) in new_frame.iter().zip(&self.shown_lines).enumerate() {
+            if line_index > 0 {
                 painted.push_str("\r\n");
             }
-            if new != old {
-                painted.push_str(new);
+            if new_line != old_line {
+                painted.push_str(new_line);
                 painted.push_str(ERASE_RIGHT);
                 // A shorter line leaves the end of the old one behind.
             }
@@ -188,58 +200,63 @@ impl<W: Write> Live<W> {
     }
 
     /// Writes to the terminal, and gives up on it after the first error.
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        if self.presence == Presence::Gone || text.is_empty() {
+    fn write_terminal(&mut self, output_text: &str) -> io::Result<()> {
+        if self.region_state == RegionState::Disconnected || output_text.is_empty() {
             return Ok(());
         }
-        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        let write_result = self.writer.write_all(output_text.as_bytes()).and_then(|()| self.writer.flush());
         // A broken terminal must not end the run.
-        if written.is_err() {
-            self.presence = Presence::Gone;
+        if write_result.is_err() {
+            self.region_state = RegionState::Disconnected;
         }
-        written
+        write_result
     }
 }
 
 /// The escape code that moves the cursor up. Zero rows need none: terminals read `0A` as one row.
-fn go_up(rows: usize) -> String {
-    if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
+fn cursor_up_code(row_count: usize) -> String {
+    if row_count == 0 { String::new() } else { format!("\x1b[{row_count}A") }
 }
 
 /// The width of a line that we painted; our own colour codes take no columns.
-fn width_of(line: &str) -> usize {
-    let mut parts = line.split('\x1b');
-    let first = parts.next().map_or(0, width);
-    first + parts.map(|part| part.split_once('m').map_or(0, |(_, text)| width(text))).sum::<usize>()
+fn painted_width(painted_line: &str) -> usize {
+    let mut escape_parts = painted_line.split('\x1b');
+    let first_width = escape_parts.next().map_or(0, display_width);
+    first_width
+        + escape_parts
+            .map(|escape_part| {
+                escape_part.split_once('m').map_or(0, |(_, visible_text)| display_width(visible_text))
+            })
+            .sum::<usize>()
 }
 
-impl<W: Write> Reporter for Live<W> {
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        self.board.see(entry);
-        self.lines.entry(entry)?;
-        let permanent = self.lines.take();
+impl<W: Write> Reporter for LiveReporter<W> {
+    fn report_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
+        self.board.track_entry(journal_entry);
+        self.line_reporter.report_entry(journal_entry)?;
+        let permanent_output = self.line_reporter.take_output();
         // The region goes before the ending is written, so that the ending is the last thing on the screen.
-        if matches!(entry.event, Event::RunParked(_) | Event::RunFinished(_)) {
-            self.leave()?;
+        if matches!(journal_entry.event, RunEvent::RunParked(_) | RunEvent::RunFinished(_)) {
+            self.suspend_region()?;
         }
-        self.stale = true;
-        if permanent.is_empty() { Ok(()) } else { self.paint(&permanent) }
+        self.is_stale = true;
+        if permanent_output.is_empty() { Ok(()) } else { self.paint_region(&permanent_output) }
     }
 
-    fn past(&mut self, entry: &Entry) {
-        self.board.see(entry);
-        self.lines.past(entry);
+    fn note_past_entry(&mut self, journal_entry: &JournalEntry) {
+        self.board.track_entry(journal_entry);
+        self.line_reporter.note_past_entry(journal_entry);
     }
 
-    fn progress(&mut self, progress: &Progress) -> io::Result<()> {
-        self.board.progress(progress);
-        self.stale = true;
+    fn report_progress(&mut self, progress: &AgentProgress) -> io::Result<()> {
+        self.board.note_progress(progress);
+        self.is_stale = true;
         // The region already shows progress; lines for it are only for users who want everything.
-        if self.board.controls.mode < Mode::Verbose && self.presence == Presence::Here {
+        if self.board.controls.mode < DisplayMode::Verbose && self.region_state == RegionState::Painted {
             return Ok(());
         }
-        self.lines.progress(progress)?;
-        let permanent = self.lines.take();
-        if permanent.is_empty() { Ok(()) } else { self.paint(&permanent) }
+        self.line_reporter.report_progress(progress)?;
+        let permanent_output = self.line_reporter.take_output();
+        if permanent_output.is_empty() { Ok(()) } else { self.paint_region(&permanent_output) }
     }
 }

@@ -1,128 +1,162 @@
 //! Draws seats, challengers and fixers: side by side where there is room, otherwise one below the other.
 
 use super::{
-    frame::Frame,
-    row::Row,
-    worker::{State, Worker},
+    frame::FrameLayout,
+    row::RowBuilder,
+    worker::{LiveWorker, WorkerState},
 };
 use crate::{
-    columns::width,
-    style::{Sign, Style},
-    words,
+    phrases,
+    style::{LineMark, TextStyle},
+    terminal_text::display_width,
 };
 
 /// A column narrower than this would cut every text.
-const CELL: usize = 30;
-const GAP: usize = 2;
+const MIN_CELL_COLUMNS: usize = 30;
+const CELL_GAP: usize = 2;
 /// The height of a cell: a head and two lines of text.
 const CELL_LINES: usize = 3;
 
 /// Draws all workers in at most `max_lines` lines.
-pub(super) fn draw(frame: &Frame<'_>, height: usize, wide: bool) -> Vec<String> {
-    let workers = frame.board.workers.as_slice();
+pub(super) fn draw_workers(layout: &FrameLayout<'_>, max_lines: usize, is_wide: bool) -> Vec<String> {
+    let workers = layout.board.workers.as_slice();
     if workers.is_empty() {
         return Vec::new();
     }
     // A gap follows every cell but the last, hence the extra gap in the division.
-    let across = workers.len().min((frame.room + GAP) / (CELL + GAP));
-    if wide && across > 0 && workers.len().div_ceil(across) * CELL_LINES <= height {
-        return workers.chunks(across).flat_map(|side| side_by_side(frame, side, across)).collect();
+    let cells_per_row = workers.len().min((layout.columns + CELL_GAP) / (MIN_CELL_COLUMNS + CELL_GAP));
+    if is_wide && cells_per_row > 0 && workers.len().div_ceil(cells_per_row) * CELL_LINES <= max_lines {
+        return workers
+            .chunks(cells_per_row)
+            .flat_map(|row_workers| draw_cell_row(layout, row_workers, cells_per_row))
+            .collect();
     }
     // The last line is kept for the number of workers that are not shown.
-    let shown = if workers.len() > height { height.saturating_sub(1) } else { workers.len() };
-    let mut lines: Vec<String> = workers[..shown].iter().map(|worker| one_line(frame, worker)).collect();
-    if shown < workers.len() && height > 0 {
-        let more = format!("… and {} more", workers.len() - shown);
-        lines.push(frame.row().put(Style::Dim, &more).done());
+    let shown_count = if workers.len() > max_lines { max_lines.saturating_sub(1) } else { workers.len() };
+    let mut worker_lines: Vec<String> =
+        workers[..shown_count].iter().map(|worker| worker_line(layout, worker)).collect();
+    if shown_count < workers.len() && max_lines > 0 {
+        let more_text = format!("… and {} more", workers.len() - shown_count);
+        worker_lines.push(layout.new_row().append(TextStyle::Dim, &more_text).finish());
     }
-    lines
+    worker_lines
 }
 
 /// Draws one row of cells.
-fn side_by_side(frame: &Frame<'_>, workers: &[Worker], across: usize) -> Vec<String> {
-    let now = frame.board.now;
-    let cell = (frame.room + GAP) / across - GAP;
-    let cells: Vec<[Piece; CELL_LINES]> = workers.iter().map(|worker| look(worker, now, cell)).collect();
-    let line = |at: usize| {
-        let mut row = frame.row();
-        for (column, cell_lines) in cells.iter().enumerate() {
-            let (sign, text) = &cell_lines[at];
+fn draw_cell_row(layout: &FrameLayout<'_>, workers: &[LiveWorker], cells_per_row: usize) -> Vec<String> {
+    let now_ms = layout.board.awake_ms;
+    let cell_columns = (layout.columns + CELL_GAP) / cells_per_row - CELL_GAP;
+    let worker_cells: Vec<[CellLine; CELL_LINES]> =
+        workers.iter().map(|worker| worker_cell(worker, now_ms, cell_columns)).collect();
+    let draw_line = |line_index: usize| {
+        let mut row_builder = layout.new_row();
+        for (cell_index, cell_lines) in worker_cells.iter().enumerate() {
+            let (line_mark, cell_text) = &cell_lines[line_index];
             // Each cell starts at a fixed column, even if the text of the cell before it is shorter.
-            row = row.at(column * (cell + GAP));
-            row = put_sign(row, *sign).put_within(cell - 2, sign.style, text);
+            row_builder = row_builder.move_to_column(cell_index * (cell_columns + CELL_GAP));
+            row_builder = append_mark(row_builder, *line_mark).append_within(
+                cell_columns - 2,
+                line_mark.style,
+                cell_text,
+            );
         }
-        row.done()
+        row_builder.finish()
     };
-    (0..CELL_LINES).map(line).collect()
+    (0..CELL_LINES).map(draw_line).collect()
 }
 
-type Piece = (Sign, String);
+type CellLine = (LineMark, String);
 
 /// Appends a mark and a blank.
-fn put_sign(row: Row<'_>, sign: Sign) -> Row<'_> {
-    row.put(sign.style, sign.mark).put(Style::Plain, " ")
+fn append_mark(row_builder: RowBuilder<'_>, line_mark: LineMark) -> RowBuilder<'_> {
+    row_builder.append(line_mark.style, line_mark.symbol).append(TextStyle::Plain, " ")
 }
 
 /// The lines of one cell: its head, and its text over two lines.
-fn look(worker: &Worker, now: u64, cell: usize) -> [Piece; CELL_LINES] {
-    let sign = sign(worker, now);
-    let time = worker.busy_ms(now).map(|ms| format!(" {}", words::duration(ms))).unwrap_or_default();
-    let agent = if worker.agent.is_empty() { String::new() } else { format!(" · {}", worker.agent) };
-    let says = says(worker, now);
-    let (first, second) = over_two_lines(&says, cell - 2);
+fn worker_cell(worker: &LiveWorker, now_ms: u64, cell_columns: usize) -> [CellLine; CELL_LINES] {
+    let line_mark = worker_mark(worker, now_ms);
+    let time_text = worker
+        .busy_ms(now_ms)
+        .map(|busy_ms| format!(" {}", phrases::format_duration(busy_ms)))
+        .unwrap_or_default();
+    let agent_text =
+        if worker.agent_name.is_empty() { String::new() } else { format!(" · {}", worker.agent_name) };
+    let description = describe_worker(worker, now_ms);
+    let (first_line, second_line) = split_into_two_lines(&description, cell_columns - 2);
     // The lines below the head are indented like the text behind the mark.
-    let quiet = |text: &str| (Sign { style: Style::Plain, mark: " " }, text.to_string());
-    [(sign, format!("{}{agent}{time}", worker.name)), quiet(first), quiet(second)]
+    let unmarked_line =
+        |line_text: &str| (LineMark { style: TextStyle::Plain, symbol: " " }, line_text.to_string());
+    [
+        (line_mark, format!("{}{agent_text}{time_text}", worker.worker_name)),
+        unmarked_line(first_line),
+        unmarked_line(second_line),
+    ]
 }
 
 /// Breaks a text at the last blank that fits. A word longer than the line is not broken here; the row cuts it.
-fn over_two_lines(text: &str, room: usize) -> (&str, &str) {
-    if width(text) <= room {
-        return (text, "");
+fn split_into_two_lines(whole_text: &str, max_columns: usize) -> (&str, &str) {
+    if display_width(whole_text) <= max_columns {
+        return (whole_text, "");
     }
     // Prefixes get wider from blank to blank, so the last one that fits is the longest.
-    let blanks = text.match_indices(' ').map(|(at, _)| text.split_at(at));
-    let fits = blanks.take_while(|(first, _)| width(first) <= room).last();
-    fits.map_or((text, ""), |(first, rest)| (first, rest.trim_start()))
+    let split_points =
+        whole_text.match_indices(' ').map(|(blank_offset, _)| whole_text.split_at(blank_offset));
+    let longest_split =
+        split_points.take_while(|(first_line, _)| display_width(first_line) <= max_columns).last();
+    longest_split.map_or((whole_text, ""), |(first_line, second_line)| (first_line, second_line.trim_start()))
 }
 
 /// Draws a worker in one line.
-fn one_line(frame: &Frame<'_>, worker: &Worker) -> String {
-    let now = frame.board.now;
-    let sign = sign(worker, now);
-    let time = worker.busy_ms(now).map(words::duration).unwrap_or_default();
-    let row = put_sign(frame.row(), sign);
-    let row = row.put_within(13, sign.style, &worker.name).at(16).put(Style::Plain, &format!("{time:>7}"));
-    row.at(25).put(Style::Plain, &says(worker, now)).done()
+fn worker_line(layout: &FrameLayout<'_>, worker: &LiveWorker) -> String {
+    let now_ms = layout.board.awake_ms;
+    let line_mark = worker_mark(worker, now_ms);
+    let time_text = worker.busy_ms(now_ms).map(phrases::format_duration).unwrap_or_default();
+    let row_builder = append_mark(layout.new_row(), line_mark);
+    let row_builder = row_builder
+        .append_within(13, line_mark.style, &worker.worker_name)
+        .move_to_column(16)
+        .append(TextStyle::Plain, &format!("{time_text:>7}"));
+    row_builder.move_to_column(25).append(TextStyle::Plain, &describe_worker(worker, now_ms)).finish()
 }
 
 /// The mark for a worker's state.
-fn sign(worker: &Worker, now: u64) -> Sign {
+fn worker_mark(worker: &LiveWorker, now_ms: u64) -> LineMark {
     match &worker.state {
-        State::Waiting => Sign { style: Style::Dim, mark: "○" },
-        State::Limited => Sign { style: Style::Warn, mark: "○" },
-        State::Working { .. } if worker.stalled_ms(now).is_some() => Sign { style: Style::Warn, mark: "!" },
-        State::Working { .. } | State::Landing { .. } => Sign { style: Style::Bold, mark: "▸" },
-        State::Done { .. } => Sign::DONE,
-        State::Failed { .. } => Sign::FAILED,
+        WorkerState::Waiting => LineMark { style: TextStyle::Dim, symbol: "○" },
+        WorkerState::WaitingForReset => LineMark { style: TextStyle::Warning, symbol: "○" },
+        WorkerState::Working { .. } if worker.stalled_ms(now_ms).is_some() => {
+            LineMark { style: TextStyle::Warning, symbol: "!" }
+        }
+        WorkerState::Working { .. } | WorkerState::Landing { .. } => {
+            LineMark { style: TextStyle::Bold, symbol: "▸" }
+        }
+        WorkerState::Finished { .. } => LineMark::DONE,
+        WorkerState::Failed { .. } => LineMark::FAILED,
     }
 }
 
 /// Describes what a worker is doing, with a warning if it has not reported anything for long.
-fn says(worker: &Worker, now: u64) -> String {
-    let says = match &worker.state {
-        State::Waiting => "waits",
-        State::Limited => "waits for its usage limit to pass",
-        State::Working { doing, .. } if doing.is_empty() => "at work",
-        State::Working { doing, .. } => doing,
-        State::Landing { .. } => "landing: merged, checked, then put in place",
-        State::Done { says } | State::Failed { says } => says,
+fn describe_worker(worker: &LiveWorker, now_ms: u64) -> String {
+    let state_text = match &worker.state {
+        WorkerState::Waiting => "waits",
+        WorkerState::WaitingForReset => "waits for its usage limit to pass",
+        WorkerState::Working { activity, .. } if activity.is_empty() => "at work",
+        WorkerState::Working { activity, .. } => activity,
+        WorkerState::Landing { .. } => "landing: merged, checked, then put in place",
+        WorkerState::Finished { message: state_text } | WorkerState::Failed { message: state_text } => {
+            state_text
+        }
     };
-    let stalled = worker.stalled_ms(now).map(|ms| format!("not heard of for {}: ", words::duration(ms)));
+    let stalled_text = worker
+        .stalled_ms(now_ms)
+        .map(|stalled_ms| format!("not heard of for {}: ", phrases::format_duration(stalled_ms)));
     // Reviewers have no findings in hand.
-    let hand =
-        if worker.hand.is_empty() { String::new() } else { format!("{} · ", words::ids(&worker.hand)) };
-    format!("{}{hand}{says}", stalled.unwrap_or_default())
+    let findings_text = if worker.finding_ids.is_empty() {
+        String::new()
+    } else {
+        format!("{} · ", phrases::join_ids(&worker.finding_ids))
+    };
+    format!("{}{findings_text}{state_text}", stalled_text.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -131,10 +165,10 @@ mod tests {
 
     #[test]
     fn a_text_is_broken_at_the_last_blank_that_fits() {
-        assert_eq!(over_two_lines("one two", 7), ("one two", ""));
-        assert_eq!(over_two_lines("one two three", 8), ("one two", "three"));
-        assert_eq!(over_two_lines("審査 中です", 5), ("審査", "中です"));
-        assert_eq!(over_two_lines("unbreakable text", 5), ("unbreakable text", ""));
-        assert_eq!(over_two_lines("", 5), ("", ""));
+        assert_eq!(split_into_two_lines("one two", 7), ("one two", ""));
+        assert_eq!(split_into_two_lines("one two three", 8), ("one two", "three"));
+        assert_eq!(split_into_two_lines("審査 中です", 5), ("審査", "中です"));
+        assert_eq!(split_into_two_lines("unbreakable text", 5), ("unbreakable text", ""));
+        assert_eq!(split_into_two_lines("", 5), ("", ""));
     }
 }

@@ -2,40 +2,40 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     fault::{Fault, FaultKind},
     finding::Finding,
     ids::{FindingId, Key},
-    progress::Progress,
+    progress::AgentProgress,
     view::RunView,
 };
 use tribunal_report::{
-    Filter, Lines, Mode, Reporter, Rulings, Screen, Verbose, Wanted,
-    calls::calls,
-    live::{Board, Controls},
+    DisplayMode, EntryFilter, LineReporter, LogQuery, Reporter, RulingIndex, Screen, VerboseReporter,
+    calls::collect_calls,
+    live::{LiveBoard, ViewControls},
     tables,
 };
-use tribunal_testkit::{COUNTER, SAMPLE_JOURNAL, challenged, entries};
+use tribunal_testkit::{COUNTER_QUOTE, SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
-fn screen(columns: usize) -> Screen {
-    Screen { width: Some(columns), ..Screen::default() }
+fn screen_of_width(columns: usize) -> Screen {
+    Screen { max_columns: Some(columns), ..Screen::default() }
 }
 
-fn drawn(journal: &[Entry], mode: Mode, screen: Screen) -> String {
-    let mut out = Vec::new();
-    let mut lines = Lines::new(&mut out, screen, mode);
-    journal.iter().for_each(|entry| lines.entry(entry).unwrap());
-    String::from_utf8(out).unwrap()
+fn draw_lines(entries_to_draw: &[JournalEntry], mode: DisplayMode, screen: Screen) -> String {
+    let mut written = Vec::new();
+    let mut reporter = LineReporter::new(&mut written, screen, mode);
+    entries_to_draw.iter().for_each(|journal_entry| reporter.report_entry(journal_entry).unwrap());
+    String::from_utf8(written).unwrap()
 }
 
 /// The lines from the first answer of a challenger on.
-fn sitting(text: &str) -> String {
-    text.lines().skip_while(|line| !line.contains("challenger 1")).collect::<Vec<_>>().join("\n")
+fn from_first_challenger(drawn_text: &str) -> String {
+    drawn_text.lines().skip_while(|line| !line.contains("challenger 1")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn a_refuted_finding_shows_who_refuted_it_with_which_words_of_the_text() {
-    insta::assert_snapshot!(sitting(&drawn(&challenged(), Mode::Streaming, Screen::default())), @r"
+    insta::assert_snapshot!(from_first_challenger(&draw_lines(&challenged_journal(), DisplayMode::Streaming, Screen::default())), @r"
     ✓ challenger 1  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 2  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 3  answered on F2 F5
@@ -56,10 +56,14 @@ fn a_refuted_finding_shows_who_refuted_it_with_which_words_of_the_text() {
 
 #[test]
 fn on_a_narrow_terminal_nothing_against_a_finding_is_cut_off() {
-    let text = sitting(&drawn(&challenged(), Mode::Streaming, screen(60)));
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains(&format!("“{COUNTER}”")), "{text}");
-    insta::assert_snapshot!(text, @r"
+    let drawn_text = from_first_challenger(&draw_lines(
+        &challenged_journal(),
+        DisplayMode::Streaming,
+        screen_of_width(60),
+    ));
+    let joined_text = drawn_text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined_text.contains(&format!("“{COUNTER_QUOTE}”")), "{drawn_text}");
+    insta::assert_snapshot!(drawn_text, @r"
     ✓ challenger 1  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 2  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 3  answered on F2 F5
@@ -82,8 +86,8 @@ fn on_a_narrow_terminal_nothing_against_a_finding_is_cut_off() {
 }
 
 #[test]
-fn in_summary_a_sitting_is_a_line() {
-    insta::assert_snapshot!(drawn(&challenged(), Mode::Summary, Screen::default()), @r"
+fn the_summary_mode_shows_a_challenge_in_one_line() {
+    insta::assert_snapshot!(draw_lines(&challenged_journal(), DisplayMode::Summary, Screen::default()), @r"
     review of _bmad-output/planning-artifacts/prd.md · run prd-86kc
       round 1, challenged: 5 upheld, 1 refuted, 2 in doubt
       round 1: 8 new; 7 findings: 3 high, 2 medium, 2 low to fix
@@ -92,44 +96,54 @@ fn in_summary_a_sitting_is_a_line() {
 
 #[test]
 fn a_round_with_nothing_to_dispute_says_nothing_about_challenges() {
-    let recorded = entries(SAMPLE_JOURNAL);
-    for mode in Mode::ALL {
-        assert!(!drawn(&recorded, mode, Screen::default()).contains("challenge"), "{mode}");
+    let sample_entries = parse_entries(SAMPLE_JOURNAL);
+    for mode in DisplayMode::ALL {
+        assert!(!draw_lines(&sample_entries, mode, Screen::default()).contains("challenge"), "{mode}");
     }
-    let view = RunView::of(&recorded);
-    let findings = tables::findings(view.findings.values(), &Rulings::of(&recorded), &Screen::default());
-    assert!(!findings.contains("challenge"), "{findings}");
+    let run_view = RunView::from_entries(&sample_entries);
+    let findings_table = tables::render_findings(
+        run_view.findings.values(),
+        &RulingIndex::from_entries(&sample_entries),
+        &Screen::default(),
+    );
+    assert!(!findings_table.contains("challenge"), "{findings_table}");
 }
 
 /// The journal up to the first entry for which `is_last` holds.
-fn upto(ends: impl Fn(&Event) -> bool) -> Vec<Entry> {
-    let all = challenged();
-    let at = all.iter().position(|entry| ends(&entry.event)).unwrap();
-    all[..=at].to_vec()
+fn journal_until(is_last: impl Fn(&RunEvent) -> bool) -> Vec<JournalEntry> {
+    let all_entries = challenged_journal();
+    let last_index = all_entries.iter().position(|journal_entry| is_last(&journal_entry.event)).unwrap();
+    all_entries[..=last_index].to_vec()
 }
 
-const KEYS: Controls = Controls { mode: Mode::Streaming, keys: true, help: false, stopping: false };
+const CONTROLS_WITH_KEYS: ViewControls =
+    ViewControls { mode: DisplayMode::Streaming, reads_keys: true, shows_help: false, is_stopping: false };
 
-fn board(journal: &[Entry]) -> Board {
-    let mut board = Board::new(KEYS);
-    journal.iter().for_each(|entry| board.see(entry));
-    board
+fn board_from(entries_to_show: &[JournalEntry]) -> LiveBoard {
+    let mut live_board = LiveBoard::new(CONTROLS_WITH_KEYS);
+    entries_to_show.iter().for_each(|journal_entry| live_board.track_entry(journal_entry));
+    live_board
 }
 
-fn frames(board: &Board) -> String {
-    let frame =
-        |columns: usize| format!("--- {columns} columns\n{}", board.frame(&screen(columns), 16).join("\n"));
-    [120, 80, 30].map(frame).join("\n")
+fn draw_frames(live_board: &LiveBoard) -> String {
+    let titled_frame = |columns: usize| {
+        format!("--- {columns} columns\n{}", live_board.draw_frame(&screen_of_width(columns), 16).join("\n"))
+    };
+    [120, 80, 30].map(titled_frame).join("\n")
 }
 
 #[test]
-fn challengers_stand_side_by_side_with_what_they_dispute() {
-    let mut board = board(&upto(|event| matches!(event, Event::ChallengerAnswered { .. })));
-    board.tick(9_000);
-    let text = "looking for the sentence that proves it wrong".into();
-    board.progress(&Progress { key: Key::new("round-1/challenge/2/1"), text });
-    board.tick(11_000);
-    insta::assert_snapshot!(frames(&board), @r"
+fn challengers_are_shown_side_by_side_with_their_findings() {
+    let mut live_board =
+        board_from(&journal_until(|event| matches!(event, RunEvent::ChallengerAnswered { .. })));
+    live_board.advance_clock(9_000);
+    let progress_text = "looking for the sentence that proves it wrong".into();
+    live_board.note_progress(&AgentProgress {
+        task_key: Key::new("round-1/challenge/2/1"),
+        activity: progress_text,
+    });
+    live_board.advance_clock(11_000);
+    insta::assert_snapshot!(draw_frames(&live_board), @r"
     --- 120 columns
     ── review of _bmad-output/planning-artifacts/prd.md · run prd-86kc · streaming ────────────────────────────────────────
     round 1 of 3 challenging
@@ -153,8 +167,8 @@ fn challengers_stand_side_by_side_with_what_they_dispute() {
 }
 
 #[test]
-fn a_third_voice_joins_the_two_and_its_decision_waits() {
-    insta::assert_snapshot!(frames(&board(&challenged())), @r"
+fn a_third_challenger_joins_the_two_and_its_decision_waits() {
+    insta::assert_snapshot!(draw_frames(&board_from(&challenged_journal())), @r"
     --- 120 columns
     ── review of _bmad-output/planning-artifacts/prd.md · run prd-86kc · streaming ────────────────────────────────────────
     round 1 of 3 ●●●●●●●● 8 new
@@ -181,47 +195,55 @@ fn a_third_voice_joins_the_two_and_its_decision_waits() {
 }
 
 #[test]
-fn a_challenger_that_failed_is_marked_and_found_among_what_went_wrong() {
-    let mut journal = upto(|event| matches!(event, Event::ChallengerAnswered { .. }));
-    if let Some(Event::ChallengerAnswered { fault, .. }) = journal.last_mut().map(|entry| &mut entry.event) {
+fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
+    let mut entries_so_far = journal_until(|event| matches!(event, RunEvent::ChallengerAnswered { .. }));
+    if let Some(RunEvent::ChallengerAnswered { fault, .. }) =
+        entries_so_far.last_mut().map(|entry| &mut entry.event)
+    {
         *fault = Some(Fault::new(FaultKind::Malformed, "first did not answer with verdicts"));
     }
-    let text = drawn(&journal, Mode::Streaming, Screen::default());
-    let last = text.lines().last().unwrap();
-    assert!(last.starts_with("  ✗ challenger 1  incomplete: "), "{last}");
-    assert!(last.ends_with("first did not answer with verdicts"), "{last}");
-    let frame = board(&journal).frame(&screen(80), 16).join("\n");
-    assert!(frame.contains("✗ challenger 1"), "{frame}");
-    let mut filter = Filter::new(Wanted { warnings: true, ..Wanted::default() });
-    let wrong: Vec<&str> = journal.iter().filter(|e| filter.wants(e)).map(|e| e.event.kind()).collect();
-    assert_eq!(wrong, ["challenger_answered"]);
+    let drawn_text = draw_lines(&entries_so_far, DisplayMode::Streaming, Screen::default());
+    let last_line = drawn_text.lines().last().unwrap();
+    assert!(last_line.starts_with("  ✗ challenger 1  incomplete: "), "{last_line}");
+    assert!(last_line.ends_with("first did not answer with verdicts"), "{last_line}");
+    let frame_text = board_from(&entries_so_far).draw_frame(&screen_of_width(80), 16).join("\n");
+    assert!(frame_text.contains("✗ challenger 1"), "{frame_text}");
+    let mut problem_filter = EntryFilter::new(LogQuery { only_problems: true, ..LogQuery::default() });
+    let problem_kinds: Vec<&str> = entries_so_far
+        .iter()
+        .filter(|candidate| problem_filter.matches_entry(candidate))
+        .map(|candidate| candidate.event.kind_name())
+        .collect();
+    assert_eq!(problem_kinds, ["challenger_answered"]);
 }
 
 #[test]
-fn what_a_challenger_says_on_its_way_carries_its_name() {
-    let mut out = Vec::new();
-    let mut lines = Lines::new(&mut out, Screen::default(), Mode::Streaming);
-    challenged().iter().for_each(|entry| lines.entry(entry).unwrap());
-    for key in ["round-1/challenge/2/1", "round-1/challenge/3/1/again"] {
-        lines.progress(&Progress { key: Key::new(key), text: "reading".into() }).unwrap();
+fn progress_of_a_challenger_carries_its_name() {
+    let mut written = Vec::new();
+    let mut reporter = LineReporter::new(&mut written, Screen::default(), DisplayMode::Streaming);
+    challenged_journal().iter().for_each(|entry| reporter.report_entry(entry).unwrap());
+    for task_key in ["round-1/challenge/2/1", "round-1/challenge/3/1/again"] {
+        reporter
+            .report_progress(&AgentProgress { task_key: Key::new(task_key), activity: "reading".into() })
+            .unwrap();
     }
-    let text = String::from_utf8(out).unwrap();
-    assert!(text.ends_with("  · challenger 2  reading\n  · challenger 3  reading\n"), "{text}");
+    let drawn_text = String::from_utf8(written).unwrap();
+    assert!(drawn_text.ends_with("  · challenger 2  reading\n  · challenger 3  reading\n"), "{drawn_text}");
 }
 
-fn names(wanted: Wanted) -> String {
-    let mut filter = Filter::new(wanted);
-    let all = challenged();
-    let found = all.iter().filter(|entry| filter.wants(entry));
-    found
-        .map(|entry| format!("{} {}", entry.event.kind(), entry.event.about()))
+fn matching_entries(query: LogQuery) -> String {
+    let mut filter = EntryFilter::new(query);
+    let all_entries = challenged_journal();
+    let matches = all_entries.iter().filter(|entry| filter.matches_entry(entry));
+    matches
+        .map(|entry| format!("{} {}", entry.event.kind_name(), entry.event.subject_name()))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
 #[test]
 fn the_log_of_a_finding_has_its_challenge_and_its_decision() {
-    insta::assert_snapshot!(names(Wanted { finding: Some(FindingId(5)), ..Wanted::default() }), @r"
+    insta::assert_snapshot!(matching_entries(LogQuery { finding_id: Some(FindingId(5)), ..LogQuery::default() }), @r"
     finding_raised F5
     effect_started round-1/challenge/1/1
     effect_started round-1/challenge/2/1
@@ -239,8 +261,8 @@ fn the_log_of_a_finding_has_its_challenge_and_its_decision() {
 }
 
 #[test]
-fn a_key_brings_what_its_challenger_noted() {
-    insta::assert_snapshot!(names(Wanted { key: Some("challenge/3".into()), ..Wanted::default() }), @r"
+fn a_key_matches_what_its_challenger_recorded() {
+    insta::assert_snapshot!(matching_entries(LogQuery { key_part: Some("challenge/3".into()), ..LogQuery::default() }), @r"
     effect_started round-1/challenge/3/1
     effect_finished round-1/challenge/3/1
     challenger_answered round-1/challenge/3/1
@@ -248,14 +270,15 @@ fn a_key_brings_what_its_challenger_noted() {
 }
 
 #[test]
-fn in_full_every_voice_is_told() {
-    let mut out = Vec::new();
-    let mut verbose = Verbose::new(&mut out, screen(110));
-    for entry in challenged() {
-        let spoke = matches!(entry.event, Event::ChallengerAnswered { .. } | Event::FindingRuled { .. });
-        if spoke { verbose.entry(&entry).unwrap() } else { verbose.past(&entry) }
+fn the_verbose_log_names_every_voice() {
+    let mut written = Vec::new();
+    let mut reporter = VerboseReporter::new(&mut written, screen_of_width(110));
+    for entry in challenged_journal() {
+        let is_verdict =
+            matches!(entry.event, RunEvent::ChallengerAnswered { .. } | RunEvent::FindingRuled { .. });
+        if is_verdict { reporter.report_entry(&entry).unwrap() } else { reporter.note_past_entry(&entry) }
     }
-    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
+    insta::assert_snapshot!(String::from_utf8(written).unwrap(), @r"
     31   0:00.038  challenger_answered   round-1/challenge/1/1: first on 8 findings · 1,000 tokens
     33   0:00.038  challenger_answered   round-1/challenge/2/1: second on 8 findings · 1,000 tokens
     36   0:00.038  challenger_answered   round-1/challenge/3/1: third on 2 findings · 1,000 tokens
@@ -272,22 +295,27 @@ fn in_full_every_voice_is_told() {
 
 #[test]
 fn calls_of_challengers_are_listed_like_all_others() {
-    let journal = challenged();
-    let calls = calls(&journal);
-    let text = tables::calls(&calls, &|_| Some(1_000));
-    let challengers: Vec<&str> = text.lines().filter(|line| line.contains("challenge/")).collect();
-    assert_eq!(challengers.len(), 3, "{text}");
-    let last: Vec<&str> = challengers[2].split_whitespace().take(2).collect();
-    assert_eq!(last, ["round-1/challenge/3/1", "third"]);
+    let journal = challenged_journal();
+    let agent_calls = collect_calls(&journal);
+    let calls_table = tables::render_calls(&agent_calls, &|_| Some(1_000));
+    let challenger_lines: Vec<&str> =
+        calls_table.lines().filter(|line| line.contains("challenge/")).collect();
+    assert_eq!(challenger_lines.len(), 3, "{calls_table}");
+    let last_columns: Vec<&str> = challenger_lines[2].split_whitespace().take(2).collect();
+    assert_eq!(last_columns, ["round-1/challenge/3/1", "third"]);
 }
 
 #[test]
-fn a_table_of_findings_tells_what_challengers_made_of_each() {
-    let journal = challenged();
-    let view = RunView::of(&journal);
-    let some = |finding: &&Finding| matches!(finding.id.0, 1..=5);
-    let text = tables::findings(view.findings.values().filter(some), &Rulings::of(&journal), &screen(100));
-    insta::assert_snapshot!(text, @r"
+fn the_findings_table_shows_the_verdict_on_each() {
+    let journal = challenged_journal();
+    let run_view = RunView::from_entries(&journal);
+    let is_early_finding = |finding: &&Finding| matches!(finding.id.0, 1..=5);
+    let findings_table = tables::render_findings(
+        run_view.findings.values().filter(is_early_finding),
+        &RulingIndex::from_entries(&journal),
+        &screen_of_width(100),
+    );
+    insta::assert_snapshot!(findings_table, @r"
     F1   medium    open  _bmad-output/planning-artifacts/prd.md:33
          This success criterion has no number, no deadline and no definition of adoption. After launch
          nobody can say whether it was reached.
@@ -319,10 +347,10 @@ fn a_table_of_findings_tells_what_challengers_made_of_each() {
 }
 
 #[test]
-fn a_status_names_what_was_refuted_and_what_to_type_for_the_rest() {
-    let view = RunView::of(&challenged());
-    let standing = tables::Standing { view: &view, live: true };
-    insta::assert_snapshot!(tables::status(&standing, &Screen::default()), @r"
+fn the_status_names_refuted_findings_and_the_next_commands() {
+    let run_view = RunView::from_entries(&challenged_journal());
+    let run_standing = tables::RunStanding { run_view: &run_view, is_live: true };
+    insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @r"
     prd-86kc running · _bmad-output/planning-artifacts/prd.md
       1 round held · 10 raised: 7 open, 1 blocked, 2 dismissed · 15k tokens, 0.10
       refuted by challengers: F2

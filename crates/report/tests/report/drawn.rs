@@ -2,67 +2,72 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     view::RunView,
 };
-use tribunal_report::{JsonLines, Lines, Mode, Reporter, Screen, tables};
-use tribunal_testkit::{SAMPLE_JOURNAL, entries, samples};
+use tribunal_report::{DisplayMode, JsonReporter, LineReporter, Reporter, Screen, tables};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries, samples};
 
-fn drawn(screen: Screen) -> String {
-    drawn_as(Mode::default(), screen)
+fn draw_default(screen: Screen) -> String {
+    draw_in_mode(DisplayMode::default(), screen)
 }
 
-fn drawn_as(mode: Mode, screen: Screen) -> String {
-    let mut out = Vec::new();
-    let mut lines = Lines::new(&mut out, screen, mode);
-    for entry in entries(SAMPLE_JOURNAL) {
-        lines.entry(&entry).unwrap();
+fn draw_in_mode(mode: DisplayMode, screen: Screen) -> String {
+    let mut written = Vec::new();
+    let mut reporter = LineReporter::new(&mut written, screen, mode);
+    for journal_entry in parse_entries(SAMPLE_JOURNAL) {
+        reporter.report_entry(&journal_entry).unwrap();
     }
-    String::from_utf8(out).unwrap()
+    String::from_utf8(written).unwrap()
 }
 
 #[test]
 fn piped() {
-    insta::assert_snapshot!(drawn(Screen::default()));
+    insta::assert_snapshot!(draw_default(Screen::default()));
 }
 
 /// The sample journal as a build that calculates confidence would have recorded it.
-fn with_confidence() -> Vec<Entry> {
-    let mut all = Vec::new();
-    for entry in entries(SAMPLE_JOURNAL) {
-        let ended = matches!(entry.event, Event::RoundEnded { .. }).then(|| entry.clone());
-        all.push(entry);
-        all.extend(ended.map(|ended| Entry {
-            event: Event::ConfidenceCalculated { round: 1, confidence: samples::confidence() },
-            ..ended
+fn journal_with_confidence() -> Vec<JournalEntry> {
+    let mut all_entries = Vec::new();
+    for entry in parse_entries(SAMPLE_JOURNAL) {
+        let round_end = matches!(entry.event, RunEvent::RoundEnded { .. }).then(|| entry.clone());
+        all_entries.push(entry);
+        all_entries.extend(round_end.map(|round_end| JournalEntry {
+            event: RunEvent::ConfidenceCalculated { round: 1, confidence: samples::sample_confidence() },
+            ..round_end
         }));
     }
-    all
+    all_entries
 }
 
 #[test]
-fn confidence_is_told_with_its_parts_after_every_round_and_once_more_at_the_end() {
-    let mut out = Vec::new();
-    let mut lines = Lines::new(&mut out, Screen { width: Some(70), ..Screen::default() }, Mode::default());
-    with_confidence().iter().for_each(|entry| lines.entry(entry).unwrap());
-    let text = String::from_utf8(out).unwrap();
+fn confidence_is_shown_with_its_parts_after_every_round_and_at_the_end() {
+    let mut written = Vec::new();
+    let mut reporter = LineReporter::new(
+        &mut written,
+        Screen { max_columns: Some(70), ..Screen::default() },
+        DisplayMode::default(),
+    );
+    journal_with_confidence().iter().for_each(|entry| reporter.report_entry(entry).unwrap());
+    let drawn_text = String::from_utf8(written).unwrap();
     let after_the_round: Vec<&str> =
-        text.lines().skip_while(|line| !line.contains("to fix")).take(3).collect();
+        drawn_text.lines().skip_while(|line| !line.contains("to fix")).take(3).collect();
     insta::assert_snapshot!(after_the_round.join("\n"), @r"
     9 new; 9 findings: 1 critical, 3 high, 4 medium, 1 low to fix
     confidence 83: validation 35/35, reviewers 15/25; memory, party not
     consulted
     ");
-    let end: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
-    insta::assert_snapshot!(end.join("\n"), @r"
+    let ending_lines: Vec<&str> =
+        drawn_text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
+    insta::assert_snapshot!(ending_lines.join("\n"), @r"
     resolved · the goal is met: a pass over the final text was dry
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost
       0.35 · 0:00 · confidence 83
       tracker: _bmad-output/reviews/prd-issues.md
     ");
-    let view = RunView::of(&with_confidence());
-    let standing = tables::Standing { view: &view, live: false };
-    insta::assert_snapshot!(tables::status(&standing, &Screen::default()), @r"
+    let run_view = RunView::from_entries(&journal_with_confidence());
+    let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
+    insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @r"
     prd-86kc resolved · _bmad-output/planning-artifacts/prd.md
       the goal is met: a pass over the final text was dry
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
@@ -74,8 +79,8 @@ fn confidence_is_told_with_its_parts_after_every_round_and_once_more_at_the_end(
 }
 
 #[test]
-fn silent_says_only_how_it_ended() {
-    insta::assert_snapshot!(drawn_as(Mode::Silent, Screen::default()), @r"
+fn the_silent_mode_shows_only_the_ending() {
+    insta::assert_snapshot!(draw_in_mode(DisplayMode::Silent, Screen::default()), @r"
     resolved · the goal is met: a pass over the final text was dry
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
       tracker: _bmad-output/reviews/prd-issues.md
@@ -85,8 +90,8 @@ fn silent_says_only_how_it_ended() {
 }
 
 #[test]
-fn in_summary_every_stage_is_a_line() {
-    insta::assert_snapshot!(drawn_as(Mode::Summary, Screen::default()), @r"
+fn the_summary_mode_shows_one_line_per_stage() {
+    insta::assert_snapshot!(draw_in_mode(DisplayMode::Summary, Screen::default()), @r"
     review of _bmad-output/planning-artifacts/prd.md · run prd-86kc
       round 1: 9 new; 9 findings: 1 critical, 3 high, 4 medium, 1 low to fix
       round 1, fix iteration 1: patches landed: 2 of 3; 6 fixed, 3 open
@@ -104,11 +109,12 @@ fn in_summary_every_stage_is_a_line() {
 }
 
 #[test]
-fn verbose_adds_every_effect_to_what_is_said_anyway() {
-    let text = drawn_as(Mode::Verbose, Screen::default());
-    let (inner, said): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("  > "));
-    assert_eq!(said.join("\n") + "\n", drawn(Screen::default()));
-    insta::assert_snapshot!(inner[2..12].join("\n"), @r"
+fn the_verbose_mode_adds_a_line_for_every_effect() {
+    let drawn_text = draw_in_mode(DisplayMode::Verbose, Screen::default());
+    let (effect_lines, other_lines): (Vec<&str>, Vec<&str>) =
+        drawn_text.lines().partition(|line| line.starts_with("  > "));
+    assert_eq!(other_lines.join("\n") + "\n", draw_default(Screen::default()));
+    insta::assert_snapshot!(effect_lines[2..12].join("\n"), @r"
       > started     round-1/freeze
       > done        round-1/freeze
       > started     round-1/review/party
@@ -124,42 +130,45 @@ fn verbose_adds_every_effect_to_what_is_said_anyway() {
 
 #[test]
 fn on_a_narrow_terminal_no_line_is_wider_than_it() {
-    let text = drawn(Screen { colour: false, width: Some(60), ..Screen::default() });
-    let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 60).collect();
-    assert_eq!(wide, Vec::<&str>::new());
-    insta::assert_snapshot!(text);
+    let drawn_text = draw_default(Screen { use_colour: false, max_columns: Some(60), ..Screen::default() });
+    let too_wide: Vec<&str> = drawn_text.lines().filter(|line| line.chars().count() > 60).collect();
+    assert_eq!(too_wide, Vec::<&str>::new());
+    insta::assert_snapshot!(drawn_text);
 }
 
 #[test]
-fn in_colour_it_says_the_same() {
-    let coloured = drawn(Screen { colour: true, width: Some(100), ..Screen::default() });
-    let mut plain = String::new();
-    let mut rest = coloured.as_str();
-    while let Some(at) = rest.find('\x1b') {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at..];
-        rest = &rest[rest.find('m').unwrap() + 1..];
+fn coloured_lines_have_the_same_text() {
+    let coloured = draw_default(Screen { use_colour: true, max_columns: Some(100), ..Screen::default() });
+    let mut stripped = String::new();
+    let mut remaining_text = coloured.as_str();
+    while let Some(escape_offset) = remaining_text.find('\x1b') {
+        stripped.push_str(&remaining_text[..escape_offset]);
+        remaining_text = &remaining_text[escape_offset..];
+        remaining_text = &remaining_text[remaining_text.find('m').unwrap() + 1..];
     }
-    plain.push_str(rest);
-    assert_eq!(plain, drawn(Screen { colour: false, width: Some(100), ..Screen::default() }));
-    assert_ne!(plain, coloured);
+    stripped.push_str(remaining_text);
+    assert_eq!(
+        stripped,
+        draw_default(Screen { use_colour: false, max_columns: Some(100), ..Screen::default() })
+    );
+    assert_ne!(stripped, coloured);
 }
 
 #[test]
-fn for_programs_every_line_is_the_entry_itself() {
-    let mut out = Vec::new();
-    let mut lines = JsonLines::new(&mut out);
-    let recorded = entries(SAMPLE_JOURNAL);
-    for entry in &recorded {
-        lines.entry(entry).unwrap();
+fn every_json_line_is_one_entry() {
+    let mut written = Vec::new();
+    let mut reporter = JsonReporter::new(&mut written);
+    let sample_entries = parse_entries(SAMPLE_JOURNAL);
+    for entry in &sample_entries {
+        reporter.report_entry(entry).unwrap();
     }
-    assert!(entries(&String::from_utf8(out).unwrap()) == recorded);
+    assert!(parse_entries(&String::from_utf8(written).unwrap()) == sample_entries);
 }
 
 #[test]
 fn in_a_list_of_runs() {
-    let view = RunView::of(&entries(SAMPLE_JOURNAL));
-    let standing = tables::Standing { view: &view, live: false };
-    let text = tables::runs(&[standing], &Screen::default());
-    insta::assert_snapshot!(text + &tables::status(&standing, &Screen::default()));
+    let run_view = RunView::from_entries(&parse_entries(SAMPLE_JOURNAL));
+    let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
+    let runs_table = tables::render_runs(&[run_standing], &Screen::default());
+    insta::assert_snapshot!(runs_table + &tables::render_status(&run_standing, &Screen::default()));
 }

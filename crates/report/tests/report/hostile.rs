@@ -3,123 +3,149 @@
 
 use serde_json::Value;
 use tribunal_core::{
-    event::{Entry, Event},
-    progress::Progress,
+    event::{JournalEntry, RunEvent},
+    progress::AgentProgress,
     view::RunView,
 };
 use tribunal_report::{
-    JsonLines, Lines, Mode, Reporter, Rulings, Screen, Verbose,
-    calls::calls,
-    tables::{self, Standing},
+    DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, VerboseReporter,
+    calls::collect_calls,
+    tables::{self, RunStanding},
 };
-use tribunal_testkit::{SAMPLE_JOURNAL, challenged, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
 /// A text that clears the screen, sends a one-character escape sequence, reverses the text direction and forges a line.
-const POISON: &str = "\x1b[2J\u{9b}31m\u{202e}\n[!] forged";
+const HOSTILE_TEXT: &str = "\x1b[2J\u{9b}31m\u{202e}\n[!] forged";
 
 /// The entry with the hostile text in every free string. Names of kinds and ids of findings cannot take it.
-fn poisoned(entry: &Entry) -> Entry {
-    let mut value = serde_json::to_value(entry).unwrap();
-    let mut paths = Vec::new();
-    strings(&value, String::new(), &mut paths);
-    for path in paths {
-        let before = value.pointer(&path).unwrap().clone();
-        let after = format!("{}{POISON}", before.as_str().unwrap());
-        *value.pointer_mut(&path).unwrap() = after.into();
-        let reads = serde_json::from_value::<Entry>(value.clone());
+fn poison_entry(clean_entry: &JournalEntry) -> JournalEntry {
+    let mut entry_json = serde_json::to_value(clean_entry).unwrap();
+    let mut string_paths = Vec::new();
+    collect_string_paths(&entry_json, String::new(), &mut string_paths);
+    for string_path in string_paths {
+        let original = entry_json.pointer(&string_path).unwrap().clone();
+        let poisoned_string = format!("{}{HOSTILE_TEXT}", original.as_str().unwrap());
+        *entry_json.pointer_mut(&string_path).unwrap() = poisoned_string.into();
+        let parsed = serde_json::from_value::<JournalEntry>(entry_json.clone());
         // A string that the format does not allow to change keeps its value.
-        if !reads.is_ok_and(|entry| entry.event != Event::Unknown) {
-            *value.pointer_mut(&path).unwrap() = before;
+        if !parsed.is_ok_and(|clean_entry| clean_entry.event != RunEvent::Unknown) {
+            *entry_json.pointer_mut(&string_path).unwrap() = original;
         }
     }
-    serde_json::from_value(value).unwrap()
+    serde_json::from_value(entry_json).unwrap()
 }
 
-fn strings(value: &Value, path: String, found: &mut Vec<String>) {
-    match value {
-        Value::String(_) => found.push(path),
-        Value::Array(items) => {
-            items
-                .iter()
-                .enumerate()
-                .for_each(|(index, item)| strings(item, format!("{path}/{index}"), found));
+fn collect_string_paths(json_value: &Value, value_path: String, string_paths: &mut Vec<String>) {
+    match json_value {
+        Value::String(_) => string_paths.push(value_path),
+        Value::Array(array_items) => {
+            array_items.iter().enumerate().for_each(|(item_index, item)| {
+                collect_string_paths(item, format!("{value_path}/{item_index}"), string_paths)
+            });
         }
-        Value::Object(map) => {
-            map.iter().for_each(|(name, item)| strings(item, format!("{path}/{name}"), found));
+        Value::Object(object_map) => {
+            object_map.iter().for_each(|(field_name, item)| {
+                collect_string_paths(item, format!("{value_path}/{field_name}"), string_paths)
+            });
         }
         _ => {}
     }
 }
 
-fn journals() -> Vec<Vec<Entry>> {
-    let recorded = std::iter::once(entries(SAMPLE_JOURNAL));
-    recorded.chain([challenged()]).map(|journal| journal.iter().map(poisoned).collect()).collect()
+fn poisoned_journals() -> Vec<Vec<JournalEntry>> {
+    let clean_sample = std::iter::once(parse_entries(SAMPLE_JOURNAL));
+    clean_sample
+        .chain([challenged_journal()])
+        .map(|clean_journal| clean_journal.iter().map(poison_entry).collect())
+        .collect()
 }
 
-fn assert_harmless(what: &str, drawn: &str) {
-    assert!(!drawn.is_empty(), "{what}");
-    for line in drawn.lines() {
-        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{what}: {line:?}");
-        assert!(!line.trim_start().starts_with("[!] forged"), "{what}: {line:?}");
+fn assert_harmless(output_name: &str, drawn_text: &str) {
+    assert!(!drawn_text.is_empty(), "{output_name}");
+    for line in drawn_text.lines() {
+        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{output_name}: {line:?}");
+        assert!(!line.trim_start().starts_with("[!] forged"), "{output_name}: {line:?}");
     }
 }
 
 #[test]
-fn nothing_in_a_journal_steers_a_reporter_s_screen() {
-    let narrow = || Screen { width: Some(60), ..Screen::default() };
-    for journal in journals() {
-        for mode in Mode::ALL {
-            for screen in [Screen::default(), narrow()] {
-                let mut out = Vec::new();
-                let mut lines = Lines::new(&mut out, screen, mode);
+fn no_text_in_a_journal_controls_the_screen_of_a_reporter() {
+    let narrow_screen = || Screen { max_columns: Some(60), ..Screen::default() };
+    for journal in poisoned_journals() {
+        for mode in DisplayMode::ALL {
+            for screen in [Screen::default(), narrow_screen()] {
+                let mut written = Vec::new();
+                let mut reporter = LineReporter::new(&mut written, screen, mode);
                 for entry in &journal {
-                    lines.entry(entry).unwrap();
-                    if let Event::EffectStarted { key, .. } = &entry.event {
-                        lines.progress(&Progress { key: key.clone(), text: POISON.into() }).unwrap();
+                    reporter.report_entry(entry).unwrap();
+                    if let RunEvent::EffectStarted { key: effect_key, .. } = &entry.event {
+                        reporter
+                            .report_progress(&AgentProgress {
+                                task_key: effect_key.clone(),
+                                activity: HOSTILE_TEXT.into(),
+                            })
+                            .unwrap();
                     }
                 }
                 // A wrapped line may begin with anything: it is indented, or it is the agent's own text.
-                let drawn = String::from_utf8(out).unwrap();
+                let drawn_text = String::from_utf8(written).unwrap();
                 assert!(
-                    !drawn.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'),
+                    !drawn_text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'),
                     "{mode:?}"
                 );
             }
         }
-        let (mut verbose, mut json) = (Vec::new(), Vec::new());
+        let (mut verbose_output, mut json_output) = (Vec::new(), Vec::new());
         for entry in &journal {
-            Verbose::new(&mut verbose, Screen::default()).entry(entry).unwrap();
-            JsonLines::new(&mut json).entry(entry).unwrap();
+            VerboseReporter::new(&mut verbose_output, Screen::default()).report_entry(entry).unwrap();
+            JsonReporter::new(&mut json_output).report_entry(entry).unwrap();
         }
-        assert_harmless("verbose", &String::from_utf8(verbose).unwrap());
-        let json = String::from_utf8(json).unwrap();
-        assert_harmless("json", &json);
-        for (line, entry) in json.lines().zip(&journal) {
-            assert_eq!(serde_json::from_str::<Entry>(line).unwrap(), *entry, "the same for programs");
+        assert_harmless("verbose", &String::from_utf8(verbose_output).unwrap());
+        let json_output = String::from_utf8(json_output).unwrap();
+        assert_harmless("json", &json_output);
+        for (json_line, entry) in json_output.lines().zip(&journal) {
+            assert_eq!(
+                serde_json::from_str::<JournalEntry>(json_line).unwrap(),
+                *entry,
+                "the same for programs"
+            );
         }
     }
 }
 
 #[test]
-fn nothing_in_a_journal_steers_the_screen_of_a_table() {
-    for journal in journals() {
-        let view = RunView::of(&journal);
+fn no_text_in_a_journal_controls_the_screen_of_a_table() {
+    for journal in poisoned_journals() {
+        let run_view = RunView::from_entries(&journal);
         let screen = Screen::default();
-        for live in [true, false] {
-            let standing = Standing { view: &view, live };
-            assert_harmless("runs", &tables::runs(&[standing], &screen));
-            assert_harmless("status", &tables::status(&standing, &screen));
+        for is_live in [true, false] {
+            let run_standing = RunStanding { run_view: &run_view, is_live };
+            assert_harmless("runs", &tables::render_runs(&[run_standing], &screen));
+            assert_harmless("status", &tables::render_status(&run_standing, &screen));
         }
         assert_harmless(
             "findings",
-            &tables::findings(view.findings.values(), &Rulings::of(&journal), &screen),
+            &tables::render_findings(
+                run_view.findings.values(),
+                &RulingIndex::from_entries(&journal),
+                &screen,
+            ),
         );
-        assert_harmless("calls", &tables::calls(&calls(&journal), &|_| None));
-        assert_harmless("sent", &tables::sent(&calls(&journal), &|_| Some(7), &Screen::default()));
-        let asking = (1..=journal.len()).map(|end| RunView::of(&journal[..end]));
-        if let Some(asking) = asking.into_iter().find(|view| view.waiting().next().is_some()) {
-            assert_harmless("decisions", &tables::decisions([&asking], &screen));
-            assert_harmless("status", &tables::status(&Standing { view: &asking, live: false }, &screen));
+        assert_harmless("calls", &tables::render_calls(&collect_calls(&journal), &|_| None));
+        assert_harmless(
+            "sent",
+            &tables::render_sent_texts(&collect_calls(&journal), &|_| Some(7), &Screen::default()),
+        );
+        let waiting_view =
+            (1..=journal.len()).map(|entry_count| RunView::from_entries(&journal[..entry_count]));
+        if let Some(waiting_view) =
+            waiting_view.into_iter().find(|run_view| run_view.open_decisions().next().is_some())
+        {
+            assert_harmless("decisions", &tables::render_decisions([&waiting_view], &screen));
+            assert_harmless(
+                "status",
+                &tables::render_status(&RunStanding { run_view: &waiting_view, is_live: false }, &screen),
+            );
         }
     }
 }

@@ -11,16 +11,16 @@ use comrak::{
 };
 use proptest::prelude::*;
 use tribunal_core::{
-    event::{Entry, Event},
-    finding::{Evidence, Finding, Status},
+    event::{JournalEntry, RunEvent},
+    finding::{Evidence, Finding, FindingStatus},
     ids::{AgentName, DecisionId, RunId},
     subject::Subject,
     view::RunView,
 };
-use tribunal_report::{Export, Rulings, clean, tables::Standing};
-use tribunal_testkit::{SAMPLE_JOURNAL, challenged, entries};
+use tribunal_report::{FindingsExport, RulingIndex, clean_line, tables::RunStanding};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
-const HOSTILE: &[&str] = &[
+const HOSTILE_MARKUP: &[&str] = &[
     "`",
     "```\n",
     "~~~",
@@ -105,168 +105,194 @@ const HOSTILE: &[&str] = &[
     "🦀",
 ];
 
-fn text() -> impl Strategy<Value = String> {
-    let part = prop_oneof![
-        6 => prop::sample::select(HOSTILE).prop_map(String::from),
+fn any_hostile_text() -> impl Strategy<Value = String> {
+    let text_part = prop_oneof![
+        6 => prop::sample::select(HOSTILE_MARKUP).prop_map(String::from),
         1 => any::<char>().prop_map(String::from),
         1 => "[ -~]{1,5}",
     ];
     // The last letter ensures that something is left of the text after it is cleaned.
-    prop::collection::vec(part, 0..8).prop_map(|parts| parts.concat() + "z")
+    prop::collection::vec(text_part, 0..8).prop_map(|parts| parts.concat() + "z")
 }
 
 /// The journal with the text in every place where an agent, a document or a name may have put it.
-fn told(mut journal: Vec<Entry>, text: &str) -> Vec<Entry> {
-    for entry in &mut journal {
-        entry.run = RunId::new(text);
-        match &mut entry.event {
-            Event::RunStarted { settings, .. } => {
-                settings.subject = Subject::Document { path: text.into(), section: Some(text.into()) };
+fn fill_journal(mut journal: Vec<JournalEntry>, hostile_text: &str) -> Vec<JournalEntry> {
+    for journal_entry in &mut journal {
+        journal_entry.run = RunId::new(hostile_text);
+        match &mut journal_entry.event {
+            RunEvent::RunStarted { settings, .. } => {
+                settings.subject =
+                    Subject::Document { path: hostile_text.into(), section: Some(hostile_text.into()) };
             }
-            Event::FindingRaised { finding } => tell(finding, text),
-            Event::FindingJoined { raiser, .. } => raiser.agent = AgentName::new(text),
-            Event::FindingRuled { voices, .. } => {
+            RunEvent::FindingRaised { finding } => fill_finding(finding, hostile_text),
+            RunEvent::FindingJoined { raiser, .. } => raiser.agent = AgentName::new(hostile_text),
+            RunEvent::FindingRuled { voices, .. } => {
                 for (index, voice) in voices.iter_mut().enumerate() {
-                    voice.agent = AgentName::new(format!("{text}{index}"));
-                    (voice.note, voice.counter) = (text.into(), text.into());
+                    voice.agent = AgentName::new(format!("{hostile_text}{index}"));
+                    (voice.note, voice.counter) = (hostile_text.into(), hostile_text.into());
                 }
             }
-            Event::FindingMoved { transition, .. } => {
-                transition.note = text.into();
-                if let Status::Blocked { decision } = &mut transition.to {
-                    *decision = DecisionId::new(text);
+            RunEvent::FindingMoved { transition, .. } => {
+                transition.note = hostile_text.into();
+                if let FindingStatus::Blocked { decision } = &mut transition.to {
+                    *decision = DecisionId::new(hostile_text);
                 }
             }
-            Event::RunFinished(summary) => summary.detail = text.into(),
+            RunEvent::RunFinished(summary) => summary.detail = hostile_text.into(),
             _ => {}
         }
     }
     journal
 }
 
-fn tell(finding: &mut Finding, text: &str) {
-    finding.category = text.into();
-    finding.description = text.into();
-    finding.suggested_fix = text.into();
-    finding.raisers.iter_mut().for_each(|raiser| raiser.agent = AgentName::new(text));
-    finding.history.iter_mut().for_each(|step| step.note = text.into());
+fn fill_finding(finding: &mut Finding, hostile_text: &str) {
+    finding.category = hostile_text.into();
+    finding.description = hostile_text.into();
+    finding.suggested_fix = hostile_text.into();
+    finding.raisers.iter_mut().for_each(|raiser| raiser.agent = AgentName::new(hostile_text));
+    finding.history.iter_mut().for_each(|history_step| history_step.note = hostile_text.into());
     if let Some(place) = &mut finding.place {
         // In the comment a place names its file only if that is not the file under review.
-        place.file = if finding.id.0.is_multiple_of(2) { text.into() } else { format!("{text}/b") };
-        place.section = text.into();
+        place.file =
+            if finding.id.0.is_multiple_of(2) { hostile_text.into() } else { format!("{hostile_text}/b") };
+        place.section = hostile_text.into();
     }
     match &mut finding.evidence {
-        Evidence::Quote { text: quote } => *quote = text.into(),
+        Evidence::Quote { text: quote } => *quote = hostile_text.into(),
         Evidence::Absence { heading, terms } => {
-            (*heading, *terms) = (text.into(), vec![text.into(), text.into()])
+            (*heading, *terms) = (hostile_text.into(), vec![hostile_text.into(), hostile_text.into()])
         }
     }
 }
 
-fn given(journal: &[Entry], give: fn(&Export<'_>) -> String) -> String {
-    let (view, rulings) = (RunView::of(journal), Rulings::of(journal));
-    let findings = view.findings.values().collect();
-    give(&Export { standing: Standing { view: &view, live: false }, rulings: &rulings, findings })
+fn render_export(journal: &[JournalEntry], render: fn(&FindingsExport<'_>) -> String) -> String {
+    let (run_view, rulings) = (RunView::from_entries(journal), RulingIndex::from_entries(journal));
+    let all_findings = run_view.findings.values().collect();
+    render(&FindingsExport {
+        run_standing: RunStanding { run_view: &run_view, is_live: false },
+        rulings: &rulings,
+        findings: all_findings,
+    })
 }
 
-fn forge() -> Options<'static> {
+fn forge_options() -> Options<'static> {
     let mut options = Options::default();
-    let more = &mut options.extension;
-    (more.strikethrough, more.table, more.autolink, more.tasklist, more.footnotes) =
-        (true, true, true, true, true);
-    (more.inline_footnotes, more.alerts, more.math_dollars, more.math_code) = (true, true, true, true);
-    (more.wikilinks_title_after_pipe, more.description_lists) = (true, true);
+    let extensions = &mut options.extension;
+    (
+        extensions.strikethrough,
+        extensions.table,
+        extensions.autolink,
+        extensions.tasklist,
+        extensions.footnotes,
+    ) = (true, true, true, true, true);
+    (extensions.inline_footnotes, extensions.alerts, extensions.math_dollars, extensions.math_code) =
+        (true, true, true, true);
+    (extensions.wikilinks_title_after_pipe, extensions.description_lists) = (true, true);
     options.parse.relaxed_autolinks = true;
     options.parse.tasklist_in_table = true;
     options
 }
 
 /// What a forge makes of a page: its tree, including all HTML, and its text.
-struct Read {
-    tree: Vec<String>,
-    text: String,
+struct ParsedMarkdown {
+    node_tree: Vec<String>,
+    plain_text: String,
 }
 
-fn read(markdown: &str) -> Read {
+fn parse_markdown(markdown: &str) -> ParsedMarkdown {
     let arena = Arena::new();
-    let root = parse_document(&arena, markdown, &forge());
-    let mut read = Read { tree: Vec::new(), text: String::new() };
-    walk(root, 0, &mut read);
-    read
+    let root_node = parse_document(&arena, markdown, &forge_options());
+    let mut parsed = ParsedMarkdown { node_tree: Vec::new(), plain_text: String::new() };
+    walk_node(root_node, 0, &mut parsed);
+    parsed
 }
 
-fn walk<'a>(node: Node<'a>, depth: usize, read: &mut Read) {
-    let name = match &node.data().value {
-        NodeValue::Text(text) => {
-            read.text.push_str(text);
+fn walk_node<'a>(tree_node: Node<'a>, depth: usize, parsed: &mut ParsedMarkdown) {
+    let node_name = match &tree_node.data().value {
+        NodeValue::Text(node_text) => {
+            parsed.plain_text.push_str(node_text);
             None
         }
-        NodeValue::HtmlInline(html) => Some(format!("html {html}")),
-        NodeValue::HtmlBlock(html) => Some(format!("html {}", html.literal)),
-        NodeValue::CodeBlock(block) => Some(format!("code {}", block.info)),
+        NodeValue::HtmlInline(html_node) => Some(format!("html {html_node}")),
+        NodeValue::HtmlBlock(html_node) => Some(format!("html {}", html_node.literal)),
+        NodeValue::CodeBlock(code_block) => Some(format!("code {}", code_block.info)),
         NodeValue::Heading(heading) => Some(format!("heading {}", heading.level)),
         NodeValue::TableRow(_) | NodeValue::TableCell => Some("table".into()),
-        other => Some(format!("{:?}", std::mem::discriminant(other))),
+        other_value => Some(format!("{:?}", std::mem::discriminant(other_value))),
     };
-    read.tree.extend(name.map(|name| format!("{depth} {name}")));
-    node.children().for_each(|child| walk(child, depth + 1, read));
-    if node.data().value.block() || matches!(node.data().value, NodeValue::TableCell) {
-        read.text.push('\n');
+    parsed.node_tree.extend(node_name.map(|node_name| format!("{depth} {node_name}")));
+    tree_node.children().for_each(|child| walk_node(child, depth + 1, parsed));
+    if tree_node.data().value.block() || matches!(tree_node.data().value, NodeValue::TableCell) {
+        parsed.plain_text.push('\n');
     }
 }
 
 /// Replaces every character by an `x`; white space stays, so that lines stay lines.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_whitespace() { c } else { 'x' }).collect()
+fn mask_letters(hostile_text: &str) -> String {
+    hostile_text.chars().map(|character| if character.is_whitespace() { character } else { 'x' }).collect()
 }
 
-fn assert_inert(journal: fn() -> Vec<Entry>, text: &str) {
-    for give in [|export: &Export<'_>| export.markdown(), |export: &Export<'_>| export.comment()] {
-        let hostile = given(&told(journal(), text), give);
-        let plain = given(&told(journal(), &harmless(text)), give);
-        let (read, expected) = (read(&hostile), read(&plain));
-        assert_eq!(read.tree, expected.tree, "{text:?}\n{hostile}");
-        let seen = read.text.replace('\u{200b}', "");
-        assert!(seen.contains(&clean(text)), "{text:?}\n{seen}");
+fn assert_inert(journal: fn() -> Vec<JournalEntry>, hostile_text: &str) {
+    for render_format in [
+        |export: &FindingsExport<'_>| export.to_markdown(),
+        |export: &FindingsExport<'_>| export.to_comment(),
+    ] {
+        let hostile_page = render_export(&fill_journal(journal(), hostile_text), render_format);
+        let harmless_page =
+            render_export(&fill_journal(journal(), &mask_letters(hostile_text)), render_format);
+        let (parsed, expected_parse) = (parse_markdown(&hostile_page), parse_markdown(&harmless_page));
+        assert_eq!(parsed.node_tree, expected_parse.node_tree, "{hostile_text:?}\n{hostile_page}");
+        let visible_text = parsed.plain_text.replace('\u{200b}', "");
+        assert!(visible_text.contains(&clean_line(hostile_text)), "{hostile_text:?}\n{visible_text}");
         assert!(
-            !hostile.contains(|c: char| (c.is_control() && !"\n\t".contains(c)) || c == '\u{202e}'),
-            "{hostile:?}"
+            !hostile_page.contains(|c: char| (c.is_control() && !"\n\t".contains(c)) || c == '\u{202e}'),
+            "{hostile_page:?}"
         );
-        assert_calls_nobody(&read.text);
+        assert_no_references(&parsed.plain_text);
     }
-    let log = given(&told(journal(), text), |export| export.sarif("0.1.0"));
-    let log: serde_json::Value = serde_json::from_str(&log).unwrap();
-    let (view, results) = (RunView::of(&journal()), log["runs"][0]["results"].as_array().unwrap());
-    assert_eq!(results.len(), view.findings.len(), "{text:?}");
-    for (result, finding) in results.iter().zip(view.findings.values()) {
-        assert_eq!(result["properties"]["finding"], finding.id.to_string(), "{text:?}");
-        assert_eq!(result["properties"]["status"], finding.status.word(), "{text:?}");
-        let said = result["message"]["text"].as_str().unwrap();
+    let sarif_log = render_export(&fill_journal(journal(), hostile_text), |export| export.to_sarif("0.1.0"));
+    let sarif_log: serde_json::Value = serde_json::from_str(&sarif_log).unwrap();
+    let (run_view, results) =
+        (RunView::from_entries(&journal()), sarif_log["runs"][0]["results"].as_array().unwrap());
+    assert_eq!(results.len(), run_view.findings.len(), "{hostile_text:?}");
+    for (sarif_result, finding) in results.iter().zip(run_view.findings.values()) {
+        assert_eq!(sarif_result["properties"]["finding"], finding.id.to_string(), "{hostile_text:?}");
+        assert_eq!(sarif_result["properties"]["status"], finding.status.as_str(), "{hostile_text:?}");
+        let message_text = sarif_result["message"]["text"].as_str().unwrap();
         assert!(
-            !said.contains("](") && !said.contains(|c: char| c.is_control() && !"\n\t".contains(c)),
-            "{said:?}"
+            !message_text.contains("](")
+                && !message_text.contains(|c: char| c.is_control() && !"\n\t".contains(c)),
+            "{message_text:?}"
         );
     }
 }
 
 /// Checks that the rendered text has none of the patterns that forges turn into mentions and links.
-fn assert_calls_nobody(text: &str) {
-    let lower = text.to_lowercase();
-    for sign in ["://", "www."] {
-        assert!(!lower.contains(sign), "{sign}: {text}");
+fn assert_no_references(visible_text: &str) {
+    let lowercase_text = visible_text.to_lowercase();
+    for link_marker in ["://", "www."] {
+        assert!(!lowercase_text.contains(link_marker), "{link_marker}: {visible_text}");
     }
-    for (at, sign) in lower.match_indices(['@', '#']).chain(lower.match_indices("gh-")) {
-        let next = lower[at + sign.len()..].chars().next();
-        let names = |c: char| if sign == "gh-" { c.is_ascii_digit() } else { c.is_alphanumeric() };
-        assert!(!next.is_some_and(names), "{}", &lower[at..]);
+    for (marker_offset, link_marker) in
+        lowercase_text.match_indices(['@', '#']).chain(lowercase_text.match_indices("gh-"))
+    {
+        let next_char = lowercase_text[marker_offset + link_marker.len()..].chars().next();
+        let continues_reference = |character: char| {
+            if link_marker == "gh-" { character.is_ascii_digit() } else { character.is_alphanumeric() }
+        };
+        assert!(!next_char.is_some_and(continues_reference), "{}", &lowercase_text[marker_offset..]);
     }
 }
 
 #[test]
-fn no_single_sign_breaks_out() {
-    for sign in HOSTILE {
-        for text in [format!("{sign}z"), format!("z {sign} z"), format!("z{sign}{sign}z")] {
-            assert_inert(challenged, &text);
+fn no_single_hostile_part_breaks_out() {
+    for hostile_part in HOSTILE_MARKUP {
+        for hostile_text in [
+            format!("{hostile_part}z"),
+            format!("z {hostile_part} z"),
+            format!("z{hostile_part}{hostile_part}z"),
+        ] {
+            assert_inert(challenged_journal, &hostile_text);
         }
     }
 }
@@ -275,16 +301,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_agents_write_breaks_out_of_its_place(text in text()) {
-        assert_inert(challenged, &text);
-        assert_inert(|| entries(SAMPLE_JOURNAL), &text);
+    fn nothing_that_agents_write_breaks_out_of_its_place(text in any_hostile_text()) {
+        assert_inert(challenged_journal, &text);
+        assert_inert(|| parse_entries(SAMPLE_JOURNAL), &text);
     }
 }
 
 #[test]
-fn the_judge_sees_what_breaks_out() {
-    let tree = |markdown: &str| read(markdown).tree;
-    for (inside, broken) in [
+fn the_parser_notices_text_that_breaks_out() {
+    let parse_tree = |markdown: &str| parse_markdown(markdown).node_tree;
+    for (harmless_page, broken_page) in [
         ("| a |\n|--|\n| x |\n", "| a |\n|--|\n| **x** |\n"),
         ("x", "https://evil.example"),
         ("x", "![x](y)"),
@@ -293,6 +319,6 @@ fn the_judge_sees_what_breaks_out() {
         ("<details>\n\nx\n\n</details>", "<details>\n\nx</details>\n\n</details>"),
         ("x", "$x$"),
     ] {
-        assert_ne!(tree(inside), tree(broken), "{broken}");
+        assert_ne!(parse_tree(harmless_page), parse_tree(broken_page), "{broken_page}");
     }
 }

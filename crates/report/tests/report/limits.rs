@@ -3,57 +3,63 @@
 
 use tribunal_core::{
     effect::{AskOutcome, AwaitReset, Effect, Elapsed, Reply},
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     ids::{AgentName, Key},
-    limits::{Cost, Usage},
-    stamp::Stamp,
+    limits::{AgentUsage, Cost},
+    timestamp::Timestamp,
     view::RunView,
 };
 use tribunal_report::{
-    Lines, Mode, Reporter, Screen,
-    live::{Board, Controls},
-    tables::{Standing, runs, status},
+    DisplayMode, LineReporter, Reporter, Screen,
+    live::{LiveBoard, ViewControls},
+    tables::{RunStanding, render_runs, render_status},
 };
-use tribunal_testkit::{SAMPLE_JOURNAL, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
 /// 2026-11-15 14:47 UTC.
-const NOW: u64 = 1_794_754_020_000;
-const HOUR: u64 = 3_600_000;
+const NOW_MS: u64 = 1_794_754_020_000;
+const HOUR_MS: u64 = 3_600_000;
 
 /// The recorded run up to the middle of its panel, followed by a wait of 2 h 13 min for a usage limit.
-fn at_a_limit() -> Vec<Entry> {
-    let mut all: Vec<Entry> = entries(SAMPLE_JOURNAL).into_iter().take(12).collect();
-    let last = all.last().unwrap().clone();
-    let until_ms = NOW + 2 * HOUR + 13 * 60_000;
-    let why = "agent `claude-code` is at its usage limit".to_string();
-    let effect = Effect::AwaitReset(AwaitReset { agent: AgentName::new("claude-code"), until_ms, why });
-    let key = Key::new("round-1/review/adversarial/wait-1");
-    let fingerprint = effect.fingerprint().unwrap();
-    let event = Event::EffectStarted { key, stretch: 1, effect, fingerprint };
-    all.push(Entry { seq: last.seq + 1, at: Stamp { wall_ms: NOW, awake_ms: 20_000 }, event, ..last });
-    all
+fn journal_at_usage_limit() -> Vec<JournalEntry> {
+    let mut entries_so_far: Vec<JournalEntry> = parse_entries(SAMPLE_JOURNAL).into_iter().take(12).collect();
+    let last_entry = entries_so_far.last().unwrap().clone();
+    let until_ms = NOW_MS + 2 * HOUR_MS + 13 * 60_000;
+    let reason = "agent `claude-code` is at its usage limit".to_string();
+    let effect =
+        Effect::AwaitReset(AwaitReset { agent: AgentName::new("claude-code"), until_ms, why: reason });
+    let wait_key = Key::new("round-1/review/adversarial/wait-1");
+    let fingerprint = effect.compute_fingerprint().unwrap();
+    let event = RunEvent::EffectStarted { key: wait_key, stretch: 1, effect, fingerprint };
+    entries_so_far.push(JournalEntry {
+        seq: last_entry.seq + 1,
+        at: Timestamp { wall_ms: NOW_MS, awake_ms: 20_000 },
+        event,
+        ..last_entry
+    });
+    entries_so_far
 }
 
 /// The journal after the limit has passed.
-fn passed(mut all: Vec<Entry>) -> Vec<Entry> {
-    let last = all.last().unwrap().clone();
-    let key = Key::new("round-1/review/adversarial/wait-1");
-    let event = Event::EffectFinished { key, stretch: 1, reply: Reply::AwaitReset(Elapsed {}) };
-    let at = Stamp { wall_ms: NOW + 3 * HOUR, awake_ms: 20_000 + 3 * HOUR };
-    all.push(Entry { seq: last.seq + 1, at, event, ..last });
-    all
+fn after_reset(mut entries_so_far: Vec<JournalEntry>) -> Vec<JournalEntry> {
+    let last_entry = entries_so_far.last().unwrap().clone();
+    let wait_key = Key::new("round-1/review/adversarial/wait-1");
+    let event = RunEvent::EffectFinished { key: wait_key, stretch: 1, reply: Reply::AwaitReset(Elapsed {}) };
+    let timestamp = Timestamp { wall_ms: NOW_MS + 3 * HOUR_MS, awake_ms: 20_000 + 3 * HOUR_MS };
+    entries_so_far.push(JournalEntry { seq: last_entry.seq + 1, at: timestamp, event, ..last_entry });
+    entries_so_far
 }
 
 #[test]
 fn a_wait_is_one_line_in_every_mode() {
-    for mode in Mode::ALL {
-        let mut out = Vec::new();
-        let mut lines = Lines::new(&mut out, Screen::default(), mode);
-        at_a_limit().iter().for_each(|entry| lines.entry(entry).unwrap());
-        let text = String::from_utf8(out).unwrap();
-        let told: Vec<&str> = text.lines().filter(|line| line.contains("usage limit")).collect();
+    for mode in DisplayMode::ALL {
+        let mut written = Vec::new();
+        let mut reporter = LineReporter::new(&mut written, Screen::default(), mode);
+        journal_at_usage_limit().iter().for_each(|entry| reporter.report_entry(entry).unwrap());
+        let drawn_text = String::from_utf8(written).unwrap();
+        let limit_lines: Vec<&str> = drawn_text.lines().filter(|line| line.contains("usage limit")).collect();
         assert_eq!(
-            told,
+            limit_lines,
             ["  [W] claude-code is at its usage limit; waiting until 17:00 UTC (2 h 13 min left)"],
             "{mode}"
         );
@@ -61,84 +67,91 @@ fn a_wait_is_one_line_in_every_mode() {
 }
 
 #[test]
-fn the_live_view_counts_down_to_it() {
-    let shown = |awake_ms: u64, columns: usize| {
-        let mut board = Board::new(Controls::default());
-        at_a_limit().iter().for_each(|entry| board.see(entry));
-        board.tick(awake_ms);
-        let frame = board.frame(&Screen { width: Some(columns), ..Screen::default() }, 16);
-        let told = frame.into_iter().filter(|line| line.contains("limit"));
-        told.collect::<Vec<_>>().join("\n")
+fn the_live_view_counts_down_to_the_reset() {
+    let limit_lines = |awake_ms: u64, columns: usize| {
+        let mut live_board = LiveBoard::new(ViewControls::default());
+        journal_at_usage_limit().iter().for_each(|entry| live_board.track_entry(entry));
+        live_board.advance_clock(awake_ms);
+        let frame_lines =
+            live_board.draw_frame(&Screen { max_columns: Some(columns), ..Screen::default() }, 16);
+        let matching = frame_lines.into_iter().filter(|line| line.contains("limit"));
+        matching.collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(shown(20_000, 80), @r"
+    insta::assert_snapshot!(limit_lines(20_000, 80), @r"
     ○ adversarial            waits for its usage limit to pass
     ! claude-code is at its usage limit; waiting until 17:00 UTC (2 h 13 min left)
     ");
-    insta::assert_snapshot!(shown(20_000 + 2 * HOUR, 80), @r"
+    insta::assert_snapshot!(limit_lines(20_000 + 2 * HOUR_MS, 80), @r"
     ○ adversarial            waits for its usage limit to pass
     ! claude-code is at its usage limit; waiting until 17:00 UTC (13 min left)
     ");
-    insta::assert_snapshot!(shown(20_000 + 2 * HOUR + 12 * 60_000 + 20_000, 50), @"! claude-code is at its usage limit; 0:40 left");
+    insta::assert_snapshot!(limit_lines(20_000 + 2 * HOUR_MS + 12 * 60_000 + 20_000, 50), @"! claude-code is at its usage limit; 0:40 left");
 
-    let mut board = Board::new(Controls::default());
-    passed(at_a_limit()).iter().for_each(|entry| board.see(entry));
-    let frame = board.frame(&Screen { width: Some(80), ..Screen::default() }, 16).join("\n");
-    assert!(!frame.contains("waiting until"), "{frame}");
+    let mut live_board = LiveBoard::new(ViewControls::default());
+    after_reset(journal_at_usage_limit()).iter().for_each(|entry| live_board.track_entry(entry));
+    let frame_lines =
+        live_board.draw_frame(&Screen { max_columns: Some(80), ..Screen::default() }, 16).join("\n");
+    assert!(!frame_lines.contains("waiting until"), "{frame_lines}");
 }
 
 #[test]
 fn a_live_run_that_waits_says_so_in_its_status() {
-    let said = |entries: &[Entry], live| {
-        let view = RunView::of(entries);
-        let text = status(&Standing { view: &view, live }, &Screen::default());
-        text.lines().filter(|line| line.contains("limit")).map(String::from).collect::<Vec<_>>().join("\n")
+    let status_lines = |entries: &[JournalEntry], is_live| {
+        let run_view = RunView::from_entries(entries);
+        let status_text = render_status(&RunStanding { run_view: &run_view, is_live }, &Screen::default());
+        status_text
+            .lines()
+            .filter(|line| line.contains("limit"))
+            .map(String::from)
+            .collect::<Vec<_>>()
+            .join("\n")
     };
-    insta::assert_snapshot!(said(&at_a_limit(), true), @"  claude-code is at its usage limit; the run waits until 2026-11-15 17:00:00 UTC");
-    assert_eq!(said(&at_a_limit(), false), "", "nobody waits for anything");
-    assert_eq!(said(&passed(at_a_limit()), true), "");
+    insta::assert_snapshot!(status_lines(&journal_at_usage_limit(), true), @"  claude-code is at its usage limit; the run waits until 2026-11-15 17:00:00 UTC");
+    assert_eq!(status_lines(&journal_at_usage_limit(), false), "", "nobody waits for anything");
+    assert_eq!(status_lines(&after_reset(journal_at_usage_limit()), true), "");
 }
 
 /// The recorded run, with the cost of every nth reply marked as paid by a subscription.
-fn by_plan(every: usize) -> Vec<Entry> {
-    let mut all = entries(SAMPLE_JOURNAL);
-    let mut spent = (Cost(0), Cost(0));
+fn journal_paid_by_plan(every_nth: usize) -> Vec<JournalEntry> {
+    let mut all_entries = parse_entries(SAMPLE_JOURNAL);
+    let mut spent_costs = (Cost(0), Cost(0));
     let mut replies = 0;
-    for entry in &mut all {
+    for entry in &mut all_entries {
         match &mut entry.event {
-            Event::EffectFinished { reply: Reply::Ask(AskOutcome::Answered(reply)), .. } => {
+            RunEvent::EffectFinished { reply: Reply::Ask(AskOutcome::Answered(agent_reply)), .. } => {
                 replies += 1;
-                let Usage { cost: Some(cost), .. } = reply.usage else { continue };
-                reply.usage.notional = replies % every == 0;
-                spent.0 += cost;
-                spent.1 += if reply.usage.notional { cost } else { Cost(0) };
+                let AgentUsage { cost: Some(cost), .. } = agent_reply.usage else { continue };
+                agent_reply.usage.notional = replies % every_nth == 0;
+                spent_costs.0 += cost;
+                spent_costs.1 += if agent_reply.usage.notional { cost } else { Cost(0) };
             }
-            Event::RunFinished(summary) => summary.notional = spent.1,
+            RunEvent::RunFinished(summary) => summary.notional = spent_costs.1,
             _ => {}
         }
     }
-    assert!(spent.1.0 > 0, "{spent:?}");
-    all
+    assert!(spent_costs.1.0 > 0, "{spent_costs:?}");
+    all_entries
 }
 
 #[test]
-fn tokens_come_first_and_what_a_subscription_paid_is_no_bill() {
-    let said = |entries: &[Entry]| {
-        let view = RunView::of(entries);
-        let standing = Standing { view: &view, live: false };
-        let whole = status(&standing, &Screen::default());
-        let line = whole.lines().find(|line| line.contains("tokens")).unwrap_or_default();
-        let list = runs(&[standing], &Screen::default());
-        format!("{line}\n{}", list.trim_end().replace("_bmad-output/planning-artifacts/", ""))
+fn tokens_come_first_and_costs_of_a_subscription_are_not_billed() {
+    let usage_lines = |entries: &[JournalEntry]| {
+        let run_view = RunView::from_entries(entries);
+        let run_standing = RunStanding { run_view: &run_view, is_live: false };
+        let status_text = render_status(&run_standing, &Screen::default());
+        let line = status_text.lines().find(|line| line.contains("tokens")).unwrap_or_default();
+        let runs_table = render_runs(&[run_standing], &Screen::default());
+        format!("{line}\n{}", runs_table.trim_end().replace("_bmad-output/planning-artifacts/", ""))
     };
-    insta::assert_snapshot!(said(&entries(SAMPLE_JOURNAL)), @r"
+    insta::assert_snapshot!(usage_lines(&parse_entries(SAMPLE_JOURNAL)), @r"
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
     prd-86kc             resolved  2026-11-15 03:57:18  11 raised: 10 fixed, 1 dismissed 47k tokens, 0.35    prd.md
     ");
-    insta::assert_snapshot!(said(&by_plan(1)), @r"
+    insta::assert_snapshot!(usage_lines(&journal_paid_by_plan(1)), @r"
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · 0.35 at list price, paid by the subscription · 0:00
     prd-86kc             resolved  2026-11-15 03:57:18  11 raised: 10 fixed, 1 dismissed 47k tokens, by plan prd.md
     ");
-    insta::assert_snapshot!(said(&by_plan(2)), @r"
+    insta::assert_snapshot!(usage_lines(&journal_paid_by_plan(2)), @r"
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.17, and 0.18 at list price, paid by the subscription · 0:00
     prd-86kc             resolved  2026-11-15 03:57:18  11 raised: 10 fixed, 1 dismissed 47k tokens, 0.17    prd.md
     ");

@@ -3,49 +3,56 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     ids::FindingId,
     settings::DriverSpec,
 };
-use tribunal_report::{Filter, Reporter, Screen, Verbose, Wanted, calls::calls, tables};
-use tribunal_testkit::{SAMPLE_JOURNAL, entries};
+use tribunal_report::{
+    EntryFilter, LogQuery, Reporter, Screen, VerboseReporter, calls::collect_calls, tables,
+};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
-fn recorded() -> Vec<Entry> {
-    entries(SAMPLE_JOURNAL)
+fn sample_journal() -> Vec<JournalEntry> {
+    parse_entries(SAMPLE_JOURNAL)
 }
 
-fn filtered(wanted: Wanted) -> Vec<Entry> {
-    let mut filter = Filter::new(wanted);
-    recorded().into_iter().filter(|entry| filter.wants(entry)).collect()
+fn filter_sample(query: LogQuery) -> Vec<JournalEntry> {
+    let mut filter = EntryFilter::new(query);
+    sample_journal().into_iter().filter(|entry| filter.matches_entry(entry)).collect()
 }
 
-fn names(entries: &[Entry]) -> Vec<String> {
-    entries.iter().map(|entry| format!("{} {}", entry.event.kind(), entry.event.about())).collect()
+fn entry_names(entries: &[JournalEntry]) -> Vec<String> {
+    entries
+        .iter()
+        .map(|entry| format!("{} {}", entry.event.kind_name(), entry.event.subject_name()))
+        .collect()
 }
 
 #[test]
-fn without_a_wish_nothing_is_left_out() {
-    assert_eq!(filtered(Wanted::default()), recorded());
+fn an_empty_query_matches_everything() {
+    assert_eq!(filter_sample(LogQuery::default()), sample_journal());
 }
 
 #[test]
-fn rounds_share_the_run_between_them() {
-    let whole = recorded();
-    let before: Vec<Entry> = filtered(Wanted { round: Some(0), ..Wanted::default() });
-    let mut parts = before.len();
-    for round in 1..=3 {
-        let part = filtered(Wanted { round: Some(round), ..Wanted::default() });
-        assert_eq!(part[0].event.kind(), "round_started");
-        assert!(part.iter().any(|entry| entry.event.kind() == "round_ended"));
-        parts += part.len();
+fn every_entry_belongs_to_exactly_one_round() {
+    let all_entries = sample_journal();
+    let before_rounds: Vec<JournalEntry> =
+        filter_sample(LogQuery { round_number: Some(0), ..LogQuery::default() });
+    let mut matched_count = before_rounds.len();
+    for round_number in 1..=3 {
+        let round_entries =
+            filter_sample(LogQuery { round_number: Some(round_number), ..LogQuery::default() });
+        assert_eq!(round_entries[0].event.kind_name(), "round_started");
+        assert!(round_entries.iter().any(|entry| entry.event.kind_name() == "round_ended"));
+        matched_count += round_entries.len();
     }
-    assert_eq!(parts, whole.len());
+    assert_eq!(matched_count, all_entries.len());
 }
 
 #[test]
-fn a_finding_from_its_raising_to_its_end() {
-    let found = filtered(Wanted { finding: Some(FindingId(11)), ..Wanted::default() });
-    insta::assert_snapshot!(names(&found).join("\n"), @r"
+fn a_finding_is_followed_from_its_raising_to_its_end() {
+    let matching = filter_sample(LogQuery { finding_id: Some(FindingId(11)), ..LogQuery::default() });
+    insta::assert_snapshot!(entry_names(&matching).join("\n"), @r"
     finding_raised F11
     fixers_dealt 1.1
     finding_moved F11
@@ -59,41 +66,47 @@ fn a_finding_from_its_raising_to_its_end() {
 }
 
 #[test]
-fn a_key_brings_its_effects_and_nothing_else() {
-    let found = filtered(Wanted { key: Some("review/party".into()), ..Wanted::default() });
-    assert_eq!(found.len(), 6, "asked and answered in three rounds: {:?}", names(&found));
+fn a_key_matches_its_effects_and_nothing_else() {
+    let matching = filter_sample(LogQuery { key_part: Some("review/party".into()), ..LogQuery::default() });
+    assert_eq!(matching.len(), 6, "asked and answered in three rounds: {:?}", entry_names(&matching));
 }
 
 #[test]
-fn warnings_are_what_went_wrong() {
-    let found = filtered(Wanted { warnings: true, ..Wanted::default() });
-    insta::assert_snapshot!(names(&found).join("\n"), @r"
+fn the_problem_filter_matches_refusals() {
+    let matching = filter_sample(LogQuery { only_problems: true, ..LogQuery::default() });
+    insta::assert_snapshot!(entry_names(&matching).join("\n"), @r"
     effect_finished round-1/fix-1/fix/2/land
     patch_refused round-1/fix-1/fix/2
     ");
 }
 
 #[test]
-fn kinds_and_times_narrow_together() {
-    let moved = filtered(Wanted { kinds: vec!["finding_moved".into()], ..Wanted::default() });
-    let since_ms = Some(moved[moved.len() / 2].at.wall_ms);
-    let late = filtered(Wanted { kinds: vec!["finding_moved".into()], since_ms, ..Wanted::default() });
-    assert!(!late.is_empty() && late.len() < moved.len());
-    assert!(late.iter().all(|entry| Some(entry.at.wall_ms) >= since_ms));
+fn kinds_and_times_must_both_match() {
+    let moved_entries =
+        filter_sample(LogQuery { event_kinds: vec!["finding_moved".into()], ..LogQuery::default() });
+    let since_ms = Some(moved_entries[moved_entries.len() / 2].at.wall_ms);
+    let late_entries = filter_sample(LogQuery {
+        event_kinds: vec!["finding_moved".into()],
+        since_ms,
+        ..LogQuery::default()
+    });
+    assert!(!late_entries.is_empty() && late_entries.len() < moved_entries.len());
+    assert!(late_entries.iter().all(|entry| Some(entry.at.wall_ms) >= since_ms));
 }
 
 #[test]
-fn in_full_every_entry_has_a_line() {
-    let mut out = Vec::new();
-    let mut verbose = Verbose::new(&mut out, Screen { width: Some(110), ..Screen::default() });
-    for entry in recorded() {
+fn the_verbose_log_has_a_line_for_every_entry() {
+    let mut written = Vec::new();
+    let mut reporter =
+        VerboseReporter::new(&mut written, Screen { max_columns: Some(110), ..Screen::default() });
+    for entry in sample_journal() {
         match entry.event {
             // The entries in between contain names and times of this one recording only.
-            _ if entry.seq <= 36 || entry.seq > 150 => verbose.entry(&entry).unwrap(),
-            _ => verbose.past(&entry),
+            _ if entry.seq <= 36 || entry.seq > 150 => reporter.report_entry(&entry).unwrap(),
+            _ => reporter.note_past_entry(&entry),
         }
     }
-    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"
+    insta::assert_snapshot!(String::from_utf8(written).unwrap(), @r#"
       1   0:00.000  run_started           review 1 of _bmad-output/planning-artifacts/prd.md by tribunal 0.1.0
       2   0:00.005  level_chosen          full: tier 2, no confidence signal yet
       3   0:00.005  round_started         1: of at most 3
@@ -136,14 +149,14 @@ fn in_full_every_entry_has_a_line() {
 }
 
 #[test]
-fn a_provider_that_is_called_nobody_is_no_script() {
-    let mut journal = recorded();
-    let first_line = |journal: &[Entry]| {
-        let text = tables::sent(&calls(journal), &|_| Some(7), &Screen::default());
-        text.lines().next().unwrap().to_string()
+fn a_provider_named_like_the_script_vendor_is_not_a_script() {
+    let mut journal = sample_journal();
+    let first_line = |journal: &[JournalEntry]| {
+        let sent_text = tables::render_sent_texts(&collect_calls(journal), &|_| Some(7), &Screen::default());
+        sent_text.lines().next().unwrap().to_string()
     };
     assert_eq!(first_line(&journal), "nobody: played from a script");
-    let Event::RunStarted { settings, .. } = &mut journal[0].event else {
+    let RunEvent::RunStarted { settings, .. } = &mut journal[0].event else {
         panic!("it begins with its start")
     };
     settings.agents[0].driver = DriverSpec::Command { argv: vec!["agent".into()] };
@@ -152,19 +165,24 @@ fn a_provider_that_is_called_nobody_is_no_script() {
 }
 
 #[test]
-fn every_call_of_an_agent_names_what_was_sent_and_what_came_back() {
-    let entries = recorded();
-    let calls = calls(&entries);
-    let asked = entries.iter().filter(|entry| {
-        matches!(&entry.event, Event::EffectStarted { effect: tribunal_core::effect::Effect::Ask { .. }, .. })
+fn every_agent_call_names_its_prompt_and_its_output() {
+    let entries = sample_journal();
+    let agent_calls = collect_calls(&entries);
+    let ask_entries = entries.iter().filter(|entry| {
+        matches!(
+            &entry.event,
+            RunEvent::EffectStarted { effect: tribunal_core::effect::Effect::Ask { .. }, .. }
+        )
     });
-    assert_eq!(calls.len(), asked.count());
+    assert_eq!(agent_calls.len(), ask_entries.count());
+    assert!(agent_calls.iter().all(|call| call.driver_name == "replay"
+        && call.prompt_hash().is_some()
+        && call.output_hash().is_some()));
+    let prompts: BTreeSet<_> = agent_calls.iter().map(|agent_call| agent_call.prompt_hash()).collect();
+    assert_eq!(prompts.len(), agent_calls.len(), "no two were sent the same");
     assert!(
-        calls
+        agent_calls
             .iter()
-            .all(|call| call.driver == "replay" && call.prompt().is_some() && call.output().is_some())
+            .all(|call| call.answered_seq > Some(call.asked_seq) && call.usage().weighted_tokens() > 0)
     );
-    let prompts: BTreeSet<_> = calls.iter().map(|call| call.prompt()).collect();
-    assert_eq!(prompts.len(), calls.len(), "no two were sent the same");
-    assert!(calls.iter().all(|call| call.answered > Some(call.asked) && call.usage().weighted() > 0));
 }

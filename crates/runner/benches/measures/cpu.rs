@@ -2,21 +2,21 @@
 
 use std::fs;
 
-use crate::Outcome;
+use crate::BenchResult;
 
 /// The kernel counts in hundredths of a second towards programs, regardless of its own clock.
 const TICK_MS: f64 = 10.0;
 
 /// CPU time so far, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Cpu {
-    pub own: f64,
+pub struct CpuTime {
+    pub own_ms: f64,
     /// The time of children that were waited for, and of their children.
-    pub children: f64,
+    pub children_ms: f64,
 }
 
-impl Cpu {
-    pub fn now() -> Outcome<Cpu> {
+impl CpuTime {
+    pub fn measure_now() -> BenchResult<CpuTime> {
         let stat = fs::read_to_string("/proc/self/stat")?;
         // The second field is the program's name and may contain anything, so counting starts after it.
         let (_, fields) = stat.rsplit_once(')').ok_or("/proc/self/stat has another form")?;
@@ -25,16 +25,19 @@ impl Cpu {
         let [user, system, children_user, children_system] = ticks[..] else {
             return Err("/proc/self/stat is too short".into());
         };
-        Ok(Cpu { own: (user + system) * TICK_MS, children: (children_user + children_system) * TICK_MS })
+        Ok(CpuTime {
+            own_ms: (user + system) * TICK_MS,
+            children_ms: (children_user + children_system) * TICK_MS,
+        })
     }
 
-    pub fn since(self, earlier: Cpu) -> Cpu {
-        Cpu { own: self.own - earlier.own, children: self.children - earlier.children }
+    pub fn time_since(self, earlier: CpuTime) -> CpuTime {
+        CpuTime { own_ms: self.own_ms - earlier.own_ms, children_ms: self.children_ms - earlier.children_ms }
     }
 }
 
 /// The most memory this process ever had, in megabytes.
-pub fn peak_memory() -> Outcome<f64> {
+pub fn peak_memory() -> BenchResult<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;

@@ -3,62 +3,67 @@
 use std::{hint::black_box, path::Path};
 
 use tribunal_core::{
-    desk::History,
-    event::{Draft, Entry},
+    event::{EntryDraft, JournalEntry},
     ids::RunId,
-    stamp::Stamp,
+    replayer::ReplayHistory,
+    timestamp::Timestamp,
     view::RunView,
 };
-use tribunal_store::{Batch, NewEntry, Store};
-use tribunal_testkit::{SAMPLE_JOURNAL, entries};
+use tribunal_store::{EntryBatch, NewEntry, Store};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
-use crate::{Outcome, cpu::Cpu, say};
+use crate::{BenchResult, cpu::CpuTime, print_figure};
 
 const EVENTS: usize = 100_000;
 const RUNS: usize = 1_000;
 
 /// Records the entries of a real run under another name; `copy_number` makes their ids unique.
-fn record(store: &Store, run: &RunId, copy: usize, entries: &[Entry]) -> Outcome<()> {
+fn record_copy(
+    store: &Store,
+    run_id: &RunId,
+    copy_number: usize,
+    entries: &[JournalEntry],
+) -> BenchResult<()> {
     let entries = entries.iter().map(|entry| NewEntry {
-        run: run.clone(),
-        at: Stamp { wall_ms: entry.at.wall_ms + copy as u64, ..entry.at },
-        draft: Draft { id: format!("{copy}:{}", entry.id), event: entry.event.clone() },
+        run_id: run_id.clone(),
+        timestamp: Timestamp { wall_ms: entry.at.wall_ms + copy_number as u64, ..entry.at },
+        draft: EntryDraft { id: format!("{copy_number}:{}", entry.id), event: entry.event.clone() },
     });
-    store.append(Batch { entries: entries.collect(), ..Batch::default() })?;
+    store.append(EntryBatch { entries: entries.collect(), ..EntryBatch::default() })?;
     Ok(())
 }
 
 /// Measures what resuming reads: entries from the store, the view folded from them, and the history that the replayer needs.
 /// The journal is a recorded review many times over, including its boundaries.
-pub fn replay() -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
-    let recorded = entries(SAMPLE_JOURNAL);
-    let run = RunId::new("long");
-    let store = Store::open(folder.path())?;
-    for copy in 0..EVENTS.div_ceil(recorded.len()) {
-        record(&store, &run, copy, &recorded)?;
+pub fn measure_replay() -> BenchResult<()> {
+    let directory = tempfile::tempdir()?;
+    let recorded = parse_entries(SAMPLE_JOURNAL);
+    let run_id = RunId::new("long");
+    let store = Store::open(directory.path())?;
+    for copy_number in 0..EVENTS.div_ceil(recorded.len()) {
+        record_copy(&store, &run_id, copy_number, &recorded)?;
     }
-    let before = Cpu::now()?;
-    let read = store.entries_to_go_on(&run)?;
-    let view = RunView::of(&read);
-    let last = read.last().map_or(0, |entry| entry.seq);
-    black_box(History::of(read));
-    let spent = Cpu::now()?.since(before).own;
-    if last < EVENTS as u64 {
-        return Err(format!("{last} entries instead of {EVENTS}").into());
+    let cpu_before = CpuTime::measure_now()?;
+    let read_entries = store.entries_for_resume(&run_id)?;
+    let view = RunView::from_entries(&read_entries);
+    let last_timestamp = read_entries.last().map_or(0, |entry| entry.seq);
+    black_box(ReplayHistory::from_entries(read_entries));
+    let spent = CpuTime::measure_now()?.time_since(cpu_before).own_ms;
+    if last_timestamp < EVENTS as u64 {
+        return Err(format!("{last_timestamp} entries instead of {EVENTS}").into());
     }
-    if view.findings.len() != RunView::of(&recorded).findings.len() {
+    if view.findings.len() != RunView::from_entries(&recorded).findings.len() {
         return Err("the view is not the one of all entries".into());
     }
-    say("replay", spent)
+    print_figure("replay", spent)
 }
 
 /// Fills a project's `.tribunal` with a thousand runs, for listing them from outside.
-pub fn many_runs(folder: &Path) -> Outcome<()> {
-    let recorded = entries(SAMPLE_JOURNAL);
-    let store = Store::open(folder)?;
+pub fn create_many_runs(directory: &Path) -> BenchResult<()> {
+    let recorded = parse_entries(SAMPLE_JOURNAL);
+    let store = Store::open(directory)?;
     for number in 0..RUNS {
-        record(&store, &RunId::new(format!("prd-{number:04}")), number, &recorded)?;
+        record_copy(&store, &RunId::new(format!("prd-{number:04}")), number, &recorded)?;
     }
-    say("many-runs", (RUNS * recorded.len()) as f64)
+    print_figure("many-runs", (RUNS * recorded.len()) as f64)
 }

@@ -16,14 +16,14 @@ use std::{
     process::ExitCode,
 };
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type BenchResult<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
     // Agents are started as in the product: with a keeper, which is this very program.
-    if let Some(done) = tribunal_supervise::enter_keeper() {
-        return done;
+    if let Some(outcome) = tribunal_supervise::enter_keeper() {
+        return outcome;
     }
-    match measure() {
+    match run_measure() {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             let _ = writeln!(std::io::stderr(), "measures: {problem}");
@@ -32,24 +32,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure() -> Outcome<()> {
+fn run_measure() -> BenchResult<()> {
     // Cargo adds `--bench`.
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["agents", count] => processes::agents(count.parse()?),
-        ["overhead"] => processes::overhead(),
-        ["at-once"] => processes::at_once(),
-        ["replay"] => journals::replay(),
-        ["many-runs", folder] => journals::many_runs(Path::new(folder)),
-        ["masking"] => texts::masking(),
-        ["loops"] => texts::loops(),
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|measure_name| measure_name != "--bench").collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["agents", count] => processes::run_idle_agents(count.parse()?),
+        ["overhead"] => processes::measure_overhead(),
+        ["at-once"] => processes::measure_parallel_agents(),
+        ["replay"] => journals::measure_replay(),
+        ["many-runs", directory] => journals::create_many_runs(Path::new(directory)),
+        ["masking"] => texts::measure_masking(),
+        ["loops"] => texts::measure_loop_detection(),
         // `cargo test --benches` only checks that it starts.
         [] => Ok(()),
-        other => Err(format!("there is no measure {other:?}").into()),
+        unknown => Err(format!("there is no measure {unknown:?}").into()),
     }
 }
 
-fn say(name: &str, value: f64) -> Outcome<()> {
-    Ok(writeln!(stdout(), "{name}\t{value}")?)
+fn print_figure(figure_name: &str, value: f64) -> BenchResult<()> {
+    Ok(writeln!(stdout(), "{figure_name}\t{value}")?)
 }

@@ -2,48 +2,48 @@
 
 use std::hint::black_box;
 
-use tribunal_core::loops::similar_outputs;
+use tribunal_core::loops::compare_outputs;
 use tribunal_runner::mask::Masker;
 use tribunal_testkit::SAMPLE_JOURNAL;
 
-use crate::{Outcome, cpu::Cpu, say};
+use crate::{BenchResult, cpu::CpuTime, print_figure};
 
 const MB: usize = 1 << 20;
 
 /// Returns about a megabyte of typical agent output: prose, code, JSON, and here and there something to be masked.
-fn output() -> String {
+fn sample_output() -> String {
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
-    let mut text = String::new();
-    while text.len() < MB {
+    let mut output_text = String::new();
+    while output_text.len() < MB {
         for (number, line) in SAMPLE_JOURNAL.replace("\\n", "\n").lines().enumerate() {
-            text.push_str(line);
-            text.push('\n');
+            output_text.push_str(line);
+            output_text.push('\n');
             if number % 100 == 0 {
-                text.push_str(&format!("export GITHUB_TOKEN={token}\n"));
+                output_text.push_str(&format!("export GITHUB_TOKEN={token}\n"));
             }
         }
     }
-    text
+    output_text
 }
 
-pub fn masking() -> Outcome<()> {
-    let text = output();
+pub fn measure_masking() -> BenchResult<()> {
+    let text = sample_output();
     let masker = Masker::new([("API_TOKEN", "correct-horse-battery-staple")]);
     if !masker.mask(&text).contains("[masked:") {
         return Err("nothing was masked: this measures nothing".into());
     }
     let times = 50 * MB / text.len();
-    let before = Cpu::now()?;
+    let cpu_before = CpuTime::measure_now()?;
     for _ in 0..times {
         black_box(masker.mask(black_box(&text)));
     }
-    let seconds = Cpu::now()?.since(before).own / 1000.0;
-    say("masking", (times * text.len()) as f64 / 1e6 / seconds.max(0.001))
+    let seconds = CpuTime::measure_now()?.time_since(cpu_before).own_ms / 1000.0;
+    print_figure("masking", (times * text.len()) as f64 / 1e6 / seconds.max(0.001))
 }
 
 /// Compares pairs of a megabyte each: nearly equal ones, entirely different ones, and some that are hard to align.
-pub fn loops() -> Outcome<()> {
-    let output = output();
+pub fn measure_loop_detection() -> BenchResult<()> {
+    let output = sample_output();
     let words = |step: usize| -> String {
         (0..MB / 4).map(|number| ["one ", "two ", "six "][number * step / 7 % 3]).collect()
     };
@@ -58,18 +58,18 @@ pub fn loops() -> Outcome<()> {
         .collect();
     let backwards: String = output.lines().rev().map(|line| format!("{line}\n")).collect();
     let mut worst: f64 = 0.0;
-    for (one, other) in [
+    for (first_text, second_text) in [
         (&output, &edited),
         (&output, &backwards),
         (&words(3), &words(5)),
         (&output, &output.replace('e', "E")),
     ] {
         let times = 5;
-        let before = Cpu::now()?;
+        let cpu_before = CpuTime::measure_now()?;
         for _ in 0..times {
-            black_box(similar_outputs(black_box(one), black_box(other)));
+            black_box(compare_outputs(black_box(first_text), black_box(second_text)));
         }
-        worst = worst.max(Cpu::now()?.since(before).own / f64::from(times));
+        worst = worst.max(CpuTime::measure_now()?.time_since(cpu_before).own_ms / f64::from(times));
     }
-    say("loops", worst)
+    print_figure("loops", worst)
 }

@@ -8,19 +8,19 @@ use std::{
 
 use super::{
     ChangeError,
-    listing::{Entry, Sifted},
+    listing::{ChangedEntry, SiftedFiles},
 };
-use crate::git::{Heard, Repository};
+use crate::git::{GitReadExtent, GitRepository};
 
-const POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// Returns why a content cannot be reviewed, if it cannot.
-fn reason(content: &[u8]) -> Option<&'static str> {
-    if content.starts_with(POINTER) {
+fn unreviewable_reason(file_content: &[u8]) -> Option<&'static str> {
+    if file_content.starts_with(LFS_POINTER) {
         Some("a pointer to a file in LFS")
-    } else if content.contains(&0) {
+    } else if file_content.contains(&0) {
         Some("binary")
-    } else if std::str::from_utf8(content).is_err() {
+    } else if std::str::from_utf8(file_content).is_err() {
         Some("it is no UTF-8")
     } else {
         None
@@ -28,87 +28,97 @@ fn reason(content: &[u8]) -> Option<&'static str> {
 }
 
 /// Leaves out files that turn out not to be text, and returns which of the others are stories.
-pub(super) fn look(
-    repository: &Repository,
-    sifted: &mut Sifted,
+pub(super) fn check_contents(
+    repository: &GitRepository,
+    sifted_files: &mut SiftedFiles,
     is_story: fn(&str, &str) -> bool,
 ) -> Result<Vec<String>, ChangeError> {
-    let after = |entry: &Entry| if entry.is_deleted() { None } else { entry.ids[1].clone() };
-    let paths: BTreeMap<String, String> =
-        sifted.kept.iter().filter_map(|entry| Some((after(entry)?, entry.path.clone()))).collect();
-    let mut reasons: BTreeMap<String, &'static str> = BTreeMap::new();
-    let mut stories: BTreeSet<String> = BTreeSet::new();
-    let ids: BTreeSet<&String> = sifted.kept.iter().flat_map(|entry| entry.ids.iter().flatten()).collect();
+    let id_after = |entry: &ChangedEntry| if entry.is_deleted() { None } else { entry.object_ids[1].clone() };
+    let path_by_id: BTreeMap<String, String> = sifted_files
+        .reviewable
+        .iter()
+        .filter_map(|entry| Some((id_after(entry)?, entry.relative_path.clone())))
+        .collect();
+    let mut reasons_by_id: BTreeMap<String, &'static str> = BTreeMap::new();
+    let mut story_paths: BTreeSet<String> = BTreeSet::new();
+    let object_ids: BTreeSet<&String> =
+        sifted_files.reviewable.iter().flat_map(|entry| entry.object_ids.iter().flatten()).collect();
     // Both versions of a file have to be text; only the new one can be a story.
-    read(repository, &ids, &mut |id, content| {
-        if let Some(reason) = reason(content) {
-            reasons.insert(id.to_string(), reason);
-        } else if let (Some(path), Ok(text)) = (paths.get(id), std::str::from_utf8(content))
-            && is_story(path, text)
+    read_contents(repository, &object_ids, &mut |object_id, file_content| {
+        if let Some(omission_reason) = unreviewable_reason(file_content) {
+            reasons_by_id.insert(object_id.to_string(), omission_reason);
+        } else if let (Some(relative_path), Ok(content_text)) =
+            (path_by_id.get(object_id), std::str::from_utf8(file_content))
+            && is_story(relative_path, content_text)
         {
-            stories.insert(path.clone());
+            story_paths.insert(relative_path.clone());
         }
     })?;
-    let root = repository.root().to_path_buf();
-    sifted.drop(|entry| {
-        if let Some(reason) = entry.ids.iter().flatten().find_map(|id| reasons.get(id)) {
-            return Some(reason.to_string());
+    let work_tree_root = repository.work_tree_root().to_path_buf();
+    sifted_files.omit_entries(|entry| {
+        if let Some(omission_reason) =
+            entry.object_ids.iter().flatten().find_map(|object_id| reasons_by_id.get(object_id))
+        {
+            return Some(omission_reason.to_string());
         }
-        if entry.is_empty_and_new(&root) {
+        if entry.is_empty_and_new(&work_tree_root) {
             return Some("it is empty".to_string());
         }
         if !entry.is_in_work_tree() {
             return None;
         }
         // Files that exist only in the work tree are unknown to git, so they are read from disk.
-        let content = match fs::read(root.join(&entry.path)) {
-            Ok(content) => content,
+        let file_content = match fs::read(work_tree_root.join(&entry.relative_path)) {
+            Ok(file_content) => file_content,
             Err(cause) => return Some(format!("it cannot be read: {cause}")),
         };
-        if let (None, Ok(text)) = (reason(&content), std::str::from_utf8(&content))
-            && is_story(&entry.path, text)
+        if let (None, Ok(content_text)) =
+            (unreviewable_reason(&file_content), std::str::from_utf8(&file_content))
+            && is_story(&entry.relative_path, content_text)
         {
-            stories.insert(entry.path.clone());
+            story_paths.insert(entry.relative_path.clone());
         }
-        reason(&content).map(String::from)
+        unreviewable_reason(&file_content).map(String::from)
     });
     // A story may have been left out for its other version.
-    stories.retain(|story| sifted.kept.iter().any(|entry| entry.path == *story));
-    Ok(stories.into_iter().collect())
+    story_paths.retain(|story| sifted_files.reviewable.iter().any(|entry| entry.relative_path == *story));
+    Ok(story_paths.into_iter().collect())
 }
 
 /// Reads all contents, one after the other.
-fn read(
-    repository: &Repository,
-    ids: &BTreeSet<&String>,
-    see: &mut (dyn FnMut(&str, &[u8]) + Send),
+fn read_contents(
+    repository: &GitRepository,
+    object_ids: &BTreeSet<&String>,
+    consume: &mut (dyn FnMut(&str, &[u8]) + Send),
 ) -> Result<(), ChangeError> {
-    if ids.is_empty() {
+    if object_ids.is_empty() {
         return Ok(());
     }
-    let mut git = repository.command();
-    git.args(["cat-file", "--buffer", "--batch=%(objectname) %(objectsize)"]);
-    let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let mut hear = |answer: &mut dyn BufRead| {
+    let mut command = repository.new_command();
+    command.args(["cat-file", "--buffer", "--batch=%(objectname) %(objectsize)"]);
+    let request_lines: String = object_ids.iter().map(|object_id| format!("{object_id}\n")).collect();
+    let mut read_objects = |git_output: &mut dyn BufRead| {
         let (mut header, mut content) = (String::new(), Vec::new());
-        while answer.read_line(&mut header)? > 0 {
-            let size = header
+        while git_output.read_line(&mut header)? > 0 {
+            let header_fields = header
                 .trim_end()
                 .split_once(' ')
-                .and_then(|(id, size)| Some((id, size.parse::<u64>().ok()?)));
-            if let Some((id, size)) = size {
+                .and_then(|(object_id, header_fields)| Some((object_id, header_fields.parse::<u64>().ok()?)));
+            if let Some((object_id, header_fields)) = header_fields {
                 // The content, and the line end after it.
-                if Read::take(&mut *answer, size + 1).read_to_end(&mut content)? as u64 != size + 1 {
+                if Read::take(&mut *git_output, header_fields + 1).read_to_end(&mut content)? as u64
+                    != header_fields + 1
+                {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 content.pop();
-                see(id, &content);
+                consume(object_id, &content);
                 content.clear();
             }
             header.clear();
         }
-        Ok(Heard::All)
+        Ok(GitReadExtent::Complete)
     };
-    repository.stream(git, Some(input.into_bytes()), &mut hear)?;
+    repository.stream_output(command, Some(request_lines.into_bytes()), &mut read_objects)?;
     Ok(())
 }

@@ -8,322 +8,421 @@ use std::{
     process::Command,
 };
 
-use super::{ChangeError, MOST_BYTES, MOST_FILES, MOST_PARTS, Request, kilobytes, revisions::Ends, too_big};
+use super::{
+    ChangeError, ChangeRequest, MAX_PART_BYTES, MAX_PART_FILES, MAX_PARTS, format_bytes,
+    revisions::ChangeEndpoints, too_big_error,
+};
 use crate::{
-    copies::NEVER,
-    git::{Heard, Repository},
-    subject::LIMIT,
+    git::{GitReadExtent, GitRepository},
+    subject::MAX_SUBJECT_BYTES,
+    workspaces::TOOL_DIRECTORIES,
 };
 
 /// Inexact renames are detected among this many files at most; the time it takes grows with the square.
-const MOST_RENAMES: &str = "-l400";
-const LINK: &str = "120000";
-const SUBMODULE: &str = "160000";
+const RENAME_LIMIT_FLAG: &str = "-l400";
+const LINK_MODE: &str = "120000";
+const SUBMODULE_MODE: &str = "160000";
 /// The size of the lines around a new file's content in a diff.
-const HEADER: u64 = 160;
+const DIFF_HEADER_BYTES: u64 = 160;
 
 /// One file as git lists it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entry {
-    pub path: String,
-    pub from: Option<String>,
+pub(super) struct ChangedEntry {
+    pub relative_path: String,
+    pub old_path: Option<String>,
     /// As in git's raw format; `?` for an untracked file.
-    pub status: u8,
-    modes: [String; 2],
+    pub status_code: u8,
+    file_modes: [String; 2],
     /// The contents before and after; `None` if there is none, or if it is only in the work tree.
-    pub ids: [Option<String>; 2],
+    pub object_ids: [Option<String>; 2],
     /// The numbers of added and removed lines; `None` if the file is not text.
-    lines: Option<(u64, u64)>,
+    line_counts: Option<(u64, u64)>,
     /// The size of its diff.
-    pub bytes: u64,
+    pub diff_bytes: u64,
 }
 
-impl Entry {
+impl ChangedEntry {
     pub fn is_deleted(&self) -> bool {
-        self.status == b'D'
+        self.status_code == b'D'
     }
 
     /// Whether the file is new and empty.
-    pub fn is_empty_and_new(&self, root: &Path) -> bool {
-        match self.status {
-            b'A' => self.lines == Some((0, 0)),
-            b'?' => fs::metadata(root.join(&self.path)).is_ok_and(|meta| meta.len() == 0),
+    pub fn is_empty_and_new(&self, project_root: &Path) -> bool {
+        match self.status_code {
+            b'A' => self.line_counts == Some((0, 0)),
+            b'?' => fs::metadata(project_root.join(&self.relative_path))
+                .is_ok_and(|file_metadata| file_metadata.len() == 0),
             _ => false,
         }
     }
 
     /// Whether its content after the change exists only in the work tree.
     pub fn is_in_work_tree(&self) -> bool {
-        !self.is_deleted() && self.ids[1].is_none()
+        !self.is_deleted() && self.object_ids[1].is_none()
     }
 }
 
 /// What can be reviewed so far, and why the other files cannot.
 #[derive(Debug, Default)]
-pub(super) struct Sifted {
-    pub kept: Vec<Entry>,
-    pub left_out: Vec<String>,
+pub(super) struct SiftedFiles {
+    pub reviewable: Vec<ChangedEntry>,
+    pub omissions: Vec<String>,
     /// All paths in git's order, with a change of type listed twice, as in a patch.
-    order: Vec<String>,
+    diff_order: Vec<String>,
 }
 
-impl Sifted {
+impl SiftedFiles {
     /// Leaves out files that do not belong to the change, with one reason for all of them.
-    fn set_aside(&mut self, why: &str, is_meant: impl Fn(&Entry) -> bool) {
-        let (meant, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.kept).into_iter().partition(is_meant);
-        self.kept = kept;
-        if let [first, rest @ ..] = meant.as_slice() {
-            let more = if rest.is_empty() { String::new() } else { format!(", as {} more", rest.len()) };
-            self.left_out.push(format!("{}: {why}{more}", first.path));
+    fn omit_group(&mut self, reason: &str, is_omitted: impl Fn(&ChangedEntry) -> bool) {
+        let (omitted, reviewable): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.reviewable).into_iter().partition(is_omitted);
+        self.reviewable = reviewable;
+        if let [first_entry, other_entries @ ..] = omitted.as_slice() {
+            let more_suffix = if other_entries.is_empty() {
+                String::new()
+            } else {
+                format!(", as {} more", other_entries.len())
+            };
+            self.omissions.push(format!("{}: {reason}{more_suffix}", first_entry.relative_path));
         }
     }
 
     /// Keeps the entries for which `find_reason` finds nothing.
-    pub fn drop(&mut self, mut why: impl FnMut(&Entry) -> Option<String>) {
-        let kept = std::mem::take(&mut self.kept);
-        for entry in kept {
-            match why(&entry) {
-                None => self.kept.push(entry),
-                Some(why) => self.left_out.push(format!("{}: {why}", entry.path)),
+    pub fn omit_entries(&mut self, mut find_reason: impl FnMut(&ChangedEntry) -> Option<String>) {
+        let candidates = std::mem::take(&mut self.reviewable);
+        for entry in candidates {
+            match find_reason(&entry) {
+                None => self.reviewable.push(entry),
+                Some(find_reason) => self.omissions.push(format!("{}: {find_reason}", entry.relative_path)),
             }
         }
     }
 }
 
 /// Builds a diff command; lists and patches share its options, so that they have the same order.
-fn diff(repository: &Repository, ends: &Ends, format: &[&str], paths: &[String]) -> Command {
-    let mut git = repository.command();
+fn diff_command(
+    repository: &GitRepository,
+    endpoints: &ChangeEndpoints,
+    output_format: &[&str],
+    path_filters: &[String],
+) -> Command {
+    let mut command = repository.new_command();
     // Git takes larger files for binary and prints nothing of them; those in the work tree are still hashed.
-    git.args(["-c", &format!("core.bigFileThreshold={LIMIT}"), "-c", "diff.suppressBlankEmpty=false"]);
-    git.args(["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "-M", MOST_RENAMES]);
+    command.args([
+        "-c",
+        &format!("core.bigFileThreshold={MAX_SUBJECT_BYTES}"),
+        "-c",
+        "diff.suppressBlankEmpty=false",
+    ]);
+    command.args([
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--relative",
+        "-M",
+        RENAME_LIMIT_FLAG,
+    ]);
     // The user's configuration could change prefixes, submodule format or order; the parser relies on these.
-    git.args([
+    command.args([
         "--submodule=short",
         "--ignore-submodules=dirty",
         "--src-prefix=a/",
         "--dst-prefix=b/",
         "-O/dev/null",
     ]);
-    git.args(format).arg(&ends.from).args(&ends.end).arg("--").args(paths);
-    git
+    command
+        .args(output_format)
+        .arg(&endpoints.compare_from)
+        .args(&endpoints.end_id)
+        .arg("--")
+        .args(path_filters);
+    command
 }
 
 /// Lists what has changed according to git.
-pub(super) fn changed(
-    repository: &Repository,
-    ends: &Ends,
-    paths: &[String],
-) -> Result<Vec<Entry>, ChangeError> {
-    let git = diff(repository, ends, &["--raw", "--numstat", "-z", "--no-abbrev"], paths);
-    let answer = repository.answer(git, None)?;
-    let mut entries = Vec::new();
-    let mut lines: BTreeMap<String, Option<(u64, u64)>> = BTreeMap::new();
-    let mut words =
-        answer.split(|byte| *byte == 0).map(|word| String::from_utf8(word.to_vec()).map_err(lossy));
-    while let Some(word) = words.next() {
+pub(super) fn list_changed(
+    repository: &GitRepository,
+    endpoints: &ChangeEndpoints,
+    path_filters: &[String],
+) -> Result<Vec<ChangedEntry>, ChangeError> {
+    let command =
+        diff_command(repository, endpoints, &["--raw", "--numstat", "-z", "--no-abbrev"], path_filters);
+    let git_output = repository.run_checked(command, None)?;
+    let mut changed_entries = Vec::new();
+    let mut line_counts: BTreeMap<String, Option<(u64, u64)>> = BTreeMap::new();
+    let mut records = git_output
+        .split(|byte| *byte == 0)
+        .map(|record| String::from_utf8(record.to_vec()).map_err(mark_undecodable));
+    while let Some(record) = records.next() {
         // The output mixes both formats: raw records start with a colon, the others with line counts.
-        let word = flat(word);
-        let mut next = || words.next().map(flat).unwrap_or_default();
-        if let Some(raw) = word.strip_prefix(':') {
-            entries.push(raw_entry(raw, &mut next));
-        } else if let Some((added, rest)) = word.split_once('\t')
-            && let Some((removed, path)) = rest.split_once('\t')
+        let record = unwrap_name(record);
+        let mut next_record = || records.next().map(unwrap_name).unwrap_or_default();
+        if let Some(raw_record) = record.strip_prefix(':') {
+            changed_entries.push(parse_raw_entry(raw_record, &mut next_record));
+        } else if let Some((added, after_added)) = record.split_once('\t')
+            && let Some((removed, changed_path)) = after_added.split_once('\t')
         {
             // A rename has an empty path here, followed by the old and the new one.
-            let path = if path.is_empty() { [next(), next()][1].clone() } else { path.to_string() };
-            lines.insert(path, added.parse().ok().zip(removed.parse().ok()));
+            let changed_path = if changed_path.is_empty() {
+                [next_record(), next_record()][1].clone()
+            } else {
+                changed_path.to_string()
+            };
+            line_counts.insert(changed_path, added.parse().ok().zip(removed.parse().ok()));
         }
     }
-    for entry in &mut entries {
-        entry.lines = lines.get(&entry.path).copied().flatten();
+    for changed_entry in &mut changed_entries {
+        changed_entry.line_counts = line_counts.get(&changed_entry.relative_path).copied().flatten();
         // To detect a rename git hashes the file in the work tree, but it does not store the content under that hash.
-        if ends.end.is_none() && entry.from.is_some() {
-            entry.ids[1] = None;
+        if endpoints.end_id.is_none() && changed_entry.old_path.is_some() {
+            changed_entry.object_ids[1] = None;
         }
-        if entry.status == b'U' {
-            return Err(ChangeError::Conflicts { path: entry.path.clone() });
+        if changed_entry.status_code == b'U' {
+            return Err(ChangeError::UnresolvedConflicts { path: changed_entry.relative_path.clone() });
         }
     }
-    Ok(entries)
+    Ok(changed_entries)
 }
 
 /// Marks a name that is not UTF-8 with a replacement character; the file is left out because of it.
-fn lossy(name: std::string::FromUtf8Error) -> String {
-    format!("{}\u{fffd}", String::from_utf8_lossy(name.as_bytes()))
+fn mark_undecodable(undecodable: std::string::FromUtf8Error) -> String {
+    format!("{}\u{fffd}", String::from_utf8_lossy(undecodable.as_bytes()))
 }
 
-fn flat(name: Result<String, String>) -> String {
-    name.unwrap_or_else(|name| name)
+fn unwrap_name(decoded_name: Result<String, String>) -> String {
+    decoded_name.unwrap_or_else(|decoded_name| decoded_name)
 }
 
 /// Parses `100644 100644 OLD NEW M`, followed by the path or both paths.
-fn raw_entry(raw: &str, next: &mut dyn FnMut() -> String) -> Entry {
-    let mut parts = raw.split(' ');
-    let mut part = || parts.next().unwrap_or_default().to_string();
-    let modes = [part(), part()];
-    let ids = [part(), part()].map(|id| Some(id).filter(|id| !id.bytes().all(|byte| byte == b'0')));
-    let status = part().bytes().next().unwrap_or(b'M');
-    let first = next();
-    let (path, from) = if matches!(status, b'R' | b'C') { (next(), Some(first)) } else { (first, None) };
-    Entry { path, from, status, modes, ids, ..Entry::default() }
+fn parse_raw_entry(raw_record: &str, next_record: &mut dyn FnMut() -> String) -> ChangedEntry {
+    let mut fields = raw_record.split(' ');
+    let mut next_field = || fields.next().unwrap_or_default().to_string();
+    let file_modes = [next_field(), next_field()];
+    let object_ids = [next_field(), next_field()]
+        .map(|object_id| Some(object_id).filter(|object_id| !object_id.bytes().all(|byte| byte == b'0')));
+    let status_code = next_field().bytes().next().unwrap_or(b'M');
+    let first_path = next_record();
+    let (relative_path, old_path) = if matches!(status_code, b'R' | b'C') {
+        (next_record(), Some(first_path))
+    } else {
+        (first_path, None)
+    };
+    ChangedEntry { relative_path, old_path, status_code, file_modes, object_ids, ..ChangedEntry::default() }
 }
 
 /// Lists files that git does not track and would not ignore.
-pub(super) fn untracked(repository: &Repository, paths: &[String]) -> Result<Vec<Entry>, ChangeError> {
-    let mut git = repository.command();
-    git.args(["ls-files", "-z", "--others", "--exclude-standard", "--"]).args(paths);
-    let answer = repository.answer(git, None)?;
-    let names = answer.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    let entry = |name: &[u8]| {
-        let path = flat(String::from_utf8(name.to_vec()).map_err(lossy));
-        let meta = fs::symlink_metadata(repository.root().join(&path));
-        let mode = match &meta {
-            Ok(meta) if meta.is_symlink() => LINK,
+pub(super) fn list_untracked(
+    repository: &GitRepository,
+    path_filters: &[String],
+) -> Result<Vec<ChangedEntry>, ChangeError> {
+    let mut command = repository.new_command();
+    command.args(["ls-files", "-z", "--others", "--exclude-standard", "--"]).args(path_filters);
+    let git_output = repository.run_checked(command, None)?;
+    let untracked_names = git_output.split(|byte| *byte == 0).filter(|name_bytes| !name_bytes.is_empty());
+    let to_entry = |name_bytes: &[u8]| {
+        let relative_path = unwrap_name(String::from_utf8(name_bytes.to_vec()).map_err(mark_undecodable));
+        let metadata = fs::symlink_metadata(repository.work_tree_root().join(&relative_path));
+        let file_mode = match &metadata {
+            Ok(metadata) if metadata.is_symlink() => LINK_MODE,
             // A nested repository.
-            _ if path.ends_with('/') => SUBMODULE,
+            _ if relative_path.ends_with('/') => SUBMODULE_MODE,
             _ => "100644",
         };
-        let bytes = meta.map_or(0, |meta| meta.len()) + HEADER;
-        let modes = ["000000".to_string(), mode.to_string()];
-        Entry { path, status: b'?', modes, lines: Some((0, 0)), bytes, ..Entry::default() }
+        let diff_bytes = metadata.map_or(0, |metadata| metadata.len()) + DIFF_HEADER_BYTES;
+        let file_modes = ["000000".to_string(), file_mode.to_string()];
+        ChangedEntry {
+            relative_path,
+            status_code: b'?',
+            file_modes,
+            line_counts: Some((0, 0)),
+            diff_bytes,
+            ..ChangedEntry::default()
+        }
     };
-    Ok(names.map(entry).collect())
+    Ok(untracked_names.map(to_entry).collect())
 }
 
 /// Leaves out what can be recognized without reading it.
-pub(super) fn sift(
-    repository: &Repository,
-    entries: Vec<Entry>,
-    request: &Request,
-) -> Result<Sifted, ChangeError> {
-    let twice = |entry: &Entry| if entry.status == b'T' { 2 } else { 1 };
-    let tracked = entries.iter().filter(|entry| entry.status != b'?');
-    let order = tracked.flat_map(|entry| std::iter::repeat_n(entry.path.clone(), twice(entry))).collect();
-    let sizes = sizes(repository, &entries)?;
-    let mut sifted = Sifted { kept: entries, left_out: Vec::new(), order };
-    sifted.set_aside("Tribunal's own", |entry| is_own(&entry.path, &request.reviews));
-    let plans = |entry: &Entry| request.bookkeeping.iter().any(|own| Path::new(&entry.path).starts_with(own));
-    sifted.set_aside("of those who plan the work", plans);
+pub(super) fn sift_entries(
+    repository: &GitRepository,
+    changed_entries: Vec<ChangedEntry>,
+    request: &ChangeRequest,
+) -> Result<SiftedFiles, ChangeError> {
+    let patch_count = |entry: &ChangedEntry| if entry.status_code == b'T' { 2 } else { 1 };
+    let tracked_entries = changed_entries.iter().filter(|entry| entry.status_code != b'?');
+    let diff_order = tracked_entries
+        .flat_map(|entry| std::iter::repeat_n(entry.relative_path.clone(), patch_count(entry)))
+        .collect();
+    let object_sizes = read_object_sizes(repository, &changed_entries)?;
+    let mut sifted_files = SiftedFiles { reviewable: changed_entries, omissions: Vec::new(), diff_order };
+    sifted_files
+        .omit_group("Tribunal's own", |entry| is_own_file(&entry.relative_path, &request.reviews_dir));
+    let is_planning_file = |entry: &ChangedEntry| {
+        request
+            .planning_dirs
+            .iter()
+            .any(|planning_dir| Path::new(&entry.relative_path).starts_with(planning_dir))
+    };
+    sifted_files.omit_group("of those who plan the work", is_planning_file);
     // The same text and mode: only the file's time is new.
-    sifted.kept.retain(|entry| {
-        entry.status != b'M' || entry.lines != Some((0, 0)) || entry.modes[0] != entry.modes[1]
+    sifted_files.reviewable.retain(|entry| {
+        entry.status_code != b'M'
+            || entry.line_counts != Some((0, 0))
+            || entry.file_modes[0] != entry.file_modes[1]
     });
     // Group omissions come first, so that such files do not get a reason each.
-    sifted.drop(|entry| reason(repository, entry, &sizes));
-    Ok(sifted)
+    sifted_files.omit_entries(|entry| omission_reason(repository, entry, &object_sizes));
+    Ok(sifted_files)
 }
 
 /// Whether Tribunal wrote this file outside its own directory.
-fn is_own(path: &str, reviews: &str) -> bool {
-    let awaiting = Path::new(reviews).with_file_name("awaiting-human");
-    let tracker = Path::new(path).strip_prefix(reviews).ok().and_then(Path::to_str).is_some_and(|name| {
-        name.ends_with("-issues.md") || (name.starts_with("review-metrics-") && name.ends_with(".json"))
-    });
-    tracker || Path::new(path).starts_with(awaiting)
+fn is_own_file(relative_path: &str, reviews_dir: &str) -> bool {
+    let awaiting_dir = Path::new(reviews_dir).with_file_name("awaiting-human");
+    let is_tracker_file =
+        Path::new(relative_path).strip_prefix(reviews_dir).ok().and_then(Path::to_str).is_some_and(
+            |file_name| {
+                file_name.ends_with("-issues.md")
+                    || (file_name.starts_with("review-metrics-") && file_name.ends_with(".json"))
+            },
+        );
+    is_tracker_file || Path::new(relative_path).starts_with(awaiting_dir)
 }
 
-fn reason(repository: &Repository, entry: &Entry, sizes: &BTreeMap<String, Option<u64>>) -> Option<String> {
+fn omission_reason(
+    repository: &GitRepository,
+    entry: &ChangedEntry,
+    object_sizes: &BTreeMap<String, Option<u64>>,
+) -> Option<String> {
     // Cheap checks of the name come first; sizes and contents are looked at last.
-    if entry.path.contains(char::REPLACEMENT_CHARACTER) {
+    if entry.relative_path.contains(char::REPLACEMENT_CHARACTER) {
         return Some("its name is no UTF-8".into());
     }
-    if entry.path.chars().chain(entry.from.iter().flat_map(|from| from.chars())).any(char::is_control) {
+    if entry
+        .relative_path
+        .chars()
+        .chain(entry.old_path.iter().flat_map(|old_path| old_path.chars()))
+        .any(char::is_control)
+    {
         return Some("its name has control characters".into());
     }
-    if let Some(never) = entry.path.split('/').find(|part| NEVER.contains(part)) {
-        return Some(format!("no copy has what is in {never}"));
+    if let Some(tool_directory) =
+        entry.relative_path.split('/').find(|path_part| TOOL_DIRECTORIES.contains(path_part))
+    {
+        return Some(format!("no copy has what is in {tool_directory}"));
     }
-    if entry.modes.iter().any(|mode| mode == SUBMODULE) {
+    if entry.file_modes.iter().any(|file_mode| file_mode == SUBMODULE_MODE) {
         return Some("a submodule".into());
     }
-    if entry.modes.iter().any(|mode| mode == LINK) {
+    if entry.file_modes.iter().any(|file_mode| file_mode == LINK_MODE) {
         return Some("a symbolic link".into());
     }
-    let known = entry.ids.iter().flatten().map(|id| sizes.get(id).copied().flatten());
-    let here = entry
-        .is_in_work_tree()
-        .then(|| fs::metadata(repository.root().join(&entry.path)).ok().map(|meta| meta.len()));
-    let mut most = 0;
+    let stored_sizes =
+        entry.object_ids.iter().flatten().map(|object_id| object_sizes.get(object_id).copied().flatten());
+    let work_tree_size = entry.is_in_work_tree().then(|| {
+        fs::metadata(repository.work_tree_root().join(&entry.relative_path))
+            .ok()
+            .map(|file_metadata| file_metadata.len())
+    });
+    let mut largest_size = 0;
     // Every version has to be readable: a reviewer sees both sides of the diff.
-    for size in known.chain(here) {
-        let Some(size) = size else { return Some("its contents are not there".into()) };
-        most = most.max(size);
+    for content_size in stored_sizes.chain(work_tree_size) {
+        let Some(content_size) = content_size else { return Some("its contents are not there".into()) };
+        largest_size = largest_size.max(content_size);
     }
-    if most > LIMIT {
-        return Some(format!("{}, at most {} are reviewed", kilobytes(most), kilobytes(LIMIT)));
+    if largest_size > MAX_SUBJECT_BYTES {
+        return Some(format!(
+            "{}, at most {} are reviewed",
+            format_bytes(largest_size),
+            format_bytes(MAX_SUBJECT_BYTES)
+        ));
     }
-    match entry.lines {
+    match entry.line_counts {
         None => Some("binary, or marked so in .gitattributes".into()),
-        Some((0, 0)) if entry.status == b'M' => Some("only its mode changed".into()),
+        Some((0, 0)) if entry.status_code == b'M' => Some("only its mode changed".into()),
         _ => None,
     }
 }
 
 /// Reads the sizes of all stored contents; `None` if git does not have one.
-fn sizes(repository: &Repository, entries: &[Entry]) -> Result<BTreeMap<String, Option<u64>>, ChangeError> {
-    let is_text = |entry: &&Entry| !entry.modes.iter().any(|mode| mode == SUBMODULE);
-    let ids: BTreeSet<&String> =
-        entries.iter().filter(is_text).flat_map(|entry| entry.ids.iter().flatten()).collect();
-    if ids.is_empty() {
+fn read_object_sizes(
+    repository: &GitRepository,
+    changed_entries: &[ChangedEntry],
+) -> Result<BTreeMap<String, Option<u64>>, ChangeError> {
+    let is_file_entry = |entry: &&ChangedEntry| !entry.file_modes.iter().any(|mode| mode == SUBMODULE_MODE);
+    let object_ids: BTreeSet<&String> = changed_entries
+        .iter()
+        .filter(is_file_entry)
+        .flat_map(|entry| entry.object_ids.iter().flatten())
+        .collect();
+    if object_ids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut git = repository.command();
-    git.args(["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"]);
-    let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let answer = repository.answer(git, Some(input.into_bytes()))?;
-    let answer = String::from_utf8_lossy(&answer);
-    let size = |line: &str| line.split_once(' ').map(|(id, size)| (id.to_string(), size.parse().ok()));
-    Ok(answer.lines().filter_map(size).collect())
+    let mut command = repository.new_command();
+    command.args(["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"]);
+    let request_lines: String = object_ids.iter().map(|object_id| format!("{object_id}\n")).collect();
+    let git_output = repository.run_checked(command, Some(request_lines.into_bytes()))?;
+    let git_output = String::from_utf8_lossy(&git_output);
+    let parse_size = |line: &str| {
+        line.split_once(' ').map(|(object_id, parse_size)| (object_id.to_string(), parse_size.parse().ok()))
+    };
+    Ok(git_output.lines().filter_map(parse_size).collect())
 }
 
 /// Measures the diff of every file as git prints it. Nothing of it is kept.
-pub(super) fn measure(
-    repository: &Repository,
-    ends: &Ends,
-    paths: &[String],
-    sifted: &mut Sifted,
+pub(super) fn measure_diffs(
+    repository: &GitRepository,
+    endpoints: &ChangeEndpoints,
+    path_filters: &[String],
+    sifted_files: &mut SiftedFiles,
 ) -> Result<(), ChangeError> {
-    let mut counted: BTreeMap<&str, u64> = BTreeMap::new();
-    let order = &sifted.order;
-    let mut at = 0;
-    let mut hear = |answer: &mut dyn BufRead| {
-        let mut line = Vec::new();
-        let mut name = "";
-        while Read::take(&mut *answer, LIMIT).read_until(b'\n', &mut line)? > 0 {
+    let mut bytes_by_path: BTreeMap<&str, u64> = BTreeMap::new();
+    let diff_order = &sifted_files.diff_order;
+    let mut next_index = 0;
+    let mut count_diff_bytes = |git_output: &mut dyn BufRead| {
+        let mut diff_line = Vec::new();
+        let mut current_path = "";
+        while Read::take(&mut *git_output, MAX_SUBJECT_BYTES).read_until(b'\n', &mut diff_line)? > 0 {
             // A path in the header may be quoted or ambiguous, so it is searched for among the next paths in order.
-            if line.starts_with(b"diff --git ") {
-                let header = String::from_utf8_lossy(&line);
-                let rest = order.iter().skip(at);
-                let ahead =
-                    rest.clone().position(|path| header.trim_end().ends_with(path.as_str())).unwrap_or(0);
-                name = order.get(at + ahead).map_or("", String::as_str);
-                at += ahead + 1;
+            if diff_line.starts_with(b"diff --git ") {
+                let header = String::from_utf8_lossy(&diff_line);
+                let remaining_paths = diff_order.iter().skip(next_index);
+                let skipped = remaining_paths
+                    .clone()
+                    .position(|path| header.trim_end().ends_with(path.as_str()))
+                    .unwrap_or(0);
+                current_path = diff_order.get(next_index + skipped).map_or("", String::as_str);
+                next_index += skipped + 1;
             }
-            *counted.entry(name).or_default() += line.len() as u64;
-            line.clear();
+            *bytes_by_path.entry(current_path).or_default() += diff_line.len() as u64;
+            diff_line.clear();
         }
-        Ok(Heard::All)
+        Ok(GitReadExtent::Complete)
     };
-    if !order.is_empty() {
-        repository.stream(diff(repository, ends, &["--patch"], paths), None, &mut hear)?;
+    if !diff_order.is_empty() {
+        repository.stream_output(
+            diff_command(repository, endpoints, &["--patch"], path_filters),
+            None,
+            &mut count_diff_bytes,
+        )?;
     }
-    for entry in sifted.kept.iter_mut().filter(|entry| entry.status != b'?') {
-        entry.bytes = counted.get(entry.path.as_str()).copied().unwrap_or_default();
+    for entry in sifted_files.reviewable.iter_mut().filter(|entry| entry.status_code != b'?') {
+        entry.diff_bytes = bytes_by_path.get(entry.relative_path.as_str()).copied().unwrap_or_default();
     }
-    sifted.drop(|entry| {
-        (entry.bytes > MOST_BYTES).then(|| {
-            let (has, most) = (kilobytes(entry.bytes), kilobytes(MOST_BYTES));
-            format!("{has} of diff, at most {most} are reviewed with others; alone: tribunal review FILE")
+    sifted_files.omit_entries(|entry| {
+        (entry.diff_bytes > MAX_PART_BYTES).then(|| {
+            let (diff_size, max_size) = (format_bytes(entry.diff_bytes), format_bytes(MAX_PART_BYTES));
+            format!("{diff_size} of diff, at most {max_size} are reviewed with others; alone: tribunal review FILE")
         })
     });
     Ok(())
 }
 
 /// Refuses a change that is larger than all parts together could be.
-pub(super) fn fits(range: &str, kept: &[Entry]) -> Result<(), ChangeError> {
-    let bytes: u64 = kept.iter().map(|entry| entry.bytes).sum();
-    if kept.len() > MOST_PARTS * MOST_FILES || bytes > MOST_PARTS as u64 * MOST_BYTES {
-        return Err(too_big(range.to_string(), kept, Some(bytes)));
+pub(super) fn ensure_fits(range_name: &str, reviewable: &[ChangedEntry]) -> Result<(), ChangeError> {
+    let total_bytes: u64 = reviewable.iter().map(|entry| entry.diff_bytes).sum();
+    if reviewable.len() > MAX_PARTS * MAX_PART_FILES || total_bytes > MAX_PARTS as u64 * MAX_PART_BYTES {
+        return Err(too_big_error(range_name.to_string(), reviewable, Some(total_bytes)));
     }
     Ok(())
 }

@@ -12,23 +12,23 @@ mod tests;
 
 use std::path::Path;
 
-use tribunal_core::subject::{Change, Changed};
+use tribunal_core::subject::{ChangedPath, CodeChange};
 
-use crate::git::{GitError, Repository};
-use listing::{Entry, Sifted};
-pub use parts::Part;
-use revisions::Ends;
+use crate::git::{GitError, GitRepository};
+use listing::{ChangedEntry, SiftedFiles};
+pub use parts::ChangePart;
+use revisions::ChangeEndpoints;
 
 /// The limits of one part; a panel cannot read more with care.
-pub const MOST_FILES: usize = 200;
-pub const MOST_BYTES: u64 = 256 << 10;
-pub const MOST_PARTS: usize = 10;
+pub const MAX_PART_FILES: usize = 200;
+pub const MAX_PART_BYTES: u64 = 256 << 10;
+pub const MAX_PARTS: usize = 10;
 /// The number of reasons for omitted files that are kept one by one.
-const MOST_LEFT_OUT: usize = 100;
+const MAX_OMISSION_REASONS: usize = 100;
 
 /// Which change is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ChangeScope {
     /// `A..B`, or `A...B` for what B has since the two diverged.
     Range(String),
     /// The index compared with HEAD.
@@ -38,34 +38,34 @@ pub enum Asked {
     /// One commit compared with its first parent.
     Commit(String),
     /// The work tree compared with a revision, with new files.
-    Since(String),
+    WorkTreeSince(String),
 }
 
 /// A change as the user asks for it.
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub asked: Asked,
+pub struct ChangeRequest {
+    pub selector: ChangeScope,
     /// Only files at or below these paths, relative to the project's root.
-    pub paths: Vec<String>,
+    pub path_filters: Vec<String>,
     /// Whether the change will be repaired: then it has to match the work tree.
-    pub fix: bool,
+    pub needs_fixing: bool,
     /// The directory of trackers and metrics, which belong to Tribunal and are not part of a change.
-    pub reviews: String,
+    pub reviews_dir: String,
     /// Directories for planning the work (boards, stories, skills), which are not part of a change.
-    pub bookkeeping: Vec<String>,
+    pub planning_dirs: Vec<String>,
     /// Whether a file is a story, by path and text.
     pub is_story: fn(&str, &str) -> bool,
 }
 
 /// A change as it was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundChange {
     /// The whole change, regardless of its size.
-    pub change: Change,
+    pub change: CodeChange,
     /// The size of the diff of every file.
-    bytes: Vec<u64>,
+    diff_sizes: Vec<u64>,
     /// The stories among its files.
-    pub stories: Vec<String>,
+    pub story_paths: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -73,49 +73,49 @@ pub enum ChangeError {
     #[error(transparent)]
     Git(#[from] GitError),
     #[error("`{said}` is no range")]
-    NoRange { said: String },
+    NotARange { said: String },
     #[error("there is no revision `{said}` in this repository")]
-    Unknown { said: String },
+    UnknownRevision { said: String },
     #[error("{one} and {other} have no history in common{}", if *.shallow { " in this clone" } else { "" })]
-    Unrelated { one: String, other: String, shallow: bool },
+    NoCommonHistory { one: String, other: String, shallow: bool },
     #[error("what came before {said} is not in this clone: its history is shallow")]
-    Shallow { said: String },
+    ShallowHistory { said: String },
     #[error("{path} has merge conflicts that are not resolved")]
-    Conflicts { path: String },
+    UnresolvedConflicts { path: String },
     #[error("nothing changed in {range}")]
-    Nothing { range: String },
+    EmptyChange { range: String },
     #[error("{range} changes nothing that can be reviewed")]
-    AllLeftOut { range: String, reasons: Vec<String> },
-    #[error("the work tree has something else than {range} in {}", some(.files))]
-    Differs {
+    NothingReviewable { range: String, reasons: Vec<String> },
+    #[error("the work tree has something else than {range} in {}", format_some_files(.files))]
+    WorkTreeDiffers {
         range: String,
         /// What is staged was asked for, and not commits.
         staged: bool,
         files: Vec<String>,
     },
-    #[error("{range} is too big for one review: {}", size(*.files, *.bytes))]
+    #[error("{range} is too big for one review: {}", format_change_size(*.files, *.bytes))]
     TooBig { range: String, files: usize, bytes: Option<u64>, folders: Vec<(String, usize)> },
     #[error("{path} cannot be read: {cause}")]
     Unreadable { path: String, cause: std::io::Error },
 }
 
-fn some(files: &[String]) -> String {
-    let shown = files.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+fn format_some_files(files: &[String]) -> String {
+    let first_files = files.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
     match files.len() {
-        0..=3 => shown,
-        more => format!("{shown} and {} more", more - 3),
+        0..=3 => first_files,
+        file_count => format!("{first_files} and {} more", file_count - 3),
     }
 }
 
-fn size(files: usize, bytes: Option<u64>) -> String {
+fn format_change_size(files: usize, bytes: Option<u64>) -> String {
     match bytes {
-        Some(bytes) => format!("{files} files with {} of diff", kilobytes(bytes)),
+        Some(bytes) => format!("{files} files with {} of diff", format_bytes(bytes)),
         None => format!("{files} files"),
     }
 }
 
 /// Formats a size for display.
-pub fn kilobytes(bytes: u64) -> String {
+pub fn format_bytes(bytes: u64) -> String {
     if bytes >= 1 << 20 {
         format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
     } else {
@@ -123,76 +123,96 @@ pub fn kilobytes(bytes: u64) -> String {
     }
 }
 
-impl Asked {
+impl ChangeScope {
     /// Returns the name of the change for display.
-    fn name(&self, paths: &[String]) -> String {
-        let name = match self {
-            Asked::Range(said) => said.clone(),
-            Asked::Staged => "staged".to_string(),
-            Asked::WorkTree => "work tree".to_string(),
-            Asked::Commit(said) => format!("commit {said}"),
-            Asked::Since(said) => format!("work tree since {said}"),
+    fn display_name(&self, paths: &[String]) -> String {
+        let selector_name = match self {
+            ChangeScope::Range(revision_text) => revision_text.clone(),
+            ChangeScope::Staged => "staged".to_string(),
+            ChangeScope::WorkTree => "work tree".to_string(),
+            ChangeScope::Commit(revision_text) => format!("commit {revision_text}"),
+            ChangeScope::WorkTreeSince(revision_text) => format!("work tree since {revision_text}"),
         };
-        if paths.is_empty() { name } else { format!("{name} in {}", paths.join(", ")) }
+        if paths.is_empty() { selector_name } else { format!("{selector_name} in {}", paths.join(", ")) }
     }
 }
 
 /// Finds out which files a change consists of.
-pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
-    let repository = Repository::around(root)?;
-    let range = request.asked.name(&request.paths);
-    let ends = Ends::resolve(&repository, &request.asked)?;
-    let mut entries = listing::changed(&repository, &ends, &request.paths)?;
+pub fn find_change(project_root: &Path, request: &ChangeRequest) -> Result<FoundChange, ChangeError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let range_name = request.selector.display_name(&request.path_filters);
+    let endpoints = ChangeEndpoints::resolve_endpoints(&repository, &request.selector)?;
+    let mut changed_entries = listing::list_changed(&repository, &endpoints, &request.path_filters)?;
     // Git's diff has no untracked files; they belong only to a change that ends in the work tree.
-    if matches!(request.asked, Asked::WorkTree | Asked::Since(_)) {
-        entries.extend(listing::untracked(&repository, &request.paths)?);
+    if matches!(request.selector, ChangeScope::WorkTree | ChangeScope::WorkTreeSince(_)) {
+        changed_entries.extend(listing::list_untracked(&repository, &request.path_filters)?);
     }
-    if entries.is_empty() {
-        return Err(ChangeError::Nothing { range });
+    if changed_entries.is_empty() {
+        return Err(ChangeError::EmptyChange { range: range_name });
     }
-    let mut sifted = listing::sift(&repository, entries, request)?;
+    let mut sifted_files = listing::sift_entries(&repository, changed_entries, request)?;
     // Refused before the diff is measured, which would take long for this many files.
-    if sifted.kept.len() > MOST_PARTS * MOST_FILES {
-        return Err(too_big(range, &sifted.kept, None));
+    if sifted_files.reviewable.len() > MAX_PARTS * MAX_PART_FILES {
+        return Err(too_big_error(range_name, &sifted_files.reviewable, None));
     }
-    listing::measure(&repository, &ends, &request.paths, &mut sifted)?;
-    listing::fits(&range, &sifted.kept)?;
-    let stories = contents::look(&repository, &mut sifted, request.is_story)?;
-    let Sifted { mut kept, mut left_out, .. } = sifted;
+    listing::measure_diffs(&repository, &endpoints, &request.path_filters, &mut sifted_files)?;
+    listing::ensure_fits(&range_name, &sifted_files.reviewable)?;
+    let story_paths = contents::check_contents(&repository, &mut sifted_files, request.is_story)?;
+    let SiftedFiles { mut reviewable, mut omissions, .. } = sifted_files;
     // Parts are split along directories, which requires the order of the paths.
-    kept.sort_by(|one, other| one.path.cmp(&other.path));
-    left_out.sort();
-    if kept.is_empty() {
-        return Err(ChangeError::AllLeftOut { range, reasons: bounded(left_out) });
+    reviewable.sort_by(|first, second| first.relative_path.cmp(&second.relative_path));
+    omissions.sort();
+    if reviewable.is_empty() {
+        return Err(ChangeError::NothingReviewable { range: range_name, reasons: limit_reasons(omissions) });
     }
-    let end = match ends.end {
+    let end_tree = match endpoints.end_id {
         // A repair is applied to the work tree, so the work tree must have what was reviewed.
-        Some(end) if request.fix => {
-            let files = revisions::differing(&repository, &end, &request.paths, &kept)?;
-            if !files.is_empty() {
-                let staged = matches!(request.asked, Asked::Staged);
-                return Err(ChangeError::Differs { range, staged, files });
+        Some(end_tree) if request.needs_fixing => {
+            let differing_files =
+                revisions::find_differing_files(&repository, &end_tree, &request.path_filters, &reviewable)?;
+            if !differing_files.is_empty() {
+                let is_staged = matches!(request.selector, ChangeScope::Staged);
+                return Err(ChangeError::WorkTreeDiffers {
+                    range: range_name,
+                    staged: is_staged,
+                    files: differing_files,
+                });
             }
             None
         }
-        end => end,
+        end_tree => end_tree,
     };
-    let bytes = kept.iter().map(|entry| entry.bytes).collect();
-    let files = kept.into_iter().map(|entry| Changed { path: entry.path, from: entry.from }).collect();
-    let change = Change { range, base: ends.base, end, files, left_out: bounded(left_out), story: None };
-    Ok(Found { change, bytes, stories })
+    let diff_sizes = reviewable.iter().map(|entry| entry.diff_bytes).collect();
+    let differing_files = reviewable
+        .into_iter()
+        .map(|entry| ChangedPath { path: entry.relative_path, from: entry.old_path })
+        .collect();
+    let change = CodeChange {
+        range: range_name,
+        base: endpoints.base_id,
+        end: end_tree,
+        files: differing_files,
+        left_out: limit_reasons(omissions),
+        story: None,
+    };
+    Ok(FoundChange { change, diff_sizes, story_paths })
 }
 
 /// Keeps the first reasons, and counts the others.
-fn bounded(mut reasons: Vec<String>) -> Vec<String> {
-    if reasons.len() > MOST_LEFT_OUT {
-        let more = reasons.split_off(MOST_LEFT_OUT).len();
-        reasons.push(format!("and {more} more files"));
+fn limit_reasons(mut reasons: Vec<String>) -> Vec<String> {
+    if reasons.len() > MAX_OMISSION_REASONS {
+        let hidden_count = reasons.split_off(MAX_OMISSION_REASONS).len();
+        reasons.push(format!("and {hidden_count} more files"));
     }
     reasons
 }
 
-fn too_big(range: String, kept: &[Entry], bytes: Option<u64>) -> ChangeError {
-    let paths: Vec<&str> = kept.iter().map(|entry| entry.path.as_str()).collect();
-    ChangeError::TooBig { range, files: kept.len(), bytes, folders: parts::folders(&paths) }
+fn too_big_error(range_name: String, reviewable: &[ChangedEntry], bytes: Option<u64>) -> ChangeError {
+    let relative_paths: Vec<&str> = reviewable.iter().map(|entry| entry.relative_path.as_str()).collect();
+    ChangeError::TooBig {
+        range: range_name,
+        files: reviewable.len(),
+        bytes,
+        folders: parts::largest_directories(&relative_paths),
+    }
 }

@@ -2,119 +2,143 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::subject::{Change, Changed};
+use tribunal_core::subject::{ChangedPath, CodeChange};
 
-use super::{ChangeError, Found, MOST_BYTES, MOST_FILES, MOST_PARTS};
+use super::{ChangeError, FoundChange, MAX_PART_BYTES, MAX_PART_FILES, MAX_PARTS};
 
 /// What one run reviews of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub change: Change,
+pub struct ChangePart {
+    pub change: CodeChange,
     /// The size of its diff.
-    pub bytes: u64,
+    pub diff_bytes: u64,
 }
 
 /// Files that stay together if possible, by their positions in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Unit {
-    from: usize,
-    to: usize,
-    bytes: u64,
+struct FileSpan {
+    start: usize,
+    end: usize,
+    diff_bytes: u64,
 }
 
-impl Unit {
-    fn fits(self) -> bool {
-        self.to - self.from <= MOST_FILES && self.bytes <= MOST_BYTES
+impl FileSpan {
+    fn fits_in_part(self) -> bool {
+        self.end - self.start <= MAX_PART_FILES && self.diff_bytes <= MAX_PART_BYTES
     }
 
-    fn with(self, next: Unit) -> Unit {
-        Unit { from: self.from, to: next.to, bytes: self.bytes + next.bytes }
+    fn extended_by(self, next_span: FileSpan) -> FileSpan {
+        FileSpan { start: self.start, end: next_span.end, diff_bytes: self.diff_bytes + next_span.diff_bytes }
     }
 }
 
-impl Found {
-    pub fn bytes(&self) -> u64 {
-        self.bytes.iter().sum()
+impl FoundChange {
+    pub fn total_diff_bytes(&self) -> u64 {
+        self.diff_sizes.iter().sum()
     }
 
     /// Returns one part, or as many as necessary.
-    pub fn parts(self) -> Result<Vec<Part>, ChangeError> {
-        let Found { change, bytes, .. } = self;
-        let paths: Vec<&str> = change.files.iter().map(|file| file.path.as_str()).collect();
-        let all = Unit { from: 0, to: paths.len(), bytes: bytes.iter().sum() };
-        let mut units = Vec::new();
-        split(&paths, &bytes, all, 0, &mut units);
-        let packed = pack(&units);
-        if packed.len() > MOST_PARTS {
+    pub fn into_parts(self) -> Result<Vec<ChangePart>, ChangeError> {
+        let FoundChange { change, diff_sizes, .. } = self;
+        let relative_paths: Vec<&str> = change.files.iter().map(|file| file.path.as_str()).collect();
+        let whole_span =
+            FileSpan { start: 0, end: relative_paths.len(), diff_bytes: diff_sizes.iter().sum() };
+        let mut spans = Vec::new();
+        split_by_directory(&relative_paths, &diff_sizes, whole_span, 0, &mut spans);
+        let packed_spans = pack_spans(&spans);
+        if packed_spans.len() > MAX_PARTS {
             return Err(ChangeError::TooBig {
                 range: change.range.clone(),
-                files: paths.len(),
-                bytes: Some(all.bytes),
-                folders: folders(&paths),
+                files: relative_paths.len(),
+                bytes: Some(whole_span.diff_bytes),
+                folders: largest_directories(&relative_paths),
             });
         }
-        if packed.len() == 1 {
-            return Ok(vec![Part { change, bytes: all.bytes }]);
+        if packed_spans.len() == 1 {
+            return Ok(vec![ChangePart { change, diff_bytes: whole_span.diff_bytes }]);
         }
-        let count = packed.len();
-        let part = |(index, unit): (usize, &Unit)| {
-            let range = format!("{} (part {} of {count})", change.range, index + 1);
-            let files: Vec<Changed> = change.files[unit.from..unit.to].to_vec();
-            Part { change: Change { range, files, ..change.clone() }, bytes: unit.bytes }
+        let part_count = packed_spans.len();
+        let to_part = |(index, span): (usize, &FileSpan)| {
+            let range_name = format!("{} (part {} of {part_count})", change.range, index + 1);
+            let files: Vec<ChangedPath> = change.files[span.start..span.end].to_vec();
+            ChangePart {
+                change: CodeChange { range: range_name, files, ..change.clone() },
+                diff_bytes: span.diff_bytes,
+            }
         };
-        Ok(packed.iter().enumerate().map(part).collect())
+        Ok(packed_spans.iter().enumerate().map(to_part).collect())
     }
 }
 
 /// Descends into directories until everything fits; a single file always counts as fitting.
-fn split(paths: &[&str], bytes: &[u64], unit: Unit, depth: usize, units: &mut Vec<Unit>) {
-    if unit.fits() || unit.to - unit.from <= 1 {
-        units.push(unit);
+fn split_by_directory(
+    relative_paths: &[&str],
+    diff_sizes: &[u64],
+    span: FileSpan,
+    depth: usize,
+    spans: &mut Vec<FileSpan>,
+) {
+    if span.fits_in_part() || span.end - span.start <= 1 {
+        spans.push(span);
         return;
     }
     // All files of a span share their first `depth` path parts.
-    let key = |index: usize| paths[index].split('/').nth(depth);
-    let is_folder = |index: usize| paths[index].split('/').nth(depth + 1).is_some();
-    let mut from = unit.from;
-    while from < unit.to {
+    let path_part = |index: usize| relative_paths[index].split('/').nth(depth);
+    let is_in_directory = |index: usize| relative_paths[index].split('/').nth(depth + 1).is_some();
+    let mut group_start = span.start;
+    while group_start < span.end {
         // Files of the directory itself stand alone; packing joins them.
-        let same = |index: &usize| is_folder(from) && is_folder(*index) && key(*index) == key(from);
-        let to = (from + 1..unit.to).take_while(same).last().map_or(from + 1, |last| last + 1);
-        let group = Unit { from, to, bytes: bytes[from..to].iter().sum() };
-        split(paths, bytes, group, depth + 1, units);
-        from = to;
+        let is_same_directory = |index: &usize| {
+            is_in_directory(group_start)
+                && is_in_directory(*index)
+                && path_part(*index) == path_part(group_start)
+        };
+        let group_end = (group_start + 1..span.end)
+            .take_while(is_same_directory)
+            .last()
+            .map_or(group_start + 1, |last_index| last_index + 1);
+        let group = FileSpan {
+            start: group_start,
+            end: group_end,
+            diff_bytes: diff_sizes[group_start..group_end].iter().sum(),
+        };
+        split_by_directory(relative_paths, diff_sizes, group, depth + 1, spans);
+        group_start = group_end;
     }
 }
 
 /// Joins adjacent spans to as few parts as their order allows.
-fn pack(units: &[Unit]) -> Vec<Unit> {
-    let mut packed: Vec<Unit> = Vec::new();
-    for unit in units {
-        match packed.last_mut() {
+fn pack_spans(spans: &[FileSpan]) -> Vec<FileSpan> {
+    let mut packed_spans: Vec<FileSpan> = Vec::new();
+    for span in spans {
+        match packed_spans.last_mut() {
             // Spans are in path order, so joining neighbours keeps related directories together.
-            Some(last) if last.with(*unit).fits() => *last = last.with(*unit),
-            _ => packed.push(*unit),
+            Some(last_span) if last_span.extended_by(*span).fits_in_part() => {
+                *last_span = last_span.extended_by(*span)
+            }
+            _ => packed_spans.push(*span),
         }
     }
-    packed
+    packed_spans
 }
 
 /// Returns the largest directories with their numbers of files, for narrowing a change.
-pub(super) fn folders(paths: &[&str]) -> Vec<(String, usize)> {
-    let mut found: BTreeMap<&str, usize> = BTreeMap::new();
-    for path in paths {
+pub(super) fn largest_directories(relative_paths: &[&str]) -> Vec<(String, usize)> {
+    let mut file_counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for relative_path in relative_paths {
         // Two levels, since the first one is often a single `src`.
-        let end = path.match_indices('/').map(|(at, _)| at + 1).take(2).last();
-        *found.entry(end.map_or("", |end| &path[..end])).or_default() += 1;
+        let prefix_end = relative_path.match_indices('/').map(|(position, _)| position + 1).take(2).last();
+        *file_counts.entry(prefix_end.map_or("", |prefix_end| &relative_path[..prefix_end])).or_default() +=
+            1;
     }
-    let mut found: Vec<(String, usize)> = found
+    let mut file_counts: Vec<(String, usize)> = file_counts
         .into_iter()
-        .filter(|(name, _)| !name.is_empty())
-        .map(|(name, count)| (name.to_string(), count))
+        .filter(|(directory_name, _)| !directory_name.is_empty())
+        .map(|(directory_name, file_count)| (directory_name.to_string(), file_count))
         .collect();
-    found.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
-    found.truncate(5);
-    found
+    file_counts.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+    file_counts.truncate(5);
+    file_counts
 }
 
 #[cfg(test)]
@@ -123,30 +147,40 @@ mod tests {
 
     use super::*;
 
-    fn found(files: &[(String, u64)]) -> Found {
+    fn found_change(files: &[(String, u64)]) -> FoundChange {
         let mut files = files.to_vec();
         files.sort();
-        files.dedup_by(|one, other| one.0 == other.0);
-        let changed = files.iter().map(|(path, _)| Changed { path: path.clone(), from: None });
-        let change = Change { range: "a..b".into(), files: changed.collect(), ..Change::default() };
-        Found { change, bytes: files.iter().map(|(_, bytes)| *bytes).collect(), stories: Vec::new() }
+        files.dedup_by(|first, second| first.0 == second.0);
+        let changed = files.iter().map(|(path, _)| ChangedPath { path: path.clone(), from: None });
+        let change = CodeChange { range: "a..b".into(), files: changed.collect(), ..CodeChange::default() };
+        FoundChange {
+            change,
+            diff_sizes: files.iter().map(|(_, bytes)| *bytes).collect(),
+            story_paths: Vec::new(),
+        }
     }
 
-    fn many(folder: &str, count: usize, bytes: u64) -> Vec<(String, u64)> {
-        (0..count).map(|n| (format!("{folder}/f{n:04}.rs"), bytes)).collect()
+    fn many_files(directory: &str, count: usize, bytes: u64) -> Vec<(String, u64)> {
+        (0..count).map(|number| (format!("{directory}/f{number:04}.rs"), bytes)).collect()
     }
 
     #[test]
     fn what_fits_stays_whole_and_keeps_its_name() {
-        let parts = found(&many("src", 200, 100)).parts().unwrap();
-        assert_eq!((parts.len(), parts[0].change.range.as_str(), parts[0].bytes), (1, "a..b", 20_000));
+        let parts = found_change(&many_files("src", 200, 100)).into_parts().unwrap();
+        assert_eq!((parts.len(), parts[0].change.range.as_str(), parts[0].diff_bytes), (1, "a..b", 20_000));
     }
 
     #[test]
     fn folders_stay_together_where_they_can() {
-        let all = [many("a", 150, 10), many("b/c", 90, 10), many("b/d", 90, 10), many("e", 10, 10)].concat();
-        let parts = found(&all).parts().unwrap();
-        let shown: Vec<String> = parts
+        let all = [
+            many_files("a", 150, 10),
+            many_files("b/c", 90, 10),
+            many_files("b/d", 90, 10),
+            many_files("e", 10, 10),
+        ]
+        .concat();
+        let parts = found_change(&all).into_parts().unwrap();
+        let described_parts: Vec<String> = parts
             .iter()
             .map(|part| {
                 let (first, last) =
@@ -155,7 +189,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            shown,
+            described_parts,
             [
                 "a..b (part 1 of 2): a/f0000.rs to a/f0149.rs",
                 "a..b (part 2 of 2): b/c/f0000.rs to e/f0009.rs"
@@ -166,24 +200,26 @@ mod tests {
     #[test]
     fn more_than_ten_parts_are_refused_with_the_biggest_folders() {
         let error =
-            found(&[many("src/a", 30, MOST_BYTES / 2), many("src/b", 5, 1)].concat()).parts().unwrap_err();
-        let ChangeError::TooBig { files, bytes, folders, .. } = error else { panic!("{error}") };
-        assert_eq!((files, bytes), (35, Some(15 * MOST_BYTES + 5)));
-        assert_eq!(folders, [("src/a/".to_string(), 30), ("src/b/".to_string(), 5)]);
+            found_change(&[many_files("src/a", 30, MAX_PART_BYTES / 2), many_files("src/b", 5, 1)].concat())
+                .into_parts()
+                .unwrap_err();
+        let ChangeError::TooBig { files, bytes, folders: directories, .. } = error else { panic!("{error}") };
+        assert_eq!((files, bytes), (35, Some(15 * MAX_PART_BYTES + 5)));
+        assert_eq!(directories, [("src/a/".to_string(), 30), ("src/b/".to_string(), 5)]);
     }
 
     proptest! {
         #[test]
         fn every_file_is_in_exactly_one_part_and_no_part_is_too_big(
-            files in prop::collection::vec(("[a-c]{1,2}(/[a-c]{1,2}){0,3}/[a-z]{3}", 0..MOST_BYTES / 4), 1..300)
+            files in prop::collection::vec(("[a-c]{1,2}(/[a-c]{1,2}){0,3}/[a-z]{3}", 0..MAX_PART_BYTES / 4), 1..300)
         ) {
-            let found = found(&files);
+            let found = found_change(&files);
             let all = found.change.files.clone();
-            if let Ok(parts) = found.parts() {
-                let again: Vec<Changed> = parts.iter().flat_map(|part| part.change.files.clone()).collect();
+            if let Ok(parts) = found.into_parts() {
+                let again: Vec<ChangedPath> = parts.iter().flat_map(|part| part.change.files.clone()).collect();
                 prop_assert_eq!(again, all);
                 for part in &parts {
-                    prop_assert!(part.change.files.len() <= MOST_FILES && part.bytes <= MOST_BYTES);
+                    prop_assert!(part.change.files.len() <= MAX_PART_FILES && part.diff_bytes <= MAX_PART_BYTES);
                 }
             }
         }

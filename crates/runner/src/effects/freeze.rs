@@ -6,73 +6,96 @@ use tribunal_core::{
     effect::{FreezeOutcome, FrozenSubject},
     files::FrozenFile,
     ids::{Hash, Key},
-    subject::{Change, Subject},
+    subject::{CodeChange, Subject},
 };
 
-use super::{World, difference, world_fault};
+use super::{EffectContext, change_diff, environment_fault};
 use crate::{
-    copies::{Copy, Source},
     subject,
+    workspaces::{TaskWorkspace, WorkspaceSource},
 };
 
-pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> FreezeOutcome {
-    let copy = Copy::at(world.project.desk(&world.run, key));
+pub(super) fn freeze_subject(context: &EffectContext, effect_key: &Key, subject: &Subject) -> FreezeOutcome {
+    let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, effect_key));
     match subject {
-        Subject::Change(change) => match of_change(world, &copy, change) {
+        Subject::Change(change) => match freeze_change(context, &workspace, change) {
             Ok(reply) => reply,
-            Err(cause) => world_fault(format!("the change {} cannot be had: {cause}", change.range)).into(),
+            Err(cause) => {
+                environment_fault(format!("the change {} cannot be had: {cause}", change.range)).into()
+            }
         },
-        Subject::Document { path, .. } | Subject::Source { path } => of_file(world, &copy, path),
+        Subject::Document { path: subject_path, .. } | Subject::Source { path: subject_path } => {
+            freeze_file(context, &workspace, subject_path)
+        }
     }
 }
 
-fn of_file(world: &World, copy: &Copy, path: &str) -> FreezeOutcome {
-    let root = world.project.root();
-    let inside = subject::stays_inside(root, path);
+fn freeze_file(context: &EffectContext, workspace: &TaskWorkspace, subject_path: &str) -> FreezeOutcome {
+    let project_root = context.project.root();
+    let containment = subject::ensure_inside(project_root, subject_path);
     // The original is loaded only to report early why it cannot be reviewed.
-    if let Err(problem) = inside.and_then(|()| subject::load(root, path)) {
-        return world_fault(problem.to_string()).into();
+    if let Err(problem) = containment.and_then(|()| subject::load_subject(project_root, subject_path)) {
+        return environment_fault(problem.to_string()).into();
     }
-    let files = [path.to_string()];
-    let made = copy.make(&Source { root, files: &files, tree: None, seeds: &world.seeds() });
-    let remarks = match made {
-        Ok(made) => made.remarks,
-        Err(cause) => return world_fault(format!("a copy of {path} could not be made: {cause}")).into(),
+    let subject_files = [subject_path.to_string()];
+    let created = workspace.create(&WorkspaceSource {
+        project_root,
+        subject_files: &subject_files,
+        stored_tree: None,
+        seed_paths: &context.seed_paths(),
+    });
+    let remarks = match created {
+        Ok(created) => created.remarks,
+        Err(cause) => {
+            return environment_fault(format!("a copy of {subject_path} could not be made: {cause}")).into();
+        }
     };
     // The frozen text is recorded, so that later edits of the original do not matter.
-    match subject::load(&copy.tree(), path) {
+    match subject::load_subject(&workspace.tree_dir(), subject_path) {
         Ok(text) => {
-            let hash = Hash::of(text.as_bytes());
-            FreezeOutcome::Frozen(FrozenSubject { hash, text, files: Vec::new(), remarks })
+            let content_hash = Hash::digest_of(text.as_bytes());
+            FreezeOutcome::Frozen(FrozenSubject { hash: content_hash, text, files: Vec::new(), remarks })
         }
-        Err(problem) => world_fault(problem.to_string()).into(),
+        Err(problem) => environment_fault(problem.to_string()).into(),
     }
 }
 
-fn of_change(world: &World, copy: &Copy, change: &Change) -> io::Result<FreezeOutcome> {
-    let remarks = make(world, copy, change)?;
-    let diff = difference::between(world, copy, change)?;
+fn freeze_change(
+    context: &EffectContext,
+    workspace: &TaskWorkspace,
+    change: &CodeChange,
+) -> io::Result<FreezeOutcome> {
+    let remarks = create_change_workspace(context, workspace, change)?;
+    let diff = change_diff::diff_change(context, workspace, change)?;
     // The prompts of the reviewers contain exactly this text.
-    fs::write(copy.folder().join(difference::NAME), &diff)?;
+    fs::write(workspace.directory().join(change_diff::DIFF_FILE), &diff)?;
     let mut files = Vec::new();
-    let mut all = diff.clone();
-    for file in &change.files {
-        if let Some(bytes) = copy.base(&file.path)? {
-            let text = difference::text(&file.path, bytes)?;
+    let mut hashed_text = diff.clone();
+    for changed_file in &change.files {
+        if let Some(bytes) = workspace.read_base(&changed_file.path)? {
+            let text = change_diff::decode_utf8(&changed_file.path, bytes)?;
             // The hash covers the whole files and not only the diff: quotes may come from anywhere in them.
-            all.push_str(&format!("\n{}\n{text}", file.path));
-            files.push(FrozenFile { path: file.path.clone(), text });
+            hashed_text.push_str(&format!("\n{}\n{text}", changed_file.path));
+            files.push(FrozenFile { path: changed_file.path.clone(), text });
         }
     }
-    let hash = Hash::of(all.as_bytes());
-    Ok(FreezeOutcome::Frozen(FrozenSubject { text: diff, hash, files, remarks }))
+    let content_hash = Hash::digest_of(hashed_text.as_bytes());
+    Ok(FreezeOutcome::Frozen(FrozenSubject { text: diff, hash: content_hash, files, remarks }))
 }
 
 /// Creates a workspace with the repository as it is after the change. Returns what agents will not find in it.
-pub(super) fn make(world: &World, copy: &Copy, change: &Change) -> io::Result<Vec<String>> {
-    let root = world.project.root();
-    let files: Vec<String> = change.files.iter().map(|file| file.path.clone()).collect();
-    let made =
-        copy.make(&Source { root, files: &files, tree: change.end.as_deref(), seeds: &world.seeds() })?;
-    Ok(made.remarks)
+pub(super) fn create_change_workspace(
+    context: &EffectContext,
+    workspace: &TaskWorkspace,
+    change: &CodeChange,
+) -> io::Result<Vec<String>> {
+    let project_root = context.project.root();
+    let files: Vec<String> = change.files.iter().map(|changed_file| changed_file.path.clone()).collect();
+    let created = workspace.create(&WorkspaceSource {
+        project_root,
+        subject_files: &files,
+        stored_tree: change.end.as_deref(),
+        seed_paths: &context.seed_paths(),
+    })?;
+    Ok(created.remarks)
 }

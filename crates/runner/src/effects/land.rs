@@ -13,33 +13,31 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
-    effect::{LandOutcome, Landed},
-    files::{Hunk, LandedFile, Refusal},
+    effect::{LandOutcome, LandedChange},
+    files::{Hunk, LandedFile, PatchRefusal},
     ids::Hash,
-    text::cut,
+    text::truncate_chars,
 };
 
-use super::{World, check, world_fault};
+use super::{EffectContext, environment_fault, verify_commands};
 use crate::{
-    checkpoints::{At, Change, Checkpoints},
-    copies::{self, Copy, agent_files, patch_hash},
-    fault,
-    files::{Replacement, write_atomically},
-    git, locks,
-    merging::{Conflict, hunks, merge},
-    refs,
-    subject::{is_plain, link_on_the_way},
+    atomic_files::{FileReplacement, write_atomically},
+    checkpoints::{CheckpointChange, CheckpointKey, CheckpointStore},
+    git, git_refs, kill_points, locks,
+    merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
+    subject::{find_link_on_path, is_plain_path},
+    workspaces::{self, TaskWorkspace, agent_file_names, hash_changes},
 };
 
 /// If the files keep changing while the checks run, the landing gives up after this many attempts.
-const TRIES: u32 = 3;
+const MAX_LANDING_ATTEMPTS: u32 = 3;
 /// From this many lines on, a patch that leaves less than a third of them is not a fix.
-const LONG_ENOUGH: usize = 4;
+const MIN_GUTTABLE_LINES: usize = 4;
 /// The limit for the text that is shown of each side of a conflict.
-const SHOWN_CHARS: usize = 600;
+const MAX_CONFLICT_CHARS: usize = 600;
 
-pub(super) struct Landing {
-    pub at: At,
+pub(super) struct LandingRequest {
+    pub checkpoint_key: CheckpointKey,
     pub patch: Hash,
     /// Files that may change; a directory with a `/` at its end allows new files in it.
     pub allowed: Vec<String>,
@@ -48,263 +46,320 @@ pub(super) struct Landing {
 
 /// What is about to land. It is written before the first file is replaced.
 #[derive(Serialize, Deserialize)]
-struct Intent {
-    files: BTreeMap<String, Put>,
+struct LandingIntent {
+    files: BTreeMap<String, IntendedFile>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-struct Put {
+struct IntendedFile {
     after: Hash,
     hunks: Vec<Hunk>,
 }
 
 /// A patch that may land.
-pub(super) struct Candidate {
-    pub copy: Copy,
-    files: Vec<Patched>,
+pub(super) struct LandingCandidate {
+    pub workspace: TaskWorkspace,
+    patched_files: Vec<PatchedFile>,
     /// Where the texts before and after every landing are stored, and under which key this one is.
-    checkpoints: Checkpoints,
-    at: At,
+    checkpoints: CheckpointStore,
+    checkpoint_key: CheckpointKey,
 }
 
-impl Candidate {
-    pub fn paths(&self) -> impl Iterator<Item = String> {
-        self.files.iter().map(|file| file.path.clone())
+impl LandingCandidate {
+    pub fn file_paths(&self) -> impl Iterator<Item = String> {
+        self.patched_files.iter().map(|file| file.relative_path.clone())
     }
 }
 
 /// One file of a patch: as it was when the workspace was created (`None` if it did not exist), and as the fixer left it.
-struct Patched {
-    path: String,
-    real: PathBuf,
-    base: Option<String>,
-    theirs: String,
+struct PatchedFile {
+    relative_path: String,
+    real_path: PathBuf,
+    base_text: Option<String>,
+    fixer_text: String,
     executable: bool,
 }
 
 /// One file with its current text and the text it will have.
 #[derive(Clone)]
-pub(super) struct Merged {
-    pub path: String,
-    ours: Option<String>,
-    pub after: String,
+pub(super) struct MergedFile {
+    pub relative_path: String,
+    current_text: Option<String>,
+    pub merged_text: String,
     /// The hunks that an earlier process had computed, if it has already replaced the file.
-    landed: Option<Vec<Hunk>>,
+    landed_hunks: Option<Vec<Hunk>>,
 }
 
 /// How far an attempt got.
-enum Try {
-    Ended(Box<LandOutcome>),
+enum LandingAttempt {
+    Decided(Box<LandOutcome>),
     /// Merged with the current files; the checks come next.
-    Merged(Vec<Merged>),
+    Merged(Vec<MergedFile>),
 }
 
 /// Lands a patch. Returns `None` if the user ended a check; nothing has landed then.
-pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<LandOutcome> {
-    let Some(copy) = find_copy(&world.project.desk(&world.run, &landing.at.by), &landing.patch) else {
+pub(super) async fn land_patch(context: Arc<EffectContext>, request: LandingRequest) -> Option<LandOutcome> {
+    let Some(workspace) = find_patch_workspace(
+        &context.project.task_dir(&context.run_id, &request.checkpoint_key.task_key),
+        &request.patch,
+    ) else {
         let detail = "the fixer's copy is gone or was changed after its answer".to_string();
-        return Some(refused(Refusal::Lost { detail }));
+        return Some(refused_outcome(PatchRefusal::Lost { detail }));
     };
-    let folder = copy.folder().to_path_buf();
-    let reply = try_to(&world, landing, copy).await?;
+    let directory = workspace.directory().to_path_buf();
+    let outcome = attempt_landing(&context, request, workspace).await?;
     // A failed landing is tried again later and needs the workspace for that.
-    if !matches!(reply, LandOutcome::Failed { .. }) {
-        copies::release(&folder);
+    if !matches!(outcome, LandOutcome::Failed { .. }) {
+        workspaces::release_workspace(&directory);
     }
-    Some(reply)
+    Some(outcome)
 }
 
-async fn try_to(world: &Arc<World>, landing: Landing, copy: Copy) -> Option<LandOutcome> {
-    let fault = |cause: io::Error| LandOutcome::from(world_fault(format!("landing failed: {cause}")));
-    let at = world.clone();
-    let found = aside(move || candidate(&at, &landing, copy).map(|found| (found, landing.verify))).await;
-    let (candidate, verify) = match found {
-        Ok((Ok(candidate), verify)) => (Arc::new(candidate), verify),
-        Ok((Err(why), _)) => return Some(refused(why)),
-        Err(cause) => return Some(fault(cause)),
+async fn attempt_landing(
+    effect_context: &Arc<EffectContext>,
+    request: LandingRequest,
+    workspace: TaskWorkspace,
+) -> Option<LandOutcome> {
+    let landing_fault =
+        |cause: io::Error| LandOutcome::from(environment_fault(format!("landing failed: {cause}")));
+    let context = effect_context.clone();
+    let search = run_file_work(move || {
+        find_candidate(&context, &request, workspace).map(|search| (search, request.verify))
+    })
+    .await;
+    let (candidate, commands) = match search {
+        Ok((Ok(candidate), commands)) => (Arc::new(candidate), commands),
+        Ok((Err(refusal), _)) => return Some(refused_outcome(refusal)),
+        Err(cause) => return Some(landing_fault(cause)),
     };
-    match land(world, &candidate, &verify).await {
-        Ok(reply) => Some(reply),
+    match merge_check_and_put(effect_context, &candidate, &commands).await {
+        Ok(outcome) => Some(outcome),
         // A stopped check is no fault: the next process asks for the landing again.
-        Err(cause) if check::was_stopped(&cause) => None,
+        Err(cause) if verify_commands::is_stop_error(&cause) => None,
         Err(cause) => {
-            let at = world.clone();
-            let left = aside(move || left_behind(&at, &candidate)).await.ok().flatten();
-            Some(left.unwrap_or_else(|| fault(cause)))
+            let context = effect_context.clone();
+            let partial_outcome =
+                run_file_work(move || report_partial_landing(&context, &candidate)).await.ok().flatten();
+            Some(partial_outcome.unwrap_or_else(|| landing_fault(cause)))
         }
     }
 }
 
 /// Undoes a landing that broke off. Files that cannot be undone have landed, and are reported as landed.
-fn left_behind(world: &World, candidate: &Candidate) -> io::Result<Option<LandOutcome>> {
-    if take_back(world, candidate).is_ok() {
+fn report_partial_landing(
+    context: &EffectContext,
+    candidate: &LandingCandidate,
+) -> io::Result<Option<LandOutcome>> {
+    if take_back_partial_landing(context, candidate).is_ok() {
         return Ok(None);
     }
-    let Some(intent) = intent(&candidate.copy)? else { return Ok(None) };
-    let mut all = Vec::new();
-    for file in &candidate.files {
+    let Some(intent) = read_intent(&candidate.workspace)? else { return Ok(None) };
+    let mut landed_files = Vec::new();
+    for patched_file in &candidate.patched_files {
         // The intent tells our own text from an edit that the user made since.
-        let put = intent.files.get(&file.path);
-        if let (Some(put), Ok(Some(text))) = (put, read(file))
-            && put.after == Hash::of(text.as_bytes())
+        let intended_file = intent.files.get(&patched_file.relative_path);
+        if let (Some(intended_file), Ok(Some(current_text))) =
+            (intended_file, read_current_text(patched_file))
+            && intended_file.after == Hash::digest_of(current_text.as_bytes())
         {
-            let (path, landed) = (file.path.clone(), Some(put.hunks.clone()));
-            all.push(Merged { path, ours: Some(text.clone()), after: text, landed });
+            let (relative_path, landed_hunks) =
+                (patched_file.relative_path.clone(), Some(intended_file.hunks.clone()));
+            landed_files.push(MergedFile {
+                relative_path,
+                current_text: Some(current_text.clone()),
+                merged_text: current_text,
+                landed_hunks,
+            });
         }
     }
-    Ok((!all.is_empty()).then(|| landed(world, &all)))
+    Ok((!landed_files.is_empty()).then(|| landed_outcome(context, &landed_files)))
 }
 
-fn refused(why: Refusal) -> LandOutcome {
-    LandOutcome::Refused { why }
+fn refused_outcome(refusal: PatchRefusal) -> LandOutcome {
+    LandOutcome::Refused { why: refusal }
 }
 
 /// Runs work on files on a separate thread, since the workflow's thread must not block.
-pub(super) async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+pub(super) async fn run_file_work<T: Send + 'static>(
+    file_work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    tokio::task::spawn_blocking(file_work).await.map_err(io::Error::other)?
 }
 
-async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String]) -> io::Result<LandOutcome> {
+async fn merge_check_and_put(
+    effect_context: &Arc<EffectContext>,
+    candidate: &Arc<LandingCandidate>,
+    commands: &[String],
+) -> io::Result<LandOutcome> {
     // The checks can take minutes, so the files are merged again if the user edits them meanwhile.
-    for _ in 0..TRIES {
-        let (at, this) = (world.clone(), candidate.clone());
-        let merged = match aside(move || merge_all(&at, &this)).await? {
-            Try::Ended(reply) => return Ok(*reply),
-            Try::Merged(merged) => merged,
+    for _ in 0..MAX_LANDING_ATTEMPTS {
+        let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
+        let merged_files = match run_file_work(move || merge_candidate(&context, &shared_candidate)).await? {
+            LandingAttempt::Decided(outcome) => return Ok(*outcome),
+            LandingAttempt::Merged(merged_files) => merged_files,
         };
-        if let Some(why) = check::check(world, candidate, verify, &merged).await? {
+        if let Some(refusal) =
+            verify_commands::verify_candidate(effect_context, candidate, commands, &merged_files).await?
+        {
             // An earlier process may have replaced some of the files already; a refused patch must not stay there in part.
-            let (at, this) = (world.clone(), candidate.clone());
-            aside(move || take_back(&at, &this)).await?;
-            return Ok(refused(why));
+            let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
+            run_file_work(move || take_back_partial_landing(&context, &shared_candidate)).await?;
+            return Ok(refused_outcome(refusal));
         }
-        let (at, this) = (world.clone(), candidate.clone());
-        if let Some(reply) = aside(move || put(&at, &this, merged)).await? {
-            return Ok(reply);
+        let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
+        if let Some(outcome) =
+            run_file_work(move || replace_files(&context, &shared_candidate, merged_files)).await?
+        {
+            return Ok(outcome);
         }
     }
-    let (at, this) = (world.clone(), candidate.clone());
-    aside(move || take_back(&at, &this)).await?;
-    let names: Vec<String> = candidate.paths().collect();
-    let detail = format!("{} kept changing while the checks ran", names.join(", "));
-    Ok(refused(Refusal::Lost { detail }))
+    let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
+    run_file_work(move || take_back_partial_landing(&context, &shared_candidate)).await?;
+    let file_names: Vec<String> = candidate.file_paths().collect();
+    let detail = format!("{} kept changing while the checks ran", file_names.join(", "));
+    Ok(refused_outcome(PatchRefusal::Lost { detail }))
 }
 
 /// Returns the patch with the files it may change, or the reason why it may not land.
-fn candidate(world: &World, landing: &Landing, copy: Copy) -> io::Result<Result<Candidate, Refusal>> {
-    let changes = copy.changes()?;
-    if changes.is_empty() {
-        return Ok(Err(Refusal::Lost { detail: "it changes nothing".to_string() }));
+fn find_candidate(
+    context: &EffectContext,
+    request: &LandingRequest,
+    workspace: TaskWorkspace,
+) -> io::Result<Result<LandingCandidate, PatchRefusal>> {
+    let changed_files = workspace.changed_files()?;
+    if changed_files.is_empty() {
+        return Ok(Err(PatchRefusal::Lost { detail: "it changes nothing".to_string() }));
     }
-    let mut outside = Vec::new();
-    let had = copy.all()?;
+    let mut outside_paths = Vec::new();
+    let original_paths = workspace.original_paths()?;
     // What a build leaves behind in ignored places is not part of a fix.
     // Only new files are asked about: a tracked file counts even if a pattern ignores it.
-    let ignored = git::ignored(world.project.root(), changes.keys().filter(|path| !had.contains(*path)));
-    for path in changes.keys().filter(|path| !ignored.contains(*path)) {
-        let is_new = !had.contains(path);
+    let ignored_paths = git::find_ignored(
+        context.project.root(),
+        changed_files.keys().filter(|relative_path| !original_paths.contains(*relative_path)),
+    );
+    for relative_path in changed_files.keys().filter(|relative_path| !ignored_paths.contains(*relative_path))
+    {
+        let is_new = !original_paths.contains(relative_path);
         // All outside paths are collected first, so that the fixer learns about all of them at once.
-        if !is_plain(path)
-            || !(landing.allowed.contains(path) || is_new && may_be_made(path, &landing.allowed))
+        if !is_plain_path(relative_path)
+            || !(request.allowed.contains(relative_path)
+                || is_new && may_create_file(relative_path, &request.allowed))
         {
-            outside.push(path.clone());
+            outside_paths.push(relative_path.clone());
         }
     }
-    if !outside.is_empty() {
-        return Ok(Err(Refusal::Outside { files: outside }));
+    if !outside_paths.is_empty() {
+        return Ok(Err(PatchRefusal::Outside { files: outside_paths }));
     }
-    let mut files = Vec::new();
-    for (path, now) in changes.into_iter().filter(|(path, _)| !ignored.contains(path)) {
-        if now.is_none() {
-            return Ok(Err(Refusal::Lost { detail: format!("it deleted {path}") }));
+    let mut patched_files = Vec::new();
+    for (relative_path, current_hash) in
+        changed_files.into_iter().filter(|(relative_path, _)| !ignored_paths.contains(relative_path))
+    {
+        if current_hash.is_none() {
+            return Ok(Err(PatchRefusal::Lost { detail: format!("it deleted {relative_path}") }));
         }
-        match patched(world, &copy, path, &had)? {
-            Ok(file) => files.push(file),
-            Err(why) => return Ok(Err(why)),
+        match read_patched_file(context, &workspace, relative_path, &original_paths)? {
+            Ok(patched_file) => patched_files.push(patched_file),
+            Err(refusal) => return Ok(Err(refusal)),
         }
     }
-    if files.is_empty() {
+    if patched_files.is_empty() {
         // All changed files are ignored ones, so nothing of the patch would land.
-        return Ok(Err(Refusal::Lost { detail: "it changes nothing that counts".to_string() }));
+        return Ok(Err(PatchRefusal::Lost { detail: "it changes nothing that counts".to_string() }));
     }
-    let checkpoints = Checkpoints::of(&world.project, &world.run);
-    Ok(Ok(Candidate { copy, files, checkpoints, at: landing.at.clone() }))
+    let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
+    Ok(Ok(LandingCandidate {
+        workspace,
+        patched_files,
+        checkpoints,
+        checkpoint_key: request.checkpoint_key.clone(),
+    }))
 }
 
 /// A new file may be created in a directory that is named, or among tests, but never one that configures tools.
-fn may_be_made(path: &str, allowed: &[String]) -> bool {
-    let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
-    let parts: Vec<&str> = path.split('/').collect();
+fn may_create_file(relative_path: &str, allowed: &[String]) -> bool {
+    let (directory, file_name) = relative_path.rsplit_once('/').unwrap_or((".", relative_path));
+    let path_parts: Vec<&str> = relative_path.split('/').collect();
     // Hidden files configure tools, too: `.github`, `.env`, `.npmrc`.
-    let hidden = parts.iter().any(|part| part.starts_with('.'));
-    let orders = name == "tribunal.yaml" || agent_files().any(|file| file == name || file == parts[0]);
-    let tests = parts[..parts.len() - 1]
+    let is_hidden = path_parts.iter().any(|part| part.starts_with('.'));
+    let is_tool_config = file_name == "tribunal.yaml"
+        || agent_file_names().any(|config_name| config_name == file_name || config_name == path_parts[0]);
+    let is_among_tests = path_parts[..path_parts.len() - 1]
         .iter()
         .any(|part| matches!(*part, "test" | "tests" | "spec" | "specs" | "__tests__"));
-    let folder = format!("{folder}/");
-    let among = allowed.contains(&folder);
-    let makes = allowed.iter().any(|entry| entry.ends_with('/'));
-    !hidden && !orders && (among || makes && tests)
+    let directory = format!("{directory}/");
+    let is_in_allowed_directory = allowed.contains(&directory);
+    let allows_new_files = allowed.iter().any(|entry| entry.ends_with('/'));
+    !is_hidden && !is_tool_config && (is_in_allowed_directory || allows_new_files && is_among_tests)
 }
 
-fn patched(
-    world: &World,
-    copy: &Copy,
-    path: String,
-    had: &BTreeSet<String>,
-) -> io::Result<Result<Patched, Refusal>> {
-    let new = copy.tree().join(&path);
-    let meta = fs::symlink_metadata(&new)?;
-    if !meta.is_file() {
-        return Ok(Err(Refusal::Lost { detail: format!("it put something else in the place of {path}") }));
+fn read_patched_file(
+    context: &EffectContext,
+    workspace: &TaskWorkspace,
+    relative_path: String,
+    original_paths: &BTreeSet<String>,
+) -> io::Result<Result<PatchedFile, PatchRefusal>> {
+    let patched_path = workspace.tree_dir().join(&relative_path);
+    let metadata = fs::symlink_metadata(&patched_path)?;
+    if !metadata.is_file() {
+        return Ok(Err(PatchRefusal::Lost {
+            detail: format!("it put something else in the place of {relative_path}"),
+        }));
     }
     // A file that did not exist has no base; asking for one would be an error.
-    let base = if had.contains(&path) { copy.base(&path)? } else { None };
-    let base = match base.map(String::from_utf8).transpose() {
-        Ok(base) => base,
-        Err(_) => return Ok(Err(Refusal::Lost { detail: format!("{path} is no UTF-8") })),
+    let base_text =
+        if original_paths.contains(&relative_path) { workspace.read_base(&relative_path)? } else { None };
+    let base_text = match base_text.map(String::from_utf8).transpose() {
+        Ok(base_text) => base_text,
+        Err(_) => return Ok(Err(PatchRefusal::Lost { detail: format!("{relative_path} is no UTF-8") })),
     };
-    let Ok(theirs) = String::from_utf8(fs::read(new)?) else {
-        return Ok(Err(Refusal::Lost { detail: format!("what it made of {path} is no UTF-8") }));
+    let Ok(fixer_text) = String::from_utf8(fs::read(patched_path)?) else {
+        return Ok(Err(PatchRefusal::Lost {
+            detail: format!("what it made of {relative_path} is no UTF-8"),
+        }));
     };
-    let theirs = match &base {
-        Some(base) => with_line_ends_of(base, theirs),
-        None => theirs,
+    let fixer_text = match &base_text {
+        Some(base_text) => keep_line_ends(base_text, fixer_text),
+        None => fixer_text,
     };
     // Agents sometimes replace a file by a summary or a placeholder such as "rest unchanged".
-    if let Some((before, after)) = base.as_deref().and_then(|base| gutted(base, &theirs)) {
-        return Ok(Err(Refusal::Gutted { before, after }));
+    if let Some((lines_before, lines_after)) =
+        base_text.as_deref().and_then(|base_text| detect_gutting(base_text, &fixer_text))
+    {
+        return Ok(Err(PatchRefusal::Gutted { before: lines_before, after: lines_after }));
     }
-    let real = world.project.root().join(&path);
-    if let Some(link) = link_on_the_way(world.project.root(), &path) {
-        let detail = format!("{path} leads elsewhere: {link} is a link");
-        return Ok(Err(Refusal::Lost { detail }));
+    let real_path = context.project.root().join(&relative_path);
+    if let Some(link) = find_link_on_path(context.project.root(), &relative_path) {
+        let detail = format!("{relative_path} leads elsewhere: {link} is a link");
+        return Ok(Err(PatchRefusal::Lost { detail }));
     }
-    let executable = is_executable(&meta);
-    Ok(Ok(Patched { path, real, base, theirs, executable }))
+    let is_executable_file = is_executable(&metadata);
+    Ok(Ok(PatchedFile { relative_path, real_path, base_text, fixer_text, executable: is_executable_file }))
 }
 
 /// Returns the number of lines before and after, if most of them would be gone.
-pub(super) fn gutted(base: &str, theirs: &str) -> Option<(u32, u32)> {
-    let filled = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
-    let (before, after) = (filled(base), filled(theirs));
-    let is_gutted = before > 0 && (after == 0 || (before >= LONG_ENOUGH && after * 3 < before));
-    is_gutted.then_some((before as u32, after as u32))
+pub(super) fn detect_gutting(base_text: &str, new_text: &str) -> Option<(u32, u32)> {
+    let count_filled_lines = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
+    let (lines_before, lines_after) = (count_filled_lines(base_text), count_filled_lines(new_text));
+    let is_gutted = lines_before > 0
+        && (lines_after == 0 || (lines_before >= MIN_GUTTABLE_LINES && lines_after * 3 < lines_before));
+    is_gutted.then_some((lines_before as u32, lines_after as u32))
 }
 
-fn is_executable(meta: &fs::Metadata) -> bool {
+fn is_executable(metadata: &fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    meta.permissions().mode() & 0o100 != 0
+    metadata.permissions().mode() & 0o100 != 0
 }
 
 /// Restores the line ends of the base text: an agent that changes them has not fixed anything.
-fn with_line_ends_of(base: &str, text: String) -> String {
-    let ends = |text: &str| (text.matches('\n').count(), text.matches("\r\n").count());
-    match (ends(base), ends(&text)) {
+fn keep_line_ends(base_text: &str, text: String) -> String {
+    let count_line_ends = |text: &str| (text.matches('\n').count(), text.matches("\r\n").count());
+    match (count_line_ends(base_text), count_line_ends(&text)) {
         // Only a text with uniform line ends is converted; in a mixed one it is not known which are meant.
-        ((all, crlf), (new, new_crlf)) if crlf > 0 && all == crlf && new != new_crlf => {
+        ((base_ends, base_crlf), (new_ends, new_crlf))
+            if base_crlf > 0 && base_ends == base_crlf && new_ends != new_crlf =>
+        {
             text.replace("\r\n", "\n").replace('\n', "\r\n")
         }
         ((_, 0), (_, 1..)) => text.replace("\r\n", "\n"),
@@ -312,58 +367,78 @@ fn with_line_ends_of(base: &str, text: String) -> String {
     }
 }
 
-fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
-    let intent = intent(&candidate.copy)?;
-    let mut all = Vec::new();
-    for file in &candidate.files {
-        let ours = read(file)?;
-        let before = intent.as_ref().and_then(|intent| intent.files.get(&file.path));
-        if let (Some(put), Some(text)) = (before, &ours)
-            && put.after == Hash::of(text.as_bytes())
+fn merge_candidate(context: &EffectContext, candidate: &LandingCandidate) -> io::Result<LandingAttempt> {
+    let intent = read_intent(&candidate.workspace)?;
+    let mut merged_files = Vec::new();
+    for patched_file in &candidate.patched_files {
+        let current_text = read_current_text(patched_file)?;
+        let intended_file = intent.as_ref().and_then(|intent| intent.files.get(&patched_file.relative_path));
+        if let (Some(intended), Some(file_text)) = (intended_file, &current_text)
+            && intended.after == Hash::digest_of(file_text.as_bytes())
         {
             // An earlier process had already replaced this file.
-            let (after, landed) = (text.clone(), Some(put.hunks.clone()));
-            all.push(Merged { path: file.path.clone(), ours, after, landed });
+            let (merged_text, landed_hunks) = (file_text.clone(), Some(intended.hunks.clone()));
+            merged_files.push(MergedFile {
+                relative_path: patched_file.relative_path.clone(),
+                current_text,
+                merged_text,
+                landed_hunks,
+            });
             continue;
         }
-        match three_way(file, ours.as_deref())? {
-            Ok(after) => all.push(Merged { path: file.path.clone(), ours, after, landed: None }),
-            Err(why) => {
-                take_back(world, candidate)?;
-                return Ok(Try::Ended(Box::new(refused(why))));
+        match merge_file(patched_file, current_text.as_deref())? {
+            Ok(merged_text) => merged_files.push(MergedFile {
+                relative_path: patched_file.relative_path.clone(),
+                current_text,
+                merged_text,
+                landed_hunks: None,
+            }),
+            Err(refusal) => {
+                take_back_partial_landing(context, candidate)?;
+                return Ok(LandingAttempt::Decided(Box::new(refused_outcome(refusal))));
             }
         }
     }
     // Nothing is left to do, but the crash may have come before git got its commit.
-    if all.iter().all(|file| file.landed.is_some()) {
-        give_to_git(world, candidate);
-        return Ok(Try::Ended(Box::new(landed(world, &all))));
+    if merged_files.iter().all(|patched_file| patched_file.landed_hunks.is_some()) {
+        record_in_git(context, candidate);
+        return Ok(LandingAttempt::Decided(Box::new(landed_outcome(context, &merged_files))));
     }
-    Ok(Try::Merged(all))
+    Ok(LandingAttempt::Merged(merged_files))
 }
 
 /// Removes what an earlier process landed before it was killed between two files, if the remaining files can no longer follow.
-fn take_back(world: &World, candidate: &Candidate) -> io::Result<()> {
-    if intent(&candidate.copy)?.is_none() {
+fn take_back_partial_landing(context: &EffectContext, candidate: &LandingCandidate) -> io::Result<()> {
+    if read_intent(&candidate.workspace)?.is_none() {
         return Ok(());
     }
-    let _alone = locks::alone(&world.project.locks())?;
+    let _alone = locks::lock_user_tree(&context.project.locks_dir())?;
     // The user's tree is locked before the current texts are read, so that they stay as read.
-    for change in candidate.checkpoints.changes(&candidate.at)? {
-        let Some(file) = candidate.files.iter().find(|file| file.path == change.path) else { continue };
-        let now = read(file)?;
+    for checkpoint_change in candidate.checkpoints.landing_changes(&candidate.checkpoint_key)? {
+        let Some(patched_file) = candidate
+            .patched_files
+            .iter()
+            .find(|patched_file| patched_file.relative_path == checkpoint_change.relative_path)
+        else {
+            continue;
+        };
+        let current_text = read_current_text(patched_file)?;
         // The file does not contain the change, so there is nothing to remove from it.
-        if !change.is_in(now.as_deref()) {
+        if !checkpoint_change.is_applied_in(current_text.as_deref()) {
             continue;
         }
-        match (&change.before, &change.after, now) {
-            (None, ..) => fs::remove_file(&file.real)?,
-            (Some(before), Some(after), Some(now)) => {
+        match (&checkpoint_change.text_before, &checkpoint_change.text_after, current_text) {
+            (None, ..) => fs::remove_file(&patched_file.real_path)?,
+            (Some(text_before), Some(text_after), Some(current_text)) => {
                 // The user's edits since then stay.
-                let without = merge(after, &now, before).map_err(|conflict| {
-                    io::Error::other(format!("{}:{} is half landed, half edited", file.path, conflict.line))
-                })?;
-                write_atomically(&file.real, without.as_bytes())?;
+                let text_without =
+                    merge_or_first_conflict(text_after, &current_text, text_before).map_err(|conflict| {
+                        io::Error::other(format!(
+                            "{}:{} is half landed, half edited",
+                            patched_file.relative_path, conflict.line_number
+                        ))
+                    })?;
+                write_atomically(&patched_file.real_path, text_without.as_bytes())?;
             }
             _ => {}
         }
@@ -372,145 +447,191 @@ fn take_back(world: &World, candidate: &Candidate) -> io::Result<()> {
 }
 
 /// Reads the file as it is now. Returns `None` if it does not exist.
-fn read(file: &Patched) -> io::Result<Option<String>> {
+fn read_current_text(patched_file: &PatchedFile) -> io::Result<Option<String>> {
     // A link leads to another file, and the link itself belongs to the user.
-    if file.real.is_symlink() {
-        return Err(io::Error::other(format!("{} is a link now; put the file back, then resume", file.path)));
+    if patched_file.real_path.is_symlink() {
+        return Err(io::Error::other(format!(
+            "{} is a link now; put the file back, then resume",
+            patched_file.relative_path
+        )));
     }
-    match fs::read_to_string(&file.real) {
-        Ok(text) => Ok(Some(text)),
+    match fs::read_to_string(&patched_file.real_path) {
+        Ok(file_text) => Ok(Some(file_text)),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(cause),
     }
 }
 
-fn three_way(file: &Patched, ours: Option<&str>) -> io::Result<Result<String, Refusal>> {
-    let both = |conflict: Conflict| Refusal::Conflict {
-        line: conflict.line,
-        file: file.path.clone(),
-        ours: cut(&conflict.ours, SHOWN_CHARS),
-        theirs: cut(&conflict.theirs, SHOWN_CHARS),
+fn merge_file(
+    patched_file: &PatchedFile,
+    current_text: Option<&str>,
+) -> io::Result<Result<String, PatchRefusal>> {
+    let to_refusal = |conflict: MergeConflict| PatchRefusal::Conflict {
+        line: conflict.line_number,
+        file: patched_file.relative_path.clone(),
+        ours: truncate_chars(&conflict.our_text, MAX_CONFLICT_CHARS),
+        theirs: truncate_chars(&conflict.their_text, MAX_CONFLICT_CHARS),
     };
-    match (&file.base, ours) {
-        (Some(_), None) => Err(io::Error::other(format!("{} is gone; put it back, then resume", file.path))),
-        (Some(base), Some(ours)) => Ok(merge(base, ours, &file.theirs).map_err(both)),
-        (None, None) => Ok(Ok(file.theirs.clone())),
-        (None, Some(ours)) if ours == file.theirs => Ok(Ok(file.theirs.clone())),
-        // The fixer and the user created the same file with different texts.
-        (None, Some(ours)) => {
-            Ok(Err(both(Conflict { line: 1, ours: ours.to_string(), theirs: file.theirs.clone() })))
+    match (&patched_file.base_text, current_text) {
+        (Some(_), None) => {
+            Err(io::Error::other(format!("{} is gone; put it back, then resume", patched_file.relative_path)))
         }
+        (Some(base_text), Some(current_text)) => {
+            Ok(merge_or_first_conflict(base_text, current_text, &patched_file.fixer_text).map_err(to_refusal))
+        }
+        (None, None) => Ok(Ok(patched_file.fixer_text.clone())),
+        (None, Some(current_text)) if current_text == patched_file.fixer_text => {
+            Ok(Ok(patched_file.fixer_text.clone()))
+        }
+        // The fixer and the user created the same file with different texts.
+        (None, Some(current_text)) => Ok(Err(to_refusal(MergeConflict {
+            line_number: 1,
+            our_text: current_text.to_string(),
+            their_text: patched_file.fixer_text.clone(),
+        }))),
     }
 }
 
 /// Replaces the files. Returns `None` if one was edited while the checks ran; the edit is not overwritten.
-fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Result<Option<LandOutcome>> {
+fn replace_files(
+    context: &EffectContext,
+    candidate: &LandingCandidate,
+    mut merged_files: Vec<MergedFile>,
+) -> io::Result<Option<LandOutcome>> {
     // Files that an earlier process had already replaced are not written again.
-    let due: Vec<usize> = (0..merged.len()).filter(|at| merged[*at].landed.is_none()).collect();
-    for at in &due {
-        let file = &mut merged[*at];
-        file.landed = Some(hunks(file.ours.as_deref().unwrap_or_default(), &file.after));
+    let due_indexes: Vec<usize> =
+        (0..merged_files.len()).filter(|index| merged_files[*index].landed_hunks.is_none()).collect();
+    for index in &due_indexes {
+        let merged_file = &mut merged_files[*index];
+        merged_file.landed_hunks = Some(diff_hunks(
+            merged_file.current_text.as_deref().unwrap_or_default(),
+            &merged_file.merged_text,
+        ));
     }
-    let change = |file: &Merged| Change {
-        path: file.path.clone(),
-        before: file.ours.clone(),
-        after: Some(file.after.clone()),
+    let to_change = |merged_file: &MergedFile| CheckpointChange {
+        relative_path: merged_file.relative_path.clone(),
+        text_before: merged_file.current_text.clone(),
+        text_after: Some(merged_file.merged_text.clone()),
     };
-    let changes: Vec<Change> = due.iter().map(|at| change(&merged[*at])).collect();
+    let recorded_changes: Vec<CheckpointChange> =
+        due_indexes.iter().map(|index| to_change(&merged_files[*index])).collect();
     // From here on no other process of this project writes into the user's tree.
-    let alone = locks::alone(&world.project.locks())?;
+    let tree_lock = locks::lock_user_tree(&context.project.locks_dir())?;
     // The checkpoint comes first: everything that is found to have landed can then be undone.
-    let kept = candidate.checkpoints.keep(&candidate.at, &changes)?;
-    let puts = merged.iter().map(|file| {
-        let hunks = file.landed.clone().unwrap_or_default();
-        (file.path.clone(), Put { after: Hash::of(file.after.as_bytes()), hunks })
+    let record_number = candidate.checkpoints.record_landing(&candidate.checkpoint_key, &recorded_changes)?;
+    let intended_files = merged_files.iter().map(|merged_file| {
+        let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
+        (
+            merged_file.relative_path.clone(),
+            IntendedFile { after: Hash::digest_of(merged_file.merged_text.as_bytes()), hunks },
+        )
     });
-    let json = serde_json::to_vec(&Intent { files: puts.collect() }).map_err(io::Error::other)?;
+    let intent_json =
+        serde_json::to_vec(&LandingIntent { files: intended_files.collect() }).map_err(io::Error::other)?;
     // The intent comes before the first rename: a later process tells from it which files have landed.
-    write_atomically(&intent_path(&candidate.copy), &json)?;
+    write_atomically(&intent_file(&candidate.workspace), &intent_json)?;
     // All replacements are prepared before the first rename, so that a full disk cannot stop the landing halfway.
-    let mut ready = Vec::new();
-    for at in &due {
-        let (file, patched) = (&merged[*at], &candidate.files[*at]);
+    let mut replacements = Vec::new();
+    for index in &due_indexes {
+        let (merged_file, patched_file) = (&merged_files[*index], &candidate.patched_files[*index]);
         // The text from before this run's first change is kept.
-        let original = world.project.originals(&world.run).join(&file.path);
-        if let (Some(ours), false) = (&file.ours, original.exists()) {
-            write_atomically(&original, ours.as_bytes())?;
+        let original_path = context.project.originals_dir(&context.run_id).join(&merged_file.relative_path);
+        if let (Some(current_text), false) = (&merged_file.current_text, original_path.exists()) {
+            write_atomically(&original_path, current_text.as_bytes())?;
         }
-        ready.push(
-            Replacement::prepare(&patched.real, file.after.as_bytes())?
-                .executable(file.ours.is_none() && patched.executable)?,
+        replacements.push(
+            FileReplacement::prepare(&patched_file.real_path, merged_file.merged_text.as_bytes())?
+                .make_executable(merged_file.current_text.is_none() && patched_file.executable)?,
         );
     }
-    fault::point("landing", "before");
-    for (nth, (at, replacement)) in due.iter().zip(ready).enumerate() {
+    kill_points::point("landing", "before");
+    for (position, (index, replacement)) in due_indexes.iter().zip(replacements).enumerate() {
         // The last comparison comes right before the rename, which keeps the moment short in which an edit would be lost.
-        if read(&candidate.files[*at])? != merged[*at].ours {
+        if read_current_text(&candidate.patched_files[*index])? != merged_files[*index].current_text {
             // Nothing has landed yet, so the record would describe a landing that never happened.
-            if nth == 0 {
-                candidate.checkpoints.forget(&candidate.at, kept)?;
+            if position == 0 {
+                candidate.checkpoints.forget_landing(&candidate.checkpoint_key, record_number)?;
             }
             return Ok(None);
         }
-        replacement.put()?;
-        fault::point("landing", "between");
+        replacement.put_in_place()?;
+        kill_points::point("landing", "between");
     }
-    fault::point("landing", "after");
-    drop(alone);
-    give_to_git(world, candidate);
-    Ok(Some(landed(world, &merged)))
+    kill_points::point("landing", "after");
+    drop(tree_lock);
+    record_in_git(context, candidate);
+    Ok(Some(landed_outcome(context, &merged_files)))
 }
 
 /// Records the landing in git for users who prefer to look there; the checkpoints are what counts.
-fn give_to_git(world: &World, candidate: &Candidate) {
-    if let Ok(changes) = candidate.checkpoints.changes(&candidate.at) {
-        let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
+fn record_in_git(context: &EffectContext, candidate: &LandingCandidate) {
+    if let Ok(recorded_changes) = candidate.checkpoints.landing_changes(&candidate.checkpoint_key) {
+        let _ = git_refs::record_landing(
+            &context.project,
+            &context.run_id,
+            &candidate.checkpoint_key,
+            &recorded_changes,
+        );
     }
 }
 
 /// Reports what landed in the form in which the workflow knows its subject: one text, or files.
-fn landed(world: &World, merged: &[Merged]) -> LandOutcome {
-    if let ([file], Some(_)) = (merged, world.settings.subject.path()) {
-        let hash = Hash::of(file.after.as_bytes());
-        let hunks = file.landed.clone().unwrap_or_default();
-        let text = file.after.clone();
-        return LandOutcome::Landed(Landed { hunks, hash, text, files: Vec::new() });
+fn landed_outcome(context: &EffectContext, merged_files: &[MergedFile]) -> LandOutcome {
+    if let ([merged_file], Some(_)) = (merged_files, context.settings.subject.file_path()) {
+        let content_hash = Hash::digest_of(merged_file.merged_text.as_bytes());
+        let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
+        let merged_text = merged_file.merged_text.clone();
+        return LandOutcome::Landed(LandedChange {
+            hunks,
+            hash: content_hash,
+            text: merged_text,
+            files: Vec::new(),
+        });
     }
-    let mut all = String::new();
-    for file in merged {
-        all.push_str(&format!("{}\0{}\n", file.path, Hash::of(file.after.as_bytes())));
+    let mut hash_input = String::new();
+    for merged_file in merged_files {
+        hash_input.push_str(&format!(
+            "{}\0{}\n",
+            merged_file.relative_path,
+            Hash::digest_of(merged_file.merged_text.as_bytes())
+        ));
     }
-    let files = merged.iter().map(|file| LandedFile {
-        path: file.path.clone(),
-        hunks: file.landed.clone().unwrap_or_default(),
-        text: file.after.clone(),
+    let landed_files = merged_files.iter().map(|merged_file| LandedFile {
+        path: merged_file.relative_path.clone(),
+        hunks: merged_file.landed_hunks.clone().unwrap_or_default(),
+        text: merged_file.merged_text.clone(),
     });
-    LandOutcome::Landed(Landed {
+    LandOutcome::Landed(LandedChange {
         hunks: Vec::new(),
         text: String::new(),
-        hash: Hash::of(all.as_bytes()),
-        files: files.collect(),
+        hash: Hash::digest_of(hash_input.as_bytes()),
+        files: landed_files.collect(),
     })
 }
 
-fn intent_path(copy: &Copy) -> PathBuf {
-    copy.folder().join("landing.json")
+fn intent_file(workspace: &TaskWorkspace) -> PathBuf {
+    workspace.directory().join("landing.json")
 }
 
 /// Reads what an earlier process was about to land.
-fn intent(copy: &Copy) -> io::Result<Option<Intent>> {
-    let Ok(json) = fs::read(intent_path(copy)) else { return Ok(None) };
-    serde_json::from_slice(&json).map(Some).map_err(io::Error::other)
+fn read_intent(workspace: &TaskWorkspace) -> io::Result<Option<LandingIntent>> {
+    let Ok(intent_json) = fs::read(intent_file(workspace)) else { return Ok(None) };
+    serde_json::from_slice(&intent_json).map(Some).map_err(io::Error::other)
 }
 
 /// Finds the attempt whose changes are those that the fixer answered for.
-pub(super) fn find_copy(desk: &Path, patch: &Hash) -> Option<Copy> {
-    let attempts = fs::read_dir(desk).ok()?.flatten().map(|attempt| attempt.path());
-    let numbered = attempts.filter(|path| path.extension().is_none());
-    let copies = numbered.map(Copy::at).filter(Copy::is_complete);
-    let fitting = copies.filter(|copy| copy.changes().is_ok_and(|now| patch_hash(&now) == *patch));
+pub(super) fn find_patch_workspace(task_dir: &Path, patch_id: &Hash) -> Option<TaskWorkspace> {
+    let attempts = fs::read_dir(task_dir).ok()?.flatten().map(|attempt| attempt.path());
+    let attempt_dirs = attempts.filter(|attempt_path| attempt_path.extension().is_none());
+    let complete_workspaces =
+        attempt_dirs.map(TaskWorkspace::from_directory).filter(TaskWorkspace::is_complete);
+    let matching = complete_workspaces.filter(|workspace| {
+        workspace.changed_files().is_ok_and(|changed_files| hash_changes(&changed_files) == *patch_id)
+    });
     // Two attempts may have the same result; the later one started from the newer text.
-    fitting.max_by_key(|copy| copy.folder().file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()))
+    matching.max_by_key(|workspace| {
+        workspace.directory().file_name().and_then(|dir_name| dir_name.to_str()?.parse::<u32>().ok())
+    })
 }
 
 #[cfg(test)]

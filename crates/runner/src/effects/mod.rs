@@ -3,14 +3,14 @@
 //! A new effect needs a row in the table of effects in `core`, a module here, and an arm in [`perform_effect`].
 
 mod ask;
-mod check;
-mod difference;
+mod change_diff;
+mod decision_files;
 mod freeze;
 mod land;
 mod own_files;
-mod people;
-mod strays;
+mod stray_edits;
 mod take_in;
+mod verify_commands;
 
 use std::{
     collections::BTreeMap,
@@ -25,144 +25,154 @@ use std::{
 };
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
-use tribunal_agents::driver::Whereabouts;
+use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
-    desk::Ask,
     effect::{AskOutcome, Effect, Elapsed, Land, Reply, Requests, TakeIn, WriteFile},
     fault::{Fault, FaultKind},
     ids::{Hash, RunId},
-    progress::Progress,
+    progress::AgentProgress,
+    replayer::PendingEffect,
     settings::Settings,
 };
-use tribunal_supervise::{Command, Deadlines, MARK, Output};
+use tribunal_supervise::{Deadlines, MARK_VARIABLE, OutputLimits, ProcessCommand};
 
 use crate::{
-    checkpoints::At,
-    copies::agent_files,
-    git::LEADING_AWAY,
+    checkpoints::CheckpointKey,
+    git::REDIRECTING_VARIABLES,
     mask::Masker,
-    permits::{Lane, Permit},
+    permits::{AgentPermit, PermitLane},
     project::Project,
-    shared::Shared,
-    stop::Stop,
+    shared_state::SharedState,
+    stop_level::StopLevel,
+    workspaces::agent_file_names,
 };
 
-pub(crate) use own_files::edits_in_tracker;
-pub(crate) use people::{answers_in_files, let_go, remove_page, unusable_answers};
+pub(crate) use decision_files::{
+    answers_in_files, release_rejected_patch, remove_decision_page, unusable_answers,
+};
+pub(crate) use own_files::read_tracker_edits;
 
 /// What every effect may use.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct EffectContext {
     pub project: Project,
-    pub run: RunId,
+    pub run_id: RunId,
     pub settings: Settings,
     pub masker: Masker,
-    pub at: Whereabouts,
-    pub progress: UnboundedSender<Progress>,
-    pub keeping: Keeping,
+    pub launch_env: LaunchEnv,
+    pub progress: UnboundedSender<AgentProgress>,
+    pub process_policy: ProcessPolicy,
     /// The hash of the edited tracker that was accepted last.
-    pub tracker_seen: Mutex<Option<Hash>>,
+    pub last_tracker_hash: Mutex<Option<Hash>>,
     /// The state shared with the other runs of this process.
-    pub shared: Shared,
+    pub shared: SharedState,
     /// The queue in which this run's tasks wait for permits to start agents.
-    pub lane: Lane,
+    pub permit_lane: PermitLane,
 }
 
 /// How processes are started and supervised.
 #[derive(Debug)]
-pub(crate) struct Keeping {
-    pub keeper: Option<PathBuf>,
+pub(crate) struct ProcessPolicy {
+    pub keeper_program: Option<PathBuf>,
     /// Locks that every keeper holds as well: a free lock means that no process of the run is left.
-    pub locks: Vec<Arc<File>>,
+    pub held_locks: Vec<Arc<File>>,
     /// Marks every process of this run; a number behind it tells the tasks apart.
-    pub mark: String,
-    pub started: AtomicU64,
+    pub process_mark: String,
+    pub started_count: AtomicU64,
     /// How far the user wants the run to stop.
-    pub stop: watch::Receiver<Stop>,
+    pub stop_requests: watch::Receiver<StopLevel>,
     /// Tells running processes to end now.
-    pub ending: watch::Receiver<bool>,
+    pub end_requested: watch::Receiver<bool>,
 }
 
-impl World {
+impl EffectContext {
     /// Lists the ignored files that go into every workspace.
-    pub fn seeds(&self) -> Vec<String> {
-        let own = self.settings.tasks.writing.seeds.iter().cloned();
-        agent_files().map(String::from).chain(own).collect()
+    pub fn seed_paths(&self) -> Vec<String> {
+        let configured_seeds = self.settings.tasks.writing.seeds.iter().cloned();
+        agent_file_names().map(String::from).chain(configured_seeds).collect()
     }
 
     /// Waits until one more agent may start. Returns `None` if the user wants to stop: nothing new starts then.
-    pub async fn permit(&self) -> Option<Permit> {
-        let mut stop = self.keeping.stop.clone();
+    pub async fn acquire_permit(&self) -> Option<AgentPermit> {
+        let mut stop = self.process_policy.stop_requests.clone();
         tokio::select! {
             // The stop request is polled first: a permit that becomes free at the same time must not start an agent.
             biased;
-            Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => None,
-            permit = self.lane.permit() => Some(permit),
+            Ok(_) = stop.wait_for(|stop| *stop > StopLevel::Continue) => None,
+            permit = self.permit_lane.acquire_permit() => Some(permit),
         }
     }
 
     /// Waits for a wall time. Returns `None` if the user wants to stop.
-    pub async fn until(&self, until_ms: u64) -> Option<()> {
-        let mut stop = self.keeping.stop.clone();
+    pub async fn wait_until(&self, until_ms: u64) -> Option<()> {
+        let mut stop = self.process_policy.stop_requests.clone();
         tokio::select! {
-            () = wall_clock_reaches(until_ms) => Some(()),
-            Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => None,
+            () = wait_for_wall_clock(until_ms) => Some(()),
+            Ok(_) = stop.wait_for(|stop| *stop > StopLevel::Continue) => None,
         }
     }
 
     /// Returns a command with the run's mark, locks and isolation; the caller fills in the rest.
-    pub fn command(&self, program: OsString, args: Vec<OsString>, folder: PathBuf) -> Command {
+    pub fn new_command(
+        &self,
+        program: OsString,
+        arguments: Vec<OsString>,
+        directory: PathBuf,
+    ) -> ProcessCommand {
         // Git must not find the user's repository above a workspace: a `git reset` there would reset the user's files.
-        let fence = folder.parent().unwrap_or(&folder).as_os_str().to_owned();
-        let number = self.keeping.started.fetch_add(1, Ordering::Relaxed);
-        let env = BTreeMap::from([
-            ("GIT_CEILING_DIRECTORIES".to_string(), fence),
-            ("PWD".to_string(), folder.as_os_str().to_owned()),
-            (RUN_VARIABLE.to_string(), self.run.as_str().into()),
-            (MARK.to_string(), format!("{}{number}", self.keeping.mark).into()),
+        let git_ceiling = directory.parent().unwrap_or(&directory).as_os_str().to_owned();
+        let process_number = self.process_policy.started_count.fetch_add(1, Ordering::Relaxed);
+        let environment = BTreeMap::from([
+            ("GIT_CEILING_DIRECTORIES".to_string(), git_ceiling),
+            ("PWD".to_string(), directory.as_os_str().to_owned()),
+            (RUN_VARIABLE.to_string(), self.run_id.as_str().into()),
+            (
+                MARK_VARIABLE.to_string(),
+                format!("{}{process_number}", self.process_policy.process_mark).into(),
+            ),
         ]);
-        Command {
+        ProcessCommand {
             program,
-            args,
-            folder,
-            env,
+            args: arguments,
+            working_dir: directory,
+            extra_env: environment,
             // Variables that would lead git past that ceiling, or a shell out of the directory.
-            without: LEADING_AWAY.into_iter().chain(["OLDPWD"]).map(String::from).collect(),
-            input: Vec::new(),
+            removed_env: REDIRECTING_VARIABLES.into_iter().chain(["OLDPWD"]).map(String::from).collect(),
+            stdin_bytes: Vec::new(),
             // The caller sets the real deadlines; these only make sure that a forgotten one is not unlimited.
-            deadlines: Deadlines { total: LONGEST, idle: LONGEST },
-            grace: GRACE,
-            output: Output::default(),
-            keeper: self.keeping.keeper.clone(),
-            hold: self.keeping.locks.clone(),
-            stop: Some(self.keeping.ending.clone()),
+            deadlines: Deadlines { total: MAX_PROCESS_TIME, idle: MAX_PROCESS_TIME },
+            grace_period: END_GRACE,
+            output_limits: OutputLimits::default(),
+            keeper_program: self.process_policy.keeper_program.clone(),
+            held_locks: self.process_policy.held_locks.clone(),
+            stop_signal: Some(self.process_policy.end_requested.clone()),
         }
     }
 }
 
 /// The time between asking processes to end and killing them.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const END_GRACE: Duration = Duration::from_secs(5);
 /// The upper bound for any process: nothing is ever unlimited.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_PROCESS_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Tells the processes of an agent which run they work for.
 const RUN_VARIABLE: &str = "TRIBUNAL_RUN";
 
 /// The outcome of an effect with the blobs it names: a typed outcome, or the journal's reply.
 #[derive(Debug)]
-pub(crate) struct Performed<T = Reply> {
+pub(crate) struct PerformedEffect<T = Reply> {
     pub reply: T,
     pub blobs: Vec<Vec<u8>>,
 }
 
-impl<T> From<T> for Performed<T> {
+impl<T> From<T> for PerformedEffect<T> {
     fn from(reply: T) -> Self {
-        Performed { reply, blobs: Vec::new() }
+        PerformedEffect { reply, blobs: Vec::new() }
     }
 }
 
-impl Performed<AskOutcome> {
-    fn into_reply(self) -> Performed {
-        Performed { reply: Reply::Ask(self.reply), blobs: self.blobs }
+impl PerformedEffect<AskOutcome> {
+    fn into_reply(self) -> PerformedEffect {
+        PerformedEffect { reply: Reply::Ask(self.reply), blobs: self.blobs }
     }
 }
 
@@ -170,38 +180,52 @@ impl Performed<AskOutcome> {
 ///
 /// `stretch` is the part of the run that asks for it. `unfinished_count` says how often it was started before and never finished:
 /// an agent that was asked then was paid for reading the prompt all the same.
-pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32) -> Option<Performed> {
-    let Ask { key, effect, .. } = ask;
+pub(crate) async fn perform_effect(
+    context: Arc<EffectContext>,
+    pending_effect: PendingEffect,
+    stretch: u32,
+    unfinished_count: u32,
+) -> Option<PerformedEffect> {
+    let PendingEffect { effect_key, effect, .. } = pending_effect;
     let reply = match effect {
-        Effect::Ask(asked) => {
-            return ask::perform(world, key, asked.task, lost).await.map(Performed::into_reply);
+        Effect::Ask(ask_request) => {
+            return ask::ask_agent(context, effect_key, ask_request.task, unfinished_count)
+                .await
+                .map(PerformedEffect::into_reply);
         }
-        Effect::Land(Land { by, patch, allowed, verify }) => {
-            let landing = land::Landing { at: At { stretch, by }, patch, allowed, verify };
-            Reply::Land(land::perform(world, landing).await?)
+        Effect::Land(Land { by: task_key, patch, allowed, verify }) => {
+            let request = land::LandingRequest {
+                checkpoint_key: CheckpointKey { stretch, task_key },
+                patch,
+                allowed,
+                verify,
+            };
+            Reply::Land(land::land_patch(context, request).await?)
         }
-        Effect::TakeIn(TakeIn { before, verify }) => {
-            Reply::TakeIn(take_in::perform(world, key, before, verify).await?)
+        Effect::TakeIn(TakeIn { before: frozen_files, verify }) => {
+            Reply::TakeIn(take_in::take_in_edits(context, effect_key, frozen_files, verify).await?)
         }
-        Effect::Freeze(freeze) => {
-            Reply::Freeze(blocking(move || freeze::perform(&world, &key, &freeze.subject)).await)
-        }
-        Effect::Write(WriteFile { file, text }) => {
-            Reply::Write(blocking(move || own_files::perform(&world, &file, &text)).await)
-        }
-        Effect::Post(posted) => Reply::Post(blocking(move || people::post(&world, &posted.decision)).await),
-        Effect::Restore(restored) => {
-            Reply::Restore(blocking(move || strays::restore(&world, &restored.stray)).await)
-        }
+        Effect::Freeze(freeze) => Reply::Freeze(
+            run_blocking(move || freeze::freeze_subject(&context, &effect_key, &freeze.subject)).await,
+        ),
+        Effect::Write(WriteFile { file: own_file, text: file_text }) => Reply::Write(
+            run_blocking(move || own_files::write_own_file(&context, &own_file, &file_text)).await,
+        ),
+        Effect::Post(post_request) => Reply::Post(
+            run_blocking(move || decision_files::post_decision(&context, &post_request.decision)).await,
+        ),
+        Effect::Restore(restore_request) => Reply::Restore(
+            run_blocking(move || stray_edits::restore_stray(&context, &restore_request.stray)).await,
+        ),
         Effect::Sleep(sleep) => {
-            let mut stop = world.keeping.stop.clone();
+            let mut stop = context.process_policy.stop_requests.clone();
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(sleep.ms)) => Reply::Sleep(Elapsed {}),
-                Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
+                Ok(_) = stop.wait_for(|stop| *stop > StopLevel::Continue) => return None,
             }
         }
         Effect::AwaitReset(wait) => {
-            world.until(wait.until_ms).await?;
+            context.wait_until(wait.until_ms).await?;
             Reply::AwaitReset(Elapsed {})
         }
         // The host answers these itself: they concern the run and not the outside world.
@@ -213,35 +237,35 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
 
 /// Waits until the wall clock reaches a time. The machine may sleep meanwhile, so a long wait consists of many short ones. The
 /// clock may be set back, so no wait is longer than it seemed when it began.
-async fn wall_clock_reaches(until_ms: u64) {
-    const LOOK: Duration = Duration::from_secs(20);
-    let began = tokio::time::Instant::now();
-    let needed = Duration::from_millis(until_ms.saturating_sub(wall_ms()));
+async fn wait_for_wall_clock(until_ms: u64) {
+    const CHECK_INTERVAL: Duration = Duration::from_secs(20);
+    let started_at = tokio::time::Instant::now();
+    let initial_wait = Duration::from_millis(until_ms.saturating_sub(current_wall_ms()));
     loop {
         // The shorter of both: the wall clock says when to stop, the monotonic clock how long at most.
-        let left = Duration::from_millis(until_ms.saturating_sub(wall_ms()));
-        let left = left.min(needed.saturating_sub(began.elapsed()));
-        if left.is_zero() {
+        let remaining = Duration::from_millis(until_ms.saturating_sub(current_wall_ms()));
+        let remaining = remaining.min(initial_wait.saturating_sub(started_at.elapsed()));
+        if remaining.is_zero() {
             return;
         }
-        tokio::time::sleep(left.min(LOOK)).await;
+        tokio::time::sleep(remaining.min(CHECK_INTERVAL)).await;
     }
 }
 
 /// Returns the milliseconds since 1970.
-fn wall_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+fn current_wall_ms() -> u64 {
+    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    elapsed.map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Runs work on files on a separate thread, since it would block the workflow's thread.
-async fn blocking<T: From<Fault> + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
+async fn run_blocking<T: From<Fault> + Send + 'static>(file_work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(file_work).await {
         Ok(outcome) => outcome,
-        Err(panicked) => world_fault(format!("work on files broke off: {panicked}")).into(),
+        Err(panicked) => environment_fault(format!("work on files broke off: {panicked}")).into(),
     }
 }
 
-pub(crate) fn world_fault(detail: impl Into<String>) -> Fault {
+pub(crate) fn environment_fault(detail: impl Into<String>) -> Fault {
     Fault::new(FaultKind::World, detail)
 }

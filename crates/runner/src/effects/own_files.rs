@@ -3,135 +3,149 @@
 use std::{fs, io, path::Path, sync::PoisonError};
 
 use tribunal_core::{
-    effect::{OwnFile, Request, WriteOutcome},
+    effect::{OwnFile, UserRequest, WriteOutcome},
     ids::Hash,
     text::fold_line,
-    tracker::{self, Edits},
+    tracker::{self, TrackerEdits},
 };
 
-use super::{World, world_fault};
-use crate::files::write_atomically;
+use super::{EffectContext, environment_fault};
+use crate::atomic_files::write_atomically;
 
-pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> WriteOutcome {
+pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text: &str) -> WriteOutcome {
     // The text consists of masked replies, but lines that were joined may form something that looks like a secret.
-    let masked = world.masker.mask(text).into_owned();
+    let masked_text = context.masker.mask(file_text).into_owned();
     // Two runs of this process may want the same name, so the name stays reserved until the file exists.
-    let _naming = world.shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
-    let (name, text) = match file {
-        OwnFile::Tracker => (tracker_name(world), tracker::stamped(masked, &world.run)),
-        OwnFile::Metrics { unix_seconds } => (metrics_name(world, *unix_seconds, &masked), masked),
+    let _naming = context.shared.naming_lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let (file_name, file_text) = match file {
+        OwnFile::Tracker => (tracker_path(context), tracker::add_stamp(masked_text, &context.run_id)),
+        OwnFile::Metrics { unix_seconds } => {
+            (metrics_path(context, *unix_seconds, &masked_text), masked_text)
+        }
     };
-    let path = world.project.root().join(&name);
-    if let Some(there) = world.project.leads_out(&path) {
-        return world_fault(format!("{name} leads out of the project, to {}", there.display())).into();
+    let file_path = context.project.root().join(&file_name);
+    if let Some(real_target) = context.project.resolve_outside(&file_path) {
+        return environment_fault(format!(
+            "{file_name} leads out of the project, to {}",
+            real_target.display()
+        ))
+        .into();
     }
-    let done = || -> io::Result<WriteOutcome> {
-        let before = match file {
-            OwnFile::Tracker => edited(&path)?,
+    let write_file = || -> io::Result<WriteOutcome> {
+        let edited_bytes = match file {
+            OwnFile::Tracker => read_if_edited(&file_path)?,
             OwnFile::Metrics { .. } => None,
         };
-        let (mut aside, mut strange) = (None, Vec::new());
-        if let Some(before) = before {
-            let edits = taken_in(world, &before);
+        let (mut kept_copy, mut unusable_edits) = (None, Vec::new());
+        if let Some(edited_bytes) = edited_bytes {
+            let edits = accept_edits(context, &edited_bytes);
             if !edits.requests.is_empty() {
                 // The edits are recorded first; only then may the file be overwritten.
                 return Ok(WriteOutcome::Edited { requests: edits.requests });
             }
             // Edits that were not understood are kept in a copy beside the tracker.
-            strange = edits.strange;
-            if !strange.is_empty() {
-                aside = keep(world.project.root(), &path, &before)?;
+            unusable_edits = edits.strange;
+            if !unusable_edits.is_empty() {
+                kept_copy = keep_edited_tracker(context.project.root(), &file_path, &edited_bytes)?;
             }
         }
-        write_atomically(&path, text.as_bytes())?;
-        Ok(WriteOutcome::Written { path: name.clone(), aside, strange })
+        write_atomically(&file_path, file_text.as_bytes())?;
+        Ok(WriteOutcome::Written { path: file_name.clone(), aside: kept_copy, strange: unusable_edits })
     };
-    match done() {
-        Ok(reply) => reply,
-        Err(cause) => world_fault(format!("{name}: {cause}")).into(),
+    match write_file() {
+        Ok(outcome) => outcome,
+        Err(cause) => environment_fault(format!("{file_name}: {cause}")).into(),
     }
 }
 
 /// Reads what the user changed in the tracker since it was written. Reading changes nothing.
-pub(crate) fn edits_in_tracker(world: &World) -> Vec<Request> {
-    let path = world.project.root().join(tracker_name(world));
-    match edited(&path) {
-        Ok(Some(text)) => taken_in(world, &text).requests,
+pub(crate) fn read_tracker_edits(context: &EffectContext) -> Vec<UserRequest> {
+    let tracker_file = context.project.root().join(tracker_path(context));
+    match read_if_edited(&tracker_file) {
+        Ok(Some(tracker_bytes)) => accept_edits(context, &tracker_bytes).requests,
         Ok(None) | Err(_) => Vec::new(),
     }
 }
 
 /// Returns the edits to accept from a tracker: none from the tracker of another run, and none twice in one process.
-fn taken_in(world: &World, bytes: &[u8]) -> Edits {
-    let strange = |why: String| Edits { strange: vec![why], ..Edits::default() };
-    let Ok(text) = std::str::from_utf8(bytes) else { return strange("it is no text any more".into()) };
-    match tracker::run(text) {
-        Some(run) if run == world.run.as_str() => {}
-        Some(run) => {
-            return strange(format!(
-                "it was the tracker of run {run}, and edits of another run are not read"
+fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
+    let reject_edits = |reason: String| TrackerEdits { strange: vec![reason], ..TrackerEdits::default() };
+    let Ok(tracker_text) = std::str::from_utf8(tracker_bytes) else {
+        return reject_edits("it is no text any more".into());
+    };
+    match tracker::tracker_run(tracker_text) {
+        Some(owner_run) if owner_run == context.run_id.as_str() => {}
+        Some(owner_run) => {
+            return reject_edits(format!(
+                "it was the tracker of run {owner_run}, and edits of another run are not read"
             ));
         }
-        None => return strange("its last line is gone, so nobody can tell whose tracker it was".into()),
+        None => return reject_edits("its last line is gone, so nobody can tell whose tracker it was".into()),
     }
-    if world.settings.tasks.writing.in_session {
+    if context.settings.tasks.writing.in_session {
         // The author may be the session whose work is judged, so the user answers with `tribunal decisions` instead.
-        return strange("while a session repairs, edits of the tracker are not taken in".into());
+        return reject_edits("while a session repairs, edits of the tracker are not taken in".into());
     }
-    let mut edits = tracker::read(text);
-    let now = Hash::of(bytes);
-    let mut seen = world.tracker_seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut edits = tracker::parse_edits(tracker_text);
+    let tracker_hash = Hash::digest_of(tracker_bytes);
+    let mut last_hash = context.last_tracker_hash.lock().unwrap_or_else(PoisonError::into_inner);
     // The same text was accepted before; its requests are already in the journal.
-    if seen.replace(now.clone()) == Some(now) {
+    if last_hash.replace(tracker_hash.clone()) == Some(tracker_hash) {
         edits.requests.clear();
     }
     edits
 }
 
 /// Returns `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.
-fn tracker_name(world: &World) -> String {
-    let (folder, subject) = (&world.settings.reviews, &world.settings.subject);
-    let plain = format!("{folder}/{}-issues.md", subject.slug());
-    let taken = fs::read_to_string(world.project.root().join(&plain)).is_ok_and(|text| {
-        let title = text.lines().next().unwrap_or_default();
-        title.starts_with(tracker::TITLE)
-            && title != format!("{}{}", tracker::TITLE, fold_line(&subject.title()))
+fn tracker_path(context: &EffectContext) -> String {
+    let (reviews_dir, subject) = (&context.settings.reviews, &context.settings.subject);
+    let plain_name = format!("{reviews_dir}/{}-issues.md", subject.file_slug());
+    let is_taken = fs::read_to_string(context.project.root().join(&plain_name)).is_ok_and(|tracker_text| {
+        let title_line = tracker_text.lines().next().unwrap_or_default();
+        title_line.starts_with(tracker::TITLE_PREFIX)
+            && title_line != format!("{}{}", tracker::TITLE_PREFIX, fold_line(&subject.title()))
     });
-    if !taken {
-        return plain;
+    if !is_taken {
+        return plain_name;
     }
-    let title = Hash::of(subject.title().as_bytes());
-    format!("{folder}/{}-{}-issues.md", subject.slug(), &title.short()[..6])
+    let title_line = Hash::digest_of(subject.title().as_bytes());
+    format!("{reviews_dir}/{}-{}-issues.md", subject.file_slug(), &title_line.short_hex()[..6])
 }
 
 /// Returns `review-metrics-{unix seconds}.json`; of two runs that end in the same second the later takes the next free name.
-fn metrics_name(world: &World, unix_seconds: u64, text: &str) -> String {
-    let folder = &world.settings.reviews;
+fn metrics_path(context: &EffectContext, unix_seconds: u64, metrics_text: &str) -> String {
+    let reviews_dir = &context.settings.reviews;
     let mut seconds = unix_seconds;
     loop {
-        let name = format!("{folder}/review-metrics-{seconds}.json");
-        match fs::read_to_string(world.project.root().join(&name)) {
+        let file_name = format!("{reviews_dir}/review-metrics-{seconds}.json");
+        match fs::read_to_string(context.project.root().join(&file_name)) {
             // An equal text is our own from before a crash, so the same name is used again.
-            Ok(there) if there != text => seconds += 1,
-            _ => return name,
+            Ok(existing_text) if existing_text != metrics_text => seconds += 1,
+            _ => return file_name,
         }
     }
 }
 
 /// Reads the file, if it exists and is not as we wrote it.
-fn edited(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(text) if std::str::from_utf8(&text).is_ok_and(tracker::is_untouched) => Ok(None),
-        Ok(text) => Ok(Some(text)),
+fn read_if_edited(file_path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(file_path) {
+        Ok(file_bytes) if std::str::from_utf8(&file_bytes).is_ok_and(tracker::is_untouched) => Ok(None),
+        Ok(file_bytes) => Ok(Some(file_bytes)),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(cause),
     }
 }
 
 /// Copies a tracker with edits that were not understood to a numbered file; no existing file is overwritten.
-fn keep(root: &Path, path: &Path, text: &[u8]) -> io::Result<Option<String>> {
-    let free = (1..).map(|number| path.with_extension(format!("edited-{number}.md"))).find(|p| !p.exists());
-    let Some(aside) = free else { return Ok(None) };
-    write_atomically(&aside, text)?;
-    Ok(Some(aside.strip_prefix(root).unwrap_or(&aside).display().to_string()))
+fn keep_edited_tracker(
+    project_root: &Path,
+    tracker_path: &Path,
+    tracker_bytes: &[u8],
+) -> io::Result<Option<String>> {
+    let free_path = (1..)
+        .map(|copy_number| tracker_path.with_extension(format!("edited-{copy_number}.md")))
+        .find(|candidate| !candidate.exists());
+    let Some(kept_path) = free_path else { return Ok(None) };
+    write_atomically(&kept_path, tracker_bytes)?;
+    Ok(Some(kept_path.strip_prefix(project_root).unwrap_or(&kept_path).display().to_string()))
 }

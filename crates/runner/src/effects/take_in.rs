@@ -4,75 +4,85 @@
 use std::{io, sync::Arc};
 
 use tribunal_core::{
-    effect::{LandOutcome, Landed},
-    files::{FrozenFile, LandedFile, Refusal},
+    effect::{LandOutcome, LandedChange},
+    files::{FrozenFile, LandedFile, PatchRefusal},
     ids::{Hash, Key},
 };
 
 use super::{
-    World, check,
-    land::{aside, gutted},
-    world_fault,
+    EffectContext, environment_fault,
+    land::{detect_gutting, run_file_work},
+    verify_commands,
 };
-use crate::{copies::Copy, merging::hunks, subject};
+use crate::{merging::diff_hunks, subject, workspaces::TaskWorkspace};
 
 /// Accepts the edits. Returns `None` if the user ended a check.
-pub(super) async fn perform(
-    world: Arc<World>,
-    key: Key,
-    before: Vec<FrozenFile>,
-    verify: Vec<String>,
+pub(super) async fn take_in_edits(
+    context: Arc<EffectContext>,
+    effect_key: Key,
+    frozen_files: Vec<FrozenFile>,
+    commands: Vec<String>,
 ) -> Option<LandOutcome> {
-    let at = world.clone();
-    let files = match aside(move || Ok(look(&at, &before))).await {
-        Ok(Ok(files)) => files,
-        Ok(Err(why)) => return Some(LandOutcome::Refused { why }),
-        Err(cause) => return Some(fault(&cause)),
-    };
+    let shared_context = context.clone();
+    let landed_files =
+        match run_file_work(move || Ok(read_edited_files(&shared_context, &frozen_files))).await {
+            Ok(Ok(landed_files)) => landed_files,
+            Ok(Err(refusal)) => return Some(LandOutcome::Refused { why: refusal }),
+            Err(cause) => return Some(take_in_fault(&cause)),
+        };
     // Without a change there is nothing to verify.
-    let changed = files.iter().any(|file| !file.hunks.is_empty());
-    if changed {
-        let copy = Copy::at(world.project.desk(&world.run, &key));
-        let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
-        match check::judge(&world, copy, paths, &verify, Vec::new()).await {
+    let has_changes = landed_files.iter().any(|landed_file| !landed_file.hunks.is_empty());
+    if has_changes {
+        let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, &effect_key));
+        let paths: Vec<String> = landed_files.iter().map(|landed_file| landed_file.path.clone()).collect();
+        match verify_commands::run_verify_commands(&context, workspace, paths, &commands, Vec::new()).await {
             Ok(None) => {}
-            Ok(Some(why)) => return Some(LandOutcome::Refused { why }),
-            Err(cause) if check::was_stopped(&cause) => return None,
-            Err(cause) => return Some(fault(&cause)),
+            Ok(Some(refusal)) => return Some(LandOutcome::Refused { why: refusal }),
+            Err(cause) if verify_commands::is_stop_error(&cause) => return None,
+            Err(cause) => return Some(take_in_fault(&cause)),
         }
     }
-    let (hunks, text, hash) = (Vec::new(), String::new(), hash_of(&files));
-    Some(LandOutcome::Landed(Landed { hunks, text, hash, files }))
+    let (hunks, text, landed_hash) = (Vec::new(), String::new(), hash_landed_files(&landed_files));
+    Some(LandOutcome::Landed(LandedChange { hunks, text, hash: landed_hash, files: landed_files }))
 }
 
-fn fault(cause: &io::Error) -> LandOutcome {
-    world_fault(format!("what was changed could not be looked at: {cause}")).into()
+fn take_in_fault(cause: &io::Error) -> LandOutcome {
+    environment_fault(format!("what was changed could not be looked at: {cause}")).into()
 }
 
 /// Hashes the files as the panel will see them: for a single file its text, for a change all its files.
-fn hash_of(files: &[LandedFile]) -> Hash {
-    match files {
-        [file] => Hash::of(file.text.as_bytes()),
-        files => {
-            let all: Vec<String> =
-                files.iter().map(|file| format!("{}\n{}\n", file.path, file.text)).collect();
-            Hash::of(all.concat().as_bytes())
+fn hash_landed_files(landed_files: &[LandedFile]) -> Hash {
+    match landed_files {
+        [file] => Hash::digest_of(file.text.as_bytes()),
+        landed_files => {
+            let file_texts: Vec<String> =
+                landed_files.iter().map(|file| format!("{}\n{}\n", file.path, file.text)).collect();
+            Hash::digest_of(file_texts.concat().as_bytes())
         }
     }
 }
 
-fn look(world: &World, before: &[FrozenFile]) -> Result<Vec<LandedFile>, Refusal> {
-    let root = world.project.root();
-    let mut files = Vec::new();
-    for file in before {
-        let path = file.path.as_str();
-        let text = subject::stays_inside(root, path).and_then(|()| subject::load(root, path));
-        let text = text.map_err(|problem| Refusal::Lost { detail: problem.to_string() })?;
+fn read_edited_files(
+    context: &EffectContext,
+    frozen_files: &[FrozenFile],
+) -> Result<Vec<LandedFile>, PatchRefusal> {
+    let project_root = context.project.root();
+    let mut landed_files = Vec::new();
+    for frozen_file in frozen_files {
+        let relative_path = frozen_file.path.as_str();
+        let current_text = subject::ensure_inside(project_root, relative_path)
+            .and_then(|()| subject::load_subject(project_root, relative_path));
+        let current_text =
+            current_text.map_err(|problem| PatchRefusal::Lost { detail: problem.to_string() })?;
         // Removing the text is not a repair.
-        if let Some((before, after)) = gutted(&file.text, &text) {
-            return Err(Refusal::Gutted { before, after });
+        if let Some((frozen_files, after)) = detect_gutting(&frozen_file.text, &current_text) {
+            return Err(PatchRefusal::Gutted { before: frozen_files, after });
         }
-        files.push(LandedFile { path: path.to_string(), hunks: hunks(&file.text, &text), text });
+        landed_files.push(LandedFile {
+            path: relative_path.to_string(),
+            hunks: diff_hunks(&frozen_file.text, &current_text),
+            text: current_text,
+        });
     }
-    Ok(files)
+    Ok(landed_files)
 }

@@ -11,76 +11,83 @@ const FOREIGN: &str = "# state of a loop\n# made by a workflow\n\n---\nactive: t
 
 #[test]
 fn another_tools_loop_is_understood() {
-    let state = State::read(WIGGUM).unwrap();
-    assert_eq!(state.work, Work::Loop);
+    let state = StateFile::parse_state(WIGGUM).unwrap();
+    assert_eq!(state.work, SessionWork::Loop);
     assert_eq!((state.refusals, state.max_refusals), (1, 50));
     assert_eq!(state.promise.as_deref(), Some("DONE"));
     assert_eq!(state.prompt, "Make *all* [tests] pass.\n---\nstill the prompt");
-    assert_eq!(state.touched_ms, stamp::wall_ms("2026-01-15T12:00:00"));
+    assert_eq!(state.touched_ms, timestamp::parse_wall_ms("2026-01-15T12:00:00"));
 }
 
 #[test]
 fn a_loop_without_an_end_gets_one() {
-    let state = State::read(&WIGGUM.replace("max_iterations: 50", "max_iterations: 0")).unwrap();
-    assert_eq!(state.max_refusals, MOST_REFUSALS);
-    let state = State::read(&WIGGUM.replace("max_iterations: 50", "max_iterations: 4000000000")).unwrap();
-    assert_eq!(state.max_refusals, UPPER_BOUND);
+    let state = StateFile::parse_state(&WIGGUM.replace("max_iterations: 50", "max_iterations: 0")).unwrap();
+    assert_eq!(state.max_refusals, DEFAULT_MAX_REFUSALS);
+    let state =
+        StateFile::parse_state(&WIGGUM.replace("max_iterations: 50", "max_iterations: 4000000000")).unwrap();
+    assert_eq!(state.max_refusals, MAX_REFUSALS_LIMIT);
 }
 
 #[test]
-fn comments_may_stand_before_it_and_the_heading_is_no_part_of_the_prompt() {
-    let state = State::read(FOREIGN).unwrap();
-    assert_eq!(state.work, Work::Review);
-    assert_eq!((state.refusals, state.max_refusals, state.open), (2, 3, 5));
+fn comments_may_come_first_and_the_heading_is_not_part_of_the_prompt() {
+    let state = StateFile::parse_state(FOREIGN).unwrap();
+    assert_eq!(state.work, SessionWork::Review);
+    assert_eq!((state.refusals, state.max_refusals, state.open_count), (2, 3, 5));
     assert_eq!(state.prompt, "Review it.\n\n---\nmore");
 }
 
 #[test]
 fn what_is_written_reads_back() {
-    let bound = Bound {
+    let bound = SessionAssignment {
         session: "abc".into(),
-        work: Work::Review,
+        work: SessionWork::Review,
         prompt: "one\n---\n# two: \"x\"".into(),
         promise: Some("all \"good\" [*]".into()),
         max_refusals: 7,
         step: None,
     };
-    let counted = Counted { open: 2, assigned: 1, refusals: 3, ..Counted::default() };
-    let text = render(&RunId::new("prd-k3f9"), &bound, &Shown::default(), &counted, "2026-11-15T01:02:03Z");
-    let state = State::read(&text).unwrap();
-    assert_eq!(state.session, "abc");
-    assert_eq!(state.run, Some(RunId::new("prd-k3f9")));
-    assert_eq!((state.refusals, state.max_refusals, state.open), (3, 7, 3));
+    let counted = StateCounts { open: 2, assigned: 1, refusals: 3, ..StateCounts::default() };
+    let text = render_state_file(
+        &RunId::new("prd-k3f9"),
+        &bound,
+        &StateFileFacts::default(),
+        &counted,
+        "2026-11-15T01:02:03Z",
+    );
+    let state = StateFile::parse_state(&text).unwrap();
+    assert_eq!(state.session_id, "abc");
+    assert_eq!(state.run_id, Some(RunId::new("prd-k3f9")));
+    assert_eq!((state.refusals, state.max_refusals, state.open_count), (3, 7, 3));
     assert_eq!(state.promise, bound.promise);
     assert_eq!(state.prompt, bound.prompt);
-    assert_eq!(state.touched_ms, stamp::wall_ms("2026-11-15T01:02:03"));
+    assert_eq!(state.touched_ms, timestamp::parse_wall_ms("2026-11-15T01:02:03"));
 }
 
 #[test]
 fn an_edit_changes_its_values_and_nothing_else() {
-    let values = [("iteration", "2".to_string()), ("session_id", quoted("s-1"))];
-    let edited = edited(WIGGUM, &values).unwrap();
+    let values = [("iteration", "2".to_string()), ("session_id", quote_yaml("s-1"))];
+    let edited = replace_values(WIGGUM, &values).unwrap();
     let expected = WIGGUM
         .replace("iteration: 1\n", "iteration: 2\n")
         .replace("12:00:00Z\"\n---", "12:00:00Z\"\nsession_id: \"s-1\"\n---");
     assert_eq!(edited, expected);
     let crlf = WIGGUM.replace('\n', "\r\n");
-    let same = super::edited(&crlf, &[("iteration", "2".into())]).unwrap();
+    let same = super::replace_values(&crlf, &[("iteration", "2".into())]).unwrap();
     assert_eq!(same, crlf.replace("iteration: 1\r\n", "iteration: 2\r\n"));
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said() {
-    for (text, why) in [
+fn problems_of_a_state_file_are_reported() {
+    for (file_text, expected_reason) in [
         ("", "it does not say whether it is `active`"),
         ("---\nactive: true\n", "there is no second line of `---`"),
         ("---\nactive: maybe\n---\n", "`active` is neither true nor false: maybe"),
         ("---\nactive: true\ncurrent_round: many\n---\n", "`current_round` is no number: many"),
         ("\u{0}\u{1}binary", ""),
     ] {
-        let said = State::read(text).unwrap_err();
-        assert!(said.contains(why), "{text:?}: {said}");
+        let problem = StateFile::parse_state(file_text).unwrap_err();
+        assert!(problem.contains(expected_reason), "{file_text:?}: {problem}");
     }
-    let broken = State::read("# one\n---\nactive: true\n\tx: [\n---\n").unwrap_err();
+    let broken = StateFile::parse_state("# one\n---\nactive: true\n\tx: [\n---\n").unwrap_err();
     assert!(broken.starts_with("line 3"), "{broken}");
 }

@@ -12,53 +12,53 @@ use std::{
 };
 
 use tribunal_core::{
-    event::{Draft, Event},
+    event::{EntryDraft, RunEvent},
     ids::RunId,
     session::{
-        LetGo, Tally,
-        stop::{Phase, Standing},
+        ReleaseReason, SessionTally,
+        stop::{SessionRunPhase, StopInput},
     },
-    stamp::Stamp,
+    timestamp::Timestamp,
 };
-use tribunal_store::{Batch, NewEntry, Store, StoreError};
+use tribunal_store::{EntryBatch, NewEntry, Store, StoreError};
 
 use crate::project::Project;
 
-mod bind;
-pub mod file;
-mod taken;
+mod binding;
+mod bound_session;
+pub mod state_file;
 
-pub(crate) use bind::refresh;
-pub use bind::{answer_loop, make_room, show, start_loop};
-use file::{Counted, State};
+pub(crate) use binding::refresh_state_file;
+pub use binding::{answer_loop, ensure_no_other_session, start_loop, write_state_file};
+use state_file::{StateCounts, StateFile};
 
 /// A hook does not wait longer than this for other writers of the journal.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const HOOK_PATIENCE: Duration = Duration::from_millis(1_500);
 /// A state file may not be longer than this.
-const LONGEST: u64 = 4 << 20;
+const MAX_STATE_BYTES: u64 = 4 << 20;
 
 /// What a session is bound to, as far as can be seen.
 #[derive(Debug)]
-pub enum Look {
-    Nothing,
+pub enum SessionLookup {
+    NothingBound,
     /// There is a state file, but it holds no session; the text says why. It may have been set aside.
-    Idle(String),
+    NotHeld(String),
     /// The state file belongs to another session.
-    Anothers {
+    HeldByAnother {
         session: String,
     },
-    Held(Box<Taken>),
+    HeldHere(Box<BoundSession>),
 }
 
 #[derive(Debug)]
-pub struct Taken {
+pub struct BoundSession {
     /// Relative to the project's root.
-    pub file: &'static str,
-    text: String,
-    pub state: State,
-    pub standing: Standing,
-    pub tally: Tally,
-    counted: Counted,
+    pub state_file: &'static str,
+    file_text: String,
+    pub file_state: StateFile,
+    pub standing: StopInput,
+    pub tally: SessionTally,
+    state_counts: StateCounts,
     /// The journal that knows the run.
     journal: Option<Store>,
     awake_ms: u64,
@@ -75,192 +75,227 @@ pub enum SessionError {
     #[error("{path}: {why}")]
     Unusable { path: String, why: String },
     #[error("session {session} has already taken on {run}")]
-    Busy { session: String, run: String },
+    AlreadyBound { session: String, run: String },
 }
 
 /// Returns the milliseconds since 1970.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+pub fn current_wall_ms() -> u64 {
+    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    elapsed.map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn utc(ms: u64) -> String {
-    Stamp { wall_ms: ms, awake_ms: 0 }.utc().replacen(' ', "T", 1) + "Z"
+fn format_utc(wall_ms: u64) -> String {
+    Timestamp { wall_ms, awake_ms: 0 }.format_utc().replacen(' ', "T", 1) + "Z"
 }
 
 /// Looks up what this session is bound to. A loop without a session counts as this one's, for the caller to claim.
-pub fn look(project: &Project, session: &str, now_ms: u64, stale_after: Duration) -> Look {
-    let mut seen = Look::Nothing;
-    for name in [file::OURS, file::THEIRS] {
-        match look_into(project, name, session, now_ms, stale_after) {
-            Look::Nothing => {}
-            // A session that is held wins; the other results only explain why none is.
-            held @ Look::Held(_) => return held,
-            other => seen = other,
-        }
-    }
-    seen
-}
-
-fn look_into(
+pub fn look_up_session(
     project: &Project,
-    name: &'static str,
-    session: &str,
+    session_id: &str,
     now_ms: u64,
     stale_after: Duration,
-) -> Look {
-    let text = match read(project, name) {
-        Ok(Some(text)) => text,
-        Ok(None) => return Look::Nothing,
+) -> SessionLookup {
+    let mut lookup = SessionLookup::NothingBound;
+    for file_name in [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE] {
+        match look_up_in_file(project, file_name, session_id, now_ms, stale_after) {
+            SessionLookup::NothingBound => {}
+            // A session that is held wins; the other results only explain why none is.
+            held_session @ SessionLookup::HeldHere(_) => return held_session,
+            lookup_result => lookup = lookup_result,
+        }
+    }
+    lookup
+}
+
+fn look_up_in_file(
+    project: &Project,
+    file_name: &'static str,
+    session_id: &str,
+    now_ms: u64,
+    stale_after: Duration,
+) -> SessionLookup {
+    let file_text = match read_state_file(project, file_name) {
+        Ok(Some(file_text)) => file_text,
+        Ok(None) => return SessionLookup::NothingBound,
         // The file may belong to another tool, so it stays where it is.
-        Err(why @ SessionError::File { .. }) => return Look::Idle(format!("{why}; nobody is held")),
-        Err(why) => return unusable(project, name, &why.to_string()),
+        Err(reason @ SessionError::File { .. }) => {
+            return SessionLookup::NotHeld(format!("{reason}; nobody is held"));
+        }
+        Err(reason) => return set_aside_unusable(project, file_name, &reason.to_string()),
     };
-    let state = match State::read(&text) {
-        Ok(state) => state,
-        Err(why) => return unusable(project, name, &why),
+    let file_state = match StateFile::parse_state(&file_text) {
+        Ok(file_state) => file_state,
+        Err(reason) => return set_aside_unusable(project, file_name, &reason),
     };
-    let is_old = |touched: Option<u64>| {
-        let age = Duration::from_millis(now_ms.saturating_sub(touched.unwrap_or(now_ms)));
+    let hours_if_stale = |touched_ms: Option<u64>| {
+        let age = Duration::from_millis(now_ms.saturating_sub(touched_ms.unwrap_or(now_ms)));
         (age > stale_after).then_some(age.as_secs() / 3600)
     };
     // A stale file of another session must not block this one forever, so only a fresh one is left alone.
-    let anothers = !state.session.is_empty() && state.session != session;
-    if anothers && is_old(state.touched_ms).is_none() {
-        return Look::Anothers { session: state.session };
+    let belongs_to_another = !file_state.session_id.is_empty() && file_state.session_id != session_id;
+    if belongs_to_another && hours_if_stale(file_state.touched_ms).is_none() {
+        return SessionLookup::HeldByAnother { session: file_state.session_id };
     }
-    let mut taken = match Taken::of(project, name, text, state) {
-        Ok(taken) => taken,
+    let mut bound_session = match BoundSession::from_state_file(project, file_name, file_text, file_state) {
+        Ok(bound_session) => bound_session,
         // The file may be valid; it is only unknown what it refers to.
-        Err(cause) => return Look::Idle(format!("the journal cannot be read, so nobody is held: {cause}")),
+        Err(cause) => {
+            return SessionLookup::NotHeld(format!("the journal cannot be read, so nobody is held: {cause}"));
+        }
     };
     // The user switched it off in the file, which counts as their decision.
-    if !taken.state.active {
-        let aside = taken.let_go(project, LetGo::Person, "the state file says `active: false`", now_ms);
-        return Look::Idle(said(name, "it is not active", aside));
+    if !bound_session.file_state.is_active {
+        let kept_paths = bound_session.release_session(
+            project,
+            ReleaseReason::Person,
+            "the state file says `active: false`",
+            now_ms,
+        );
+        return SessionLookup::NotHeld(describe_release(file_name, "it is not active", kept_paths));
     }
     // The journal says that the session was released, but the file is still there: a crash came in between.
-    if taken.standing.run_is == Phase::Over(String::from(LET_GO)) {
-        let aside = put_aside(project, name);
-        return Look::Idle(said(name, LET_GO, aside.map(|path| vec![path])));
+    if bound_session.standing.run_phase == SessionRunPhase::Ended(String::from(RELEASED_BEFORE)) {
+        let kept_paths = set_state_file_aside(project, file_name);
+        return SessionLookup::NotHeld(describe_release(
+            file_name,
+            RELEASED_BEFORE,
+            kept_paths.map(|path| vec![path]),
+        ));
     }
-    if let Some(hours) = is_old(taken.state.touched_ms) {
-        let whose = taken.state.session.clone();
-        let aside = taken.let_go(project, LetGo::Stale, &format!("{hours} h"), now_ms);
-        let whose = if whose.is_empty() { String::new() } else { format!(" (session {whose})") };
-        return Look::Idle(said(name, &format!("nothing was heard of it for {hours} h{whose}"), aside));
+    if let Some(stale_hours) = hours_if_stale(bound_session.file_state.touched_ms) {
+        let owner = bound_session.file_state.session_id.clone();
+        let kept_paths =
+            bound_session.release_session(project, ReleaseReason::Stale, &format!("{stale_hours} h"), now_ms);
+        let owner = if owner.is_empty() { String::new() } else { format!(" (session {owner})") };
+        return SessionLookup::NotHeld(describe_release(
+            file_name,
+            &format!("nothing was heard of it for {stale_hours} h{owner}"),
+            kept_paths,
+        ));
     }
-    if anothers {
-        return Look::Anothers { session: taken.state.session };
+    if belongs_to_another {
+        return SessionLookup::HeldByAnother { session: bound_session.file_state.session_id };
     }
-    Look::Held(Box::new(taken))
+    SessionLookup::HeldHere(Box::new(bound_session))
 }
 
 /// The phase of a run whose session was released before.
-const LET_GO: &str = "the session was let go before";
+const RELEASED_BEFORE: &str = "the session was let go before";
 
-fn said(name: &str, why: &str, aside: Result<Vec<String>, SessionError>) -> String {
-    match aside {
+fn describe_release(file_name: &str, reason: &str, kept_paths: Result<Vec<String>, SessionError>) -> String {
+    match kept_paths {
         Ok(paths) => {
-            let at = paths.last().map(|path| format!(" (kept as {path})")).unwrap_or_default();
-            format!("{name}: {why}; nobody is held{at}")
+            let kept_suffix = paths.last().map(|path| format!(" (kept as {path})")).unwrap_or_default();
+            format!("{file_name}: {reason}; nobody is held{kept_suffix}")
         }
-        Err(cause) => format!("{name}: {why}; nobody is held; it could not be put aside: {cause}"),
+        Err(cause) => format!("{file_name}: {reason}; nobody is held; it could not be put aside: {cause}"),
     }
 }
 
-fn unusable(project: &Project, name: &'static str, why: &str) -> Look {
-    Look::Idle(said(name, why, put_aside(project, name).map(|path| vec![path])))
+fn set_aside_unusable(project: &Project, file_name: &'static str, reason: &str) -> SessionLookup {
+    SessionLookup::NotHeld(describe_release(
+        file_name,
+        reason,
+        set_state_file_aside(project, file_name).map(|path| vec![path]),
+    ))
 }
 
 /// Reads a state file; `None` if there is none.
-fn read(project: &Project, name: &str) -> Result<Option<String>, SessionError> {
-    let path = project.root().join(name);
-    let failed = |cause| SessionError::File { path: name.to_string(), cause };
-    match fs::symlink_metadata(&path) {
+fn read_state_file(project: &Project, file_name: &str) -> Result<Option<String>, SessionError> {
+    let state_path = project.root().join(file_name);
+    let file_error = |cause| SessionError::File { path: file_name.to_string(), cause };
+    match fs::symlink_metadata(&state_path) {
         Ok(_) => {}
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(cause) => return Err(failed(cause)),
+        Err(cause) => return Err(file_error(cause)),
     }
-    let unusable = |why: &str| SessionError::Unusable { path: name.to_string(), why: why.to_string() };
-    if let Some(to) = project.leads_out(&path) {
-        return Err(SessionError::LeadsOut { path: name.to_string(), to });
+    let unusable_error =
+        |reason: &str| SessionError::Unusable { path: file_name.to_string(), why: reason.to_string() };
+    if let Some(real_target) = project.resolve_outside(&state_path) {
+        return Err(SessionError::LeadsOut { path: file_name.to_string(), to: real_target });
     }
     // Reading a pipe behind a link would block forever.
-    if !fs::metadata(&path).map_err(failed)?.is_file() {
-        return Err(unusable("it is no file"));
+    if !fs::metadata(&state_path).map_err(file_error)?.is_file() {
+        return Err(unusable_error("it is no file"));
     }
     let mut bytes = Vec::new();
-    let file = fs::File::open(&path).map_err(failed)?;
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(unusable("it is too long"));
+    let state_file = fs::File::open(&state_path).map_err(file_error)?;
+    state_file.take(MAX_STATE_BYTES + 1).read_to_end(&mut bytes).map_err(file_error)?;
+    if bytes.len() as u64 > MAX_STATE_BYTES {
+        return Err(unusable_error("it is too long"));
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| unusable("it is no text (it is no UTF-8)"))
+    String::from_utf8(bytes).map(Some).map_err(|_| unusable_error("it is no text (it is no UTF-8)"))
 }
 
 /// Moves a state file out of the way without overwriting anything. Returns its new path.
-pub fn put_aside(project: &Project, name: &str) -> Result<String, SessionError> {
-    let failed = |cause| SessionError::File { path: name.to_string(), cause };
-    project.prepare_home().map_err(failed)?;
-    let folder = project.home().join("sessions");
-    if let Some(to) = project.leads_out(&folder) {
-        return Err(SessionError::LeadsOut { path: ".tribunal/sessions".into(), to });
+pub fn set_state_file_aside(project: &Project, file_name: &str) -> Result<String, SessionError> {
+    let file_error = |cause| SessionError::File { path: file_name.to_string(), cause };
+    project.prepare_home().map_err(file_error)?;
+    let directory = project.home_dir().join("sessions");
+    if let Some(real_target) = project.resolve_outside(&directory) {
+        return Err(SessionError::LeadsOut { path: ".tribunal/sessions".into(), to: real_target });
     }
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let plain = name.rsplit('/').next().unwrap_or(name);
-    let mut number = 1;
-    let at = loop {
-        let at = format!("{number}-{plain}");
-        if fs::symlink_metadata(folder.join(&at)).is_err() {
-            break at;
+    fs::create_dir_all(&directory).map_err(file_error)?;
+    let base_name = file_name.rsplit('/').next().unwrap_or(file_name);
+    let mut copy_number = 1;
+    let kept_name = loop {
+        let kept_name = format!("{copy_number}-{base_name}");
+        if fs::symlink_metadata(directory.join(&kept_name)).is_err() {
+            break kept_name;
         }
-        number += 1;
+        copy_number += 1;
     };
-    fs::rename(project.root().join(name), folder.join(&at)).map_err(failed)?;
-    Ok(format!(".tribunal/sessions/{at}"))
+    fs::rename(project.root().join(file_name), directory.join(&kept_name)).map_err(file_error)?;
+    Ok(format!(".tribunal/sessions/{kept_name}"))
 }
 
-fn append(project: &Project, run: &RunId, events: Vec<Event>, at: Stamp) -> Result<(), SessionError> {
-    let store = Store::open_within(&project.home(), PATIENCE)?;
-    store.append(batch(run, events, at))?;
+fn append_events(
+    project: &Project,
+    run_id: &RunId,
+    events: Vec<RunEvent>,
+    timestamp: Timestamp,
+) -> Result<(), SessionError> {
+    let store = Store::open_with_timeout(&project.home_dir(), HOOK_PATIENCE)?;
+    store.append(build_batch(run_id, events, timestamp))?;
     Ok(())
 }
 
-fn batch(run: &RunId, events: Vec<Event>, at: Stamp) -> Batch {
+fn build_batch(run_id: &RunId, events: Vec<RunEvent>, timestamp: Timestamp) -> EntryBatch {
     // Process and time make the ids unique: several hooks may write to the same journal at once.
-    let own = std::process::id();
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-    let entry = |(index, event)| NewEntry {
-        run: run.clone(),
-        at,
-        draft: Draft { id: format!("session:{own}:{since}:{index}"), event },
+    let process_id = std::process::id();
+    let unique_time = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |unique_time| unique_time.as_nanos());
+    let to_entry = |(index, event)| NewEntry {
+        run_id: run_id.clone(),
+        timestamp,
+        draft: EntryDraft { id: format!("session:{process_id}:{unique_time}:{index}"), event },
     };
-    Batch { entries: events.into_iter().enumerate().map(entry).collect(), ..Batch::default() }
+    EntryBatch { entries: events.into_iter().enumerate().map(to_entry).collect(), ..EntryBatch::default() }
 }
 
 /// Replaces a state file. It is only a view and may be lost in a crash, so it is written completely but not synced.
-fn replace(project: &Project, name: &str, text: &str) -> Result<(), SessionError> {
-    let path = project.root().join(name);
-    let failed = |cause| SessionError::File { path: name.to_string(), cause };
-    if let Some(to) = project.leads_out(&path) {
-        return Err(SessionError::LeadsOut { path: name.to_string(), to });
+fn replace_state_file(project: &Project, file_name: &str, file_text: &str) -> Result<(), SessionError> {
+    let state_path = project.root().join(file_name);
+    let file_error = |cause| SessionError::File { path: file_name.to_string(), cause };
+    if let Some(real_target) = project.resolve_outside(&state_path) {
+        return Err(SessionError::LeadsOut { path: file_name.to_string(), to: real_target });
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let temporary = path.with_extension(format!("{}-tmp", std::process::id()));
-    let written = || -> io::Result<()> {
-        fs::write(&temporary, text)?;
-        if let Ok(before) = fs::metadata(&path) {
-            fs::set_permissions(&temporary, before.permissions())?;
+    let directory = state_path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory).map_err(file_error)?;
+    let temporary_path = state_path.with_extension(format!("{}-tmp", std::process::id()));
+    let write_file = || -> io::Result<()> {
+        fs::write(&temporary_path, file_text)?;
+        if let Ok(old_metadata) = fs::metadata(&state_path) {
+            fs::set_permissions(&temporary_path, old_metadata.permissions())?;
         }
-        fs::rename(&temporary, &path)
+        fs::rename(&temporary_path, &state_path)
     };
-    let written = written();
-    written.map_err(|cause| {
-        let _ = fs::remove_file(&temporary);
-        failed(cause)
+    let write_file = write_file();
+    write_file.map_err(|cause| {
+        let _ = fs::remove_file(&temporary_path);
+        file_error(cause)
     })
 }

@@ -4,185 +4,198 @@
 use std::{path::Path, sync::mpsc::channel};
 
 use tribunal_core::{
-    decision::Answer,
-    effect::Request,
-    event::{Draft, Event},
+    decision::DecisionAnswer,
+    effect::UserRequest,
+    event::{EntryDraft, RunEvent},
     ids::{DecisionId, Hash, RunId},
-    stamp::Stamp,
+    timestamp::Timestamp,
 };
-use tribunal_store::{Batch, FORMAT, NewEntry, Store, StoreError};
+use tribunal_store::{EntryBatch, JOURNAL_FORMAT, NewEntry, Store, StoreError};
 
-fn run() -> RunId {
+fn sample_run_id() -> RunId {
     RunId::new("prd-k3f9")
 }
 
-fn note(id: &str, text: &str) -> Batch {
-    let draft = Draft { id: id.into(), event: Event::Warned { text: text.into() } };
-    let entry = NewEntry { run: run(), at: Stamp { wall_ms: 5, awake_ms: 1 }, draft };
-    Batch { entries: vec![entry], ..Batch::default() }
+fn warning_batch(id: &str, text: &str) -> EntryBatch {
+    let draft = EntryDraft { id: id.into(), event: RunEvent::Warned { text: text.into() } };
+    let entry = NewEntry { run_id: sample_run_id(), timestamp: Timestamp { wall_ms: 5, awake_ms: 1 }, draft };
+    EntryBatch { entries: vec![entry], ..EntryBatch::default() }
 }
 
-fn texts(store: &Store) -> Vec<String> {
-    let entries = store.entries(&run(), 0).unwrap();
+fn recorded_texts(store: &Store) -> Vec<String> {
+    let entries = store.read_entries(&sample_run_id(), 0).unwrap();
     entries
         .into_iter()
         .map(|entry| match entry.event {
-            Event::Warned { text } => text,
-            other => other.kind().to_string(),
+            RunEvent::Warned { text } => text,
+            other_event => other_event.kind_name().to_string(),
         })
         .collect()
 }
 
 /// Changes the file without the store, as another build would.
-fn poke(folder: &Path, sql: &str) {
-    rusqlite::Connection::open(folder.join("journal.db")).unwrap().execute_batch(sql).unwrap();
+fn execute_sql(directory: &Path, sql: &str) {
+    rusqlite::Connection::open(directory.join("journal.db")).unwrap().execute_batch(sql).unwrap();
 }
 
 #[test]
-fn entries_are_numbered_and_one_written_twice_is_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    assert_eq!(store.append(note("a", "one")).unwrap()[0].seq, 1);
-    assert_eq!(store.append(note("b", "two")).unwrap()[0].seq, 2);
-    let again = store.append(note("a", "something else")).unwrap();
-    assert_eq!(again[0].seq, 1);
-    assert_eq!(again[0].event, Event::Warned { text: "one".into() }, "what was recorded first holds");
-    assert_eq!(texts(&store), ["one", "two"]);
-    assert_eq!(store.runs().unwrap(), [run()]);
+fn entries_are_numbered_and_a_repeated_id_is_recorded_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(store.append(warning_batch("a", "one")).unwrap()[0].seq, 1);
+    assert_eq!(store.append(warning_batch("b", "two")).unwrap()[0].seq, 2);
+    let repeated = store.append(warning_batch("a", "something else")).unwrap();
+    assert_eq!(repeated[0].seq, 1);
+    assert_eq!(repeated[0].event, RunEvent::Warned { text: "one".into() }, "what was recorded first holds");
+    assert_eq!(recorded_texts(&store), ["one", "two"]);
+    assert_eq!(store.list_runs().unwrap(), [sample_run_id()]);
 }
 
 #[test]
-fn all_that_is_queued_is_committed_and_acknowledged_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let (tell, told) = channel();
+fn queued_batches_are_committed_and_acknowledged_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let (sender, receiver) = channel();
     for number in 0..200 {
-        let tell = tell.clone();
-        store.submit(note(&number.to_string(), "x"), move |result| {
-            tell.send(result.unwrap()[0].seq).unwrap();
+        let sender = sender.clone();
+        store.submit(warning_batch(&number.to_string(), "x"), move |result| {
+            sender.send(result.unwrap()[0].seq).unwrap();
         });
     }
-    drop(tell);
-    assert_eq!(told.iter().collect::<Vec<_>>(), (1..=200).collect::<Vec<u64>>());
+    drop(sender);
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), (1..=200).collect::<Vec<u64>>());
 }
 
 #[test]
-fn readers_see_what_is_committed_while_a_writer_is_open() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    store.append(note("a", "one")).unwrap();
-    let reader = Store::open_read_only(folder.path()).unwrap();
-    assert_eq!(texts(&reader), ["one"]);
-    store.append(note("b", "two")).unwrap();
-    assert_eq!(texts(&reader), ["one", "two"]);
-    assert!(matches!(reader.append(note("c", "three")), Err(StoreError::Writer(_))));
+fn readers_see_committed_entries_while_a_writer_is_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    store.append(warning_batch("a", "one")).unwrap();
+    let reader = Store::open_read_only(directory.path()).unwrap();
+    assert_eq!(recorded_texts(&reader), ["one"]);
+    store.append(warning_batch("b", "two")).unwrap();
+    assert_eq!(recorded_texts(&reader), ["one", "two"]);
+    assert!(matches!(reader.append(warning_batch("c", "three")), Err(StoreError::WriterStopped(_))));
 }
 
 #[test]
-fn a_long_entry_goes_through_a_blob_unnoticed() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let long = "ä".repeat(100_000);
-    store.append(note("a", &long)).unwrap();
-    assert_eq!(texts(&store), [long]);
-    let inline: i64 = rusqlite::Connection::open(folder.path().join("journal.db"))
+fn a_long_entry_is_stored_as_a_blob() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let long_text = "ä".repeat(100_000);
+    store.append(warning_batch("a", &long_text)).unwrap();
+    assert_eq!(recorded_texts(&store), [long_text]);
+    let inline_count: i64 = rusqlite::Connection::open(directory.path().join("journal.db"))
         .unwrap()
         .query_row("SELECT count(*) FROM events WHERE body IS NOT NULL", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(inline, 0);
+    assert_eq!(inline_count, 0);
 }
 
 #[test]
 fn blobs_are_found_by_their_hash() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    store.append(Batch { blobs: vec![b"text".to_vec(), b"text".to_vec()], ..Batch::default() }).unwrap();
-    assert_eq!(store.blob(&Hash::of(b"text")).unwrap(), b"text");
-    assert!(matches!(store.blob(&Hash::of(b"other")), Err(StoreError::NoBlob(_))));
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    store
+        .append(EntryBatch { blobs: vec![b"text".to_vec(), b"text".to_vec()], ..EntryBatch::default() })
+        .unwrap();
+    assert_eq!(store.read_blob(&Hash::digest_of(b"text")).unwrap(), b"text");
+    assert!(matches!(store.read_blob(&Hash::digest_of(b"other")), Err(StoreError::MissingBlob(_))));
 }
 
 #[test]
-fn a_request_is_there_until_the_entry_that_took_it_is_recorded() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let answer = Answer { choice: "retry".into(), note: String::new() };
-    let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-    store.request(&run(), &request).unwrap();
-    let waiting = store.requests(&run()).unwrap();
-    assert_eq!(waiting[0].request, request);
-    assert_eq!(store.requests(&RunId::new("other")).unwrap(), []);
-    store.append(Batch { taken: vec![waiting[0].id], ..note("a", "took it") }).unwrap();
-    assert_eq!(store.requests(&run()).unwrap(), []);
+fn a_request_is_pending_until_the_entry_that_took_it_is_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let answer = DecisionAnswer { choice: "retry".into(), note: String::new() };
+    let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
+    store.send_request(&sample_run_id(), &request).unwrap();
+    let pending = store.pending_requests(&sample_run_id()).unwrap();
+    assert_eq!(pending[0].request, request);
+    assert_eq!(store.pending_requests(&RunId::new("other")).unwrap(), []);
+    store
+        .append(EntryBatch { taken_requests: vec![pending[0].inbox_id], ..warning_batch("a", "took it") })
+        .unwrap();
+    assert_eq!(store.pending_requests(&sample_run_id()).unwrap(), []);
 }
 
 #[test]
 fn a_newer_file_is_read_but_not_written() {
-    let folder = tempfile::tempdir().unwrap();
-    Store::open(folder.path()).unwrap().append(note("a", "one")).unwrap();
-    poke(folder.path(), &format!("PRAGMA user_version = {}", FORMAT + 1));
-    let future = r#"{"v":9,"run":"prd-k3f9","seq":2,"id":"b","at":{"wall_ms":0,"awake_ms":0},"kind":"dreamt","of":"sheep"}"#;
-    poke(
-        folder.path(),
+    let directory = tempfile::tempdir().unwrap();
+    Store::open(directory.path()).unwrap().append(warning_batch("a", "one")).unwrap();
+    execute_sql(directory.path(), &format!("PRAGMA user_version = {}", JOURNAL_FORMAT + 1));
+    let unknown_event = r#"{"v":9,"run":"prd-k3f9","seq":2,"id":"b","at":{"wall_ms":0,"awake_ms":0},"kind":"dreamt","of":"sheep"}"#;
+    execute_sql(
+        directory.path(),
         &format!(
-            "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 2, 'b', 'dreamt', 0, '{future}')"
+            "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 2, 'b', 'dreamt', 0, '{unknown_event}')"
         ),
     );
-    let nested = future.replace("dreamt", "effect_started").replace("\"b\"", "\"c\"").replace(":2", ":3");
-    poke(
-        folder.path(),
+    let unknown_effect =
+        unknown_event.replace("dreamt", "effect_started").replace("\"b\"", "\"c\"").replace(":2", ":3");
+    execute_sql(
+        directory.path(),
         &format!(
-            "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 3, 'c', 'x', 0, '{nested}')"
+            "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 3, 'c', 'x', 0, '{unknown_effect}')"
         ),
     );
-    let error = Store::open(folder.path()).unwrap_err();
-    assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+    let error = Store::open(directory.path()).unwrap_err();
+    assert!(matches!(error, StoreError::NewerFormat { .. }), "{error}");
     assert!(error.to_string().contains("newer Tribunal"), "{error}");
-    let reader = Store::open_read_only(folder.path()).unwrap();
-    assert!(reader.is_newer().is_some());
-    assert_eq!(texts(&reader), ["one", "unknown", "unknown"]);
+    let reader = Store::open_read_only(directory.path()).unwrap();
+    assert!(reader.newer_format_error().is_some());
+    assert_eq!(recorded_texts(&reader), ["one", "unknown", "unknown"]);
 }
 
 #[test]
-fn a_journal_whose_first_writer_was_killed_at_once_is_empty_and_can_be_written() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("journal.db"), "").unwrap();
-    assert!(matches!(Store::open_read_only(folder.path()), Err(StoreError::Empty { .. })));
-    Store::open(folder.path()).unwrap().append(note("a", "one")).unwrap();
-    assert_eq!(texts(&Store::open_read_only(folder.path()).unwrap()), ["one"]);
+fn an_empty_journal_file_is_reported_and_can_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("journal.db"), "").unwrap();
+    assert!(matches!(Store::open_read_only(directory.path()), Err(StoreError::Empty { .. })));
+    Store::open(directory.path()).unwrap().append(warning_batch("a", "one")).unwrap();
+    assert_eq!(recorded_texts(&Store::open_read_only(directory.path()).unwrap()), ["one"]);
 }
 
 #[test]
-fn a_file_that_is_not_ours_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_file_that_is_not_a_journal_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
     std::fs::write(
-        folder.path().join("journal.db"),
+        directory.path().join("journal.db"),
         "this is no database, but it is long enough to be read as one",
     )
     .unwrap();
-    assert!(matches!(Store::open(folder.path()), Err(StoreError::Foreign { .. })));
+    assert!(matches!(Store::open(directory.path()), Err(StoreError::NotAJournal { .. })));
 
-    let other = tempfile::tempdir().unwrap();
-    poke(other.path(), "PRAGMA user_version = 3; CREATE TABLE theirs (x)");
-    assert!(matches!(Store::open(other.path()), Err(StoreError::Foreign { .. })));
+    let foreign_dir = tempfile::tempdir().unwrap();
+    execute_sql(foreign_dir.path(), "PRAGMA user_version = 3; CREATE TABLE theirs (x)");
+    assert!(matches!(Store::open(foreign_dir.path()), Err(StoreError::NotAJournal { .. })));
 }
 
 #[test]
-fn going_on_reads_the_same_story_as_the_whole_journal() {
-    use tribunal_core::{desk::History, view::RunView};
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let recorded = tribunal_testkit::entries(tribunal_testkit::SAMPLE_JOURNAL);
-    let run = recorded[0].run.clone();
+fn resuming_reads_the_same_state_as_the_whole_journal() {
+    use tribunal_core::{replayer::ReplayHistory, view::RunView};
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let recorded = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);
+    let run_id = recorded[0].run.clone();
     for length in [1, 10, 40, 80, 120, recorded.len()] {
         let entries = recorded[..length].iter().map(|entry| NewEntry {
-            run: run.clone(),
-            at: entry.at,
-            draft: Draft { id: entry.id.clone(), event: entry.event.clone() },
+            run_id: run_id.clone(),
+            timestamp: entry.at,
+            draft: EntryDraft { id: entry.id.clone(), event: entry.event.clone() },
         });
-        store.append(Batch { entries: entries.collect(), ..Batch::default() }).unwrap();
-        let (all, some) = (store.entries(&run, 0).unwrap(), store.entries_to_go_on(&run).unwrap());
-        let (view, same) = (RunView::of(&all), RunView::of(&some));
-        assert_eq!((view.counts(), view.spent, view.phase), (same.counts(), same.spent, same.phase));
-        assert_eq!(format!("{:?}", History::of(all)), format!("{:?}", History::of(some)));
+        store.append(EntryBatch { entries: entries.collect(), ..EntryBatch::default() }).unwrap();
+        let (all_entries, resume_entries) =
+            (store.read_entries(&run_id, 0).unwrap(), store.entries_for_resume(&run_id).unwrap());
+        let (full_view, resume_view) =
+            (RunView::from_entries(&all_entries), RunView::from_entries(&resume_entries));
+        assert_eq!(
+            (full_view.finding_counts(), full_view.usage, full_view.phase),
+            (resume_view.finding_counts(), resume_view.usage, resume_view.phase)
+        );
+        assert_eq!(
+            format!("{:?}", ReplayHistory::from_entries(all_entries)),
+            format!("{:?}", ReplayHistory::from_entries(resume_entries))
+        );
     }
 }

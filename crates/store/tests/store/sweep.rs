@@ -4,110 +4,138 @@
 use std::path::Path;
 
 use tribunal_core::{
-    event::{Draft, Event},
+    event::{EntryDraft, RunEvent},
     ids::{Hash, RunId},
-    stamp::Stamp,
+    timestamp::Timestamp,
 };
-use tribunal_store::{Batch, FORMAT, NewEntry, Store, StoreError, Sweep, compact, sweep};
+use tribunal_store::{
+    EntryBatch, JOURNAL_FORMAT, NewEntry, Store, StoreError, SweepRequest, compact_journal, sweep_journal,
+};
 
 /// Records a blob of a run and an entry that names it; a long entry becomes a blob itself.
-fn record(store: &Store, run: &str, id: &str, blob: &str, long: bool) {
-    let text = format!(
+fn record_blob(store: &Store, run_name: &str, entry_id: &str, blob: &str, is_long: bool) {
+    let entry_text = format!(
         "{{{}}}{}",
-        Hash::of(blob.as_bytes()),
-        if long { "x".repeat(100_000) } else { String::new() }
+        Hash::digest_of(blob.as_bytes()),
+        if is_long { "x".repeat(100_000) } else { String::new() }
     );
-    let draft = Draft { id: id.into(), event: Event::Warned { text } };
-    let entry = NewEntry { run: RunId::new(run), at: Stamp::default(), draft };
-    store.append(Batch { entries: vec![entry], blobs: vec![blob.into()], ..Batch::default() }).unwrap();
+    let draft = EntryDraft { id: entry_id.into(), event: RunEvent::Warned { text: entry_text } };
+    let entry = NewEntry { run_id: RunId::new(run_name), timestamp: Timestamp::default(), draft };
+    store
+        .append(EntryBatch { entries: vec![entry], blobs: vec![blob.into()], ..EntryBatch::default() })
+        .unwrap();
 }
 
-fn project() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    record(&store, "old", "a", "only of the old one", false);
-    record(&store, "old", "b", "of both", false);
-    record(&store, "old", "c", "only of the old one, in a long entry", true);
-    record(&store, "new", "a", "of both", false);
-    record(&store, "new", "b", "only of the new one, in a long entry", true);
-    store.append(Batch { blobs: vec![b"of nobody".to_vec()], ..Batch::default() }).unwrap();
-    folder
+fn sample_project() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    record_blob(&store, "old", "a", "only of the old one", false);
+    record_blob(&store, "old", "b", "of both", false);
+    record_blob(&store, "old", "c", "only of the old one, in a long entry", true);
+    record_blob(&store, "new", "a", "of both", false);
+    record_blob(&store, "new", "b", "only of the new one, in a long entry", true);
+    store.append(EntryBatch { blobs: vec![b"of nobody".to_vec()], ..EntryBatch::default() }).unwrap();
+    directory
 }
 
-fn has(folder: &Path, blob: &str) -> bool {
-    Store::open_read_only(folder).unwrap().blob_bytes(&Hash::of(blob.as_bytes())).unwrap().is_some()
+fn has_blob(directory: &Path, blob: &str) -> bool {
+    Store::open_read_only(directory).unwrap().blob_size(&Hash::digest_of(blob.as_bytes())).unwrap().is_some()
 }
 
 #[test]
-fn blobs_that_no_entry_names_go() {
-    let folder = project();
-    let swept = sweep(folder.path(), &Sweep::default()).unwrap();
-    assert_eq!((swept.entries, swept.blobs, swept.blob_bytes), (0, 1, 9));
-    assert!(!has(folder.path(), "of nobody"));
-    for kept in ["only of the old one", "of both", "only of the old one, in a long entry"] {
-        assert!(has(folder.path(), kept), "{kept}");
+fn blobs_that_no_entry_names_are_removed() {
+    let directory = sample_project();
+    let outcome = sweep_journal(directory.path(), &SweepRequest::default()).unwrap();
+    assert_eq!((outcome.entries, outcome.blobs, outcome.blob_bytes), (0, 1, 9));
+    assert!(!has_blob(directory.path(), "of nobody"));
+    for kept_blob in ["only of the old one", "of both", "only of the old one, in a long entry"] {
+        assert!(has_blob(directory.path(), kept_blob), "{kept_blob}");
     }
-    let again = sweep(folder.path(), &Sweep::default()).unwrap();
-    assert_eq!((again.entries, again.blobs), (0, 0));
+    let second_outcome = sweep_journal(directory.path(), &SweepRequest::default()).unwrap();
+    assert_eq!((second_outcome.entries, second_outcome.blobs), (0, 0));
 }
 
 #[test]
-fn a_run_goes_with_its_blobs_and_leaves_those_of_others() {
-    let folder = project();
-    let kept = Store::open_read_only(folder.path()).unwrap().entries(&RunId::new("new"), 0).unwrap();
-    let wish = Sweep { runs: vec![RunId::new("old")], dry: false };
-    let swept = sweep(folder.path(), &wish).unwrap();
+fn a_run_is_removed_with_its_own_blobs_only() {
+    let directory = sample_project();
+    let kept_entries =
+        Store::open_read_only(directory.path()).unwrap().read_entries(&RunId::new("new"), 0).unwrap();
+    let request = SweepRequest { run_ids: vec![RunId::new("old")], dry_run: false };
+    let outcome = sweep_journal(directory.path(), &request).unwrap();
     // The run has three blobs of its own: two texts, and the long entry itself.
-    assert_eq!((swept.entries, swept.blobs), (3, 1 + 3));
-    let store = Store::open(folder.path()).unwrap();
-    assert_eq!(store.runs().unwrap(), [RunId::new("new")]);
-    assert_eq!(store.entries(&RunId::new("new"), 0).unwrap(), kept);
-    assert!(has(folder.path(), "of both") && has(folder.path(), "only of the new one, in a long entry"));
+    assert_eq!((outcome.entries, outcome.blobs), (3, 1 + 3));
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(store.list_runs().unwrap(), [RunId::new("new")]);
+    assert_eq!(store.read_entries(&RunId::new("new"), 0).unwrap(), kept_entries);
     assert!(
-        !has(folder.path(), "only of the old one")
-            && !has(folder.path(), "only of the old one, in a long entry")
+        has_blob(directory.path(), "of both")
+            && has_blob(directory.path(), "only of the new one, in a long entry")
+    );
+    assert!(
+        !has_blob(directory.path(), "only of the old one")
+            && !has_blob(directory.path(), "only of the old one, in a long entry")
     );
 }
 
 #[test]
-fn a_trial_says_the_same_and_changes_nothing() {
-    let folder = project();
-    let runs = vec![RunId::new("old")];
-    let said = sweep(folder.path(), &Sweep { runs: runs.clone(), dry: true }).unwrap();
-    assert!(has(folder.path(), "of nobody"));
-    let done = sweep(folder.path(), &Sweep { runs, dry: false }).unwrap();
+fn a_dry_run_reports_the_same_and_changes_nothing() {
+    let directory = sample_project();
+    let run_ids = vec![RunId::new("old")];
+    let predicted =
+        sweep_journal(directory.path(), &SweepRequest { run_ids: run_ids.clone(), dry_run: true }).unwrap();
+    assert!(has_blob(directory.path(), "of nobody"));
+    let outcome = sweep_journal(directory.path(), &SweepRequest { run_ids, dry_run: false }).unwrap();
     assert_eq!(
-        (said.entries, said.entry_bytes, said.blobs, said.blob_bytes),
-        (done.entries, done.entry_bytes, done.blobs, done.blob_bytes)
+        (predicted.entries, predicted.entry_bytes, predicted.blobs, predicted.blob_bytes),
+        (outcome.entries, outcome.entry_bytes, outcome.blobs, outcome.blob_bytes)
     );
 }
 
 #[test]
-fn the_file_gets_shorter_only_where_that_is_quick() {
-    let folder = project();
-    let swept = sweep(folder.path(), &Sweep { runs: vec![RunId::new("old")], dry: false }).unwrap();
-    let long = compact(folder.path(), swept.file_after - 1).unwrap();
-    assert_eq!(long.bytes, swept.file_after, "too long to keep others waiting");
-    let empty = long.put_off.unwrap();
-    assert!(empty > 100_000, "{empty}");
-    let short = compact(folder.path(), swept.file_after).unwrap();
-    assert!(short.put_off.is_none() && short.bytes <= long.bytes - empty, "{short:?}");
-    assert_eq!(compact(folder.path(), 0).unwrap(), short, "there is nothing left to give back");
+fn the_file_is_compacted_only_up_to_the_size_limit() {
+    let directory = sample_project();
+    let outcome =
+        sweep_journal(directory.path(), &SweepRequest { run_ids: vec![RunId::new("old")], dry_run: false })
+            .unwrap();
+    let postponed = compact_journal(directory.path(), outcome.file_after - 1).unwrap();
+    assert_eq!(postponed.file_bytes, outcome.file_after, "too long to keep others waiting");
+    let empty_bytes = postponed.postponed_bytes.unwrap();
+    assert!(empty_bytes > 100_000, "{empty_bytes}");
+    let compacted = compact_journal(directory.path(), outcome.file_after).unwrap();
+    assert!(
+        compacted.postponed_bytes.is_none() && compacted.file_bytes <= postponed.file_bytes - empty_bytes,
+        "{compacted:?}"
+    );
+    assert_eq!(
+        compact_journal(directory.path(), 0).unwrap(),
+        compacted,
+        "there is nothing left to give back"
+    );
 }
 
 #[test]
-fn a_run_that_goes_on_meanwhile_can_write_afterwards() {
-    let folder = project();
-    let store = Store::open(folder.path()).unwrap();
-    sweep(folder.path(), &Sweep { runs: vec![RunId::new("old")], ..Sweep::default() }).unwrap();
-    record(&store, "new", "c", "of nobody", false);
-    assert!(has(folder.path(), "of nobody"), "it is somebody's now");
+fn an_open_run_can_write_after_a_sweep() {
+    let directory = sample_project();
+    let store = Store::open(directory.path()).unwrap();
+    sweep_journal(
+        directory.path(),
+        &SweepRequest { run_ids: vec![RunId::new("old")], ..SweepRequest::default() },
+    )
+    .unwrap();
+    record_blob(&store, "new", "c", "of nobody", false);
+    assert!(has_blob(directory.path(), "of nobody"), "it is somebody's now");
 }
 
 #[test]
 fn a_newer_file_is_left_alone() {
-    let folder = project();
-    let newer = format!("PRAGMA user_version = {}", FORMAT + 1);
-    rusqlite::Connection::open(folder.path().join("journal.db")).unwrap().execute_batch(&newer).unwrap();
-    assert!(matches!(sweep(folder.path(), &Sweep::default()), Err(StoreError::Newer { .. })));
+    let directory = sample_project();
+    let newer_format_sql = format!("PRAGMA user_version = {}", JOURNAL_FORMAT + 1);
+    rusqlite::Connection::open(directory.path().join("journal.db"))
+        .unwrap()
+        .execute_batch(&newer_format_sql)
+        .unwrap();
+    assert!(matches!(
+        sweep_journal(directory.path(), &SweepRequest::default()),
+        Err(StoreError::NewerFormat { .. })
+    ));
 }

@@ -21,180 +21,195 @@ use rustix::{
     },
 };
 
-use super::Word;
-use crate::{identity::Identity, resources, table};
+use super::KeeperMessage;
+use crate::{identity::ProcessIdentity, process_table, resources};
 
 /// How often ended orphans are reaped while the agent runs.
-const ROUNDS: Duration = Duration::from_secs(2);
+const REAP_INTERVAL: Duration = Duration::from_secs(2);
 /// How often the end of the agent is looked for where the system does not report it.
-const LOOK: Duration = Duration::from_millis(20);
+const AGENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The time that processes left running by the agent get to end by themselves.
-const LINGER: Duration = Duration::from_millis(500);
+const LINGER_TIME: Duration = Duration::from_millis(500);
 /// The time between two looks at a tree that is ending.
-const STEP: Duration = Duration::from_millis(5);
+const END_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The time of killing after which remaining processes count as ones that we may not kill.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_KILL_TIME: Duration = Duration::from_secs(3);
 
 /// The arguments of the keeper: `NAME CHANNEL LOCKS GRACE FILES PROGRAM [ARGUMENT…]`.
-struct Order {
+struct KeeperArguments {
     /// Read and written as a file: the sandboxes of some clients (Codex) forbid sending on a socket, even on a socket pair.
-    line: File,
+    control_channel: File,
     _locks: Vec<OwnedFd>,
-    grace: Duration,
-    files: Option<u64>,
+    grace_period: Duration,
+    file_limit: Option<u64>,
     program: OsString,
     arguments: Vec<OsString>,
 }
 
 /// Runs this process as a keeper until no process of the tree is left.
-pub(super) fn keep() -> ExitCode {
-    let Some(order) = Order::read() else { return ExitCode::from(64) };
+pub(super) fn run_keeper() -> ExitCode {
+    let Some(arguments) = KeeperArguments::from_process_args() else { return ExitCode::from(64) };
     // A list of processes then shows the keeper by its name.
     let _ = rustix::thread::set_name(c"tribunal-keeper");
-    match Keeper::start(order) {
+    match Keeper::start_agent(arguments) {
         Ok(mut keeper) => {
-            keeper.run();
+            keeper.supervise_agent();
             ExitCode::SUCCESS
         }
-        Err(code) => code,
+        Err(exit_code) => exit_code,
     }
 }
 
-impl Order {
-    fn read() -> Option<Order> {
-        let mut words = std::env::args_os().skip(1);
-        let mut next = || words.next()?.into_string().ok();
-        let line = next()?.parse().ok()?;
-        let locks = next()?;
-        let grace = Duration::from_millis(next()?.parse().ok()?);
-        let files = next()?.parse().ok();
+impl KeeperArguments {
+    fn from_process_args() -> Option<KeeperArguments> {
+        let mut remaining_args = std::env::args_os().skip(1);
+        let mut next_text = || remaining_args.next()?.into_string().ok();
+        let channel_number = next_text()?.parse().ok()?;
+        let lock_numbers = next_text()?;
+        let grace_period = Duration::from_millis(next_text()?.parse().ok()?);
+        let file_limit = next_text()?.parse().ok();
         // `-` stands for no lock; it is not a number and is left out here.
-        let locks = locks.split(',').filter_map(|number| inherited(number.parse().ok()?));
-        Some(Order {
-            _locks: locks.collect(),
-            line: File::from(inherited(line)?),
-            grace,
-            files,
-            program: words.next()?,
-            arguments: words.collect(),
+        let lock_numbers =
+            lock_numbers.split(',').filter_map(|lock_number| take_inherited_fd(lock_number.parse().ok()?));
+        Some(KeeperArguments {
+            _locks: lock_numbers.collect(),
+            control_channel: File::from(take_inherited_fd(channel_number)?),
+            grace_period,
+            file_limit,
+            program: remaining_args.next()?,
+            arguments: remaining_args.collect(),
         })
     }
 }
 
 /// Takes over a descriptor that our parent left open for us, and closes it for our children.
-fn inherited(number: RawFd) -> Option<OwnedFd> {
+fn take_inherited_fd(fd_number: RawFd) -> Option<OwnedFd> {
     // The standard streams are never passed this way.
-    if number <= 2 {
+    if fd_number <= 2 {
         return None;
     }
     // SAFETY: the descriptor is only checked for being open; nothing else in this process uses descriptors by number.
     #[expect(unsafe_code, reason = "descriptors are inherited by number")]
-    let open = unsafe { BorrowedFd::borrow_raw(number) };
-    fcntl_setfd(open, FdFlags::CLOEXEC).ok()?;
+    let borrowed_fd = unsafe { BorrowedFd::borrow_raw(fd_number) };
+    fcntl_setfd(borrowed_fd, FdFlags::CLOEXEC).ok()?;
     // SAFETY: the descriptor is open, as the call above has shown, and each number occurs once in our arguments.
     #[expect(unsafe_code, reason = "descriptors are inherited by number")]
-    Some(unsafe { OwnedFd::from_raw_fd(number) })
+    Some(unsafe { OwnedFd::from_raw_fd(fd_number) })
 }
 
 /// A running keeper.
 struct Keeper {
-    line: File,
+    control_channel: File,
     /// The locks are only held; they are released when this process ends.
     _locks: Vec<OwnedFd>,
-    grace: Duration,
-    agent: Pid,
+    grace_period: Duration,
+    agent_pid: Pid,
     /// Whether the agent has ended and its end was reported.
-    ended: bool,
+    agent_ended: bool,
     /// A handle to wait for the agent. Some systems have none (old kernels, some containers); then the keeper polls.
     agent_handle: Option<OwnedFd>,
 }
 
 /// The reason why the keeper woke up.
-enum Woken {
+enum WakeReason {
     AgentEnded,
     /// The parent asked to end the agent, or is gone.
-    Told,
-    Time,
+    EndRequested,
+    Timeout,
 }
 
 impl Keeper {
-    fn start(order: Order) -> Result<Keeper, ExitCode> {
-        let mut line = order.line;
-        let mut fail = |errno: i32| {
-            let _ = line.write_all(Word::Refused(errno).line().as_bytes());
+    fn start_agent(arguments: KeeperArguments) -> Result<Keeper, ExitCode> {
+        let mut control_channel = arguments.control_channel;
+        let mut report_failure = |errno: i32| {
+            let _ = control_channel.write_all(KeeperMessage::StartFailed(errno).to_line().as_bytes());
             ExitCode::FAILURE
         };
         let no_errno = 0;
         // Orphans are adopted only from now on, so this comes before the agent starts.
-        set_child_subreaper(Some(getpid())).map_err(|cause| fail(cause.raw_os_error()))?;
-        if let Some(files) = order.files {
-            resources::set_files(files);
+        set_child_subreaper(Some(getpid())).map_err(|cause| report_failure(cause.raw_os_error()))?;
+        if let Some(file_limit) = arguments.file_limit {
+            resources::set_file_limit(file_limit);
         }
-        let mut command = Command::new(&order.program);
-        command.args(&order.arguments).process_group(0);
+        let mut command = Command::new(&arguments.program);
+        command.args(&arguments.arguments).process_group(0);
         // If the keeper is killed, the kernel ends at least the agent itself.
-        die_with_the_keeper(&mut command);
-        let child = command.spawn().map_err(|cause| fail(cause.raw_os_error().unwrap_or(no_errno)))?;
-        let agent = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| fail(no_errno))?;
-        let agent_handle = pidfd_open(agent, PidfdFlags::empty()).ok();
-        let _ = line.write_all(Word::Started(agent.as_raw_nonzero().get()).line().as_bytes());
+        kill_agent_with_keeper(&mut command);
+        let child =
+            command.spawn().map_err(|cause| report_failure(cause.raw_os_error().unwrap_or(no_errno)))?;
+        let agent_pid =
+            i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| report_failure(no_errno))?;
+        let agent_handle = pidfd_open(agent_pid, PidfdFlags::empty()).ok();
+        let _ = control_channel
+            .write_all(KeeperMessage::Started(agent_pid.as_raw_nonzero().get()).to_line().as_bytes());
         // A failure is accepted: the agent runs, and the parent would only wait a little longer for the end of its output.
-        let _ = let_go_of_streams();
-        Ok(Keeper { line, _locks: order._locks, grace: order.grace, agent, ended: false, agent_handle })
+        let _ = release_streams();
+        Ok(Keeper {
+            control_channel,
+            _locks: arguments._locks,
+            grace_period: arguments.grace_period,
+            agent_pid,
+            agent_ended: false,
+            agent_handle,
+        })
     }
 
     /// Waits for the end of the agent or for an order, then ends everything that is left.
-    fn run(&mut self) {
-        let grace = loop {
+    fn supervise_agent(&mut self) {
+        let end_grace = loop {
             // Without a handle the end of the agent is noticed only by reaping, so the keeper wakes up more often.
-            let rounds = if self.agent_handle.is_some() { ROUNDS } else { LOOK };
-            match self.wait_for_something(rounds) {
-                Woken::AgentEnded => {
-                    self.bury();
-                    break LINGER;
+            let wake_interval = if self.agent_handle.is_some() { REAP_INTERVAL } else { AGENT_POLL_INTERVAL };
+            match self.wait_for_wakeup(wake_interval) {
+                WakeReason::AgentEnded => {
+                    self.reap_children();
+                    break LINGER_TIME;
                 }
-                Woken::Told => break self.grace,
-                Woken::Time => {
-                    self.bury();
+                WakeReason::EndRequested => break self.grace_period,
+                WakeReason::Timeout => {
+                    self.reap_children();
                 }
             }
-            if self.ended {
-                break LINGER;
+            if self.agent_ended {
+                break LINGER_TIME;
             }
         };
-        self.end_all(grace);
+        self.end_descendants(end_grace);
     }
 
-    fn wait_for_something(&mut self, at_most: Duration) -> Woken {
-        let line = self.line.as_fd();
+    fn wait_for_wakeup(&mut self, max_wait: Duration) -> WakeReason {
+        let channel = self.control_channel.as_fd();
         // Without a handle the channel takes both places; an event in the first place is ignored below.
-        let agent = self.agent_handle.as_ref().map_or(line, AsFd::as_fd);
-        let mut waits =
-            [PollFd::from_borrowed_fd(agent, PollFlags::IN), PollFd::from_borrowed_fd(line, PollFlags::IN)];
-        let timeout = Timespec::try_from(at_most).ok();
+        let agent = self.agent_handle.as_ref().map_or(channel, AsFd::as_fd);
+        let mut poll_fds = [
+            PollFd::from_borrowed_fd(agent, PollFlags::IN),
+            PollFd::from_borrowed_fd(channel, PollFlags::IN),
+        ];
+        let timeout = Timespec::try_from(max_wait).ok();
         // The call was interrupted or the system is out of memory: the keeper tries again and never gives up.
-        if poll(&mut waits, timeout.as_ref()).is_err() {
-            std::thread::sleep(STEP);
-            return Woken::Time;
+        if poll(&mut poll_fds, timeout.as_ref()).is_err() {
+            std::thread::sleep(END_POLL_INTERVAL);
+            return WakeReason::Timeout;
         }
-        let [agent, line] = waits.map(|wait| !wait.revents().is_empty());
+        let [agent, channel] = poll_fds.map(|poll_fd| !poll_fd.revents().is_empty());
         if agent && self.agent_handle.is_some() {
-            return Woken::AgentEnded;
+            return WakeReason::AgentEnded;
         }
         // A byte is an order, and so are the end and the failure of the channel.
-        if line
-            && !matches!(self.line.read(&mut [0; 16]), Err(cause) if cause.kind() == io::ErrorKind::Interrupted)
+        if channel
+            && !matches!(self.control_channel.read(&mut [0; 16]), Err(cause) if cause.kind() == io::ErrorKind::Interrupted)
         {
-            return Woken::Told;
+            return WakeReason::EndRequested;
         }
-        Woken::Time
+        WakeReason::Timeout
     }
 
     /// Reaps ended children; the result is true if no child is left.
-    fn bury(&mut self) -> bool {
+    fn reap_children(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.agent && !self.ended => self.tell_the_end(status),
+                Ok(Some((pid, status))) if pid == self.agent_pid && !self.agent_ended => {
+                    self.report_agent_end(status)
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return false,
                 Err(Errno::INTR) => {}
@@ -204,50 +219,52 @@ impl Keeper {
         }
     }
 
-    fn tell_the_end(&mut self, status: WaitStatus) {
-        let word = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Word::Exited(code),
-            (None, Some(signal)) => Word::Killed(signal),
+    fn report_agent_end(&mut self, status: WaitStatus) {
+        let message = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => KeeperMessage::Exited(code),
+            (None, Some(signal)) => KeeperMessage::Killed(signal),
             // The process was stopped and has not ended.
             (None, None) => return,
         };
-        self.ended = true;
-        let _ = self.line.write_all(word.line().as_bytes());
+        self.agent_ended = true;
+        let _ = self.control_channel.write_all(message.to_line().as_bytes());
     }
 
     /// Asks all descendants to end, waits for the grace period, and kills them, until no child is left.
-    fn end_all(&mut self, grace: Duration) {
-        let began = Instant::now();
-        let mut asked = Vec::new();
-        while !self.bury() {
-            let waited = began.elapsed();
-            if waited >= grace + PATIENCE {
-                let left = table::descendants(getpid()).len();
-                let _ = self.line.write_all(Word::Left(left).line().as_bytes());
+    fn end_descendants(&mut self, grace_period: Duration) {
+        let start_time = Instant::now();
+        let mut asked_processes = Vec::new();
+        while !self.reap_children() {
+            let elapsed_time = start_time.elapsed();
+            if elapsed_time >= grace_period + MAX_KILL_TIME {
+                let remaining_count = process_table::find_descendants(getpid()).len();
+                let _ = self
+                    .control_channel
+                    .write_all(KeeperMessage::Remaining(remaining_count).to_line().as_bytes());
                 return;
             }
             // The tree is read anew each time: it may still grow while it is being ended.
-            for process in table::descendants(getpid()) {
-                let who = Identity::from(process);
-                if waited >= grace {
-                    who.signal(Signal::KILL);
-                } else if !asked.contains(&process) {
-                    asked.push(process);
-                    who.signal(Signal::TERM);
+            for process in process_table::find_descendants(getpid()) {
+                let identity = ProcessIdentity::from(process);
+                if elapsed_time >= grace_period {
+                    identity.signal(Signal::KILL);
+                } else if !asked_processes.contains(&process) {
+                    asked_processes.push(process);
+                    identity.signal(Signal::TERM);
                     // A stopped process cannot handle the signal before it continues.
-                    who.signal(Signal::CONT);
+                    identity.signal(Signal::CONT);
                 }
             }
-            if self.bury() {
+            if self.reap_children() {
                 return;
             }
-            std::thread::sleep(STEP);
+            std::thread::sleep(END_POLL_INTERVAL);
         }
     }
 }
 
 /// Makes the kernel kill the agent if its keeper dies; what the agent started is found at the next start.
-fn die_with_the_keeper(command: &mut Command) {
+fn kill_agent_with_keeper(command: &mut Command) {
     let before_exec = || set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
     // SAFETY: between fork and exec one system call is made; it allocates nothing and takes no lock.
     #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
@@ -257,10 +274,10 @@ fn die_with_the_keeper(command: &mut Command) {
 }
 
 /// Closes our copies of the agent's streams: as long as they are open, a reader does not see their end.
-fn let_go_of_streams() -> io::Result<()> {
-    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&nothing)?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    rustix::stdio::dup2_stderr(&nothing)?;
+fn release_streams() -> io::Result<()> {
+    let null_device = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null_device)?;
+    rustix::stdio::dup2_stdout(&null_device)?;
+    rustix::stdio::dup2_stderr(&null_device)?;
     Ok(())
 }

@@ -7,61 +7,61 @@ use std::{
     time::Duration,
 };
 
-use tribunal_supervise::{Command, Deadlines, Ended, StartError, run};
+use tribunal_supervise::{Deadlines, ProcessCommand, ProcessOutcome, StartError, run_process};
 
-pub fn keeper() -> Option<PathBuf> {
+pub fn keeper_program() -> Option<PathBuf> {
     cfg!(target_os = "linux").then(|| PathBuf::from(env!("CARGO_BIN_EXE_bare-keeper")))
 }
 
-pub fn shell(script: &str) -> Command {
-    Command {
+pub fn shell_command(script: &str) -> ProcessCommand {
+    ProcessCommand {
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
-        folder: std::env::temp_dir(),
-        env: BTreeMap::new(),
-        without: Vec::new(),
-        input: Vec::new(),
+        working_dir: std::env::temp_dir(),
+        extra_env: BTreeMap::new(),
+        removed_env: Vec::new(),
+        stdin_bytes: Vec::new(),
         deadlines: Deadlines { total: Duration::from_secs(600), idle: Duration::from_secs(600) },
-        grace: Duration::from_millis(200),
-        output: Default::default(),
-        keeper: keeper(),
-        hold: Vec::new(),
-        stop: None,
+        grace_period: Duration::from_millis(200),
+        output_limits: Default::default(),
+        keeper_program: keeper_program(),
+        held_locks: Vec::new(),
+        stop_signal: None,
     }
 }
 
-pub fn go(command: Command) -> Result<Ended, StartError> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run(command))
+pub fn run_to_end(command: ProcessCommand) -> Result<ProcessOutcome, StartError> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run_process(command))
 }
 
 /// A pipe that every process of a tree holds open as descriptor 3.
-pub struct Held {
+pub struct HeldPipe {
     _folder: tempfile::TempDir,
-    path: PathBuf,
-    reader: Receiver<String>,
+    pipe_path: PathBuf,
+    content: Receiver<String>,
 }
 
-impl Held {
-    pub fn new() -> Held {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("held");
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let from = path.clone();
-        let (send, reader) = channel();
-        std::thread::spawn(move || send.send(std::fs::read_to_string(from).unwrap()));
-        Held { _folder: folder, path, reader }
+impl HeldPipe {
+    pub fn new() -> HeldPipe {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe_path = directory.path().join("held");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe_path).status().unwrap().success());
+        let reader_path = pipe_path.clone();
+        let (sender, content) = channel();
+        std::thread::spawn(move || sender.send(std::fs::read_to_string(reader_path).unwrap()));
+        HeldPipe { _folder: directory, pipe_path, content }
     }
 
     /// Returns the script with the pipe open in it and in everything it starts.
-    pub fn script(&self, script: &str) -> String {
-        format!("exec 3>'{}'; {script}", self.path.display())
+    pub fn wrap_script(&self, script: &str) -> String {
+        format!("exec 3>'{}'; {script}", self.pipe_path.display())
     }
 
     /// Waits until the last process that holds the pipe is gone, and returns what was written to it.
-    pub fn until_gone(self) -> String {
+    pub fn wait_until_closed(self) -> String {
         // If no process ever opened the pipe, the reader still waits for a first writer.
-        drop(std::fs::OpenOptions::new().read(true).write(true).open(&self.path).unwrap());
-        self.reader
+        drop(std::fs::OpenOptions::new().read(true).write(true).open(&self.pipe_path).unwrap());
+        self.content
             .recv_timeout(Duration::from_secs(120))
             .unwrap_or_else(|_| panic!("a process is still there"))
     }

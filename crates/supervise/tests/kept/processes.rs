@@ -2,139 +2,140 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use crate::common::{go, shell};
-use tribunal_supervise::{How, StartError};
+use crate::common::{run_to_end, shell_command};
+use tribunal_supervise::{ExitReason, StartError};
 
 #[test]
-fn exit_code_and_both_streams_are_true() {
-    let ended = go(shell("echo out; echo err >&2; exit 7")).unwrap();
-    assert_eq!(ended.how, How::Exited(7));
-    assert_eq!((ended.stdout.text(), ended.stderr.text()), ("out\n".into(), "err\n".into()));
-    assert_eq!(ended.left, 0);
+fn exit_code_and_both_streams_are_reported() {
+    let outcome = run_to_end(shell_command("echo out; echo err >&2; exit 7")).unwrap();
+    assert_eq!(outcome.exit_reason, ExitReason::Exited(7));
+    assert_eq!((outcome.stdout.to_text(), outcome.stderr.to_text()), ("out\n".into(), "err\n".into()));
+    assert_eq!(outcome.survivors, 0);
 }
 
 #[test]
-fn a_signal_is_told_apart_from_an_exit_code() {
-    assert_eq!(go(shell("kill -9 $$")).unwrap().how, How::Killed(9));
-    assert_eq!(go(shell("exit 137")).unwrap().how, How::Exited(137));
+fn a_signal_is_distinguished_from_an_exit_code() {
+    assert_eq!(run_to_end(shell_command("kill -9 $$")).unwrap().exit_reason, ExitReason::Killed(9));
+    assert_eq!(run_to_end(shell_command("exit 137")).unwrap().exit_reason, ExitReason::Exited(137));
 }
 
 #[test]
-fn without_a_keeper_a_process_group_does_the_same_for_all_that_stays_in_it() {
-    let mut command = shell("echo out; sleep 1000 & exit 7");
-    command.keeper = None;
-    let ended = go(command).unwrap();
-    assert_eq!((ended.how, ended.stdout.text()), (How::Exited(7), "out\n".into()));
-    let mut command = shell("trap '' TERM; while :; do sleep 1000; done");
-    command.keeper = None;
+fn without_a_keeper_the_whole_process_group_is_ended() {
+    let mut command = shell_command("echo out; sleep 1000 & exit 7");
+    command.keeper_program = None;
+    let outcome = run_to_end(command).unwrap();
+    assert_eq!((outcome.exit_reason, outcome.stdout.to_text()), (ExitReason::Exited(7), "out\n".into()));
+    let mut command = shell_command("trap '' TERM; while :; do sleep 1000; done");
+    command.keeper_program = None;
     command.deadlines.total = Duration::from_millis(300);
-    assert_eq!(go(command).unwrap().how, How::TimedOut);
+    assert_eq!(run_to_end(command).unwrap().exit_reason, ExitReason::TimedOut);
 }
 
 #[test]
-fn input_reaches_the_process_and_an_unread_input_is_no_fault() {
-    let mut command = shell("cat");
-    command.input = vec![b'x'; 1 << 20];
-    assert_eq!(go(command).unwrap().stdout.total(), 1 << 20);
-    let mut deaf = shell("exit 0");
-    deaf.input = vec![b'x'; 1 << 20];
-    assert_eq!(go(deaf).unwrap().how, How::Exited(0));
+fn input_reaches_the_process_and_unread_input_is_not_an_error() {
+    let mut command = shell_command("cat");
+    command.stdin_bytes = vec![b'x'; 1 << 20];
+    assert_eq!(run_to_end(command).unwrap().stdout.total_bytes(), 1 << 20);
+    let mut ignoring_command = shell_command("exit 0");
+    ignoring_command.stdin_bytes = vec![b'x'; 1 << 20];
+    assert_eq!(run_to_end(ignoring_command).unwrap().exit_reason, ExitReason::Exited(0));
 }
 
 #[test]
-fn a_hung_process_ends_at_its_deadline_though_it_keeps_talking() {
-    let said = with_longer_windows(|window| {
-        let mut command = shell("while :; do echo alive; sleep 0.02; done");
+fn a_process_that_keeps_printing_ends_at_its_deadline() {
+    let printed = retry_with_longer_windows(|window| {
+        let mut command = shell_command("while :; do echo alive; sleep 0.02; done");
         command.deadlines.total = window;
         command.deadlines.idle = Duration::from_secs(600);
-        let ended = go(command).unwrap();
-        assert_eq!(ended.how, How::TimedOut);
+        let outcome = run_to_end(command).unwrap();
+        assert_eq!(outcome.exit_reason, ExitReason::TimedOut);
         // On a busy machine the process may not have printed anything yet.
-        Some(ended.stdout.text()).filter(|text| !text.is_empty())
+        Some(outcome.stdout.to_text()).filter(|text| !text.is_empty())
     });
-    assert!(said.unwrap().starts_with("alive\n"));
+    assert!(printed.unwrap().starts_with("alive\n"));
 }
 
 /// Returns the first result of an attempt, with half a second and then longer and longer windows: what must happen within a
 /// window happens in one of them, however busy the machine is.
-fn with_longer_windows<T>(within: impl FnMut(Duration) -> Option<T>) -> Option<T> {
-    [500, 2_000, 8_000, 32_000].map(Duration::from_millis).into_iter().find_map(within)
+fn retry_with_longer_windows<T>(attempt: impl FnMut(Duration) -> Option<T>) -> Option<T> {
+    [500, 2_000, 8_000, 32_000].map(Duration::from_millis).into_iter().find_map(attempt)
 }
 
 #[test]
 fn a_silent_process_ends_before_its_deadline() {
-    let mut command = shell("sleep 1000");
+    let mut command = shell_command("sleep 1000");
     command.deadlines.idle = Duration::from_millis(200);
-    assert_eq!(go(command).unwrap().how, How::Silent);
+    assert_eq!(run_to_end(command).unwrap().exit_reason, ExitReason::Silent);
 }
 
 #[test]
-fn what_is_printed_on_standard_error_is_a_sign_of_life() {
-    let how = with_longer_windows(|window| {
+fn output_on_standard_error_restarts_the_idle_window() {
+    let exit_reason = retry_with_longer_windows(|window| {
         // The whole takes longer than the window, so only its output keeps the process alive.
-        let step = window.as_secs_f64() / 8.0;
+        let step_seconds = window.as_secs_f64() / 8.0;
         let steps = "1 2 3 4 5 6 7 8 9 10 11 12";
-        let mut command = shell(&format!("for i in {steps}; do echo . >&2; sleep {step}; done; exit 3"));
+        let mut command =
+            shell_command(&format!("for i in {steps}; do echo . >&2; sleep {step_seconds}; done; exit 3"));
         command.deadlines.idle = window;
-        let how = go(command).unwrap().how;
-        (how != How::Silent).then_some(how)
+        let exit_reason = run_to_end(command).unwrap().exit_reason;
+        (exit_reason != ExitReason::Silent).then_some(exit_reason)
     });
-    assert_eq!(how, Some(How::Exited(3)));
+    assert_eq!(exit_reason, Some(ExitReason::Exited(3)));
 }
 
 #[test]
 fn a_flood_is_ended_and_its_head_and_tail_are_kept() {
-    let mut command = shell("echo first; exec yes");
-    command.output.flood = 40 << 20;
-    let ended = go(command).unwrap();
-    assert_eq!(ended.how, How::Flooded);
-    let text = ended.stdout.text();
-    assert!(text.starts_with("first\ny\n") && text.contains("bytes left out"));
-    assert!(ended.stdout.total() > 40 << 20 && text.len() < 17 << 20);
+    let mut command = shell_command("echo first; exec yes");
+    command.output_limits.max_stream_bytes = 40 << 20;
+    let outcome = run_to_end(command).unwrap();
+    assert_eq!(outcome.exit_reason, ExitReason::Flooded);
+    let kept_text = outcome.stdout.to_text();
+    assert!(kept_text.starts_with("first\ny\n") && kept_text.contains("bytes left out"));
+    assert!(outcome.stdout.total_bytes() > 40 << 20 && kept_text.len() < 17 << 20);
 }
 
 #[test]
-fn garbage_is_no_fault_of_the_reader() {
-    let ended = go(shell("printf '\\377\\000\\303'; exit 0")).unwrap();
-    assert_eq!(ended.how, How::Exited(0));
-    assert_eq!(ended.stdout.text(), "\u{fffd}\0\u{fffd}");
+fn invalid_utf8_does_not_stop_the_reader() {
+    let outcome = run_to_end(shell_command("printf '\\377\\000\\303'; exit 0")).unwrap();
+    assert_eq!(outcome.exit_reason, ExitReason::Exited(0));
+    assert_eq!(outcome.stdout.to_text(), "\u{fffd}\0\u{fffd}");
 }
 
 #[test]
-fn output_is_seen_while_it_comes() {
-    let (send, seen) = mpsc::channel();
-    let (say, stop) = tokio::sync::watch::channel(false);
-    let mut command = shell("echo ready; sleep 1000");
-    command.output.seen = Some(Box::new(move |bytes| send.send(bytes.to_vec()).unwrap()));
-    command.stop = Some(stop);
-    let running = std::thread::spawn(|| go(command).unwrap());
-    assert_eq!(seen.recv().unwrap(), b"ready\n");
-    say.send_replace(true);
-    assert_eq!(running.join().unwrap().how, How::Stopped);
+fn output_is_delivered_while_the_process_runs() {
+    let (sender, received) = mpsc::channel();
+    let (stop_sender, stop_signal) = tokio::sync::watch::channel(false);
+    let mut command = shell_command("echo ready; sleep 1000");
+    command.output_limits.on_stdout = Some(Box::new(move |bytes| sender.send(bytes.to_vec()).unwrap()));
+    command.stop_signal = Some(stop_signal);
+    let run_thread = std::thread::spawn(|| run_to_end(command).unwrap());
+    assert_eq!(received.recv().unwrap(), b"ready\n");
+    stop_sender.send_replace(true);
+    assert_eq!(run_thread.join().unwrap().exit_reason, ExitReason::Stopped);
 }
 
 #[test]
-fn what_cannot_be_started_is_named() {
-    for keeper in [crate::common::keeper(), None] {
-        let mut command = shell("");
-        command.keeper = keeper.clone();
+fn a_failed_start_names_the_program_and_the_cause() {
+    for keeper_program in [crate::common::keeper_program(), None] {
+        let mut command = shell_command("");
+        command.keeper_program = keeper_program.clone();
         command.program = "surely-not-installed".into();
-        let error = go(command).unwrap_err();
+        let error = run_to_end(command).unwrap_err();
         assert!(matches!(error, StartError::NotFound { .. }), "{error}");
         assert_eq!(error.to_string(), "`surely-not-installed` was not found");
 
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("plain");
-        std::fs::write(&file, "no program").unwrap();
-        let mut command = shell("");
-        command.keeper = keeper.clone();
-        command.program = file.into_os_string();
-        assert!(matches!(go(command).unwrap_err(), StartError::NotExecutable { .. }));
+        let directory = tempfile::tempdir().unwrap();
+        let plain_file = directory.path().join("plain");
+        std::fs::write(&plain_file, "no program").unwrap();
+        let mut command = shell_command("");
+        command.keeper_program = keeper_program.clone();
+        command.program = plain_file.into_os_string();
+        assert!(matches!(run_to_end(command).unwrap_err(), StartError::NotExecutable { .. }));
 
-        let mut command = shell("");
-        command.keeper = keeper;
-        command.folder = folder.path().join("gone");
-        let error = go(command).unwrap_err().to_string();
+        let mut command = shell_command("");
+        command.keeper_program = keeper_program;
+        command.working_dir = directory.path().join("gone");
+        let error = run_to_end(command).unwrap_err().to_string();
         assert!(error.contains("its folder") && error.contains("is gone"), "{error}");
     }
 }

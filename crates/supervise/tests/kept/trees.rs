@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Held, go, shell};
-use tribunal_supervise::{How, MARK, sweep_strays};
+use crate::common::{HeldPipe, run_to_end, shell_command};
+use tribunal_supervise::{ExitReason, MARK_VARIABLE, sweep_strays};
 
 /// A daemon in a session of its own, twice forked, that ignores requests to end.
 const DAEMON: &str = "(setsid sh -c \"trap '' TERM HUP INT; sleep 1000 & while :; do sleep 1000; done\" &)";
@@ -17,135 +17,145 @@ const DAEMON: &str = "(setsid sh -c \"trap '' TERM HUP INT; sleep 1000 & while :
 const SPAWNER: &str = "(setsid sh -c \"trap '' TERM; while :; do (setsid sleep 1000 &) ; done\" &)";
 
 #[test]
-fn nothing_is_left_when_the_agent_ends_and_its_exit_code_stays_true() {
-    let held = Held::new();
-    let ended = go(shell(&held.script(&format!("{DAEMON}; {DAEMON}; echo answer; exit 5")))).unwrap();
-    assert_eq!((ended.how, ended.stdout.text(), ended.left), (How::Exited(5), "answer\n".into(), 0));
-    assert_eq!(held.until_gone(), "");
+fn no_process_is_left_when_the_agent_ends_and_its_exit_code_is_reported() {
+    let held_pipe = HeldPipe::new();
+    let outcome = run_to_end(shell_command(
+        &held_pipe.wrap_script(&format!("{DAEMON}; {DAEMON}; echo answer; exit 5")),
+    ))
+    .unwrap();
+    assert_eq!(
+        (outcome.exit_reason, outcome.stdout.to_text(), outcome.survivors),
+        (ExitReason::Exited(5), "answer\n".into(), 0)
+    );
+    assert_eq!(held_pipe.wait_until_closed(), "");
 }
 
 #[test]
-fn a_background_child_that_holds_the_output_open_does_not_hold_us() {
-    let ended = go(shell("echo done; (setsid sleep 1000 &); exit 0")).unwrap();
-    assert_eq!((ended.how, ended.stdout.text()), (How::Exited(0), "done\n".into()));
+fn a_background_child_that_keeps_the_output_open_does_not_block_the_run() {
+    let outcome = run_to_end(shell_command("echo done; (setsid sleep 1000 &); exit 0")).unwrap();
+    assert_eq!((outcome.exit_reason, outcome.stdout.to_text()), (ExitReason::Exited(0), "done\n".into()));
 }
 
 #[test]
-fn a_child_that_is_asked_to_end_may_say_its_last_word() {
+fn a_child_that_is_asked_to_end_may_still_print() {
     let script = "(trap 'echo late; exit' TERM; echo up >&3; while :; do sleep 0.01; done) 3>ready & read up <ready; exit 0";
-    let folder = tempfile::tempdir().unwrap();
-    let made = std::process::Command::new("mkfifo").arg(folder.path().join("ready")).status().unwrap();
-    assert!(made.success());
-    let mut command = shell(script);
-    command.folder = folder.path().to_path_buf();
+    let directory = tempfile::tempdir().unwrap();
+    let mkfifo_status =
+        std::process::Command::new("mkfifo").arg(directory.path().join("ready")).status().unwrap();
+    assert!(mkfifo_status.success());
+    let mut command = shell_command(script);
+    command.working_dir = directory.path().to_path_buf();
     // The time is generous: the child ends once it has printed.
-    command.grace = Duration::from_secs(60);
-    assert_eq!(go(command).unwrap().stdout.text(), "late\n");
+    command.grace_period = Duration::from_secs(60);
+    assert_eq!(run_to_end(command).unwrap().stdout.to_text(), "late\n");
 }
 
 #[test]
-fn nothing_is_left_when_the_deadline_passes() {
-    let held = Held::new();
+fn no_process_is_left_when_the_deadline_passes() {
+    let held_pipe = HeldPipe::new();
     let script = format!("trap '' TERM; {DAEMON}; {DAEMON}; while :; do sleep 1000; done");
-    let mut command = shell(&held.script(&script));
+    let mut command = shell_command(&held_pipe.wrap_script(&script));
     command.deadlines.total = Duration::from_millis(500);
-    let ended = go(command).unwrap();
-    assert_eq!((ended.how, ended.left), (How::TimedOut, 0));
-    held.until_gone();
+    let outcome = run_to_end(command).unwrap();
+    assert_eq!((outcome.exit_reason, outcome.survivors), (ExitReason::TimedOut, 0));
+    held_pipe.wait_until_closed();
 }
 
 #[test]
-fn nothing_is_left_of_one_that_keeps_spawning() {
-    let held = Held::new();
-    let mut command = shell(&held.script(&format!("{SPAWNER}; sleep 1000")));
+fn no_process_is_left_of_an_agent_that_keeps_spawning() {
+    let held_pipe = HeldPipe::new();
+    let mut command = shell_command(&held_pipe.wrap_script(&format!("{SPAWNER}; sleep 1000")));
     command.deadlines.total = Duration::from_millis(300);
-    let ended = go(command).unwrap();
-    assert_eq!((ended.how, ended.left), (How::TimedOut, 0));
-    held.until_gone();
+    let outcome = run_to_end(command).unwrap();
+    assert_eq!((outcome.exit_reason, outcome.survivors), (ExitReason::TimedOut, 0));
+    held_pipe.wait_until_closed();
 }
 
 #[test]
 fn a_stopped_process_is_ended_too() {
-    let held = Held::new();
-    let mut command = shell(&held.script("kill -STOP $$"));
+    let held_pipe = HeldPipe::new();
+    let mut command = shell_command(&held_pipe.wrap_script("kill -STOP $$"));
     command.deadlines.idle = Duration::from_millis(300);
-    assert_eq!(go(command).unwrap().how, How::Silent);
-    held.until_gone();
+    assert_eq!(run_to_end(command).unwrap().exit_reason, ExitReason::Silent);
+    held_pipe.wait_until_closed();
 }
 
 #[test]
-fn nothing_is_left_when_whoever_waited_walks_away() {
-    let held = Held::new();
-    let command = shell(&held.script(&format!("{DAEMON}; echo up; sleep 1000")));
+fn no_process_is_left_when_the_waiting_future_is_dropped() {
+    let held_pipe = HeldPipe::new();
+    let command = shell_command(&held_pipe.wrap_script(&format!("{DAEMON}; echo up; sleep 1000")));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (send, mut up) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut first_output) = tokio::sync::mpsc::unbounded_channel();
     let mut command = command;
-    command.output.seen = Some(Box::new(move |_| send.send(()).unwrap()));
+    command.output_limits.on_stdout = Some(Box::new(move |_| sender.send(()).unwrap()));
     runtime.block_on(async {
-        let running = tokio::spawn(tribunal_supervise::run(command));
-        up.recv().await.unwrap();
-        running.abort();
+        let run_task = tokio::spawn(tribunal_supervise::run_process(command));
+        first_output.recv().await.unwrap();
+        run_task.abort();
     });
     drop(runtime);
-    held.until_gone();
+    held_pipe.wait_until_closed();
 }
 
 #[test]
 fn a_lock_stays_held_until_the_last_process_is_gone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("lock");
-    let lock = Arc::new(File::create(&path).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let lock_path = directory.path().join("lock");
+    let lock = Arc::new(File::create(&lock_path).unwrap());
     lock.try_lock().unwrap();
-    let held = Held::new();
-    let (send, mut up) = tokio::sync::mpsc::unbounded_channel();
-    let mut command = shell(&held.script("echo up; ls -l /proc/self/fd >&3; exec sleep 1000"));
-    command.hold = vec![lock.clone()];
-    command.output.seen = Some(Box::new(move |_| send.send(()).unwrap()));
+    let held_pipe = HeldPipe::new();
+    let (sender, mut first_output) = tokio::sync::mpsc::unbounded_channel();
+    let mut command =
+        shell_command(&held_pipe.wrap_script("echo up; ls -l /proc/self/fd >&3; exec sleep 1000"));
+    command.held_locks = vec![lock.clone()];
+    command.output_limits.on_stdout = Some(Box::new(move |_| sender.send(()).unwrap()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let running = tokio::spawn(tribunal_supervise::run(command));
-        up.recv().await.unwrap();
+        let run_task = tokio::spawn(tribunal_supervise::run_process(command));
+        first_output.recv().await.unwrap();
         // Our own handle of the lock is gone; the keeper's is not.
         drop(lock);
-        let other = File::open(&path).unwrap();
-        assert!(other.try_lock().is_err(), "the keeper lost the lock");
-        running.abort();
+        let second_handle = File::open(&lock_path).unwrap();
+        assert!(second_handle.try_lock().is_err(), "the keeper lost the lock");
+        run_task.abort();
     });
     drop(runtime);
-    let descriptors = held.until_gone();
+    let descriptors = held_pipe.wait_until_closed();
     assert!(!descriptors.contains("lock"), "the agent must not hold it: {descriptors}");
     // Blocks until the keeper has ended, too.
-    File::open(&path).unwrap().lock().unwrap();
+    File::open(&lock_path).unwrap().lock().unwrap();
 }
 
 #[test]
-fn what_a_killed_keeper_left_is_found_by_its_mark() {
-    let held = Held::new();
+fn processes_of_a_killed_keeper_are_found_by_their_mark() {
+    let held_pipe = HeldPipe::new();
     // The agent kills its own keeper; the kernel then ends the agent, but not the daemon.
-    let mut command = shell(&held.script(&format!("{DAEMON}; echo up >&3; kill -9 $PPID; sleep 1000")));
+    let mut command =
+        shell_command(&held_pipe.wrap_script(&format!("{DAEMON}; echo up >&3; kill -9 $PPID; sleep 1000")));
     let mark = format!("test-{}", std::process::id());
-    command.env.insert(MARK.into(), mark.into());
-    assert_eq!(go(command).unwrap().how, How::Lost);
-    assert_eq!(held.until_gone(), "up\n");
+    command.extra_env.insert(MARK_VARIABLE.into(), mark.into());
+    assert_eq!(run_to_end(command).unwrap().exit_reason, ExitReason::Lost);
+    assert_eq!(held_pipe.wait_until_closed(), "up\n");
 }
 
 #[test]
-fn an_agent_that_stops_its_keeper_gains_nothing() {
-    let held = Held::new();
-    let mut command = shell(&held.script(&format!("{DAEMON}; kill -STOP $PPID; sleep 1000")));
-    command.env.insert(MARK.into(), format!("stopped-{}", std::process::id()).into());
+fn an_agent_that_stops_its_keeper_is_ended_too() {
+    let held_pipe = HeldPipe::new();
+    let mut command =
+        shell_command(&held_pipe.wrap_script(&format!("{DAEMON}; kill -STOP $PPID; sleep 1000")));
+    command.extra_env.insert(MARK_VARIABLE.into(), format!("stopped-{}", std::process::id()).into());
     command.deadlines.idle = Duration::from_millis(300);
-    assert_eq!(go(command).unwrap().how, How::Silent);
-    held.until_gone();
+    assert_eq!(run_to_end(command).unwrap().exit_reason, ExitReason::Silent);
+    held_pipe.wait_until_closed();
 }
 
 #[test]
-fn strays_are_ended_by_their_mark_alone() {
-    let (ours, other) = (Held::new(), Held::new());
-    let start = |held: &Held, mark: &str| {
-        let script = held.script("trap '' TERM; echo up; while :; do sleep 1000; done");
+fn only_strays_with_a_matching_mark_are_ended() {
+    let (stray_pipe, bystander_pipe) = (HeldPipe::new(), HeldPipe::new());
+    let start_marked = |held_pipe: &HeldPipe, mark: &str| {
+        let script = held_pipe.wrap_script("trap '' TERM; echo up; while :; do sleep 1000; done");
         let mut command = std::process::Command::new("setsid");
-        command.args(["sh", "-c", &script]).env(MARK, mark).stdout(std::process::Stdio::piped());
+        command.args(["sh", "-c", &script]).env(MARK_VARIABLE, mark).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
         // While a process becomes another program, its environment cannot be read.
         let mut line = String::new();
@@ -154,13 +164,13 @@ fn strays_are_ended_by_their_mark_alone() {
         child
     };
     let mark = |name: &str| format!("strays-{}/{name}", std::process::id());
-    let mut stray = start(&ours, &mark("one"));
-    let mut bystander = start(&other, &mark("two"));
+    let mut stray = start_marked(&stray_pipe, &mark("one"));
+    let mut bystander = start_marked(&bystander_pipe, &mark("two"));
     assert!(sweep_strays(|found| found == mark("one")) >= 1);
     stray.wait().unwrap();
-    ours.until_gone();
+    stray_pipe.wait_until_closed();
     assert!(bystander.try_wait().unwrap().is_none());
     assert!(sweep_strays(|found| found == mark("two")) >= 1);
     bystander.wait().unwrap();
-    other.until_gone();
+    bystander_pipe.wait_until_closed();
 }

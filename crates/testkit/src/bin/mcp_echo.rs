@@ -12,14 +12,14 @@ fn main() -> io::Result<()> {
         let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
         // A message without an id is a notification and gets no answer.
         let Some(id) = message.get("id") else { continue };
-        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result(&message, writes)});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": call_result(&message, writes)});
         writeln!(stdout(), "{answer}")?;
         stdout().flush()?;
     }
     Ok(())
 }
 
-fn result(message: &Value, writes: bool) -> Value {
+fn call_result(message: &Value, writes: bool) -> Value {
     let params = message.get("params").cloned().unwrap_or_default();
     match message.get("method").and_then(Value::as_str) {
         Some("initialize") => json!({

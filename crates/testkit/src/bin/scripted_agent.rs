@@ -13,12 +13,12 @@ use std::{
 
 use tribunal_agents::{
     driver::TASK_VARIABLE,
-    replay::{Form, Script, Stage, play},
+    replay::{AgentScript, ScriptOutputForm, ScriptPlayer, play_script},
 };
 use tribunal_testkit::append_line;
 
 fn main() -> ExitCode {
-    match run() {
+    match run_script() {
         Ok(code) => ExitCode::from(code),
         Err(problem) => {
             let _ = writeln!(stderr(), "scripted-agent: {problem}");
@@ -27,27 +27,29 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<u8, Box<dyn std::error::Error>> {
-    let path = env::args().nth(1).ok_or("usage: scripted-agent SCRIPT")?;
-    let script = Script::parse(&fs::read_to_string(&path).map_err(|cause| format!("{path}: {cause}"))?)?;
-    let task = env::var(TASK_VARIABLE).unwrap_or_default();
-    if let Ok(calls) = env::var("TRIBUNAL_CALLS") {
-        append_line(Path::new(&calls), &task)?;
+fn run_script() -> Result<u8, Box<dyn std::error::Error>> {
+    let script_path = env::args().nth(1).ok_or("usage: scripted-agent SCRIPT")?;
+    let script = AgentScript::parse(
+        &fs::read_to_string(&script_path).map_err(|cause| format!("{script_path}: {cause}"))?,
+    )?;
+    let task_name = env::var(TASK_VARIABLE).unwrap_or_default();
+    if let Ok(calls_path) = env::var("TRIBUNAL_CALLS") {
+        append_line(Path::new(&calls_path), &task_name)?;
     }
     let mut prompt = String::new();
     stdin().read_to_string(&mut prompt)?;
-    let ended = play(
+    let play_result = play_script(
         &script,
-        &mut Stage {
-            task: &task,
+        &mut ScriptPlayer {
+            task_key: &task_name,
             prompt: &prompt,
-            folder: &env::current_dir()?,
-            paced: false,
-            form: Form::Plain,
-            out: &mut stdout(),
-            err: &mut stderr(),
-            wait: &|time: Duration| std::thread::sleep(time),
+            working_dir: &env::current_dir()?,
+            is_paced: false,
+            output_form: ScriptOutputForm::PlainText,
+            stdout: &mut stdout(),
+            stderr: &mut stderr(),
+            wait_for: &|pause: Duration| std::thread::sleep(pause),
         },
     )?;
-    Ok(u8::try_from(ended.0).unwrap_or(70))
+    Ok(u8::try_from(play_result.0).unwrap_or(70))
 }

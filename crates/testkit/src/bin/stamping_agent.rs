@@ -12,11 +12,11 @@ use tribunal_agents::driver::TASK_VARIABLE;
 use tribunal_testkit::append_line;
 
 fn main() -> io::Result<()> {
-    let path = env::args().nth(1).ok_or_else(|| io::Error::other("usage: stamping-agent FILE"))?;
+    let stamp_path = env::args().nth(1).ok_or_else(|| io::Error::other("usage: stamping-agent FILE"))?;
     stdin().read_to_string(&mut String::new())?;
-    let task = env::var(TASK_VARIABLE).unwrap_or_default();
+    let task_name = env::var(TASK_VARIABLE).unwrap_or_default();
     writeln!(stdout(), "findings: []")?;
     stdout().flush()?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    append_line(Path::new(&path), &format!("{task} {}", now.as_nanos()))
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    append_line(Path::new(&stamp_path), &format!("{task_name} {}", since_epoch.as_nanos()))
 }

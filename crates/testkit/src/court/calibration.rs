@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{brief::Holds, ground::Ground};
+use tribunal_core::{brief::ChallengeVerdict, ground::EvidenceFinder};
 
 use super::{
+    derive_seed,
     document::PROVIDERS,
-    seed_of,
-    world::{Courtroom, Truth},
+    world::{ClaimTruth, Courtroom},
 };
 
 /// The measured shares, in percent.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Calibration {
+pub struct CourtCalibration {
     /// The defects that one look of one, two, three, four providers finds.
     pub found: [f64; PROVIDERS],
     /// The false claims whose evidence the rules of the product do not find.
@@ -26,51 +26,54 @@ pub struct Calibration {
 }
 
 #[derive(Default)]
-struct Counts {
+struct CalibrationCounts {
     defects: u64,
     found: [u64; PROVIDERS],
     /// The numbers of claims and of groundless claims, for false and for true ones.
     claims: [[u64; 2]; 2],
     /// The verdicts on grounded claims: all, invalid, ambiguous; for false and for true ones.
-    words: [[u64; 3]; 2],
+    verdicts: [[u64; 3]; 2],
 }
 
-pub fn calibrate(seed: u64, documents: u64) -> Calibration {
-    let mut counts = Counts::default();
-    for run in 0..documents {
-        look(&mut Courtroom::new(seed_of(seed, run)), &mut counts);
+pub fn calibrate(seed: u64, documents: u64) -> CourtCalibration {
+    let mut counts = CalibrationCounts::default();
+    for document_number in 0..documents {
+        look_at_document(&mut Courtroom::new(derive_seed(seed, document_number)), &mut counts);
     }
-    let [of_false, of_true] = counts.claims;
-    let words = |[all, invalid, ambiguous]: [u64; 3]| [percent(invalid, all), percent(ambiguous, all)];
-    Calibration {
+    let [false_claims, true_claims] = counts.claims;
+    let verdict_shares =
+        |[all, invalid, ambiguous]: [u64; 3]| [percent(invalid, all), percent(ambiguous, all)];
+    CourtCalibration {
         found: counts.found.map(|found| percent(found, counts.defects)),
-        groundless: percent(of_false[1], of_false[0]),
-        true_groundless: percent(of_true[1], of_true[0]),
-        on_false: words(counts.words[0]),
-        on_true: words(counts.words[1]),
+        groundless: percent(false_claims[1], false_claims[0]),
+        true_groundless: percent(true_claims[1], true_claims[0]),
+        on_false: verdict_shares(counts.verdicts[0]),
+        on_true: verdict_shares(counts.verdicts[1]),
     }
 }
 
-fn look(world: &mut Courtroom, counts: &mut Counts) {
-    let text = world.document.text();
-    let Some(ground) = Ground::new("plan.md", &text, world.document.section) else { return };
+fn look_at_document(world: &mut Courtroom, counts: &mut CalibrationCounts) {
+    let document_text = world.document.full_text();
+    let Some(evidence_finder) = EvidenceFinder::new("plan.md", &document_text, world.document.section) else {
+        return;
+    };
     counts.defects += world.planted as u64;
     let mut found = BTreeSet::new();
     for provider in 0..PROVIDERS {
-        for claim in world.one_look(provider) {
+        for claim in world.look_once(provider) {
             let truth = world.truths.get(&claim.description).copied();
-            let kind = usize::from(matches!(truth, Some(Truth::Defect(_))));
-            if let Some(Truth::Defect(id)) = truth {
-                found.insert(id);
+            let truth_index = usize::from(matches!(truth, Some(ClaimTruth::Defect(_))));
+            if let Some(ClaimTruth::Defect(defect_id)) = truth {
+                found.insert(defect_id);
             }
-            let stands = ground.find(&claim).is_ok();
-            counts.claims[kind][0] += 1;
-            counts.claims[kind][1] += u64::from(!stands);
-            if stands {
-                let word = world.dispute(&claim.description);
-                counts.words[kind][0] += 1;
-                counts.words[kind][1] += u64::from(word == Holds::Invalid);
-                counts.words[kind][2] += u64::from(word == Holds::Ambiguous);
+            let is_grounded = evidence_finder.find_evidence(&claim).is_ok();
+            counts.claims[truth_index][0] += 1;
+            counts.claims[truth_index][1] += u64::from(!is_grounded);
+            if is_grounded {
+                let verdict = world.judge_claim(&claim.description);
+                counts.verdicts[truth_index][0] += 1;
+                counts.verdicts[truth_index][1] += u64::from(verdict == ChallengeVerdict::Invalid);
+                counts.verdicts[truth_index][2] += u64::from(verdict == ChallengeVerdict::Ambiguous);
             }
         }
         counts.found[provider] += found.len() as u64;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{files::Hunk, finding::Severity};
 
-use super::vocabulary::{FLAWS, GAPS, HEADINGS, INNOCENT, THINGS, about, one_of};
+use super::vocabulary::{FLAWS, GAPS, HEADINGS, INNOCENT, THINGS, fill_template, pick_word};
 use crate::dice::Dice;
 
 /// The number of providers, whether they are asked or not.
@@ -14,13 +14,13 @@ pub(super) const PROVIDERS: usize = 4;
 pub(super) type DefectId = usize;
 
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct DocumentLine {
     pub text: String,
-    pub what: What,
+    pub line_kind: LineKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum LineKind {
     Heading,
     /// A line without a defect, and the thing it is about.
     Innocent(&'static str),
@@ -29,21 +29,21 @@ pub(super) enum What {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Defect {
-    pub kind: Kind,
+pub(super) struct PlantedDefect {
+    pub kind: DefectKind,
     pub severity: Severity,
     /// Whether the defect has not been repaired.
-    pub alive: bool,
+    pub is_present: bool,
     /// The providers that see it at their first look.
     pub seen_by: [bool; PROVIDERS],
     /// What each provider saw at its last look.
-    pub looked: [Option<bool>; PROVIDERS],
+    pub last_looks: [Option<bool>; PROVIDERS],
     /// All the wordings in which it was ever raised.
-    pub said: BTreeSet<String>,
+    pub descriptions: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum DefectKind {
     /// A line about a thing, by its index in [`FLAWS`].
     Flaw(usize, &'static str),
     /// Something missing under a heading, by its index in [`GAPS`].
@@ -51,47 +51,47 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Document {
-    pub lines: Vec<Line>,
-    pub defects: Vec<Defect>,
+pub(super) struct CourtDocument {
+    pub lines: Vec<DocumentLine>,
+    pub defects: Vec<PlantedDefect>,
     /// The heading under review; `None` means the whole document.
     pub section: Option<&'static str>,
     /// The combinations used so far, so that no line occurs twice.
-    used: BTreeSet<(usize, &'static str)>,
+    used_lines: BTreeSet<(usize, &'static str)>,
 }
 
-impl Document {
+impl CourtDocument {
     /// Creates a document of seven sections with 4 to 14 defects, a quarter of them gaps. In three of ten documents only one
     /// section is under review.
-    pub fn new(dice: &mut Dice) -> Document {
-        let section = dice.percent(30).then(|| one_of(dice, HEADINGS));
-        let title = Line { text: "# Plan".into(), what: What::Plain };
+    pub fn new(dice: &mut Dice) -> CourtDocument {
+        let section = dice.roll_percent(30).then(|| pick_word(dice, HEADINGS));
+        let title = DocumentLine { text: "# Plan".into(), line_kind: LineKind::Plain };
         let mut document =
-            Document { lines: vec![title], defects: Vec::new(), section, used: BTreeSet::new() };
+            CourtDocument { lines: vec![title], defects: Vec::new(), section, used_lines: BTreeSet::new() };
         for heading in HEADINGS {
-            document.push("", What::Plain);
-            document.push(&format!("## {heading}"), What::Heading);
-            document.push("", What::Plain);
+            document.push_line("", LineKind::Plain);
+            document.push_line(&format!("## {heading}"), LineKind::Heading);
+            document.push_line("", LineKind::Plain);
             let lines = if section == Some(*heading) { 20 } else { 4 + dice.roll(4) };
             for _ in 0..lines {
-                let (text, thing) = document.innocent(dice);
-                document.push(&text, What::Innocent(thing));
+                let (text, thing) = document.innocent_line(dice);
+                document.push_line(&text, LineKind::Innocent(thing));
             }
         }
         for _ in 0..4 + dice.roll(11) {
-            let heading = section.unwrap_or_else(|| one_of(dice, HEADINGS));
-            if !dice.percent(25) || !document.plant_gap(dice, heading) {
+            let heading = section.unwrap_or_else(|| pick_word(dice, HEADINGS));
+            if !dice.roll_percent(25) || !document.plant_gap(dice, heading) {
                 document.plant_flaw(dice, heading);
             }
         }
         document
     }
 
-    fn push(&mut self, text: &str, what: What) {
-        self.lines.push(Line { text: text.into(), what });
+    fn push_line(&mut self, text: &str, line_kind: LineKind) {
+        self.lines.push(DocumentLine { text: text.into(), line_kind });
     }
 
-    pub fn text(&self) -> String {
+    pub fn full_text(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {
             text.push_str(&line.text);
@@ -101,102 +101,112 @@ impl Document {
     }
 
     /// Picks a combination of template and thing that was not used before.
-    fn fresh(&mut self, dice: &mut Dice, templates: usize, offset: usize) -> (usize, &'static str) {
+    fn pick_unused(
+        &mut self,
+        dice: &mut Dice,
+        template_count: usize,
+        offset: usize,
+    ) -> (usize, &'static str) {
         loop {
-            let (template, thing) = (dice.roll(templates), one_of(dice, THINGS));
-            if self.used.insert((offset + template, thing)) {
+            let (template, thing) = (dice.roll(template_count), pick_word(dice, THINGS));
+            if self.used_lines.insert((offset + template, thing)) {
                 return (template, thing);
             }
         }
     }
 
-    fn innocent(&mut self, dice: &mut Dice) -> (String, &'static str) {
-        let (template, thing) = self.fresh(dice, INNOCENT.len(), FLAWS.len());
-        (format!("- {}", about(INNOCENT[template], thing)), thing)
+    fn innocent_line(&mut self, dice: &mut Dice) -> (String, &'static str) {
+        let (template, thing) = self.pick_unused(dice, INNOCENT.len(), FLAWS.len());
+        (format!("- {}", fill_template(INNOCENT[template], thing)), thing)
     }
 
     /// Plants a gap. The result is false if the same thing is already missing elsewhere.
     fn plant_gap(&mut self, dice: &mut Dice, heading: &'static str) -> bool {
-        let gap = dice.roll(GAPS.len());
-        let fits =
-            !self.defects.iter().any(|defect| matches!(defect.kind, Kind::Gap(known, _) if known == gap));
-        if fits {
-            self.defects.push(Defect::new(dice, Kind::Gap(gap, heading)));
+        let gap_index = dice.roll(GAPS.len());
+        let is_new = !self
+            .defects
+            .iter()
+            .any(|defect| matches!(defect.kind, DefectKind::Gap(known, _) if known == gap_index));
+        if is_new {
+            self.defects.push(PlantedDefect::new(dice, DefectKind::Gap(gap_index, heading)));
         }
-        fits
+        is_new
     }
 
     fn plant_flaw(&mut self, dice: &mut Dice, heading: &'static str) {
-        let (first, last) = self.under(heading);
+        let (first, last) = self.lines_under(heading);
         let line = self.new_flaw(dice);
         self.lines.insert(first + dice.roll(last - first + 1), line);
     }
 
     /// Creates a line with a new defect in it.
-    pub fn new_flaw(&mut self, dice: &mut Dice) -> Line {
-        let (flaw, thing) = self.fresh(dice, FLAWS.len(), 0);
-        self.defects.push(Defect::new(dice, Kind::Flaw(flaw, thing)));
-        Line {
-            text: format!("- {}", about(FLAWS[flaw].line, thing)),
-            what: What::Defect(self.defects.len() - 1),
+    pub fn new_flaw(&mut self, dice: &mut Dice) -> DocumentLine {
+        let (flaw_index, thing) = self.pick_unused(dice, FLAWS.len(), 0);
+        self.defects.push(PlantedDefect::new(dice, DefectKind::Flaw(flaw_index, thing)));
+        DocumentLine {
+            text: format!("- {}", fill_template(FLAWS[flaw_index].line, thing)),
+            line_kind: LineKind::Defect(self.defects.len() - 1),
         }
     }
 
     /// The indices of the first line under a heading and of the line after its last one.
-    pub fn under(&self, heading: &str) -> (usize, usize) {
+    pub fn lines_under(&self, heading: &str) -> (usize, usize) {
         let title = format!("## {heading}");
-        let start = self.lines.iter().position(|line| line.text == title).map_or(0, |at| at + 2);
-        let rest = self.lines.iter().skip(start);
-        let end = rest.take_while(|line| line.what != What::Heading && !line.text.is_empty()).count();
-        (start, start + end)
+        let start =
+            self.lines.iter().position(|line| line.text == title).map_or(0, |title_index| title_index + 2);
+        let following_lines = self.lines.iter().skip(start);
+        let line_count = following_lines
+            .take_while(|line| line.line_kind != LineKind::Heading && !line.text.is_empty())
+            .count();
+        (start, start + line_count)
     }
 
     /// The indices of the lines under review.
-    pub fn scope(&self) -> (usize, usize) {
-        self.section.map_or((0, self.lines.len()), |heading| self.under(heading))
+    pub fn reviewed_lines(&self) -> (usize, usize) {
+        self.section.map_or((0, self.lines.len()), |heading| self.lines_under(heading))
     }
 
-    pub fn line_of(&self, defect: DefectId) -> Option<usize> {
-        self.lines.iter().position(|line| line.what == What::Defect(defect))
+    pub fn find_defect_line(&self, defect: DefectId) -> Option<usize> {
+        self.lines.iter().position(|line| line.line_kind == LineKind::Defect(defect))
     }
 
     /// Applies all edits at once; they name lines by their old indices.
-    pub fn apply(&mut self, edits: Edits) -> Vec<Hunk> {
+    pub fn apply_edits(&mut self, edits: LineEdits) -> Vec<Hunk> {
         let mut hunks = Vec::new();
-        for (at, edit) in &edits.0 {
-            let old_len = u32::from(edit.instead.is_some());
+        for (line_index, edit) in &edits.0 {
+            let old_len = u32::from(edit.replacement.is_some());
             hunks.push(Hunk {
-                old_start: *at as u32 + 1,
+                old_start: *line_index as u32 + 1,
                 old_len,
-                new_len: old_len + edit.before.len() as u32,
+                new_len: old_len + edit.inserted_lines.len() as u32,
             });
         }
         // From the end to the start, so that insertions do not move the lines that are still to be changed.
-        for (at, edit) in edits.0.into_iter().rev() {
-            if let Some(line) = edit.instead {
-                self.lines[at] = line;
+        for (line_index, edit) in edits.0.into_iter().rev() {
+            if let Some(line) = edit.replacement {
+                self.lines[line_index] = line;
             }
-            self.lines.splice(at..at, edit.before);
+            self.lines.splice(line_index..line_index, edit.inserted_lines);
         }
         hunks
     }
 }
 
-impl Defect {
-    fn new(dice: &mut Dice, kind: Kind) -> Defect {
-        let severity = severity(dice);
-        Defect {
+impl PlantedDefect {
+    fn new(dice: &mut Dice, kind: DefectKind) -> PlantedDefect {
+        let severity = roll_severity(dice);
+        PlantedDefect {
             kind,
             severity,
-            alive: true,
-            seen_by: seen_by(dice),
-            looked: [None; PROVIDERS],
-            said: BTreeSet::new(),
+            is_present: true,
+            seen_by: roll_finders(dice),
+            last_looks: [None; PROVIDERS],
+            descriptions: BTreeSet::new(),
         }
     }
 }
 
-pub(super) fn severity(dice: &mut Dice) -> Severity {
+pub(super) fn roll_severity(dice: &mut Dice) -> Severity {
     match dice.roll(100) {
         0..5 => Severity::Critical,
         5..30 => Severity::High,
@@ -209,35 +219,35 @@ pub(super) fn severity(dice: &mut Dice) -> Severity {
 /// 89 %, in any combination.
 ///
 /// For that no provider finds 11 %, exactly one 14 % each, exactly two 4 % per pair, exactly three 1 % each, and all four 5 %.
-fn seen_by(dice: &mut Dice) -> [bool; PROVIDERS] {
+fn roll_finders(dice: &mut Dice) -> [bool; PROVIDERS] {
     const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
     let roll = dice.roll(100);
     match roll {
         0..11 => [false; PROVIDERS],
-        11..67 => core::array::from_fn(|one| one == (roll - 11) / 14),
-        67..91 => core::array::from_fn(|one| PAIRS[(roll - 67) / 4].contains(&one)),
-        91..95 => core::array::from_fn(|one| one != roll - 91),
+        11..67 => core::array::from_fn(|provider| provider == (roll - 11) / 14),
+        67..91 => core::array::from_fn(|provider| PAIRS[(roll - 67) / 4].contains(&provider)),
+        91..95 => core::array::from_fn(|provider| provider != roll - 91),
         _ => [true; PROVIDERS],
     }
 }
 
 /// Edits of lines, by index.
 #[derive(Debug, Default)]
-pub(super) struct Edits(BTreeMap<usize, Edit>);
+pub(super) struct LineEdits(BTreeMap<usize, LineEdit>);
 
 #[derive(Debug, Default)]
-struct Edit {
-    before: Vec<Line>,
-    instead: Option<Line>,
+struct LineEdit {
+    inserted_lines: Vec<DocumentLine>,
+    replacement: Option<DocumentLine>,
 }
 
-impl Edits {
-    pub fn insert(&mut self, before: usize, line: Line) {
-        self.0.entry(before).or_default().before.push(line);
+impl LineEdits {
+    pub fn insert_before(&mut self, line_index: usize, line: DocumentLine) {
+        self.0.entry(line_index).or_default().inserted_lines.push(line);
     }
 
     /// Replaces a line. The first replacement of a line counts, later ones are ignored.
-    pub fn replace(&mut self, at: usize, line: Line) {
-        self.0.entry(at).or_default().instead.get_or_insert(line);
+    pub fn replace_line(&mut self, line_index: usize, line: DocumentLine) {
+        self.0.entry(line_index).or_default().replacement.get_or_insert(line);
     }
 }

@@ -1,36 +1,36 @@
 //! The fixers of the court: what they repair, what they only touch, and what they break.
 
 use tribunal_core::{
-    brief::{Assigned, Brief, Said},
+    brief::{AssignedFinding, ClaimStatus, TaskBrief},
     effect::{LandOutcome, Reply},
-    files::Refusal,
+    files::PatchRefusal,
     finding::Evidence,
 };
 
 use super::{
-    document::{DefectId, Edits, Kind, Line, What},
-    vocabulary::{GAPS, about},
-    world::{Courtroom, Truth},
+    document::{DefectId, DefectKind, DocumentLine, LineEdits, LineKind},
+    vocabulary::{GAPS, fill_template},
+    world::{ClaimTruth, Courtroom},
 };
 use crate::samples;
 
 /// The rate of successful fixes per thousand findings. A visible failure changes nothing, a silent one changes a line near the
 /// defect.
-const SUCCEEDS: usize = 850;
-const FAILS_VISIBLY: usize = 75;
+const SUCCESS_PER_THOUSAND: usize = 850;
+const VISIBLE_FAILURE_PER_THOUSAND: usize = 75;
 /// The percentage of fixes that add a new defect.
-const BREAKS: usize = 5;
+const BREAK_PERCENT: usize = 5;
 
 /// The work of a fixer in its workspace.
 #[derive(Debug, Default)]
-pub(super) struct Work {
-    steps: Vec<Step>,
+pub(super) struct FixerWork {
+    steps: Vec<FixStep>,
     /// Whether the checks fail with it.
-    refused: bool,
+    is_refused: bool,
 }
 
 #[derive(Debug)]
-enum Step {
+enum FixStep {
     Repair(DefectId),
     /// A change near the defect, which remains.
     Touch(DefectId),
@@ -39,131 +39,150 @@ enum Step {
 }
 
 impl Courtroom {
-    pub(super) fn fix(&mut self, key: &str, brief: &Brief) -> Reply {
-        let mut work = Work::default();
-        let said = brief.assigned.iter().filter_map(|assigned| {
-            let said = self.try_one(assigned, &mut work);
-            said.map(|said| (assigned.id, said))
+    pub(super) fn fix_findings(&mut self, effect_key: &str, brief: &TaskBrief) -> Reply {
+        let mut work = FixerWork::default();
+        let claim_status = brief.assigned.iter().filter_map(|assigned| {
+            let claim_status = self.try_fix(assigned, &mut work);
+            claim_status.map(|claim_status| (assigned.id, claim_status))
         });
-        let claims = said.collect();
+        let claims = claim_status.collect();
         let changed = !work.steps.is_empty();
-        self.work.insert(key.to_string(), work);
-        samples::fixes(claims, changed)
+        self.pending_work.insert(effect_key.to_string(), work);
+        samples::fixes_reply(claims, changed)
     }
 
     /// Tries to fix one finding. `None` means that the fixer does not mention it.
-    fn try_one(&mut self, assigned: &Assigned, work: &mut Work) -> Option<Said> {
-        let Some(Truth::Defect(id)) = self.truths.get(&assigned.description).copied() else {
-            let line = assigned.place.rsplit(':').next().and_then(|line| line.parse().ok());
-            work.steps.push(Step::Please(assigned.evidence.clone(), line.unwrap_or(0)));
-            return Some(Said::Fixed);
+    fn try_fix(&mut self, assigned: &AssignedFinding, work: &mut FixerWork) -> Option<ClaimStatus> {
+        let Some(ClaimTruth::Defect(defect_id)) = self.truths.get(&assigned.description).copied() else {
+            let line_number =
+                assigned.place.rsplit(':').next().and_then(|line_number| line_number.parse().ok());
+            work.steps.push(FixStep::Please(assigned.evidence.clone(), line_number.unwrap_or(0)));
+            return Some(ClaimStatus::Fixed);
         };
-        if !self.document.defects[id].alive {
+        if !self.document.defects[defect_id].is_present {
             // Another fix has repaired it already, so there is nothing to change.
-            return Some(Said::Fixed);
+            return Some(ClaimStatus::Fixed);
         }
         match self.dice.roll(1000) {
-            roll if roll < SUCCEEDS => work.steps.push(Step::Repair(id)),
-            roll if roll < SUCCEEDS + FAILS_VISIBLY => {
+            roll if roll < SUCCESS_PER_THOUSAND => work.steps.push(FixStep::Repair(defect_id)),
+            roll if roll < SUCCESS_PER_THOUSAND + VISIBLE_FAILURE_PER_THOUSAND => {
                 return match self.dice.roll(5) {
-                    0 => Some(Said::Blocked),
+                    0 => Some(ClaimStatus::Blocked),
                     1 => {
-                        work.refused = true;
-                        work.steps.push(Step::Touch(id));
-                        Some(Said::Fixed)
+                        work.is_refused = true;
+                        work.steps.push(FixStep::Touch(defect_id));
+                        Some(ClaimStatus::Fixed)
                     }
                     2 => None,
-                    _ => Some(Said::Fixed),
+                    _ => Some(ClaimStatus::Fixed),
                 };
             }
-            _ => work.steps.push(Step::Touch(id)),
+            _ => work.steps.push(FixStep::Touch(defect_id)),
         }
-        Some(Said::Fixed)
+        Some(ClaimStatus::Fixed)
     }
 
-    pub(super) fn land(&mut self, by: &str) -> Reply {
-        let work = self.work.remove(by).unwrap_or_default();
-        if work.refused {
-            let why = Refusal::Check { command: "check".into(), output: "no".into() };
+    pub(super) fn land_work(&mut self, fixer_key: &str) -> Reply {
+        let work = self.pending_work.remove(fixer_key).unwrap_or_default();
+        if work.is_refused {
+            let why = PatchRefusal::Check { command: "check".into(), output: "no".into() };
             return Reply::Land(LandOutcome::Refused { why });
         }
-        let mut edits = Edits::default();
+        let mut edits = LineEdits::default();
         for step in work.steps {
-            let Some(at) = self.take(&mut edits, step) else { continue };
-            if self.dice.percent(BREAKS) {
-                let broken = self.document.new_flaw(&mut self.dice);
-                edits.insert(at, broken);
+            let Some(changed_line) = self.apply_step(&mut edits, step) else { continue };
+            if self.dice.roll_percent(BREAK_PERCENT) {
+                let new_flaw_line = self.document.new_flaw(&mut self.dice);
+                edits.insert_before(changed_line, new_flaw_line);
             }
         }
-        let hunks = self.document.apply(edits);
-        samples::landed(&self.document.text(), hunks)
+        let hunks = self.document.apply_edits(edits);
+        samples::landed_reply(&self.document.full_text(), hunks)
     }
 
     /// Applies one step and returns the index after the changed line. `None` means that there was nothing to change.
-    fn take(&mut self, edits: &mut Edits, step: Step) -> Option<usize> {
+    fn apply_step(&mut self, edits: &mut LineEdits, step: FixStep) -> Option<usize> {
         match step {
-            Step::Repair(id) | Step::Touch(id) if !self.document.defects[id].alive => None,
-            Step::Repair(id) => {
-                self.document.defects[id].alive = false;
-                let line = |text: String| Line { text, what: What::Plain };
-                match (self.document.line_of(id), self.document.defects[id].kind) {
-                    (Some(at), Kind::Flaw(_, thing)) => {
-                        let text = format!("- Rule {id} for the {thing} is agreed, written down and tested.");
-                        edits.replace(at, line(text));
-                        Some(at + 1)
+            FixStep::Repair(defect_id) | FixStep::Touch(defect_id)
+                if !self.document.defects[defect_id].is_present =>
+            {
+                None
+            }
+            FixStep::Repair(defect_id) => {
+                self.document.defects[defect_id].is_present = false;
+                let plain_line = |text: String| DocumentLine { text, line_kind: LineKind::Plain };
+                match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
+                    (Some(line_index), DefectKind::Flaw(_, thing)) => {
+                        let text =
+                            format!("- Rule {defect_id} for the {thing} is agreed, written down and tested.");
+                        edits.replace_line(line_index, plain_line(text));
+                        Some(line_index + 1)
                     }
-                    (Some(at), Kind::Gap(gap, _)) => {
-                        edits.replace(at, line(format!("- {}", GAPS[gap].supplied)));
-                        Some(at + 1)
+                    (Some(line_index), DefectKind::Gap(gap, _)) => {
+                        edits.replace_line(line_index, plain_line(format!("- {}", GAPS[gap].supplied)));
+                        Some(line_index + 1)
                     }
-                    (None, Kind::Gap(gap, heading)) => {
-                        let (first, _) = self.document.under(heading);
-                        edits.insert(first, line(format!("- {}", GAPS[gap].supplied)));
-                        Some(first)
+                    (None, DefectKind::Gap(gap, heading)) => {
+                        let (first_line, _) = self.document.lines_under(heading);
+                        edits.insert_before(first_line, plain_line(format!("- {}", GAPS[gap].supplied)));
+                        Some(first_line)
                     }
-                    (None, Kind::Flaw(..)) => None,
+                    (None, DefectKind::Flaw(..)) => None,
                 }
             }
-            Step::Touch(id) => {
-                let beside = |what| {
-                    let text = format!("- Point {id} of the list is looked at in the next meeting.");
-                    Line { text, what }
+            FixStep::Touch(defect_id) => {
+                let nearby_line = |what| {
+                    let text = format!("- Point {defect_id} of the list is looked at in the next meeting.");
+                    DocumentLine { text, line_kind: what }
                 };
-                match (self.document.line_of(id), self.document.defects[id].kind) {
-                    (Some(at), _) => {
-                        edits.insert(at + 1, beside(What::Plain));
-                        Some(at + 1)
+                match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
+                    (Some(line_index), _) => {
+                        edits.insert_before(line_index + 1, nearby_line(LineKind::Plain));
+                        Some(line_index + 1)
                     }
-                    (None, Kind::Gap(gap, heading)) => {
-                        let (first, _) = self.document.under(heading);
+                    (None, DefectKind::Gap(gap, heading)) => {
+                        let (first_line, _) = self.document.lines_under(heading);
                         let text =
                             format!("- The {} is to be decided later by somebody.", GAPS[gap].terms[0]);
-                        edits.insert(first, Line { text, what: What::Defect(id) });
-                        Some(first)
+                        edits.insert_before(
+                            first_line,
+                            DocumentLine { text, line_kind: LineKind::Defect(defect_id) },
+                        );
+                        Some(first_line)
                     }
-                    (None, Kind::Flaw(..)) => None,
+                    (None, DefectKind::Flaw(..)) => None,
                 }
             }
-            Step::Please(evidence, line) => self.please(edits, &evidence, line),
+            FixStep::Please(evidence, plain_line) => self.satisfy_false_finding(edits, &evidence, plain_line),
         }
     }
 
-    fn please(&mut self, edits: &mut Edits, evidence: &Evidence, line: usize) -> Option<usize> {
+    fn satisfy_false_finding(
+        &mut self,
+        edits: &mut LineEdits,
+        evidence: &Evidence,
+        line: usize,
+    ) -> Option<usize> {
         match evidence {
             Evidence::Quote { text } => {
                 let lines = self.document.lines.iter().enumerate();
-                let quoted = lines.filter(|(_, line)| line.text.contains(text.as_str())).map(|(at, _)| at);
-                let at = quoted.min_by_key(|at| (at + 1).abs_diff(line))?;
-                let Line { text, what } = self.document.lines[at].clone();
-                edits.replace(at, Line { text: format!("{text} This is on purpose."), what });
-                Some(at + 1)
+                let quoted_lines = lines
+                    .filter(|(_, line)| line.text.contains(text.as_str()))
+                    .map(|(line_index, _)| line_index);
+                let line_index = quoted_lines.min_by_key(|line_index| (line_index + 1).abs_diff(line))?;
+                let DocumentLine { text, line_kind: what } = self.document.lines[line_index].clone();
+                edits.replace_line(
+                    line_index,
+                    DocumentLine { text: format!("{text} This is on purpose."), line_kind: what },
+                );
+                Some(line_index + 1)
             }
             Evidence::Absence { heading, terms } => {
                 let term = terms.first().map_or("", String::as_str);
-                let (first, _) = self.document.under(heading);
-                let text = about("- There is no need of {} here.", term);
-                edits.insert(first, Line { text, what: What::Plain });
-                Some(first)
+                let (first_line, _) = self.document.lines_under(heading);
+                let text = fill_template("- There is no need of {} here.", term);
+                edits.insert_before(first_line, DocumentLine { text, line_kind: LineKind::Plain });
+                Some(first_line)
             }
         }
     }

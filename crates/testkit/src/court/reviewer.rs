@@ -1,177 +1,204 @@
 //! The reviewers of the court: what they see, how they word it, and what they invent.
 
 use tribunal_core::{
-    brief::{Brief, Raised},
+    brief::{RaisedFinding, TaskBrief},
     finding::{Evidence, Severity},
-    level::Role,
+    level::AgentRole,
 };
 
 use super::{
-    document::{DefectId, Kind, What, severity},
-    vocabulary::{FANCIES, FLAWS, GAP_SAYS, GAPS, HEADINGS, INVENTED, SLANDER, THINGS, about, one_of},
-    world::{Claimed, Courtroom, Truth},
+    document::{DefectId, DefectKind, LineKind, roll_severity},
+    vocabulary::{
+        FALSE_OBJECTIONS, FLAWS, GAP_WORDINGS, GAPS, HEADINGS, INVENTED, NEEDLESS_TOPICS, THINGS,
+        fill_template, pick_word,
+    },
+    world::{ClaimTruth, Courtroom, RecordedClaim},
 };
 use crate::dice::Dice;
 
 /// The percentage of repeated looks that are independent of the first; in the others a provider sees what it saw before.
-const LOOKS_ANEW: usize = 25;
+const FRESH_LOOK_PERCENT: usize = 25;
 /// The percentage of defects that one independent look finds.
-const FINDS: usize = 34;
+const FIND_PERCENT: usize = 34;
 /// The percentage of known defects that are raised again.
-const REPEATS: usize = 10;
+const REPEAT_PERCENT: usize = 10;
 /// The number of false claims owed for a thousand true ones: 35 to 65 in total, where some owed at the end are never raised.
-const FALSE_A_THOUSAND: usize = 550;
+const FALSE_PER_THOUSAND: usize = 550;
 /// The percentage of false claims that come with the answer in which they are owed; the others come with a later one.
-const AT_ONCE: usize = 80;
+const IMMEDIATE_PERCENT: usize = 80;
 /// The percentage of false claims whose evidence does not exist or is not under review.
-const GROUNDLESS: usize = 60;
+const GROUNDLESS_PERCENT: usize = 60;
 
 /// A reviewer's place in the panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seat {
+pub(super) struct CourtSeat {
     pub provider: usize,
-    pub role: Role,
+    pub role: AgentRole,
     pub round: u32,
 }
 
 impl Courtroom {
-    pub(super) fn review(&mut self, seat: Seat, brief: &Brief) -> Vec<Raised> {
+    pub(super) fn review_document(&mut self, seat: CourtSeat, brief: &TaskBrief) -> Vec<RaisedFinding> {
         let mut raised = Vec::new();
-        for id in 0..self.document.defects.len() {
-            if !self.document.defects[id].alive || !self.sees(seat.provider, id) {
+        for defect_id in 0..self.document.defects.len() {
+            if !self.document.defects[defect_id].is_present || !self.sees_defect(seat.provider, defect_id) {
                 continue;
             }
-            if self.is_known(id, &brief.known) && !self.dice.percent(REPEATS) {
+            if self.is_known_defect(defect_id, &brief.known) && !self.dice.roll_percent(REPEAT_PERCENT) {
                 continue;
             }
             // Asked once more, a reviewer only adds what it has not said before.
-            let mine = |claim: &Claimed| claim.seat == seat && claim.truth == Truth::Defect(id);
-            if self.claims.iter().any(mine) {
+            let is_repeated = |raised_claim: &RecordedClaim| {
+                raised_claim.seat == seat && raised_claim.truth == ClaimTruth::Defect(defect_id)
+            };
+            if self.claims.iter().any(is_repeated) {
                 continue;
             }
-            let claim = self.describe(seat, id);
-            self.document.defects[id].said.insert(claim.description.clone());
-            raised.push((claim, Truth::Defect(id)));
-            self.owed[seat.provider] += usize::from(self.dice.roll(1000) < FALSE_A_THOUSAND);
+            let raised_claim = self.describe_defect(seat, defect_id);
+            self.document.defects[defect_id].descriptions.insert(raised_claim.description.clone());
+            raised.push((raised_claim, ClaimTruth::Defect(defect_id)));
+            self.owed_claims[seat.provider] += usize::from(self.dice.roll(1000) < FALSE_PER_THOUSAND);
         }
-        let owed = self.owed[seat.provider];
-        for _ in 0..owed {
-            if self.dice.percent(AT_ONCE) {
-                self.owed[seat.provider] -= 1;
-                let (claim, groundless) = self.make_up();
-                raised.push((claim, Truth::False { groundless }));
+        let owed_claims = self.owed_claims[seat.provider];
+        for _ in 0..owed_claims {
+            if self.dice.roll_percent(IMMEDIATE_PERCENT) {
+                self.owed_claims[seat.provider] -= 1;
+                let (raised_claim, groundless) = self.invent_claim();
+                raised.push((raised_claim, ClaimTruth::False { groundless }));
             }
         }
-        for (claim, truth) in &raised {
-            self.claims.push(Claimed { seat, description: claim.description.clone(), truth: *truth });
-            self.truths.entry(claim.description.clone()).or_insert(*truth);
+        for (raised_claim, truth) in &raised {
+            self.claims.push(RecordedClaim {
+                seat,
+                description: raised_claim.description.clone(),
+                truth: *truth,
+            });
+            self.truths.entry(raised_claim.description.clone()).or_insert(*truth);
         }
-        raised.into_iter().map(|(claim, _)| claim).collect()
+        raised.into_iter().map(|(raised_claim, _)| raised_claim).collect()
     }
 
-    fn sees(&mut self, provider: usize, id: DefectId) -> bool {
-        let defect = &mut self.document.defects[id];
-        let sees = match defect.looked[provider] {
+    fn sees_defect(&mut self, provider: usize, defect_id: DefectId) -> bool {
+        let defect = &mut self.document.defects[defect_id];
+        let is_seen = match defect.last_looks[provider] {
             None => defect.seen_by[provider],
-            Some(_) if self.dice.percent(LOOKS_ANEW) => self.dice.percent(FINDS),
-            Some(saw) => saw,
+            Some(_) if self.dice.roll_percent(FRESH_LOOK_PERCENT) => self.dice.roll_percent(FIND_PERCENT),
+            Some(seen_before) => seen_before,
         };
-        defect.looked[provider] = Some(sees);
-        sees
+        defect.last_looks[provider] = Some(is_seen);
+        is_seen
     }
 
     /// Whether the brief lists the defect. A reviewer may raise a defect again that is listed as fixed but is not.
-    fn is_known(&self, id: DefectId, known: &[String]) -> bool {
-        let said = &self.document.defects[id].said;
-        let standing = known.iter().filter(|line| !line.ends_with("[fixed]"));
-        standing.into_iter().any(|line| said.iter().any(|said| line.contains(said.as_str())))
+    fn is_known_defect(&self, defect_id: DefectId, known_lines: &[String]) -> bool {
+        let descriptions = &self.document.defects[defect_id].descriptions;
+        let unfixed_lines = known_lines.iter().filter(|known_line| !known_line.ends_with("[fixed]"));
+        unfixed_lines.into_iter().any(|known_line| {
+            descriptions.iter().any(|descriptions| known_line.contains(descriptions.as_str()))
+        })
     }
 
     /// Describes a defect; a seat words the same defect always in the same way.
-    fn describe(&mut self, seat: Seat, id: DefectId) -> Raised {
-        let whose = (seat.provider as u64 + 1) << 40 | (seat.role as u64 + 1) << 48 | id as u64;
-        let mut style = Dice::new(self.seed ^ whose.wrapping_mul(0x2545_f491_4f6c_dd1d));
-        let defect = &self.document.defects[id];
-        let severity = voted(&mut style, defect.severity);
-        let at = self.document.line_of(id);
-        let quote = at.map(|at| quoted(&mut style, &self.document.lines[at].text));
+    fn describe_defect(&mut self, seat: CourtSeat, defect_id: DefectId) -> RaisedFinding {
+        let seat_bits = (seat.provider as u64 + 1) << 40 | (seat.role as u64 + 1) << 48 | defect_id as u64;
+        let mut style = Dice::new(self.seed ^ seat_bits.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let defect = &self.document.defects[defect_id];
+        let severity = vary_severity(&mut style, defect.severity);
+        let line_index = self.document.find_defect_line(defect_id);
+        let quote =
+            line_index.map(|line_index| quote_line(&mut style, &self.document.lines[line_index].text));
         let (evidence, description) = match (defect.kind, quote) {
-            (Kind::Flaw(flaw, thing), quote) => {
+            (DefectKind::Flaw(flaw, thing), quote) => {
                 let quote = Evidence::Quote { text: quote.unwrap_or_default() };
-                (quote, about(one_of(&mut style, &FLAWS[flaw].says), thing))
+                (quote, fill_template(pick_word(&mut style, &FLAWS[flaw].wordings), thing))
             }
-            (Kind::Gap(gap, heading), quote) => {
-                let [term, other] = GAPS[gap].terms;
+            (DefectKind::Gap(gap, heading), quote) => {
+                let [term, second_term] = GAPS[gap].terms;
                 let mut terms = vec![term.to_string()];
-                terms.extend(style.percent(50).then(|| other.to_string()));
+                terms.extend(style.roll_percent(50).then(|| second_term.to_string()));
                 // A fixer has added a line that only mentions the missing thing.
                 let quote = quote.map(|text| Evidence::Quote { text });
                 let absence = Evidence::Absence { heading: heading.into(), terms };
-                (quote.unwrap_or(absence), style.pick(&GAP_SAYS)(term, heading))
+                (quote.unwrap_or(absence), style.pick(&GAP_WORDINGS)(term, heading))
             }
         };
-        Raised { severity, description, evidence, line: named(&mut style, at), ..blank() }
+        RaisedFinding {
+            severity,
+            description,
+            evidence,
+            line: name_line(&mut style, line_index),
+            ..blank_claim()
+        }
     }
 
     /// Invents a false claim, and tells whether its evidence is missing.
-    fn make_up(&mut self) -> (Raised, bool) {
-        let groundless = self.dice.percent(GROUNDLESS);
-        let (evidence, description, at) = if groundless { self.groundless() } else { self.plausible() };
-        let severity = severity(&mut self.dice);
-        let line = named(&mut self.dice, at);
-        (Raised { severity, description, evidence, line, ..blank() }, groundless)
+    fn invent_claim(&mut self) -> (RaisedFinding, bool) {
+        let is_groundless = self.dice.roll_percent(GROUNDLESS_PERCENT);
+        let (evidence, description, line_index) =
+            if is_groundless { self.groundless_claim() } else { self.plausible_claim() };
+        let severity = roll_severity(&mut self.dice);
+        let line_number = name_line(&mut self.dice, line_index);
+        (RaisedFinding { severity, description, evidence, line: line_number, ..blank_claim() }, is_groundless)
     }
 
-    fn groundless(&mut self) -> (Evidence, String, Option<usize>) {
-        let thing = one_of(&mut self.dice, THINGS);
-        let description = about(one_of(&mut self.dice, SLANDER), thing);
-        let outside = self.innocent_lines(false);
-        let text = match self.dice.roll(100) {
-            0..50 if !outside.is_empty() => {
-                let (at, thing) = *self.dice.pick(&outside);
-                let text = self.document.lines[at].text.clone();
-                let said = about(one_of(&mut self.dice, SLANDER), thing);
-                return (Evidence::Quote { text: quoted(&mut self.dice, &text) }, said, Some(at));
+    fn groundless_claim(&mut self) -> (Evidence, String, Option<usize>) {
+        let thing = pick_word(&mut self.dice, THINGS);
+        let description = fill_template(pick_word(&mut self.dice, FALSE_OBJECTIONS), thing);
+        let outside_lines = self.innocent_lines(false);
+        let quote = match self.dice.roll(100) {
+            0..50 if !outside_lines.is_empty() => {
+                let (line_index, thing) = *self.dice.pick(&outside_lines);
+                let quote = self.document.lines[line_index].text.clone();
+                let objection = fill_template(pick_word(&mut self.dice, FALSE_OBJECTIONS), thing);
+                return (
+                    Evidence::Quote { text: quote_line(&mut self.dice, &quote) },
+                    objection,
+                    Some(line_index),
+                );
             }
-            0..85 => about(one_of(&mut self.dice, INVENTED), thing),
+            0..85 => fill_template(pick_word(&mut self.dice, INVENTED), thing),
             _ => {
-                let terms = vec![one_of(&mut self.dice, FANCIES).to_string()];
+                let terms = vec![pick_word(&mut self.dice, NEEDLESS_TOPICS).to_string()];
                 return (Evidence::Absence { heading: "Appendix C".into(), terms }, description, None);
             }
         };
-        let somewhere = self.dice.roll(self.document.lines.len());
-        (Evidence::Quote { text }, description, Some(somewhere))
+        let random_line = self.dice.roll(self.document.lines.len());
+        (Evidence::Quote { text: quote }, description, Some(random_line))
     }
 
-    fn plausible(&mut self) -> (Evidence, String, Option<usize>) {
-        let inside = self.innocent_lines(true);
-        if inside.is_empty() || self.dice.percent(20) {
-            let heading = self.document.section.unwrap_or_else(|| one_of(&mut self.dice, HEADINGS));
-            let fancy = one_of(&mut self.dice, FANCIES);
+    fn plausible_claim(&mut self) -> (Evidence, String, Option<usize>) {
+        let reviewed_lines = self.innocent_lines(true);
+        if reviewed_lines.is_empty() || self.dice.roll_percent(20) {
+            let heading = self.document.section.unwrap_or_else(|| pick_word(&mut self.dice, HEADINGS));
+            let fancy = pick_word(&mut self.dice, NEEDLESS_TOPICS);
             let terms = vec![fancy.to_string()];
-            let said = self.dice.pick(&GAP_SAYS)(fancy, heading);
-            return (Evidence::Absence { heading: heading.into(), terms }, said, None);
+            let objection = self.dice.pick(&GAP_WORDINGS)(fancy, heading);
+            return (Evidence::Absence { heading: heading.into(), terms }, objection, None);
         }
-        let (at, thing) = *self.dice.pick(&inside);
-        let text = quoted(&mut self.dice, &self.document.lines[at].text);
-        (Evidence::Quote { text }, about(one_of(&mut self.dice, SLANDER), thing), Some(at))
+        let (line_index, thing) = *self.dice.pick(&reviewed_lines);
+        let text = quote_line(&mut self.dice, &self.document.lines[line_index].text);
+        (
+            Evidence::Quote { text },
+            fill_template(pick_word(&mut self.dice, FALSE_OBJECTIONS), thing),
+            Some(line_index),
+        )
     }
 
     /// The lines without defects, inside or outside the part under review.
-    fn innocent_lines(&self, inside: bool) -> Vec<(usize, &'static str)> {
-        let (first, last) = self.document.scope();
+    fn innocent_lines(&self, in_scope: bool) -> Vec<(usize, &'static str)> {
+        let (first, last) = self.document.reviewed_lines();
         let lines = self.document.lines.iter().enumerate();
-        let wanted = lines.filter(|(at, _)| (first..last).contains(at) == inside);
-        let innocent = wanted.filter_map(|(at, line)| match line.what {
-            What::Innocent(thing) => Some((at, thing)),
+        let wanted = lines.filter(|(line_index, _)| (first..last).contains(line_index) == in_scope);
+        let innocent = wanted.filter_map(|(line_index, line)| match line.line_kind {
+            LineKind::Innocent(thing) => Some((line_index, thing)),
             _ => None,
         });
         innocent.collect()
     }
 }
 
-fn blank() -> Raised {
-    Raised {
+fn blank_claim() -> RaisedFinding {
+    RaisedFinding {
         severity: Severity::Medium,
         category: "simulated".into(),
         description: String::new(),
@@ -183,31 +210,31 @@ fn blank() -> Raised {
 }
 
 /// Returns the severity, in some cases one step off.
-fn voted(dice: &mut Dice, severity: Severity) -> Severity {
-    let at = severity as usize;
+fn vary_severity(dice: &mut Dice, severity: Severity) -> Severity {
+    let severity_index = severity as usize;
     match dice.roll(10) {
-        0 => Severity::ALL[at.saturating_sub(1)],
-        1 => Severity::ALL[(at + 1).min(3)],
+        0 => Severity::ALL[severity_index.saturating_sub(1)],
+        1 => Severity::ALL[(severity_index + 1).min(3)],
         _ => severity,
     }
 }
 
 /// Quotes a line without its list mark: all of it, its beginning or its end.
-fn quoted(dice: &mut Dice, line: &str) -> String {
-    let words: Vec<&str> = line.trim_start_matches("- ").split(' ').collect();
+fn quote_line(dice: &mut Dice, line: &str) -> String {
+    let line_words: Vec<&str> = line.trim_start_matches("- ").split(' ').collect();
     match dice.roll(100) {
-        0..25 => words[..words.len() * 3 / 5].join(" "),
-        25..40 => words[words.len() / 5..].join(" "),
-        _ => words.join(" "),
+        0..25 => line_words[..line_words.len() * 3 / 5].join(" "),
+        25..40 => line_words[line_words.len() / 5..].join(" "),
+        _ => line_words.join(" "),
     }
 }
 
 /// The number of a line as a reviewer gives it: right, slightly off, or not at all.
-fn named(dice: &mut Dice, at: Option<usize>) -> Option<u32> {
-    let line = at? as u32 + 1;
+fn name_line(dice: &mut Dice, line_index: Option<usize>) -> Option<u32> {
+    let line_number = line_index? as u32 + 1;
     match dice.roll(10) {
-        0..6 => Some(line),
-        6..8 => Some(line + dice.roll(4) as u32),
+        0..6 => Some(line_number),
+        6..8 => Some(line_number + dice.roll(4) as u32),
         _ => None,
     }
 }

@@ -3,28 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    challenge::Ruled,
-    event::{Entry, Event},
-    finding::{Dismissal, Raiser, Status, Transition},
+    challenge::ChallengeResult,
+    event::{JournalEntry, RunEvent},
+    finding::{DismissalReason, FindingRaiser, FindingStatus, StatusTransition},
     ids::FindingId,
-    reason::{Outcome, Reason},
+    reason::{RunOutcome, RunReason},
 };
 
 use super::{
     document::DefectId,
-    world::{AGENTS, Calls, Courtroom, Truth},
+    world::{AGENTS, AgentCalls, ClaimTruth, Courtroom},
 };
 
 /// Sums over runs; they can be added in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct CourtTally {
     pub runs: u64,
-    pub false_ones: FalseOnes,
-    pub true_ones: TrueOnes,
-    pub defects: Defects,
+    pub false_ones: FalseFindings,
+    pub true_ones: TrueFindings,
+    pub defects: DefectCounts,
     pub rounds: u64,
-    pub most_rounds: u64,
-    pub calls: Calls,
+    pub max_rounds: u64,
+    pub calls: AgentCalls,
     /// The number of claims that reviewers raised; `false_claims` are those that are false.
     pub claims: u64,
     pub false_claims: u64,
@@ -38,7 +38,7 @@ pub struct Tally {
 
 /// The numbers of distinct false findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FalseOnes {
+pub struct FalseFindings {
     pub raised: u64,
     /// Those that a fixer got at least once.
     pub to_fixer: u64,
@@ -51,7 +51,7 @@ pub struct FalseOnes {
 
 /// The numbers of defects that were raised, however often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrueOnes {
+pub struct TrueFindings {
     pub raised: u64,
     /// Those that no fixer got, that wait for no decision, and that are still present.
     pub lost: u64,
@@ -62,7 +62,7 @@ pub struct TrueOnes {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Defects {
+pub struct DefectCounts {
     pub before: u64,
     /// Of these: raised by at least one reviewer.
     pub found: u64,
@@ -71,79 +71,84 @@ pub struct Defects {
     pub left: u64,
 }
 
-impl Tally {
-    pub fn plus(mut self, other: Tally) -> Tally {
-        let (f, of) = (&mut self.false_ones, other.false_ones);
-        f.raised += of.raised;
-        f.to_fixer += of.to_fixer;
-        f.corroborated += of.corroborated;
-        f.upheld += of.upheld;
-        f.in_doubt += of.in_doubt;
-        let (t, of) = (&mut self.true_ones, other.true_ones);
-        t.raised += of.raised;
-        t.lost += of.lost;
-        t.refuted += of.refuted;
-        t.ungrounded += of.ungrounded;
-        t.misjoined += of.misjoined;
-        let (d, of) = (&mut self.defects, other.defects);
-        d.before += of.before;
-        d.found += of.found;
-        d.added += of.added;
-        d.left += of.left;
-        self.runs += other.runs;
-        self.rounds += other.rounds;
-        self.most_rounds = self.most_rounds.max(other.most_rounds);
-        self.calls.reviewers += other.calls.reviewers;
-        self.calls.challengers += other.calls.challengers;
-        self.calls.fixers += other.calls.fixers;
-        self.claims += other.claims;
-        self.false_claims += other.false_claims;
-        self.misjoined += other.misjoined;
-        for (end, runs) in other.ends {
+impl CourtTally {
+    pub fn merge(mut self, second: CourtTally) -> CourtTally {
+        let (false_sum, added) = (&mut self.false_ones, second.false_ones);
+        false_sum.raised += added.raised;
+        false_sum.to_fixer += added.to_fixer;
+        false_sum.corroborated += added.corroborated;
+        false_sum.upheld += added.upheld;
+        false_sum.in_doubt += added.in_doubt;
+        let (true_sum, added) = (&mut self.true_ones, second.true_ones);
+        true_sum.raised += added.raised;
+        true_sum.lost += added.lost;
+        true_sum.refuted += added.refuted;
+        true_sum.ungrounded += added.ungrounded;
+        true_sum.misjoined += added.misjoined;
+        let (defect_sum, added) = (&mut self.defects, second.defects);
+        defect_sum.before += added.before;
+        defect_sum.found += added.found;
+        defect_sum.added += added.added;
+        defect_sum.left += added.left;
+        self.runs += second.runs;
+        self.rounds += second.rounds;
+        self.max_rounds = self.max_rounds.max(second.max_rounds);
+        self.calls.reviewers += second.calls.reviewers;
+        self.calls.challengers += second.calls.challengers;
+        self.calls.fixers += second.calls.fixers;
+        self.claims += second.claims;
+        self.false_claims += second.false_claims;
+        self.misjoined += second.misjoined;
+        for (end, runs) in second.ends {
             *self.ends.entry(end).or_default() += runs;
         }
-        self.endless.extend(other.endless);
+        self.endless.extend(second.endless);
         self
     }
 
     /// The number of runs with this outcome.
-    pub fn ended(&self, outcome: Outcome) -> u64 {
-        let ends = self.ends.iter().filter(|((word, _), _)| *word == outcome.as_str());
+    pub fn count_ended(&self, outcome: RunOutcome) -> u64 {
+        let ends = self.ends.iter().filter(|((outcome_word, _), _)| *outcome_word == outcome.as_str());
         ends.map(|(_, runs)| runs).sum()
     }
 }
 
 /// The fate of one finding.
 #[derive(Debug)]
-struct Fate {
-    truth: Truth,
-    status: Status,
-    ruled: Option<Ruled>,
-    dealt: bool,
+struct FindingFate {
+    truth: ClaimTruth,
+    status: FindingStatus,
+    ruled: Option<ChallengeResult>,
+    reached_fixer: bool,
 }
 
 /// Counts one run. `end_reason` is `None` if it did not end.
-pub(super) fn count(world: &Courtroom, journal: &[Entry], ended: Option<Reason>) -> Tally {
-    let fates = fates(world, journal);
-    let joined = misjoined(world, journal, &fates);
+pub(super) fn tally_run(
+    world: &Courtroom,
+    journal: &[JournalEntry],
+    end_reason: Option<RunReason>,
+) -> CourtTally {
+    let fates = trace_fates(world, journal);
+    let misjoined_defects = find_misjoined(world, journal, &fates);
     let rounds =
-        journal.iter().filter(|entry| matches!(entry.event, Event::RoundStarted { .. })).count() as u64;
-    let mut tally = Tally {
+        journal.iter().filter(|entry| matches!(entry.event, RunEvent::RoundStarted { .. })).count() as u64;
+    let mut tally = CourtTally {
         runs: 1,
-        false_ones: false_ones(&fates),
-        true_ones: true_ones(world, &fates, &joined),
-        defects: defects(world),
+        false_ones: count_false_findings(&fates),
+        true_ones: count_true_findings(world, &fates, &misjoined_defects),
+        defects: count_defects(world),
         rounds,
-        most_rounds: rounds,
+        max_rounds: rounds,
         calls: world.calls,
         claims: world.claims.len() as u64,
-        false_claims: world.claims.iter().filter(|claim| defect(claim.truth).is_none()).count() as u64,
-        misjoined: joined.len() as u64,
-        ..Tally::default()
+        false_claims: world.claims.iter().filter(|claim| defect_of_truth(claim.truth).is_none()).count()
+            as u64,
+        misjoined: misjoined_defects.len() as u64,
+        ..CourtTally::default()
     };
-    match ended {
+    match end_reason {
         Some(reason) => {
-            let outcome = reason.outcome().map_or("parked", Outcome::as_str);
+            let outcome = reason.outcome().map_or("parked", RunOutcome::as_str);
             tally.ends.insert((outcome, reason.code()), 1);
         }
         None => {
@@ -153,30 +158,31 @@ pub(super) fn count(world: &Courtroom, journal: &[Entry], ended: Option<Reason>)
     tally
 }
 
-fn fates(world: &Courtroom, journal: &[Entry]) -> BTreeMap<FindingId, Fate> {
-    let mut fates: BTreeMap<FindingId, Fate> = BTreeMap::new();
+fn trace_fates(world: &Courtroom, journal: &[JournalEntry]) -> BTreeMap<FindingId, FindingFate> {
+    let mut fates: BTreeMap<FindingId, FindingFate> = BTreeMap::new();
     for entry in journal {
         match &entry.event {
-            Event::FindingRaised { finding } => {
-                let known = world.truths.get(&finding.description).copied();
-                let truth = known.unwrap_or(Truth::False { groundless: true });
-                let fate = Fate { truth, status: finding.status.clone(), ruled: None, dealt: false };
+            RunEvent::FindingRaised { finding } => {
+                let known_truth = world.truths.get(&finding.description).copied();
+                let truth = known_truth.unwrap_or(ClaimTruth::False { groundless: true });
+                let fate =
+                    FindingFate { truth, status: finding.status.clone(), ruled: None, reached_fixer: false };
                 fates.insert(finding.id, fate);
             }
-            Event::FindingMoved { finding, transition: Transition { to, .. } } => {
+            RunEvent::FindingMoved { finding, transition: StatusTransition { to, .. } } => {
                 if let Some(fate) = fates.get_mut(finding) {
                     fate.status = to.clone();
                 }
             }
-            Event::FindingRuled { finding, ruled, .. } => {
+            RunEvent::FindingRuled { finding, ruled, .. } => {
                 if let Some(fate) = fates.get_mut(finding) {
                     fate.ruled = Some(*ruled);
                 }
             }
-            Event::FixersDealt { hands, .. } => {
+            RunEvent::FixersDealt { hands, .. } => {
                 for id in hands.iter().flatten() {
                     if let Some(fate) = fates.get_mut(id) {
-                        fate.dealt = true;
+                        fate.reached_fixer = true;
                     }
                 }
             }
@@ -186,55 +192,68 @@ fn fates(world: &Courtroom, journal: &[Entry]) -> BTreeMap<FindingId, Fate> {
     fates
 }
 
-fn false_ones(fates: &BTreeMap<FindingId, Fate>) -> FalseOnes {
-    let mut sum = FalseOnes::default();
-    for fate in fates.values().filter(|fate| matches!(fate.truth, Truth::False { .. })) {
+fn count_false_findings(fates: &BTreeMap<FindingId, FindingFate>) -> FalseFindings {
+    let mut sum = FalseFindings::default();
+    for fate in fates.values().filter(|fate| matches!(fate.truth, ClaimTruth::False { .. })) {
         sum.raised += 1;
-        if fate.dealt {
+        if fate.reached_fixer {
             sum.to_fixer += 1;
             sum.corroborated += u64::from(fate.ruled.is_none());
-            sum.upheld += u64::from(matches!(fate.ruled, Some(Ruled::Valid)));
-            sum.in_doubt += u64::from(matches!(fate.ruled, Some(Ruled::Ambiguous | Ruled::Unheard)));
+            sum.upheld += u64::from(matches!(fate.ruled, Some(ChallengeResult::Valid)));
+            sum.in_doubt +=
+                u64::from(matches!(fate.ruled, Some(ChallengeResult::Ambiguous | ChallengeResult::Unheard)));
         }
     }
     sum
 }
 
-fn true_ones(world: &Courtroom, fates: &BTreeMap<FindingId, Fate>, joined: &[DefectId]) -> TrueOnes {
-    let raised: BTreeSet<DefectId> = world.claims.iter().filter_map(|claim| defect(claim.truth)).collect();
-    let mut sum = TrueOnes { raised: raised.len() as u64, ..TrueOnes::default() };
-    for id in raised.into_iter().filter(|id| world.document.defects[*id].alive) {
-        let about: Vec<&Fate> = fates.values().filter(|fate| fate.truth == Truth::Defect(id)).collect();
-        if about.iter().any(|fate| fate.dealt || !matches!(fate.status, Status::Dismissed { .. })) {
+fn count_true_findings(
+    world: &Courtroom,
+    fates: &BTreeMap<FindingId, FindingFate>,
+    misjoined_defects: &[DefectId],
+) -> TrueFindings {
+    let raised: BTreeSet<DefectId> =
+        world.claims.iter().filter_map(|claim| defect_of_truth(claim.truth)).collect();
+    let mut sum = TrueFindings { raised: raised.len() as u64, ..TrueFindings::default() };
+    for defect_id in raised.into_iter().filter(|defect_id| world.document.defects[*defect_id].is_present) {
+        let defect_fates: Vec<&FindingFate> =
+            fates.values().filter(|fate| fate.truth == ClaimTruth::Defect(defect_id)).collect();
+        if defect_fates
+            .iter()
+            .any(|fate| fate.reached_fixer || !matches!(fate.status, FindingStatus::Dismissed { .. }))
+        {
             continue;
         }
-        let dismissed = |why| about.iter().any(|fate| fate.status == Status::Dismissed { why });
+        let dismissed = |dismissal| {
+            defect_fates.iter().any(|fate| fate.status == FindingStatus::Dismissed { why: dismissal })
+        };
         sum.lost += 1;
-        if dismissed(Dismissal::Invalid) {
+        if dismissed(DismissalReason::Invalid) {
             sum.refuted += 1;
-        } else if dismissed(Dismissal::Ungrounded) {
+        } else if dismissed(DismissalReason::Ungrounded) {
             sum.ungrounded += 1;
-        } else if joined.contains(&id) {
+        } else if misjoined_defects.contains(&defect_id) {
             sum.misjoined += 1;
         }
     }
     sum
 }
 
-fn defect(truth: Truth) -> Option<DefectId> {
+fn defect_of_truth(truth: ClaimTruth) -> Option<DefectId> {
     match truth {
-        Truth::Defect(id) => Some(id),
-        Truth::False { .. } => None,
+        ClaimTruth::Defect(id) => Some(id),
+        ClaimTruth::False { .. } => None,
     }
 }
 
-fn defects(world: &Courtroom) -> Defects {
-    let all = &world.document.defects;
-    Defects {
+fn count_defects(world: &Courtroom) -> DefectCounts {
+    let all_defects = &world.document.defects;
+    DefectCounts {
         before: world.planted as u64,
-        found: all.iter().take(world.planted).filter(|defect| !defect.said.is_empty()).count() as u64,
-        added: (all.len() - world.planted) as u64,
-        left: all.iter().filter(|defect| defect.alive).count() as u64,
+        found: all_defects.iter().take(world.planted).filter(|defect| !defect.descriptions.is_empty()).count()
+            as u64,
+        added: (all_defects.len() - world.planted) as u64,
+        left: all_defects.iter().filter(|defect| defect.is_present).count() as u64,
     }
 }
 
@@ -242,37 +261,45 @@ fn defects(world: &Courtroom) -> Defects {
 ///
 /// The journal tells which raiser joined which finding, but not with which of its claims. The result is what remains after
 /// leaving out the claims that have a finding of their own or joined one about the same defect.
-fn misjoined(world: &Courtroom, journal: &[Entry], fates: &BTreeMap<FindingId, Fate>) -> Vec<DefectId> {
-    let mut joins: Vec<(&Raiser, Truth)> = Vec::new();
-    let mut named: BTreeSet<(u32, usize, &str)> = BTreeSet::new();
+fn find_misjoined(
+    world: &Courtroom,
+    journal: &[JournalEntry],
+    fates: &BTreeMap<FindingId, FindingFate>,
+) -> Vec<DefectId> {
+    let mut joins: Vec<(&FindingRaiser, ClaimTruth)> = Vec::new();
+    let mut own_findings: BTreeSet<(u32, usize, &str)> = BTreeSet::new();
     for entry in journal {
         match &entry.event {
-            Event::FindingJoined { finding, raiser, .. } => {
+            RunEvent::FindingJoined { finding, raiser, .. } => {
                 joins.extend(fates.get(finding).map(|fate| (raiser, fate.truth)));
             }
-            Event::FindingRaised { finding } => {
-                let first = &finding.raisers[0];
-                named.insert((first.round, first.role as usize, finding.description.as_str()));
+            RunEvent::FindingRaised { finding } => {
+                let first_raiser = &finding.raisers[0];
+                own_findings.insert((
+                    first_raiser.round,
+                    first_raiser.role as usize,
+                    finding.description.as_str(),
+                ));
             }
             _ => {}
         }
     }
-    let mut wrong = Vec::new();
+    let mut misjoined_defects = Vec::new();
     for claim in &world.claims {
-        let (seat, Some(id)) = (claim.seat, defect(claim.truth)) else { continue };
-        if named.contains(&(seat.round, seat.role as usize, claim.description.as_str())) {
+        let (seat, Some(defect_id)) = (claim.seat, defect_of_truth(claim.truth)) else { continue };
+        if own_findings.contains(&(seat.round, seat.role as usize, claim.description.as_str())) {
             continue;
         }
-        let same = |raiser: &Raiser| {
+        let is_same_seat = |raiser: &FindingRaiser| {
             raiser.round == seat.round
                 && raiser.role == seat.role
                 && raiser.agent.as_str() == AGENTS[seat.provider]
         };
-        if !joins.iter().any(|(raiser, truth)| same(raiser) && *truth == claim.truth)
-            && joins.iter().any(|(raiser, _)| same(raiser))
+        if !joins.iter().any(|(raiser, truth)| is_same_seat(raiser) && *truth == claim.truth)
+            && joins.iter().any(|(raiser, _)| is_same_seat(raiser))
         {
-            wrong.push(id);
+            misjoined_defects.push(defect_id);
         }
     }
-    wrong
+    misjoined_defects
 }

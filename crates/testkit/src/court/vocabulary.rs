@@ -7,24 +7,24 @@ use crate::dice::Dice;
 
 /// A line with a defect, and its four wordings as a finding.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flaw {
+pub(super) struct FlawTemplate {
     pub line: &'static str,
-    pub says: [&'static str; 4],
+    pub wordings: [&'static str; 4],
 }
 
-const fn flaw(line: &'static str, says: [&'static str; 4]) -> Flaw {
-    Flaw { line, says }
+const fn flaw_template(line: &'static str, wordings: [&'static str; 4]) -> FlawTemplate {
+    FlawTemplate { line, wordings }
 }
 
 /// Something that may be missing under a heading: its names, and the line that supplies it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gap {
+pub(super) struct GapTemplate {
     pub terms: [&'static str; 2],
     pub supplied: &'static str,
 }
 
-const fn gap(terms: [&'static str; 2], supplied: &'static str) -> Gap {
-    Gap { terms, supplied }
+const fn gap_template(terms: [&'static str; 2], supplied: &'static str) -> GapTemplate {
+    GapTemplate { terms, supplied }
 }
 
 pub(super) const HEADINGS: &[&str] =
@@ -71,8 +71,8 @@ pub(super) const THINGS: &[&str] = &[
     "data warehouse",
 ];
 
-pub(super) const FLAWS: &[Flaw] = &[
-    flaw(
+pub(super) const FLAWS: &[FlawTemplate] = &[
+    flaw_template(
         "The {} answers quickly even when many people use it.",
         [
             "No response time is given for the {}: quickly cannot be measured",
@@ -81,7 +81,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Performance of the {} is not measurable: what response time counts as quick?",
         ],
     ),
-    flaw(
+    flaw_template(
         "The {} keeps personal data for as long as it is useful.",
         [
             "No retention period is defined for personal data in the {}",
@@ -90,7 +90,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Retention of personal data in the {} is open-ended",
         ],
     ),
-    flaw(
+    flaw_template(
         "Failed calls of the {} are tried again until they succeed.",
         [
             "Retries of the {} have no upper bound and no pause",
@@ -99,7 +99,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "No limit and no backoff for retries in the {}",
         ],
     ),
-    flaw(
+    flaw_template(
         "Anybody with a link can open the {}.",
         [
             "The {} is open to everybody who has the link: there is no authorization",
@@ -108,7 +108,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Access control is missing for the {}: a forwarded link opens it",
         ],
     ),
-    flaw(
+    flaw_template(
         "Passwords for the {} are stored so that support can read them.",
         [
             "Storing readable passwords for the {} is insecure; they must be hashed",
@@ -117,7 +117,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Plaintext passwords in the {}: hash and salt them",
         ],
     ),
-    flaw(
+    flaw_template(
         "The {} accepts files of any size and type.",
         [
             "No maximum file size for the {}",
@@ -126,7 +126,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "File types and sizes are not validated by the {}",
         ],
     ),
-    flaw(
+    flaw_template(
         "Amounts in the {} are rounded as the browser sees fit.",
         [
             "Rounding of amounts in the {} depends on the browser",
@@ -135,7 +135,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "A rounding mode for money is missing in the {}",
         ],
     ),
-    flaw(
+    flaw_template(
         "Two people may edit the {} at once, and the last one wins.",
         [
             "Lost updates: concurrent edits of the {} overwrite each other",
@@ -144,7 +144,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Last write wins loses edits in the {}; optimistic locking is needed",
         ],
     ),
-    flaw(
+    flaw_template(
         "The {} is available practically all the time.",
         [
             "No availability figure for the {}: practically is vague",
@@ -153,7 +153,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "\"Practically all the time\" is no availability target for the {}",
         ],
     ),
-    flaw(
+    flaw_template(
         "Errors in the {} are shown to people as they come.",
         [
             "Raw errors of the {} reveal internals to people",
@@ -162,7 +162,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Internal details leak through error messages of the {}",
         ],
     ),
-    flaw(
+    flaw_template(
         "Dates in the {} are entered and shown in the usual format.",
         [
             "The date format of the {} is not defined",
@@ -171,7 +171,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "The {} should use ISO dates; the usual format means nothing",
         ],
     ),
-    flaw(
+    flaw_template(
         "The {} sends a message to all customers whenever something changes.",
         [
             "Messages of the {} to all customers on every change will be seen as spam",
@@ -180,7 +180,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Message frequency of the {} is unbounded: every change reaches all customers",
         ],
     ),
-    flaw(
+    flaw_template(
         "Old versions of the interface to the {} are switched off when a new one is out.",
         [
             "Clients break when old interface versions of the {} are switched off at once",
@@ -189,7 +189,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Interface versions of the {} need a deprecation period before they are switched off",
         ],
     ),
-    flaw(
+    flaw_template(
         "Numbers for the {} are given out in order, one after the other.",
         [
             "Sequential numbers let anybody guess other records of the {}",
@@ -198,7 +198,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Numbers of the {} are predictable; use random identifiers",
         ],
     ),
-    flaw(
+    flaw_template(
         "The {} trusts whatever the partner system reports.",
         [
             "Input from the partner system is not validated by the {}",
@@ -207,7 +207,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Unvalidated partner reports reach the {}",
         ],
     ),
-    flaw(
+    flaw_template(
         "When its disk is full, the {} drops the oldest entries.",
         [
             "Silent data loss: the {} drops entries when the disk is full",
@@ -216,7 +216,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "The {} needs an alert before the disk is full instead of dropping entries",
         ],
     ),
-    flaw(
+    flaw_template(
         "The {} is translated into the most important languages.",
         [
             "Which languages the {} supports is not listed",
@@ -225,7 +225,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "No language is named for the {}",
         ],
     ),
-    flaw(
+    flaw_template(
         "A request to the {} may take part of its effect and then stop.",
         [
             "Requests to the {} are not atomic: half of the effect may stay",
@@ -234,7 +234,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Transactions are needed: a request to the {} can stop with a partial effect",
         ],
     ),
-    flaw(
+    flaw_template(
         "Tests of the {} use a copy of live data.",
         [
             "Live data in tests of the {} exposes personal details",
@@ -243,7 +243,7 @@ pub(super) const FLAWS: &[Flaw] = &[
             "Data for {} tests must be made anonymous instead of copied live",
         ],
     ),
-    flaw(
+    flaw_template(
         "The key of the {} is kept in its source code.",
         [
             "Hard-coded key in the source of the {}",
@@ -254,28 +254,31 @@ pub(super) const FLAWS: &[Flaw] = &[
     ),
 ];
 
-pub(super) const GAPS: &[Gap] = &[
-    gap(
+pub(super) const GAPS: &[GapTemplate] = &[
+    gap_template(
         ["rollback", "roll back"],
         "A rollback to the release before takes ten minutes and is tried out monthly.",
     ),
-    gap(
+    gap_template(
         ["monitoring", "dashboard"],
         "Monitoring counts failures a minute and calls the person on duty at ten.",
     ),
-    gap(
+    gap_template(
         ["accessibility", "screen reader"],
         "Accessibility follows level AA and is checked with a screen reader.",
     ),
-    gap(["failover", "standby"], "Failover to the standby happens within one minute."),
-    gap(["throttling", "quota"], "Throttling holds every client to a quota of ten calls a second."),
-    gap(["archiving", "archive"], "Archiving moves closed records to cold storage after one year."),
-    gap(["onboarding", "introduction"], "Onboarding of a new colleague takes one day with a checklist."),
-    gap(["capacity", "headroom"], "Capacity is planned for twice the traffic of last December."),
+    gap_template(["failover", "standby"], "Failover to the standby happens within one minute."),
+    gap_template(["throttling", "quota"], "Throttling holds every client to a quota of ten calls a second."),
+    gap_template(["archiving", "archive"], "Archiving moves closed records to cold storage after one year."),
+    gap_template(
+        ["onboarding", "introduction"],
+        "Onboarding of a new colleague takes one day with a checklist.",
+    ),
+    gap_template(["capacity", "headroom"], "Capacity is planned for twice the traffic of last December."),
 ];
 
 /// The wordings of a gap: first the missing thing, then the heading.
-pub(super) const GAP_SAYS: [fn(&str, &str) -> String; 4] = [
+pub(super) const GAP_WORDINGS: [fn(&str, &str) -> String; 4] = [
     |term, heading| format!("{heading} says nothing about {term}"),
     |term, heading| format!("No {term} is described under {heading}"),
     |term, heading| format!("{heading} misses {term}, though the release depends on it"),
@@ -283,7 +286,7 @@ pub(super) const GAP_SAYS: [fn(&str, &str) -> String; 4] = [
 ];
 
 /// Topics that no plan needs and that false claims demand all the same.
-pub(super) const FANCIES: &[&str] = &[
+pub(super) const NEEDLESS_TOPICS: &[&str] = &[
     "gamification",
     "blockchain",
     "carbon footprint",
@@ -319,7 +322,7 @@ pub(super) const INNOCENT: &[&str] = &[
 ];
 
 /// False objections to a line without defects.
-pub(super) const SLANDER: &[&str] = &[
+pub(super) const FALSE_OBJECTIONS: &[&str] = &[
     "It is not said who owns the {}",
     "The {} has no fallback when its supplier is away",
     "Load on the {} is not estimated",
@@ -345,10 +348,10 @@ pub(super) const INVENTED: &[&str] = &[
 ];
 
 /// Puts the thing or heading into a template.
-pub(super) fn about(template: &str, thing: &str) -> String {
+pub(super) fn fill_template(template: &str, thing: &str) -> String {
     template.replace("{}", thing)
 }
 
-pub(super) fn one_of(dice: &mut Dice, words: &[&'static str]) -> &'static str {
+pub(super) fn pick_word(dice: &mut Dice, words: &[&'static str]) -> &'static str {
     words[dice.roll(words.len())]
 }

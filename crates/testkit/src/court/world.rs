@@ -3,32 +3,32 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::{
-    brief::{Brief, Holds, Raised},
-    desk::Ask,
+    brief::{ChallengeVerdict, RaisedFinding, TaskBrief},
     effect::{AskOutcome, Effect, Elapsed, PostOutcome, Reply, Requests, RestoreOutcome, WriteOutcome},
     fault::FaultKind,
     ids::AgentName,
-    level::Role,
-    limits::{Cost, Usage},
+    level::AgentRole,
+    limits::{AgentUsage, Cost},
+    replayer::PendingEffect,
 };
 
 use super::{
-    document::{DefectId, Document, PROVIDERS},
-    fixer::Work,
-    reviewer::Seat,
+    document::{CourtDocument, DefectId, PROVIDERS},
+    fixer::FixerWork,
+    reviewer::CourtSeat,
 };
 use crate::{
     dice::Dice,
     samples,
-    trial::{Performed, World},
+    trial::{EffectResult, SimulatedWorld},
 };
 
 /// The agents, one for each provider, in the order in which the settings list them.
 pub(super) const AGENTS: [&str; PROVIDERS] = ["amber", "birch", "cedar", "dogwood"];
 
 /// The percentage of tasks that fail; the next one is that of unreadable answers.
-const FAILS: usize = 1;
-const UNREADABLE: usize = 1;
+const FAILURE_PERCENT: usize = 1;
+const UNREADABLE_PERCENT: usize = 1;
 
 /// The percentages of verdicts on plausible false findings and on true ones; the rest is valid.
 const INVALID_IF_FALSE: usize = 80;
@@ -37,22 +37,22 @@ const AMBIGUOUS: usize = 10;
 
 /// The truth about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Truth {
+pub(super) enum ClaimTruth {
     Defect(DefectId),
     False { groundless: bool },
 }
 
 /// A claim that a reviewer has raised.
 #[derive(Clone, Debug)]
-pub(super) struct Claimed {
-    pub seat: Seat,
+pub(super) struct RecordedClaim {
+    pub seat: CourtSeat,
     pub description: String,
-    pub truth: Truth,
+    pub truth: ClaimTruth,
 }
 
 /// The numbers of agent tasks that were started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
+pub struct AgentCalls {
     pub reviewers: u64,
     pub challengers: u64,
     pub fixers: u64,
@@ -62,23 +62,23 @@ pub struct Calls {
 pub(super) struct Courtroom {
     pub seed: u64,
     pub dice: Dice,
-    pub document: Document,
+    pub document: CourtDocument,
     /// The number of defects at the start; all others come from fixes.
     pub planted: usize,
     /// The truth by the description of a claim. No two truths have the same description.
-    pub truths: BTreeMap<String, Truth>,
-    pub claims: Vec<Claimed>,
+    pub truths: BTreeMap<String, ClaimTruth>,
+    pub claims: Vec<RecordedClaim>,
     /// The number of false claims that each provider still has to make.
-    pub owed: [usize; PROVIDERS],
+    pub owed_claims: [usize; PROVIDERS],
     /// The work of fixers that has not landed yet, by key.
-    pub work: BTreeMap<String, Work>,
-    pub calls: Calls,
+    pub pending_work: BTreeMap<String, FixerWork>,
+    pub calls: AgentCalls,
 }
 
 impl Courtroom {
     pub fn new(seed: u64) -> Courtroom {
         let mut dice = Dice::new(seed);
-        let document = Document::new(&mut dice);
+        let document = CourtDocument::new(&mut dice);
         Courtroom {
             seed,
             planted: document.defects.len(),
@@ -86,79 +86,84 @@ impl Courtroom {
             document,
             truths: BTreeMap::new(),
             claims: Vec::new(),
-            owed: [0; PROVIDERS],
-            work: BTreeMap::new(),
-            calls: Calls::default(),
+            owed_claims: [0; PROVIDERS],
+            pending_work: BTreeMap::new(),
+            calls: AgentCalls::default(),
         }
     }
 
-    fn ask(&mut self, key: &str, agent: &AgentName, brief: &Brief) -> Reply {
+    fn answer_task(&mut self, effect_key: &str, agent: &AgentName, brief: &TaskBrief) -> Reply {
         match brief.role {
-            Role::Fixer => self.calls.fixers += 1,
-            Role::Challenger => self.calls.challengers += 1,
+            AgentRole::Fixer => self.calls.fixers += 1,
+            AgentRole::Challenger => self.calls.challengers += 1,
             _ => self.calls.reviewers += 1,
         }
         let cents = match brief.role {
-            Role::Challenger => 2 + self.dice.roll(5),
+            AgentRole::Challenger => 2 + self.dice.roll(5),
             _ => 6 + self.dice.roll(11),
         };
         let mut reply = match self.dice.roll(100) {
-            roll if roll < FAILS => return samples::failed(FaultKind::TimedOut),
-            roll if roll < FAILS + UNREADABLE => samples::unreadable(),
-            _ => self.answer(key, agent, brief),
+            roll if roll < FAILURE_PERCENT => return samples::failed_task_reply(FaultKind::TimedOut),
+            roll if roll < FAILURE_PERCENT + UNREADABLE_PERCENT => samples::unreadable_reply(),
+            _ => self.answer_brief(effect_key, agent, brief),
         };
         if let Reply::Ask(AskOutcome::Answered(reply)) = &mut reply {
             let cost = Some(Cost(cents as u64 * 10_000));
-            reply.usage = Usage { input_tokens: 9_000, output_tokens: 1_500, cost, ..Usage::default() };
+            reply.usage =
+                AgentUsage { input_tokens: 9_000, output_tokens: 1_500, cost, ..AgentUsage::default() };
         }
         reply
     }
 
-    fn answer(&mut self, key: &str, agent: &AgentName, brief: &Brief) -> Reply {
+    fn answer_brief(&mut self, effect_key: &str, agent: &AgentName, brief: &TaskBrief) -> Reply {
         match brief.role {
-            Role::Fixer => self.fix(key, brief),
-            Role::Challenger => {
-                let said =
-                    brief.disputed.iter().map(|disputed| (disputed.id, self.dispute(&disputed.description)));
-                samples::rulings(said.collect())
+            AgentRole::Fixer => self.fix_findings(effect_key, brief),
+            AgentRole::Challenger => {
+                let verdicts = brief
+                    .disputed
+                    .iter()
+                    .map(|disputed| (disputed.id, self.judge_claim(&disputed.description)));
+                samples::rulings_reply(verdicts.collect())
             }
             role => {
                 let provider = AGENTS.iter().position(|name| *name == agent.as_str()).unwrap_or(0);
-                let seat = Seat { provider, role, round: brief.round };
-                samples::findings(self.review(seat, brief))
+                let seat = CourtSeat { provider, role, round: brief.round };
+                samples::findings_reply(self.review_document(seat, brief))
             }
         }
     }
 
     /// The verdict of one challenger on a finding.
-    pub fn dispute(&mut self, description: &str) -> Holds {
-        let invalid = match self.truths.get(description) {
-            Some(Truth::Defect(_)) => INVALID_IF_TRUE,
+    pub fn judge_claim(&mut self, description: &str) -> ChallengeVerdict {
+        let invalid_percent = match self.truths.get(description) {
+            Some(ClaimTruth::Defect(_)) => INVALID_IF_TRUE,
             _ => INVALID_IF_FALSE,
         };
         match self.dice.roll(100) {
-            roll if roll < invalid => Holds::Invalid,
-            roll if roll < invalid + AMBIGUOUS => Holds::Ambiguous,
-            _ => Holds::Valid,
+            roll if roll < invalid_percent => ChallengeVerdict::Invalid,
+            roll if roll < invalid_percent + AMBIGUOUS => ChallengeVerdict::Ambiguous,
+            _ => ChallengeVerdict::Valid,
         }
     }
 
     /// One look of a provider at the current text, outside any run.
-    pub fn one_look(&mut self, provider: usize) -> Vec<Raised> {
-        let subject = tribunal_core::subject::Subject::at("plan.md", None);
-        let seat = Seat { provider, role: Role::Adversarial, round: 1 };
-        self.review(seat, &Brief::new(Role::Adversarial, subject, 1))
+    pub fn look_once(&mut self, provider: usize) -> Vec<RaisedFinding> {
+        let subject = tribunal_core::subject::Subject::from_path("plan.md", None);
+        let seat = CourtSeat { provider, role: AgentRole::Adversarial, round: 1 };
+        self.review_document(seat, &TaskBrief::new(AgentRole::Adversarial, subject, 1))
     }
 }
 
-impl World for Courtroom {
-    fn perform(&mut self, ask: &Ask) -> Performed {
+impl SimulatedWorld for Courtroom {
+    fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
-            Effect::Freeze(_) => samples::frozen(&self.document.text()),
-            Effect::Ask(asked) => self.ask(ask.key.as_str(), &asked.task.agent, &asked.task.brief),
-            Effect::Land(landing) => self.land(landing.by.as_str()),
+            Effect::Freeze(_) => samples::frozen_reply(&self.document.full_text()),
+            Effect::Ask(asked) => {
+                self.answer_task(ask.effect_key.as_str(), &asked.task.agent, &asked.task.brief)
+            }
+            Effect::Land(landing) => self.land_work(landing.by.as_str()),
             // There is no session that could have changed the text.
-            Effect::TakeIn(changed) => samples::taken_in(&changed.before, &self.document.text()),
+            Effect::TakeIn(changed) => samples::taken_in_reply(&changed.before, &self.document.full_text()),
             Effect::Write(_) => Reply::Write(WriteOutcome::Written {
                 path: "plan-issues.md".into(),
                 aside: None,
@@ -168,10 +173,10 @@ impl World for Courtroom {
             Effect::Restore(_) => Reply::Restore(RestoreOutcome::Restored { parked: None }),
             Effect::Post(_) => Reply::Post(PostOutcome::Posted),
             Effect::Inbox(_) => Reply::Inbox(Requests::default()),
-            Effect::Wait(wait) => return Performed::Park(wait.ending.clone()),
+            Effect::Wait(wait) => return EffectResult::Park(wait.ending.clone()),
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
         };
-        Performed::Reply(reply)
+        EffectResult::Reply(reply)
     }
 }

@@ -3,62 +3,62 @@
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, Event},
-    request::{Conversation, Tool, Turn, list_at, text_at, words_of},
-    scenario::{Stop, Tokens},
+    model_answer::{ModelAnswer, StreamEvent},
+    request::{ConversationTurn, ModelConversation, OfferedTool, array_field, extract_text, string_field},
+    scenario::{AnswerStop, ScriptedTokens},
 };
 
-pub(super) fn read(body: &Value) -> Conversation {
-    let mut talk = Conversation::default();
-    for message in list_at(body, "messages") {
-        let words = message.get("content").map(words_of).unwrap_or_default();
-        match text_at(message, "role") {
-            "user" => talk.turns.push(Turn::User(words)),
-            "assistant" => talk.turns.push(Turn::Model),
-            "tool" => talk.turns.push(Turn::Result(words)),
-            _ => talk.system.push(words),
+pub(super) fn parse_conversation(body: &Value) -> ModelConversation {
+    let mut conversation = ModelConversation::default();
+    for message in array_field(body, "messages") {
+        let message_text = message.get("content").map(extract_text).unwrap_or_default();
+        match string_field(message, "role") {
+            "user" => conversation.turns.push(ConversationTurn::User(message_text)),
+            "assistant" => conversation.turns.push(ConversationTurn::Model),
+            "tool" => conversation.turns.push(ConversationTurn::ToolResult(message_text)),
+            _ => conversation.system_texts.push(message_text),
         }
     }
-    let functions = list_at(body, "tools").iter().filter_map(|tool| tool.get("function"));
-    talk.tools = functions.map(tool).collect();
-    talk
+    let functions = array_field(body, "tools").iter().filter_map(|tool| tool.get("function"));
+    conversation.tools = functions.map(parse_tool).collect();
+    conversation
 }
 
-fn tool(function: &Value) -> Tool {
+fn parse_tool(function: &Value) -> OfferedTool {
     let schema = function.get("parameters").cloned().unwrap_or_default();
-    Tool { name: text_at(function, "name").to_string(), group: None, free: false, schema }
+    OfferedTool { name: string_field(function, "name").to_string(), group: None, takes_text: false, schema }
 }
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn to_body(answer: &ModelAnswer) -> Value {
     let mut message = json!({"role": "assistant", "content": answer.text});
     if !answer.calls.is_empty() {
-        message["tool_calls"] = json!(calls(answer));
+        message["tool_calls"] = json!(tool_calls(answer));
     }
-    let choice = json!({"index": 0, "message": message, "finish_reason": finish(answer)});
-    completion(answer, "chat.completion", &[choice], Some(usage(answer.tokens)))
+    let choice = json!({"index": 0, "message": message, "finish_reason": finish_reason(answer)});
+    completion_object(answer, "chat.completion", &[choice], Some(usage_object(answer.tokens)))
 }
 
-pub(super) fn stream(answer: &Answer) -> Vec<Event> {
+pub(super) fn to_events(answer: &ModelAnswer) -> Vec<StreamEvent> {
     let chunk = |delta: Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-        Event::plain(completion(answer, "chat.completion.chunk", &[choice], None))
+        StreamEvent::without_name(completion_object(answer, "chat.completion.chunk", &[choice], None))
     };
     let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), None)];
-    for piece in Answer::pieces(answer.text.as_deref().unwrap_or_default()) {
+    for piece in ModelAnswer::split_pieces(answer.text.as_deref().unwrap_or_default()) {
         events.push(chunk(json!({ "content": piece }), None));
     }
-    for call in calls(answer) {
+    for call in tool_calls(answer) {
         events.push(chunk(json!({"tool_calls": [call]}), None));
     }
-    events.push(chunk(json!({}), Some(finish(answer))));
-    let usage = completion(answer, "chat.completion.chunk", &[], Some(usage(answer.tokens)));
-    events.extend([Event::plain(usage), Event::plain("[DONE]")]);
+    events.push(chunk(json!({}), Some(finish_reason(answer))));
+    let usage = completion_object(answer, "chat.completion.chunk", &[], Some(usage_object(answer.tokens)));
+    events.extend([StreamEvent::without_name(usage), StreamEvent::without_name("[DONE]")]);
     events
 }
 
-fn completion(answer: &Answer, object: &str, choices: &[Value], usage: Option<Value>) -> Value {
+fn completion_object(answer: &ModelAnswer, object: &str, choices: &[Value], usage: Option<Value>) -> Value {
     json!({
-        "id": format!("chatcmpl-{}", answer.number),
+        "id": format!("chatcmpl-{}", answer.request_number),
         "object": object,
         "created": 0,
         "model": answer.model,
@@ -67,11 +67,11 @@ fn completion(answer: &Answer, object: &str, choices: &[Value], usage: Option<Va
     })
 }
 
-fn calls(answer: &Answer) -> Vec<Value> {
-    let call = |(at, call): (usize, &super::calls::ToolCall)| {
+fn tool_calls(answer: &ModelAnswer) -> Vec<Value> {
+    let call = |(call_index, call): (usize, &super::tool_calls::ToolCall)| {
         json!({
-            "index": at,
-            "id": format!("call_{}_{at}", answer.number),
+            "index": call_index,
+            "id": format!("call_{}_{call_index}", answer.request_number),
             "type": "function",
             "function": {"name": call.name, "arguments": call.input.to_string()},
         })
@@ -79,16 +79,16 @@ fn calls(answer: &Answer) -> Vec<Value> {
     answer.calls.iter().enumerate().map(call).collect()
 }
 
-fn finish(answer: &Answer) -> &'static str {
+fn finish_reason(answer: &ModelAnswer) -> &'static str {
     match answer.stop {
-        Stop::Done if answer.calls.is_empty() => "stop",
-        Stop::Done => "tool_calls",
-        Stop::MaxTokens => "length",
-        Stop::Refusal => "content_filter",
+        AnswerStop::Done if answer.calls.is_empty() => "stop",
+        AnswerStop::Done => "tool_calls",
+        AnswerStop::MaxTokens => "length",
+        AnswerStop::Refusal => "content_filter",
     }
 }
 
-fn usage(tokens: Tokens) -> Value {
+fn usage_object(tokens: ScriptedTokens) -> Value {
     json!({
         "prompt_tokens": tokens.input,
         "completion_tokens": tokens.output,
@@ -99,6 +99,6 @@ fn usage(tokens: Tokens) -> Value {
 }
 
 /// The body of an error; OpenAI uses the same form in all interfaces.
-pub(super) fn error(kind: &str, message: &str) -> Value {
+pub(super) fn error_body(kind: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "code": kind, "param": null}})
 }

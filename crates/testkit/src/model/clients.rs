@@ -10,16 +10,16 @@ pub const CODEX_MODEL: &str = "mock-model";
 
 const CODEX_KEY: &str = "MODEL_SERVER_KEY";
 
-type Variables = Vec<(String, String)>;
+type EnvVariables = Vec<(String, String)>;
 
 /// Makes Claude Code ask only this server, retry once instead of ten times, and keep its files in `home`.
-pub fn claude_env(server: SocketAddr, home: &Path) -> Variables {
-    let inside = |name: &str| home.join(name).display().to_string();
+pub fn claude_env(server: SocketAddr, home: &Path) -> EnvVariables {
+    let path_in_home = |name: &str| home.join(name).display().to_string();
     let variables = [
-        ("HOME", inside("")),
-        ("CLAUDE_CONFIG_DIR", inside("claude")),
+        ("HOME", path_in_home("")),
+        ("CLAUDE_CONFIG_DIR", path_in_home("claude")),
         // Otherwise it leaves directories and sockets in the system's temporary directory.
-        ("CLAUDE_CODE_TMPDIR", inside("tmp")),
+        ("CLAUDE_CODE_TMPDIR", path_in_home("tmp")),
         ("ANTHROPIC_BASE_URL", format!("http://{server}")),
         ("ANTHROPIC_API_KEY", "sk-test".to_string()),
         ("CLAUDE_CODE_MAX_RETRIES", "1".to_string()),
@@ -32,9 +32,9 @@ pub fn claude_env(server: SocketAddr, home: &Path) -> Variables {
 }
 
 /// Does the same for Codex, which reads a configuration file: it is written to `home`.
-pub fn codex_home(server: SocketAddr, home: &Path) -> io::Result<Variables> {
-    let folder = home.join("codex");
-    fs::create_dir_all(&folder)?;
+pub fn codex_env(server: SocketAddr, home: &Path) -> io::Result<EnvVariables> {
+    let codex_dir = home.join("codex");
+    fs::create_dir_all(&codex_dir)?;
     let settings = format!(
         r#"model = "{CODEX_MODEL}"
 model_provider = "scripted"
@@ -52,10 +52,10 @@ request_max_retries = 1
 stream_max_retries = 1
 "#
     );
-    fs::write(folder.join("config.toml"), settings)?;
+    fs::write(codex_dir.join("config.toml"), settings)?;
     let variables = [
         ("HOME", home.display().to_string()),
-        ("CODEX_HOME", folder.display().to_string()),
+        ("CODEX_HOME", codex_dir.display().to_string()),
         (CODEX_KEY, "sk-test".to_string()),
     ];
     Ok(variables.map(|(name, value)| (name.to_string(), value)).to_vec())

@@ -6,7 +6,7 @@ use std::{
     net::TcpStream,
 };
 
-use super::answer::Event;
+use super::model_answer::StreamEvent;
 
 /// The longest body that is read, more than any client sends; an endless body is not awaited.
 const BODY_LIMIT: u64 = 64 << 20;
@@ -14,7 +14,7 @@ const HEAD_LIMIT: u64 = 256 << 10;
 
 /// A request as it was received.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct HttpRequest {
     pub method: String,
     pub path: String,
     /// The headers by their lower-case name.
@@ -23,115 +23,118 @@ pub(super) struct Incoming {
 }
 
 /// Reads the next request of a connection; `None` means that the connection has ended.
-pub(super) fn read(from: &mut impl BufRead, to: &mut TcpStream) -> io::Result<Option<Incoming>> {
-    let mut head = from.by_ref().take(HEAD_LIMIT);
-    let Some(first) = line(&mut head)? else { return Ok(None) };
-    let mut words = first.split_whitespace().map(str::to_string);
-    let (Some(method), Some(path)) = (words.next(), words.next()) else {
-        return Err(broken("no request line"));
+pub(super) fn read_request(
+    reader: &mut impl BufRead,
+    writer: &mut TcpStream,
+) -> io::Result<Option<HttpRequest>> {
+    let mut head = reader.by_ref().take(HEAD_LIMIT);
+    let Some(request_line) = read_line(&mut head)? else { return Ok(None) };
+    let mut request_words = request_line.split_whitespace().map(str::to_string);
+    let (Some(method), Some(path)) = (request_words.next(), request_words.next()) else {
+        return Err(invalid_data("no request line"));
     };
     let mut headers = BTreeMap::new();
     loop {
-        let line = line(&mut head)?.ok_or_else(|| broken("the head ends early"))?;
+        let line = read_line(&mut head)?.ok_or_else(|| invalid_data("the head ends early"))?;
         if line.is_empty() {
             break;
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| broken("a header without a colon"))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| invalid_data("a header without a colon"))?;
         headers.insert(name.trim().to_ascii_lowercase(), value.trim().to_string());
     }
-    if headers.get("expect").is_some_and(|what| what.eq_ignore_ascii_case("100-continue")) {
-        to.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+    if headers.get("expect").is_some_and(|expectation| expectation.eq_ignore_ascii_case("100-continue")) {
+        writer.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
-    let body = body(from, &headers)?;
-    Ok(Some(Incoming { method, path, headers, body }))
+    let body = read_body(reader, &headers)?;
+    Ok(Some(HttpRequest { method, path, headers, body }))
 }
 
-fn line(from: &mut impl BufRead) -> io::Result<Option<String>> {
-    let mut line = String::new();
-    if from.read_line(&mut line)? == 0 {
+fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut text_line = String::new();
+    if reader.read_line(&mut text_line)? == 0 {
         return Ok(None);
     }
-    Ok(Some(line.trim_end_matches(['\r', '\n']).to_string()))
+    Ok(Some(text_line.trim_end_matches(['\r', '\n']).to_string()))
 }
 
-fn body(from: &mut impl BufRead, headers: &BTreeMap<String, String>) -> io::Result<Vec<u8>> {
+fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
-    if !headers.get("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+    if !headers.get("transfer-encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked")) {
         let length = headers.get("content-length").map_or(Ok(0), |length| length.parse::<u64>());
-        let length = length.map_err(|_| broken("a length that is none"))?;
-        take(from, length, &mut body)?;
+        let length = length.map_err(|_| invalid_data("a length that is none"))?;
+        read_exact_bytes(reader, length, &mut body)?;
         return Ok(body);
     }
     loop {
-        let size = line(from)?.ok_or_else(|| broken("the chunks end early"))?;
-        let size = u64::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
-        let size = size.map_err(|_| broken("a chunk without a size"))?;
-        take(from, size, &mut body)?;
-        line(from)?;
-        if size == 0 {
+        let chunk_size = read_line(reader)?.ok_or_else(|| invalid_data("the chunks end early"))?;
+        let chunk_size = u64::from_str_radix(chunk_size.split(';').next().unwrap_or_default().trim(), 16);
+        let chunk_size = chunk_size.map_err(|_| invalid_data("a chunk without a size"))?;
+        read_exact_bytes(reader, chunk_size, &mut body)?;
+        read_line(reader)?;
+        if chunk_size == 0 {
             return Ok(body);
         }
     }
 }
 
-fn take(from: &mut impl BufRead, length: u64, into: &mut Vec<u8>) -> io::Result<()> {
-    if length.saturating_add(u64::try_from(into.len()).unwrap_or(u64::MAX)) > BODY_LIMIT {
-        return Err(broken("the body is too long"));
+fn read_exact_bytes(reader: &mut impl BufRead, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+    if length.saturating_add(u64::try_from(buffer.len()).unwrap_or(u64::MAX)) > BODY_LIMIT {
+        return Err(invalid_data("the body is too long"));
     }
-    match from.by_ref().take(length).read_to_end(into)? {
+    match reader.by_ref().take(length).read_to_end(buffer)? {
         got if u64::try_from(got).is_ok_and(|got| got == length) => Ok(()),
-        _ => Err(broken("the body ends early")),
+        _ => Err(invalid_data("the body ends early")),
     }
 }
 
-fn broken(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+fn invalid_data(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
 /// A response that is sent in one piece.
 #[derive(Debug)]
-pub(super) struct Whole<'a> {
+pub(super) struct HttpResponse<'a> {
     pub status: u16,
-    pub kind: &'a str,
+    pub content_type: &'a str,
     pub headers: &'a BTreeMap<String, String>,
     pub body: &'a str,
     /// For HEAD requests: everything except the body is sent.
     pub head_only: bool,
 }
 
-impl Whole<'_> {
-    pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        to.write_all(&self.bytes())?;
-        to.flush()
+impl HttpResponse<'_> {
+    pub(super) fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
+        writer.write_all(&self.to_bytes())?;
+        writer.flush()
     }
 
     /// Writes the first half of the body, then nothing.
-    pub(super) fn write_half(&self, to: &mut impl Write) -> io::Result<()> {
-        let bytes = self.bytes();
+    pub(super) fn write_half_to(&self, writer: &mut impl Write) -> io::Result<()> {
+        let bytes = self.to_bytes();
         let kept = bytes.len() - self.body.len().div_ceil(2);
-        to.write_all(bytes.get(..kept).unwrap_or_default())?;
-        to.flush()
+        writer.write_all(bytes.get(..kept).unwrap_or_default())?;
+        writer.flush()
     }
 
-    fn bytes(&self) -> Vec<u8> {
-        let (status, kind, length) = (self.status, self.kind, self.body.len());
-        let mut text = format!(
-            "HTTP/1.1 {status} {}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n",
-            words(status)
+    fn to_bytes(&self) -> Vec<u8> {
+        let (status, content_type, length) = (self.status, self.content_type, self.body.len());
+        let mut response_text = format!(
+            "HTTP/1.1 {status} {}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n",
+            reason_phrase(status)
         );
         for (name, value) in self.headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
+            response_text.push_str(&format!("{name}: {value}\r\n"));
         }
-        text.push_str("\r\n");
+        response_text.push_str("\r\n");
         if !self.head_only {
-            text.push_str(self.body);
+            response_text.push_str(self.body);
         }
-        text.into_bytes()
+        response_text.into_bytes()
     }
 }
 
 /// The reason phrase of a status. Clients show it to the user, so these are the usual ones.
-fn words(status: u16) -> &'static str {
+fn reason_phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
         400 => "Bad Request",
@@ -147,21 +150,21 @@ fn words(status: u16) -> &'static str {
 }
 
 /// Begins a stream of events.
-pub(super) fn begin_stream(to: &mut impl Write) -> io::Result<()> {
-    to.write_all(
+pub(super) fn begin_stream(writer: &mut impl Write) -> io::Result<()> {
+    writer.write_all(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n\
           transfer-encoding: chunked\r\n\r\n",
     )
 }
 
-pub(super) fn write_event(to: &mut impl Write, event: &Event) -> io::Result<()> {
+pub(super) fn write_event(writer: &mut impl Write, event: &StreamEvent) -> io::Result<()> {
     let name = event.name.as_ref().map(|name| format!("event: {name}\n")).unwrap_or_default();
     let text = format!("{name}data: {}\n\n", event.data);
-    to.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())?;
-    to.flush()
+    writer.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())?;
+    writer.flush()
 }
 
-pub(super) fn end_stream(to: &mut impl Write) -> io::Result<()> {
-    to.write_all(b"0\r\n\r\n")?;
-    to.flush()
+pub(super) fn end_stream(writer: &mut impl Write) -> io::Result<()> {
+    writer.write_all(b"0\r\n\r\n")?;
+    writer.flush()
 }

@@ -3,73 +3,85 @@
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, Event},
-    request::{Conversation, Tool, Turn, list_at, text_at, words_of},
-    scenario::{Stop, Tokens},
+    model_answer::{ModelAnswer, StreamEvent},
+    request::{ConversationTurn, ModelConversation, OfferedTool, array_field, extract_text, string_field},
+    scenario::{AnswerStop, ScriptedTokens},
 };
 
 /// Reads the conversation. Claude Code also sends messages of role `system`, after those of the user.
-pub(super) fn read(body: &Value) -> Conversation {
-    let mut talk = Conversation::default();
-    talk.system.extend(body.get("system").map(words_of));
-    for message in list_at(body, "messages") {
+pub(super) fn parse_conversation(body: &Value) -> ModelConversation {
+    let mut conversation = ModelConversation::default();
+    conversation.system_texts.extend(body.get("system").map(extract_text));
+    for message in array_field(body, "messages") {
         let content = message.get("content").unwrap_or(&Value::Null);
-        match text_at(message, "role") {
-            "user" => turns(content, &mut talk.turns),
-            "assistant" => talk.turns.push(Turn::Model),
-            _ => talk.system.push(words_of(content)),
+        match string_field(message, "role") {
+            "user" => push_turns(content, &mut conversation.turns),
+            "assistant" => conversation.turns.push(ConversationTurn::Model),
+            _ => conversation.system_texts.push(extract_text(content)),
         }
     }
-    talk.tools = list_at(body, "tools").iter().map(tool).collect();
-    talk
+    conversation.tools = array_field(body, "tools").iter().map(parse_tool).collect();
+    conversation
 }
 
 /// Adds the turns of one message: its texts together are one turn, each tool result is a turn of its own.
-fn turns(content: &Value, turns: &mut Vec<Turn>) {
-    let Value::Array(blocks) = content else { return turns.push(Turn::User(words_of(content))) };
-    let is_result = |block: &&Value| text_at(block, "type") == "tool_result";
-    turns.extend(blocks.iter().filter(is_result).map(|block| Turn::Result(words_of(block))));
-    let texts: Vec<String> = blocks.iter().filter(|block| !is_result(block)).map(words_of).collect();
+fn push_turns(content: &Value, turns: &mut Vec<ConversationTurn>) {
+    let Value::Array(blocks) = content else {
+        return turns.push(ConversationTurn::User(extract_text(content)));
+    };
+    let is_result = |block: &&Value| string_field(block, "type") == "tool_result";
+    turns.extend(
+        blocks.iter().filter(is_result).map(|block| ConversationTurn::ToolResult(extract_text(block))),
+    );
+    let texts: Vec<String> = blocks.iter().filter(|block| !is_result(block)).map(extract_text).collect();
     if !texts.is_empty() {
-        turns.push(Turn::User(texts.join("\n")));
+        turns.push(ConversationTurn::User(texts.join("\n")));
     }
 }
 
-fn tool(tool: &Value) -> Tool {
+fn parse_tool(tool: &Value) -> OfferedTool {
     let schema = tool.get("input_schema").cloned().unwrap_or_default();
-    Tool { name: text_at(tool, "name").to_string(), group: None, free: false, schema }
+    OfferedTool { name: string_field(tool, "name").to_string(), group: None, takes_text: false, schema }
 }
 
-pub(super) fn whole(answer: &Answer) -> Value {
-    message(answer, &blocks(answer), json!(stop_reason(answer)), &usage(answer.tokens))
+pub(super) fn to_body(answer: &ModelAnswer) -> Value {
+    message_object(answer, &content_blocks(answer), json!(stop_reason(answer)), &usage_object(answer.tokens))
 }
 
-pub(super) fn stream(answer: &Answer) -> Vec<Event> {
-    let blocks = blocks(answer);
-    let before = usage(Tokens { output: 1, ..answer.tokens });
-    let start = message(answer, &[], Value::Null, &before);
-    let mut events = vec![Event::typed("message_start", json!({ "message": start }))];
-    for (index, block) in blocks.iter().enumerate() {
-        let (opening, deltas) = opened(block);
-        let start = json!({"index": index, "content_block": opening});
-        events.push(Event::typed("content_block_start", start));
+pub(super) fn to_events(answer: &ModelAnswer) -> Vec<StreamEvent> {
+    let blocks = content_blocks(answer);
+    let initial_usage = usage_object(ScriptedTokens { output: 1, ..answer.tokens });
+    let start_event = message_object(answer, &[], Value::Null, &initial_usage);
+    let mut events = vec![StreamEvent::with_type("message_start", json!({ "message": start_event }))];
+    for (block_index, block) in blocks.iter().enumerate() {
+        let (opening, deltas) = open_block(block);
+        let start_event = json!({"index": block_index, "content_block": opening});
+        events.push(StreamEvent::with_type("content_block_start", start_event));
         for delta in deltas {
-            events.push(Event::typed("content_block_delta", json!({"index": index, "delta": delta})));
+            events.push(StreamEvent::with_type(
+                "content_block_delta",
+                json!({"index": block_index, "delta": delta}),
+            ));
         }
-        events.push(Event::typed("content_block_stop", json!({ "index": index })));
+        events.push(StreamEvent::with_type("content_block_stop", json!({ "index": block_index })));
     }
     let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
-    events.push(Event::typed("message_delta", json!({"delta": delta, "usage": usage(answer.tokens)})));
-    events.push(Event::typed("message_stop", json!({})));
+    events.push(StreamEvent::with_type(
+        "message_delta",
+        json!({"delta": delta, "usage": usage_object(answer.tokens)}),
+    ));
+    events.push(StreamEvent::with_type("message_stop", json!({})));
     events
 }
 
 /// A content block in its initial, empty form, and the deltas that fill it.
-fn opened(block: &Value) -> (Value, Vec<Value>) {
+fn open_block(block: &Value) -> (Value, Vec<Value>) {
     let mut opening = block.clone();
     if let Some(text) = block.get("text").and_then(Value::as_str) {
         opening["text"] = json!("");
-        let deltas = Answer::pieces(text).into_iter().map(|text| json!({"type": "text_delta", "text": text}));
+        let deltas = ModelAnswer::split_pieces(text)
+            .into_iter()
+            .map(|text| json!({"type": "text_delta", "text": text}));
         return (opening, deltas.collect());
     }
     opening["input"] = json!({});
@@ -77,9 +89,9 @@ fn opened(block: &Value) -> (Value, Vec<Value>) {
     (opening, vec![json!({"type": "input_json_delta", "partial_json": input})])
 }
 
-fn message(answer: &Answer, content: &[Value], stop_reason: Value, usage: &Value) -> Value {
+fn message_object(answer: &ModelAnswer, content: &[Value], stop_reason: Value, usage: &Value) -> Value {
     json!({
-        "id": format!("msg_{}", answer.number),
+        "id": format!("msg_{}", answer.request_number),
         "type": "message",
         "role": "assistant",
         "model": answer.model,
@@ -90,26 +102,26 @@ fn message(answer: &Answer, content: &[Value], stop_reason: Value, usage: &Value
     })
 }
 
-fn blocks(answer: &Answer) -> Vec<Value> {
+fn content_blocks(answer: &ModelAnswer) -> Vec<Value> {
     let text = answer.text.iter().map(|text| json!({"type": "text", "text": text}));
-    let calls = answer.calls.iter().enumerate().map(|(at, call)| {
-        let id = format!("toolu_{}_{at}", answer.number);
-        json!({"type": "tool_use", "id": id, "name": call.name, "input": call.input})
+    let calls = answer.calls.iter().enumerate().map(|(call_index, call)| {
+        let call_id = format!("toolu_{}_{call_index}", answer.request_number);
+        json!({"type": "tool_use", "id": call_id, "name": call.name, "input": call.input})
     });
     text.chain(calls).collect()
 }
 
-fn stop_reason(answer: &Answer) -> &'static str {
+fn stop_reason(answer: &ModelAnswer) -> &'static str {
     match answer.stop {
-        Stop::Done if answer.calls.is_empty() => "end_turn",
-        Stop::Done => "tool_use",
-        Stop::MaxTokens => "max_tokens",
-        Stop::Refusal => "refusal",
+        AnswerStop::Done if answer.calls.is_empty() => "end_turn",
+        AnswerStop::Done => "tool_use",
+        AnswerStop::MaxTokens => "max_tokens",
+        AnswerStop::Refusal => "refusal",
     }
 }
 
 /// The reported usage; this interface does not include cached input in the input.
-fn usage(tokens: Tokens) -> Value {
+fn usage_object(tokens: ScriptedTokens) -> Value {
     json!({
         "input_tokens": tokens.input.saturating_sub(tokens.cached),
         "cache_creation_input_tokens": 0,
@@ -118,6 +130,6 @@ fn usage(tokens: Tokens) -> Value {
     })
 }
 
-pub(super) fn error(kind: &str, message: &str) -> Value {
+pub(super) fn error_body(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }

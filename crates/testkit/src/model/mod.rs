@@ -17,20 +17,23 @@
 //! gates that a test opens. A request that no rule matches is refused with 400 and listed as unscripted, never answered by
 //! chance.
 
-mod answer;
-mod calls;
 mod chat;
 mod clients;
 mod http;
 mod messages;
-mod moments;
-pub mod parts;
+mod model_answer;
 mod request;
 mod responses;
+pub mod review_rules;
 mod scenario;
 mod server;
+mod timestamps;
+mod tool_calls;
 
-pub use clients::{CODEX_MODEL, claude_env, codex_home};
-pub use request::{Api, Request};
-pub use scenario::{Call, Failure, Pattern, Rule, Scenario, ScenarioError, Step, Stop, Tokens, When};
-pub use server::{Server, Tally};
+pub use clients::{CODEX_MODEL, claude_env, codex_env};
+pub use request::{ModelApi, ModelRequest};
+pub use scenario::{
+    AnswerFailure, AnswerStep, AnswerStop, RuleCondition, Scenario, ScenarioCall, ScenarioError,
+    ScenarioRule, ScriptedTokens, TextPattern,
+};
+pub use server::{ModelServer, RequestLog};

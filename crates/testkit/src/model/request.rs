@@ -8,179 +8,187 @@ use super::{chat, messages, responses};
 /// An interface that the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Api {
+pub enum ModelApi {
     Messages,
     Responses,
     Chat,
 }
 
-impl Api {
-    pub(super) fn of(method: &str, path: &str) -> Option<Api> {
-        let path = path.split('?').next().unwrap_or_default();
-        match (method, path) {
-            ("POST", "/v1/messages") => Some(Api::Messages),
-            ("POST", "/v1/responses") => Some(Api::Responses),
-            ("POST", "/v1/chat/completions") => Some(Api::Chat),
+impl ModelApi {
+    pub(super) fn from_route(method: &str, route: &str) -> Option<ModelApi> {
+        let route = route.split('?').next().unwrap_or_default();
+        match (method, route) {
+            ("POST", "/v1/messages") => Some(ModelApi::Messages),
+            ("POST", "/v1/responses") => Some(ModelApi::Responses),
+            ("POST", "/v1/chat/completions") => Some(ModelApi::Chat),
             _ => None,
         }
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub api: Api,
+pub struct ModelRequest {
+    pub api: ModelApi,
     pub model: String,
-    pub stream: bool,
+    pub is_streaming: bool,
     /// Whether a key came along; its value does not matter.
-    pub authorised: bool,
-    pub system: String,
+    pub has_api_key: bool,
+    pub system_text: String,
     /// The first text of the user, without the notes that clients add to it; `last_text` is the last one.
-    pub first: String,
-    pub last: String,
+    pub first_text: String,
+    pub last_text: String,
     /// The number of tool rounds since the last text of the user.
-    pub rounds: usize,
+    pub tool_rounds: usize,
     /// The results of the last tool round; empty if the last message is the user's.
-    pub results: Vec<String>,
-    pub(super) tools: Vec<Tool>,
+    pub tool_results: Vec<String>,
+    pub(super) offered_tools: Vec<OfferedTool>,
     /// The rule that answered; `None` means that no rule of the scenario matches.
-    pub rule: Option<usize>,
+    pub rule_index: Option<usize>,
     pub body: Value,
 }
 
 /// A tool that the client offers.
 #[derive(Clone, Debug)]
-pub(super) struct Tool {
+pub(super) struct OfferedTool {
     pub name: String,
     /// The group of the tool, for clients that group their tools.
     pub group: Option<String>,
     /// Whether its input is text instead of an object.
-    pub free: bool,
+    pub takes_text: bool,
     pub schema: Value,
 }
 
 /// A conversation as an interface reads it from a body.
 #[derive(Debug, Default)]
-pub(super) struct Conversation {
-    pub system: Vec<String>,
-    pub turns: Vec<Turn>,
-    pub tools: Vec<Tool>,
+pub(super) struct ModelConversation {
+    pub system_texts: Vec<String>,
+    pub turns: Vec<ConversationTurn>,
+    pub tools: Vec<OfferedTool>,
 }
 
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum ConversationTurn {
     User(String),
     Model,
-    Result(String),
+    ToolResult(String),
 }
 
-impl Request {
-    pub(super) fn read(api: Api, authorised: bool, body: Value) -> Request {
-        let talk = match api {
-            Api::Messages => messages::read(&body),
-            Api::Responses => responses::read(&body),
-            Api::Chat => chat::read(&body),
+impl ModelRequest {
+    pub(super) fn parse(api: ModelApi, has_api_key: bool, body: Value) -> ModelRequest {
+        let conversation = match api {
+            ModelApi::Messages => messages::parse_conversation(&body),
+            ModelApi::Responses => responses::parse_conversation(&body),
+            ModelApi::Chat => chat::parse_conversation(&body),
         };
-        let (since, last) = talk.last().unwrap_or_default();
-        let (rounds, results) = rounds(talk.turns.get(since..).unwrap_or_default());
-        let first = talk.words().next().map(|(_, words)| words);
-        Request {
+        let (last_turn, last_text) = conversation.last_user_text().unwrap_or_default();
+        let (tool_rounds, tool_results) =
+            count_tool_rounds(conversation.turns.get(last_turn..).unwrap_or_default());
+        let first_text = conversation.user_texts().next().map(|(_, words)| words);
+        ModelRequest {
             api,
-            model: text_at(&body, "model").to_string(),
-            stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
-            authorised,
-            system: talk.system.join("\n"),
-            first: first.unwrap_or_default(),
-            last,
-            rounds,
-            results,
-            tools: talk.tools,
-            rule: None,
+            model: string_field(&body, "model").to_string(),
+            is_streaming: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
+            has_api_key,
+            system_text: conversation.system_texts.join("\n"),
+            first_text: first_text.unwrap_or_default(),
+            last_text,
+            tool_rounds,
+            tool_results,
+            offered_tools: conversation.tools,
+            rule_index: None,
             body,
         }
     }
 
-    pub fn offers(&self, tool: &str) -> bool {
-        self.tools.iter().any(|offered| offered.name == tool)
+    pub fn offers_tool(&self, tool_name: &str) -> bool {
+        self.offered_tools.iter().any(|offered| offered.name == tool_name)
     }
 
     /// The names of the tools offered.
-    pub fn tools(&self) -> Vec<&str> {
-        self.tools.iter().map(|tool| tool.name.as_str()).collect()
+    pub fn tool_names(&self) -> Vec<&str> {
+        self.offered_tools.iter().map(|tool| tool.name.as_str()).collect()
     }
 }
 
-impl Conversation {
+impl ModelConversation {
     /// The user's own texts with their turns, oldest first.
-    fn words(&self) -> impl DoubleEndedIterator<Item = (usize, String)> + '_ {
-        self.turns.iter().enumerate().filter_map(|(at, turn)| match turn {
-            Turn::User(text) => Some((at, own_words(text))).filter(|(_, words)| !words.is_empty()),
-            Turn::Model | Turn::Result(_) => None,
+    fn user_texts(&self) -> impl DoubleEndedIterator<Item = (usize, String)> + '_ {
+        self.turns.iter().enumerate().filter_map(|(turn_index, turn)| match turn {
+            ConversationTurn::User(text) => {
+                Some((turn_index, strip_client_notes(text))).filter(|(_, own_text)| !own_text.is_empty())
+            }
+            ConversationTurn::Model | ConversationTurn::ToolResult(_) => None,
         })
     }
 
-    fn last(&self) -> Option<(usize, String)> {
-        self.words().next_back()
+    fn last_user_text(&self) -> Option<(usize, String)> {
+        self.user_texts().next_back()
     }
 }
 
 /// Counts the tool rounds, and returns the results of the last one.
-fn rounds(turns: &[Turn]) -> (usize, Vec<String>) {
-    let (mut rounds, mut results) = (0, Vec::new());
+fn count_tool_rounds(turns: &[ConversationTurn]) -> (usize, Vec<String>) {
+    let (mut round_count, mut results) = (0, Vec::new());
     let mut after_model = true;
     for turn in turns {
         match turn {
-            Turn::Result(text) => {
+            ConversationTurn::ToolResult(text) => {
                 if after_model {
-                    rounds += 1;
+                    round_count += 1;
                     results.clear();
                 }
                 results.push(text.clone());
                 after_model = false;
             }
-            Turn::Model => after_model = true,
-            Turn::User(_) => {}
+            ConversationTurn::Model => after_model = true,
+            ConversationTurn::User(_) => {}
         }
     }
-    (rounds, results)
+    (round_count, results)
 }
 
 /// Tags of the notes that clients add to the text of the user.
-const NOTES: [(&str, &str); 2] =
+const CLIENT_NOTES: [(&str, &str); 2] =
     [("<system-reminder>", "</system-reminder>"), ("<environment_context>", "</environment_context>")];
 
-fn own_words(text: &str) -> String {
-    let mut own = text.to_string();
-    for (open, close) in NOTES {
-        while let Some(start) = own.find(open) {
-            let Some(length) = own.get(start..).and_then(|rest| rest.find(close)) else { break };
-            own.replace_range(start..start + length + close.len(), "");
+fn strip_client_notes(text: &str) -> String {
+    let mut own_text = text.to_string();
+    for (opening_tag, closing_tag) in CLIENT_NOTES {
+        while let Some(start) = own_text.find(opening_tag) {
+            let Some(length) =
+                own_text.get(start..).and_then(|remaining_text| remaining_text.find(closing_tag))
+            else {
+                break;
+            };
+            own_text.replace_range(start..start + length + closing_tag.len(), "");
         }
     }
-    own.trim().to_string()
+    own_text.trim().to_string()
 }
 
 /// Extracts text in any form that the interfaces use: a string, an object with one, or a list of them.
-pub(super) fn words_of(content: &Value) -> String {
+pub(super) fn extract_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {
-            let words: Vec<String> = parts.iter().map(words_of).filter(|text| !text.is_empty()).collect();
-            words.join("\n")
+            let part_texts: Vec<String> =
+                parts.iter().map(extract_text).filter(|text| !text.is_empty()).collect();
+            part_texts.join("\n")
         }
         Value::Object(part) => {
-            let inner = ["text", "content", "output"].iter().find_map(|key| part.get(*key));
-            inner.map(words_of).unwrap_or_default()
+            let nested_text = ["text", "content", "output"].iter().find_map(|key| part.get(*key));
+            nested_text.map(extract_text).unwrap_or_default()
         }
         _ => String::new(),
     }
 }
 
-pub(super) fn text_at<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
+pub(super) fn string_field<'a>(value: &'a Value, field_name: &str) -> &'a str {
+    value.get(field_name).and_then(Value::as_str).unwrap_or_default()
 }
 
-pub(super) fn list_at<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+pub(super) fn array_field<'a>(value: &'a Value, field_name: &str) -> &'a [Value] {
+    value.get(field_name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -189,28 +197,28 @@ mod tests {
 
     use super::*;
 
-    fn messages(messages: Value) -> Request {
-        Request::read(Api::Messages, false, json!({"model": "m", "messages": messages}))
+    fn messages_request(messages: Value) -> ModelRequest {
+        ModelRequest::parse(ModelApi::Messages, false, json!({"model": "m", "messages": messages}))
     }
 
     #[test]
-    fn notes_of_the_client_are_not_the_users_words() {
-        for (text, own) in [
+    fn notes_of_the_client_are_not_user_text() {
+        for (text, user_text) in [
             ("hello", "hello"),
             ("<system-reminder>a</system-reminder>\nhello\n<system-reminder>b</system-reminder>", "hello"),
             ("<environment_context>cwd</environment_context>", ""),
             ("<system-reminder>never closed", "<system-reminder>never closed"),
         ] {
-            assert_eq!(own_words(text), own, "{text}");
+            assert_eq!(strip_client_notes(text), user_text, "{text}");
         }
     }
 
     #[test]
-    fn rounds_are_counted_since_the_last_words() {
+    fn tool_rounds_are_counted_since_the_last_user_text() {
         let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "Read", "input": {}}]});
         let result = |text: &str| json!({"type": "tool_result", "tool_use_id": "1", "content": text});
         let user = |content: Value| json!({"role": "user", "content": content});
-        let request = messages(json!([
+        let request = messages_request(json!([
             user(json!("one")),
             call,
             user(json!([result("old")])),
@@ -222,8 +230,8 @@ mod tests {
             call,
             user(json!([result("c"), {"type": "text", "text": "<system-reminder>y</system-reminder>"}])),
         ]));
-        assert_eq!((request.first.as_str(), request.last.as_str()), ("one", "two"));
-        assert_eq!((request.rounds, request.results), (2, vec!["c".to_string()]));
-        assert_eq!(request.system, "a note in between");
+        assert_eq!((request.first_text.as_str(), request.last_text.as_str()), ("one", "two"));
+        assert_eq!((request.tool_rounds, request.tool_results), (2, vec!["c".to_string()]));
+        assert_eq!(request.system_text, "a note in between");
     }
 }

@@ -3,82 +3,93 @@
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, Event},
-    calls::ToolCall,
-    request::{Conversation, Tool, Turn, list_at, text_at, words_of},
-    scenario::{Stop, Tokens},
+    model_answer::{ModelAnswer, StreamEvent},
+    request::{ConversationTurn, ModelConversation, OfferedTool, array_field, extract_text, string_field},
+    scenario::{AnswerStop, ScriptedTokens},
+    tool_calls::ToolCall,
 };
 
 /// Reads the conversation. For models it knows, Codex offers its tools in an item of the conversation, and in groups.
-pub(super) fn read(body: &Value) -> Conversation {
-    let mut talk = Conversation::default();
-    talk.system.extend(body.get("instructions").map(words_of));
-    tools(body, &mut talk.tools);
+pub(super) fn parse_conversation(body: &Value) -> ModelConversation {
+    let mut conversation = ModelConversation::default();
+    conversation.system_texts.extend(body.get("instructions").map(extract_text));
+    push_tools(body, &mut conversation.tools);
     if let Some(Value::String(words)) = body.get("input") {
-        talk.turns.push(Turn::User(words.clone()));
+        conversation.turns.push(ConversationTurn::User(words.clone()));
     }
-    for item in list_at(body, "input") {
-        let kind = text_at(item, "type");
-        match (kind, text_at(item, "role")) {
-            ("additional_tools", _) => tools(item, &mut talk.tools),
-            ("" | "message", "user") => talk.turns.push(Turn::User(words_of(item))),
-            ("" | "message", "assistant") => talk.turns.push(Turn::Model),
-            ("" | "message", _) => talk.system.push(words_of(item)),
-            (kind, _) if kind.ends_with("_output") => talk.turns.push(Turn::Result(words_of(item))),
-            _ => talk.turns.push(Turn::Model),
-        }
-    }
-    talk
-}
-
-fn tools(from: &Value, tools: &mut Vec<Tool>) {
-    for offered in list_at(from, "tools") {
-        let group = text_at(offered, "name");
-        match text_at(offered, "type") {
-            "namespace" => {
-                tools.extend(list_at(offered, "tools").iter().map(|inner| tool(inner, Some(group))))
+    for item in array_field(body, "input") {
+        let kind = string_field(item, "type");
+        match (kind, string_field(item, "role")) {
+            ("additional_tools", _) => push_tools(item, &mut conversation.tools),
+            ("" | "message", "user") => conversation.turns.push(ConversationTurn::User(extract_text(item))),
+            ("" | "message", "assistant") => conversation.turns.push(ConversationTurn::Model),
+            ("" | "message", _) => conversation.system_texts.push(extract_text(item)),
+            (kind, _) if kind.ends_with("_output") => {
+                conversation.turns.push(ConversationTurn::ToolResult(extract_text(item)))
             }
-            _ => tools.push(tool(offered, None)),
+            _ => conversation.turns.push(ConversationTurn::Model),
+        }
+    }
+    conversation
+}
+
+fn push_tools(container: &Value, tools: &mut Vec<OfferedTool>) {
+    for offered in array_field(container, "tools") {
+        let group = string_field(offered, "name");
+        match string_field(offered, "type") {
+            "namespace" => tools.extend(
+                array_field(offered, "tools")
+                    .iter()
+                    .map(|grouped_tool| parse_tool(grouped_tool, Some(group))),
+            ),
+            _ => tools.push(parse_tool(offered, None)),
         }
     }
 }
 
-fn tool(tool: &Value, group: Option<&str>) -> Tool {
-    let kind = text_at(tool, "type");
-    let name = Some(text_at(tool, "name")).filter(|name| !name.is_empty()).unwrap_or(kind);
+fn parse_tool(tool: &Value, group: Option<&str>) -> OfferedTool {
+    let kind = string_field(tool, "type");
+    let name = Some(string_field(tool, "name")).filter(|name| !name.is_empty()).unwrap_or(kind);
     let schema = tool.get("parameters").cloned().unwrap_or_default();
-    Tool { name: name.to_string(), group: group.map(str::to_string), free: kind == "custom", schema }
+    OfferedTool {
+        name: name.to_string(),
+        group: group.map(str::to_string),
+        takes_text: kind == "custom",
+        schema,
+    }
 }
 
-pub(super) fn whole(answer: &Answer) -> Value {
-    response(answer, ended(answer), &items(answer), &usage(answer.tokens))
+pub(super) fn to_body(answer: &ModelAnswer) -> Value {
+    response_object(answer, final_status(answer), &output_items(answer), &usage_object(answer.tokens))
 }
 
-pub(super) fn stream(answer: &Answer) -> Vec<Event> {
-    let items = items(answer);
-    let start = response(answer, "in_progress", &[], &Value::Null);
-    let mut events = vec![("response.created", json!({ "response": start }))];
-    for (at, item) in items.iter().enumerate() {
-        events.push(("response.output_item.added", json!({"output_index": at, "item": opened(item)})));
-        if text_at(item, "type") == "message" {
-            for piece in Answer::pieces(answer.text.as_deref().unwrap_or_default()) {
-                let delta =
-                    json!({"item_id": item["id"], "output_index": at, "content_index": 0, "delta": piece});
+pub(super) fn to_events(answer: &ModelAnswer) -> Vec<StreamEvent> {
+    let items = output_items(answer);
+    let started_response = response_object(answer, "in_progress", &[], &Value::Null);
+    let mut events = vec![("response.created", json!({ "response": started_response }))];
+    for (output_index, item) in items.iter().enumerate() {
+        events.push((
+            "response.output_item.added",
+            json!({"output_index": output_index, "item": open_item(item)}),
+        ));
+        if string_field(item, "type") == "message" {
+            for piece in ModelAnswer::split_pieces(answer.text.as_deref().unwrap_or_default()) {
+                let delta = json!({"item_id": item["id"], "output_index": output_index, "content_index": 0, "delta": piece});
                 events.push(("response.output_text.delta", delta));
             }
         }
-        events.push(("response.output_item.done", json!({"output_index": at, "item": item})));
+        events.push(("response.output_item.done", json!({"output_index": output_index, "item": item})));
     }
-    let name = if ended(answer) == "completed" { "response.completed" } else { "response.incomplete" };
-    events.push((name, json!({ "response": whole(answer) })));
-    let numbered = events.into_iter().enumerate().map(|(at, (name, mut data))| {
-        data["sequence_number"] = json!(at);
-        Event::typed(name, data)
+    let name = if final_status(answer) == "completed" { "response.completed" } else { "response.incomplete" };
+    events.push((name, json!({ "response": to_body(answer) })));
+    let numbered = events.into_iter().enumerate().map(|(output_index, (name, mut data))| {
+        data["sequence_number"] = json!(output_index);
+        StreamEvent::with_type(name, data)
     });
     numbered.collect()
 }
 
-pub(super) fn failed(kind: &str, message: &str) -> Event {
+pub(super) fn failed_event(kind: &str, message: &str) -> StreamEvent {
     let response = json!({
         "id": "resp_failed",
         "object": "response",
@@ -86,11 +97,11 @@ pub(super) fn failed(kind: &str, message: &str) -> Event {
         "output": [],
         "error": {"code": kind, "message": message},
     });
-    Event::typed("response.failed", json!({ "response": response }))
+    StreamEvent::with_type("response.failed", json!({ "response": response }))
 }
 
 /// An output item in its initial, empty form.
-fn opened(item: &Value) -> Value {
+fn open_item(item: &Value) -> Value {
     let mut opening = item.clone();
     opening["status"] = json!("in_progress");
     for (key, empty) in [("content", json!([])), ("arguments", json!("")), ("input", json!(""))] {
@@ -101,14 +112,14 @@ fn opened(item: &Value) -> Value {
     opening
 }
 
-fn response(answer: &Answer, status: &str, output: &[Value], usage: &Value) -> Value {
+fn response_object(answer: &ModelAnswer, status: &str, output: &[Value], usage: &Value) -> Value {
     let reason = match answer.stop {
-        Stop::Done => None,
-        Stop::MaxTokens => Some("max_output_tokens"),
-        Stop::Refusal => Some("content_filter"),
+        AnswerStop::Done => None,
+        AnswerStop::MaxTokens => Some("max_output_tokens"),
+        AnswerStop::Refusal => Some("content_filter"),
     };
     json!({
-        "id": format!("resp_{}", answer.number),
+        "id": format!("resp_{}", answer.request_number),
         "object": "response",
         "created_at": 0,
         "status": status,
@@ -120,34 +131,37 @@ fn response(answer: &Answer, status: &str, output: &[Value], usage: &Value) -> V
     })
 }
 
-fn ended(answer: &Answer) -> &'static str {
-    if answer.stop == Stop::Done { "completed" } else { "incomplete" }
+fn final_status(answer: &ModelAnswer) -> &'static str {
+    if answer.stop == AnswerStop::Done { "completed" } else { "incomplete" }
 }
 
-fn items(answer: &Answer) -> Vec<Value> {
+fn output_items(answer: &ModelAnswer) -> Vec<Value> {
     let text = answer.text.iter().map(|text| {
         json!({
             "type": "message",
-            "id": format!("msg_{}", answer.number),
+            "id": format!("msg_{}", answer.request_number),
             "role": "assistant",
             "status": "completed",
             "content": [{"type": "output_text", "text": text, "annotations": []}],
         })
     });
-    let calls =
-        answer.calls.iter().enumerate().map(|(at, call)| item(call, &format!("{}_{at}", answer.number)));
+    let calls = answer
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(call_index, call)| call_item(call, &format!("{}_{call_index}", answer.request_number)));
     text.chain(calls).collect()
 }
 
-fn item(call: &ToolCall, id: &str) -> Value {
-    let mut item = json!({"call_id": format!("call_{id}"), "name": call.name, "status": "completed"});
-    if call.free {
+fn call_item(call: &ToolCall, call_id: &str) -> Value {
+    let mut item = json!({"call_id": format!("call_{call_id}"), "name": call.name, "status": "completed"});
+    if call.takes_text {
         item["type"] = json!("custom_tool_call");
-        item["id"] = json!(format!("ctc_{id}"));
+        item["id"] = json!(format!("ctc_{call_id}"));
         item["input"] = call.input.clone();
     } else {
         item["type"] = json!("function_call");
-        item["id"] = json!(format!("fc_{id}"));
+        item["id"] = json!(format!("fc_{call_id}"));
         item["arguments"] = json!(call.input.to_string());
     }
     if let Some(group) = &call.group {
@@ -157,7 +171,7 @@ fn item(call: &ToolCall, id: &str) -> Value {
 }
 
 /// The reported usage; this interface includes cached input in the input.
-fn usage(tokens: Tokens) -> Value {
+fn usage_object(tokens: ScriptedTokens) -> Value {
     json!({
         "input_tokens": tokens.input,
         "input_tokens_details": {"cached_tokens": tokens.cached},

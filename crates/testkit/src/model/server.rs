@@ -12,129 +12,131 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, error, stream_error},
-    http::{self, Incoming, Whole},
-    moments,
-    request::{Api, Request},
-    scenario::{Failure, Scenario, Step},
+    http::{self, HttpRequest, HttpResponse},
+    model_answer::{ModelAnswer, error_body, stream_error_event},
+    request::{ModelApi, ModelRequest},
+    scenario::{AnswerFailure, AnswerStep, Scenario},
+    timestamps,
 };
 
 /// The longest wait of a test; what has not come by then will not come.
-const PATIENCE: Duration = Duration::from_secs(120);
+const MAX_WAIT: Duration = Duration::from_secs(120);
 
 /// The requests so far.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct RequestLog {
     /// The requests to a model, oldest first.
-    pub requests: Vec<Request>,
+    pub requests: Vec<ModelRequest>,
     /// All other requests, as `METHOD PATH`.
     pub visits: Vec<String>,
     /// The number of requests that are being answered now; `peak_requests` is the highest number so far.
-    pub live: usize,
-    pub peak: usize,
+    pub live_requests: usize,
+    pub peak_requests: usize,
 }
 
-impl Tally {
+impl RequestLog {
     /// The requests that no rule of the scenario matches.
-    pub fn unscripted(&self) -> Vec<&Request> {
-        self.requests.iter().filter(|request| request.rule.is_none()).collect()
+    pub fn unscripted(&self) -> Vec<&ModelRequest> {
+        self.requests.iter().filter(|request| request.rule_index.is_none()).collect()
     }
 }
 
 #[derive(Debug, Default)]
-struct State {
-    tally: Tally,
+struct ServerState {
+    request_log: RequestLog,
     /// The number of requests that each rule has answered.
-    used: Vec<usize>,
-    open: BTreeSet<String>,
+    rule_uses: Vec<usize>,
+    open_gates: BTreeSet<String>,
     connections: BTreeMap<u64, TcpStream>,
-    closed: bool,
+    is_closed: bool,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedServer {
     scenario: Scenario,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
     changed: Condvar,
 }
 
 /// A running server. It listens until it is dropped; then every connection is closed and every thread has ended.
 #[derive(Debug)]
-pub struct Server {
-    shared: Arc<Shared>,
+pub struct ModelServer {
+    shared: Arc<SharedServer>,
     address: SocketAddr,
-    listener: Option<JoinHandle<()>>,
+    listener_thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl ModelServer {
     /// Starts on a free port.
-    pub fn start(scenario: Scenario) -> io::Result<Server> {
-        Server::start_on(scenario, 0)
+    pub fn start(scenario: Scenario) -> io::Result<ModelServer> {
+        ModelServer::start_on_port(scenario, 0)
     }
 
-    pub fn start_on(scenario: Scenario, port: u16) -> io::Result<Server> {
+    pub fn start_on_port(scenario: Scenario, port: u16) -> io::Result<ModelServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
-        let used = vec![0; scenario.rules.len()];
-        let state = Mutex::new(State { used, ..State::default() });
-        let shared = Arc::new(Shared { scenario, state, changed: Condvar::new() });
-        let listens = Arc::clone(&shared);
-        let listener =
-            thread::Builder::new().name("model".into()).spawn(move || listen(&listens, &listener))?;
-        Ok(Server { shared, address, listener: Some(listener) })
+        let rule_uses = vec![0; scenario.rules.len()];
+        let state = Mutex::new(ServerState { rule_uses, ..ServerState::default() });
+        let shared = Arc::new(SharedServer { scenario, state, changed: Condvar::new() });
+        let listener_shared = Arc::clone(&shared);
+        let listener = thread::Builder::new()
+            .name("model".into())
+            .spawn(move || accept_connections(&listener_shared, &listener))?;
+        Ok(ModelServer { shared, address, listener_thread: Some(listener) })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub fn tally(&self) -> Tally {
-        self.shared.state().tally.clone()
+    pub fn request_log(&self) -> RequestLog {
+        self.shared.lock_state().request_log.clone()
     }
 
     /// Lets every answer pass that waits, or will wait, at this gate.
-    pub fn open(&self, gate: &str) {
-        self.shared.state().open.insert(gate.to_string());
+    pub fn open_gate(&self, gate_name: &str) {
+        self.shared.lock_state().open_gates.insert(gate_name.to_string());
         self.shared.changed.notify_all();
     }
 
     /// Waits until this many requests to a model have arrived, answered or not.
-    pub fn wait_for(&self, requests: usize) {
-        self.wait_until(&format!("{requests} requests"), |tally| tally.requests.len() >= requests);
+    pub fn wait_for_requests(&self, request_count: usize) {
+        self.wait_until(&format!("{request_count} requests"), |tally| tally.requests.len() >= request_count);
     }
 
     /// Shows every request as it comes in, without end.
-    pub fn watch(&self, show: &mut dyn FnMut(usize, &Request)) -> ! {
-        let mut shown = 0;
+    pub fn watch_requests(&self, show_request: &mut dyn FnMut(usize, &ModelRequest)) -> ! {
+        let mut shown_count = 0;
         loop {
-            let waiting = |state: &mut State| state.tally.requests.len() <= shown;
-            let state = self.shared.changed.wait_while(self.shared.state(), waiting);
-            let new = state.unwrap_or_else(PoisonError::into_inner).tally.requests.get(shown).cloned();
-            if let Some(request) = &new {
-                shown += 1;
-                show(shown, request);
+            let keeps_waiting = |state: &mut ServerState| state.request_log.requests.len() <= shown_count;
+            let state = self.shared.changed.wait_while(self.shared.lock_state(), keeps_waiting);
+            let next_request =
+                state.unwrap_or_else(PoisonError::into_inner).request_log.requests.get(shown_count).cloned();
+            if let Some(request) = &next_request {
+                shown_count += 1;
+                show_request(shown_count, request);
             }
         }
     }
 
     /// Waits until the log meets a condition. It panics if that takes longer than any test should.
-    pub fn wait_until(&self, wish: &str, holds: impl Fn(&Tally) -> bool) {
-        let waiting = |state: &mut State| !holds(&state.tally);
-        let (state, late) = self
+    pub fn wait_until(&self, description: &str, is_reached: impl Fn(&RequestLog) -> bool) {
+        let keeps_waiting = |state: &mut ServerState| !is_reached(&state.request_log);
+        let (state, wait_result) = self
             .shared
             .changed
-            .wait_timeout_while(self.shared.state(), PATIENCE, waiting)
+            .wait_timeout_while(self.shared.lock_state(), MAX_WAIT, keeps_waiting)
             .unwrap_or_else(PoisonError::into_inner);
-        if late.timed_out() {
-            panic!("waited in vain for {wish}; so far: {:#?}", state.tally);
+        if wait_result.timed_out() {
+            panic!("waited in vain for {description}; so far: {:#?}", state.request_log);
         }
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
-        state.closed = true;
+        let mut state = self.shared.lock_state();
+        state.is_closed = true;
         for connection in state.connections.values() {
             let _ = connection.shutdown(Shutdown::Both);
         }
@@ -142,65 +144,68 @@ impl Drop for Server {
         self.shared.changed.notify_all();
         // The listener notices the end only when a connection comes in, so one is opened.
         let _ = TcpStream::connect(self.address);
-        if let Some(listener) = self.listener.take() {
+        if let Some(listener) = self.listener_thread.take() {
             let _ = listener.join();
         }
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedServer {
+    fn lock_state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits at a gate. The result is false if the server was dropped meanwhile.
-    fn pass(&self, gate: &str) -> bool {
-        let waiting = |state: &mut State| !state.closed && !state.open.contains(gate);
-        let state = self.changed.wait_while(self.state(), waiting).unwrap_or_else(PoisonError::into_inner);
-        !state.closed
+    fn wait_at_gate(&self, gate_name: &str) -> bool {
+        let keeps_waiting =
+            |state: &mut ServerState| !state.is_closed && !state.open_gates.contains(gate_name);
+        let state =
+            self.changed.wait_while(self.lock_state(), keeps_waiting).unwrap_or_else(PoisonError::into_inner);
+        !state.is_closed
     }
 
-    fn visit(&self, incoming: &Incoming) {
-        self.state().tally.visits.push(format!("{} {}", incoming.method, incoming.path));
+    fn record_visit(&self, incoming: &HttpRequest) {
+        self.lock_state().request_log.visits.push(format!("{} {}", incoming.method, incoming.path));
         self.changed.notify_all();
     }
 
     /// Records a request and returns its number and its step.
-    fn admit(&self, mut request: Request) -> (usize, Option<Step>) {
-        let mut state = self.state();
-        let chosen = self.scenario.choose(&request, &state.used, &state.open);
-        let chosen = chosen.map(|(rule, step)| (rule, step.clone()));
-        request.rule = chosen.as_ref().map(|(rule, _)| *rule);
-        if let Some(used) = request.rule.and_then(|rule| state.used.get_mut(rule)) {
+    fn admit_request(&self, mut request: ModelRequest) -> (usize, Option<AnswerStep>) {
+        let mut state = self.lock_state();
+        let chosen_step = self.scenario.choose_step(&request, &state.rule_uses, &state.open_gates);
+        let chosen_step = chosen_step.map(|(rule, step)| (rule, step.clone()));
+        request.rule_index = chosen_step.as_ref().map(|(rule, _)| *rule);
+        if let Some(used) = request.rule_index.and_then(|rule| state.rule_uses.get_mut(rule)) {
             *used += 1;
         }
-        state.tally.requests.push(request);
-        state.tally.live += 1;
-        state.tally.peak = state.tally.peak.max(state.tally.live);
-        let number = state.tally.requests.len();
+        state.request_log.requests.push(request);
+        state.request_log.live_requests += 1;
+        state.request_log.peak_requests =
+            state.request_log.peak_requests.max(state.request_log.live_requests);
+        let request_number = state.request_log.requests.len();
         drop(state);
         self.changed.notify_all();
-        (number, chosen.map(|(_, step)| step))
+        (request_number, chosen_step.map(|(_, step)| step))
     }
 }
 
 /// Accepts connections. Their threads end with the scope, so a dropped server leaves none.
-fn listen(shared: &Shared, listener: &TcpListener) {
+fn accept_connections(shared: &SharedServer, listener: &TcpListener) {
     thread::scope(|scope| {
-        for (id, connection) in (0u64..).zip(listener.incoming()) {
+        for (connection_id, connection) in (0u64..).zip(listener.incoming()) {
             let Ok(connection) = connection else { continue };
-            let mut state = shared.state();
-            if state.closed {
+            let mut state = shared.lock_state();
+            if state.is_closed {
                 break;
             }
-            let Ok(known) = connection.try_clone() else { continue };
-            state.connections.insert(id, known);
+            let Ok(connection_handle) = connection.try_clone() else { continue };
+            state.connections.insert(connection_id, connection_handle);
             drop(state);
             scope.spawn(move || {
                 // A client that disconnects in the middle of an answer is no error of the server.
-                let _ = serve(shared, &connection);
+                let _ = serve_connection(shared, &connection);
                 let _ = connection.shutdown(Shutdown::Both);
-                shared.state().connections.remove(&id);
+                shared.lock_state().connections.remove(&connection_id);
             });
         }
     });
@@ -208,21 +213,22 @@ fn listen(shared: &Shared, listener: &TcpListener) {
 
 /// What happens to the connection after an answer.
 #[derive(PartialEq, Eq)]
-enum After {
-    Next,
-    End,
+enum ConnectionFate {
+    KeepOpen,
+    Close,
 }
 
-fn serve(shared: &Shared, connection: &TcpStream) -> io::Result<()> {
-    let mut from = BufReader::new(connection.try_clone()?);
-    let mut to = connection.try_clone()?;
-    while let Some(incoming) = http::read(&mut from, &mut to)? {
-        let mut line = Line { from: &mut from, to: &mut to };
-        let after = match Api::of(&incoming.method, &incoming.path) {
-            Some(api) => model(shared, api, &incoming, &mut line)?,
-            None => visit(shared, &incoming, &mut line)?,
+fn serve_connection(shared: &SharedServer, connection: &TcpStream) -> io::Result<()> {
+    let mut request_reader = BufReader::new(connection.try_clone()?);
+    let mut response_writer = connection.try_clone()?;
+    while let Some(incoming) = http::read_request(&mut request_reader, &mut response_writer)? {
+        let mut streams =
+            ConnectionStreams { request_reader: &mut request_reader, response_writer: &mut response_writer };
+        let connection_fate = match ModelApi::from_route(&incoming.method, &incoming.path) {
+            Some(api) => answer_model_request(shared, api, &incoming, &mut streams)?,
+            None => answer_visit(shared, &incoming, &mut streams)?,
         };
-        if after == After::End {
+        if connection_fate == ConnectionFate::Close {
             break;
         }
     }
@@ -230,137 +236,183 @@ fn serve(shared: &Shared, connection: &TcpStream) -> io::Result<()> {
 }
 
 /// The two directions of a connection.
-struct Line<'a> {
-    from: &'a mut BufReader<TcpStream>,
-    to: &'a mut TcpStream,
+struct ConnectionStreams<'a> {
+    request_reader: &'a mut BufReader<TcpStream>,
+    response_writer: &'a mut TcpStream,
 }
 
-impl Line<'_> {
-    fn json(&mut self, status: u16, body: &Value) -> io::Result<After> {
+impl ConnectionStreams<'_> {
+    fn write_json(&mut self, status: u16, body: &Value) -> io::Result<ConnectionFate> {
         let (headers, body) = (BTreeMap::new(), body.to_string());
-        Whole { status, kind: JSON, headers: &headers, body: &body, head_only: false }.write(self.to)?;
-        Ok(After::Next)
+        HttpResponse {
+            status,
+            content_type: JSON_CONTENT_TYPE,
+            headers: &headers,
+            body: &body,
+            head_only: false,
+        }
+        .write_to(self.response_writer)?;
+        Ok(ConnectionFate::KeepOpen)
     }
 
     /// Reads until the client disconnects or the server is dropped.
-    fn listen_for_nothing(&mut self) -> io::Result<After> {
+    fn read_until_closed(&mut self) -> io::Result<ConnectionFate> {
         loop {
-            match self.from.fill_buf()?.len() {
-                0 => return Ok(After::End),
-                length => self.from.consume(length),
+            match self.request_reader.fill_buf()?.len() {
+                0 => return Ok(ConnectionFate::Close),
+                length => self.request_reader.consume(length),
             }
         }
     }
 }
 
-const JSON: &str = "application/json";
+const JSON_CONTENT_TYPE: &str = "application/json";
 
 /// Answers requests that are not for a model: the list of models, and 404 for everything else.
-fn visit(shared: &Shared, incoming: &Incoming, line: &mut Line<'_>) -> io::Result<After> {
-    shared.visit(incoming);
-    let path = incoming.path.split('?').next().unwrap_or_default();
-    let (status, body) = match (incoming.method.as_str(), path) {
+fn answer_visit(
+    shared: &SharedServer,
+    incoming: &HttpRequest,
+    streams: &mut ConnectionStreams<'_>,
+) -> io::Result<ConnectionFate> {
+    shared.record_visit(incoming);
+    let route = incoming.path.split('?').next().unwrap_or_default();
+    let (status, body) = match (incoming.method.as_str(), route) {
         ("GET", "/v1/models") => {
             let model =
                 |id: &String| json!({"id": id, "type": "model", "object": "model", "display_name": id});
             let models: Vec<Value> = shared.scenario.models.iter().map(model).collect();
             (200, json!({"object": "list", "data": models, "has_more": false}))
         }
-        _ => (404, error(Api::Chat, "not_found", &format!("there is nothing at {path}"))),
+        _ => (404, error_body(ModelApi::Chat, "not_found", &format!("there is nothing at {route}"))),
     };
     let head_only = incoming.method == "HEAD";
     let (headers, body) = (BTreeMap::new(), body.to_string());
-    Whole { status, kind: JSON, headers: &headers, body: &body, head_only }.write(line.to)?;
-    Ok(After::Next)
+    HttpResponse { status, content_type: JSON_CONTENT_TYPE, headers: &headers, body: &body, head_only }
+        .write_to(streams.response_writer)?;
+    Ok(ConnectionFate::KeepOpen)
 }
 
 /// Counts a live request down when its answer ends, normally or by a failure.
-struct Live<'a>(&'a Shared);
+struct LiveRequestGuard<'a>(&'a SharedServer);
 
-impl Drop for Live<'_> {
+impl Drop for LiveRequestGuard<'_> {
     fn drop(&mut self) {
-        self.0.state().tally.live -= 1;
+        self.0.lock_state().request_log.live_requests -= 1;
         self.0.changed.notify_all();
     }
 }
 
-fn model(shared: &Shared, api: Api, incoming: &Incoming, line: &mut Line<'_>) -> io::Result<After> {
-    let refuse = |why: &str| error(api, "invalid_request_error", why);
+fn answer_model_request(
+    shared: &SharedServer,
+    api: ModelApi,
+    incoming: &HttpRequest,
+    streams: &mut ConnectionStreams<'_>,
+) -> io::Result<ConnectionFate> {
+    let refusal_body = |refusal_reason: &str| error_body(api, "invalid_request_error", refusal_reason);
     let Ok(body) = serde_json::from_slice::<Value>(&incoming.body) else {
-        shared.visit(incoming);
-        return line.json(400, &refuse("the body is not JSON"));
+        shared.record_visit(incoming);
+        return streams.write_json(400, &refusal_body("the body is not JSON"));
     };
-    let key = ["authorization", "x-api-key"].iter().find_map(|name| incoming.headers.get(*name));
-    let request = Request::read(api, key.is_some_and(|key| !key.is_empty()), body);
-    let (number, step) = shared.admit(request.clone());
+    let api_key = ["authorization", "x-api-key"].iter().find_map(|name| incoming.headers.get(*name));
+    let request = ModelRequest::parse(api, api_key.is_some_and(|api_key| !api_key.is_empty()), body);
+    let (request_number, step) = shared.admit_request(request.clone());
     // The request counts as live from here on, also while it waits at a gate.
-    let _live = Live(shared);
+    let _live = LiveRequestGuard(shared);
     let Some(step) = step else {
-        return line.json(400, &refuse("the scenario says nothing about this request"));
+        return streams.write_json(400, &refusal_body("the scenario says nothing about this request"));
     };
-    if step.gate.as_ref().is_some_and(|gate| !shared.pass(gate)) {
-        return Ok(After::End);
+    if step.gate.as_ref().is_some_and(|gate| !shared.wait_at_gate(gate)) {
+        return Ok(ConnectionFate::Close);
     }
-    match Answer::to(&request, number, &step) {
-        Ok(answer) => reply(&request, &answer, step.fail.as_ref(), line),
-        Err(missing) => line.json(400, &refuse(&missing.to_string())),
+    match ModelAnswer::from_step(&request, request_number, &step) {
+        Ok(answer) => write_reply(&request, &answer, step.fail.as_ref(), streams),
+        Err(missing) => streams.write_json(400, &refusal_body(&missing.to_string())),
     }
 }
 
-fn reply(
-    request: &Request,
-    answer: &Answer,
-    fail: Option<&Failure>,
-    line: &mut Line<'_>,
-) -> io::Result<After> {
+fn write_reply(
+    request: &ModelRequest,
+    answer: &ModelAnswer,
+    failure: Option<&AnswerFailure>,
+    streams: &mut ConnectionStreams<'_>,
+) -> io::Result<ConnectionFate> {
     let api = request.api;
-    match fail {
+    match failure {
         None => {}
-        Some(Failure::Status { code, kind, message, headers, body }) => {
-            let body = body.clone().unwrap_or_else(|| error(api, kind, message).to_string());
-            let body = moments::filled_now(&body);
-            Whole { status: *code, kind: JSON, headers, body: &body, head_only: false }.write(line.to)?;
-            return Ok(After::Next);
+        Some(AnswerFailure::Status { code, kind, message, headers, body }) => {
+            let body = body.clone().unwrap_or_else(|| error_body(api, kind, message).to_string());
+            let body = timestamps::fill_timestamps_now(&body);
+            HttpResponse {
+                status: *code,
+                content_type: JSON_CONTENT_TYPE,
+                headers,
+                body: &body,
+                head_only: false,
+            }
+            .write_to(streams.response_writer)?;
+            return Ok(ConnectionFate::KeepOpen);
         }
-        Some(Failure::NotJson(body)) => {
+        Some(AnswerFailure::NotJson(body)) => {
             let headers = BTreeMap::new();
-            Whole { status: 200, kind: JSON, headers: &headers, body, head_only: false }.write(line.to)?;
-            return Ok(After::Next);
+            HttpResponse {
+                status: 200,
+                content_type: JSON_CONTENT_TYPE,
+                headers: &headers,
+                body,
+                head_only: false,
+            }
+            .write_to(streams.response_writer)?;
+            return Ok(ConnectionFate::KeepOpen);
         }
-        Some(Failure::HangUp) => return Ok(After::End),
-        Some(Failure::Silence) => return line.listen_for_nothing(),
-        Some(Failure::Cut) if !request.stream => {
-            let (headers, body) = (BTreeMap::new(), answer.whole(api).to_string());
-            Whole { status: 200, kind: JSON, headers: &headers, body: &body, head_only: false }
-                .write_half(line.to)?;
-            return Ok(After::End);
+        Some(AnswerFailure::HangUp) => return Ok(ConnectionFate::Close),
+        Some(AnswerFailure::Silence) => return streams.read_until_closed(),
+        Some(AnswerFailure::Cut) if !request.is_streaming => {
+            let (headers, body) = (BTreeMap::new(), answer.to_body(api).to_string());
+            HttpResponse {
+                status: 200,
+                content_type: JSON_CONTENT_TYPE,
+                headers: &headers,
+                body: &body,
+                head_only: false,
+            }
+            .write_half_to(streams.response_writer)?;
+            return Ok(ConnectionFate::Close);
         }
-        Some(Failure::StreamError { kind, message }) if !request.stream => {
-            return line.json(500, &error(api, kind, message));
+        Some(AnswerFailure::StreamError { kind, message }) if !request.is_streaming => {
+            return streams.write_json(500, &error_body(api, kind, message));
         }
-        Some(Failure::Cut | Failure::StreamError { .. }) => {}
+        Some(AnswerFailure::Cut | AnswerFailure::StreamError { .. }) => {}
     }
-    if request.stream { stream(api, answer, fail, line) } else { line.json(200, &answer.whole(api)) }
+    if request.is_streaming {
+        write_stream(api, answer, failure, streams)
+    } else {
+        streams.write_json(200, &answer.to_body(api))
+    }
 }
 
-fn stream(api: Api, answer: &Answer, fail: Option<&Failure>, line: &mut Line<'_>) -> io::Result<After> {
-    let mut events = answer.stream(api);
-    http::begin_stream(line.to)?;
-    if fail.is_some() {
+fn write_stream(
+    api: ModelApi,
+    answer: &ModelAnswer,
+    failure: Option<&AnswerFailure>,
+    streams: &mut ConnectionStreams<'_>,
+) -> io::Result<ConnectionFate> {
+    let mut events = answer.to_events(api);
+    http::begin_stream(streams.response_writer)?;
+    if failure.is_some() {
         // The stream breaks off before the end of the text, so that no client can take it for a complete answer.
         events.truncate(events.len() / 2);
     }
-    if let Some(Failure::StreamError { kind, message }) = fail {
-        events.push(stream_error(api, kind, message));
+    if let Some(AnswerFailure::StreamError { kind, message }) = failure {
+        events.push(stream_error_event(api, kind, message));
     }
     for event in &events {
-        http::write_event(line.to, event)?;
+        http::write_event(streams.response_writer, event)?;
     }
-    if matches!(fail, Some(Failure::Cut)) {
-        return Ok(After::End);
+    if matches!(failure, Some(AnswerFailure::Cut)) {
+        return Ok(ConnectionFate::Close);
     }
-    http::end_stream(line.to)?;
-    Ok(After::Next)
+    http::end_stream(streams.response_writer)?;
+    Ok(ConnectionFate::KeepOpen)
 }
 
 #[cfg(test)]
@@ -369,6 +421,6 @@ mod tests {
 
     #[test]
     fn a_server_without_visitors_can_be_dropped() {
-        drop(Server::start(Scenario::default()).expect("started"));
+        drop(ModelServer::start(Scenario::default()).expect("started"));
     }
 }

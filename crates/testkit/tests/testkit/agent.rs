@@ -6,22 +6,22 @@ use std::{
     process::{Command, Output},
 };
 
-fn play(script: &str, task: &str) -> (Output, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("script.yaml"), script).unwrap();
-    fs::write(folder.path().join("a.md"), "old text\n").unwrap();
+fn play_script(script: &str, task: &str) -> (Output, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("script.yaml"), script).unwrap();
+    fs::write(directory.path().join("a.md"), "old text\n").unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_scripted-agent"))
         .arg("script.yaml")
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .env("TRIBUNAL_TASK", task)
-        .env("TRIBUNAL_CALLS", folder.path().join("calls"))
+        .env("TRIBUNAL_CALLS", directory.path().join("calls"))
         .output()
         .unwrap();
-    (output, folder)
+    (output, directory)
 }
 
 #[test]
-fn it_prints_edits_complains_and_exits_as_scripted() {
+fn the_agent_prints_edits_and_exits_as_scripted() {
     let script = "tasks:
   - task: \"round-*/x\"
     steps:
@@ -31,27 +31,27 @@ fn it_prints_edits_complains_and_exits_as_scripted() {
       - complain: not happy
       - exit: 3
 ";
-    let (output, folder) = play(script, "round-2/x");
+    let (output, directory) = play_script(script, "round-2/x");
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "not happy\n");
-    assert_eq!(fs::read_to_string(folder.path().join("a.md")).unwrap(), "new text\n");
-    assert_eq!(fs::read_to_string(folder.path().join("sub/b.md")).unwrap(), "made");
-    assert_eq!(fs::read_to_string(folder.path().join("calls")).unwrap(), "round-2/x\n");
+    assert_eq!(fs::read_to_string(directory.path().join("a.md")).unwrap(), "new text\n");
+    assert_eq!(fs::read_to_string(directory.path().join("sub/b.md")).unwrap(), "made");
+    assert_eq!(fs::read_to_string(directory.path().join("calls")).unwrap(), "round-2/x\n");
 }
 
 #[test]
-fn a_script_without_a_part_or_with_an_impossible_edit_fails_loudly() {
-    let (output, _) = play("tasks: []\n", "y");
+fn a_script_without_a_matching_task_or_with_an_impossible_edit_fails() {
+    let (output, _) = play_script("tasks: []\n", "y");
     assert_eq!(output.status.code(), Some(70));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no part for task `y`"));
 
     let (output, _) =
-        play("tasks: [{task: y, steps: [{edit: {file: a.md, replace: absent, with: b}}]}]\n", "y");
+        play_script("tasks: [{task: y, steps: [{edit: {file: a.md, replace: absent, with: b}}]}]\n", "y");
     assert_eq!(output.status.code(), Some(70));
     assert!(String::from_utf8_lossy(&output.stderr).contains("0 times"));
 
-    let (output, _) = play("tasks: [{task: y, steps: [{delete: ../a.md}]}]\n", "y");
+    let (output, _) = play_script("tasks: [{task: y, steps: [{delete: ../a.md}]}]\n", "y");
     assert_eq!(output.status.code(), Some(70));
     assert!(String::from_utf8_lossy(&output.stderr).contains("only touches its working folder"));
 }

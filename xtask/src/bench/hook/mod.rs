@@ -17,252 +17,277 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::Built;
-use super::outside::{children, fsync, median};
-use super::table::{Figure, Row};
+use super::BuiltPrograms;
+use super::binary_runs::{children_cpu_ms, find_median, median_fsync_ms};
+use super::table::{BenchFigure, BenchRow};
 
 /// The limits that the documentation promises.
-const WALL: Figure = Figure::Ms(5.0);
-const CPU: Figure = Figure::Ms(3.0);
-const MEMORY: Figure = Figure::Mb(20.0);
+const WALL_LIMIT: BenchFigure = BenchFigure::Milliseconds(5.0);
+const CPU_LIMIT: BenchFigure = BenchFigure::Milliseconds(3.0);
+const MEMORY_LIMIT: BenchFigure = BenchFigure::Megabytes(20.0);
 
 /// The hooks alternate, so that a machine that is busy for a while affects both.
-const TURNS: u32 = 5;
-const OURS_A_TURN: u32 = 30;
-const THEIRS_A_TURN: u32 = 4;
+const TURN_COUNT: u32 = 5;
+const OWN_RUNS_PER_TURN: u32 = 30;
+const BASH_RUNS_PER_TURN: u32 = 4;
 
-const SCRIPT: &str = include_str!("stop.sh");
-const STATE: &str = ".claude/ralph-loop.local.md";
-const SESSION: &str = "5745e48a-069b-4256-b0f9-b1c83ddda295";
+const BASH_HOOK: &str = include_str!("stop.sh");
+const STATE_FILE: &str = ".claude/ralph-loop.local.md";
+const SESSION_ID: &str = "5745e48a-069b-4256-b0f9-b1c83ddda295";
 
 /// A session that wants to stop: its directory, what its client sends, and what the session has to do.
-struct Stop<'a> {
-    folder: &'a Path,
-    said: PathBuf,
+struct StopScenario<'a> {
+    project_dir: &'a Path,
+    input_path: PathBuf,
     /// The state file, written again before each stop; `None` if it belongs to Tribunal and changes.
-    state: Option<String>,
+    state_text: Option<String>,
 }
 
 /// The measured times of one hook.
 #[derive(Default)]
-struct Took {
-    walls: Vec<f64>,
-    cpu: f64,
-    times: u32,
+struct HookTimes {
+    wall_times: Vec<f64>,
+    total_cpu: f64,
+    run_count: u32,
 }
 
-impl Took {
-    fn wall(&self) -> Result<Figure> {
-        median(self.walls.clone()).map(Figure::Ms).context("nothing was measured")
+impl HookTimes {
+    fn median_wall(&self) -> Result<BenchFigure> {
+        find_median(self.wall_times.clone()).map(BenchFigure::Milliseconds).context("nothing was measured")
     }
 
-    fn cpu(&self) -> Figure {
-        Figure::Ms(self.cpu / f64::from(self.times.max(1)))
+    fn mean_cpu(&self) -> BenchFigure {
+        BenchFigure::Milliseconds(self.total_cpu / f64::from(self.run_count.max(1)))
     }
 }
 
-impl Stop<'_> {
+impl StopScenario<'_> {
     /// Restores the state, so that each stop is the same.
-    fn again(&self) -> Result<()> {
-        let written = self.state.as_ref().map(|state| fs::write(self.folder.join(STATE), state));
-        Ok(written.transpose().map(|_| ())?)
+    fn reset_state(&self) -> Result<()> {
+        let write_result =
+            self.state_text.as_ref().map(|state| fs::write(self.project_dir.join(STATE_FILE), state));
+        Ok(write_result.transpose().map(|_| ())?)
     }
 
-    fn command(&self, start: &dyn Fn() -> Command) -> Result<Command> {
-        let mut command = start();
-        command.current_dir(self.folder).stdin(File::open(&self.said)?).stderr(Stdio::null());
+    fn build_command(&self, new_command: &dyn Fn() -> Command) -> Result<Command> {
+        let mut command = new_command();
+        command.current_dir(self.project_dir).stdin(File::open(&self.input_path)?).stderr(Stdio::null());
         Ok(command)
     }
 
-    fn answer(&self, start: &dyn Fn() -> Command) -> Result<Value> {
-        self.again()?;
-        let output = self.command(start)?.output()?;
+    fn run_for_answer(&self, new_command: &dyn Fn() -> Command) -> Result<Value> {
+        self.reset_state()?;
+        let output = self.build_command(new_command)?.output()?;
         ensure!(output.status.success(), "the hook ended: {}", output.status);
         serde_json::from_slice(&output.stdout).context("the hook's answer is not JSON")
     }
 
-    fn measure(&self, start: &dyn Fn() -> Command, times: u32, took: &mut Took) -> Result<()> {
-        let before = children()?;
-        for _ in 0..times {
-            self.again()?;
-            let mut command = self.command(start)?;
+    fn measure_runs(
+        &self,
+        new_command: &dyn Fn() -> Command,
+        run_count: u32,
+        hook_times: &mut HookTimes,
+    ) -> Result<()> {
+        let cpu_before = children_cpu_ms()?;
+        for _ in 0..run_count {
+            self.reset_state()?;
+            let mut command = self.build_command(new_command)?;
             command.stdout(Stdio::null());
             // Only the process itself is timed; preparing its input is not.
-            let begin = Instant::now();
+            let start_time = Instant::now();
             let status = command.status()?;
-            took.walls.push(begin.elapsed().as_secs_f64() * 1000.0);
+            hook_times.wall_times.push(start_time.elapsed().as_secs_f64() * 1000.0);
             ensure!(status.success(), "the hook ended: {status}");
         }
-        took.cpu += children()? - before;
-        took.times += times;
+        hook_times.total_cpu += children_cpu_ms()? - cpu_before;
+        hook_times.run_count += run_count;
         Ok(())
     }
 
     /// The peak memory of the hook or of a program that it starts; `None` if this machine has no GNU time.
-    fn memory(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
-        let mut time = Command::new("time");
-        time.args(["-q", "-f", "%M", "-o"]).arg(self.folder.join("memory"));
-        self.counted(time, start)?
+    fn peak_memory(&self, new_command: &dyn Fn() -> Command) -> Result<Option<f64>> {
+        let mut time_command = Command::new("time");
+        time_command.args(["-q", "-f", "%M", "-o"]).arg(self.project_dir.join("memory"));
+        self.run_under(time_command, new_command)?
             .then(|| {
-                let said = fs::read_to_string(self.folder.join("memory"))?;
-                Ok(said.trim().parse::<f64>()? / 1024.0)
+                let memory_text = fs::read_to_string(self.project_dir.join("memory"))?;
+                Ok(memory_text.trim().parse::<f64>()? / 1024.0)
             })
             .transpose()
     }
 
     /// The number of processes including the hook itself; `None` if there is no strace.
-    fn processes(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
-        let traced = self.traced("clone,clone3,fork,vfork", start)?;
+    fn count_processes(&self, new_command: &dyn Fn() -> Command) -> Result<Option<f64>> {
+        let trace_text = self.trace_calls("clone,clone3,fork,vfork", new_command)?;
         // A call that another process interrupts has two lines, and its result is on the second.
         let is_new = |line: &&str| !line.contains("CLONE_THREAD") && !line.contains("unfinished");
         let is_done = |line: &&str| line.contains("= ") && !line.contains("= -1");
-        Ok(traced.map(|text| 1.0 + text.lines().filter(is_new).filter(is_done).count() as f64))
+        Ok(trace_text.map(|text| 1.0 + text.lines().filter(is_new).filter(is_done).count() as f64))
     }
 
     /// The number of times the hook waits for the disk.
-    fn syncs(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
-        let traced = self.traced("fsync,fdatasync", start)?;
-        Ok(traced.map(|text| text.lines().filter(|line| line.contains("sync(")).count() as f64))
+    fn count_syncs(&self, new_command: &dyn Fn() -> Command) -> Result<Option<f64>> {
+        let trace_text = self.trace_calls("fsync,fdatasync", new_command)?;
+        Ok(trace_text.map(|text| text.lines().filter(|line| line.contains("sync(")).count() as f64))
     }
 
     /// Returns what strace reports about these calls.
-    fn traced(&self, calls: &str, start: &dyn Fn() -> Command) -> Result<Option<String>> {
-        let path = self.folder.join("strace");
-        let mut strace = Command::new("strace");
-        strace.args(["-f", "-qq", "-e", &format!("trace={calls}"), "-o"]).arg(&path);
-        Ok(if self.counted(strace, start)? { Some(fs::read_to_string(path)?) } else { None })
+    fn trace_calls(&self, call_names: &str, new_command: &dyn Fn() -> Command) -> Result<Option<String>> {
+        let trace_path = self.project_dir.join("strace");
+        let mut strace_command = Command::new("strace");
+        strace_command.args(["-f", "-qq", "-e", &format!("trace={call_names}"), "-o"]).arg(&trace_path);
+        Ok(if self.run_under(strace_command, new_command)? {
+            Some(fs::read_to_string(trace_path)?)
+        } else {
+            None
+        })
     }
 
     /// Runs the hook under another program. The result is false if that program is missing or may not run here.
-    fn counted(&self, mut by: Command, start: &dyn Fn() -> Command) -> Result<bool> {
-        self.again()?;
-        let hook = start();
-        by.arg(hook.get_program()).args(hook.get_args()).current_dir(self.folder);
+    fn run_under(&self, mut wrapper: Command, new_command: &dyn Fn() -> Command) -> Result<bool> {
+        self.reset_state()?;
+        let hook_command = new_command();
+        wrapper.arg(hook_command.get_program()).args(hook_command.get_args()).current_dir(self.project_dir);
         // The environment of the hook must reach it through the wrapper.
-        for (name, value) in hook.get_envs() {
+        for (name, value) in hook_command.get_envs() {
             match value {
-                Some(value) => by.env(name, value),
-                None => by.env_remove(name),
+                Some(value) => wrapper.env(name, value),
+                None => wrapper.env_remove(name),
             };
         }
-        by.stdin(File::open(&self.said)?).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(by.status().is_ok_and(|status| status.success()))
+        wrapper.stdin(File::open(&self.input_path)?).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(wrapper.status().is_ok_and(|status| status.success()))
     }
 }
 
-pub fn hook(built: &Built) -> Result<Vec<Row>> {
-    let folder = TempDir::new()?;
-    let root = folder.path();
-    fs::create_dir(root.join(".claude"))?;
-    fs::write(root.join("stop.sh"), SCRIPT)?;
-    let ours = || {
-        let mut command = built.tribunal();
+pub fn measure_hook(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let directory = TempDir::new()?;
+    let project_dir = directory.path();
+    fs::create_dir(project_dir.join(".claude"))?;
+    fs::write(project_dir.join("stop.sh"), BASH_HOOK)?;
+    let own_command = || {
+        let mut command = built.tribunal_command();
         command.args(["hook", "stop"]);
         for name in ["CLAUDE_PROJECT_DIR", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "TRIBUNAL_RUN"] {
             command.env_remove(name);
         }
         command
     };
-    let script = root.join("stop.sh");
-    let theirs = || {
+    let script_path = project_dir.join("stop.sh");
+    let bash_command = || {
         let mut command = Command::new("bash");
-        command.arg(&script);
+        command.arg(&script_path);
         command
     };
     // Without these tools only our own hook is measured.
-    let there = ["bash", "jq", "perl", "tac"].map(is_there).iter().all(|there| *there);
-    let others = there.then_some(&theirs as &dyn Fn() -> Command);
+    let has_bash_tools =
+        ["bash", "jq", "perl", "tac"].map(is_installed).iter().all(|has_bash_tools| *has_bash_tools);
+    let bash_hook = has_bash_tools.then_some(&bash_command as &dyn Fn() -> Command);
     // Before anything is timed, both hooks must make the right decision; a wrong answer may be fast.
-    let promised = Stop::new(root, Path::new("none"), Some("Done. <promise>ALL  TESTS\nPASS</promise>"))?;
-    for hook in [Some(&ours as &dyn Fn() -> Command), others].into_iter().flatten() {
-        let answer = promised.answer(hook)?;
+    let promise_stop =
+        StopScenario::new(project_dir, Path::new("none"), Some("Done. <promise>ALL  TESTS\nPASS</promise>"))?;
+    for hook in [Some(&own_command as &dyn Fn() -> Command), bash_hook].into_iter().flatten() {
+        let answer = promise_stop.run_for_answer(hook)?;
         ensure!(answer["decision"] != "block", "who keeps a promise may stop: {answer}");
     }
     let mut rows = Vec::new();
-    for size in sessions::SIZES {
-        let session = sessions::file(&built.bench_folder(), size)?;
-        for given in [true, false] {
-            let answer = given.then_some(sessions::LAST);
-            let stop = Stop::new(root, &session, answer)?;
-            rows.extend(stop.compare(&format!("{}, answer {}", size.name, how(given)), &ours, others)?);
+    for size in sessions::SESSION_SIZES {
+        let session_path = sessions::session_file(&built.bench_dir(), size)?;
+        for has_answer in [true, false] {
+            let answer = has_answer.then_some(sessions::LAST_ANSWER);
+            let stop = StopScenario::new(project_dir, &session_path, answer)?;
+            rows.extend(stop.compare_hooks(
+                &format!("{}, answer {}", size.name, answer_label(has_answer)),
+                &own_command,
+                bash_hook,
+            )?);
         }
     }
-    rows.extend(journal(root, &ours, built)?);
-    if !there {
-        rows.push(Row::note("stop hook in bash, jq and perl", "not compared: one of them is not here"));
+    rows.extend(measure_with_journal(project_dir, &own_command, built)?);
+    if !has_bash_tools {
+        rows.push(BenchRow::from_note(
+            "stop hook in bash, jq and perl",
+            "not compared: one of them is not here",
+        ));
     }
     Ok(rows)
 }
 
-fn how(given: bool) -> &'static str {
-    if given { "given" } else { "looked for" }
+fn answer_label(has_answer: bool) -> &'static str {
+    if has_answer { "given" } else { "looked for" }
 }
 
-fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+fn is_installed(program_name: &str) -> bool {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&search_path).any(|path_dir| path_dir.join(program_name).is_file())
 }
 
-impl<'a> Stop<'a> {
+impl<'a> StopScenario<'a> {
     /// Creates a stop that the client reports with the last answer or without it.
-    fn new(folder: &'a Path, session: &Path, answer: Option<&str>) -> Result<Stop<'a>> {
-        let mut said = json!({
-            "session_id": SESSION, "transcript_path": session, "cwd": folder, "hook_event_name": "Stop",
+    fn new(project_dir: &'a Path, session_path: &Path, answer: Option<&str>) -> Result<StopScenario<'a>> {
+        let mut hook_input = json!({
+            "session_id": SESSION_ID, "transcript_path": session_path, "cwd": project_dir, "hook_event_name": "Stop",
             "permission_mode": "default", "stop_hook_active": false, "background_tasks": [],
         });
         if let Some(answer) = answer {
-            said["last_assistant_message"] = answer.into();
+            hook_input["last_assistant_message"] = answer.into();
         }
-        let path = folder.join("said.json");
-        fs::write(&path, said.to_string())?;
-        let state = format!(
+        let input_path = project_dir.join("said.json");
+        fs::write(&input_path, hook_input.to_string())?;
+        let state_text = format!(
             "---\nactive: true\niteration: 1\nmax_iterations: 50\ncompletion_promise: \"ALL TESTS PASS\"\n\
-             session_id: \"{SESSION}\"\n---\n\nMake *all* [tests] pass.\n"
+             session_id: \"{SESSION_ID}\"\n---\n\nMake *all* [tests] pass.\n"
         );
-        Ok(Stop { folder, said: path, state: Some(state) })
+        Ok(StopScenario { project_dir, input_path, state_text: Some(state_text) })
     }
 
-    fn compare(
+    fn compare_hooks(
         &self,
-        name: &str,
-        ours: &dyn Fn() -> Command,
-        theirs: Option<&dyn Fn() -> Command>,
-    ) -> Result<Vec<Row>> {
-        for hook in [Some(ours), theirs].into_iter().flatten() {
-            let answer = self.answer(hook)?;
+        scenario_name: &str,
+        own_command: &dyn Fn() -> Command,
+        bash_command: Option<&dyn Fn() -> Command>,
+    ) -> Result<Vec<BenchRow>> {
+        for hook in [Some(own_command), bash_command].into_iter().flatten() {
+            let answer = self.run_for_answer(hook)?;
             let reason = answer["reason"].as_str().unwrap_or_default();
             let is_sent_back =
                 answer["decision"] == "block" && reason.starts_with("Make *all* [tests] pass.");
-            ensure!(is_sent_back, "{name}: the session should have been sent back: {answer}");
+            ensure!(is_sent_back, "{scenario_name}: the session should have been sent back: {answer}");
         }
         // The slower hook runs less often in each turn, so that the whole does not take too long.
-        let (mut us, mut them) = (Took::default(), Took::default());
-        for _ in 0..TURNS {
-            self.measure(ours, OURS_A_TURN, &mut us)?;
-            if let Some(theirs) = theirs {
-                self.measure(theirs, THEIRS_A_TURN, &mut them)?;
+        let (mut own_times, mut bash_times) = (HookTimes::default(), HookTimes::default());
+        for _ in 0..TURN_COUNT {
+            self.measure_runs(own_command, OWN_RUNS_PER_TURN, &mut own_times)?;
+            if let Some(bash_command) = bash_command {
+                self.measure_runs(bash_command, BASH_RUNS_PER_TURN, &mut bash_times)?;
             }
         }
         let mut rows = vec![
-            Row::new(&format!("stop hook, {name} (wall)"), us.wall()?, WALL),
-            Row::new("  CPU", us.cpu(), CPU),
+            BenchRow::new(
+                &format!("stop hook, {scenario_name} (wall)"),
+                own_times.median_wall()?,
+                WALL_LIMIT,
+            ),
+            BenchRow::new("  CPU", own_times.mean_cpu(), CPU_LIMIT),
         ];
-        rows.push(match self.memory(ours)? {
-            Some(mb) => Row::new("  memory", Figure::Mb(mb), MEMORY),
-            None => Row::note("  memory", "not measured: there is no GNU time"),
+        rows.push(match self.peak_memory(own_command)? {
+            Some(megabytes) => BenchRow::new("  memory", BenchFigure::Megabytes(megabytes), MEMORY_LIMIT),
+            None => BenchRow::from_note("  memory", "not measured: there is no GNU time"),
         });
-        rows.push(match self.processes(ours)? {
-            Some(count) => Row::new("  processes", Figure::Count(count), Figure::Count(1.0)),
-            None => Row::note("  processes", "not counted: there is no strace"),
+        rows.push(match self.count_processes(own_command)? {
+            Some(count) => BenchRow::new("  processes", BenchFigure::Count(count), BenchFigure::Count(1.0)),
+            None => BenchRow::from_note("  processes", "not counted: there is no strace"),
         });
-        if let Some(theirs) = theirs {
-            rows.push(Row::free("  bash + jq + perl (wall)", them.wall()?));
-            rows.push(Row::free("  bash + jq + perl: CPU", them.cpu()));
-            rows.extend(
-                self.memory(theirs)?.map(|mb| Row::free("  bash + jq + perl: memory", Figure::Mb(mb))),
-            );
-            let count = self.processes(theirs)?;
-            rows.extend(count.map(|count| Row::free("  bash + jq + perl: processes", Figure::Count(count))));
+        if let Some(bash_command) = bash_command {
+            rows.push(BenchRow::without_limit("  bash + jq + perl (wall)", bash_times.median_wall()?));
+            rows.push(BenchRow::without_limit("  bash + jq + perl: CPU", bash_times.mean_cpu()));
+            rows.extend(self.peak_memory(bash_command)?.map(|megabytes| {
+                BenchRow::without_limit("  bash + jq + perl: memory", BenchFigure::Megabytes(megabytes))
+            }));
+            let count = self.count_processes(bash_command)?;
+            rows.extend(count.map(|count| {
+                BenchRow::without_limit("  bash + jq + perl: processes", BenchFigure::Count(count))
+            }));
         }
         Ok(rows)
     }
@@ -270,41 +295,66 @@ impl<'a> Stop<'a> {
 
 /// Measures the same with a loop of Tribunal: each refusal is in the journal before it is sent. The time of the disk is counted
 /// separately.
-fn journal(root: &Path, ours: &dyn Fn() -> Command, built: &Built) -> Result<Vec<Row>> {
-    fs::remove_file(root.join(STATE))?;
-    let mut begin = built.tribunal();
-    begin.args(["loop", "start", "--session", SESSION, "--max-iterations", "1000", "--promise", "DONE"]);
-    let begun = begin.arg("Make *all* [tests] pass.").current_dir(root).stdout(Stdio::null()).status()?;
-    ensure!(begun.success(), "no loop can be started: {begun}");
+fn measure_with_journal(
+    project_dir: &Path,
+    own_command: &dyn Fn() -> Command,
+    built: &BuiltPrograms,
+) -> Result<Vec<BenchRow>> {
+    fs::remove_file(project_dir.join(STATE_FILE))?;
+    let mut start_command = built.tribunal_command();
+    start_command.args([
+        "loop",
+        "start",
+        "--session",
+        SESSION_ID,
+        "--max-iterations",
+        "1000",
+        "--promise",
+        "DONE",
+    ]);
+    let start_status = start_command
+        .arg("Make *all* [tests] pass.")
+        .current_dir(project_dir)
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(start_status.success(), "no loop can be started: {start_status}");
     // With this value the client never stops asking, so that every stop is refused.
-    let patient = || {
-        let mut command = ours();
+    let uncapped_command = || {
+        let mut command = own_command();
         command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");
         command
     };
-    let stop = Stop { state: None, ..Stop::new(root, Path::new("none"), Some(sessions::LAST))? };
-    let mut took = Took::default();
-    for _ in 0..TURNS {
-        stop.measure(&patient, OURS_A_TURN, &mut took)?;
+    let stop = StopScenario {
+        state_text: None,
+        ..StopScenario::new(project_dir, Path::new("none"), Some(sessions::LAST_ANSWER))?
+    };
+    let mut hook_times = HookTimes::default();
+    for _ in 0..TURN_COUNT {
+        stop.measure_runs(&uncapped_command, OWN_RUNS_PER_TURN, &mut hook_times)?;
     }
-    let answer = stop.answer(&patient)?;
+    let answer = stop.run_for_answer(&uncapped_command)?;
     ensure!(answer["decision"] == "block", "the session should have been sent back: {answer}");
     // The syncs are counted and their time subtracted, because it depends on the disk alone.
-    let sync = fsync(root)?;
-    let (Figure::Ms(wall), Some(syncs)) = (took.wall()?, stop.syncs(&patient)?) else {
-        return Ok(vec![Row::note(
+    let sync_ms = median_fsync_ms(project_dir)?;
+    let (BenchFigure::Milliseconds(wall_ms), Some(sync_count)) =
+        (hook_times.median_wall()?, stop.count_syncs(&uncapped_command)?)
+    else {
+        return Ok(vec![BenchRow::from_note(
             "stop hook with a journal",
             "not measured: there is no strace to count syncs",
         )]);
     };
     Ok(vec![
-        Row::new(
+        BenchRow::new(
             "stop hook with a journal, syncs apart (wall)",
-            Figure::Ms((wall - syncs * sync).max(0.0)),
-            WALL,
+            BenchFigure::Milliseconds((wall_ms - sync_count * sync_ms).max(0.0)),
+            WALL_LIMIT,
         ),
-        Row::new("  CPU", took.cpu(), CPU),
-        Row::free("  syncs", Figure::Count(syncs)),
-        Row::free("  and what one of them takes here (wall)", Figure::Ms(sync)),
+        BenchRow::new("  CPU", hook_times.mean_cpu(), CPU_LIMIT),
+        BenchRow::without_limit("  syncs", BenchFigure::Count(sync_count)),
+        BenchRow::without_limit(
+            "  and what one of them takes here (wall)",
+            BenchFigure::Milliseconds(sync_ms),
+        ),
     ])
 }

@@ -8,91 +8,92 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy)]
-pub struct Size {
+pub struct SessionSize {
     pub name: &'static str,
     bytes: u64,
 }
 
-pub const SIZES: [Size; 3] = [
-    Size { name: "20 KB", bytes: 20_000 },
-    Size { name: "200 MB", bytes: 200_000_000 },
-    Size { name: "1 GB", bytes: 1_000_000_000 },
+pub const SESSION_SIZES: [SessionSize; 3] = [
+    SessionSize { name: "20 KB", bytes: 20_000 },
+    SessionSize { name: "200 MB", bytes: 200_000_000 },
+    SessionSize { name: "1 GB", bytes: 1_000_000_000 },
 ];
 
 /// The last answer of the model.
-pub const LAST: &str =
+pub const LAST_ANSWER: &str =
     "Two tests still fail; I have not found out why. I will say <promise>ALL TESTS PASS soon.";
 
 /// Returns the session of this size; it is written if it does not exist.
-pub fn file(folder: &Path, size: Size) -> Result<PathBuf> {
-    let path = folder.join(format!("session-{}.jsonl", size.bytes));
-    if fs::metadata(&path).is_ok_and(|meta| meta.len() >= size.bytes) {
-        return Ok(path);
+pub fn session_file(bench_dir: &Path, size: SessionSize) -> Result<PathBuf> {
+    let session_path = bench_dir.join(format!("session-{}.jsonl", size.bytes));
+    if fs::metadata(&session_path).is_ok_and(|file_metadata| file_metadata.len() >= size.bytes) {
+        return Ok(session_path);
     }
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    fs::create_dir_all(bench_dir).with_context(|| format!("cannot create {}", bench_dir.display()))?;
     // An interrupted write must not leave a short file that looks complete.
-    let temporary = path.with_extension("part");
-    write(&temporary, size.bytes).with_context(|| format!("cannot write {}", temporary.display()))?;
-    fs::rename(&temporary, &path)?;
-    Ok(path)
+    let partial_path = session_path.with_extension("part");
+    write_session(&partial_path, size.bytes)
+        .with_context(|| format!("cannot write {}", partial_path.display()))?;
+    fs::rename(&partial_path, &session_path)?;
+    Ok(session_path)
 }
 
 /// Writes one prompt, then work without any other user message, then the answer.
-fn write(path: &Path, bytes: u64) -> Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    let mut written = 0;
-    let mut put = |line: &Value| -> Result<u64> {
+fn write_session(session_path: &Path, min_bytes: u64) -> Result<()> {
+    let mut session_writer = BufWriter::new(File::create(session_path)?);
+    let mut written_bytes = 0;
+    let mut put_line = |line: &Value| -> Result<u64> {
         let line = line.to_string();
-        writeln!(file, "{line}")?;
-        written += line.len() as u64 + 1;
-        Ok(written)
+        writeln!(session_writer, "{line}")?;
+        written_bytes += line.len() as u64 + 1;
+        Ok(written_bytes)
     };
-    put(&line("user", json!({"role": "user", "content": "Make all tests pass."})))?;
+    put_line(&session_line("user", json!({"role": "user", "content": "Make all tests pass."})))?;
     'work: for turn in 0.. {
-        for line in work(turn) {
-            if put(&line)? >= bytes {
+        for line in work_lines(turn) {
+            if put_line(&line)? >= min_bytes {
                 break 'work;
             }
         }
     }
-    put(&message(u64::MAX, json!({"type": "text", "text": LAST})))?;
-    put(&json!({"type": "last-prompt", "lastPrompt": "Make all tests pass."}))?;
-    Ok(file.flush()?)
+    put_line(&assistant_line(u64::MAX, json!({"type": "text", "text": LAST_ANSWER})))?;
+    put_line(&json!({"type": "last-prompt", "lastPrompt": "Make all tests pass."}))?;
+    Ok(session_writer.flush()?)
 }
 
 /// One step of the work: a thought, a text, a tool call, its result, and what the client records beside them.
-fn work(turn: u64) -> Vec<Value> {
-    let code = "    assert_eq!(answer(\"who is \\\"assistant\\\"?\"), Ok(42)); // still red\n";
+fn work_lines(turn: u64) -> Vec<Value> {
+    let code_line = "    assert_eq!(answer(\"who is \\\"assistant\\\"?\"), Ok(42)); // still red\n";
     // Most tool results are short, some are whole files.
-    let lines = if turn % 16 == 15 { 400 } else { 20 };
+    let line_count = if turn % 16 == 15 { 400 } else { 20 };
     let result = json!([{
-        "tool_use_id": format!("toolu_{turn}"), "type": "tool_result", "content": code.repeat(lines), "is_error": false,
+        "tool_use_id": format!("toolu_{turn}"), "type": "tool_result", "content": code_line.repeat(line_count), "is_error": false,
     }]);
     vec![
-        message(
+        assistant_line(
             turn,
             json!({"type": "thinking", "thinking": "Why is it red?", "signature": "c2ln".repeat(40)}),
         ),
-        message(turn, json!({"type": "text", "text": "I look at the next test."})),
-        message(
+        assistant_line(turn, json!({"type": "text", "text": "I look at the next test."})),
+        assistant_line(
             turn,
             json!({"type": "tool_use", "id": format!("toolu_{turn}"), "name": "Bash", "input": {"command": "cargo test"}}),
         ),
-        line("user", json!({"role": "user", "content": result})),
+        session_line("user", json!({"role": "user", "content": result})),
         json!({"type": "attachment", "isSidechain": false, "attachment": {"type": "todo", "items": ["a", "b"]}, "uuid": "u"}),
         json!({"type": "api-request", "sessionId": "s", "id": format!("{turn}"), "params": {"max_tokens": 128_000}}),
     ]
 }
 
-fn message(turn: u64, block: Value) -> Value {
+fn assistant_line(turn: u64, block: Value) -> Value {
     let message = json!({
         "id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [block],
         "stop_reason": null, "usage": {"input_tokens": 60, "cache_read_input_tokens": 40_000, "output_tokens": 20},
     });
-    line("assistant", message)
+    session_line("assistant", message)
 }
 
-fn line(kind: &str, message: Value) -> Value {
+fn session_line(kind: &str, message: Value) -> Value {
     json!({
         "parentUuid": "724c8947-154d-4fcc-a0fe-df1bdfcc9206", "isSidechain": false, "type": kind, "message": message,
         "uuid": "4eecb8a9-6a06-46d1-b13f-3d1642fc68b9", "timestamp": "2026-11-15T21:05:31.838Z", "userType": "external",

@@ -1,29 +1,29 @@
 //! The hooks of Claude Code. Its forms are the defaults of [`ClientHooks`].
 
 use crate::{
-    clients::hooks::{ClientHooks, Home, ToolKind},
+    clients::hooks::{ClientHooks, HookFile, ToolKind},
     hook::transcript::line::TranscriptFormat,
 };
 
 use super::transcript;
 
 /// A variable that overrides [`REFUSAL_CAP`]; 0 means no cap.
-const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+const REFUSAL_CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 /// Measured: this many stops in a row may be refused. At the next one the client ends the turn with an empty result.
-const CAP: u32 = 8;
+const REFUSAL_CAP: u32 = 8;
 
 #[derive(Debug)]
-pub(super) struct Hooks;
+pub(super) struct ClaudeCodeHooks;
 
-impl ClientHooks for Hooks {
-    fn home(&self, for_all: bool) -> Home {
-        match for_all {
-            false => Home::Shared(".claude/settings.local.json"),
-            true => Home::Shared(".claude/settings.json"),
+impl ClientHooks for ClaudeCodeHooks {
+    fn hook_file(&self, is_shared: bool) -> HookFile {
+        match is_shared {
+            false => HookFile::Shared(".claude/settings.local.json"),
+            true => HookFile::Shared(".claude/settings.json"),
         }
     }
 
-    fn person_files(&self) -> &'static [&'static str] {
+    fn user_files(&self) -> &'static [&'static str] {
         &[".claude/settings.json"]
     }
 
@@ -32,22 +32,22 @@ impl ClientHooks for Hooks {
     }
 
     fn refusal_cap(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
-        match variable(CAP_VARIABLE).and_then(|cap| cap.trim().parse().ok()) {
+        match variable(REFUSAL_CAP_VARIABLE).and_then(|cap_value| cap_value.trim().parse().ok()) {
             Some(0) => None,
-            Some(cap) => Some(cap),
-            None => Some(CAP),
+            Some(cap_value) => Some(cap_value),
+            None => Some(REFUSAL_CAP),
         }
     }
 
-    fn tool_kind(&self, name: &str) -> Option<ToolKind> {
-        match name {
+    fn tool_kind(&self, tool_name: &str) -> Option<ToolKind> {
+        match tool_name {
             "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => Some(ToolKind::Writes),
             "Bash" => Some(ToolKind::Shell),
             _ => None,
         }
     }
 
-    fn transcript(&self) -> Option<&'static TranscriptFormat> {
+    fn transcript_format(&self) -> Option<&'static TranscriptFormat> {
         Some(&transcript::FORMAT)
     }
 }

@@ -8,134 +8,169 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use tribunal_core::{
-    client::{ClientSpec, Inherit, Job, Size},
+    client::{ClientSpec, JobKind, ModelSize, SettingsInheritance},
     limits::Cost,
     settings::AgentSpec,
 };
 
 use super::{
-    ID,
-    personal::Personal,
-    tools::{self, Offer},
+    CLIENT_ID,
+    tools::{self, ToolOffer},
+    user_settings::ClaudeUserSettings,
 };
 use crate::{
-    clients::shared::{STANDING, model},
-    driver::order::{Launch, Order, Talk, Whereabouts},
-    schema::{self, Form},
+    clients::driver_support::{STANDING_INSTRUCTIONS, choose_model},
+    driver::launch_request::{AgentLaunch, LaunchEnv, LaunchRequest, SessionMode},
+    schema::{self, SchemaForm},
 };
 
-const FORM: &str =
+const STRUCTURED_OUTPUT_INSTRUCTION: &str =
     " Give your final answer with the StructuredOutput tool, once, when everything else is done.";
 
 /// Enough for a short outage. Waiting for longer ones is done by us.
-const RETRIES: &str = "2";
+const MAX_RETRIES: &str = "2";
 /// The client rejects a budget of zero. A budget that is used up is handled before a task starts.
-const LEAST_BUDGET: Cost = Cost(10_000);
+const MIN_BUDGET: Cost = Cost(10_000);
 const SETTINGS_FILE: &str = "claude-settings.json";
 /// The time until the first token of an answer.
 const API_TIMEOUT_MS: &str = "300000";
 
-pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
-    let personal = match client.inherit {
-        Inherit::Nothing => Personal::default(),
-        Inherit::User | Inherit::Project => Personal::of(at.client_settings(ID)),
+pub(super) fn build_launch(
+    agent_spec: &AgentSpec,
+    client_spec: &ClientSpec,
+    launch_request: LaunchRequest<'_>,
+    launch_env: &LaunchEnv,
+) -> AgentLaunch {
+    let user_settings = match client_spec.inherit {
+        SettingsInheritance::Nothing => ClaudeUserSettings::default(),
+        SettingsInheritance::User | SettingsInheritance::Project => {
+            ClaudeUserSettings::from_json(launch_env.client_settings(CLIENT_ID))
+        }
     };
     let mut args: Vec<OsString> = Vec::new();
-    let mut add = |words: &[&str]| args.extend(words.iter().map(OsString::from));
-    add(&["-p", "--output-format", "stream-json", "--verbose"]);
+    let mut add_args = |new_args: &[&str]| args.extend(new_args.iter().map(OsString::from));
+    add_args(&["-p", "--output-format", "stream-json", "--verbose"]);
     // A user who sets a model for one size wants the sizes to differ, so that the one model of the user's own
     // settings is not used.
-    let chosen = personal.model().filter(|_| client.models.is_empty());
-    let model = model(agent, client, &order).or(chosen).or_else(|| order.size.map(alias));
-    if let Some(model) = model {
-        add(&["--model", model]);
+    let user_model = user_settings.model().filter(|_| client_spec.models.is_empty());
+    let model_name = choose_model(agent_spec, client_spec, &launch_request)
+        .or(user_model)
+        .or_else(|| launch_request.size.map(model_alias));
+    if let Some(model_name) = model_name {
+        add_args(&["--model", model_name]);
     }
-    if let Some(budget) = order.budget {
-        add(&["--max-budget-usd", &budget.max(LEAST_BUDGET).amount().to_string()]);
+    if let Some(task_budget) = launch_request.budget {
+        add_args(&["--max-budget-usd", &task_budget.max(MIN_BUDGET).amount().to_string()]);
     }
-    let Offer { tools, allowed } = tools::offer(client, order.job);
-    add(&["--tools", &tools.join(","), "--permission-mode", mode(client, order.job)]);
-    if !allowed.is_empty() {
-        add(&["--allowedTools"]);
-        add(&allowed.iter().map(String::as_str).collect::<Vec<_>>());
+    let ToolOffer { tools: offered_tools, allowed: allowed_tools } =
+        tools::build_tool_offer(client_spec, launch_request.job);
+    add_args(&[
+        "--tools",
+        &offered_tools.join(","),
+        "--permission-mode",
+        permission_mode(client_spec, launch_request.job),
+    ]);
+    if !allowed_tools.is_empty() {
+        add_args(&["--allowedTools"]);
+        add_args(&allowed_tools.iter().map(String::as_str).collect::<Vec<_>>());
     }
     // The user's permissions would also become a fixer's. With `inherit: project`, the project's settings are wanted
     // as a whole.
-    let sources = if client.inherit == Inherit::Project { "user,project,local" } else { "" };
-    let (settings, files) = settings(client, &personal, order.beside);
-    add(&["--setting-sources", sources, "--settings", &settings]);
+    let setting_sources =
+        if client_spec.inherit == SettingsInheritance::Project { "user,project,local" } else { "" };
+    let (settings_argument, input_files) =
+        render_settings(client_spec, &user_settings, launch_request.scratch_dir);
+    add_args(&["--setting-sources", setting_sources, "--settings", &settings_argument]);
     // MCP servers from the user's own configuration are never started.
-    add(&["--strict-mcp-config"]);
-    if !client.servers.is_empty() {
-        add(&["--mcp-config", &servers(client)]);
+    add_args(&["--strict-mcp-config"]);
+    if !client_spec.servers.is_empty() {
+        add_args(&["--mcp-config", &render_mcp_servers(client_spec)]);
     }
-    add(&["--json-schema", &schema::of(order.wanted, Form::Loose).to_string()]);
-    add(&["--append-system-prompt", &format!("{STANDING}{FORM}")]);
-    match order.talk {
-        Talk::GoOn(session) => add(&["--resume", &session.id]),
-        Talk::Branch(session) => add(&["--resume", &session.id, "--fork-session"]),
-        Talk::New => {}
+    add_args(&[
+        "--json-schema",
+        &schema::answer_schema(launch_request.answer_kind, SchemaForm::Loose).to_string(),
+    ]);
+    add_args(&["--append-system-prompt", &format!("{STANDING_INSTRUCTIONS}{STRUCTURED_OUTPUT_INSTRUCTION}")]);
+    match launch_request.session_mode {
+        SessionMode::Resume(session) => add_args(&["--resume", &session.id]),
+        SessionMode::Fork(session) => add_args(&["--resume", &session.id, "--fork-session"]),
+        SessionMode::New => {}
     }
-    if client.fresh {
-        add(&["--no-session-persistence"]);
+    if client_spec.fresh {
+        add_args(&["--no-session-persistence"]);
     }
     // With `inherit: project`, the client reads its settings itself, including their variables.
-    let mut env = personal.env;
-    env.retain(|_, _| client.inherit == Inherit::User);
-    env.extend(ours());
-    Launch { args, env, input: plain(order.prompt), files, ..Launch::default() }
+    let mut environment = user_settings.env;
+    environment.retain(|_, _| client_spec.inherit == SettingsInheritance::User);
+    environment.extend(fixed_variables());
+    AgentLaunch {
+        args,
+        env: environment,
+        stdin_text: escape_slash_command(launch_request.prompt),
+        input_files,
+        ..AgentLaunch::default()
+    }
 }
 
 /// The value of `--settings` and the file it names, if any. Settings with credentials go into a file, because every
 /// user of the machine can see arguments.
-fn settings(client: &ClientSpec, personal: &Personal, beside: &Path) -> (String, Vec<(PathBuf, String)>) {
-    let mut settings = Map::from_iter([("disableAllHooks".to_string(), json!(true))]);
-    match client.inherit {
-        Inherit::User if !personal.settings.is_empty() => {
-            settings.extend(personal.settings.clone());
-            let file = beside.join(SETTINGS_FILE);
-            return (file.to_string_lossy().into_owned(), vec![(file, Value::from(settings).to_string())]);
+fn render_settings(
+    client_spec: &ClientSpec,
+    user_settings: &ClaudeUserSettings,
+    scratch_dir: &Path,
+) -> (String, Vec<(PathBuf, String)>) {
+    let mut launch_settings = Map::from_iter([("disableAllHooks".to_string(), json!(true))]);
+    match client_spec.inherit {
+        SettingsInheritance::User if !user_settings.settings.is_empty() => {
+            launch_settings.extend(user_settings.settings.clone());
+            let settings_path = scratch_dir.join(SETTINGS_FILE);
+            return (
+                settings_path.to_string_lossy().into_owned(),
+                vec![(settings_path, Value::from(launch_settings).to_string())],
+            );
         }
-        Inherit::Nothing | Inherit::User => {}
+        SettingsInheritance::Nothing | SettingsInheritance::User => {}
         // Variables in settings override the environment, and the settings given here override all others.
-        Inherit::Project => {
-            let ours = ours().map(|(name, value)| (name, value.into())).collect::<Map<_, _>>();
-            settings.insert("env".to_string(), ours.into());
+        SettingsInheritance::Project => {
+            let fixed_env = fixed_variables()
+                .map(|(variable_name, variable_value)| (variable_name, variable_value.into()))
+                .collect::<Map<_, _>>();
+            launch_settings.insert("env".to_string(), fixed_env.into());
         }
     }
-    (Value::from(settings).to_string(), Vec::new())
+    (Value::from(launch_settings).to_string(), Vec::new())
 }
 
 /// The client's own names for its models, which follow new releases.
-fn alias(size: Size) -> &'static str {
-    match size {
-        Size::Small => "haiku",
-        Size::Medium => "sonnet",
-        Size::Large => "opus",
+fn model_alias(model_size: ModelSize) -> &'static str {
+    match model_size {
+        ModelSize::Small => "haiku",
+        ModelSize::Medium => "sonnet",
+        ModelSize::Large => "opus",
     }
 }
 
 /// The permission mode. A reviewer is denied everything that is not allowed, because no user could be asked.
-fn mode(client: &ClientSpec, job: Job) -> &'static str {
+fn permission_mode(client_spec: &ClientSpec, job: JobKind) -> &'static str {
     match job {
-        Job::Review => "dontAsk",
-        Job::Fix if client.bypass => "bypassPermissions",
-        Job::Fix => "acceptEdits",
+        JobKind::Review => "dontAsk",
+        JobKind::Fix if client_spec.bypass => "bypassPermissions",
+        JobKind::Fix => "acceptEdits",
     }
 }
 
-fn servers(client: &ClientSpec) -> String {
-    let servers = client.servers.iter().map(|server| {
-        let command = server.argv.first().map(String::as_str).unwrap_or_default();
-        let args = server.argv.get(1..).unwrap_or_default();
-        (server.name.clone(), json!({"command": command, "args": args}))
+fn render_mcp_servers(client_spec: &ClientSpec) -> String {
+    let server_entries = client_spec.servers.iter().map(|mcp_server| {
+        let server_command = mcp_server.argv.first().map(String::as_str).unwrap_or_default();
+        let server_args = mcp_server.argv.get(1..).unwrap_or_default();
+        (mcp_server.name.clone(), json!({"command": server_command, "args": server_args}))
     });
-    json!({"mcpServers": servers.collect::<serde_json::Map<_, _>>()}).to_string()
+    json!({"mcpServers": server_entries.collect::<serde_json::Map<_, _>>()}).to_string()
 }
 
 /// Variables that hold regardless of the user's own.
-fn ours() -> impl Iterator<Item = (String, String)> {
-    let pairs = [
+fn fixed_variables() -> impl Iterator<Item = (String, String)> {
+    let variable_pairs = [
         ("API_TIMEOUT_MS", API_TIMEOUT_MS),
         // A subject that contains `@/some/file` would have that file sent, past all permissions.
         ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
@@ -144,13 +179,15 @@ fn ours() -> impl Iterator<Item = (String, String)> {
         // A background agent would be left behind at the end of its turn.
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        ("CLAUDE_CODE_MAX_RETRIES", RETRIES),
+        ("CLAUDE_CODE_MAX_RETRIES", MAX_RETRIES),
         ("DISABLE_AUTOUPDATER", "1"),
     ];
-    pairs.into_iter().map(|(name, value)| (name.to_string(), value.to_string()))
+    variable_pairs
+        .into_iter()
+        .map(|(variable_name, variable_value)| (variable_name.to_string(), variable_value.to_string()))
 }
 
 /// Escapes a prompt that begins with a slash, which the client would take for a command.
-fn plain(prompt: String) -> String {
+fn escape_slash_command(prompt: String) -> String {
     if prompt.starts_with('/') { format!("\n{prompt}") } else { prompt }
 }

@@ -8,36 +8,36 @@
 mod hooks;
 mod launch;
 mod output;
-mod personal;
 mod sign_in;
 mod stream;
 mod tools;
 mod transcript;
+mod user_settings;
 
 use tribunal_core::{client::ClientSpec, settings::AgentSpec};
 
 use super::{
     client::{
-        Ability, AgentDriver, AgentFacts, Client, ClientFiles, ClientVariables, KeyVariable, ProjectFiles,
-        WhenDenied,
+        AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables,
+        CodingClient, DenialRemedy, KeyVariable,
     },
-    status::{SignIn, StatusOutput, Version},
+    client_status::{ClientVersion, SignInOutput, SignInStatus},
 };
 use crate::driver::{
-    order::{Launch, Order, Whereabouts},
-    output::{AgentEvent, Decoded, Finished},
+    launch_request::{AgentLaunch, LaunchEnv, LaunchRequest},
+    process_output::{AgentEvent, DecodedOutput, FinishedProcess},
 };
 
-const ID: &str = "claude-code";
+const CLIENT_ID: &str = "claude-code";
 
-pub(super) const CLIENT: Client = Client {
-    id: ID,
+pub(super) const CLIENT: CodingClient = CodingClient {
+    id: CLIENT_ID,
     name: "Claude Code",
     aliases: &["claude"],
     program: "claude",
     variables: ClientVariables {
-        session: &["CLAUDE_CODE_SESSION_ID"],
-        project: Some("CLAUDE_PROJECT_DIR"),
+        session_ids: &["CLAUDE_CODE_SESSION_ID"],
+        project_dir: Some("CLAUDE_PROJECT_DIR"),
         leaking: &[
             "CLAUDECODE",
             "CLAUDE_CODE_CHILD_SESSION",
@@ -61,71 +61,84 @@ pub(super) const CLIENT: Client = Client {
         ],
         quieting: &["DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"],
     },
-    project: ProjectFiles {
-        read: &[".claude", "CLAUDE.md", "CLAUDE.local.md"],
-        guarded: &[".claude/settings.json", ".claude/settings.local.json"],
+    project_files: ClientProjectFiles {
+        instruction_paths: &[".claude", "CLAUDE.md", "CLAUDE.local.md"],
+        guarded_paths: &[".claude/settings.json", ".claude/settings.local.json"],
     },
-    agent: Some(AgentFacts {
-        minimum: Version(2, 1, 118),
+    agent_facts: Some(AgentFacts {
+        minimum_version: ClientVersion(2, 1, 118),
         vendor: "anthropic",
         version_args: &["--version"],
         sign_in_args: &["auth", "status"],
-        install: "npm install -g @anthropic-ai/claude-code",
-        sign_in: "claude auth login",
-        keys: &[
-            KeyVariable { name: "ANTHROPIC_API_KEY", subscription: false },
-            KeyVariable { name: "ANTHROPIC_AUTH_TOKEN", subscription: false },
-            KeyVariable { name: "CLAUDE_CODE_OAUTH_TOKEN", subscription: true },
+        install_hint: "npm install -g @anthropic-ai/claude-code",
+        sign_in_hint: "claude auth login",
+        key_variables: &[
+            KeyVariable { name: "ANTHROPIC_API_KEY", is_subscription: false },
+            KeyVariable { name: "ANTHROPIC_AUTH_TOKEN", is_subscription: false },
+            KeyVariable { name: "CLAUDE_CODE_OAUTH_TOKEN", is_subscription: true },
         ],
-        files: ClientFiles {
-            variable: "CLAUDE_CONFIG_DIR",
-            below_home: ".claude",
-            credentials: ".credentials.json",
-            settings: "settings.json",
-            scratch: &["plans", "projects", "todos"],
+        client_files: ClientFiles {
+            dir_variable: "CLAUDE_CONFIG_DIR",
+            default_dir: ".claude",
+            credentials_file: ".credentials.json",
+            settings_file: "settings.json",
+            scratch_dirs: &["plans", "projects", "todos"],
         },
         abilities: &[
-            Ability {
-                what: "reviewers read only",
-                how: "no tool that writes or runs anything is offered, beside MCP servers you set",
+            ClientAbility {
+                ability: "reviewers read only",
+                means: "no tool that writes or runs anything is offered, beside MCP servers you set",
             },
-            Ability { what: "fixers write", how: "files in the private copy; no commands unless allowed" },
-            Ability { what: "answer form", how: "--json-schema" },
-            Ability { what: "sessions", how: "--resume, --fork-session" },
-            Ability { what: "sizes", how: "haiku, sonnet, opus" },
-            Ability { what: "tools", how: "allow, in its own words" },
-            Ability { what: "servers", how: "--mcp-config" },
-            Ability { what: "cost", how: "in dollars, by list price" },
+            ClientAbility {
+                ability: "fixers write",
+                means: "files in the private copy; no commands unless allowed",
+            },
+            ClientAbility { ability: "answer form", means: "--json-schema" },
+            ClientAbility { ability: "sessions", means: "--resume, --fork-session" },
+            ClientAbility { ability: "sizes", means: "haiku, sonnet, opus" },
+            ClientAbility { ability: "tools", means: "allow, in its own words" },
+            ClientAbility { ability: "servers", means: "--mcp-config" },
+            ClientAbility { ability: "cost", means: "in dollars, by list price" },
         ],
-        when_denied: WhenDenied::AllowTools,
+        denial_remedy: DenialRemedy::AllowTools,
         uses_fixer_model: true,
-        driver: &ClaudeCode,
+        driver: &ClaudeCodeDriver,
     }),
-    hooks: Some(&hooks::Hooks),
-    output: Some(&output::FORMAT),
+    session_hooks: Some(&hooks::ClaudeCodeHooks),
+    output_format: Some(&output::FORMAT),
 };
 
 #[derive(Debug)]
-struct ClaudeCode;
+struct ClaudeCodeDriver;
 
-impl AgentDriver for ClaudeCode {
-    fn launch(&self, agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
-        launch::launch(agent, client, order, at)
+impl AgentDriver for ClaudeCodeDriver {
+    fn build_launch(
+        &self,
+        agent_spec: &AgentSpec,
+        client_spec: &ClientSpec,
+        launch_request: LaunchRequest<'_>,
+        launch_env: &LaunchEnv,
+    ) -> AgentLaunch {
+        launch::build_launch(agent_spec, client_spec, launch_request, launch_env)
     }
 
-    fn decode(&self, client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
-        stream::decode(client, finished)
+    fn decode_output(
+        &self,
+        client_spec: &ClientSpec,
+        finished_process: &FinishedProcess<'_>,
+    ) -> DecodedOutput {
+        stream::decode_output(client_spec, finished_process)
     }
 
-    fn events(&self, line: &str) -> Vec<AgentEvent> {
-        stream::events(line)
+    fn read_events(&self, output_line: &str) -> Vec<AgentEvent> {
+        stream::read_events(output_line)
     }
 
-    fn read_sign_in(&self, said: StatusOutput<'_>) -> SignIn {
-        sign_in::read(said)
+    fn read_sign_in(&self, status_output: SignInOutput<'_>) -> SignInStatus {
+        sign_in::parse_sign_in(status_output)
     }
 
-    fn unknown_tools(&self, client: &ClientSpec) -> Vec<String> {
-        tools::unknown(client)
+    fn unknown_tools(&self, client_spec: &ClientSpec) -> Vec<String> {
+        tools::find_unknown_tools(client_spec)
     }
 }

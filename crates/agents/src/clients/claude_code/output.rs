@@ -2,13 +2,18 @@
 
 use serde_json::Value;
 
-use crate::{clients::client::OutputFormat, json::text};
+use crate::{clients::client::OutputFormat, json_fields::text_field};
 
-pub(super) const FORMAT: OutputFormat =
-    OutputFormat { name: "stream", marks: &[], resembles, read: |spoken, line| spoken.stream(line) };
+pub(super) const FORMAT: OutputFormat = OutputFormat {
+    name: "stream",
+    unique_types: &[],
+    looks_alike: looks_like_stream,
+    read_line: |spoken, line| spoken.read_stream_line(line),
+};
 
 /// Whether lines look like Claude Code's stream. No single line type is unique to it.
-fn resembles(lines: &[Value]) -> bool {
-    let any = |name: &str| lines.iter().any(|line| text(line, "type") == name);
-    any("assistant") || any("system") && any("result")
+fn looks_like_stream(json_lines: &[Value]) -> bool {
+    let has_type =
+        |type_name: &str| json_lines.iter().any(|json_line| text_field(json_line, "type") == type_name);
+    has_type("assistant") || has_type("system") && has_type("result")
 }

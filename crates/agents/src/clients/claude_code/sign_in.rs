@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::clients::status::{SignIn, StatusOutput};
+use crate::clients::client_status::{SignInOutput, SignInStatus};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ClaudeStatus {
+struct ClaudeAuthStatus {
     logged_in: bool,
     #[serde(default)]
     auth_method: String,
@@ -17,30 +17,32 @@ struct ClaudeStatus {
 }
 
 /// Parses the sign-in status.
-pub(super) fn read(said: StatusOutput<'_>) -> SignIn {
+pub(super) fn parse_sign_in(status_output: SignInOutput<'_>) -> SignInStatus {
     // Warnings may be printed before and after the object.
-    let object = said
+    let status_json = status_output
         .stdout
         .find('{')
-        .zip(said.stdout.rfind('}'))
-        .and_then(|(start, end)| said.stdout.get(start..=end));
-    let Some(status) = object.and_then(|text| serde_json::from_str::<ClaudeStatus>(text).ok()) else {
-        return SignIn::Unknown;
+        .zip(status_output.stdout.rfind('}'))
+        .and_then(|(object_start, object_end)| status_output.stdout.get(object_start..=object_end));
+    let Some(auth_status) =
+        status_json.and_then(|json_text| serde_json::from_str::<ClaudeAuthStatus>(json_text).ok())
+    else {
+        return SignInStatus::Unknown;
     };
-    if !status.logged_in {
-        return SignIn::Out;
+    if !auth_status.logged_in {
+        return SignInStatus::SignedOut;
     }
     // Over another provider (Bedrock, Vertex) no plan pays, even if the user has one.
-    let own = status.api_provider.is_empty() || status.api_provider == "firstParty";
-    let plan = status.subscription_type.filter(|plan| !plan.is_empty());
-    let subscription =
-        own && (plan.is_some() || matches!(status.auth_method.as_str(), "claude.ai" | "oauth_token"));
-    let how = match (plan, own) {
-        (Some(plan), _) => format!("{}, {plan}", status.auth_method),
-        (None, true) => status.auth_method,
-        (None, false) => status.api_provider,
+    let is_first_party = auth_status.api_provider.is_empty() || auth_status.api_provider == "firstParty";
+    let plan_name = auth_status.subscription_type.filter(|plan_name| !plan_name.is_empty());
+    let is_subscription = is_first_party
+        && (plan_name.is_some() || matches!(auth_status.auth_method.as_str(), "claude.ai" | "oauth_token"));
+    let method = match (plan_name, is_first_party) {
+        (Some(plan_name), _) => format!("{}, {plan_name}", auth_status.auth_method),
+        (None, true) => auth_status.auth_method,
+        (None, false) => auth_status.api_provider,
     };
-    SignIn::In { how, subscription }
+    SignInStatus::SignedIn { method, is_subscription }
 }
 
 #[cfg(test)]
@@ -48,28 +50,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claude_says_who_is_signed_in_as_an_object() {
-        let read = |stdout| read(StatusOutput { stdout, stderr: "" });
-        let signed_in = |how: &str, subscription| SignIn::In { how: how.into(), subscription };
+    fn the_sign_in_status_is_read_from_the_printed_object() {
+        let parse_stdout = |stdout| parse_sign_in(SignInOutput { stdout, stderr: "" });
+        let signed_in =
+            |method: &str, is_subscription| SignInStatus::SignedIn { method: method.into(), is_subscription };
         assert_eq!(
-            read(r#"{"loggedIn": false, "authMethod": "none", "apiProvider": "firstParty"}"#),
-            SignIn::Out
+            parse_stdout(r#"{"loggedIn": false, "authMethod": "none", "apiProvider": "firstParty"}"#),
+            SignInStatus::SignedOut
         );
         assert_eq!(
-            read(
+            parse_stdout(
                 r#"{"loggedIn": true, "authMethod": "claude.ai", "apiProvider": "firstParty", "subscriptionType": "max"}"#
             ),
             signed_in("claude.ai, max", true)
         );
         assert_eq!(
-            read(r#"{"loggedIn": true, "authMethod": "api_key", "apiProvider": "firstParty"}"#),
+            parse_stdout(r#"{"loggedIn": true, "authMethod": "api_key", "apiProvider": "firstParty"}"#),
             signed_in("api_key", false)
         );
         assert_eq!(
-            read(r#"{"loggedIn": true, "authMethod": "third_party", "apiProvider": "bedrock"}"#),
+            parse_stdout(r#"{"loggedIn": true, "authMethod": "third_party", "apiProvider": "bedrock"}"#),
             signed_in("bedrock", false)
         );
-        assert_eq!(read("error: unknown command 'auth'"), SignIn::Unknown);
-        assert_eq!(read(""), SignIn::Unknown);
+        assert_eq!(parse_stdout("error: unknown command 'auth'"), SignInStatus::Unknown);
+        assert_eq!(parse_stdout(""), SignInStatus::Unknown);
     }
 }

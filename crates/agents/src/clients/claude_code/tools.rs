@@ -2,104 +2,120 @@
 //!
 //! The client ignores a name it does not know. A misspelt one is therefore found here, before anything starts.
 
-use tribunal_core::client::{ClientSpec, Job};
+use tribunal_core::client::{ClientSpec, JobKind};
 
-pub(super) const READING: &[&str] = &["Read", "Grep", "Glob"];
-pub(super) const WRITING: &[&str] = &["Edit", "Write", "NotebookEdit"];
+pub(super) const READING_TOOLS: &[&str] = &["Read", "Grep", "Glob"];
+pub(super) const WRITING_TOOLS: &[&str] = &["Edit", "Write", "NotebookEdit"];
 /// Tools that only read, too, but are not offered unless they are allowed.
-const LOOKING_OUT: &[&str] = &["WebFetch", "WebSearch"];
-const OTHERS: &[&str] = &["Bash", "Agent", "Task", "Skill", "LSP", "TodoWrite", "Monitor", "ToolSearch"];
+const WEB_TOOLS: &[&str] = &["WebFetch", "WebSearch"];
+const OTHER_TOOLS: &[&str] = &["Bash", "Agent", "Task", "Skill", "LSP", "TodoWrite", "Monitor", "ToolSearch"];
 
 /// The allow entries that name no tool.
-pub(super) fn unknown(client: &ClientSpec) -> Vec<String> {
-    client.allow.iter().filter(|entry| !is_known(entry, client)).cloned().collect()
+pub(super) fn find_unknown_tools(client_spec: &ClientSpec) -> Vec<String> {
+    client_spec.allow.iter().filter(|allow_entry| !is_known(allow_entry, client_spec)).cloned().collect()
 }
 
-fn is_known(entry: &str, client: &ClientSpec) -> bool {
-    if let Some(rest) = entry.strip_prefix("mcp__") {
+fn is_known(allow_entry: &str, client_spec: &ClientSpec) -> bool {
+    if let Some(server_tool) = allow_entry.strip_prefix("mcp__") {
         // Only the configured servers are started, so that tools of any other server cannot exist.
-        let server = rest.split("__").next().unwrap_or_default();
-        return client.servers.iter().any(|known| plain(&known.name) == server);
+        let server_name = server_tool.split("__").next().unwrap_or_default();
+        return client_spec
+            .servers
+            .iter()
+            .any(|known_server| normalize_server_name(&known_server.name) == server_name);
     }
-    let named = name(entry);
+    let entry_tool = tool_name(allow_entry);
     // `Bash(` and `Bash()` are broken rules; an argument needs at least one character.
-    let closed = entry.len() == named.len() || (entry.ends_with(')') && entry[named.len()..].len() > 2);
-    closed && [READING, WRITING, LOOKING_OUT, OTHERS].iter().any(|names| names.contains(&named))
+    let is_complete = allow_entry.len() == entry_tool.len()
+        || (allow_entry.ends_with(')') && allow_entry[entry_tool.len()..].len() > 2);
+    is_complete
+        && [READING_TOOLS, WRITING_TOOLS, WEB_TOOLS, OTHER_TOOLS]
+            .iter()
+            .any(|tool_names| tool_names.contains(&entry_tool))
 }
 
 /// The tool of a rule: `Bash(git log:*)` is a rule for `Bash`.
-fn name(entry: &str) -> &str {
-    entry.split('(').next().unwrap_or_default()
+fn tool_name(allow_entry: &str) -> &str {
+    allow_entry.split('(').next().unwrap_or_default()
 }
 
 /// A server's name as it occurs in the names of its tools.
-fn plain(server: &str) -> String {
-    server
+fn normalize_server_name(server_name: &str) -> String {
+    server_name
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
+        .map(|character| {
+            if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') { character } else { '_' }
+        })
         .collect()
 }
 
 /// The tools that are offered, and the rules that need no further permission.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(super) struct ToolOffer {
     pub tools: Vec<String>,
     pub allowed: Vec<String>,
 }
 
-pub(super) fn offer(client: &ClientSpec, job: Job) -> Offer {
-    let mut tools: Vec<String> = READING.iter().map(|tool| (*tool).to_string()).collect();
+pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOffer {
+    let mut offered_tools: Vec<String> =
+        READING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()).collect();
     // Bypassing checks is only ever for fixers; a reviewer with a shell could write.
-    let bypass = client.bypass && job == Job::Fix;
-    if job == Job::Fix {
-        tools.extend(WRITING.iter().map(|tool| (*tool).to_string()));
+    let is_bypassed = client_spec.bypass && job == JobKind::Fix;
+    if job == JobKind::Fix {
+        offered_tools.extend(WRITING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()));
     }
-    if bypass {
-        tools.push("Bash".to_string());
+    if is_bypassed {
+        offered_tools.push("Bash".to_string());
     }
     // If settings name single tools of a server, the other tools are meant to stay forbidden.
-    let mut allowed: Vec<String> = client
+    let mut allowed_tools: Vec<String> = client_spec
         .servers
         .iter()
-        .map(|server| format!("mcp__{}__", plain(&server.name)))
-        .filter(|tools| !client.allow.iter().any(|entry| entry.starts_with(tools.as_str())))
-        .map(|tools| format!("{tools}*"))
+        .map(|known_server| format!("mcp__{}__", normalize_server_name(&known_server.name)))
+        .filter(|offered_tools| {
+            !client_spec.allow.iter().any(|allow_entry| allow_entry.starts_with(offered_tools.as_str()))
+        })
+        .map(|offered_tools| format!("{offered_tools}*"))
         .collect();
-    for entry in &client.allow {
-        let named = name(entry);
+    for allow_entry in &client_spec.allow {
+        let entry_tool = tool_name(allow_entry);
         // No setting can make a reviewer write.
-        let reads = READING.contains(&named) || LOOKING_OUT.contains(&named) || named.starts_with("mcp__");
-        if job == Job::Review && !reads {
+        let is_read_only = READING_TOOLS.contains(&entry_tool)
+            || WEB_TOOLS.contains(&entry_tool)
+            || entry_tool.starts_with("mcp__");
+        if job == JobKind::Review && !is_read_only {
             continue;
         }
-        if !named.starts_with("mcp__") && !tools.iter().any(|tool| tool == named) {
-            tools.push(named.to_string());
+        if !entry_tool.starts_with("mcp__")
+            && !offered_tools.iter().any(|known_tool| known_tool == entry_tool)
+        {
+            offered_tools.push(entry_tool.to_string());
         }
-        if !allowed.contains(entry) {
-            allowed.push(entry.clone());
+        if !allowed_tools.contains(allow_entry) {
+            allowed_tools.push(allow_entry.clone());
         }
     }
-    Offer { tools, allowed }
+    ToolOffer { tools: offered_tools, allowed: allowed_tools }
 }
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::client::Server;
+    use tribunal_core::client::McpServer;
 
     use super::*;
 
-    fn client(allow: &[&str]) -> ClientSpec {
-        let servers = vec![Server { name: "my docs".into(), argv: vec!["docs".into()] }];
+    fn client_allowing(allow_entries: &[&str]) -> ClientSpec {
+        let mcp_servers = vec![McpServer { name: "my docs".into(), argv: vec!["docs".into()] }];
         ClientSpec {
-            allow: allow.iter().map(|entry| (*entry).into()).collect(),
-            servers,
+            allow: allow_entries.iter().map(|allow_entry| (*allow_entry).into()).collect(),
+            servers: mcp_servers,
             ..ClientSpec::new("claude-code")
         }
     }
 
     #[test]
-    fn a_name_that_is_no_tool_is_told() {
-        for (entry, known) in [
+    fn an_allowed_name_that_is_not_a_tool_is_reported() {
+        for (allow_entry, is_known_tool) in [
             ("Bash", true),
             ("Bash(cargo test:*)", true),
             ("Read(//opt/docs/**)", true),
@@ -114,43 +130,52 @@ mod tests {
             ("Bash()", false),
             ("", false),
         ] {
-            let unknown = unknown(&client(&[entry]));
-            assert_eq!(unknown.is_empty(), known, "{entry}: {unknown:?}");
+            let unknown_tools = find_unknown_tools(&client_allowing(&[allow_entry]));
+            assert_eq!(unknown_tools.is_empty(), is_known_tool, "{allow_entry}: {unknown_tools:?}");
         }
     }
 
     #[test]
-    fn nothing_that_is_allowed_makes_a_reviewer_write() {
-        let client = client(&["Bash(cargo test:*)", "Write", "Agent", "WebSearch", "mcp__my_docs__search"]);
-        let review = offer(&client, Job::Review);
-        assert_eq!(review.tools, ["Read", "Grep", "Glob", "WebSearch"]);
-        assert_eq!(review.allowed, ["WebSearch", "mcp__my_docs__search"]);
-        let fix = offer(&client, Job::Fix);
+    fn no_allow_entry_lets_a_reviewer_write() {
+        let client_spec =
+            client_allowing(&["Bash(cargo test:*)", "Write", "Agent", "WebSearch", "mcp__my_docs__search"]);
+        let review_offer = build_tool_offer(&client_spec, JobKind::Review);
+        assert_eq!(review_offer.tools, ["Read", "Grep", "Glob", "WebSearch"]);
+        assert_eq!(review_offer.allowed, ["WebSearch", "mcp__my_docs__search"]);
+        let fix_offer = build_tool_offer(&client_spec, JobKind::Fix);
         assert!(
-            fix.tools.contains(&"Bash".to_string())
-                && fix.allowed.contains(&"Bash(cargo test:*)".to_string())
+            fix_offer.tools.contains(&"Bash".to_string())
+                && fix_offer.allowed.contains(&"Bash(cargo test:*)".to_string())
         );
     }
 
     #[test]
-    fn of_a_server_all_tools_are_allowed_unless_some_are_named() {
-        for (allow, allowed) in [
+    fn all_tools_of_a_server_are_allowed_unless_single_ones_are_named() {
+        for (allow_entries, expected_tools) in [
             (&[][..], &["mcp__my_docs__*"][..]),
             (&["mcp__my_docs__*"], &["mcp__my_docs__*"]),
             (&["mcp__my_docs"], &["mcp__my_docs__*", "mcp__my_docs"]),
             (&["mcp__my_docs__find", "mcp__my_docs__get"], &["mcp__my_docs__find", "mcp__my_docs__get"]),
         ] {
-            for job in [Job::Review, Job::Fix] {
-                assert_eq!(offer(&client(allow), job).allowed, allowed, "{allow:?}");
+            for job in [JobKind::Review, JobKind::Fix] {
+                assert_eq!(
+                    build_tool_offer(&client_allowing(allow_entries), job).allowed,
+                    expected_tools,
+                    "{allow_entries:?}"
+                );
             }
         }
     }
 
     #[test]
-    fn only_a_writer_is_ever_without_checks() {
-        let client = ClientSpec { bypass: true, ..ClientSpec::new("claude-code") };
-        assert_eq!(offer(&client, Job::Review).tools, READING);
-        assert!(offer(&client, Job::Fix).tools.contains(&"Bash".to_string()));
-        assert!(!offer(&ClientSpec::new("claude-code"), Job::Fix).tools.contains(&"Bash".to_string()));
+    fn only_fixers_can_bypass_checks() {
+        let client_spec = ClientSpec { bypass: true, ..ClientSpec::new("claude-code") };
+        assert_eq!(build_tool_offer(&client_spec, JobKind::Review).tools, READING_TOOLS);
+        assert!(build_tool_offer(&client_spec, JobKind::Fix).tools.contains(&"Bash".to_string()));
+        assert!(
+            !build_tool_offer(&ClientSpec::new("claude-code"), JobKind::Fix)
+                .tools
+                .contains(&"Bash".to_string())
+        );
     }
 }

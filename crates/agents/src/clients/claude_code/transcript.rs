@@ -2,36 +2,45 @@
 
 use std::borrow::Cow;
 
-use crate::hook::transcript::line::{Line, Said, TranscriptFormat};
+use crate::hook::transcript::line::{LineMeaning, TranscriptFormat, TranscriptLine};
 
-pub(super) const FORMAT: TranscriptFormat =
-    TranscriptFormat { model: &["\"assistant\""], tools: "\"type\":\"tool_result\"", read };
+pub(super) const FORMAT: TranscriptFormat = TranscriptFormat {
+    model_marks: &["\"assistant\""],
+    tool_result_mark: "\"type\":\"tool_result\"",
+    classify_line,
+};
 
 /// What the client puts before the reason of a refusal.
-const FEEDBACK: &str = "Stop hook feedback";
+const FEEDBACK_PREFIX: &str = "Stop hook feedback";
 
 /// Classifies a line. Sub-agents, and messages that the client inserts when the model cannot be reached, are not the
 /// session's own words.
-fn read(line: Line<'_>) -> Said {
+fn classify_line(transcript_line: TranscriptLine<'_>) -> LineMeaning {
     // A message that the client made up is marked in either of two ways.
-    let is_made_up = line.is_error || line.message.model.as_deref() == Some("<synthetic>");
-    if line.is_sidechain {
-        return Said::Nothing;
+    let is_made_up =
+        transcript_line.is_api_error || transcript_line.message.model_name.as_deref() == Some("<synthetic>");
+    if transcript_line.is_sidechain {
+        return LineMeaning::Irrelevant;
     }
-    match line.kind.or(line.role).as_deref() {
+    match transcript_line.line_type.or(transcript_line.role).as_deref() {
         Some("assistant") if !is_made_up => {
-            let id = line.message.id.map(Cow::into_owned);
-            Said::Message { id, texts: line.message.content.owned(), tool: line.message.content.uses_tool }
-        }
-        // Feedback of hooks arrives as a user message that is marked as meta.
-        Some("user") if !line.message.content.is_result => {
-            let first = line.message.content.texts.first().filter(|_| line.is_meta);
-            match first.filter(|text| text.starts_with(FEEDBACK)) {
-                Some(text) => Said::Refusal(text.to_string()),
-                None if line.is_meta || line.is_summary => Said::Nothing,
-                None => Said::Told,
+            let message_id = transcript_line.message.message_id.map(Cow::into_owned);
+            LineMeaning::Message {
+                message_id,
+                texts: transcript_line.message.content.owned_texts(),
+                uses_tool: transcript_line.message.content.uses_tool,
             }
         }
-        _ => Said::Nothing,
+        // Feedback of hooks arrives as a user message that is marked as meta.
+        Some("user") if !transcript_line.message.content.is_tool_result => {
+            let first_text =
+                transcript_line.message.content.texts.first().filter(|_| transcript_line.is_meta);
+            match first_text.filter(|feedback_text| feedback_text.starts_with(FEEDBACK_PREFIX)) {
+                Some(feedback_text) => LineMeaning::Refusal(feedback_text.to_string()),
+                None if transcript_line.is_meta || transcript_line.is_summary => LineMeaning::Irrelevant,
+                None => LineMeaning::UserInput,
+            }
+        }
+        _ => LineMeaning::Irrelevant,
     }
 }

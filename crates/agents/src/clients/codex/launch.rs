@@ -5,151 +5,176 @@ use std::ffi::OsString;
 
 use serde_json::{Value, json};
 use tribunal_core::{
-    client::{ClientSpec, Inherit, Job, Server},
+    client::{ClientSpec, JobKind, McpServer, SettingsInheritance},
     settings::AgentSpec,
 };
 
-use super::{ID, servers};
+use super::{CLIENT_ID, mcp_servers};
 use crate::{
-    clients::shared::{STANDING, model},
-    driver::order::{Launch, Order, Talk, Whereabouts},
-    schema::{self, Form},
+    clients::driver_support::{STANDING_INSTRUCTIONS, choose_model},
+    driver::launch_request::{AgentLaunch, LaunchEnv, LaunchRequest, SessionMode},
+    schema::{self, SchemaForm},
 };
 
 const SCHEMA_FILE: &str = "answer-schema.json";
 
-pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
-    let schema = order.beside.join(SCHEMA_FILE);
-    let mut args = Args::default();
-    args.add(&["exec"]);
+pub(super) fn build_launch(
+    agent_spec: &AgentSpec,
+    client_spec: &ClientSpec,
+    launch_request: LaunchRequest<'_>,
+    launch_env: &LaunchEnv,
+) -> AgentLaunch {
+    let schema_path = launch_request.scratch_dir.join(SCHEMA_FILE);
+    let mut codex_args = CodexArgs::default();
+    codex_args.add(&["exec"]);
     // Resuming and forking are subcommands of `exec`, so that they come before all flags.
-    match order.talk {
-        Talk::New => {}
-        Talk::GoOn(_) => args.add(&["resume"]),
-        Talk::Branch(_) => args.add(&["fork"]),
+    match launch_request.session_mode {
+        SessionMode::New => {}
+        SessionMode::Resume(_) => codex_args.add(&["resume"]),
+        SessionMode::Fork(_) => codex_args.add(&["fork"]),
     }
-    args.add(&["--json", "--skip-git-repo-check"]);
-    if client.fresh {
-        args.add(&["--ephemeral"]);
+    codex_args.add(&["--json", "--skip-git-repo-check"]);
+    if client_spec.fresh {
+        codex_args.add(&["--ephemeral"]);
     }
-    if let Some(model) = model(agent, client, &order) {
-        args.add(&["--model", model]);
+    if let Some(model_name) = choose_model(agent_spec, client_spec, &launch_request) {
+        codex_args.add(&["--model", model_name]);
     }
-    args.0.extend(["--output-schema".into(), schema.clone().into_os_string()]);
-    sandbox(&mut args, client, order.job);
-    shell(&mut args, order.job);
-    inherited(&mut args, client.inherit);
-    args.set("developer_instructions", &json!(STANDING));
-    args.set("check_for_update_on_startup", &json!(false));
-    args.set("analytics.enabled", &json!(false));
-    args.set("web_search", &json!("disabled"));
+    codex_args.0.extend(["--output-schema".into(), schema_path.clone().into_os_string()]);
+    add_sandbox_args(&mut codex_args, client_spec, launch_request.job);
+    add_shell_policy(&mut codex_args, launch_request.job);
+    add_inheritance_args(&mut codex_args, client_spec.inherit);
+    codex_args.set_config("developer_instructions", &json!(STANDING_INSTRUCTIONS));
+    codex_args.set_config("check_for_update_on_startup", &json!(false));
+    codex_args.set_config("analytics.enabled", &json!(false));
+    codex_args.set_config("web_search", &json!("disabled"));
     // Without a connection the client would retry forever, agents of its own would outlive their turn, and services
     // that are connected to the user's account are no part of a task.
-    for feature in ["unbounded_connection_retries", "multi_agent", "apps", "plugins"] {
-        args.set(&format!("features.{feature}"), &json!(false));
+    for feature_name in ["unbounded_connection_retries", "multi_agent", "apps", "plugins"] {
+        codex_args.set_config(&format!("features.{feature_name}"), &json!(false));
     }
     // This comes before our own servers, because it sets the whole table at once.
-    if client.inherit != Inherit::Nothing {
-        leave_out(&mut args, client, &servers::servers_in(at.client_settings(ID)));
+    if client_spec.inherit != SettingsInheritance::Nothing {
+        disable_user_servers(
+            &mut codex_args,
+            client_spec,
+            &mcp_servers::find_server_names(launch_env.client_settings(CLIENT_ID)),
+        );
     }
-    client.servers.iter().for_each(|server| add_server(&mut args, server));
+    client_spec.servers.iter().for_each(|mcp_server| add_server(&mut codex_args, mcp_server));
     // The session id is a positional argument and has to come behind all flags.
-    if let Some(session) = order.talk.session() {
-        args.add(&[&session.id]);
+    if let Some(session) = launch_request.session_mode.session() {
+        codex_args.add(&[&session.id]);
     }
     // `-` makes it read the prompt from standard input.
-    args.add(&["-"]);
-    let form = schema::of(order.wanted, Form::Strict).to_string();
-    Launch { args: args.0, input: order.prompt, files: vec![(schema, form)], ..Launch::default() }
+    codex_args.add(&["-"]);
+    let schema_text = schema::answer_schema(launch_request.answer_kind, SchemaForm::Strict).to_string();
+    AgentLaunch {
+        args: codex_args.0,
+        stdin_text: launch_request.prompt,
+        input_files: vec![(schema_path, schema_text)],
+        ..AgentLaunch::default()
+    }
 }
 
 /// The arguments of a launch.
 #[derive(Default)]
-struct Args(Vec<OsString>);
+struct CodexArgs(Vec<OsString>);
 
-impl Args {
-    fn add(&mut self, words: &[&str]) {
-        self.0.extend(words.iter().map(OsString::from));
+impl CodexArgs {
+    fn add(&mut self, new_args: &[&str]) {
+        self.0.extend(new_args.iter().map(OsString::from));
     }
 
     /// Overrides a setting for this run. Texts, numbers and lists of them are written the same in JSON and in TOML.
-    fn set(&mut self, name: &str, value: &Value) {
-        self.add(&["-c", &format!("{name}={value}")]);
+    fn set_config(&mut self, setting_name: &str, setting_value: &Value) {
+        self.add(&["-c", &format!("{setting_name}={setting_value}")]);
     }
 }
 
 /// Adds the sandbox as settings: `resume` and `fork` have no flag for it.
-fn sandbox(args: &mut Args, client: &ClientSpec, job: Job) {
-    if client.bypass && job == Job::Fix {
-        args.add(&["--dangerously-bypass-approvals-and-sandbox"]);
+fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, job: JobKind) {
+    if client_spec.bypass && job == JobKind::Fix {
+        codex_args.add(&["--dangerously-bypass-approvals-and-sandbox"]);
         return;
     }
-    args.set("approval_policy", &json!("never"));
+    codex_args.set_config("approval_policy", &json!("never"));
     match job {
-        Job::Review => args.set("sandbox_mode", &json!("read-only")),
-        Job::Fix => {
-            args.set("sandbox_mode", &json!("workspace-write"));
+        JobKind::Review => codex_args.set_config("sandbox_mode", &json!("read-only")),
+        JobKind::Fix => {
+            codex_args.set_config("sandbox_mode", &json!("workspace-write"));
             // These override everything else that the user lets the client write.
-            args.set("sandbox_workspace_write.writable_roots", &json!([]));
-            args.set("sandbox_workspace_write.network_access", &json!(false));
-            args.set("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
-            args.set("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(true));
+            codex_args.set_config("sandbox_workspace_write.writable_roots", &json!([]));
+            codex_args.set_config("sandbox_workspace_write.network_access", &json!(false));
+            codex_args.set_config("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
+            codex_args.set_config("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(true));
         }
     }
 }
 
 /// Adds what commands of the client see of its environment. A reviewer's commands only need to be found, a fixer's
 /// build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name.
-fn shell(args: &mut Args, job: Job) {
-    let inherit = match job {
-        Job::Review => "core",
-        Job::Fix => "all",
+fn add_shell_policy(codex_args: &mut CodexArgs, job: JobKind) {
+    let inherited_env = match job {
+        JobKind::Review => "core",
+        JobKind::Fix => "all",
     };
-    args.set("shell_environment_policy.inherit", &json!(inherit));
-    args.set("shell_environment_policy.ignore_default_excludes", &json!(false));
+    codex_args.set_config("shell_environment_policy.inherit", &json!(inherited_env));
+    codex_args.set_config("shell_environment_policy.ignore_default_excludes", &json!(false));
 }
 
 /// Adds what is inherited from the user's and the project's configuration.
-fn inherited(args: &mut Args, inherit: Inherit) {
+fn add_inheritance_args(codex_args: &mut CodexArgs, inherit_mode: SettingsInheritance) {
     // A rule that allows a command would have it run outside of the sandbox.
-    args.add(&["--ignore-rules"]);
-    if inherit == Inherit::Nothing {
-        args.add(&["--ignore-user-config"]);
+    codex_args.add(&["--ignore-rules"]);
+    if inherit_mode == SettingsInheritance::Nothing {
+        codex_args.add(&["--ignore-user-config"]);
     }
     // The project's instructions for agents are only read if they are wanted.
-    if inherit != Inherit::Project {
-        args.set("project_doc_max_bytes", &json!(0));
+    if inherit_mode != SettingsInheritance::Project {
+        codex_args.set_config("project_doc_max_bytes", &json!(0));
     }
     // This switches off hooks of both kinds.
-    args.set("notify", &json!([]));
-    args.set("features.hooks", &json!(false));
+    codex_args.set_config("notify", &json!([]));
+    codex_args.set_config("features.hooks", &json!(false));
 }
 
 /// Disables the user's own servers, unless a configured one has the same name. To name a server that does not exist
 /// would be an error.
-fn leave_out(args: &mut Args, client: &ClientSpec, theirs: &[String]) {
-    let ours = |name: &String| client.servers.iter().any(|server| plain(&server.name) == *name);
-    let off: Vec<String> = theirs
+fn disable_user_servers(codex_args: &mut CodexArgs, client_spec: &ClientSpec, user_servers: &[String]) {
+    let is_own_server = |server_name: &String| {
+        client_spec.servers.iter().any(|mcp_server| normalize_server_name(&mcp_server.name) == *server_name)
+    };
+    let disabled_entries: Vec<String> = user_servers
         .iter()
-        .filter(|name| !ours(name))
-        .map(|name| format!("{}={{enabled=false}}", json!(name)))
+        .filter(|server_name| !is_own_server(server_name))
+        .map(|server_name| format!("{}={{enabled=false}}", json!(server_name)))
         .collect();
-    if !off.is_empty() {
+    if !disabled_entries.is_empty() {
         // All servers are set in one value, because the flag takes every dot in a name for a separator.
-        args.add(&["-c", &format!("mcp_servers={{{}}}", off.join(","))]);
+        codex_args.add(&["-c", &format!("mcp_servers={{{}}}", disabled_entries.join(","))]);
     }
 }
 
 /// A server's name as it can occur in the name of a setting.
-fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect()
+fn normalize_server_name(server_name: &str) -> String {
+    server_name
+        .chars()
+        .map(|character| {
+            if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') { character } else { '_' }
+        })
+        .collect()
 }
 
-fn add_server(args: &mut Args, server: &Server) {
-    let name = plain(&server.name);
-    let command = server.argv.first().map(String::as_str).unwrap_or_default();
-    args.set(&format!("mcp_servers.{name}.command"), &json!(command));
-    args.set(&format!("mcp_servers.{name}.args"), &json!(server.argv.get(1..).unwrap_or_default()));
+fn add_server(codex_args: &mut CodexArgs, mcp_server: &McpServer) {
+    let server_key = normalize_server_name(&mcp_server.name);
+    let server_command = mcp_server.argv.first().map(String::as_str).unwrap_or_default();
+    codex_args.set_config(&format!("mcp_servers.{server_key}.command"), &json!(server_command));
+    codex_args.set_config(
+        &format!("mcp_servers.{server_key}.args"),
+        &json!(mcp_server.argv.get(1..).unwrap_or_default()),
+    );
     // No user can be asked for approval, and a configured server is meant to be used.
-    args.set(&format!("mcp_servers.{name}.default_tools_approval_mode"), &json!("approve"));
+    codex_args
+        .set_config(&format!("mcp_servers.{server_key}.default_tools_approval_mode"), &json!("approve"));
 }

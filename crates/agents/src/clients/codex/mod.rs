@@ -4,11 +4,11 @@
 //! user configured, and [`sign_in`] reads who is signed in. What it may write as an agent is enforced by its own
 //! sandbox; it has no list of tools. [`hooks`] and [`transcript`] are for sessions that users have open.
 
+mod custom_provider;
 mod hooks;
 mod launch;
+mod mcp_servers;
 mod output;
-mod provider;
-mod servers;
 mod sign_in;
 mod stream;
 mod transcript;
@@ -17,27 +17,27 @@ use tribunal_core::{client::ClientSpec, settings::AgentSpec};
 
 use super::{
     client::{
-        Ability, AgentDriver, AgentFacts, Client, ClientFiles, ClientVariables, KeyVariable, ProjectFiles,
-        WhenDenied,
+        AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables,
+        CodingClient, DenialRemedy, KeyVariable,
     },
-    status::{SignIn, StatusOutput, Version},
+    client_status::{ClientVersion, SignInOutput, SignInStatus},
 };
 use crate::driver::{
-    order::{Launch, Order, Whereabouts},
-    output::{AgentEvent, Decoded, Finished},
+    launch_request::{AgentLaunch, LaunchEnv, LaunchRequest},
+    process_output::{AgentEvent, DecodedOutput, FinishedProcess},
 };
 
-const ID: &str = "codex";
-const SETTINGS: &str = "config.toml";
+const CLIENT_ID: &str = "codex";
+const SETTINGS_FILE: &str = "config.toml";
 
-pub(super) const CLIENT: Client = Client {
-    id: ID,
+pub(super) const CLIENT: CodingClient = CodingClient {
+    id: CLIENT_ID,
     name: "Codex",
     aliases: &[],
     program: "codex",
     variables: ClientVariables {
-        session: &["CODEX_SESSION_ID", "CODEX_THREAD_ID"],
-        project: None,
+        session_ids: &["CODEX_SESSION_ID", "CODEX_THREAD_ID"],
+        project_dir: None,
         leaking: &[
             "CODEX_CI",
             "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
@@ -50,67 +50,84 @@ pub(super) const CLIENT: Client = Client {
         secrets: &["AZURE_OPENAI_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "OPENAI_API_KEY"],
         quieting: &[],
     },
-    project: ProjectFiles { read: &[".codex"], guarded: &[".codex/hooks.json", ".codex/config.toml"] },
-    agent: Some(AgentFacts {
-        minimum: Version(0, 147, 0),
+    project_files: ClientProjectFiles {
+        instruction_paths: &[".codex"],
+        guarded_paths: &[".codex/hooks.json", ".codex/config.toml"],
+    },
+    agent_facts: Some(AgentFacts {
+        minimum_version: ClientVersion(0, 147, 0),
         vendor: "openai",
         version_args: &["--version"],
         sign_in_args: &["login", "status"],
-        install: "npm install -g @openai/codex",
-        sign_in: "codex login",
-        keys: &[KeyVariable { name: "CODEX_API_KEY", subscription: false }],
-        files: ClientFiles {
-            variable: "CODEX_HOME",
-            below_home: ".codex",
-            credentials: "auth.json",
-            settings: SETTINGS,
-            scratch: &[],
+        install_hint: "npm install -g @openai/codex",
+        sign_in_hint: "codex login",
+        key_variables: &[KeyVariable { name: "CODEX_API_KEY", is_subscription: false }],
+        client_files: ClientFiles {
+            dir_variable: "CODEX_HOME",
+            default_dir: ".codex",
+            credentials_file: "auth.json",
+            settings_file: SETTINGS_FILE,
+            scratch_dirs: &[],
         },
         abilities: &[
-            Ability {
-                what: "reviewers read only",
-                how: "its sandbox, read-only, beside MCP servers you set",
+            ClientAbility {
+                ability: "reviewers read only",
+                means: "its sandbox, read-only, beside MCP servers you set",
             },
-            Ability { what: "fixers write", how: "its sandbox, the private copy only, no network" },
-            Ability { what: "answer form", how: "--output-schema" },
-            Ability { what: "sessions", how: "exec resume, exec fork" },
-            Ability { what: "servers", how: "-c mcp_servers" },
-            Ability { what: "cost", how: "tokens only" },
+            ClientAbility {
+                ability: "fixers write",
+                means: "its sandbox, the private copy only, no network",
+            },
+            ClientAbility { ability: "answer form", means: "--output-schema" },
+            ClientAbility { ability: "sessions", means: "exec resume, exec fork" },
+            ClientAbility { ability: "servers", means: "-c mcp_servers" },
+            ClientAbility { ability: "cost", means: "tokens only" },
         ],
-        when_denied: WhenDenied::Bypass,
+        denial_remedy: DenialRemedy::Bypass,
         uses_fixer_model: false,
-        driver: &Codex,
+        driver: &CodexDriver,
     }),
-    hooks: Some(&hooks::Hooks),
-    output: Some(&output::FORMAT),
+    session_hooks: Some(&hooks::CodexHooks),
+    output_format: Some(&output::FORMAT),
 };
 
 #[derive(Debug)]
-struct Codex;
+struct CodexDriver;
 
-impl AgentDriver for Codex {
-    fn launch(&self, agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
-        launch::launch(agent, client, order, at)
+impl AgentDriver for CodexDriver {
+    fn build_launch(
+        &self,
+        agent_spec: &AgentSpec,
+        client_spec: &ClientSpec,
+        launch_request: LaunchRequest<'_>,
+        launch_env: &LaunchEnv,
+    ) -> AgentLaunch {
+        launch::build_launch(agent_spec, client_spec, launch_request, launch_env)
     }
 
-    fn decode(&self, client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
-        stream::decode(client, finished)
+    fn decode_output(
+        &self,
+        client_spec: &ClientSpec,
+        finished_process: &FinishedProcess<'_>,
+    ) -> DecodedOutput {
+        stream::decode_output(client_spec, finished_process)
     }
 
-    fn events(&self, line: &str) -> Vec<AgentEvent> {
-        stream::events(line)
+    fn read_events(&self, output_line: &str) -> Vec<AgentEvent> {
+        stream::read_events(output_line)
     }
 
-    fn read_sign_in(&self, said: StatusOutput<'_>) -> SignIn {
-        sign_in::read(said)
+    fn read_sign_in(&self, status_output: SignInOutput<'_>) -> SignInStatus {
+        sign_in::parse_sign_in(status_output)
     }
 
     /// It has a sandbox and no list of tools, so that every allowed name is unknown.
-    fn unknown_tools(&self, client: &ClientSpec) -> Vec<String> {
-        client.allow.clone()
+    fn unknown_tools(&self, client_spec: &ClientSpec) -> Vec<String> {
+        client_spec.allow.clone()
     }
 
-    fn own_provider(&self, settings: &str) -> Option<String> {
-        provider::named_in(settings).then(|| format!("model_provider in its {SETTINGS}"))
+    fn own_provider(&self, settings_toml: &str) -> Option<String> {
+        custom_provider::names_custom_provider(settings_toml)
+            .then(|| format!("model_provider in its {SETTINGS_FILE}"))
     }
 }

@@ -2,26 +2,32 @@
 
 use serde_json::Value;
 
-use crate::{analysis::spoken::Spoken, clients::client::OutputFormat, json::text};
+use crate::{
+    analysis::agent_response::AgentResponse, clients::client::OutputFormat, json_fields::text_field,
+};
 
 pub(super) const FORMAT: OutputFormat = OutputFormat {
     name: "codex",
-    marks: &["thread.started", "turn.started", "turn.completed", "turn.failed", "item.completed"],
-    resembles: |_| false,
-    read,
+    unique_types: &["thread.started", "turn.started", "turn.completed", "turn.failed", "item.completed"],
+    looks_alike: |_| false,
+    read_line,
 };
 
-fn read(spoken: &mut Spoken, line: &Value) {
-    spoken.session(line);
+fn read_line(agent_response: &mut AgentResponse, json_line: &Value) {
+    agent_response.record_session_id(json_line);
     // Items are also reported when they start and while they change; only the completed one is final.
-    let Some(item) = line.get("item").filter(|_| text(line, "type") == "item.completed") else { return };
-    match text(item, "type") {
-        "agent_message" => spoken.say(text(item, "text")),
+    let Some(completed_item) =
+        json_line.get("item").filter(|_| text_field(json_line, "type") == "item.completed")
+    else {
+        return;
+    };
+    match text_field(completed_item, "type") {
+        "agent_message" => agent_response.add_message(text_field(completed_item, "text")),
         "command_execution" => {
-            spoken.run(text(item, "command"));
-            spoken.run(text(item, "aggregated_output"));
-            if text(item, "status") == "declined" {
-                spoken.deny(text(item, "command"));
+            agent_response.add_command_text(text_field(completed_item, "command"));
+            agent_response.add_command_text(text_field(completed_item, "aggregated_output"));
+            if text_field(completed_item, "status") == "declined" {
+                agent_response.add_denial(text_field(completed_item, "command"));
             }
         }
         _ => {}

@@ -6,224 +6,270 @@
 
 use serde_json::Value;
 use tribunal_core::{
-    brief::Session,
+    brief::AgentSession,
     client::ClientSpec,
     fault::{Fault, FaultKind},
-    limits::Usage,
-    text::cut,
+    limits::AgentUsage,
+    text::truncate_chars,
 };
 
 use crate::{
-    clients::shared::{cut_off, denials, note, short, since},
-    driver::output::{AgentEvent, Clock, Decoded, Finished},
-    faults::classify,
-    json::{count, list, objects, text},
-    sessions,
+    clients::driver_support::{
+        denial_remarks, fault_without_result, first_message_line, push_unique, usage_since_session,
+    },
+    driver::process_output::{AgentEvent, DecodedOutput, FinishedProcess, LocalClock},
+    faults::classify_fault,
+    json_fields::{array_field, count_field, parse_json_lines, text_field},
+    session_ids,
 };
 
-const RECONNECTING: &str = "Reconnecting...";
+const RECONNECTING_PREFIX: &str = "Reconnecting...";
 
 /// What was seen in the stream so far.
 #[derive(Debug, Default)]
-struct Seen {
-    session: Option<String>,
+struct CodexStreamState {
+    session_id: Option<String>,
     /// The last message of the agent.
-    answer: String,
-    counted: Option<Usage>,
+    last_answer: String,
+    counted_usage: Option<AgentUsage>,
     /// How the turn ended: successfully, or with an error message.
-    end: Option<Option<String>>,
+    turn_end: Option<Option<String>>,
     /// The last error that has not ended the turn yet.
-    error: Option<String>,
+    pending_error: Option<String>,
     /// The error for which it retries, as long as nothing came after it.
-    trying: Option<String>,
-    denied: Vec<String>,
-    active: bool,
+    retry_reason: Option<String>,
+    denied_actions: Vec<String>,
+    did_work: bool,
 }
 
-pub(super) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
-    let mut seen = Seen::default();
-    objects(finished.stdout).for_each(|line| seen.take(&line));
+pub(super) fn decode_output(
+    client_spec: &ClientSpec,
+    finished_process: &FinishedProcess<'_>,
+) -> DecodedOutput {
+    let mut stream_state = CodexStreamState::default();
+    parse_json_lines(finished_process.stdout).for_each(|stream_line| stream_state.read_line(&stream_line));
     // A run without counts used nothing that is known; its session keeps its sum.
-    let before = finished.talk.session().map(|session| session.total).unwrap_or_default();
-    let (usage, total) =
-        seen.counted.map_or((Usage::default(), before), |counted| since(counted, finished.talk));
-    let mut fault = seen.fault(finished);
+    let previous_usage =
+        finished_process.session_mode.session().map(|session| session.total).unwrap_or_default();
+    let (task_usage, session_usage) =
+        stream_state.counted_usage.map_or((AgentUsage::default(), previous_usage), |counted| {
+            usage_since_session(counted, finished_process.session_mode)
+        });
+    let mut task_fault = stream_state.find_fault(finished_process);
     // An empty answer is valid, unless the agent was denied what it needed for a real one.
-    if fault.is_none() && seen.end.is_some() && seen.answer.trim().is_empty() && !seen.denied.is_empty() {
-        let denied = seen.denied.join(", ");
-        fault = Some(Fault::new(
+    if task_fault.is_none()
+        && stream_state.turn_end.is_some()
+        && stream_state.last_answer.trim().is_empty()
+        && !stream_state.denied_actions.is_empty()
+    {
+        let denied_text = stream_state.denied_actions.join(", ");
+        task_fault = Some(Fault::new(
             FaultKind::Denied,
-            format!("gave no answer, and was denied {}", cut(&denied, 200)),
+            format!("gave no answer, and was denied {}", truncate_chars(&denied_text, 200)),
         ));
     }
     // A session that the client did not persist cannot be resumed.
-    let kept = seen.session.filter(|_| !client.fresh);
-    Decoded {
-        usage,
-        session: kept.map(|id| Session { id, total, at_ms: finished.clock.now_ms }),
-        fault,
-        finished: seen.end.is_some(),
-        active: seen.active,
-        remarks: denials(&seen.denied),
-        text: seen.answer,
+    let kept_session = stream_state.session_id.filter(|_| !client_spec.fresh);
+    DecodedOutput {
+        usage: task_usage,
+        session: kept_session.map(|session_id| AgentSession {
+            id: session_id,
+            total: session_usage,
+            at_ms: finished_process.clock.now_ms,
+        }),
+        fault: task_fault,
+        is_finished: stream_state.turn_end.is_some(),
+        did_work: stream_state.did_work,
+        remarks: denial_remarks(&stream_state.denied_actions),
+        answer_text: stream_state.last_answer,
     }
 }
 
-impl Seen {
-    fn take(&mut self, line: &Value) {
-        if let Some(id) = sessions::id(line) {
-            self.session = Some(id.to_string());
+impl CodexStreamState {
+    fn read_line(&mut self, stream_line: &Value) {
+        if let Some(session_id) = session_ids::find_session_id(stream_line) {
+            self.session_id = Some(session_id.to_string());
         }
-        match text(line, "type") {
-            "item.completed" => self.item(line.get("item").unwrap_or(&Value::Null)),
-            "item.started" => self.works(),
+        match text_field(stream_line, "type") {
+            "item.completed" => self.read_item(stream_line.get("item").unwrap_or(&Value::Null)),
+            "item.started" => self.record_activity(),
             // A completed turn proves work even if no item was reported.
             "turn.completed" => {
-                self.counted = line.get("usage").map(usage);
-                self.end = Some(None);
-                self.active = true;
+                self.counted_usage = stream_line.get("usage").map(parse_usage);
+                self.turn_end = Some(None);
+                self.did_work = true;
             }
             "turn.failed" => {
-                let error = line.get("error").unwrap_or(&Value::Null);
-                self.end = Some(Some(text(error, "message").to_string()));
+                let turn_error = stream_line.get("error").unwrap_or(&Value::Null);
+                self.turn_end = Some(Some(text_field(turn_error, "message").to_string()));
             }
-            "error" => match retrying(line) {
-                Some(why) => self.trying = Some(why.to_string()),
-                None => self.error = Some(text(line, "message").to_string()),
+            "error" => match parse_retry_reason(stream_line) {
+                Some(reason) => self.retry_reason = Some(reason.to_string()),
+                None => self.pending_error = Some(text_field(stream_line, "message").to_string()),
             },
             _ => {}
         }
     }
 
-    fn item(&mut self, item: &Value) {
-        match text(item, "type") {
+    fn read_item(&mut self, completed_item: &Value) {
+        match text_field(completed_item, "type") {
             // An item of this type is only a warning.
             "error" => return,
-            "agent_message" if !text(item, "text").trim().is_empty() => {
-                self.answer = text(item, "text").to_string()
+            "agent_message" if !text_field(completed_item, "text").trim().is_empty() => {
+                self.last_answer = text_field(completed_item, "text").to_string()
             }
             _ => {}
         }
-        self.works();
-        if let Some(denied) = denied(item) {
-            note(&mut self.denied, denied);
+        self.record_activity();
+        if let Some(denied_text) = denied_action(completed_item) {
+            push_unique(&mut self.denied_actions, denied_text);
         }
     }
 
     /// Records that the model answers, so that earlier errors and retries are over.
-    fn works(&mut self) {
-        self.active = true;
-        self.trying = None;
-        self.error = None;
+    fn record_activity(&mut self) {
+        self.did_work = true;
+        self.retry_reason = None;
+        self.pending_error = None;
     }
 
-    fn fault(&self, finished: &Finished<'_>) -> Option<Fault> {
-        match (&self.end, &self.error) {
+    fn find_fault(&self, finished_process: &FinishedProcess<'_>) -> Option<Fault> {
+        match (&self.turn_end, &self.pending_error) {
             (Some(None), _) => None,
-            (Some(Some(message)), _) => Some(failure(message, finished)),
+            (Some(Some(error_message)), _) => Some(fault_from_error(error_message, finished_process)),
             // An error line without a failed turn counts only if the process failed, too.
-            (None, Some(message)) if finished.code.is_some_and(|code| code != 0) => {
-                Some(failure(message, finished))
+            (None, Some(error_message)) if finished_process.exit_code.is_some_and(|code| code != 0) => {
+                Some(fault_from_error(error_message, finished_process))
             }
-            (None, _) => cut_off(finished, self.trying.as_deref().map(|why| trying(why, finished.clock))),
+            (None, _) => fault_without_result(
+                finished_process,
+                self.retry_reason.as_deref().map(|reason| fault_from_retry(reason, finished_process.clock)),
+            ),
         }
     }
 }
 
 /// The fault that an error message describes.
-fn failure(message: &str, finished: &Finished<'_>) -> Fault {
-    let (said, rejected) = unpack(message);
+fn fault_from_error(error_message: &str, finished_process: &FinishedProcess<'_>) -> Fault {
+    let (error_text, rejected_kind) = unpack_error(error_message);
     // The provider's JSON contains more recognizable phrases than the sentence for the user.
-    let kind = classify(message, None, finished.clock).or(rejected).unwrap_or(match finished.code {
-        Some(code) if code != 0 => FaultKind::Exited { code },
-        _ => FaultKind::Malformed,
-    });
-    let detail = if said.is_empty() { "its turn failed without a word".to_string() } else { short(&said) };
-    Fault::new(kind, detail)
+    let fault_kind = classify_fault(error_message, None, finished_process.clock).or(rejected_kind).unwrap_or(
+        match finished_process.exit_code {
+            Some(exit_code) if exit_code != 0 => FaultKind::Exited { code: exit_code },
+            _ => FaultKind::Malformed,
+        },
+    );
+    let fault_detail = if error_text.is_empty() {
+        "its turn failed without a word".to_string()
+    } else {
+        first_message_line(&error_text)
+    };
+    Fault::new(fault_kind, fault_detail)
 }
 
 /// The fault for which the client was retrying.
-fn trying(why: &str, clock: &Clock) -> Fault {
-    let kind = classify(why, None, clock).unwrap_or(FaultKind::Connection);
-    Fault::new(kind, format!("tried again and again: {}", short(why)))
+fn fault_from_retry(reason: &str, clock: &LocalClock) -> Fault {
+    let fault_kind = classify_fault(reason, None, clock).unwrap_or(FaultKind::Connection);
+    Fault::new(fault_kind, format!("tried again and again: {}", first_message_line(reason)))
 }
 
 /// Unpacks a rejected request, which is passed on as the provider's JSON.
-fn unpack(message: &str) -> (String, Option<FaultKind>) {
-    let body: Option<Value> = serde_json::from_str(message).ok();
-    match body.as_ref().and_then(|body| body.get("error")) {
-        Some(error) => {
-            let rejected = text(error, "type") == "invalid_request_error";
-            (text(error, "message").to_string(), rejected.then_some(FaultKind::Rejected { status: 400 }))
+fn unpack_error(error_message: &str) -> (String, Option<FaultKind>) {
+    let error_body: Option<Value> = serde_json::from_str(error_message).ok();
+    match error_body.as_ref().and_then(|error_body| error_body.get("error")) {
+        Some(error_object) => {
+            let is_rejected = text_field(error_object, "type") == "invalid_request_error";
+            (
+                text_field(error_object, "message").to_string(),
+                is_rejected.then_some(FaultKind::Rejected { status: 400 }),
+            )
         }
-        None => (message.to_string(), None),
+        None => (error_message.to_string(), None),
     }
 }
 
 /// The reason in `Reconnecting... 1/5 (reason)`.
-fn retrying(line: &Value) -> Option<&str> {
-    let rest = text(line, "message").strip_prefix(RECONNECTING)?;
-    let why = rest.split_once('(').map_or(rest, |(_, why)| why.trim_end().trim_end_matches(')'));
-    Some(why.trim())
+fn parse_retry_reason(stream_line: &Value) -> Option<&str> {
+    let after_prefix = text_field(stream_line, "message").strip_prefix(RECONNECTING_PREFIX)?;
+    let reason = after_prefix
+        .split_once('(')
+        .map_or(after_prefix, |(_, reason)| reason.trim_end().trim_end_matches(')'));
+    Some(reason.trim())
 }
 
 /// What the client was denied. A command that the sandbox stops is not reported here; only the model sees that.
-fn denied(item: &Value) -> Option<String> {
-    match text(item, "type") {
+fn denied_action(completed_item: &Value) -> Option<String> {
+    match text_field(completed_item, "type") {
         "mcp_tool_call" => {
-            let error = item.get("error").map(|error| text(error, "message")).unwrap_or_default();
-            let name = format!("{}.{}", text(item, "server"), text(item, "tool"));
-            error.contains("approval").then_some(name)
+            let error_text = completed_item
+                .get("error")
+                .map(|error_text| text_field(error_text, "message"))
+                .unwrap_or_default();
+            let tool_name =
+                format!("{}.{}", text_field(completed_item, "server"), text_field(completed_item, "tool"));
+            error_text.contains("approval").then_some(tool_name)
         }
-        _ if text(item, "status") == "declined" => Some(command(item)),
+        _ if text_field(completed_item, "status") == "declined" => Some(describe_command(completed_item)),
         _ => None,
     }
 }
 
 /// Parses the usage. The client counts cached tokens as input, too.
-fn usage(usage: &Value) -> Usage {
-    let cached_tokens = count(usage, "cached_input_tokens");
-    Usage {
-        input_tokens: count(usage, "input_tokens").saturating_sub(cached_tokens),
-        output_tokens: count(usage, "output_tokens"),
+fn parse_usage(usage_object: &Value) -> AgentUsage {
+    let cached_tokens = count_field(usage_object, "cached_input_tokens");
+    AgentUsage {
+        input_tokens: count_field(usage_object, "input_tokens").saturating_sub(cached_tokens),
+        output_tokens: count_field(usage_object, "output_tokens"),
         cached_tokens,
-        ..Usage::default()
+        ..AgentUsage::default()
     }
 }
 
 /// The command without the shell around it, in one line.
-fn command(item: &Value) -> String {
-    let line = text(item, "command");
-    let inner = line.split_once(" -lc ").map_or(line, |(_, inner)| inner.trim_matches(['\'', '"']));
-    cut(inner.lines().next().unwrap_or_default(), 120)
+fn describe_command(command_item: &Value) -> String {
+    let command_line = text_field(command_item, "command");
+    let inner_command = command_line
+        .split_once(" -lc ")
+        .map_or(command_line, |(_, inner_command)| inner_command.trim_matches(['\'', '"']));
+    truncate_chars(inner_command.lines().next().unwrap_or_default(), 120)
 }
 
 /// The events of one line.
-pub(super) fn events(line: &str) -> Vec<AgentEvent> {
-    let Some(line) = objects(line).next() else { return Vec::new() };
-    let item = line.get("item").unwrap_or(&Value::Null);
-    match (text(&line, "type"), text(item, "type")) {
+pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
+    let Some(stream_line) = parse_json_lines(stream_line).next() else { return Vec::new() };
+    let event_item = stream_line.get("item").unwrap_or(&Value::Null);
+    match (text_field(&stream_line, "type"), text_field(event_item, "type")) {
         ("item.started", "command_execution") => {
-            vec![AgentEvent::Tool { name: "runs".to_string(), about: command(item) }]
+            vec![AgentEvent::ToolUsed { tool_name: "runs".to_string(), target: describe_command(event_item) }]
         }
         ("item.started", "mcp_tool_call") => {
-            let name = format!("{}.{}", text(item, "server"), text(item, "tool"));
-            vec![AgentEvent::Tool { name, about: String::new() }]
+            let tool_name =
+                format!("{}.{}", text_field(event_item, "server"), text_field(event_item, "tool"));
+            vec![AgentEvent::ToolUsed { tool_name, target: String::new() }]
         }
         ("item.completed", "agent_message") => {
-            vec![AgentEvent::Text { text: text(item, "text").to_string() }]
+            vec![AgentEvent::Text { text: text_field(event_item, "text").to_string() }]
         }
-        ("item.completed", "file_change") if text(item, "status") == "completed" => {
-            let changed = |change: &Value| AgentEvent::Changed { path: text(change, "path").to_string() };
-            list(item, "changes").iter().map(changed).collect()
+        ("item.completed", "file_change") if text_field(event_item, "status") == "completed" => {
+            let change_event = |file_change: &Value| AgentEvent::FileChanged {
+                file_path: text_field(file_change, "path").to_string(),
+            };
+            array_field(event_item, "changes").iter().map(change_event).collect()
         }
-        ("item.completed", _) => denied(item).map(|tool| AgentEvent::Denied { tool }).into_iter().collect(),
-        ("error", _) => {
-            retrying(&line).map(|why| AgentEvent::Retrying { why: short(why) }).into_iter().collect()
-        }
+        ("item.completed", _) => denied_action(event_item)
+            .map(|denied_tool| AgentEvent::ToolDenied { tool_name: denied_tool })
+            .into_iter()
+            .collect(),
+        ("error", _) => parse_retry_reason(&stream_line)
+            .map(|reason| AgentEvent::Retrying { reason: first_message_line(reason) })
+            .into_iter()
+            .collect(),
         ("turn.failed", _) => {
-            let message = line.get("error").map(|error| text(error, "message")).unwrap_or_default();
-            vec![AgentEvent::Failed { why: short(&unpack(message).0) }]
+            let error_message = stream_line
+                .get("error")
+                .map(|turn_error| text_field(turn_error, "message"))
+                .unwrap_or_default();
+            vec![AgentEvent::Failed { reason: first_message_line(&unpack_error(error_message).0) }]
         }
         _ => Vec::new(),
     }

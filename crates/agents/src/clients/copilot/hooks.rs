@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 
 use crate::{
-    clients::hooks::{ClientHooks, Home, PATIENCE, ToolKind},
+    clients::hooks::{ClientHooks, HOOK_TIMEOUT_SECONDS, HookFile, ToolKind},
     hook::event::HookEvent,
-    jsonc::Tree,
+    jsonc::JsoncValue,
 };
 
 #[derive(Debug)]
-pub(super) struct Hooks;
+pub(super) struct CopilotHooks;
 
-impl ClientHooks for Hooks {
-    fn home(&self, _for_all: bool) -> Home {
-        Home::Own(".github/hooks/tribunal.json")
+impl ClientHooks for CopilotHooks {
+    fn hook_file(&self, _for_all: bool) -> HookFile {
+        HookFile::Own(".github/hooks/tribunal.json")
     }
 
-    fn event_name(&self, event: HookEvent) -> Option<&'static str> {
-        match event {
+    fn event_name(&self, hook_event: HookEvent) -> Option<&'static str> {
+        match hook_event {
             HookEvent::Stop => Some("agentStop"),
             HookEvent::SessionStart => Some("sessionStart"),
             HookEvent::SessionEnd => Some("sessionEnd"),
@@ -28,42 +28,42 @@ impl ClientHooks for Hooks {
         }
     }
 
-    fn entry(&self, _event: HookEvent, command: String) -> Tree {
-        Tree::map([
-            ("type", Tree::text("command")),
-            ("bash", Tree::text(command)),
-            ("timeoutSec", Tree::number(PATIENCE)),
+    fn hook_entry(&self, _event: HookEvent, hook_command: String) -> JsoncValue {
+        JsoncValue::from_members([
+            ("type", JsoncValue::from_text("command")),
+            ("bash", JsoncValue::from_text(hook_command)),
+            ("timeoutSec", JsoncValue::from_number(HOOK_TIMEOUT_SECONDS)),
         ])
     }
 
-    fn document(&self, hooks: Tree) -> Tree {
-        Tree::map([("version", Tree::number(1)), ("hooks", hooks)])
+    fn hook_document(&self, hook_lists: JsoncValue) -> JsoncValue {
+        JsoncValue::from_members([("version", JsoncValue::from_number(1)), ("hooks", hook_lists)])
     }
 
-    fn before_they_run(&self) -> Option<&'static str> {
+    fn trust_hint(&self) -> Option<&'static str> {
         Some("it runs them in folders that you trust: copilot --trust-folder")
     }
 
     /// It passes the arguments of a tool as a JSON text.
-    fn tool_input(&self, given: Value) -> Value {
-        let parsed = given.as_str().and_then(|text| serde_json::from_str(text).ok());
-        parsed.unwrap_or(given)
+    fn parse_tool_input(&self, raw_input: Value) -> Value {
+        let parsed_input = raw_input.as_str().and_then(|input_text| serde_json::from_str(input_text).ok());
+        parsed_input.unwrap_or(raw_input)
     }
 
-    fn tool_kind(&self, name: &str) -> Option<ToolKind> {
-        match name {
+    fn tool_kind(&self, tool_name: &str) -> Option<ToolKind> {
+        match tool_name {
             "create" | "edit" | "str_replace" | "str_replace_editor" | "insert" => Some(ToolKind::Writes),
             "bash" | "shell" => Some(ToolKind::Shell),
             _ => None,
         }
     }
 
-    fn deny(&self, reason: &str) -> Value {
+    fn render_denial(&self, reason: &str) -> Value {
         json!({"permissionDecision": "deny", "permissionDecisionReason": reason})
     }
 
-    fn tell(&self, event: HookEvent, context: &str) -> Option<Value> {
-        (event == HookEvent::SessionStart).then(|| json!({"additionalContext": context}))
+    fn render_context(&self, hook_event: HookEvent, context: &str) -> Option<Value> {
+        (hook_event == HookEvent::SessionStart).then(|| json!({"additionalContext": context}))
     }
 
     fn shows_messages(&self) -> bool {

@@ -3,16 +3,19 @@
 
 mod hooks;
 
-use super::client::{Client, ClientVariables, ProjectFiles};
+use super::client::{ClientProjectFiles, ClientVariables, CodingClient};
 
-pub(super) const CLIENT: Client = Client {
+pub(super) const CLIENT: CodingClient = CodingClient {
     id: "copilot",
     name: "GitHub Copilot CLI",
     aliases: &[],
     program: "copilot",
     variables: ClientVariables::NONE,
-    project: ProjectFiles { read: &[".github/copilot-instructions.md"], guarded: &[".github/hooks/"] },
-    agent: None,
-    hooks: Some(&hooks::Hooks),
-    output: None,
+    project_files: ClientProjectFiles {
+        instruction_paths: &[".github/copilot-instructions.md"],
+        guarded_paths: &[".github/hooks/"],
+    },
+    agent_facts: None,
+    session_hooks: Some(&hooks::CopilotHooks),
+    output_format: None,
 };

@@ -2,16 +2,16 @@
 
 mod output;
 
-use super::client::{Client, ClientVariables, ProjectFiles};
+use super::client::{ClientProjectFiles, ClientVariables, CodingClient};
 
-pub(super) const CLIENT: Client = Client {
+pub(super) const CLIENT: CodingClient = CodingClient {
     id: "cursor",
     name: "Cursor Agent",
     aliases: &["cursor-agent"],
     program: "cursor-agent",
     variables: ClientVariables::NONE,
-    project: ProjectFiles { read: &[".cursor"], guarded: &[] },
-    agent: None,
-    hooks: None,
-    output: Some(&output::FORMAT),
+    project_files: ClientProjectFiles { instruction_paths: &[".cursor"], guarded_paths: &[] },
+    agent_facts: None,
+    session_hooks: None,
+    output_format: Some(&output::FORMAT),
 };

@@ -3,32 +3,39 @@
 
 use serde_json::Value;
 
-use crate::{analysis::spoken::Spoken, clients::client::OutputFormat, json::text};
+use crate::{
+    analysis::agent_response::AgentResponse, clients::client::OutputFormat, json_fields::text_field,
+};
 
 pub(super) const FORMAT: OutputFormat =
-    OutputFormat { name: "cursor", marks: &["tool_call"], resembles: |_| false, read };
+    OutputFormat { name: "cursor", unique_types: &["tool_call"], looks_alike: |_| false, read_line };
 
-fn read(spoken: &mut Spoken, line: &Value) {
-    spoken.stream(line);
-    if text(line, "type") == "tool_call" {
-        read_tool_call(spoken, line);
+fn read_line(agent_response: &mut AgentResponse, json_line: &Value) {
+    agent_response.read_stream_line(json_line);
+    if text_field(json_line, "type") == "tool_call" {
+        read_tool_call(agent_response, json_line);
     }
 }
 
 /// Reads `{"type":"tool_call","tool_call":{"shellToolCall":{"args":{…},"result":{"success":{…}}}}}`.
-fn read_tool_call(spoken: &mut Spoken, line: &Value) {
+fn read_tool_call(agent_response: &mut AgentResponse, json_line: &Value) {
     // The name of the tool is a key of its own, so that all values are looked at.
-    let calls = line.get("tool_call").and_then(Value::as_object).into_iter().flat_map(|call| call.values());
-    for call in calls {
-        let command = call.get("args").map(|args| text(args, "command")).unwrap_or_default();
-        spoken.run(command);
-        let Some(result) = call.get("result") else { continue };
-        if result.get("rejected").is_some() {
-            spoken.deny(if command.is_empty() { "a tool" } else { command });
+    let tool_calls = json_line
+        .get("tool_call")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(|tool_call| tool_call.values());
+    for tool_call in tool_calls {
+        let command_text =
+            tool_call.get("args").map(|call_args| text_field(call_args, "command")).unwrap_or_default();
+        agent_response.add_command_text(command_text);
+        let Some(call_result) = tool_call.get("result") else { continue };
+        if call_result.get("rejected").is_some() {
+            agent_response.add_denial(if command_text.is_empty() { "a tool" } else { command_text });
         }
-        if let Some(success) = result.get("success") {
-            spoken.run(text(success, "stdout"));
-            spoken.run(text(success, "stderr"));
+        if let Some(success_result) = call_result.get("success") {
+            agent_response.add_command_text(text_field(success_result, "stdout"));
+            agent_response.add_command_text(text_field(success_result, "stderr"));
         }
     }
 }

@@ -3,27 +3,27 @@
 use serde_json::{Value, json};
 
 use crate::{
-    clients::hooks::{ClientHooks, Home, PATIENCE, ToolKind},
+    clients::hooks::{ClientHooks, HOOK_TIMEOUT_SECONDS, HookFile, ToolKind},
     hook::event::HookEvent,
-    jsonc::Tree,
+    jsonc::JsoncValue,
 };
 
 #[derive(Debug)]
-pub(super) struct Hooks;
+pub(super) struct GeminiHooks;
 
-impl ClientHooks for Hooks {
-    fn home(&self, _for_all: bool) -> Home {
+impl ClientHooks for GeminiHooks {
+    fn hook_file(&self, _for_all: bool) -> HookFile {
         // Measured: hooks in a project's own file did not run.
-        Home::Person("~/.gemini/settings.json")
+        HookFile::User("~/.gemini/settings.json")
     }
 
-    fn person_files(&self) -> &'static [&'static str] {
+    fn user_files(&self) -> &'static [&'static str] {
         &[".gemini/settings.json"]
     }
 
     /// It has no event at which a sub-agent stops.
-    fn event_name(&self, event: HookEvent) -> Option<&'static str> {
-        match event {
+    fn event_name(&self, hook_event: HookEvent) -> Option<&'static str> {
+        match hook_event {
             HookEvent::Stop => Some("AfterAgent"),
             HookEvent::SessionStart => Some("SessionStart"),
             HookEvent::SessionEnd => Some("SessionEnd"),
@@ -34,39 +34,42 @@ impl ClientHooks for Hooks {
         }
     }
 
-    fn entry(&self, _event: HookEvent, command: String) -> Tree {
-        let hook = Tree::map([
-            ("name", Tree::text("tribunal")),
-            ("type", Tree::text("command")),
-            ("command", Tree::text(command)),
+    fn hook_entry(&self, _event: HookEvent, hook_command: String) -> JsoncValue {
+        let hook_value = JsoncValue::from_members([
+            ("name", JsoncValue::from_text("tribunal")),
+            ("type", JsoncValue::from_text("command")),
+            ("command", JsoncValue::from_text(hook_command)),
             // This client counts in milliseconds.
-            ("timeout", Tree::number(PATIENCE * 1000)),
+            ("timeout", JsoncValue::from_number(HOOK_TIMEOUT_SECONDS * 1000)),
         ]);
-        Tree::map([("matcher", Tree::text("*")), ("hooks", Tree::List(vec![hook]))])
+        JsoncValue::from_members([
+            ("matcher", JsoncValue::from_text("*")),
+            ("hooks", JsoncValue::List(vec![hook_value])),
+        ])
     }
 
-    fn document(&self, hooks: Tree) -> Tree {
-        let enabled = Tree::map([("enabled", Tree::Flag(true))]);
-        Tree::map([("hooksConfig", enabled), ("hooks", hooks)])
+    fn hook_document(&self, hook_lists: JsoncValue) -> JsoncValue {
+        let enabled_config = JsoncValue::from_members([("enabled", JsoncValue::Flag(true))]);
+        JsoncValue::from_members([("hooksConfig", enabled_config), ("hooks", hook_lists)])
     }
 
     fn answer_fields(&self) -> &'static [&'static str] {
         &["prompt_response", "promptResponse"]
     }
 
-    fn tool_kind(&self, name: &str) -> Option<ToolKind> {
-        match name {
+    fn tool_kind(&self, tool_name: &str) -> Option<ToolKind> {
+        match tool_name {
             "write_file" | "replace" | "edit" => Some(ToolKind::Writes),
             "run_shell_command" => Some(ToolKind::Shell),
             _ => None,
         }
     }
 
-    fn refuse(&self, event: HookEvent, reason: &str) -> Option<Value> {
-        (event == HookEvent::Stop).then(|| self.deny(reason))
+    fn render_refusal(&self, hook_event: HookEvent, reason: &str) -> Option<Value> {
+        (hook_event == HookEvent::Stop).then(|| self.render_denial(reason))
     }
 
-    fn deny(&self, reason: &str) -> Value {
+    fn render_denial(&self, reason: &str) -> Value {
         json!({"decision": "deny", "reason": reason})
     }
 }

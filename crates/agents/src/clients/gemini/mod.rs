@@ -2,16 +2,16 @@
 
 mod hooks;
 
-use super::client::{Client, ClientVariables, ProjectFiles};
+use super::client::{ClientProjectFiles, ClientVariables, CodingClient};
 
-pub(super) const CLIENT: Client = Client {
+pub(super) const CLIENT: CodingClient = CodingClient {
     id: "gemini",
     name: "Gemini CLI",
     aliases: &[],
     program: "gemini",
     variables: ClientVariables { secrets: &["GEMINI_API_KEY"], ..ClientVariables::NONE },
-    project: ProjectFiles { read: &[".gemini", "GEMINI.md"], guarded: &[] },
-    agent: None,
-    hooks: Some(&hooks::Hooks),
-    output: None,
+    project_files: ClientProjectFiles { instruction_paths: &[".gemini", "GEMINI.md"], guarded_paths: &[] },
+    agent_facts: None,
+    session_hooks: Some(&hooks::GeminiHooks),
+    output_format: None,
 };

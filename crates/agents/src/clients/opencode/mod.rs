@@ -2,16 +2,19 @@
 
 mod output;
 
-use super::client::{Client, ClientVariables, ProjectFiles};
+use super::client::{ClientProjectFiles, ClientVariables, CodingClient};
 
-pub(super) const CLIENT: Client = Client {
+pub(super) const CLIENT: CodingClient = CodingClient {
     id: "opencode",
     name: "OpenCode",
     aliases: &[],
     program: "opencode",
     variables: ClientVariables::NONE,
-    project: ProjectFiles { read: &[".opencode", "opencode.json"], guarded: &[] },
-    agent: None,
-    hooks: None,
-    output: Some(&output::FORMAT),
+    project_files: ClientProjectFiles {
+        instruction_paths: &[".opencode", "opencode.json"],
+        guarded_paths: &[],
+    },
+    agent_facts: None,
+    session_hooks: None,
+    output_format: Some(&output::FORMAT),
 };

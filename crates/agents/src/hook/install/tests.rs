@@ -1,41 +1,48 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{clients::hooks::event_name, hook::client::hook_client};
+use crate::{clients::hooks::claude_event_name, hook::client::test_hook_client};
 
-fn claude() -> HookClient {
-    hook_client("claude-code")
+fn claude_client() -> HookClient {
+    test_hook_client("claude-code")
 }
 
-fn here() -> Program {
-    Program::Named
+fn named_program() -> HookProgram {
+    HookProgram::ByName
 }
 
-fn installed(text: Option<&str>) -> Set {
-    set(claude(), text, &here(), &[]).unwrap()
+fn install_into(file_text: Option<&str>) -> InstalledHooks {
+    install_hooks(claude_client(), file_text, &named_program(), &[]).unwrap()
 }
 
 #[test]
 fn a_client_without_settings_gets_a_file_with_nothing_else_in_it() {
-    for client in ["claude-code", "codex"].map(hook_client) {
-        let new = set(client, None, &here(), &[]).unwrap();
-        assert_eq!(new.added.len(), 8);
-        assert_eq!(new.text, format!("{}\n", whole(client, &here())));
-        assert_eq!(clear(client, &new.text).unwrap(), Cleared { text: None, removed: 8 });
+    for known_client in ["claude-code", "codex"].map(test_hook_client) {
+        let installed_hooks = install_hooks(known_client, None, &named_program(), &[]).unwrap();
+        assert_eq!(installed_hooks.added_events.len(), 8);
+        assert_eq!(
+            installed_hooks.file_text,
+            format!("{}\n", render_hook_file(known_client, &named_program()))
+        );
+        assert_eq!(
+            uninstall_hooks(known_client, &installed_hooks.file_text).unwrap(),
+            UninstalledHooks { remaining_text: None, removed_count: 8 }
+        );
     }
     insta::assert_snapshot!(
         HookClient::all()
             .map(|client| {
-                let short = moments(client).iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
-                let whole = whole(client, &Program::At("/opt/my tools/tribunal".into()));
+                let short =
+                    supported_events(client).iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
+                let whole = render_hook_file(client, &HookProgram::ByPath("/opt/my tools/tribunal".into()));
                 let end = whole
                     .find("\"command\"")
                     .or(whole.find("\"bash\""))
                     .and_then(|at| Some(at + whole[at..].find('}')?));
                 format!(
                     "{} in {:?}: {short}\n{}\n",
-                    client.word(),
-                    client.hooks.home(false),
+                    client.client_id(),
+                    client.hooks.hook_file(false),
                     &whole[..end.unwrap()]
                 )
             })
@@ -45,56 +52,76 @@ fn a_client_without_settings_gets_a_file_with_nothing_else_in_it() {
 
 #[test]
 fn what_others_have_set_stays() {
-    let text = "{\n    // mine\n    \"model\": \"opus\",\n    \"hooks\": {\n        \"Stop\": [\n            {\n                \
+    let file_text = "{\n    // mine\n    \"model\": \"opus\",\n    \"hooks\": {\n        \"Stop\": [\n            {\n                \
                 \"hooks\": [\n                    { \"type\": \"command\", \"command\": \"say done\" }\n                ]\n            \
                 }\n        ],\n        \"Notification\": []\n    }\n}\n";
-    let new = installed(Some(text));
-    assert_eq!(new.added.len(), 8);
-    assert_eq!(new.loose.unwrap().to_string(), "2:5: a comment");
-    let before_stop = text.split("            }\n        ],").next().unwrap();
-    assert!(new.text.starts_with(before_stop), "{}", new.text);
-    insta::assert_snapshot!(&new.text[..900]);
-    assert_eq!(clear(claude(), &new.text).unwrap().text.unwrap(), text);
+    let installed_hooks = install_into(Some(file_text));
+    assert_eq!(installed_hooks.added_events.len(), 8);
+    assert_eq!(installed_hooks.non_json.unwrap().to_string(), "2:5: a comment");
+    let text_before_stop = file_text.split("            }\n        ],").next().unwrap();
+    assert!(installed_hooks.file_text.starts_with(text_before_stop), "{}", installed_hooks.file_text);
+    insta::assert_snapshot!(&installed_hooks.file_text[..900]);
+    assert_eq!(
+        uninstall_hooks(claude_client(), &installed_hooks.file_text).unwrap().remaining_text.unwrap(),
+        file_text
+    );
 }
 
 #[test]
-fn what_is_there_is_left_and_another_path_is_brought_up_to_date() {
-    let first = installed(None).text;
-    let again = installed(Some(&first));
-    assert_eq!((again.text.as_str(), again.added.len(), again.updated.len()), (first.as_str(), 0, 0));
+fn present_hooks_are_left_and_another_path_is_updated() {
+    let first_text = install_into(None).file_text;
+    let second_install = install_into(Some(&first_text));
+    assert_eq!(
+        (
+            second_install.file_text.as_str(),
+            second_install.added_events.len(),
+            second_install.updated_events.len()
+        ),
+        (first_text.as_str(), 0, 0)
+    );
     // The user may set a longer timeout, and may move the hook into another group.
-    let patient = first.replacen("\"timeout\": 10", "\"timeout\": 60", 1);
-    assert_eq!(installed(Some(&patient)).text, patient);
+    let longer_timeout = first_text.replacen("\"timeout\": 10", "\"timeout\": 60", 1);
+    assert_eq!(install_into(Some(&longer_timeout)).file_text, longer_timeout);
 
-    let moved = set(claude(), Some(&first), &Program::At("/opt/tribunal".into()), &[]).unwrap();
-    assert_eq!((moved.added.len(), moved.updated.len()), (0, 8));
-    assert_eq!(moved.text, first.replace("tribunal hook", "/opt/tribunal hook"));
-    assert_eq!(present(claude(), &moved.text).unwrap().len(), 8);
-    assert_eq!(installed(Some(&moved.text)).text, first);
+    let moved_install =
+        install_hooks(claude_client(), Some(&first_text), &HookProgram::ByPath("/opt/tribunal".into()), &[])
+            .unwrap();
+    assert_eq!((moved_install.added_events.len(), moved_install.updated_events.len()), (0, 8));
+    assert_eq!(moved_install.file_text, first_text.replace("tribunal hook", "/opt/tribunal hook"));
+    assert_eq!(installed_events(claude_client(), &moved_install.file_text).unwrap().len(), 8);
+    assert_eq!(install_into(Some(&moved_install.file_text)).file_text, first_text);
 
-    let elsewhere = set(claude(), None, &here(), &HookEvent::ALL).unwrap();
-    assert_eq!(elsewhere.text, "{}\n", "the other file of the client has them");
+    let nothing_to_install = install_hooks(claude_client(), None, &named_program(), &HookEvent::ALL).unwrap();
+    assert_eq!(nothing_to_install.file_text, "{}\n", "the other file of the client has them");
 }
 
 #[test]
-fn ours_go_and_those_beside_them_stay() {
-    let text = concat!(
+fn own_hooks_are_removed_and_their_neighbours_stay() {
+    let file_text = concat!(
         r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}, {"command": "/x/tribunal hook stop"}]}, "#,
         r#"{"matcher": "", "hooks": [{"command": "tribunal hook stop --client claude-code"}]}], "#,
         r#""PreToolUse": [{"hooks": [{"command": "tribunal hook pre-tool-use"}]}], "PreCompact": []}}"#
     );
-    let cleared = clear(claude(), text).unwrap();
-    let left = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}], "PreCompact": []}}"#;
-    assert_eq!(cleared, Cleared { text: Some(left.into()), removed: 3 });
-    assert_eq!(clear(claude(), left).unwrap(), Cleared { text: Some(left.into()), removed: 0 });
-    assert_eq!(clear(claude(), "{}").unwrap().text.as_deref(), Some("{}"), "it was empty before");
-    let ours = r#"{"hooks": {"Stop": [{"hooks": [{"command": "tribunal hook stop"}]}]}, "a": 1}"#;
-    assert_eq!(clear(claude(), ours).unwrap().text.unwrap(), r#"{"a": 1}"#);
+    let uninstalled = uninstall_hooks(claude_client(), file_text).unwrap();
+    let left_text =
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}], "PreCompact": []}}"#;
+    assert_eq!(uninstalled, UninstalledHooks { remaining_text: Some(left_text.into()), removed_count: 3 });
+    assert_eq!(
+        uninstall_hooks(claude_client(), left_text).unwrap(),
+        UninstalledHooks { remaining_text: Some(left_text.into()), removed_count: 0 }
+    );
+    assert_eq!(
+        uninstall_hooks(claude_client(), "{}").unwrap().remaining_text.as_deref(),
+        Some("{}"),
+        "it was empty before"
+    );
+    let own_only = r#"{"hooks": {"Stop": [{"hooks": [{"command": "tribunal hook stop"}]}]}, "a": 1}"#;
+    assert_eq!(uninstall_hooks(claude_client(), own_only).unwrap().remaining_text.unwrap(), r#"{"a": 1}"#);
 }
 
 #[test]
-fn a_file_that_is_not_as_it_is_known_is_named_with_its_line() {
-    for (text, is_ours, expected) in [
+fn a_file_of_an_unknown_form_is_reported_with_its_line() {
+    for (file_text, is_ours, expected_problem) in [
         ("[]", false, "1:1: the file is no object"),
         ("{\n  \"hooks\": []\n}", false, "2:12: `hooks` is no object"),
         ("{\"hooks\": {\"Stop\": {}}}", false, "1:20: `hooks.Stop` is no list"),
@@ -113,60 +140,69 @@ fn a_file_that_is_not_as_it_is_known_is_named_with_its_line() {
             "2:1: Tribunal's hook of `PreToolUse` was changed",
         ),
     ] {
-        let expected = Trouble {
-            problem: match expected.splitn(3, ':').collect::<Vec<_>>().as_slice() {
-                [line, column, what] => Problem {
+        let expected_problem = InstallProblem {
+            file_problem: match expected_problem.splitn(3, ':').collect::<Vec<_>>().as_slice() {
+                [line, column, message] => JsoncProblem {
                     line: line.parse().unwrap(),
                     column: column.parse().unwrap(),
-                    what: what.trim_start().to_string(),
+                    message: message.trim_start().to_string(),
                 },
                 _ => unreachable!(),
             },
             is_ours,
         };
-        assert_eq!(set(claude(), Some(text), &here(), &[]).unwrap_err(), expected, "{text}");
-        assert_eq!(clear(claude(), text).unwrap_err(), expected, "{text}");
+        assert_eq!(
+            install_hooks(claude_client(), Some(file_text), &named_program(), &[]).unwrap_err(),
+            expected_problem,
+            "{file_text}"
+        );
+        assert_eq!(uninstall_hooks(claude_client(), file_text).unwrap_err(), expected_problem, "{file_text}");
     }
 }
 
 #[test]
-fn what_keeps_hooks_from_running_is_pointed_out() {
-    let off = installed(Some("{\n  \"a\": 1,\n  \"disableAllHooks\": true\n}"));
-    assert_eq!(off.switched_off, Some(3));
-    assert_eq!(installed(Some("{\"disableAllHooks\": false}")).switched_off, None);
+fn a_switch_that_keeps_hooks_from_running_is_pointed_out() {
+    let disabled_hooks = install_into(Some("{\n  \"a\": 1,\n  \"disableAllHooks\": true\n}"));
+    assert_eq!(disabled_hooks.disabled_hooks_line, Some(3));
+    assert_eq!(install_into(Some("{\"disableAllHooks\": false}")).disabled_hooks_line, None);
 }
 
 #[test]
-fn a_file_of_our_own_is_ours_as_long_as_nobody_changed_it() {
-    let copilot = hook_client("copilot");
-    for program in [Program::Named, Program::IfThere, Program::At("/a b/tribunal".into())] {
-        let text = whole(copilot, &program);
-        assert_eq!(check_own(copilot, &text), Ok(()), "{text}");
-        let changed = text.replacen("10", "11", 1);
-        assert!(check_own(copilot, &changed).unwrap_err().is_ours);
+fn an_own_file_is_accepted_until_it_is_edited() {
+    let copilot_client = test_hook_client("copilot");
+    for hook_program in
+        [HookProgram::ByName, HookProgram::IfInstalled, HookProgram::ByPath("/a b/tribunal".into())]
+    {
+        let file_text = render_hook_file(copilot_client, &hook_program);
+        assert_eq!(check_own_file(copilot_client, &file_text), Ok(()), "{file_text}");
+        let changed_text = file_text.replacen("10", "11", 1);
+        assert!(check_own_file(copilot_client, &changed_text).unwrap_err().is_ours);
     }
-    assert_eq!(check_own(copilot, "{").unwrap_err().problem.to_string(), "1:1: this { is not closed");
+    assert_eq!(
+        check_own_file(copilot_client, "{").unwrap_err().file_problem.to_string(),
+        "1:1: this { is not closed"
+    );
 }
 
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in r#"(\{|\}|\[|\]|,|:|"hooks"|"Stop"|"command"|"tribunal hook stop"|1|\n| ){0,25}"#) {
-        let _ = set(claude(), Some(&text), &here(), &[]);
-        let _ = clear(claude(), &text);
+        let _ = install_hooks(claude_client(), Some(&text), &named_program(), &[]);
+        let _ = uninstall_hooks(claude_client(), &text);
     }
 
     #[test]
     fn set_and_cleared_is_as_before(
         commands in prop::collection::vec("[a-z ]{1,8}", 1..4), event in 0usize..8, spaces in 0usize..5, crlf in any::<bool>()
     ) {
-        let hooks: Vec<Tree> =
-            commands.iter().map(|command| Tree::map([("command", Tree::text(command))])).collect();
-        let name = event_name(HookEvent::ALL[event]);
-        let tree = Tree::map([("hooks", Tree::map([(name, Tree::List(vec![Tree::map([("hooks", Tree::List(hooks))])]))]))]);
-        let mut text = jsonc::pretty(&tree).replace("  ", &" ".repeat(spaces));
+        let hooks: Vec<JsoncValue> =
+            commands.iter().map(|command| JsoncValue::from_members([("command", JsoncValue::from_text(command))])).collect();
+        let name = claude_event_name(HookEvent::ALL[event]);
+        let tree = JsoncValue::from_members([("hooks", JsoncValue::from_members([(name, JsoncValue::List(vec![JsoncValue::from_members([("hooks", JsoncValue::List(hooks))])]))]))]);
+        let mut text = jsonc::render_pretty(&tree).replace("  ", &" ".repeat(spaces));
         if crlf { text = text.replace('\n', "\r\n"); }
-        let new = installed(Some(&text));
-        prop_assert_eq!(new.added.len(), 8);
-        prop_assert_eq!(clear(claude(), &new.text).unwrap().text.unwrap(), text);
+        let new = install_into(Some(&text));
+        prop_assert_eq!(new.added_events.len(), 8);
+        prop_assert_eq!(uninstall_hooks(claude_client(), &new.file_text).unwrap().remaining_text.unwrap(), text);
     }
 }

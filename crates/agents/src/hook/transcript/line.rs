@@ -9,180 +9,207 @@ use std::{borrow::Cow, fmt};
 use memchr::memmem::Finder;
 use serde::de::{MapAccess, SeqAccess};
 
-use super::super::soft::{Take, give, give_item, mended, read, skip};
+use super::super::json_sink::{
+    JsonSink, read_item_into, read_json_into, read_value_into, replace_lone_surrogates, skip_value,
+};
 
 /// What a line of a transcript means.
-pub enum Said {
-    Nothing,
+pub enum LineMeaning {
+    Irrelevant,
     /// A part of what the model said in the session itself.
     Message {
-        id: Option<String>,
+        message_id: Option<String>,
         texts: Vec<String>,
-        tool: bool,
+        uses_tool: bool,
     },
     /// A stop was refused with this text.
     Refusal(String),
     /// The user gave input.
-    Told,
+    UserInput,
 }
 
 /// Whose lines are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
-    All,
+pub(super) enum SpeakerFilter {
+    Everyone,
     /// Lines of the user and refusals, not the model's.
-    People,
+    UsersOnly,
 }
 
 /// The format of a client's transcripts.
 pub struct TranscriptFormat {
     /// Marks of lines in which the model speaks or uses a tool.
-    pub(crate) model: &'static [&'static str],
+    pub(crate) model_marks: &'static [&'static str],
     /// The mark of lines with the result of a tool.
-    pub(crate) tools: &'static str,
+    pub(crate) tool_result_mark: &'static str,
     /// Classifies a line that was parsed.
-    pub(crate) read: fn(Line<'_>) -> Said,
+    pub(crate) classify_line: fn(TranscriptLine<'_>) -> LineMeaning,
 }
 
 impl fmt::Debug for TranscriptFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TranscriptFormat").field("model", &self.model).finish_non_exhaustive()
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("TranscriptFormat").field("model", &self.model_marks).finish_non_exhaustive()
     }
 }
 
 /// Decides which lines are worth parsing.
-pub(super) struct Filter {
+pub(super) struct LineFilter {
     format: &'static TranscriptFormat,
     /// Finds lines in which the model speaks or uses a tool.
-    model: Vec<Finder<'static>>,
+    model_finders: Vec<Finder<'static>>,
     /// Finds lines with input for the model.
-    people: Finder<'static>,
+    user_finder: Finder<'static>,
     /// Finds lines with the result of a tool.
-    tools: Finder<'static>,
+    tool_finder: Finder<'static>,
 }
 
-impl Filter {
-    pub(super) fn new(format: &'static TranscriptFormat) -> Filter {
-        let model = format.model.iter().map(|word| Finder::new(word.as_bytes())).collect();
-        Filter { format, model, people: Finder::new("\"user\""), tools: Finder::new(format.tools) }
+impl LineFilter {
+    pub(super) fn new(transcript_format: &'static TranscriptFormat) -> LineFilter {
+        let model_finders = transcript_format
+            .model_marks
+            .iter()
+            .map(|model_mark| Finder::new(model_mark.as_bytes()))
+            .collect();
+        LineFilter {
+            format: transcript_format,
+            model_finders,
+            user_finder: Finder::new("\"user\""),
+            tool_finder: Finder::new(transcript_format.tool_result_mark),
+        }
     }
 
     /// Classifies a line, if it is worth parsing.
-    pub(super) fn said(&self, line: &[u8], about: About) -> Said {
-        let has = |finder: &Finder<'_>| finder.find(line).is_some();
+    pub(super) fn read_line(&self, raw_line: &[u8], speaker_filter: SpeakerFilter) -> LineMeaning {
+        let contains = |finder: &Finder<'_>| finder.find(raw_line).is_some();
         // Results of tools also have the role `user`, and they are the longest lines of all.
-        let may_be_told = has(&self.people) && !has(&self.tools);
-        if !may_be_told && (about == About::People || !self.model.iter().any(has)) {
-            return Said::Nothing;
+        let may_be_input = contains(&self.user_finder) && !contains(&self.tool_finder);
+        if !may_be_input
+            && (speaker_filter == SpeakerFilter::UsersOnly || !self.model_finders.iter().any(contains))
+        {
+            return LineMeaning::Irrelevant;
         }
-        let text = String::from_utf8_lossy(line);
+        let line_text = String::from_utf8_lossy(raw_line);
         // The repair is rarely needed and only tried if the line is not valid as it is.
-        self.read(&text).or_else(|| self.read(&mended(&text)?)).unwrap_or(Said::Nothing)
+        self.parse_line(&line_text)
+            .or_else(|| self.parse_line(&replace_lone_surrogates(&line_text)?))
+            .unwrap_or(LineMeaning::Irrelevant)
     }
 
     /// Parses a line; `None` if it is not JSON, for example half of a line.
-    fn read(&self, text: &str) -> Option<Said> {
-        let mut line = Line::default();
-        read(text, &mut line).ok()?;
-        Some((self.format.read)(line))
+    fn parse_line(&self, line_text: &str) -> Option<LineMeaning> {
+        let mut transcript_line = TranscriptLine::default();
+        read_json_into(line_text, &mut transcript_line).ok()?;
+        Some((self.format.classify_line)(transcript_line))
     }
 }
 
 /// The fields of a line that matter for any client.
 #[derive(Default)]
-pub struct Line<'a> {
-    pub(crate) kind: Option<Cow<'a, str>>,
+pub struct TranscriptLine<'a> {
+    pub(crate) line_type: Option<Cow<'a, str>>,
     /// The role, which older files have instead of a type.
     pub(crate) role: Option<Cow<'a, str>>,
     pub(crate) is_sidechain: bool,
     pub(crate) is_meta: bool,
-    pub(crate) is_error: bool,
+    pub(crate) is_api_error: bool,
     pub(crate) is_summary: bool,
-    pub(crate) message: Message<'a>,
+    pub(crate) message: TranscriptMessage<'a>,
 }
 
 #[derive(Default)]
-pub(crate) struct Message<'a> {
-    pub(crate) id: Option<Cow<'a, str>>,
-    pub(crate) kind: Option<Cow<'a, str>>,
+pub(crate) struct TranscriptMessage<'a> {
+    pub(crate) message_id: Option<Cow<'a, str>>,
+    pub(crate) message_type: Option<Cow<'a, str>>,
     pub(crate) role: Option<Cow<'a, str>>,
-    pub(crate) model: Option<Cow<'a, str>>,
-    pub(crate) content: Content<'a>,
+    pub(crate) model_name: Option<Cow<'a, str>>,
+    pub(crate) content: MessageContent<'a>,
 }
 
 #[derive(Default)]
-pub(crate) struct Content<'a> {
+pub(crate) struct MessageContent<'a> {
     pub(crate) texts: Vec<Cow<'a, str>>,
     pub(crate) uses_tool: bool,
     /// Whether the content is the result of a tool.
-    pub(crate) is_result: bool,
+    pub(crate) is_tool_result: bool,
 }
 
 #[derive(Default)]
-struct Block<'a> {
-    kind: Option<Cow<'a, str>>,
+struct ContentBlock<'a> {
+    block_type: Option<Cow<'a, str>>,
     text: Option<Cow<'a, str>>,
 }
 
-impl Content<'_> {
-    pub(crate) fn owned(&self) -> Vec<String> {
+impl MessageContent<'_> {
+    pub(crate) fn owned_texts(&self) -> Vec<String> {
         self.texts.iter().map(ToString::to_string).collect()
     }
 }
 
-impl<'de> Take<'de> for Line<'de> {
-    fn field<M: MapAccess<'de>>(&mut self, name: &str, map: &mut M) -> Result<(), M::Error> {
-        match name {
-            "type" => give(map, &mut self.kind),
-            "role" => give(map, &mut self.role),
-            "isSidechain" => give(map, &mut self.is_sidechain),
-            "isMeta" => give(map, &mut self.is_meta),
-            "isApiErrorMessage" => give(map, &mut self.is_error),
-            "isCompactSummary" => give(map, &mut self.is_summary),
-            "message" | "payload" => give(map, &mut self.message),
-            _ => skip(map),
+impl<'de> JsonSink<'de> for TranscriptLine<'de> {
+    fn accept_field<M: MapAccess<'de>>(
+        &mut self,
+        field_name: &str,
+        map_access: &mut M,
+    ) -> Result<(), M::Error> {
+        match field_name {
+            "type" => read_value_into(map_access, &mut self.line_type),
+            "role" => read_value_into(map_access, &mut self.role),
+            "isSidechain" => read_value_into(map_access, &mut self.is_sidechain),
+            "isMeta" => read_value_into(map_access, &mut self.is_meta),
+            "isApiErrorMessage" => read_value_into(map_access, &mut self.is_api_error),
+            "isCompactSummary" => read_value_into(map_access, &mut self.is_summary),
+            "message" | "payload" => read_value_into(map_access, &mut self.message),
+            _ => skip_value(map_access),
         }
     }
 }
 
-impl<'de> Take<'de> for Message<'de> {
-    fn field<M: MapAccess<'de>>(&mut self, name: &str, map: &mut M) -> Result<(), M::Error> {
-        match name {
-            "id" => give(map, &mut self.id),
-            "type" => give(map, &mut self.kind),
-            "role" => give(map, &mut self.role),
-            "model" => give(map, &mut self.model),
-            "content" => give(map, &mut self.content),
-            _ => skip(map),
+impl<'de> JsonSink<'de> for TranscriptMessage<'de> {
+    fn accept_field<M: MapAccess<'de>>(
+        &mut self,
+        field_name: &str,
+        map_access: &mut M,
+    ) -> Result<(), M::Error> {
+        match field_name {
+            "id" => read_value_into(map_access, &mut self.message_id),
+            "type" => read_value_into(map_access, &mut self.message_type),
+            "role" => read_value_into(map_access, &mut self.role),
+            "model" => read_value_into(map_access, &mut self.model_name),
+            "content" => read_value_into(map_access, &mut self.content),
+            _ => skip_value(map_access),
         }
     }
 }
 
-impl<'de> Take<'de> for Content<'de> {
-    fn text(&mut self, text: Cow<'de, str>) {
-        self.texts.push(text);
+impl<'de> JsonSink<'de> for MessageContent<'de> {
+    fn accept_text(&mut self, content_text: Cow<'de, str>) {
+        self.texts.push(content_text);
     }
 
-    fn item<S: SeqAccess<'de>>(&mut self, seq: &mut S) -> Result<bool, S::Error> {
-        let mut block = Block::default();
+    fn accept_item<S: SeqAccess<'de>>(&mut self, sequence_access: &mut S) -> Result<bool, S::Error> {
+        let mut content_block = ContentBlock::default();
         // The item is consumed in any case; only its type decides whether it matters.
-        let was_there = give_item(seq, &mut block)?;
-        match block.kind.as_deref() {
-            Some("text" | "output_text" | "input_text") => self.texts.extend(block.text),
+        let has_item = read_item_into(sequence_access, &mut content_block)?;
+        match content_block.block_type.as_deref() {
+            Some("text" | "output_text" | "input_text") => self.texts.extend(content_block.text),
             Some("tool_use") => self.uses_tool = true,
-            Some("tool_result") => self.is_result = true,
+            Some("tool_result") => self.is_tool_result = true,
             _ => (),
         }
-        Ok(was_there)
+        Ok(has_item)
     }
 }
 
-impl<'de> Take<'de> for Block<'de> {
-    fn field<M: MapAccess<'de>>(&mut self, name: &str, map: &mut M) -> Result<(), M::Error> {
-        match name {
-            "type" => give(map, &mut self.kind),
-            "text" => give(map, &mut self.text),
-            _ => skip(map),
+impl<'de> JsonSink<'de> for ContentBlock<'de> {
+    fn accept_field<M: MapAccess<'de>>(
+        &mut self,
+        field_name: &str,
+        map_access: &mut M,
+    ) -> Result<(), M::Error> {
+        match field_name {
+            "type" => read_value_into(map_access, &mut self.block_type),
+            "text" => read_value_into(map_access, &mut self.text),
+            _ => skip_value(map_access),
         }
     }
 }

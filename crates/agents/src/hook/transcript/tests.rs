@@ -7,401 +7,551 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::hook::client::hook_client;
+use crate::hook::client::test_hook_client;
 
-const ALL: u64 = u64::MAX;
+const EVERYTHING: u64 = u64::MAX;
 
 const CLAUDE: &str = "claude-code";
 
-fn tail(client: &str, text: &str) -> Tail {
-    read_back(hook_client(client), &mut Cursor::new(text), ALL).unwrap()
+fn read_text_tail(client_id: &str, transcript_text: &str) -> TranscriptTail {
+    read_tail(test_hook_client(client_id), &mut Cursor::new(transcript_text), EVERYTHING).unwrap()
 }
 
 /// A line of Claude Code with one part of a message.
-fn part(id: &str, block: &Value) -> Value {
-    let message = json!({"id": id, "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [block]});
-    json!({"parentUuid": "p", "isSidechain": false, "message": message, "apiBlockIndex": 0, "type": "assistant", "uuid": "u"})
+fn assistant_part(message_id: &str, content_block: &Value) -> Value {
+    let message_value = json!({"id": message_id, "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [content_block]});
+    json!({"parentUuid": "p", "isSidechain": false, "message": message_value, "apiBlockIndex": 0, "type": "assistant", "uuid": "u"})
 }
 
-fn said(id: &str, text: &str) -> Value {
-    part(id, &json!({"type": "text", "text": text}))
+fn text_part(message_id: &str, message_text: &str) -> Value {
+    assistant_part(message_id, &json!({"type": "text", "text": message_text}))
 }
 
-fn call(id: &str) -> Value {
-    part(
-        id,
+fn tool_call_part(message_id: &str) -> Value {
+    assistant_part(
+        message_id,
         &json!({"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls", "type": "text", "text": "no"}}),
     )
 }
 
-fn thought(id: &str) -> Value {
-    part(id, &json!({"type": "thinking", "thinking": "<promise>DONE</promise>", "signature": "s"}))
+fn thinking_part(message_id: &str) -> Value {
+    assistant_part(
+        message_id,
+        &json!({"type": "thinking", "thinking": "<promise>DONE</promise>", "signature": "s"}),
+    )
 }
 
-fn user(content: &Value) -> Value {
-    json!({"isSidechain": false, "type": "user", "message": {"role": "user", "content": content}, "uuid": "u"})
+fn user_line(message_content: &Value) -> Value {
+    json!({"isSidechain": false, "type": "user", "message": {"role": "user", "content": message_content}, "uuid": "u"})
 }
 
-fn result() -> Value {
-    user(
+fn tool_result_line() -> Value {
+    user_line(
         &json!([{"tool_use_id": "t", "type": "tool_result", "content": "a \"assistant\" b", "is_error": false}]),
     )
 }
 
-fn refusal(reason: &str) -> Value {
-    with(user(&json!(format!("Stop hook feedback:\n{reason}"))), "isMeta", json!(true))
+fn refusal_line(refusal_reason: &str) -> Value {
+    with_field(user_line(&json!(format!("Stop hook feedback:\n{refusal_reason}"))), "isMeta", json!(true))
 }
 
-fn with(mut line: Value, name: &str, value: Value) -> Value {
-    line[name] = value;
-    line
+fn with_field(mut json_line: Value, field_name: &str, field_value: Value) -> Value {
+    json_line[field_name] = field_value;
+    json_line
 }
 
-fn lines(lines: &[Value]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
+fn join_lines(json_lines: &[Value]) -> String {
+    json_lines.iter().map(|json_line| format!("{json_line}\n")).collect()
 }
 
-fn answer(of: &[Value]) -> Option<String> {
-    tail(CLAUDE, &lines(of)).answer
+fn read_answer(json_lines: &[Value]) -> Option<String> {
+    read_text_tail(CLAUDE, &join_lines(json_lines)).answer
 }
 
 #[test]
-fn the_last_answer_of_claude_code() {
-    let synthetic = |mut line: Value| {
-        line["message"]["model"] = "<synthetic>".into();
-        line
+fn the_last_answer_of_a_claude_code_transcript() {
+    let make_synthetic = |mut json_line: Value| {
+        json_line["message"]["model"] = "<synthetic>".into();
+        json_line
     };
-    let blob = json!({"type": "api-request-blob", "message": {"role": "assistant", "content": [{"type": "text", "text": "blob"}]}});
+    let blob_line = json!({"type": "api-request-blob", "message": {"role": "assistant", "content": [{"type": "text", "text": "blob"}]}});
     let cases: Vec<(&str, Vec<Value>, Option<&str>)> = vec![
         ("an empty file", vec![], None),
-        ("one message", vec![user(&json!("go")), said("1", "hello")], Some("hello")),
-        ("the last of several", vec![said("1", "a"), result(), said("2", "b")], Some("b")),
+        ("one message", vec![user_line(&json!("go")), text_part("1", "hello")], Some("hello")),
+        (
+            "the last of several",
+            vec![text_part("1", "a"), tool_result_line(), text_part("2", "b")],
+            Some("b"),
+        ),
         (
             "several lines of one message",
-            vec![said("0", "z"), said("1", "a"), thought("1"), said("1", "b")],
+            vec![text_part("0", "z"), text_part("1", "a"), thinking_part("1"), text_part("1", "b")],
             Some("a\nb"),
         ),
-        ("text before a call", vec![said("1", "a"), call("1"), result()], Some("a")),
+        ("text before a call", vec![text_part("1", "a"), tool_call_part("1"), tool_result_line()], Some("a")),
         (
             "parts with results in between",
-            vec![said("1", "a"), call("1"), result(), said("1", "b")],
+            vec![text_part("1", "a"), tool_call_part("1"), tool_result_line(), text_part("1", "b")],
             Some("a\nb"),
         ),
-        ("only a call: no promise", vec![said("1", "DONE"), result(), call("2"), result()], Some("")),
-        ("only a thought", vec![said("1", "DONE"), thought("2")], Some("")),
-        ("no text in its text", vec![said("1", "")], Some("")),
+        (
+            "only a call: no promise",
+            vec![text_part("1", "DONE"), tool_result_line(), tool_call_part("2"), tool_result_line()],
+            Some(""),
+        ),
+        ("only a thought", vec![text_part("1", "DONE"), thinking_part("2")], Some("")),
+        ("no text in its text", vec![text_part("1", "")], Some("")),
         (
             "a sub-agent's",
-            vec![said("1", "a"), with(said("2", "DONE"), "isSidechain", json!(true))],
+            vec![text_part("1", "a"), with_field(text_part("2", "DONE"), "isSidechain", json!(true))],
             Some("a"),
         ),
         (
             "an error's",
-            vec![said("1", "a"), with(said("2", "DONE"), "isApiErrorMessage", json!(true))],
+            vec![text_part("1", "a"), with_field(text_part("2", "DONE"), "isApiErrorMessage", json!(true))],
             Some("a"),
         ),
-        ("a made-up one", vec![said("1", "a"), synthetic(said("2", "DONE"))], Some("a")),
-        ("lines that only look alike", vec![said("1", "a"), blob], Some("a")),
+        ("a made-up one", vec![text_part("1", "a"), make_synthetic(text_part("2", "DONE"))], Some("a")),
+        ("lines that only look alike", vec![text_part("1", "a"), blob_line], Some("a")),
         (
             "what stands last in a finished file",
-            vec![said("1", "a"), json!({"type": "cost-state", "cost": 1})],
+            vec![text_part("1", "a"), json!({"type": "cost-state", "cost": 1})],
             Some("a"),
         ),
-        ("an answer of a tool that quotes", vec![said("1", "a"), call("1"), result()], Some("a")),
+        (
+            "an answer of a tool that quotes",
+            vec![text_part("1", "a"), tool_call_part("1"), tool_result_line()],
+            Some("a"),
+        ),
         (
             "words of the client",
-            vec![said("1", "a"), with(user(&json!("DONE")), "isMeta", json!(true))],
+            vec![text_part("1", "a"), with_field(user_line(&json!("DONE")), "isMeta", json!(true))],
             Some("a"),
         ),
         (
             "a person who quotes, and no answer yet",
-            vec![said("1", "DONE"), user(&json!("say \"assistant\""))],
+            vec![text_part("1", "DONE"), user_line(&json!("say \"assistant\""))],
             None,
         ),
-        ("a refusal, and no answer yet", vec![said("1", "DONE"), refusal("go on")], None),
+        ("a refusal, and no answer yet", vec![text_part("1", "DONE"), refusal_line("go on")], None),
     ];
-    for (name, of, wanted) in cases {
-        assert_eq!(answer(&of).as_deref(), wanted, "{name}");
+    for (case_name, json_lines, expected_answer) in cases {
+        assert_eq!(read_answer(&json_lines).as_deref(), expected_answer, "{case_name}");
     }
 }
 
 #[test]
-fn other_shapes_of_messages() {
-    let plain = |text: &str| json!({"type": "assistant", "message": {"content": text}});
-    let blocks = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
-    let wiggum = json!({"role": "assistant", "message": {"content": blocks}});
-    assert_eq!(answer(&[plain("a")]).as_deref(), Some("a"));
-    assert_eq!(answer(&[plain("a"), plain("b")]).as_deref(), Some("b"), "without ids lines are messages");
-    assert_eq!(answer(&[plain("DONE"), wiggum]).as_deref(), Some("a\nb"));
-    let odd = json!({"type": "assistant", "message": 7});
-    assert_eq!(answer(&[said("1", "DONE"), odd, json!(["assistant"])]).as_deref(), Some(""));
+fn older_forms_of_messages_are_read() {
+    let plain_message =
+        |message_text: &str| json!({"type": "assistant", "message": {"content": message_text}});
+    let text_blocks = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    let role_only_line = json!({"role": "assistant", "message": {"content": text_blocks}});
+    assert_eq!(read_answer(&[plain_message("a")]).as_deref(), Some("a"));
+    assert_eq!(
+        read_answer(&[plain_message("a"), plain_message("b")]).as_deref(),
+        Some("b"),
+        "without ids lines are messages"
+    );
+    assert_eq!(read_answer(&[plain_message("DONE"), role_only_line]).as_deref(), Some("a\nb"));
+    let odd_line = json!({"type": "assistant", "message": 7});
+    assert_eq!(read_answer(&[text_part("1", "DONE"), odd_line, json!(["assistant"])]).as_deref(), Some(""));
 }
 
 #[test]
-fn half_a_line_at_the_end_is_not_there() {
-    let whole = lines(&[user(&json!("go")), said("1", "a")]);
-    let last = said("2", "b é").to_string();
-    for cut in (0..last.len()).filter(|cut| last.is_char_boundary(*cut)) {
-        assert_eq!(tail(CLAUDE, &format!("{whole}{}", &last[..cut])).answer.as_deref(), Some("a"), "{cut}");
+fn an_incomplete_last_line_is_ignored() {
+    let complete_lines = join_lines(&[user_line(&json!("go")), text_part("1", "a")]);
+    let last_line = text_part("2", "b é").to_string();
+    for cut_offset in (0..last_line.len()).filter(|cut_offset| last_line.is_char_boundary(*cut_offset)) {
+        assert_eq!(
+            read_text_tail(CLAUDE, &format!("{complete_lines}{}", &last_line[..cut_offset]))
+                .answer
+                .as_deref(),
+            Some("a"),
+            "{cut_offset}"
+        );
     }
     assert_eq!(
-        tail(CLAUDE, &format!("{whole}{last}")).answer.as_deref(),
+        read_text_tail(CLAUDE, &format!("{complete_lines}{last_line}")).answer.as_deref(),
         Some("b é"),
         "only its end is missing"
     );
-    let bytes = [whole.as_bytes(), &last.as_bytes()[..last.len() - 20], b"\xc3"].concat();
+    let transcript_bytes =
+        [complete_lines.as_bytes(), &last_line.as_bytes()[..last_line.len() - 20], b"\xc3"].concat();
     assert_eq!(
-        read_back(hook_client(CLAUDE), &mut Cursor::new(bytes), ALL).unwrap().answer.as_deref(),
+        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(transcript_bytes), EVERYTHING)
+            .unwrap()
+            .answer
+            .as_deref(),
         Some("a")
     );
 }
 
 #[test]
-fn bytes_and_characters_that_are_none_are_replaced() {
-    let half = said("1", "HALF").to_string().replace("HALF", r"a \ud83d");
-    assert_eq!(tail(CLAUDE, &half).answer.as_deref(), Some("a \u{fffd}"));
-    let bytes = said("1", "BYTE").to_string().into_bytes();
-    let at = bytes.windows(4).position(|word| word == b"BYTE").unwrap();
-    let bytes = [&bytes[..at], b"\xff", &bytes[at + 4..]].concat();
+fn invalid_bytes_and_characters_are_replaced() {
+    let half_character = text_part("1", "HALF").to_string().replace("HALF", r"a \ud83d");
+    assert_eq!(read_text_tail(CLAUDE, &half_character).answer.as_deref(), Some("a \u{fffd}"));
+    let transcript_bytes = text_part("1", "BYTE").to_string().into_bytes();
+    let byte_position = transcript_bytes.windows(4).position(|byte_window| byte_window == b"BYTE").unwrap();
+    let transcript_bytes =
+        [&transcript_bytes[..byte_position], b"\xff", &transcript_bytes[byte_position + 4..]].concat();
     assert_eq!(
-        read_back(hook_client(CLAUDE), &mut Cursor::new(bytes), ALL).unwrap().answer.as_deref(),
+        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(transcript_bytes), EVERYTHING)
+            .unwrap()
+            .answer
+            .as_deref(),
         Some("\u{fffd}")
     );
-    assert_eq!(tail(CLAUDE, &lines(&[said("1", "a")]).replace('\n', "\r\n")).answer.as_deref(), Some("a"));
+    assert_eq!(
+        read_text_tail(CLAUDE, &join_lines(&[text_part("1", "a")]).replace('\n', "\r\n")).answer.as_deref(),
+        Some("a")
+    );
 }
 
 #[test]
 fn tools_since_the_last_refusal_of_claude_code() {
-    let go = || user(&json!("go"));
-    let aside = |line| with(line, "isSidechain", json!(true));
+    let go_line = || user_line(&json!("go"));
+    let in_sidechain = |json_line| with_field(json_line, "isSidechain", json!(true));
     let cases: Vec<(&str, Vec<Value>, Option<bool>)> = vec![
-        ("no refusal", vec![go(), call("1"), result(), said("2", "a")], None),
-        ("refused, nothing yet", vec![go(), call("1"), result(), said("2", "a"), refusal("r")], Some(false)),
-        ("refused, only words", vec![go(), call("1"), result(), refusal("r"), said("3", "b")], Some(false)),
-        ("refused, then a tool", vec![go(), refusal("r"), call("3"), result(), said("4", "b")], Some(true)),
+        ("no refusal", vec![go_line(), tool_call_part("1"), tool_result_line(), text_part("2", "a")], None),
         (
-            "before the last refusal only",
-            vec![go(), refusal("q"), call("3"), result(), refusal("r"), said("4", "b")],
+            "refused, nothing yet",
+            vec![go_line(), tool_call_part("1"), tool_result_line(), text_part("2", "a"), refusal_line("r")],
             Some(false),
         ),
-        ("a sub-agent's tool", vec![go(), refusal("r"), aside(call("3")), said("4", "b")], Some(false)),
         (
-            "a sub-agent's refusal",
-            vec![go(), refusal("r"), call("3"), aside(refusal("q")), said("4", "b")],
+            "refused, only words",
+            vec![go_line(), tool_call_part("1"), tool_result_line(), refusal_line("r"), text_part("3", "b")],
+            Some(false),
+        ),
+        (
+            "refused, then a tool",
+            vec![go_line(), refusal_line("r"), tool_call_part("3"), tool_result_line(), text_part("4", "b")],
             Some(true),
         ),
-        ("a person went on", vec![refusal("q"), call("1"), go(), said("4", "b")], None),
+        (
+            "before the last refusal only",
+            vec![
+                go_line(),
+                refusal_line("q"),
+                tool_call_part("3"),
+                tool_result_line(),
+                refusal_line("r"),
+                text_part("4", "b"),
+            ],
+            Some(false),
+        ),
+        (
+            "a sub-agent's tool",
+            vec![go_line(), refusal_line("r"), in_sidechain(tool_call_part("3")), text_part("4", "b")],
+            Some(false),
+        ),
+        (
+            "a sub-agent's refusal",
+            vec![
+                go_line(),
+                refusal_line("r"),
+                tool_call_part("3"),
+                in_sidechain(refusal_line("q")),
+                text_part("4", "b"),
+            ],
+            Some(true),
+        ),
+        (
+            "a person went on",
+            vec![refusal_line("q"), tool_call_part("1"), go_line(), text_part("4", "b")],
+            None,
+        ),
         (
             "a person who quotes",
-            vec![go(), refusal("r"), user(&json!("Stop hook feedback:\nx")), said("4", "b")],
+            vec![
+                go_line(),
+                refusal_line("r"),
+                user_line(&json!("Stop hook feedback:\nx")),
+                text_part("4", "b"),
+            ],
             None,
         ),
         (
             "a compaction in between",
-            vec![go(), refusal("r"), with(go(), "isCompactSummary", json!(true)), said("4", "b")],
+            vec![
+                go_line(),
+                refusal_line("r"),
+                with_field(go_line(), "isCompactSummary", json!(true)),
+                text_part("4", "b"),
+            ],
             Some(false),
         ),
     ];
-    for (name, of, wanted) in cases {
-        let tail = tail(CLAUDE, &lines(&of));
-        assert_eq!(tail.tools_since_refusal, wanted, "{name}");
-        assert_eq!(tail.refusal.as_deref(), wanted.map(|_| "Stop hook feedback:\nr"), "{name}");
+    for (case_name, json_lines, expected) in cases {
+        let transcript_tail = read_text_tail(CLAUDE, &join_lines(&json_lines));
+        assert_eq!(transcript_tail.tools_since_refusal, expected, "{case_name}");
+        assert_eq!(
+            transcript_tail.refusal.as_deref(),
+            expected.map(|_| "Stop hook feedback:\nr"),
+            "{case_name}"
+        );
     }
-    let blocks = user(&json!([{"type": "text", "text": "Stop hook feedback:\n[hook.sh]: r"}]));
-    let tail = tail(CLAUDE, &lines(&[with(blocks, "isMeta", json!(true))]));
-    assert_eq!(tail.refusal.as_deref(), Some("Stop hook feedback:\n[hook.sh]: r"));
+    let block_line = user_line(&json!([{"type": "text", "text": "Stop hook feedback:\n[hook.sh]: r"}]));
+    let transcript_tail =
+        read_text_tail(CLAUDE, &join_lines(&[with_field(block_line, "isMeta", json!(true))]));
+    assert_eq!(transcript_tail.refusal.as_deref(), Some("Stop hook feedback:\n[hook.sh]: r"));
 }
 
 /// An item in the form of Codex 0.166.
-fn item(payload: &Value) -> Value {
-    json!({"timestamp": "t", "ordinal": 1, "type": "response_item", "payload": payload, "metadata": {}})
+fn codex_item(item_payload: &Value) -> Value {
+    json!({"timestamp": "t", "ordinal": 1, "type": "response_item", "payload": item_payload, "metadata": {}})
 }
 
-fn codex(role: &str, kind: &str, text: &str) -> Value {
-    item(
-        &json!({"type": "message", "id": "m", "role": role, "content": [{"type": kind, "text": text, "annotations": []}]}),
+fn codex_message(message_role: &str, content_type: &str, message_text: &str) -> Value {
+    codex_item(
+        &json!({"type": "message", "id": "m", "role": message_role, "content": [{"type": content_type, "text": message_text, "annotations": []}]}),
     )
 }
 
 #[test]
-fn the_end_of_a_session_of_codex() {
-    let says = |text| codex("assistant", "output_text", text);
-    let told = |text| codex("user", "input_text", text);
-    let refused = || told("<hook_prompt hook_run_id=\"stop:0:hooks.json\">r</hook_prompt>");
-    let calls =
-        || item(&json!({"type": "function_call", "name": "exec_command", "arguments": "{}", "call_id": "c"}));
-    let result =
-        || item(&json!({"type": "function_call_output", "call_id": "c", "output": "\"message\" \"_call\""}));
-    let event = with(says("e"), "type", json!("event_msg"));
-    let compacted = with(says("c"), "type", json!("compacted"));
-    let count = json!({"type": "event_msg", "payload": {"type": "token_count", "info": {}}});
-    let surroundings = || told("<environment_context>\n</environment_context>");
+fn the_tail_of_a_codex_transcript() {
+    let model_says = |message_text| codex_message("assistant", "output_text", message_text);
+    let user_says = |message_text| codex_message("user", "input_text", message_text);
+    let refused_stop = || user_says("<hook_prompt hook_run_id=\"stop:0:hooks.json\">r</hook_prompt>");
+    let calls_tool = || {
+        codex_item(
+            &json!({"type": "function_call", "name": "exec_command", "arguments": "{}", "call_id": "c"}),
+        )
+    };
+    let tool_output = || {
+        codex_item(
+            &json!({"type": "function_call_output", "call_id": "c", "output": "\"message\" \"_call\""}),
+        )
+    };
+    let event_line = with_field(model_says("e"), "type", json!("event_msg"));
+    let compacted_line = with_field(model_says("c"), "type", json!("compacted"));
+    let token_count_line = json!({"type": "event_msg", "payload": {"type": "token_count", "info": {}}});
+    let environment_notice = || user_says("<environment_context>\n</environment_context>");
     let cases = [
-        ("one answer", vec![told("go"), says("a"), count], Some("a"), None),
+        ("one answer", vec![user_says("go"), model_says("a"), token_count_line], Some("a"), None),
         (
             "the last of several",
-            vec![told("go"), says("a"), calls(), result(), event, says("b"), compacted],
+            vec![
+                user_says("go"),
+                model_says("a"),
+                calls_tool(),
+                tool_output(),
+                event_line,
+                model_says("b"),
+                compacted_line,
+            ],
             Some("b"),
             None,
         ),
-        ("only a call", vec![told("go"), says("DONE"), calls(), result()], Some(""), None),
-        ("refused, only words", vec![told("go"), calls(), refused(), says("a")], Some("a"), Some(false)),
+        (
+            "only a call",
+            vec![user_says("go"), model_says("DONE"), calls_tool(), tool_output()],
+            Some(""),
+            None,
+        ),
+        (
+            "refused, only words",
+            vec![user_says("go"), calls_tool(), refused_stop(), model_says("a")],
+            Some("a"),
+            Some(false),
+        ),
         (
             "refused, then a tool",
-            vec![refused(), calls(), result(), surroundings(), says("a")],
+            vec![refused_stop(), calls_tool(), tool_output(), environment_notice(), model_says("a")],
             Some("a"),
             Some(true),
         ),
-        ("refused, and no answer yet", vec![says("DONE"), refused()], None, Some(false)),
-        ("a person went on", vec![refused(), calls(), told("go"), says("a")], Some("a"), None),
+        ("refused, and no answer yet", vec![model_says("DONE"), refused_stop()], None, Some(false)),
+        (
+            "a person went on",
+            vec![refused_stop(), calls_tool(), user_says("go"), model_says("a")],
+            Some("a"),
+            None,
+        ),
     ];
-    for (name, of, answer, tools) in cases {
-        let tail = tail("codex", &lines(&of));
-        assert_eq!((tail.answer.as_deref(), tail.tools_since_refusal), (answer, tools), "{name}");
+    for (case_name, json_lines, expected_answer, expected_tools) in cases {
+        let transcript_tail = read_text_tail("codex", &join_lines(&json_lines));
+        assert_eq!(
+            (transcript_tail.answer.as_deref(), transcript_tail.tools_since_refusal),
+            (expected_answer, expected_tools),
+            "{case_name}"
+        );
     }
 }
 
 #[test]
-fn nothing_is_claimed_of_clients_whose_sessions_are_not_understood() {
-    for client in ["copilot", "gemini"] {
-        assert_eq!(tail(client, &lines(&[user(&json!("go")), said("1", "a")])), Tail::default());
+fn clients_with_unknown_transcripts_have_an_empty_tail() {
+    for client_id in ["copilot", "gemini"] {
+        assert_eq!(
+            read_text_tail(client_id, &join_lines(&[user_line(&json!("go")), text_part("1", "a")])),
+            TranscriptTail::default()
+        );
     }
 }
 
 /// A file that counts the bytes that are read.
-struct Counting<F> {
+struct CountingReader<F> {
     file: F,
-    read: u64,
+    bytes_read: u64,
 }
 
-impl<F: Read> Read for Counting<F> {
+impl<F: Read> Read for CountingReader<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
-        self.read += count as u64;
-        Ok(count)
+        let read_count = self.file.read(buffer)?;
+        self.bytes_read += read_count as u64;
+        Ok(read_count)
     }
 }
 
-impl<F: Seek> Seek for Counting<F> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+impl<F: Seek> Seek for CountingReader<F> {
+    fn seek(&mut self, seek_target: SeekFrom) -> io::Result<u64> {
+        self.file.seek(seek_target)
     }
 }
 
 /// A sparse file of a gigabyte that ends with this text.
-fn gigabyte(end: &str) -> Counting<File> {
+fn gigabyte_file(end_text: &str) -> CountingReader<File> {
     let mut file = tempfile::tempfile().unwrap();
     file.set_len(1 << 30).unwrap();
     file.seek(SeekFrom::End(0)).unwrap();
-    file.write_all(end.as_bytes()).unwrap();
-    Counting { file, read: 0 }
+    file.write_all(end_text.as_bytes()).unwrap();
+    CountingReader { file, bytes_read: 0 }
 }
 
 #[test]
-fn a_gigabyte_costs_what_a_page_costs() {
-    const MOST: u64 = 8 << 20;
-    let long = said("1", &"x".repeat(900 << 10));
-    let too_long = user(&json!([{"type": "tool_result", "content": "x".repeat(5 << 20)}]));
-    let go = user(&json!("go"));
+fn reading_a_gigabyte_costs_as_much_as_reading_a_page() {
+    const READ_LIMIT: u64 = 8 << 20;
+    let long_line = text_part("1", &"x".repeat(900 << 10));
+    let too_long_line = user_line(&json!([{"type": "tool_result", "content": "x".repeat(5 << 20)}]));
+    let go_line = user_line(&json!("go"));
     let cases = [
-        ("a page", lines(&[go.clone(), said("1", "a")]), SIZES.chunk as u64),
+        ("a page", join_lines(&[go_line.clone(), text_part("1", "a")]), READ_SIZES.chunk_bytes as u64),
         // The line, at most as much again because reads double, and nothing more.
-        ("a long line", lines(&[go.clone(), long]), 3 << 20),
-        ("a line that is too long", lines(&[go, said("1", "a"), too_long]), 6 << 20),
-        ("nobody said anything", format!("\n{}", lines(&[said("1", "a")])), MOST),
+        ("a long line", join_lines(&[go_line.clone(), long_line]), 3 << 20),
+        ("a line that is too long", join_lines(&[go_line, text_part("1", "a"), too_long_line]), 6 << 20),
+        ("nobody said anything", format!("\n{}", join_lines(&[text_part("1", "a")])), READ_LIMIT),
     ];
-    for (name, end, most) in cases {
-        let mut file = gigabyte(&format!("\n{end}"));
-        assert!(read_back(hook_client(CLAUDE), &mut file, MOST).unwrap().answer.is_some(), "{name}");
-        assert!(file.read <= most, "{name}: {} bytes", file.read);
+    for (case_name, end_text, max_read) in cases {
+        let mut file = gigabyte_file(&format!("\n{end_text}"));
+        assert!(
+            read_tail(test_hook_client(CLAUDE), &mut file, READ_LIMIT).unwrap().answer.is_some(),
+            "{case_name}"
+        );
+        assert!(file.bytes_read <= max_read, "{case_name}: {} bytes", file.bytes_read);
     }
 }
 
 #[test]
 fn the_answer_alone_is_found_without_the_work_before_it() {
-    let work: Vec<Value> = (0..20_000).flat_map(|turn| [call(&turn.to_string()), result()]).collect();
-    let text = lines(&[work, vec![said("last", "a")]].concat());
-    let mut file = Counting { file: Cursor::new(&text), read: 0 };
-    assert_eq!(last_answer(hook_client(CLAUDE), &mut file, ALL).unwrap().as_deref(), Some("a"));
-    assert!(file.read <= SIZES.chunk as u64, "{} of {} bytes", file.read, text.len());
+    let work_lines: Vec<Value> = (0..20_000)
+        .flat_map(|turn_number| [tool_call_part(&turn_number.to_string()), tool_result_line()])
+        .collect();
+    let transcript_text = join_lines(&[work_lines, vec![text_part("last", "a")]].concat());
+    let mut file = CountingReader { file: Cursor::new(&transcript_text), bytes_read: 0 };
+    assert_eq!(
+        read_last_answer(test_hook_client(CLAUDE), &mut file, EVERYTHING).unwrap().as_deref(),
+        Some("a")
+    );
+    assert!(
+        file.bytes_read <= READ_SIZES.chunk_bytes as u64,
+        "{} of {} bytes",
+        file.bytes_read,
+        transcript_text.len()
+    );
 }
 
 #[test]
-fn a_line_that_begins_too_early_is_not_there() {
-    let text = lines(&[said("1", "a"), said("2", "b")]);
-    let last = said("2", "b").to_string().len() as u64 + 1;
-    let read = |at_most| read_back(hook_client(CLAUDE), &mut Cursor::new(&text), at_most).unwrap().answer;
-    assert_eq!(read(0), None);
-    assert_eq!(read(last), None, "whether it begins there cannot be seen");
-    assert_eq!(read(last + 1).as_deref(), Some("b"));
+fn a_line_that_begins_before_the_limit_is_ignored() {
+    let transcript_text = join_lines(&[text_part("1", "a"), text_part("2", "b")]);
+    let last_length = text_part("2", "b").to_string().len() as u64 + 1;
+    let read_within = |max_bytes| {
+        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(&transcript_text), max_bytes).unwrap().answer
+    };
+    assert_eq!(read_within(0), None);
+    assert_eq!(read_within(last_length), None, "whether it begins there cannot be seen");
+    assert_eq!(read_within(last_length + 1).as_deref(), Some("b"));
 }
 
 /// Reads the same forwards, with everything in memory.
-fn oracle(text: &str) -> Tail {
-    let mut tail = Tail::default();
-    let (mut last, mut parts): (Option<Value>, Vec<String>) = (None, Vec::new());
-    let lines = text.split('\n').filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    for line in lines.filter(|line| line["isSidechain"] != true) {
-        let blocks = match &line["message"]["content"] {
-            Value::Array(blocks) => blocks.clone(),
-            text => vec![json!({"type": "text", "text": text})],
+fn read_forwards(transcript_text: &str) -> TranscriptTail {
+    let mut transcript_tail = TranscriptTail::default();
+    let (mut last_id, mut message_parts): (Option<Value>, Vec<String>) = (None, Vec::new());
+    let json_lines =
+        transcript_text.split('\n').filter_map(|json_line| serde_json::from_str::<Value>(json_line).ok());
+    for json_line in json_lines.filter(|json_line| json_line["isSidechain"] != true) {
+        let content_blocks = match &json_line["message"]["content"] {
+            Value::Array(content_blocks) => content_blocks.clone(),
+            transcript_text => vec![json!({"type": "text", "text": transcript_text})],
         };
-        let has = |kind: &str| blocks.iter().any(|block| block["type"] == kind);
-        let texts = blocks.iter().filter(|block| block["type"] == "text");
-        let texts: Vec<String> =
-            texts.map(|block| block["text"].as_str().unwrap_or_default().to_owned()).collect();
-        match line["type"].as_str() {
-            Some("assistant") if line["isApiErrorMessage"] != true => {
-                let id = Some(line["message"]["id"].clone());
-                if id != last {
-                    parts.clear();
+        let has_block =
+            |block_type: &str| content_blocks.iter().any(|content_block| content_block["type"] == block_type);
+        let block_texts = content_blocks.iter().filter(|content_block| content_block["type"] == "text");
+        let block_texts: Vec<String> = block_texts
+            .map(|content_block| content_block["text"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        match json_line["type"].as_str() {
+            Some("assistant") if json_line["isApiErrorMessage"] != true => {
+                let message_id = Some(json_line["message"]["id"].clone());
+                if message_id != last_id {
+                    message_parts.clear();
                 }
-                (last, parts) = (id, [parts, texts].concat());
-                if has("tool_use") {
-                    tail.tools_since_refusal = tail.tools_since_refusal.map(|_| true);
+                (last_id, message_parts) = (message_id, [message_parts, block_texts].concat());
+                if has_block("tool_use") {
+                    transcript_tail.tools_since_refusal = transcript_tail.tools_since_refusal.map(|_| true);
                 }
             }
-            Some("user") if !has("tool_result") => {
-                if line["isMeta"] != true {
-                    (tail, last) = (Tail::default(), None);
-                } else if texts[0].starts_with("Stop hook feedback") {
-                    tail.tools_since_refusal = Some(false);
-                    (tail.refusal, last) = (Some(texts[0].clone()), None);
+            Some("user") if !has_block("tool_result") => {
+                if json_line["isMeta"] != true {
+                    (transcript_tail, last_id) = (TranscriptTail::default(), None);
+                } else if block_texts[0].starts_with("Stop hook feedback") {
+                    transcript_tail.tools_since_refusal = Some(false);
+                    (transcript_tail.refusal, last_id) = (Some(block_texts[0].clone()), None);
                 }
             }
             _ => (),
         }
-        if last.is_none() {
-            parts.clear();
+        if last_id.is_none() {
+            message_parts.clear();
         }
     }
-    tail.answer = last.map(|_| parts.join("\n"));
-    tail
+    transcript_tail.answer = last_id.map(|_| message_parts.join("\n"));
+    transcript_tail
 }
 
 fn any_line() -> impl Strategy<Value = String> {
-    let id = prop::sample::select(vec!["1", "2", "3"]);
-    let text = r#"[a-z"\\\\\n é😀{}]{0,12}"#;
-    let line = prop_oneof![
-        5 => (id.clone(), text).prop_map(|(id, text)| said(id, &text)),
-        2 => id.clone().prop_map(call),
-        1 => id.prop_map(thought),
-        1 => Just(result()),
-        1 => text.prop_map(|text| refusal(&text)),
-        1 => text.prop_map(|text| user(&json!(text))),
-        1 => text.prop_map(|text| with(user(&json!(text)), "isMeta", json!(true))),
+    let any_id = prop::sample::select(vec!["1", "2", "3"]);
+    let any_text = r#"[a-z"\\\\\n é😀{}]{0,12}"#;
+    let line_strategy = prop_oneof![
+        5 => (any_id.clone(), any_text).prop_map(|(id, text)| text_part(id, &text)),
+        2 => any_id.clone().prop_map(tool_call_part),
+        1 => any_id.prop_map(thinking_part),
+        1 => Just(tool_result_line()),
+        1 => any_text.prop_map(|text| refusal_line(&text)),
+        1 => any_text.prop_map(|text| user_line(&json!(text))),
+        1 => any_text.prop_map(|text| with_field(user_line(&json!(text)), "isMeta", json!(true))),
         1 => Just(json!({"type": "cost-state", "note": "\"assistant\" \"user\""})),
     ];
-    let odd = prop::sample::select(vec!["", "", "", "", "isSidechain", "isApiErrorMessage"]);
-    (line, odd, prop::option::weighted(0.1, any::<prop::sample::Index>())).prop_map(|(line, odd, cut)| {
-        let line = if odd.is_empty() { line } else { with(line, odd, json!(true)) };
-        let mut line = line.to_string();
-        if let Some(cut) = cut {
-            let cut = cut.index(line.len());
-            line.truncate((0..=cut).rev().find(|cut| line.is_char_boundary(*cut)).unwrap());
-        }
-        line
-    })
+    let odd_flag = prop::sample::select(vec!["", "", "", "", "isSidechain", "isApiErrorMessage"]);
+    (line_strategy, odd_flag, prop::option::weighted(0.1, any::<prop::sample::Index>())).prop_map(
+        |(line_strategy, odd_flag, cut_index)| {
+            let line_strategy = if odd_flag.is_empty() {
+                line_strategy
+            } else {
+                with_field(line_strategy, odd_flag, json!(true))
+            };
+            let mut line_strategy = line_strategy.to_string();
+            if let Some(cut_index) = cut_index {
+                let cut_index = cut_index.index(line_strategy.len());
+                line_strategy.truncate(
+                    (0..=cut_index)
+                        .rev()
+                        .find(|cut_index| line_strategy.is_char_boundary(*cut_index))
+                        .unwrap(),
+                );
+            }
+            line_strategy
+        },
+    )
 }
 
 proptest! {
@@ -427,21 +577,21 @@ proptest! {
                 first.map_or_else(String::new, |first| String::from_utf8(bytes[first + 1..].to_vec()).unwrap())
             }
         };
-        let mut file = Counting { file: Cursor::new(&text), read: 0 };
-        let by = |until| Extent { at_most: at_most as u64, sizes: Sizes { chunk, longest }, until };
-        let tail = read_by(hook_client(CLAUDE), &mut file, &by(Until::Told)).unwrap();
-        let less = read_by(hook_client(CLAUDE), &mut Cursor::new(&text), &by(Until::Answer)).unwrap();
+        let mut file = CountingReader { file: Cursor::new(&text), bytes_read: 0 };
+        let by = |read_until| ReadExtent { max_bytes: at_most as u64, read_sizes: ReadSizes { chunk_bytes: chunk, max_line_bytes: longest }, read_until };
+        let tail = read_extent(test_hook_client(CLAUDE), &mut file, &by(ReadUntil::LastInput)).unwrap();
+        let less = read_extent(test_hook_client(CLAUDE), &mut Cursor::new(&text), &by(ReadUntil::LastAnswer)).unwrap();
         prop_assert_eq!(&less.answer, &tail.answer);
         let seen: Vec<&str> = seen.split('\n').filter(|line| line.len() <= longest).collect();
-        prop_assert_eq!(tail, oracle(&seen.join("\n")));
-        prop_assert!(file.read <= at_most as u64);
+        prop_assert_eq!(tail, read_forwards(&seen.join("\n")));
+        prop_assert!(file.bytes_read <= at_most as u64);
     }
 
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), chunk in 1..50usize) {
         for client in HookClient::all() {
-            let extent = Extent { at_most: ALL, sizes: Sizes { chunk, longest: 100 }, until: Until::Told };
-            let _ = read_by(client, &mut Cursor::new(&bytes), &extent).unwrap();
+            let extent = ReadExtent { max_bytes: EVERYTHING, read_sizes: ReadSizes { chunk_bytes: chunk, max_line_bytes: 100 }, read_until: ReadUntil::LastInput };
+            let _ = read_extent(client, &mut Cursor::new(&bytes), &extent).unwrap();
         }
     }
 }

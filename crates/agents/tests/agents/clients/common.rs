@@ -4,123 +4,151 @@ use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
 use jiff::tz::TimeZone;
 use tribunal_agents::{
-    answer::Wanted,
+    answer::AnswerKind,
     clients::AgentClient,
-    driver::{AgentEvent, Clock, Decoded, DrivenAgent, Finished, Launch, Order, Talk, Whereabouts},
+    driver::{
+        AgentEvent, AgentLaunch, DecodedOutput, DrivenAgent, FinishedProcess, LaunchEnv, LaunchRequest,
+        LocalClock, SessionMode,
+    },
 };
 use tribunal_core::{
-    brief::Session,
-    client::{ClientSpec, Job},
+    brief::AgentSession,
+    client::{ClientSpec, JobKind},
     ids::Key,
-    limits::{Cost, Usage},
+    limits::{AgentUsage, Cost},
     settings::{AgentSpec, DriverSpec},
 };
 
 /// A Sunday noon in November, shortly before the limits in the fixtures reset.
 pub const NOW_MS: u64 = 1_794_744_000_000;
 
-pub fn clock() -> Clock {
-    Clock { now_ms: NOW_MS, zone: TimeZone::UTC }
+pub fn utc_clock() -> LocalClock {
+    LocalClock { now_ms: NOW_MS, time_zone: TimeZone::UTC }
 }
 
-pub fn fixture(client: &str, name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{client}/{name}.jsonl"));
-    fs::read_to_string(&path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
+pub fn read_fixture(client_dir: &str, fixture_name: &str) -> String {
+    let fixture_path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("tests/fixtures/{client_dir}/{fixture_name}.jsonl"));
+    fs::read_to_string(&fixture_path)
+        .unwrap_or_else(|io_error| panic!("{}: {io_error}", fixture_path.display()))
 }
 
-pub struct Ending<'a> {
-    pub code: Option<i32>,
+pub struct ProcessEnding<'a> {
+    pub exit_code: Option<i32>,
     pub stdout: &'a str,
     pub stderr: &'a str,
-    pub talk: Talk<'a>,
+    pub session_mode: SessionMode<'a>,
 }
 
-impl Default for Ending<'_> {
+impl Default for ProcessEnding<'_> {
     fn default() -> Self {
-        Ending { code: Some(0), stdout: "", stderr: "", talk: Talk::New }
+        ProcessEnding { exit_code: Some(0), stdout: "", stderr: "", session_mode: SessionMode::New }
     }
 }
 
-pub fn decode(driver: DriverSpec, ending: &Ending<'_>) -> Decoded {
-    let clock = clock();
-    let &Ending { code, stdout, stderr, talk } = ending;
-    driven(&AgentSpec::new("a", driver)).decode(&Finished { code, stdout, stderr, clock: &clock, talk })
+pub fn decode_ending(driver_spec: DriverSpec, process_ending: &ProcessEnding<'_>) -> DecodedOutput {
+    let local_clock = utc_clock();
+    let &ProcessEnding { exit_code, stdout, stderr, session_mode } = process_ending;
+    drive_agent(&AgentSpec::new("a", driver_spec)).decode_output(&FinishedProcess {
+        exit_code,
+        stdout,
+        stderr,
+        clock: &local_clock,
+        session_mode,
+    })
 }
 
-fn driven(agent: &AgentSpec) -> DrivenAgent {
-    DrivenAgent::new(agent.clone()).unwrap()
+fn drive_agent(agent_spec: &AgentSpec) -> DrivenAgent {
+    DrivenAgent::new(agent_spec.clone()).unwrap()
 }
 
-pub fn events(driver: &DriverSpec, line: &str) -> Vec<AgentEvent> {
-    driven(&AgentSpec::new("a", driver.clone())).events(line)
+pub fn read_events(driver_spec: &DriverSpec, output_line: &str) -> Vec<AgentEvent> {
+    drive_agent(&AgentSpec::new("a", driver_spec.clone())).read_events(output_line)
 }
 
-pub fn unknown_tools(driver: &DriverSpec) -> Vec<String> {
-    let spec = driver.client().unwrap();
-    AgentClient::find(spec.client.as_str()).unwrap().agent.driver.unknown_tools(spec)
+pub fn find_unknown_tools(driver_spec: &DriverSpec) -> Vec<String> {
+    let client_spec = driver_spec.client_spec().unwrap();
+    AgentClient::find(client_spec.client.as_str()).unwrap().facts.driver.unknown_tools(client_spec)
 }
 
-pub fn session(input_tokens: u64, output_tokens: u64, cached_tokens: u64, cost: Option<f64>) -> Session {
-    let cost = cost.map(Cost::of);
-    let total = Usage { input_tokens, output_tokens, cached_tokens, cost, ..Usage::default() };
-    Session { id: "00000000-0000-4000-8000-000000000001".into(), total, at_ms: 0 }
+pub fn build_session(
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    dollars: Option<f64>,
+) -> AgentSession {
+    let dollars = dollars.map(Cost::from_amount);
+    let total =
+        AgentUsage { input_tokens, output_tokens, cached_tokens, cost: dollars, ..AgentUsage::default() };
+    AgentSession { id: "00000000-0000-4000-8000-000000000001".into(), total, at_ms: 0 }
 }
 
-static KEY: LazyLock<Key> = LazyLock::new(|| Key::new("round-1/ask"));
+static TASK_KEY: LazyLock<Key> = LazyLock::new(|| Key::new("round-1/ask"));
 
-pub fn launch<'a>(agent: &AgentSpec, job: Job, change: impl FnOnce(&mut Order<'a>)) -> Launch {
-    let mut order = order(job);
-    change(&mut order);
-    launch_at(agent, order, "")
+pub fn build_launch<'a>(
+    agent_spec: &AgentSpec,
+    job: JobKind,
+    change_request: impl FnOnce(&mut LaunchRequest<'a>),
+) -> AgentLaunch {
+    let mut launch_request = build_request(job);
+    change_request(&mut launch_request);
+    build_launch_in(agent_spec, launch_request, "")
 }
 
-fn order<'a>(job: Job) -> Order<'a> {
-    Order {
-        key: &KEY,
+fn build_request<'a>(job: JobKind) -> LaunchRequest<'a> {
+    LaunchRequest {
+        task_key: &TASK_KEY,
         prompt: "Look at it.".into(),
-        wanted: if job == Job::Fix { Wanted::Fixes } else { Wanted::Findings },
+        answer_kind: if job == JobKind::Fix { AnswerKind::Fixes } else { AnswerKind::Findings },
         job,
         size: None,
         budget: None,
-        beside: Path::new("/beside"),
-        talk: Talk::New,
+        scratch_dir: Path::new("/beside"),
+        session_mode: SessionMode::New,
     }
 }
 
 /// Builds a launch for a user whose own settings of Claude Code are these.
-pub fn launch_with<'a>(
-    agent: &AgentSpec,
+pub fn build_launch_with<'a>(
+    agent_spec: &AgentSpec,
     claude_settings: &str,
-    change: impl FnOnce(&mut Order<'a>),
-) -> Launch {
-    let mut order = order(Job::Fix);
-    change(&mut order);
-    launch_at(agent, order, claude_settings)
+    change_request: impl FnOnce(&mut LaunchRequest<'a>),
+) -> AgentLaunch {
+    let mut launch_request = build_request(JobKind::Fix);
+    change_request(&mut launch_request);
+    build_launch_in(agent_spec, launch_request, claude_settings)
 }
 
-fn launch_at(agent: &AgentSpec, order: Order<'_>, claude_settings: &str) -> Launch {
-    let at = Whereabouts {
+fn build_launch_in(
+    agent_spec: &AgentSpec,
+    launch_request: LaunchRequest<'_>,
+    claude_settings: &str,
+) -> AgentLaunch {
+    let launch_env = LaunchEnv {
         own_program: "tribunal".into(),
-        project: "/project".into(),
-        client_settings: BTreeMap::from([
+        project_root: "/project".into(),
+        settings_by_client: BTreeMap::from([
             ("claude-code", claude_settings.to_string()),
             ("codex", "[mcp_servers.mine]\n[mcp_servers.\"my.docs\"]\n".to_string()),
         ]),
     };
-    driven(agent).launch(order, &at)
+    drive_agent(agent_spec).build_launch(launch_request, &launch_env)
 }
 
-pub fn args(launch: &Launch) -> Vec<String> {
-    launch.args.iter().map(|arg| arg.to_str().unwrap().to_string()).collect()
+pub fn launch_args(agent_launch: &AgentLaunch) -> Vec<String> {
+    agent_launch.args.iter().map(|argument| argument.to_str().unwrap().to_string()).collect()
 }
 
 /// The argument after a flag; `None` if the flag is missing.
-pub fn after<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
-    args.iter().position(|arg| arg == flag).map(|at| args[at + 1].as_str())
+pub fn value_after<'a>(arguments: &'a [String], flag: &str) -> Option<&'a str> {
+    arguments
+        .iter()
+        .position(|argument| argument == flag)
+        .map(|flag_index| arguments[flag_index + 1].as_str())
 }
 
-pub fn spec(client: &str, change: impl FnOnce(&mut ClientSpec)) -> ClientSpec {
+pub fn build_client_spec(client: &str, change_spec: impl FnOnce(&mut ClientSpec)) -> ClientSpec {
     let mut client = ClientSpec::new(client);
-    change(&mut client);
+    change_spec(&mut client);
     client
 }

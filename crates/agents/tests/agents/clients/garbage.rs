@@ -1,30 +1,34 @@
 //! Output that is garbled or breaks off anywhere is still decoded, and nothing is made up.
 
 use proptest::prelude::*;
-use tribunal_agents::driver::Talk;
+use tribunal_agents::driver::SessionMode;
 use tribunal_core::{client::ClientSpec, settings::DriverSpec};
 
-use super::common::{Ending, decode, events, fixture, session};
+use super::common::{ProcessEnding, build_session, decode_ending, read_events, read_fixture};
 
-const CLAUDE: &[&str] = &["answer", "tools", "background", "status-401", "plan-limit", "max-turns", "go-on"];
-const CODEX: &[&str] = &["answer", "write", "patch", "server-denied", "status-401", "usage-limit", "go-on"];
+const CLAUDE_FIXTURES: &[&str] =
+    &["answer", "tools", "background", "status-401", "plan-limit", "max-turns", "go-on"];
+const CODEX_FIXTURES: &[&str] =
+    &["answer", "write", "patch", "server-denied", "status-401", "usage-limit", "go-on"];
 
-fn outputs() -> impl Strategy<Value = (bool, String)> {
-    let of = |claude: bool| {
-        let (folder, names) = if claude { ("claude", CLAUDE) } else { ("codex", CODEX) };
-        prop::sample::select(names).prop_map(move |name| (claude, fixture(folder, name)))
+fn any_output() -> impl Strategy<Value = (bool, String)> {
+    let fixtures_of = |is_claude: bool| {
+        let (fixture_dir, fixture_names) =
+            if is_claude { ("claude", CLAUDE_FIXTURES) } else { ("codex", CODEX_FIXTURES) };
+        prop::sample::select(fixture_names)
+            .prop_map(move |fixture_name| (is_claude, read_fixture(fixture_dir, fixture_name)))
     };
-    prop_oneof![of(true), of(false)]
+    prop_oneof![fixtures_of(true), fixtures_of(false)]
 }
 
-fn driver(claude: bool) -> DriverSpec {
-    DriverSpec::Client(ClientSpec::new(if claude { "claude-code" } else { "codex" }))
+fn build_driver(is_claude: bool) -> DriverSpec {
+    DriverSpec::Client(ClientSpec::new(if is_claude { "claude-code" } else { "codex" }))
 }
 
 proptest! {
     #[test]
     fn an_output_that_is_cut_garbled_or_shuffled_is_read(
-        (claude, output) in outputs(),
+        (claude, output) in any_output(),
         (from, to) in (0.0..1.0f64, 0.0..1.0f64),
         lost in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         code in prop::option::of(prop::sample::select(&[0, 1, 2, 143][..])),
@@ -44,17 +48,17 @@ proptest! {
             lines.swap(one, last);
         }
         let stdout = lines.join("\n");
-        let session = session(1_000, 1_000, 1_000, Some(1.0));
-        let talk = if went_on { Talk::GoOn(&session) } else { Talk::New };
-        let decoded = decode(driver(claude != other), &Ending { code, stdout: &stdout, stderr: "x", talk });
+        let session = build_session(1_000, 1_000, 1_000, Some(1.0));
+        let session_mode = if went_on { SessionMode::Resume(&session) } else { SessionMode::New };
+        let decoded = decode_ending(build_driver(claude != other), &ProcessEnding { exit_code: code, stdout: &stdout, stderr: "x", session_mode });
         // A success is never made up.
-        prop_assert!(code.is_none() || decoded.finished || decoded.fault.is_some());
+        prop_assert!(code.is_none() || decoded.is_finished || decoded.fault.is_some());
         if let Some(session) = decoded.session {
             prop_assert!(session.total.input_tokens >= decoded.usage.input_tokens);
         }
         for line in stdout.lines() {
-            for event in events(&driver(claude), line) {
-                prop_assert!(event.shown().is_none_or(|shown| !shown.contains('\n')));
+            for event in read_events(&build_driver(claude), line) {
+                prop_assert!(event.progress_line().is_none_or(|shown| !shown.contains('\n')));
             }
         }
     }

@@ -4,130 +4,184 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use tribunal_agents::{
-    analysis::Shape,
-    answer::Wanted,
-    clients::{self, AGENT_CLIENT_IDS, AgentClient, CLIENTS, Home, UnknownClient},
-    driver::{Clock, DRIVER_NAMES, DrivenAgent, Finished, Order, Talk, Whereabouts},
-    hook::{Answer, HookClient, HookEvent, Input, install},
+    analysis::OutputShape,
+    answer::AnswerKind,
+    clients::{self, AGENT_CLIENT_IDS, AgentClient, CLIENTS, HookFile, UnknownClient},
+    driver::{DRIVER_NAMES, DrivenAgent, FinishedProcess, LaunchEnv, LaunchRequest, LocalClock, SessionMode},
+    hook::{HookAnswer, HookClient, HookEvent, HookInput, install},
 };
 use tribunal_core::{
-    client::{ClientSpec, Job},
+    client::{ClientSpec, JobKind},
     ids::Key,
     settings::{AgentSpec, DriverSpec},
 };
 
-fn agent(id: &str) -> AgentSpec {
-    AgentSpec::new("mine", DriverSpec::Client(ClientSpec::new(id)))
+fn build_agent(client_id: &str) -> AgentSpec {
+    AgentSpec::new("mine", DriverSpec::Client(ClientSpec::new(client_id)))
 }
 
-fn order(key: &Key) -> Order<'_> {
-    Order {
-        key,
+fn build_request(task_key: &Key) -> LaunchRequest<'_> {
+    LaunchRequest {
+        task_key,
         prompt: "Look at it.".into(),
-        wanted: Wanted::Findings,
-        job: Job::Review,
+        answer_kind: AnswerKind::Findings,
+        job: JobKind::Review,
         size: None,
         budget: None,
-        beside: std::path::Path::new("/beside"),
-        talk: Talk::New,
+        scratch_dir: std::path::Path::new("/beside"),
+        session_mode: SessionMode::New,
     }
 }
 
 #[test]
-fn a_row_has_a_name_of_its_own_and_at_least_one_side() {
-    let mut words = BTreeSet::from(["command", "replay"]);
-    for client in CLIENTS {
-        for word in [client.id].iter().chain(client.aliases) {
-            assert!(words.insert(word), "`{word}` means two things");
-            assert_eq!(clients::named(word), Some(client), "{word}");
-            assert_eq!(clients::canonical(word), client.id);
+fn every_client_has_a_unique_name_and_at_least_one_side() {
+    let mut known_names = BTreeSet::from(["command", "replay"]);
+    for coding_client in CLIENTS {
+        for client_name in [coding_client.id].iter().chain(coding_client.aliases) {
+            assert!(known_names.insert(client_name), "`{client_name}` means two things");
+            assert_eq!(clients::find_client(client_name), Some(coding_client), "{client_name}");
+            assert_eq!(clients::canonical_id(client_name), coding_client.id);
         }
-        assert!(!client.name.is_empty() && !client.program.is_empty(), "{}", client.id);
+        assert!(!coding_client.name.is_empty() && !coding_client.program.is_empty(), "{}", coding_client.id);
         assert!(
-            client.agent.is_some() || client.hooks.is_some() || client.output.is_some(),
+            coding_client.agent_facts.is_some()
+                || coding_client.session_hooks.is_some()
+                || coding_client.output_format.is_some(),
             "{} can do nothing",
-            client.id
+            coding_client.id
         );
     }
-    assert_eq!(clients::canonical("unknown-client"), "unknown-client");
+    assert_eq!(clients::canonical_id("unknown-client"), "unknown-client");
 }
 
 #[test]
-fn every_client_with_a_driver_is_a_driver_of_the_settings_and_can_be_launched_and_read() {
-    let ids: Vec<&str> = AgentClient::all().map(|client| client.id).collect();
-    assert_eq!(ids, AGENT_CLIENT_IDS);
+fn every_client_with_a_driver_is_in_the_settings_and_can_be_launched_and_decoded() {
+    let client_ids: Vec<&str> = AgentClient::all().map(|agent_client| agent_client.id).collect();
+    assert_eq!(client_ids, AGENT_CLIENT_IDS);
     assert_eq!(DRIVER_NAMES[..2], ["command", "replay"]);
-    assert_eq!(DRIVER_NAMES[2..], ids);
-    let clock = Clock { now_ms: 0, zone: jiff::tz::TimeZone::UTC };
-    for client in AgentClient::all() {
-        let facts = client.agent;
-        let texts =
-            [facts.vendor, facts.install, facts.sign_in, facts.files.settings, facts.files.credentials];
-        assert!(texts.iter().all(|text| !text.is_empty()), "{}", client.id);
-        assert!(!facts.abilities.is_empty() && !facts.version_args.is_empty(), "{}", client.id);
-        for key in facts.keys {
-            assert!(client.variables.secrets.contains(&key.name), "{} of {} would leak", key.name, client.id);
+    assert_eq!(DRIVER_NAMES[2..], client_ids);
+    let local_clock = LocalClock { now_ms: 0, time_zone: jiff::tz::TimeZone::UTC };
+    for agent_client in AgentClient::all() {
+        let agent_facts = agent_client.facts;
+        let fact_texts = [
+            agent_facts.vendor,
+            agent_facts.install_hint,
+            agent_facts.sign_in_hint,
+            agent_facts.client_files.settings_file,
+            agent_facts.client_files.credentials_file,
+        ];
+        assert!(fact_texts.iter().all(|text| !text.is_empty()), "{}", agent_client.id);
+        assert!(
+            !agent_facts.abilities.is_empty() && !agent_facts.version_args.is_empty(),
+            "{}",
+            agent_client.id
+        );
+        for task_key in agent_facts.key_variables {
+            assert!(
+                agent_client.variables.secrets.contains(&task_key.name),
+                "{} of {} would leak",
+                task_key.name,
+                agent_client.id
+            );
         }
-        let driven = DrivenAgent::new(agent(client.id)).unwrap();
-        assert_eq!(driven.client(), Some(client));
-        let key = Key::new("round-1/ask");
-        let launch = driven.launch(order(&key), &Whereabouts::default());
-        assert_eq!(launch.program, client.program);
-        for other in CLIENTS.iter().filter(|other| other.id != client.id) {
-            let withheld = |name: &&str| launch.without.iter().any(|without| without == name);
-            assert!(other.variables.secrets.iter().all(withheld), "{} to {}", other.id, client.id);
+        let driven_agent = DrivenAgent::new(build_agent(agent_client.id)).unwrap();
+        assert_eq!(driven_agent.client(), Some(agent_client));
+        let task_key = Key::new("round-1/ask");
+        let agent_launch = driven_agent.build_launch(build_request(&task_key), &LaunchEnv::default());
+        assert_eq!(agent_launch.program, agent_client.program);
+        for other_client in CLIENTS.iter().filter(|other_client| other_client.id != agent_client.id) {
+            let is_withheld = |variable_name: &&str| {
+                agent_launch
+                    .removed_variables
+                    .iter()
+                    .any(|removed_variable| removed_variable == variable_name)
+            };
+            assert!(
+                other_client.variables.secrets.iter().all(is_withheld),
+                "{} to {}",
+                other_client.id,
+                agent_client.id
+            );
         }
-        assert!(!launch.without.iter().any(|name| client.variables.secrets.contains(&name.as_str())));
-        let finished = Finished { code: Some(1), stdout: "", stderr: "no", clock: &clock, talk: Talk::New };
-        assert!(driven.decode(&finished).fault.is_some(), "{} says nothing went wrong", client.id);
+        assert!(
+            !agent_launch
+                .removed_variables
+                .iter()
+                .any(|name| agent_client.variables.secrets.contains(&name.as_str()))
+        );
+        let finished_process = FinishedProcess {
+            exit_code: Some(1),
+            stdout: "",
+            stderr: "no",
+            clock: &local_clock,
+            session_mode: SessionMode::New,
+        };
+        assert!(
+            driven_agent.decode_output(&finished_process).fault.is_some(),
+            "{} says nothing went wrong",
+            agent_client.id
+        );
     }
 }
 
 #[test]
-fn a_client_that_is_not_known_is_an_error_and_never_another_one() {
-    let unknown = DrivenAgent::new(agent("unknown-client")).unwrap_err();
-    assert_eq!(unknown, UnknownClient { id: "unknown-client".into() });
-    let known = AGENT_CLIENT_IDS.join(", ");
-    assert_eq!(unknown.to_string(), format!("there is no client `unknown-client` here, only {known}"));
+fn an_unknown_client_is_an_error_and_never_another_client() {
+    let unknown_client = DrivenAgent::new(build_agent("unknown-client")).unwrap_err();
+    assert_eq!(unknown_client, UnknownClient { id: "unknown-client".into() });
+    let known_ids = AGENT_CLIENT_IDS.join(", ");
+    assert_eq!(
+        unknown_client.to_string(),
+        format!("there is no client `unknown-client` here, only {known_ids}")
+    );
     // The same holds for a client without a driver and for another name of a client: journals contain ids.
-    let without_driver = CLIENTS.iter().filter(|client| client.agent.is_none()).map(|client| client.id);
-    for id in without_driver.chain(["claude", ""]) {
-        assert!(DrivenAgent::new(agent(id)).is_err(), "{id}");
+    let without_driver = CLIENTS
+        .iter()
+        .filter(|coding_client| coding_client.agent_facts.is_none())
+        .map(|coding_client| coding_client.id);
+    for client_id in without_driver.chain(["claude", ""]) {
+        assert!(DrivenAgent::new(build_agent(client_id)).is_err(), "{client_id}");
     }
-    let journal = json!({"name": "mine", "driver": "client", "client": "unknown-client", "model": "m"});
-    let spec: AgentSpec = serde_json::from_value(journal.clone()).unwrap();
-    assert_eq!(serde_json::to_value(&spec).unwrap(), journal);
-    assert!(DrivenAgent::new(spec).is_err());
+    let journal_json = json!({"name": "mine", "driver": "client", "client": "unknown-client", "model": "m"});
+    let agent_spec: AgentSpec = serde_json::from_value(journal_json.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&agent_spec).unwrap(), journal_json);
+    assert!(DrivenAgent::new(agent_spec).is_err());
 }
 
 #[test]
-fn every_client_with_hooks_has_moments_a_place_for_them_and_answers() {
-    for client in HookClient::all() {
-        let moments = install::moments(client);
-        assert!(moments.iter().any(|(event, _)| *event == HookEvent::Stop), "{client:?}");
-        let text = install::whole(client, &install::Program::Named);
-        for (event, name) in &moments {
-            let call = format!("hook {} --client {}", event.word(), client.word());
-            assert!(text.contains(&call) && text.contains(name), "{client:?} {name}");
+fn every_client_with_hooks_has_events_a_hook_file_and_answers() {
+    for hook_client in HookClient::all() {
+        let client_events = install::supported_events(hook_client);
+        assert!(client_events.iter().any(|(event, _)| *event == HookEvent::Stop), "{hook_client:?}");
+        let hook_file_text = install::render_hook_file(hook_client, &install::HookProgram::ByName);
+        for (hook_event, event_name) in &client_events {
+            let hook_call = format!("hook {} --client {}", hook_event.name(), hook_client.client_id());
+            assert!(
+                hook_file_text.contains(&hook_call) && hook_file_text.contains(event_name),
+                "{hook_client:?} {event_name}"
+            );
         }
-        match client.hooks.home(false) {
-            Home::Shared(path) => assert!(!path.starts_with(['/', '~']), "{path}"),
-            Home::Own(path) => assert!(path.contains("tribunal"), "{path}"),
-            Home::Person(path) => assert!(path.starts_with("~/"), "{path}"),
+        match hook_client.hooks.hook_file(false) {
+            HookFile::Shared(file_path) => assert!(!file_path.starts_with(['/', '~']), "{file_path}"),
+            HookFile::Own(file_path) => assert!(file_path.contains("tribunal"), "{file_path}"),
+            HookFile::User(file_path) => assert!(file_path.starts_with("~/"), "{file_path}"),
         }
-        let stop = Input::read(client, HookEvent::Stop, br#"{"session_id": "s"}"#).unwrap();
-        assert_eq!(stop.session, "s");
-        let refused = Answer::Refuse { reason: "R".into(), say: None }.render(client, HookEvent::Stop);
-        assert!(refused.contains("\"R\""), "{client:?} cannot be refused a stop: {refused}");
+        let stop_input = HookInput::parse(hook_client, HookEvent::Stop, br#"{"session_id": "s"}"#).unwrap();
+        assert_eq!(stop_input.session_id, "s");
+        let rendered_refusal = HookAnswer::Refuse { reason: "R".into(), user_message: None }
+            .render(hook_client, HookEvent::Stop);
+        assert!(
+            rendered_refusal.contains("\"R\""),
+            "{hook_client:?} cannot be refused a stop: {rendered_refusal}"
+        );
     }
 }
 
 #[test]
-fn every_form_of_output_is_found_again_by_its_mark() {
-    for format in CLIENTS.iter().filter_map(|client| client.output) {
-        for mark in format.marks {
-            let line = json!({"type": mark}).to_string();
-            assert_eq!(Shape::of(&line).name(), format.name, "{mark}");
+fn every_output_format_is_detected_by_its_unique_types() {
+    for output_format in CLIENTS.iter().filter_map(|coding_client| coding_client.output_format) {
+        for unique_type in output_format.unique_types {
+            let json_line = json!({"type": unique_type}).to_string();
+            assert_eq!(OutputShape::detect(&json_line).name(), output_format.name, "{unique_type}");
         }
     }
 }

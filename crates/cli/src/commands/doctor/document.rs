@@ -3,40 +3,40 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::probe::State;
+use crate::client_probe::ClientState;
 
-pub(super) const SCHEMA: &str = "tribunal.doctor/1";
+pub(super) const DOCTOR_SCHEMA: &str = "tribunal.doctor/1";
 
 /// `tribunal doctor`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Report {
+pub(crate) struct DoctorReport {
     pub schema: &'static str,
     /// Whether a review could run here now.
     pub ready: bool,
     /// What keeps a review from running.
-    pub faults: Vec<Trouble>,
+    pub faults: Vec<DoctorProblem>,
     /// What does not keep a review from running, and is worth knowing.
-    pub warnings: Vec<Trouble>,
+    pub warnings: Vec<DoctorProblem>,
     pub notes: Vec<String>,
     /// The agents that would take part or stand by.
-    pub agents: Vec<AgentRow>,
-    pub clients: Vec<ClientRow>,
+    pub agents: Vec<DoctorAgentRow>,
+    pub clients: Vec<DoctorClientRow>,
     /// Known clients that are installed and have no driver.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherClient>,
     /// The version of git; null if it is missing.
     pub git: Option<String>,
-    pub project: ProjectRow,
+    pub project: DoctorProjectRow,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Trouble {
+pub(crate) struct DoctorProblem {
     pub what: String,
     /// The remedies, in the order in which they may help.
     pub mend: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AgentRow {
+pub(crate) struct DoctorAgentRow {
     pub name: String,
     pub driver: &'static str,
     pub provider: String,
@@ -47,12 +47,12 @@ pub(crate) struct AgentRow {
     /// The program or the script, as it is set.
     pub runs: String,
     #[schemars(with = "&'static str")]
-    pub state: State,
+    pub state: ClientState,
     pub can_work: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ClientRow {
+pub(crate) struct DoctorClientRow {
     pub id: &'static str,
     pub name: &'static str,
     /// The name under which the program was searched.
@@ -63,39 +63,39 @@ pub(crate) struct ClientRow {
     pub minimum: String,
     /// ready, unsure, not installed, not trusted, does not work, too old or not signed in.
     #[schemars(with = "&'static str")]
-    pub state: State,
+    pub state: ClientState,
     /// What the client reported, or failed to report.
     pub why: Option<String>,
-    pub signed_in: Option<SignedIn>,
+    pub signed_in: Option<DoctorSignIn>,
     /// The agents that use this client.
     pub agents: Vec<String>,
     /// What to type to repair it; null if nothing is missing.
     pub mend: Option<String>,
-    pub can: Vec<Can>,
+    pub can: Vec<DoctorAbility>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SignedIn {
+pub(crate) struct DoctorSignIn {
     pub how: String,
     /// Whether a subscription pays; the cost is then what the same work would have cost by the token.
     pub subscription: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Can {
+pub(crate) struct DoctorAbility {
     pub what: &'static str,
     pub how: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Other {
+pub(crate) struct OtherClient {
     pub id: &'static str,
     pub name: &'static str,
     pub path: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ProjectRow {
+pub(crate) struct DoctorProjectRow {
     pub root: String,
     /// Whether BMAD's settings are there.
     pub bmad: bool,

@@ -5,8 +5,8 @@
 //! does as little as possible on the way: no argument parser, no settings beyond its own, and no journal unless a
 //! state file asks for one.
 
-mod moments;
-mod steps;
+mod session_events;
+mod step_hooks;
 mod stop;
 mod tools;
 
@@ -22,115 +22,123 @@ use std::{
 use clap::builder::PossibleValuesParser;
 use tribunal_agents::{
     clients::project_variables,
-    hook::{Answer, HookClient, HookEvent, Input},
+    hook::{HookAnswer, HookClient, HookEvent, HookInput},
 };
-use tribunal_report::escaped;
-use tribunal_runner::{Project, session::file};
+use tribunal_report::escape_line;
+use tribunal_runner::{Project, session::state_file};
 
 use crate::{
-    context::masker,
-    settings::{Given, HookSettings, hooks_of},
+    context::env_masker,
+    settings::{HookSettings, SettingSources, resolve_hook_settings},
 };
 
 /// The arguments of `hook`, declared for the help pages only: a parser could fail before there is an answer.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct HookArguments {
     /// The moment
-    #[arg(value_parser = HookEvent::ALL.map(HookEvent::word))]
+    #[arg(value_parser = HookEvent::ALL.map(HookEvent::name))]
     event: String,
     /// Whose session it is
-    #[arg(long, default_value = HookClient::words().remove(0), value_parser = PossibleValuesParser::new(HookClient::words()))]
+    #[arg(long, default_value = HookClient::all_ids().remove(0), value_parser = PossibleValuesParser::new(HookClient::all_ids()))]
     client: String,
 }
 
 /// Masks secrets. Compiling the patterns takes a moment, so this is called only for text that goes into the journal.
-fn masked(text: &str) -> String {
-    if text.is_empty() { String::new() } else { masker().mask(text).into_owned() }
+fn mask_text(raw_text: &str) -> String {
+    if raw_text.is_empty() { String::new() } else { env_masker().mask(raw_text).into_owned() }
 }
 
 /// No client sends more than this; the limit keeps a broken one from filling the memory.
-const LONGEST: u64 = 256 << 20;
+const MAX_INPUT_BYTES: u64 = 256 << 20;
 
 /// One call of the hook, with everything its answer depends on.
-struct Call {
+struct HookCall {
     client: HookClient,
     event: HookEvent,
-    input: Input,
+    hook_input: HookInput,
     project: Project,
     settings: HookSettings,
 }
 
 /// Answers if this is a call of the hook, and returns `None` for any other command and for the hook's help.
-pub(crate) fn enter(typed: &[OsString]) -> Option<ExitCode> {
+pub(crate) fn answer_if_hook(raw_arguments: &[OsString]) -> Option<ExitCode> {
     // A lossy conversion is enough: the names that matter are ASCII, and a hook must not fail on the rest.
-    let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let at = command_at(&words)?;
-    if words[at] != "hook" || words.iter().any(|word| matches!(word.as_str(), "-h" | "--help")) {
+    let arguments: Vec<String> =
+        raw_arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let command_index = find_command_index(&arguments)?;
+    if arguments[command_index] != "hook"
+        || arguments.iter().any(|argument| matches!(argument.as_str(), "-h" | "--help"))
+    {
         return None;
     }
     // Global options may stand before the command's name, so they are parsed together with the hook's own.
-    let rest: Vec<String> = words[..at].iter().chain(&words[at + 1..]).cloned().collect();
+    let hook_arguments: Vec<String> =
+        arguments[..command_index].iter().chain(&arguments[command_index + 1..]).cloned().collect();
     // Even a panic must end in an answer, or the client would wait or report a broken hook.
-    let answer = std::panic::catch_unwind(AssertUnwindSafe(|| answer(&rest))).unwrap_or_else(|_| {
-        say("something broke that never should; the session goes on");
-        "{}\n".to_string()
-    });
-    let mut out = stdout().lock();
+    let rendered_answer = std::panic::catch_unwind(AssertUnwindSafe(|| answer_call(&hook_arguments)))
+        .unwrap_or_else(|_| {
+            log_message("something broke that never should; the session goes on");
+            "{}\n".to_string()
+        });
+    let mut output = stdout().lock();
     // The client may have gone away already, and then there is no place to report an error to.
-    let _ = out.write_all(answer.as_bytes()).and_then(|()| out.flush());
+    let _ = output.write_all(rendered_answer.as_bytes()).and_then(|()| output.flush());
     Some(ExitCode::SUCCESS)
 }
 
 /// Finds the command's name without a parser, because the hook answers even if the rest of the line is wrong.
-fn command_at(words: &[String]) -> Option<usize> {
-    let mut at = 0;
+fn find_command_index(arguments: &[String]) -> Option<usize> {
+    let mut index = 0;
     loop {
-        match words.get(at)?.as_str() {
+        match arguments.get(index)?.as_str() {
             // These options take a value in the next argument.
-            "-C" | "--project" | "--color" => at += 2,
-            flag if flag.starts_with('-') => at += 1,
-            _ => return Some(at),
+            "-C" | "--project" | "--color" => index += 2,
+            flag if flag.starts_with('-') => index += 1,
+            _ => return Some(index),
         }
     }
 }
 
 /// Answers through the argument parser. This is not reached in practice, since [`answer_if_hook`] comes first.
-pub(crate) fn run(arguments: &Arguments) -> u8 {
-    let said = answer(&[arguments.event.clone(), "--client".into(), arguments.client.clone()]);
-    let _ = stdout().write_all(said.as_bytes());
+pub(crate) fn run(arguments: &HookArguments) -> u8 {
+    let rendered_answer =
+        answer_call(&[arguments.event.clone(), "--client".into(), arguments.client.clone()]);
+    let _ = stdout().write_all(rendered_answer.as_bytes());
     0
 }
 
 /// Writes a message to standard error, which clients show in their logs.
-fn say(text: &str) {
-    let _ = writeln!(stderr(), "tribunal hook: {}", escaped(text));
+fn log_message(message: &str) {
+    let _ = writeln!(stderr(), "tribunal hook: {}", escape_line(message));
 }
 
-fn answer(words: &[String]) -> String {
-    let Parsed { event, client, project: named } = match parse(words) {
-        Ok(parsed) => parsed,
-        Err(why) => {
-            say(&why);
+fn answer_call(arguments: &[String]) -> String {
+    let HookCommandLine { event, client, project_dir: named_dir } = match parse_command_line(arguments) {
+        Ok(command_line) => command_line,
+        Err(reason) => {
+            log_message(&reason);
             return "{}\n".to_string();
         }
     };
-    let mut bytes = Vec::new();
-    let read = stdin().lock().take(LONGEST).read_to_end(&mut bytes);
-    let input = read.map_err(|cause| cause.to_string()).and_then(|_| Input::read(client, event, &bytes));
+    let mut input_bytes = Vec::new();
+    let read_result = stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut input_bytes);
+    let input = read_result
+        .map_err(|cause| cause.to_string())
+        .and_then(|_| HookInput::parse(client, event, &input_bytes));
     // The raw input can be large, and it is not needed while the answer is worked out.
-    drop(bytes);
+    drop(input_bytes);
     let answer = match input {
         // Agents of Tribunal's own runs are never held: their tasks end on their own terms.
-        Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() => Answer::Allow { say: None },
+        Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() => HookAnswer::Allow { user_message: None },
         Ok(input) => {
-            let project = project(named.as_deref(), &input);
-            let settings = settings(&project);
-            let call = Call { client, event, input, project, settings };
-            call.answer()
+            let project = find_project(named_dir.as_deref(), &input);
+            let settings = load_hook_settings(&project);
+            let hook_call = HookCall { client, event, hook_input: input, project, settings };
+            hook_call.answer_event()
         }
-        Err(why) => {
-            say(&format!("what the client said cannot be read: {why}"));
-            Answer::Allow { say: None }
+        Err(reason) => {
+            log_message(&format!("what the client said cannot be read: {reason}"));
+            HookAnswer::Allow { user_message: None }
         }
     };
     answer.render(client, event)
@@ -138,94 +146,97 @@ fn answer(words: &[String]) -> String {
 
 /// Loads the settings of hooks. A mistake in them is reported and the defaults are used, so that it cannot block a
 /// session.
-fn settings(project: &Project) -> HookSettings {
-    hooks_of(project.root(), &Given::from_environment()).unwrap_or_else(|complaint| {
-        say(&complaint.to_string());
+fn load_hook_settings(project: &Project) -> HookSettings {
+    resolve_hook_settings(project.root(), &SettingSources::from_environment()).unwrap_or_else(|user_error| {
+        log_message(&user_error.to_string());
         HookSettings::default()
     })
 }
 
 /// What the command line of a hook says.
-struct Parsed {
+struct HookCommandLine {
     event: HookEvent,
     client: HookClient,
-    project: Option<PathBuf>,
+    project_dir: Option<PathBuf>,
 }
 
-fn parse(words: &[String]) -> Result<Parsed, String> {
-    let (mut event, mut client, mut project) = (None, None, None);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
+fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
+    let (mut event, mut client, mut project_dir) = (None, None, None);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
         let mut value = |flag: &str| -> Result<String, String> {
             // Both `--client NAME` and `--client=NAME` are accepted, as the real parser would.
-            match word.split_once('=') {
+            match argument.split_once('=') {
                 Some((_, value)) => Ok(value.to_string()),
-                None => words.next().cloned().ok_or_else(|| format!("{flag} needs a value")),
+                None => arguments.next().cloned().ok_or_else(|| format!("{flag} needs a value")),
             }
         };
-        match word.split('=').next().unwrap_or_default() {
+        match argument.split('=').next().unwrap_or_default() {
             "--client" => client = Some(value("--client")?.parse()?),
-            "-C" | "--project" => project = Some(PathBuf::from(value("--project")?)),
+            "-C" | "--project" => project_dir = Some(PathBuf::from(value("--project")?)),
             "--color" => drop(value("--color")?),
             // The flag is for all commands; hooks answer in JSON anyway.
             "--json" => {}
             // Unknown arguments are reported and skipped: a newer client's extra flag must not break the hook.
-            flag if flag.starts_with('-') => say(&format!("{flag} is not known here")),
-            _ if event.is_none() => event = Some(word.parse()?),
-            _ => say(&format!("{word} is not known here")),
+            flag if flag.starts_with('-') => log_message(&format!("{flag} is not known here")),
+            _ if event.is_none() => event = Some(argument.parse()?),
+            _ => log_message(&format!("{argument} is not known here")),
         }
     }
     // The first client of the registry is the default.
     let client = client.or_else(|| HookClient::all().next()).ok_or("whose session? Name it: --client")?;
     let event = event.ok_or_else(|| {
-        format!("which moment? For instance: tribunal hook stop --client {}", client.word())
+        format!("which moment? For instance: tribunal hook stop --client {}", client.client_id())
     })?;
-    Ok(Parsed { event, client, project })
+    Ok(HookCommandLine { event, client, project_dir })
 }
 
 /// Finds the project: the nearest directory with a state file, else the project around the working directory.
-fn project(named: Option<&Path>, input: &Input) -> Project {
-    let here = std::env::current_dir().unwrap_or_default();
-    let given = project_variables().filter_map(|name| std::env::var_os(name).map(PathBuf::from));
+fn find_project(named_dir: Option<&Path>, hook_input: &HookInput) -> Project {
+    let working_dir = std::env::current_dir().unwrap_or_default();
+    let client_dir = project_variables().filter_map(|name| std::env::var_os(name).map(PathBuf::from));
     // Relative paths are ignored, since it is not known what they are relative to.
-    let given = given.into_iter().find(|dir| dir.is_absolute());
-    let said = Some(PathBuf::from(&input.cwd)).filter(|dir| dir.is_absolute());
-    let folder = match named {
-        Some(named) => return Project::at(here.join(named)),
+    let client_dir = client_dir.into_iter().find(|dir| dir.is_absolute());
+    let input_dir = Some(PathBuf::from(&hook_input.working_dir)).filter(|dir| dir.is_absolute());
+    let directory = match named_dir {
+        Some(named_dir) => return Project::from_root(working_dir.join(named_dir)),
         // The client's own variable is the most reliable, then its input; the process may run anywhere.
-        None => given.or(said).unwrap_or(here),
+        None => client_dir.or(input_dir).unwrap_or(working_dir),
     };
     // The search ends at the root of the enclosing project: what lies above it belongs to another one.
-    let around = Project::around(&folder);
-    let has_one = |folder: &&Path| {
+    let enclosing_project = Project::find_around(&directory);
+    let has_state_file = |directory: &&Path| {
         // A link counts as it is, even if its target is missing; the state file's reader reports that.
-        [file::OURS, file::THEIRS].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+        [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE]
+            .iter()
+            .any(|name| directory.join(name).symlink_metadata().is_ok())
     };
-    let mut within = folder.ancestors().take_while(|folder| folder.starts_with(around.root()));
-    let found = within.find(has_one).map(Project::at);
-    found.unwrap_or(around)
+    let mut project_ancestors =
+        directory.ancestors().take_while(|directory| directory.starts_with(enclosing_project.root()));
+    let bound_project = project_ancestors.find(has_state_file).map(Project::from_root);
+    bound_project.unwrap_or(enclosing_project)
 }
 
-impl Call {
-    fn answer(&self) -> Answer {
+impl HookCall {
+    fn answer_event(&self) -> HookAnswer {
         // Without a session id this session cannot be told from any other one.
-        if self.input.session.is_empty() {
-            return Answer::Allow { say: None };
+        if self.hook_input.session_id.is_empty() {
+            return HookAnswer::Allow { user_message: None };
         }
         match self.event {
-            HookEvent::Stop => self.stop(),
+            HookEvent::Stop => self.handle_stop(),
             // A sub-agent works for a session and is never held in its place.
-            HookEvent::SubagentStop => Answer::Allow { say: None },
-            HookEvent::SessionStart => self.session_start(),
-            HookEvent::SessionEnd => self.session_end(),
-            HookEvent::PreToolUse => self.pre_tool_use(),
-            HookEvent::PostToolUse => self.post_tool_use(),
-            HookEvent::PreCompact => self.pre_compact(),
-            HookEvent::UserPromptSubmit => self.user_prompt_submit(),
+            HookEvent::SubagentStop => HookAnswer::Allow { user_message: None },
+            HookEvent::SessionStart => self.handle_session_start(),
+            HookEvent::SessionEnd => self.handle_session_end(),
+            HookEvent::PreToolUse => self.handle_pre_tool_use(),
+            HookEvent::PostToolUse => self.handle_post_tool_use(),
+            HookEvent::PreCompact => self.handle_pre_compact(),
+            HookEvent::UserPromptSubmit => self.handle_user_prompt(),
         }
     }
 
-    fn stale_after(&self) -> Duration {
+    fn stale_age(&self) -> Duration {
         self.settings.stale_after
     }
 }

@@ -7,149 +7,200 @@ use std::{
     io,
 };
 
-use tribunal_agents::hook::{Answer, transcript};
-use tribunal_bmad::hooks::Moment;
+use tribunal_agents::hook::{HookAnswer, transcript};
+use tribunal_bmad::hooks::WorkflowHookMoment;
 use tribunal_core::session::{
-    LetGo, Work,
-    stop::{Client, Phase, Refusal, Verdict, decide, refusal_mark},
+    ReleaseReason, SessionWork,
+    stop::{ClientTurn, SessionRunPhase, StopRefusal, StopVerdict, decide_stop, refusal_mark},
 };
-use tribunal_runner::session::{self, Look, Taken};
+use tribunal_runner::session::{self, BoundSession, SessionLookup};
 
-use super::{Call, say, tools::aborted};
+use super::{HookCall, log_message, tools::describe_abort};
 
 /// How much of a transcript's end is read at most.
-const TAIL: u64 = 8 << 20;
+const MAX_TAIL_BYTES: u64 = 8 << 20;
 
 /// How a session ended its turn.
-struct Words {
+struct SessionEnding {
     /// Empty if it said nothing, or nothing of it is known.
-    answer: String,
+    last_answer: String,
     used_tools: Option<bool>,
 }
 
-impl Call {
-    pub(super) fn stop(&self) -> Answer {
-        let now = session::now_ms();
-        let mut taken = match session::look(&self.project, &self.input.session, now, self.stale_after()) {
-            Look::Held(taken) => taken,
-            Look::Idle(why) => {
-                say(&why);
-                return Answer::Allow { say: Some(format!("Tribunal: {why}")) };
+impl HookCall {
+    pub(super) fn handle_stop(&self) -> HookAnswer {
+        let current_ms = session::current_wall_ms();
+        let mut bound_session = match session::look_up_session(
+            &self.project,
+            &self.hook_input.session_id,
+            current_ms,
+            self.stale_age(),
+        ) {
+            SessionLookup::HeldHere(bound_session) => bound_session,
+            SessionLookup::NotHeld(reason) => {
+                log_message(&reason);
+                return HookAnswer::Allow { user_message: Some(format!("Tribunal: {reason}")) };
             }
-            Look::Nothing | Look::Anothers { .. } => return Answer::Allow { say: None },
+            SessionLookup::NothingBound | SessionLookup::HeldByAnother { .. } => {
+                return HookAnswer::Allow { user_message: None };
+            }
         };
         // A loop that waits for the user to start it must not catch a session that merely happens to stop.
-        if taken.state.session.is_empty() && !taken.is_of_a_file_alone() {
-            return Answer::Allow { say: None };
+        if bound_session.file_state.session_id.is_empty() && !bound_session.has_no_journal() {
+            return HookAnswer::Allow { user_message: None };
         }
         // A stop binds the session to work that only a state file knows, before anything is decided about it.
-        if taken.state.session.is_empty()
-            && let Err(cause) = taken.claim(&self.project, &self.input.session, now)
+        if bound_session.file_state.session_id.is_empty()
+            && let Err(cause) =
+                bound_session.claim_session(&self.project, &self.hook_input.session_id, current_ms)
         {
-            say(&format!("it cannot be said whose it is, so nobody is held: {cause}"));
-            return Answer::Allow { say: None };
+            log_message(&format!("it cannot be said whose it is, so nobody is held: {cause}"));
+            return HookAnswer::Allow { user_message: None };
         }
-        if let Some(why) = self.step_hooks(&mut taken, Moment::Stop).aborted {
-            return Answer::Allow { say: Some(aborted(&why)) };
+        if let Some(reason) = self.run_step_hooks(&mut bound_session, WorkflowHookMoment::Stop).abort_reason {
+            return HookAnswer::Allow { user_message: Some(describe_abort(&reason)) };
         }
         // A session whose answer is unknown could say neither that it is done nor that it is blocked, so it is let
         // go.
-        let Some(words) = self.words(&taken) else { return Answer::Allow { say: None } };
+        let Some(session_ending) = self.read_session_ending(&bound_session) else {
+            return HookAnswer::Allow { user_message: None };
+        };
         // The client counts refusals in a row; a new prompt or real work in between starts its count anew.
-        if !self.input.stop_active || words.used_tools == Some(true) {
-            taken.tally.in_a_row = 0;
+        if !self.hook_input.is_stop_active || session_ending.used_tools == Some(true) {
+            bound_session.tally.in_a_row = 0;
         }
         // Clients give up on a hook that refuses too often; `decide_stop` stays below that number.
-        let cap = self.client.hooks.refusal_cap(&|name| env::var(name).ok());
-        let client = Client { in_a_row: taken.tally.in_a_row, cap };
-        match decide(&taken.standing, &words.answer, client) {
-            Verdict::Free { why, detail } => self.free(&mut taken, why, &detail, now),
-            Verdict::Refuse(refusal) => self.refuse(&mut taken, refusal, now),
+        let refusal_cap = self.client.hooks.refusal_cap(&|variable_name| env::var(variable_name).ok());
+        let client = ClientTurn { in_a_row: bound_session.tally.in_a_row, max_in_a_row: refusal_cap };
+        match decide_stop(&bound_session.standing, &session_ending.last_answer, client) {
+            StopVerdict::Allow { reason, detail } => {
+                self.release_session(&mut bound_session, reason, &detail, current_ms)
+            }
+            StopVerdict::Refuse(refusal) => self.refuse_stop(&mut bound_session, refusal, current_ms),
         }
     }
 
     /// Reads the last answer from the hook's input, else from the transcript. Returns `None` if neither is available.
-    fn words(&self, taken: &Taken) -> Option<Words> {
-        let given = self.input.last_answer.clone();
+    fn read_session_ending(&self, bound_session: &BoundSession) -> Option<SessionEnding> {
+        let given_answer = self.hook_input.last_answer.clone();
         // Opening a pipe would block until there is a writer.
-        let is_special = fs::metadata(&self.input.transcript).is_ok_and(|meta| !meta.is_file());
-        let opened = match is_special {
+        let is_special =
+            fs::metadata(&self.hook_input.transcript_path).is_ok_and(|file_info| !file_info.is_file());
+        let open_result = match is_special {
             true => Err(io::Error::other("it is no file")),
-            false => File::open(&self.input.transcript),
+            false => File::open(&self.hook_input.transcript_path),
         };
         // After a refusal it matters whether tools were used since, which only the transcript tells.
-        let tail = match opened {
-            Ok(mut file) if taken.tally.in_a_row > 0 => transcript::read_back(self.client, &mut file, TAIL),
+        let tail = match open_result {
+            Ok(mut transcript_file) if bound_session.tally.in_a_row > 0 => {
+                transcript::read_tail(self.client, &mut transcript_file, MAX_TAIL_BYTES)
+            }
             // Without a refusal the last answer is enough, and reading stops as soon as it is found.
-            Ok(mut file) if given.is_none() => transcript::last_answer(self.client, &mut file, TAIL)
-                .map(|answer| transcript::Tail { answer, ..transcript::Tail::default() }),
-            Ok(_) => Ok(transcript::Tail::default()),
+            Ok(mut transcript_file) if given_answer.is_none() => {
+                transcript::read_last_answer(self.client, &mut transcript_file, MAX_TAIL_BYTES).map(
+                    |answer| transcript::TranscriptTail { answer, ..transcript::TranscriptTail::default() },
+                )
+            }
+            Ok(_) => Ok(transcript::TranscriptTail::default()),
             // The client gave the answer itself, so an unreadable transcript does no harm.
-            Err(_) if given.is_some() => Ok(transcript::Tail::default()),
+            Err(_) if given_answer.is_some() => Ok(transcript::TranscriptTail::default()),
             Err(cause) => Err(cause),
         };
         let tail = match tail {
             Ok(tail) => tail,
             Err(cause) => {
-                let path = &self.input.transcript;
-                say(&format!("the transcript {path} cannot be read, so nobody is held: {cause}"));
+                let transcript_path = &self.hook_input.transcript_path;
+                log_message(&format!(
+                    "the transcript {transcript_path} cannot be read, so nobody is held: {cause}"
+                ));
                 return None;
             }
         };
         // Clients write transcripts with a delay; one without the latest refusal says nothing about the time since.
-        let last = refusal_mark(taken.standing.refusals);
-        let current = tail.refusal.as_ref().is_some_and(|refusal| refusal.contains(&last));
-        let used_tools = tail.tools_since_refusal.filter(|_| current);
-        Some(Words { answer: given.or(tail.answer).unwrap_or_default(), used_tools })
+        let last_mark = refusal_mark(bound_session.standing.refusals);
+        let is_current = tail.refusal.as_ref().is_some_and(|refusal| refusal.contains(&last_mark));
+        let used_tools = tail.tools_since_refusal.filter(|_| is_current);
+        Some(SessionEnding { last_answer: given_answer.or(tail.answer).unwrap_or_default(), used_tools })
     }
 
-    fn refuse(&self, taken: &mut Taken, refusal: Refusal, now: u64) -> Answer {
-        let Refusal { reason, message, open, claimed } = refusal;
+    fn refuse_stop(
+        &self,
+        bound_session: &mut BoundSession,
+        refusal: StopRefusal,
+        current_ms: u64,
+    ) -> HookAnswer {
+        let StopRefusal {
+            model_prompt: reason,
+            user_message: message,
+            open_findings: open,
+            has_claimed: claimed,
+        } = refusal;
         // A refusal that was not counted could be repeated without end, so it is not given.
-        match taken.refuse(&self.project, open, claimed, now) {
-            Ok(()) => Answer::Refuse { reason, say: Some(message) },
+        match bound_session.record_refusal(&self.project, open, claimed, current_ms) {
+            Ok(()) => HookAnswer::Refuse { reason, user_message: Some(message) },
             Err(cause) => {
-                say(&format!("the refusal could not be counted, so nobody is held: {cause}"));
-                Answer::Allow { say: None }
+                log_message(&format!("the refusal could not be counted, so nobody is held: {cause}"));
+                HookAnswer::Allow { user_message: None }
             }
         }
     }
 
-    fn free(&self, taken: &mut Taken, why: LetGo, detail: &str, now: u64) -> Answer {
+    fn release_session(
+        &self,
+        bound_session: &mut BoundSession,
+        release_reason: ReleaseReason,
+        detail: &str,
+        current_ms: u64,
+    ) -> HookAnswer {
         // The detail can quote the session's own words, which may contain secrets.
-        let detail = super::masked(detail);
+        let detail = super::mask_text(detail);
         // A release that cannot be recorded is reported, and the session stops all the same.
-        if let Err(cause) = taken.let_go(&self.project, why, &detail, now) {
-            say(&cause.to_string());
+        if let Err(cause) = bound_session.release_session(&self.project, release_reason, &detail, current_ms)
+        {
+            log_message(&cause.to_string());
         }
-        let name = if taken.standing.run.is_empty() { "the loop" } else { &taken.standing.run };
+        let work_name = if bound_session.standing.run_id.is_empty() {
+            "the loop"
+        } else {
+            &bound_session.standing.run_id
+        };
         let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
         // The messages differ because only a review's outcome was verified by Tribunal itself.
-        let text = match why {
-            LetGo::Complete if taken.state.work == Work::Review => {
-                format!("Tribunal: {name} is resolved; nothing is open.")
+        let notice = match release_reason {
+            ReleaseReason::Complete if bound_session.file_state.work == SessionWork::Review => {
+                format!("Tribunal: {work_name} is resolved; nothing is open.")
             }
-            LetGo::Complete => format!("Tribunal: {name} is done, as the session says."),
-            LetGo::Over => format!("Tribunal: {name} no longer needs this session{detail}."),
-            other => format!("Tribunal: {name} is not done. The session may stop: {}{detail}.", other.says()),
+            ReleaseReason::Complete => format!("Tribunal: {work_name} is done, as the session says."),
+            ReleaseReason::Over => format!("Tribunal: {work_name} no longer needs this session{detail}."),
+            other_reason => format!(
+                "Tribunal: {work_name} is not done. The session may stop: {}{detail}.",
+                other_reason.as_phrase()
+            ),
         };
-        Answer::Allow { say: Some(format!("{text}{}", next(taken, why))) }
+        HookAnswer::Allow {
+            user_message: Some(format!("{notice}{}", suggest_next_step(bound_session, release_reason))),
+        }
     }
 }
 
 /// Suggests a command that the user may type now.
-fn next(taken: &Taken, why: LetGo) -> String {
-    let run = &taken.standing.run;
-    match (taken.state.work, why) {
-        _ if run.is_empty() => String::new(),
-        (_, LetGo::Complete) => String::new(),
-        (Work::Loop, _) => format!(" It waits for you: tribunal decisions {run}.D1"),
-        (Work::Review, LetGo::Over) => format!(" tribunal status {run}"),
+fn suggest_next_step(bound_session: &BoundSession, release_reason: ReleaseReason) -> String {
+    let run_id = &bound_session.standing.run_id;
+    match (bound_session.file_state.work, release_reason) {
+        _ if run_id.is_empty() => String::new(),
+        (_, ReleaseReason::Complete) => String::new(),
+        (SessionWork::Loop, _) => format!(" It waits for you: tribunal decisions {run_id}.D1"),
+        (SessionWork::Review, ReleaseReason::Over) => format!(" tribunal status {run_id}"),
         // A run that is under way or died has a status worth reading first; otherwise its findings wait for
         // decisions.
-        (Work::Review, _) => match taken.standing.run_is {
-            Phase::UnderWay | Phase::Died => format!(" How it stands: tribunal status {run}"),
-            _ => format!(" Its {} open findings wait for you: tribunal decisions", taken.standing.open_count),
+        (SessionWork::Review, _) => match bound_session.standing.run_phase {
+            SessionRunPhase::UnderWay | SessionRunPhase::Died => {
+                format!(" How it stands: tribunal status {run_id}")
+            }
+            _ => format!(
+                " Its {} open findings wait for you: tribunal decisions",
+                bound_session.standing.open_count
+            ),
         },
     }
 }

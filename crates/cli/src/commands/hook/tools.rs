@@ -8,133 +8,168 @@ use std::{env, path::Path};
 use tribunal_agents::{
     clients::guarded_files,
     hook::{
-        Answer,
-        tools::{Used, tool_use},
+        HookAnswer,
+        tools::{HookToolUse, describe_tool_use},
     },
 };
-use tribunal_bmad::hooks::Moment;
-use tribunal_core::{session::What, settings::Settings, subject::Subject, view::RunView};
-use tribunal_guard::{Bounds, Ground, GuardPolicy, ToolUse, check};
-use tribunal_runner::session::{Taken, file};
+use tribunal_bmad::hooks::WorkflowHookMoment;
+use tribunal_core::{session::SessionEventKind, settings::Settings, subject::Subject, view::RunView};
+use tribunal_guard::{GuardContext, GuardPolicy, ToolUse, WriteBounds, check_tool_use};
+use tribunal_runner::session::{BoundSession, state_file};
 use tribunal_store::Store;
 
-use super::{Call, masked, steps::Came};
-use crate::clients::scratch_folders;
+use super::{HookCall, mask_text, step_hooks::StepHookOutcome};
+use crate::installed_clients::scratch_directories;
 
-impl Call {
-    pub(super) fn pre_tool_use(&self) -> Answer {
-        let Some(tool) = &self.input.tool else { return Answer::Allow { say: None } };
-        let mut taken = self.taken();
-        // A project that never used Tribunal has nothing to protect, and hooks must cost it nothing.
-        if taken.is_none() && !self.project.home().exists() {
-            return Answer::Allow { say: None };
-        }
-        let used = tool_use(self.client, tool);
-        // A session that is not bound to any work is free, apart from the files of Tribunal itself.
-        let policy = match &taken {
-            Some(_) => self.settings.guard,
-            None => GuardPolicy { paths: Bounds::Off, destructive: false, ..self.settings.guard },
+impl HookCall {
+    pub(super) fn handle_pre_tool_use(&self) -> HookAnswer {
+        let Some(tool_call) = &self.hook_input.tool_call else {
+            return HookAnswer::Allow { user_message: None };
         };
-        let place = Place::of(self, taken.as_deref(), policy, used.folder.as_deref());
-        match check(policy, &place.ground(taken.is_some()), &guarded(&used)) {
+        let mut bound_session = self.find_bound_session();
+        // A project that never used Tribunal has nothing to protect, and hooks must cost it nothing.
+        if bound_session.is_none() && !self.project.home_dir().exists() {
+            return HookAnswer::Allow { user_message: None };
+        }
+        let used_tool = describe_tool_use(self.client, tool_call);
+        // A session that is not bound to any work is free, apart from the files of Tribunal itself.
+        let guard_policy = match &bound_session {
+            Some(_) => self.settings.guard,
+            None => GuardPolicy { paths: WriteBounds::Off, destructive: false, ..self.settings.guard },
+        };
+        let guarded_place = GuardedPlace::from_call(
+            self,
+            bound_session.as_deref(),
+            guard_policy,
+            used_tool.working_dir.as_deref(),
+        );
+        match check_tool_use(
+            guard_policy,
+            &guarded_place.to_guard_context(bound_session.is_some()),
+            &to_guard_input(&used_tool),
+        ) {
             // Step hooks run only for a use that the guards allow.
-            None => match taken.as_mut().map(|taken| self.step_hooks(taken, Moment::PreToolUse)) {
-                Some(Came { aborted: Some(why), .. }) => Answer::Deny { reason: aborted(&why) },
-                _ => Answer::Allow { say: None },
-            },
-            Some(denied) => {
-                // The journal gets the masked reason; the client gets the real one, which quotes its own command.
-                if let Some(taken) = &taken {
-                    let reason = masked(&denied.reason);
-                    self.note(taken, What::Denied { tool: tool.name.clone(), reason });
+            None => match bound_session
+                .as_mut()
+                .map(|bound_session| self.run_step_hooks(bound_session, WorkflowHookMoment::PreToolUse))
+            {
+                Some(StepHookOutcome { abort_reason: Some(abort_reason), .. }) => {
+                    HookAnswer::Deny { reason: describe_abort(&abort_reason) }
                 }
-                Answer::Deny { reason: denied.reason }
+                _ => HookAnswer::Allow { user_message: None },
+            },
+            Some(denial) => {
+                // The journal gets the masked reason; the client gets the real one, which quotes its own command.
+                if let Some(bound_session) = &bound_session {
+                    let reason = mask_text(&denial.reason);
+                    self.record_event(
+                        bound_session,
+                        SessionEventKind::Denied { tool: tool_call.tool_name.clone(), reason },
+                    );
+                }
+                HookAnswer::Deny { reason: denial.reason }
             }
         }
     }
 
-    pub(super) fn post_tool_use(&self) -> Answer {
-        if let (Some(mut taken), Some(tool)) = (self.taken(), &self.input.tool) {
+    pub(super) fn handle_post_tool_use(&self) -> HookAnswer {
+        if let (Some(mut bound_session), Some(tool_call)) =
+            (self.find_bound_session(), &self.hook_input.tool_call)
+        {
             // It is not known whether a sub-agent's work ends the client's count of refusals, so only the session's
             // own does.
-            if self.input.agent.is_empty() {
-                taken.tally.in_a_row = 0;
+            if self.hook_input.agent_id.is_empty() {
+                bound_session.tally.in_a_row = 0;
             }
-            taken.tally.tools += 1;
-            self.note(&taken, What::Used { tool: tool.name.clone() });
-            let came = self.step_hooks(&mut taken, Moment::PostToolUse);
-            return Answer::Allow { say: came.aborted.map(|why| aborted(&why)) };
+            bound_session.tally.tools += 1;
+            self.record_event(&bound_session, SessionEventKind::Used { tool: tool_call.tool_name.clone() });
+            let hook_outcome = self.run_step_hooks(&mut bound_session, WorkflowHookMoment::PostToolUse);
+            return HookAnswer::Allow {
+                user_message: hook_outcome.abort_reason.map(|abort_reason| describe_abort(&abort_reason)),
+            };
         }
-        Answer::Allow { say: None }
+        HookAnswer::Allow { user_message: None }
     }
 }
 
 /// Extracts the part of a tool call that the guard looks at.
-fn guarded(used: &Used) -> ToolUse<'_> {
-    ToolUse { paths: &used.paths, command: used.command.as_deref(), writes: used.writes }
+fn to_guard_input(used_tool: &HookToolUse) -> ToolUse<'_> {
+    ToolUse { paths: &used_tool.paths, command: used_tool.command.as_deref(), writes: used_tool.is_write }
 }
 
 /// Says that a critical hook has ended a step.
-pub(super) fn aborted(why: &str) -> String {
-    format!("Tribunal: this step is over, {why}. A person has to look at it: tribunal decisions")
+pub(super) fn describe_abort(reason: &str) -> String {
+    format!("Tribunal: this step is over, {reason}. A person has to look at it: tribunal decisions")
 }
 
 /// The place where a tool would be used, with the paths that are protected there.
-struct Place {
-    root: String,
-    cwd: String,
-    home: String,
-    subject: Vec<String>,
-    change: bool,
-    own: Vec<String>,
-    scratch: Vec<String>,
+struct GuardedPlace {
+    project_root: String,
+    working_dir: String,
+    home_dir: String,
+    subject_files: Vec<String>,
+    is_change: bool,
+    own_paths: Vec<String>,
+    scratch_dirs: Vec<String>,
 }
 
-impl Place {
-    fn of(call: &Call, taken: Option<&Taken>, policy: GuardPolicy, folder: Option<&str>) -> Place {
+impl GuardedPlace {
+    fn from_call(
+        hook_call: &HookCall,
+        bound_session: Option<&BoundSession>,
+        guard_policy: GuardPolicy,
+        directory: Option<&str>,
+    ) -> GuardedPlace {
         // Links are resolved on both sides, or a link into `.tribunal` would not be recognized.
-        let real =
+        let real_path =
             |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string();
-        let root = call.project.root();
-        let cwd = Path::new(&call.input.cwd).join(folder.unwrap_or_default());
-        let mut own: Vec<String> = [".tribunal/", file::OURS].map(String::from).to_vec();
-        if taken.is_some() {
+        let project_root = hook_call.project.root();
+        let working_dir = Path::new(&hook_call.hook_input.working_dir).join(directory.unwrap_or_default());
+        let mut own_paths: Vec<String> =
+            [".tribunal/", state_file::OWN_STATE_FILE].map(String::from).to_vec();
+        if bound_session.is_some() {
             // A bound session must not change the settings that hold it, nor those by which it is measured.
-            own.extend(["tribunal.yaml"].into_iter().chain(guarded_files()).map(String::from));
+            own_paths.extend(["tribunal.yaml"].into_iter().chain(guarded_files()).map(String::from));
         }
-        let (mut subject, mut change) = (Vec::new(), false);
-        if let Some(settings) = taken.and_then(|taken| pinned(call, taken)) {
-            own.push(format!("{}/", settings.reviews));
+        let (mut subject_files, mut is_change) = (Vec::new(), false);
+        if let Some(pinned_settings) =
+            bound_session.and_then(|bound_session| load_pinned_settings(hook_call, bound_session))
+        {
+            own_paths.push(format!("{}/", pinned_settings.reviews));
             // Decisions are stored beside the reviews; an answer there would be an answer in the user's name.
-            if let Some((folder, _)) = settings.reviews.rsplit_once('/') {
-                own.push(format!("{folder}/awaiting-human/"));
+            if let Some((directory, _)) = pinned_settings.reviews.rsplit_once('/') {
+                own_paths.push(format!("{directory}/awaiting-human/"));
             }
             // Otherwise the guard bounds paths by the project, and the subject does not matter.
-            if policy.paths == Bounds::Subject {
-                change = matches!(settings.subject, Subject::Change(_));
-                subject = settings.subject.files().into_iter().map(String::from).collect();
+            if guard_policy.paths == WriteBounds::Subject {
+                is_change = matches!(pinned_settings.subject, Subject::Change(_));
+                subject_files = pinned_settings.subject.file_paths().into_iter().map(String::from).collect();
             }
         }
-        Place {
-            root: real(root),
-            cwd: if cwd.is_absolute() { real(&cwd) } else { real(root) },
-            home: env::var("HOME").unwrap_or_default(),
-            subject,
-            change,
-            own,
-            scratch: scratch(),
+        GuardedPlace {
+            project_root: real_path(project_root),
+            working_dir: if working_dir.is_absolute() {
+                real_path(&working_dir)
+            } else {
+                real_path(project_root)
+            },
+            home_dir: env::var("HOME").unwrap_or_default(),
+            subject_files,
+            is_change,
+            own_paths,
+            scratch_dirs: list_scratch_dirs(),
         }
     }
 
-    fn ground(&self, session_bound: bool) -> Ground<'_> {
-        Ground {
-            root: &self.root,
-            cwd: &self.cwd,
-            home: &self.home,
-            subject: &self.subject,
-            change: self.change,
-            own: &self.own,
-            scratch: &self.scratch,
+    fn to_guard_context(&self, session_bound: bool) -> GuardContext<'_> {
+        GuardContext {
+            project_root: &self.project_root,
+            working_dir: &self.working_dir,
+            home_dir: &self.home_dir,
+            subject_paths: &self.subject_files,
+            is_code_change: self.is_change,
+            own_paths: &self.own_paths,
+            scratch_dirs: &self.scratch_dirs,
             session_bound,
         }
     }
@@ -142,17 +177,19 @@ impl Place {
 
 /// Lists where every session may write: the system's temporary directory, and the clients' directories for plans and
 /// memory.
-fn scratch() -> Vec<String> {
-    let kept = scratch_folders(&|name| env::var_os(name));
-    let all = [env::temp_dir()].into_iter().chain(kept);
-    all.map(|folder| folder.canonicalize().unwrap_or(folder).display().to_string()).collect()
+fn list_scratch_dirs() -> Vec<String> {
+    let client_dirs = scratch_directories(&|variable_name| env::var_os(variable_name));
+    let scratch_dirs = [env::temp_dir()].into_iter().chain(client_dirs);
+    scratch_dirs
+        .map(|directory| directory.canonicalize().unwrap_or(directory).display().to_string())
+        .collect()
 }
 
 /// Loads the settings to which the run is pinned whose findings the session has taken on.
-fn pinned(call: &Call, taken: &Taken) -> Option<Settings> {
-    let run = taken.state.run.as_ref()?;
-    let store = Store::open_read_only(&call.project.home()).ok()?;
+fn load_pinned_settings(hook_call: &HookCall, bound_session: &BoundSession) -> Option<Settings> {
+    let run_id = bound_session.file_state.run_id.as_ref()?;
+    let store = Store::open_read_only(&hook_call.project.home_dir()).ok()?;
     // Only the latest of these entries counts, so the whole journal need not be read.
-    let last = store.last_of(run, &["run_started", "settings_changed"]).ok()??;
-    RunView::of([&last]).settings
+    let last_entry = store.last_entry_of(run_id, &["run_started", "settings_changed"]).ok()??;
+    RunView::from_entries([&last_entry]).settings
 }

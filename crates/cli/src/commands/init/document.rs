@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::documents::ChangedFile;
+use crate::json_documents::ChangedFile;
 
-pub(super) const SCHEMA: &str = "tribunal.init/1";
+pub(super) const INIT_SCHEMA: &str = "tribunal.init/1";
 
 /// `tribunal init`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Init {
+pub(crate) struct InitReport {
     pub schema: &'static str,
     /// Whether something was written; otherwise this is what would be.
     pub done: bool,
-    pub clients: Vec<ClientRow>,
+    pub clients: Vec<InitClientRow>,
     /// The files that change.
     pub files: Vec<ChangedFile>,
     /// The directory in which BMAD is installed.
@@ -22,12 +22,12 @@ pub(crate) struct Init {
     /// What keeps hooks from running in the current state.
     pub warnings: Vec<String>,
     pub notes: Vec<String>,
-    pub by_hand: Vec<ByHand>,
+    pub by_hand: Vec<ManualEdit>,
 }
 
 /// A client with the number of its hooks.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct ClientRow {
+pub(crate) struct InitClientRow {
     pub client: &'static str,
     /// The file in which its hooks are set.
     pub file: String,
@@ -39,27 +39,27 @@ pub(crate) struct ClientRow {
     pub there: usize,
 }
 
-impl ClientRow {
-    pub fn line(&self) -> String {
+impl InitClientRow {
+    pub fn summary_line(&self) -> String {
         let counts = [
             (self.added, "added"),
             (self.updated, "brought up to date"),
             (self.removed, "removed"),
             (self.there, "there already"),
         ];
-        let said: Vec<String> = counts
+        let phrases: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
+            .map(|(count, participle)| format!("{count} {participle}"))
             .collect();
-        let said = if said.is_empty() { "none".to_string() } else { said.join(", ") };
-        format!("{}: hooks in {}: {said}", self.client, self.file)
+        let phrases = if phrases.is_empty() { "none".to_string() } else { phrases.join(", ") };
+        format!("{}: hooks in {}: {phrases}", self.client, self.file)
     }
 }
 
 /// An edit that the user has to make, because the file is not Tribunal's to write.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct ByHand {
+pub(crate) struct ManualEdit {
     pub file: String,
     pub why: String,
     /// The text that has to be in the file.

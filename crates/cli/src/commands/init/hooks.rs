@@ -3,257 +3,317 @@
 use std::env;
 
 use tribunal_agents::{
-    clients::Home,
+    clients::HookFile,
     hook::{
         HookClient,
-        install::{self, Program, Trouble},
+        install::{self, HookProgram, InstallProblem},
     },
 };
-use tribunal_runner::{Project, edits::Edit};
+use tribunal_runner::{Project, file_edits::FileEdit};
 
 use super::{
-    Arguments, Plan, again,
-    document::{ByHand, ClientRow},
-    read,
+    InitArguments, InitPlan,
+    document::{InitClientRow, ManualEdit},
+    read_project_file, rebuild_command,
 };
 use crate::{
-    clients::on_path,
-    complaint::{Complaint, ENVIRONMENT, NEGATIVE, USAGE},
-    context::Context,
+    context::CommandContext,
+    installed_clients::find_on_path,
+    user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, EXIT_USAGE, UserError},
 };
 
 /// The parts of the command that every edit needs.
-struct Work<'a> {
-    arguments: &'a Arguments,
-    context: &'a Context,
+struct HookInstaller<'a> {
+    arguments: &'a InitArguments,
+    context: &'a CommandContext,
     project: &'a Project,
-    program: Program,
+    hook_program: HookProgram,
 }
 
-pub(super) fn set(
-    plan: &mut Plan,
-    arguments: &Arguments,
-    context: &Context,
+pub(super) fn plan_installation(
+    plan: &mut InitPlan,
+    arguments: &InitArguments,
+    context: &CommandContext,
     project: &Project,
-) -> Result<(), Complaint> {
+) -> Result<(), UserError> {
     // Shared hooks test for the program themselves, since a colleague's machine may not have it.
-    let program = if arguments.shared { Program::IfThere } else { own_program(context, plan)? };
-    let work = Work { arguments, context, project, program };
-    let clients = wanted(arguments, context);
+    let hook_program =
+        if arguments.shared { HookProgram::IfInstalled } else { find_own_program(context, plan)? };
+    let installer = HookInstaller { arguments, context, project, hook_program };
+    let clients = select_clients(arguments, context);
     // That is no error: the settings and the ignored files are worth having without hooks, too.
     if clients.is_empty() {
         plan.notes.push(format!(
             "no client was found on the path, so no hooks are set; to name one: {} --client NAME ({})",
-            again(arguments, context, ""),
-            HookClient::words().join(", ")
+            rebuild_command(arguments, context, ""),
+            HookClient::all_ids().join(", ")
         ));
     }
     for client in clients {
-        match client.hooks.home(arguments.shared) {
-            Home::Shared(path) => work.merge(plan, client, path)?,
-            Home::Own(path) => work.own(plan, client, path)?,
+        match client.hooks.hook_file(arguments.shared) {
+            HookFile::Shared(file_path) => installer.merge_hooks(plan, client, file_path)?,
+            HookFile::Own(file_path) => installer.write_own_file(plan, client, file_path)?,
             // A file outside the project is never written; its text is shown instead.
-            Home::Person(path) => plan.by_hand.push(ByHand {
-                file: path.to_string(),
+            HookFile::User(file_path) => plan.manual_edits.push(ManualEdit {
+                file: file_path.to_string(),
                 why: format!(
-                    "{}: its hooks are in your own {path}, which is not changed from here; add this to it:",
-                    client.word()
+                    "{}: its hooks are in your own {file_path}, which is not changed from here; add this to it:",
+                    client.client_id()
                 ),
-                text: install::whole(client, &work.program),
+                text: install::render_hook_file(client, &installer.hook_program),
             }),
         }
-        plan.notes.extend(client.hooks.before_they_run().map(|what| format!("{}: {what}", client.word())));
+        plan.notes.extend(
+            client.hooks.trust_hint().map(|precondition| format!("{}: {precondition}", client.client_id())),
+        );
     }
     Ok(())
 }
 
-pub(super) fn remove(
-    plan: &mut Plan,
-    arguments: &Arguments,
-    context: &Context,
+pub(super) fn plan_removal(
+    plan: &mut InitPlan,
+    arguments: &InitArguments,
+    context: &CommandContext,
     project: &Project,
-) -> Result<(), Complaint> {
-    let work = Work { arguments, context, project, program: Program::Named };
-    let named = !arguments.clients.is_empty();
-    let clients = if named { arguments.clients.clone() } else { HookClient::all().collect() };
+) -> Result<(), UserError> {
+    let installer = HookInstaller { arguments, context, project, hook_program: HookProgram::ByName };
+    let clients_named = !arguments.clients.is_empty();
+    let clients = if clients_named { arguments.clients.clone() } else { HookClient::all().collect() };
     // Both places are cleared, because it is not recorded with which options the hooks were installed.
     for client in clients {
-        let mut homes = vec![client.hooks.home(false), client.hooks.home(true)];
+        let mut homes = vec![client.hooks.hook_file(false), client.hooks.hook_file(true)];
         homes.dedup();
         for home in homes {
             match home {
-                Home::Shared(path) => work.clear(plan, client, path)?,
-                Home::Own(path) => work.drop_own(plan, client, path)?,
+                HookFile::Shared(file_path) => installer.remove_hooks(plan, client, file_path)?,
+                HookFile::Own(file_path) => installer.delete_own_file(plan, client, file_path)?,
                 // A reminder for every client would be noise, so it is given only for those that the user named.
-                Home::Person(path) if named => plan.notes.push(format!(
-                    "{}: its hooks are in your own {path}; take out what has `tribunal hook` in it",
-                    client.word()
+                HookFile::User(file_path) if clients_named => plan.notes.push(format!(
+                    "{}: its hooks are in your own {file_path}; take out what has `tribunal hook` in it",
+                    client.client_id()
                 )),
-                Home::Person(_) => {}
+                HookFile::User(_) => {}
             }
         }
     }
     // Settings and journals may have the user's work in them; removing hooks does not remove those.
-    let kept: Vec<&str> = [crate::settings::FILE, ".gitignore", ".tribunal"]
+    let kept_files: Vec<&str> = [crate::settings::SETTINGS_FILE, ".gitignore", ".tribunal"]
         .into_iter()
-        .filter(|name| project.root().join(name).exists())
+        .filter(|file_name| project.root().join(file_name).exists())
         .collect();
-    if !kept.is_empty() {
-        plan.notes.push(format!("not touched: {}", kept.join(", ")));
+    if !kept_files.is_empty() {
+        plan.notes.push(format!("not touched: {}", kept_files.join(", ")));
     }
     Ok(())
 }
 
 /// Selects the clients that were named, else those that are installed.
-fn wanted(arguments: &Arguments, context: &Context) -> Vec<HookClient> {
+fn select_clients(arguments: &InitArguments, context: &CommandContext) -> Vec<HookClient> {
     if !arguments.clients.is_empty() {
-        let mut named = arguments.clients.clone();
-        named.sort_unstable();
-        named.dedup();
-        return named;
+        let mut named_clients = arguments.clients.clone();
+        named_clients.sort_unstable();
+        named_clients.dedup();
+        return named_clients;
     }
-    let is_there =
-        |client: &HookClient| on_path(client.client.program, &|name| context.variable(name)).is_some();
-    HookClient::all().filter(is_there).collect()
+    let is_installed = |client: &HookClient| {
+        find_on_path(client.registry_row.program, &|variable_name| context.env_variable(variable_name))
+            .is_some()
+    };
+    HookClient::all().filter(is_installed).collect()
 }
 
 /// Finds out how hooks start this program: by its name if that leads to this very file, else by its path.
-fn own_program(context: &Context, plan: &mut Plan) -> Result<Program, Complaint> {
-    let own = env::current_exe().and_then(|own| own.canonicalize()).map_err(|cause| {
-        Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
-            .why("Nothing was written.")
-            .todo("start tribunal by its full path")
+fn find_own_program(context: &CommandContext, plan: &mut InitPlan) -> Result<HookProgram, UserError> {
+    let own_path = env::current_exe().and_then(|own_path| own_path.canonicalize()).map_err(|cause| {
+        UserError::new(EXIT_ENVIRONMENT, format!("own program not found: {cause}"))
+            .with_reason("Nothing was written.")
+            .with_step("start tribunal by its full path")
     })?;
     // Links are resolved on both sides, so that a link on the search path counts as the program itself.
-    let named = on_path("tribunal", &|name| context.variable(name)).and_then(|path| path.canonicalize().ok());
-    if named.as_ref() == Some(&own) {
-        return Ok(Program::Named);
+    let named_path = find_on_path("tribunal", &|variable_name| context.env_variable(variable_name))
+        .and_then(|path_text| path_text.canonicalize().ok());
+    if named_path.as_ref() == Some(&own_path) {
+        return Ok(HookProgram::ByName);
     }
-    let Some(path) = own.to_str() else {
-        return Err(Complaint::usage(
+    let Some(path_text) = own_path.to_str() else {
+        return Err(UserError::usage(
             "the path of this program is no text, so no settings can have it in them",
         )
-        .why("Nothing was written.")
-        .todo("move tribunal to a folder with an ordinary name, or put it on the PATH"));
+        .with_reason("Nothing was written.")
+        .with_step("move tribunal to a folder with an ordinary name, or put it on the PATH"));
     };
     plan.notes.push(format!(
-        "typing `tribunal` does not start this program: hooks start {path}; should it move, run init again"
+        "typing `tribunal` does not start this program: hooks start {path_text}; should it move, run init again"
     ));
-    Ok(Program::At(path.to_string()))
+    Ok(HookProgram::ByPath(path_text.to_string()))
 }
 
-impl Work<'_> {
-    fn merge(&self, plan: &mut Plan, client: HookClient, path: &'static str) -> Result<(), Complaint> {
-        let other = match client.hooks.home(!self.arguments.shared) {
-            Home::Shared(other) if other != path => Some(other),
+impl HookInstaller<'_> {
+    fn merge_hooks(
+        &self,
+        plan: &mut InitPlan,
+        client: HookClient,
+        file_path: &'static str,
+    ) -> Result<(), UserError> {
+        let other_path = match client.hooks.hook_file(!self.arguments.shared) {
+            HookFile::Shared(other_path) if other_path != file_path => Some(other_path),
             _ => None,
         };
-        let mut elsewhere = Vec::new();
-        if let Some(other) = other {
+        let mut other_moments = Vec::new();
+        if let Some(other_path) = other_path {
             // Clients read both files: the same hook in both would run twice.
             if self.arguments.shared {
-                self.clear(plan, client, other)?;
-            } else if let Some(text) = read(self.project, other)? {
+                self.remove_hooks(plan, client, other_path)?;
+            } else if let Some(other_text) = read_project_file(self.project, other_path)? {
                 // The shared file is for all colleagues; hooks that are in it already are not repeated in the local
                 // one.
-                elsewhere = install::present(client, &text)
-                    .map_err(|trouble| self.trouble(client, other, &trouble))?;
+                other_moments = install::installed_events(client, &other_text)
+                    .map_err(|file_problem| self.explain_problem(client, other_path, &file_problem))?;
             }
         }
-        let old = read(self.project, path)?;
-        let new = install::set(client, old.as_deref(), &self.program, &elsewhere);
-        let new = new.map_err(|trouble| self.trouble(client, path, &trouble))?;
+        let old_text = read_project_file(self.project, file_path)?;
+        let merged = install::install_hooks(client, old_text.as_deref(), &self.hook_program, &other_moments);
+        let merged = merged.map_err(|file_problem| self.explain_problem(client, file_path, &file_problem))?;
         // Such a file is edited all the same, but the user has to know that it has no effect as it is.
-        if let Some(loose) = &new.loose {
+        if let Some(problem_position) = &merged.non_json {
             plan.warnings.push(format!(
-                "{path}:{loose}: {} does not read a file with comments or trailing commas at all, so no hook in it runs",
-                client.word()
+                "{file_path}:{problem_position}: {} does not read a file with comments or trailing commas at all, so no hook in it runs",
+                client.client_id()
             ));
         }
-        if let Some((line, switch)) = new.switched_off.zip(client.hooks.off_switch()) {
-            plan.warnings.push(format!("{path}:{line}: `{switch}` is on, so no hook runs"));
+        if let Some((line_number, switch_name)) = merged.disabled_hooks_line.zip(client.hooks.off_switch()) {
+            plan.warnings.push(format!("{file_path}:{line_number}: `{switch_name}` is on, so no hook runs"));
         }
         // Hooks that are in the other file are reported in a row of their own.
-        let of_it = install::moments(client).len() - elsewhere.len();
-        if let Some(other) = other.filter(|_| !elsewhere.is_empty()) {
-            plan.clients.push(row(client, other, |row| row.there = elsewhere.len()));
+        let hook_count = install::supported_events(client).len() - other_moments.len();
+        if let Some(other_path) = other_path.filter(|_| !other_moments.is_empty()) {
+            plan.client_rows
+                .push(build_client_row(client, other_path, |row| row.there = other_moments.len()));
         }
         // Without a hook of its own to set, this file stays as it is.
-        if of_it > 0 {
-            plan.clients.push(row(client, path, |row| {
-                row.added = new.added.len();
-                row.updated = new.updated.len();
-                row.there = of_it.saturating_sub(new.added.len() + new.updated.len());
+        if hook_count > 0 {
+            plan.client_rows.push(build_client_row(client, file_path, |row| {
+                row.added = merged.added_events.len();
+                row.updated = merged.updated_events.len();
+                row.there =
+                    hook_count.saturating_sub(merged.added_events.len() + merged.updated_events.len());
             }));
-            plan.edits.push(Edit { path: path.to_string(), old, new: Some(new.text) });
+            plan.edits.push(FileEdit {
+                relative_path: file_path.to_string(),
+                old_text,
+                new_text: Some(merged.file_text),
+            });
         }
         Ok(())
     }
 
-    fn own(&self, plan: &mut Plan, client: HookClient, path: &'static str) -> Result<(), Complaint> {
-        let old = read(self.project, path)?;
-        let new = install::whole(client, &self.program) + "\n";
+    fn write_own_file(
+        &self,
+        plan: &mut InitPlan,
+        client: HookClient,
+        file_path: &'static str,
+    ) -> Result<(), UserError> {
+        let old_text = read_project_file(self.project, file_path)?;
+        let new_text = install::render_hook_file(client, &self.hook_program) + "\n";
         // A file of the same name that Tribunal did not write is not replaced.
-        if let Some(old) = &old {
-            install::check_own(client, old).map_err(|trouble| self.trouble(client, path, &trouble))?;
+        if let Some(old_text) = &old_text {
+            install::check_own_file(client, old_text)
+                .map_err(|file_problem| self.explain_problem(client, file_path, &file_problem))?;
         }
-        let count = install::moments(client).len();
+        let hook_count = install::supported_events(client).len();
         // The file is written as a whole, so either all of its hooks are new, or all are there, or all are updated.
-        plan.clients.push(row(client, path, |row| match &old {
-            None => row.added = count,
-            Some(old) if *old == new => row.there = count,
-            Some(_) => row.updated = count,
+        plan.client_rows.push(build_client_row(client, file_path, |row| match &old_text {
+            None => row.added = hook_count,
+            Some(old_text) if *old_text == new_text => row.there = hook_count,
+            Some(_) => row.updated = hook_count,
         }));
-        plan.edits.push(Edit { path: path.to_string(), old, new: Some(new) });
+        plan.edits.push(FileEdit {
+            relative_path: file_path.to_string(),
+            old_text,
+            new_text: Some(new_text),
+        });
         Ok(())
     }
 
-    fn clear(&self, plan: &mut Plan, client: HookClient, path: &'static str) -> Result<(), Complaint> {
-        let Some(old) = read(self.project, path)? else { return Ok(()) };
-        let cleared = install::clear(client, &old).map_err(|trouble| self.trouble(client, path, &trouble))?;
-        if cleared.removed > 0 {
-            plan.clients.push(row(client, path, |row| row.removed = cleared.removed));
+    fn remove_hooks(
+        &self,
+        plan: &mut InitPlan,
+        client: HookClient,
+        file_path: &'static str,
+    ) -> Result<(), UserError> {
+        let Some(old_text) = read_project_file(self.project, file_path)? else { return Ok(()) };
+        let cleared = install::uninstall_hooks(client, &old_text)
+            .map_err(|file_problem| self.explain_problem(client, file_path, &file_problem))?;
+        if cleared.removed_count > 0 {
+            plan.client_rows
+                .push(build_client_row(client, file_path, |row| row.removed = cleared.removed_count));
         }
         // `None` as the new text deletes the file, if nothing but our hooks was in it.
-        plan.edits.push(Edit { path: path.to_string(), old: Some(old), new: cleared.text });
+        plan.edits.push(FileEdit {
+            relative_path: file_path.to_string(),
+            old_text: Some(old_text),
+            new_text: cleared.remaining_text,
+        });
         Ok(())
     }
 
-    fn drop_own(&self, plan: &mut Plan, client: HookClient, path: &'static str) -> Result<(), Complaint> {
-        let Some(old) = read(self.project, path)? else { return Ok(()) };
-        install::check_own(client, &old).map_err(|trouble| self.trouble(client, path, &trouble))?;
-        plan.clients.push(row(client, path, |row| row.removed = install::moments(client).len()));
-        plan.edits.push(Edit { path: path.to_string(), old: Some(old), new: None });
+    fn delete_own_file(
+        &self,
+        plan: &mut InitPlan,
+        client: HookClient,
+        file_path: &'static str,
+    ) -> Result<(), UserError> {
+        let Some(old_text) = read_project_file(self.project, file_path)? else { return Ok(()) };
+        install::check_own_file(client, &old_text)
+            .map_err(|file_problem| self.explain_problem(client, file_path, &file_problem))?;
+        plan.client_rows.push(build_client_row(client, file_path, |row| {
+            row.removed = install::supported_events(client).len()
+        }));
+        plan.edits.push(FileEdit {
+            relative_path: file_path.to_string(),
+            old_text: Some(old_text),
+            new_text: None,
+        });
         Ok(())
     }
 
     /// Explains a problem with a file that only the user can resolve.
-    fn trouble(&self, client: HookClient, path: &str, trouble: &Trouble) -> Complaint {
+    fn explain_problem(
+        &self,
+        client: HookClient,
+        file_path: &str,
+        file_problem: &InstallProblem,
+    ) -> UserError {
         // A broken entry of Tribunal can be repaired from what it should be; a broken file is up to its owner.
-        let (exit, mend) = match trouble.is_ours {
-            true => (NEGATIVE, "put it back as it was, or take it out"),
-            false => (USAGE, "mend it"),
+        let (exit_code, remedy) = match file_problem.is_ours {
+            true => (EXIT_NEGATIVE, "put it back as it was, or take it out"),
+            false => (EXIT_USAGE, "mend it"),
         };
-        let complaint = Complaint::new(exit, format!("{path}:{}", trouble.problem));
-        let again = again(self.arguments, self.context, "");
-        let line = trouble.problem.line;
-        let complaint = match self.arguments.remove {
-            true => complaint
-                .why("Nothing was written, in no file.")
-                .todo(format!("take out by hand what has `tribunal hook` in it: {path}, line {line}")),
-            false => complaint.why(format!(
-                "Nothing was written, in no file. What {} needs in {path}, beside what is there:\n{}",
-                client.word(),
-                install::whole(client, &self.program)
+        let user_error = UserError::new(exit_code, format!("{file_path}:{}", file_problem.file_problem));
+        let retry_command = rebuild_command(self.arguments, self.context, "");
+        let line_number = file_problem.file_problem.line;
+        let user_error = match self.arguments.remove {
+            true => user_error.with_reason("Nothing was written, in no file.").with_step(format!(
+                "take out by hand what has `tribunal hook` in it: {file_path}, line {line_number}"
+            )),
+            false => user_error.with_reason(format!(
+                "Nothing was written, in no file. What {} needs in {file_path}, beside what is there:\n{}",
+                client.client_id(),
+                install::render_hook_file(client, &self.hook_program)
             )),
         };
-        complaint.todo(format!("{mend} ({path}, line {line}), then: {again}"))
+        user_error.with_step(format!("{remedy} ({file_path}, line {line_number}), then: {retry_command}"))
     }
 }
 
-fn row(client: HookClient, file: &str, fill: impl FnOnce(&mut ClientRow)) -> ClientRow {
-    let (client, file) = (client.word(), file.to_string());
-    let mut row = ClientRow { client, file, added: 0, updated: 0, removed: 0, there: 0 };
-    fill(&mut row);
-    row
+fn build_client_row(
+    client: HookClient,
+    file_path: &str,
+    fill_counts: impl FnOnce(&mut InitClientRow),
+) -> InitClientRow {
+    let (client, file_path) = (client.client_id(), file_path.to_string());
+    let mut client_row =
+        InitClientRow { client, file: file_path, added: 0, updated: 0, removed: 0, there: 0 };
+    fill_counts(&mut client_row);
+    client_row
 }

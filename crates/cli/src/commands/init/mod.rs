@@ -5,36 +5,36 @@
 //! files that of [`gitignore`]. No client is started: whether one is installed is seen on the search path.
 
 mod document;
+mod gitignore;
 mod hooks;
-mod ignore;
 mod settings;
 
 use std::io::{BufRead, Write, stderr, stdin, stdout};
 
 use tribunal_agents::hook::HookClient;
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    edits::{self, Edit, EditError},
+    file_edits::{self, EditError, FileEdit},
 };
 
 use self::{
-    document::{ByHand, ClientRow, SCHEMA},
-    settings::Profile,
+    document::{INIT_SCHEMA, InitClientRow, ManualEdit},
+    settings::ReviewProfile,
 };
-use super::diff::{changed, counted, write_diff};
+use super::diff::{build_file_row, format_count, write_diff};
 use crate::{
-    bmad::Bmad,
-    clients::listed,
-    complaint::{Complaint, ENVIRONMENT, NEGATIVE},
-    context::Context,
-    documents,
+    bmad::BmadProject,
+    context::CommandContext,
+    installed_clients::join_names,
+    json_documents,
+    user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
 };
 
-pub(crate) use document::Init;
+pub(crate) use document::InitReport;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InitArguments {
     #[arg(long = "client", value_name = "NAME", help = client_help())]
     clients: Vec<HookClient>,
     /// For everybody who gets the project: settings that are shared, and hooks that do nothing where Tribunal is missing
@@ -51,92 +51,97 @@ pub(crate) struct Arguments {
     yes: bool,
     /// How thorough reviews are here, for a new tribunal.yaml
     #[arg(long, value_name = "PROFILE", value_enum)]
-    profile: Option<Profile>,
+    profile: Option<ReviewProfile>,
 }
 
 fn client_help() -> String {
-    format!("Only this client: {}; else those that are on the path", listed(&HookClient::words(), "or"))
+    format!("Only this client: {}; else those that are on the path", join_names(&HookClient::all_ids(), "or"))
 }
 
 /// Everything that the command would do.
 #[derive(Debug, Default)]
-struct Plan {
-    edits: Vec<Edit>,
-    clients: Vec<ClientRow>,
-    bmad: Option<String>,
+struct InitPlan {
+    edits: Vec<FileEdit>,
+    client_rows: Vec<InitClientRow>,
+    bmad_dir: Option<String>,
     warnings: Vec<String>,
     notes: Vec<String>,
-    by_hand: Vec<ByHand>,
+    manual_edits: Vec<ManualEdit>,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let mut plan = plan(arguments, context, &project)?;
+pub(crate) fn run(arguments: &InitArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let mut init_plan = build_plan(arguments, context, &project)?;
     // A second `init` plans the same edits, which then change nothing.
-    plan.edits.retain(Edit::changes_something);
-    if !context.json {
-        show(&plan, context)?;
+    init_plan.edits.retain(FileEdit::has_changes);
+    if !context.wants_json {
+        print_plan(&init_plan, context)?;
     }
-    if plan.edits.is_empty() || arguments.dry_run {
-        report(&plan, arguments, context, false)?;
+    if init_plan.edits.is_empty() || arguments.dry_run {
+        print_result(&init_plan, arguments, context, false)?;
         return Ok(0);
     }
     // Without a terminal and without `--yes` nothing is written: a script has to say explicitly that it may.
     if !arguments.yes {
         if !context.can_ask() {
-            return Err(unasked(arguments, context));
+            return Err(explain_missing_consent(arguments, context));
         }
-        if !agreed(&plan)? {
+        if !ask_for_consent(&init_plan)? {
             writeln!(stderr(), "[i] nothing was written")?;
-            return Ok(NEGATIVE);
+            return Ok(EXIT_NEGATIVE);
         }
     }
     // The files are compared again when they are written, so an edit made during the question is not lost.
-    edits::make(&project, &plan.edits).map_err(unwritten)?;
-    report(&plan, arguments, context, true)?;
+    file_edits::apply_edits(&project, &init_plan.edits).map_err(explain_edit_error)?;
+    print_result(&init_plan, arguments, context, true)?;
     Ok(0)
 }
 
-fn plan(arguments: &Arguments, context: &Context, project: &Project) -> Result<Plan, Complaint> {
-    let mut plan = Plan { bmad: Bmad::of(project).layout.root, ..Plan::default() };
+fn build_plan(
+    arguments: &InitArguments,
+    context: &CommandContext,
+    project: &Project,
+) -> Result<InitPlan, UserError> {
+    let mut init_plan =
+        InitPlan { bmad_dir: BmadProject::read_project(project).layout.root, ..InitPlan::default() };
     // Removing takes out hooks only; settings and ignored lines may be in use by others.
     if arguments.remove {
-        hooks::remove(&mut plan, arguments, context, project)?;
-        return Ok(plan);
+        hooks::plan_removal(&mut init_plan, arguments, context, project)?;
+        return Ok(init_plan);
     }
-    hooks::set(&mut plan, arguments, context, project)?;
-    settings::set(&mut plan, arguments, project)?;
+    hooks::plan_installation(&mut init_plan, arguments, context, project)?;
+    settings::plan_settings_file(&mut init_plan, arguments, project)?;
     // Ignored lines come last: they depend on which files the steps before create.
-    ignore::set(&mut plan, arguments, project)?;
-    Ok(plan)
+    gitignore::plan_ignored_lines(&mut init_plan, arguments, project)?;
+    Ok(init_plan)
 }
 
 /// Rebuilds the command line that the user typed, with extra flags behind it.
-fn again(arguments: &Arguments, context: &Context, more: &str) -> String {
-    let mut command = format!("{} init", context.answers.program);
+fn rebuild_command(arguments: &InitArguments, context: &CommandContext, extra_flags: &str) -> String {
+    let mut command_line = format!("{} init", context.answer_screen.program_name);
     for client in &arguments.clients {
-        command.push_str(&format!(" --client {}", client.word()));
+        command_line.push_str(&format!(" --client {}", client.client_id()));
     }
-    for (given, flag) in [(arguments.shared, " --shared"), (arguments.remove, " --remove")] {
-        command.push_str(if given { flag } else { "" });
+    for (is_given, flag) in [(arguments.shared, " --shared"), (arguments.remove, " --remove")] {
+        command_line.push_str(if is_given { flag } else { "" });
     }
     if let Some(profile) = arguments.profile {
-        command.push_str(&format!(" --profile {}", profile.word()));
+        command_line.push_str(&format!(" --profile {}", profile.as_str()));
     }
-    command + more
+    command_line + extra_flags
 }
 
-fn unasked(arguments: &Arguments, context: &Context) -> Complaint {
-    Complaint::usage("there is nobody who could be asked whether these files may be written")
-        .why("Nothing was written.")
-        .todo(format!("if they may: {}", again(arguments, context, " --yes")))
-        .todo(format!("only to see the changes: {}", again(arguments, context, " --dry-run")))
+fn explain_missing_consent(arguments: &InitArguments, context: &CommandContext) -> UserError {
+    UserError::usage("there is nobody who could be asked whether these files may be written")
+        .with_reason("Nothing was written.")
+        .with_step(format!("if they may: {}", rebuild_command(arguments, context, " --yes")))
+        .with_step(format!("only to see the changes: {}", rebuild_command(arguments, context, " --dry-run")))
 }
 
-fn agreed(plan: &Plan) -> Result<bool, Complaint> {
-    let mut err = stderr().lock();
-    write!(err, "[?] {}: [y] write, [N] not: ", counted(plan.edits.len(), "file"))?;
-    err.flush()?;
+fn ask_for_consent(init_plan: &InitPlan) -> Result<bool, UserError> {
+    let mut prompt_output = stderr().lock();
+    write!(prompt_output, "[?] {}: [y] write, [N] not: ", format_count(init_plan.edits.len(), "file"))?;
+    prompt_output.flush()?;
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
     // Anything but a clear yes means no.
@@ -144,85 +149,90 @@ fn agreed(plan: &Plan) -> Result<bool, Complaint> {
 }
 
 /// Prints the exact changes, what they do, and what the user should know before agreeing.
-fn show(plan: &Plan, context: &Context) -> Result<(), Complaint> {
-    let mut out = stdout().lock();
-    for edit in &plan.edits {
-        write_diff(&mut out, &context.answers, &edit.diff().text)?;
+fn print_plan(init_plan: &InitPlan, context: &CommandContext) -> Result<(), UserError> {
+    let mut output = stdout().lock();
+    for edit in &init_plan.edits {
+        write_diff(&mut output, &context.answer_screen, &edit.to_diff().patch_text)?;
     }
-    for row in &plan.clients {
-        writeln!(out, "{}", escaped(&row.line()))?;
+    for client_row in &init_plan.client_rows {
+        writeln!(output, "{}", escape_line(&client_row.summary_line()))?;
     }
-    for by_hand in &plan.by_hand {
-        writeln!(out, "{}", escaped(&by_hand.why))?;
-        for line in by_hand.text.lines() {
-            writeln!(out, "    {}", escaped(line))?;
+    for manual_edit in &init_plan.manual_edits {
+        writeln!(output, "{}", escape_line(&manual_edit.why))?;
+        for text_line in manual_edit.text.lines() {
+            writeln!(output, "    {}", escape_line(text_line))?;
         }
     }
     // The lock is released first, so that both streams appear in this order on a terminal.
-    drop(out);
-    let mut err = stderr().lock();
-    for (mark, lines) in [("W", &plan.warnings), ("i", &plan.notes)] {
-        for line in lines {
-            writeln!(err, "[{mark}] {}", escaped(line))?;
+    drop(output);
+    let mut error_output = stderr().lock();
+    for (prefix, messages) in [("W", &init_plan.warnings), ("i", &init_plan.notes)] {
+        for text_line in messages {
+            writeln!(error_output, "[{prefix}] {}", escape_line(text_line))?;
         }
     }
     Ok(())
 }
 
-fn report(plan: &Plan, arguments: &Arguments, context: &Context, done: bool) -> Result<(), Complaint> {
-    if context.json {
-        return Ok(documents::print(&document(plan, arguments, done))?);
+fn print_result(
+    init_plan: &InitPlan,
+    arguments: &InitArguments,
+    context: &CommandContext,
+    was_written: bool,
+) -> Result<(), UserError> {
+    if context.wants_json {
+        return Ok(json_documents::print_document(&document(init_plan, arguments, was_written))?);
     }
-    let mut out = stdout().lock();
-    let names: Vec<&str> = plan.edits.iter().map(|edit| edit.path.as_str()).collect();
-    let line = match (names.is_empty(), done) {
+    let mut output = stdout().lock();
+    let changed_paths: Vec<&str> = init_plan.edits.iter().map(|edit| edit.relative_path.as_str()).collect();
+    let summary = match (changed_paths.is_empty(), was_written) {
         (true, _) => "there is nothing to change".to_string(),
-        (false, true) => format!("written: {}", names.join(", ")),
+        (false, true) => format!("written: {}", changed_paths.join(", ")),
         (false, false) => {
-            let command = again(arguments, context, " --yes");
-            format!("nothing was written; to do it: {command}")
+            let command_line = rebuild_command(arguments, context, " --yes");
+            format!("nothing was written; to do it: {command_line}")
         }
     };
-    writeln!(out, "{}", escaped(&line))?;
+    writeln!(output, "{}", escape_line(&summary))?;
     Ok(())
 }
 
-fn document(plan: &Plan, arguments: &Arguments, done: bool) -> Init {
-    Init {
-        schema: SCHEMA,
-        done,
-        clients: plan.clients.clone(),
-        files: plan.edits.iter().map(|edit| changed(&edit.diff())).collect(),
-        bmad: plan.bmad.clone(),
-        profile: arguments.profile.map(Profile::word),
-        warnings: plan.warnings.clone(),
-        notes: plan.notes.clone(),
-        by_hand: plan.by_hand.clone(),
+fn document(init_plan: &InitPlan, arguments: &InitArguments, was_written: bool) -> InitReport {
+    InitReport {
+        schema: INIT_SCHEMA,
+        done: was_written,
+        clients: init_plan.client_rows.clone(),
+        files: init_plan.edits.iter().map(|edit| build_file_row(&edit.to_diff())).collect(),
+        bmad: init_plan.bmad_dir.clone(),
+        profile: arguments.profile.map(ReviewProfile::as_str),
+        warnings: init_plan.warnings.clone(),
+        notes: init_plan.notes.clone(),
+        by_hand: init_plan.manual_edits.clone(),
     }
 }
 
 /// Reads a file of the project, and explains why it cannot be edited if it is not usable as it is.
-fn read(project: &Project, path: &str) -> Result<Option<String>, Complaint> {
-    edits::read(project, path).map_err(|why| {
-        let problem = why.problem(path);
+fn read_project_file(project: &Project, file_path: &str) -> Result<Option<String>, UserError> {
+    file_edits::read_project_file(project, file_path).map_err(|read_failure| {
+        let problem = read_failure.to_problem(file_path);
         // What the system refuses is a matter of this machine; every other cause can be corrected in the file.
-        let exit = match why {
-            tribunal_bmad::shelf::Unreadable::Refused { .. } => ENVIRONMENT,
-            _ => crate::complaint::USAGE,
+        let exit_code = match read_failure {
+            tribunal_bmad::project_files::UnreadableFile::Refused { .. } => EXIT_ENVIRONMENT,
+            _ => crate::user_errors::EXIT_USAGE,
         };
-        let complaint = Complaint::new(exit, problem.to_string()).why("Nothing was written.");
-        if problem.todo.is_empty() { complaint } else { complaint.todo(problem.todo) }
+        let user_error = UserError::new(exit_code, problem.to_string()).with_reason("Nothing was written.");
+        if problem.todo.is_empty() { user_error } else { user_error.with_step(problem.todo) }
     })
 }
 
-fn unwritten(error: EditError) -> Complaint {
-    let complaint = match &error {
-        EditError::Overtaken { .. } => {
-            Complaint::new(NEGATIVE, error.to_string()).todo("see who writes it, and again")
+fn explain_edit_error(edit_error: EditError) -> UserError {
+    let user_error = match &edit_error {
+        EditError::ChangedMeanwhile { .. } => {
+            UserError::new(EXIT_NEGATIVE, edit_error.to_string()).with_step("see who writes it, and again")
         }
-        EditError::Failed { .. } => Complaint::new(ENVIRONMENT, error.to_string())
-            .todo("see that its folder can be written, and that the disk is not full"),
+        EditError::Failed { .. } => UserError::new(EXIT_ENVIRONMENT, edit_error.to_string())
+            .with_step("see that its folder can be written, and that the disk is not full"),
     };
     // The guarantee holds for both errors: earlier files are restored when a later one fails.
-    complaint.why("Nothing was changed: all files are written, or none.")
+    user_error.with_reason("Nothing was changed: all files are written, or none.")
 }

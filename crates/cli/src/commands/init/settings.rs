@@ -3,17 +3,17 @@
 //! It has only settings that this version uses. An existing file belongs to the user and is never changed.
 
 use clap::ValueEnum;
-use tribunal_runner::{Project, edits::Edit};
+use tribunal_runner::{Project, file_edits::FileEdit};
 
-use super::{Arguments, Plan, read};
+use super::{InitArguments, InitPlan, read_project_file};
 use crate::{
-    complaint::Complaint,
-    settings::{FILE, written_default},
+    settings::{SETTINGS_FILE, default_as_written},
+    user_errors::UserError,
 };
 
 /// How thorough reviews are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Profile {
+pub(super) enum ReviewProfile {
     /// One person: two reviewers, and every patch is seen before it lands
     Solo,
     /// Several people: full panels; decisions wait for a person
@@ -24,29 +24,29 @@ pub(super) enum Profile {
     QuickFix,
 }
 
-impl Profile {
-    pub fn word(self) -> &'static str {
+impl ReviewProfile {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Profile::Solo => "solo",
-            Profile::Team => "team",
-            Profile::Enterprise => "enterprise",
-            Profile::QuickFix => "quick-fix",
+            ReviewProfile::Solo => "solo",
+            ReviewProfile::Team => "team",
+            ReviewProfile::Enterprise => "enterprise",
+            ReviewProfile::QuickFix => "quick-fix",
         }
     }
 
     /// Returns what the profile sets; everything else keeps its default.
-    fn values(self) -> &'static [(&'static str, &'static str)] {
+    fn preset_values(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Profile::Solo => &[("tier", "1"), ("approve", "each")],
-            Profile::Team => &[("tier", "2"), ("approve", "never")],
-            Profile::Enterprise => &[
+            ReviewProfile::Solo => &[("tier", "1"), ("approve", "each")],
+            ReviewProfile::Team => &[("tier", "2"), ("approve", "never")],
+            ReviewProfile::Enterprise => &[
                 ("tier", "4"),
                 ("approve", "each"),
                 ("limits.max_review_rounds", "5"),
                 ("limits.max_runtime_minutes", "240"),
                 ("limits.max_cost", "20.00"),
             ],
-            Profile::QuickFix => &[
+            ReviewProfile::QuickFix => &[
                 ("tier", "0"),
                 ("approve", "never"),
                 ("limits.max_review_rounds", "1"),
@@ -58,15 +58,15 @@ impl Profile {
 }
 
 /// A block of settings, each with its description. The defaults come from the table of settings.
-struct Block {
-    name: &'static str,
-    settings: &'static [(&'static str, &'static str)],
+struct SettingsBlock {
+    section: &'static str,
+    setting_docs: &'static [(&'static str, &'static str)],
 }
 
-const BLOCKS: [Block; 4] = [
-    Block {
-        name: "",
-        settings: &[
+const SETTINGS_BLOCKS: [SettingsBlock; 4] = [
+    SettingsBlock {
+        section: "",
+        setting_docs: &[
             (
                 "tier",
                 "How heavy the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.",
@@ -79,9 +79,9 @@ const BLOCKS: [Block; 4] = [
             ),
         ],
     },
-    Block {
-        name: "agents",
-        settings: &[
+    SettingsBlock {
+        section: "agents",
+        setting_docs: &[
             (
                 "use",
                 "Who takes part, for instance: [claude-code, codex]. Else the first client that is signed in.",
@@ -89,9 +89,9 @@ const BLOCKS: [Block; 4] = [
             ("at_once", "Agents that work at the same time."),
         ],
     },
-    Block {
-        name: "limits",
-        settings: &[
+    SettingsBlock {
+        section: "limits",
+        setting_docs: &[
             ("max_review_rounds", "Rounds of a review."),
             ("max_fix_iterations", "Tries to fix what one round found."),
             (
@@ -101,9 +101,9 @@ const BLOCKS: [Block; 4] = [
             ("max_cost", "What a run may cost in dollars, where agents report it."),
         ],
     },
-    Block {
-        name: "tasks",
-        settings: &[
+    SettingsBlock {
+        section: "tasks",
+        setting_docs: &[
             ("required_issues", "What a reviewer must find in round 1, or is asked once more."),
             ("reviewer_timeout", "How long a reviewer may take, in seconds."),
             ("fixer_timeout", "How long a fixer may take, in seconds."),
@@ -111,20 +111,31 @@ const BLOCKS: [Block; 4] = [
     },
 ];
 
-pub(super) fn set(plan: &mut Plan, arguments: &Arguments, project: &Project) -> Result<(), Complaint> {
-    let old = read(project, FILE)?;
-    match (&old, arguments.profile) {
+pub(super) fn plan_settings_file(
+    init_plan: &mut InitPlan,
+    arguments: &InitArguments,
+    project: &Project,
+) -> Result<(), UserError> {
+    let old_text = read_project_file(project, SETTINGS_FILE)?;
+    match (&old_text, arguments.profile) {
         (None, profile) => {
-            plan.edits.push(Edit { path: FILE.to_string(), old: None, new: Some(text(profile)) });
+            init_plan.edits.push(FileEdit {
+                relative_path: SETTINGS_FILE.to_string(),
+                old_text: None,
+                new_text: Some(render_settings_file(profile)),
+            });
         }
         // An existing file needs no note, unless the user asked for a profile that has no effect on it.
         (Some(_), None) => {}
         (Some(_), Some(profile)) => {
-            let values: Vec<String> =
-                profile.values().iter().map(|(path, value)| format!("{path}={value}")).collect();
-            plan.notes.push(format!(
-                "{FILE} is there and is not changed; the profile {} would set in it: {}",
-                profile.word(),
+            let values: Vec<String> = profile
+                .preset_values()
+                .iter()
+                .map(|(setting_path, value)| format!("{setting_path}={value}"))
+                .collect();
+            init_plan.notes.push(format!(
+                "{SETTINGS_FILE} is there and is not changed; the profile {} would set in it: {}",
+                profile.as_str(),
                 values.join(", ")
             ));
         }
@@ -133,77 +144,94 @@ pub(super) fn set(plan: &mut Plan, arguments: &Arguments, project: &Project) -> 
 }
 
 /// Renders the file. Settings of the profile are active, all others are commented out with their default.
-fn text(profile: Option<Profile>) -> String {
-    let mut out = format!(
+fn render_settings_file(profile: Option<ReviewProfile>) -> String {
+    let mut rendered = format!(
         "# Settings of Tribunal for this project{}. Behind a # without a blank: what holds as long as nothing else is said.\n\
          # What holds here, and why: tribunal inspect settings\n\
          # Everything that can be set: tribunal schema settings\n",
-        profile.map_or_else(String::new, |profile| format!(" (profile {})", profile.word()))
+        profile.map_or_else(String::new, |profile| format!(" (profile {})", profile.as_str()))
     );
-    for block in &BLOCKS {
-        out.push('\n');
+    for block in &SETTINGS_BLOCKS {
+        rendered.push('\n');
         // A block without a name has top-level settings.
-        let indent = if block.name.is_empty() { "" } else { "  " };
-        if !block.name.is_empty() {
-            out.push_str(&format!("{}:\n", block.name));
+        let indent = if block.section.is_empty() { "" } else { "  " };
+        if !block.section.is_empty() {
+            rendered.push_str(&format!("{}:\n", block.section));
         }
-        for (name, about) in block.settings {
-            let path =
-                if block.name.is_empty() { name.to_string() } else { format!("{}.{name}", block.name) };
-            // A profile overrides few settings; the file shows all of them, so that it can serve as a reference.
-            let values = profile.map(Profile::values).unwrap_or_default();
-            let line = match values.iter().find(|(known, _)| *known == path) {
-                Some((_, value)) => format!("{name}: {value}"),
-                // The only setting without a default is a list.
-                None => format!("#{name}: {}", written_default(&path).as_deref().unwrap_or("[]")),
+        for (setting_name, description) in block.setting_docs {
+            let setting_path = if block.section.is_empty() {
+                setting_name.to_string()
+            } else {
+                format!("{}.{setting_name}", block.section)
             };
-            out.push_str(&format!("{indent}# {about}\n{indent}{line}\n"));
+            // A profile overrides few settings; the file shows all of them, so that it can serve as a reference.
+            let preset = profile.map(ReviewProfile::preset_values).unwrap_or_default();
+            let setting_line = match preset.iter().find(|(preset_path, _)| *preset_path == setting_path) {
+                Some((_, value)) => format!("{setting_name}: {value}"),
+                // The only setting without a default is a list.
+                None => format!(
+                    "#{setting_name}: {}",
+                    default_as_written(&setting_path).as_deref().unwrap_or("[]")
+                ),
+            };
+            rendered.push_str(&format!("{indent}# {description}\n{indent}{setting_line}\n"));
         }
     }
-    out
+    rendered
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Effective, Manner};
+    use crate::settings::{EffectiveSettings, ReadMode};
 
-    const PROFILES: [Option<Profile>; 5] =
-        [None, Some(Profile::Solo), Some(Profile::Team), Some(Profile::Enterprise), Some(Profile::QuickFix)];
+    const PROFILES: [Option<ReviewProfile>; 5] = [
+        None,
+        Some(ReviewProfile::Solo),
+        Some(ReviewProfile::Team),
+        Some(ReviewProfile::Enterprise),
+        Some(ReviewProfile::QuickFix),
+    ];
 
     #[test]
     fn what_is_written_is_what_is_read() {
         for profile in PROFILES {
-            let reading = crate::settings::read(FILE, &text(profile), Manner::Strict);
-            assert!(reading.problems.is_empty(), "{:?}", reading.problems);
-            let found: Vec<&str> = reading.found.iter().map(|found| found.path.as_str()).collect();
-            let values = profile.map(Profile::values).unwrap_or_default();
-            assert_eq!(found, values.iter().map(|(path, _)| *path).collect::<Vec<_>>());
+            let parsed_file = crate::settings::read_settings(
+                SETTINGS_FILE,
+                &render_settings_file(profile),
+                ReadMode::Strict,
+            );
+            assert!(parsed_file.problems.is_empty(), "{:?}", parsed_file.problems);
+            let found_paths: Vec<&str> =
+                parsed_file.settings.iter().map(|found_paths| found_paths.canonical_path.as_str()).collect();
+            let preset = profile.map(ReviewProfile::preset_values).unwrap_or_default();
+            assert_eq!(found_paths, preset.iter().map(|(path, _)| *path).collect::<Vec<_>>());
         }
-        insta::assert_snapshot!(text(Some(Profile::QuickFix)));
+        insta::assert_snapshot!(render_settings_file(Some(ReviewProfile::QuickFix)));
     }
 
     #[test]
-    fn what_stands_behind_a_mark_is_real_too_and_the_default() {
-        let lines: Vec<String> = text(None)
+    fn commented_out_settings_are_valid_and_have_the_default_value() {
+        let lines: Vec<String> = render_settings_file(None)
             .lines()
             .map(|line| {
-                let bare = line.trim_start();
-                let is_setting = bare.starts_with('#') && !bare.starts_with("# ");
+                let trimmed = line.trim_start();
+                let is_setting = trimmed.starts_with('#') && !trimmed.starts_with("# ");
                 if is_setting { line.replacen('#', "", 1) } else { line.to_string() }
             })
             .collect();
-        let reading = crate::settings::read(FILE, &lines.join("\n"), Manner::Strict);
-        assert!(reading.problems.is_empty(), "{:?}", reading.problems);
-        let count: usize = BLOCKS.iter().map(|block| block.settings.len()).sum();
-        assert_eq!(reading.found.len(), count);
-        let defaults = Effective::defaults();
-        for found in reading.found {
-            let expected = defaults.get(&found.path);
+        let parsed_file = crate::settings::read_settings(SETTINGS_FILE, &lines.join("\n"), ReadMode::Strict);
+        assert!(parsed_file.problems.is_empty(), "{:?}", parsed_file.problems);
+        let count: usize = SETTINGS_BLOCKS.iter().map(|block| block.setting_docs.len()).sum();
+        assert_eq!(parsed_file.settings.len(), count);
+        let defaults = EffectiveSettings::from_defaults();
+        for found_setting in parsed_file.settings {
+            let expected = defaults.value_at(&found_setting.canonical_path);
             assert!(
-                expected == Some(&found.value) || found.path == "agents.use",
+                expected == Some(&found_setting.setting_value)
+                    || found_setting.canonical_path == "agents.use",
                 "{}: {expected:?}",
-                found.path
+                found_setting.canonical_path
             );
         }
     }

@@ -8,45 +8,45 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tribunal_bmad::menu::{self, Choice, Detection, Question};
-use tribunal_report::escaped;
+use tribunal_bmad::menu::{self, MenuChoice, MenuDetection, OpenQuestion};
+use tribunal_report::escape_line;
 
 use crate::{
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents,
+    context::CommandContext,
+    json_documents,
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 /// What was found in a text, in the order of its lines.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Menus {
+pub(crate) struct MenuReport {
     schema: &'static str,
     /// The menus; the last one waits for an answer.
-    menus: Vec<Menu>,
+    menus: Vec<MenuRow>,
     /// Passages that look like a menu and are none.
-    rejected: Vec<Menu>,
+    rejected: Vec<MenuRow>,
     /// Questions that wait for an answer and have no menu.
-    questions: Vec<Asked>,
+    questions: Vec<QuestionRow>,
     /// The number of earlier ones that are left out because there are too many.
     left_out: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Menu {
+struct MenuRow {
     /// The shape: vertical, horizontal, numbered, iteration, exit, glued, trailing, elicitation or lone.
     shape: String,
     first_line: usize,
     last_line: usize,
-    options: Vec<Offer>,
+    options: Vec<OptionRow>,
     /// The score; a menu has at least 70.
     score: u32,
-    reasons: Vec<Reason>,
+    reasons: Vec<ScoreReason>,
     /// The reasons why this is not a menu; empty if it is one.
     because: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Offer {
+struct OptionRow {
     key: String,
     label: String,
     /// What the label means: continue, approve, advanced elicitation, party, yolo, exit, back, edit, fix, skip,
@@ -56,148 +56,165 @@ struct Offer {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Reason {
+struct ScoreReason {
     points: i32,
     why: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Asked {
+struct QuestionRow {
     /// How it is asked: tag, agent, yes-no, key, named or prose.
     asked: String,
     text: String,
     line: usize,
-    choices: Vec<Offer>,
+    choices: Vec<OptionRow>,
 }
 
-pub(super) fn run(file: &Path, context: &Context) -> Result<u8, Complaint> {
-    let text = super::text_of(file, context)?;
-    let found = menu::detect(&text, &menu::Context::default());
-    let is_one = !found.menus.is_empty();
-    let menus = Menus::of(found);
-    if context.json {
-        documents::print(&menus)?;
+pub(super) fn run(input_file: &Path, context: &CommandContext) -> Result<u8, UserError> {
+    let agent_text = super::read_input(input_file, context)?;
+    let detection = menu::detect_menus(&agent_text, &menu::MenuContext::default());
+    let has_menu = !detection.menus.is_empty();
+    let menu_report = MenuReport::from_detection(detection);
+    if context.wants_json {
+        json_documents::print_document(&menu_report)?;
     } else {
-        show(&mut stdout().lock(), &menus)?;
+        print_menus(&mut stdout().lock(), &menu_report)?;
     }
     // A question alone is negative, too: scripts ask for a menu they can choose from.
-    Ok(if is_one { 0 } else { NEGATIVE })
+    Ok(if has_menu { 0 } else { EXIT_NEGATIVE })
 }
 
-impl Menus {
-    fn of(found: Detection) -> Menus {
-        let rejected = found.rejected.into_iter().map(|rejected| {
-            let because = rejected.because.iter().map(|refusal| refusal.says().to_string());
-            Menu { because: because.collect(), ..Menu::of(rejected.menu) }
+impl MenuReport {
+    fn from_detection(detection: MenuDetection) -> MenuReport {
+        let rejected = detection.rejected.into_iter().map(|rejected| {
+            let rejection_reasons = rejected.because.iter().map(|refusal| refusal.description().to_string());
+            MenuRow { because: rejection_reasons.collect(), ..MenuRow::from_menu(rejected.menu) }
         });
-        Menus {
+        MenuReport {
             schema: "tribunal.menu/1",
             rejected: rejected.collect(),
-            menus: found.menus.into_iter().map(Menu::of).collect(),
-            questions: found.questions.into_iter().map(Asked::of).collect(),
-            left_out: found.left_out,
+            menus: detection.menus.into_iter().map(MenuRow::from_menu).collect(),
+            questions: detection.questions.into_iter().map(QuestionRow::from_question).collect(),
+            left_out: detection.left_out,
         }
     }
 }
 
-impl Menu {
-    fn of(menu: menu::Menu) -> Menu {
+impl MenuRow {
+    fn from_menu(detected_menu: menu::Menu) -> MenuRow {
         // The shape and the meaning of options are written as serde names them.
-        Menu {
-            shape: word(&menu.shape),
-            first_line: menu.lines.start,
+        MenuRow {
+            shape: serialized_name(&detected_menu.shape),
+            first_line: detected_menu.lines.start,
             // The detector's range is half-open, users expect the last line to be included.
-            last_line: menu.lines.end.saturating_sub(1),
-            options: menu.options.into_iter().map(Offer::of).collect(),
-            score: menu.score,
-            reasons: menu
+            last_line: detected_menu.lines.end.saturating_sub(1),
+            options: detected_menu.options.into_iter().map(OptionRow::from_choice).collect(),
+            score: detected_menu.score,
+            reasons: detected_menu
                 .reasons
                 .into_iter()
-                .map(|reason| Reason { points: reason.points, why: reason.why })
+                .map(|reason| ScoreReason { points: reason.points, why: reason.why })
                 .collect(),
             because: Vec::new(),
         }
     }
 }
 
-impl Offer {
-    fn of(choice: Choice) -> Offer {
-        Offer { meaning: word(&choice.meaning), key: choice.key, label: choice.label, line: choice.line }
+impl OptionRow {
+    fn from_choice(choice: MenuChoice) -> OptionRow {
+        OptionRow {
+            meaning: serialized_name(&choice.meaning),
+            key: choice.key,
+            label: choice.label,
+            line: choice.line,
+        }
     }
 }
 
-impl Asked {
-    fn of(question: Question) -> Asked {
-        Asked {
-            asked: word(&question.asked),
+impl QuestionRow {
+    fn from_question(question: OpenQuestion) -> QuestionRow {
+        QuestionRow {
+            asked: serialized_name(&question.asked),
             text: question.text,
             line: question.line,
-            choices: question.choices.into_iter().map(Offer::of).collect(),
+            choices: question.choices.into_iter().map(OptionRow::from_choice).collect(),
         }
     }
 }
 
 /// Returns the name by which serde writes a unit variant, so that terminal and JSON use the same words.
-fn word(value: &impl Serialize) -> String {
-    let written = serde_json::to_value(value).ok();
-    written.and_then(|value| value.as_str().map(String::from)).unwrap_or_default()
+fn serialized_name(value: &impl Serialize) -> String {
+    let json_value = serde_json::to_value(value).ok();
+    json_value.and_then(|value| value.as_str().map(String::from)).unwrap_or_default()
 }
 
-fn show(out: &mut impl Write, menus: &Menus) -> Result<(), Complaint> {
+fn print_menus(output: &mut impl Write, menu_report: &MenuReport) -> Result<(), UserError> {
     // The result comes first, and what was considered for it afterwards.
-    if menus.menus.is_empty() {
-        writeln!(out, "no menu")?;
+    if menu_report.menus.is_empty() {
+        writeln!(output, "no menu")?;
     }
-    for menu in &menus.menus {
-        writeln!(out, "menu in {}, {}, score {}", lines(menu), menu.shape, menu.score)?;
-        show_options(out, &menu.options)?;
-        show_reasons(out, menu)?;
+    for menu_row in &menu_report.menus {
+        writeln!(
+            output,
+            "menu in {}, {}, score {}",
+            format_line_range(menu_row),
+            menu_row.shape,
+            menu_row.score
+        )?;
+        print_options(output, &menu_row.options)?;
+        print_reasons(output, menu_row)?;
     }
     // Rejected passages are shown with their scores, because this command exists to explain the detection.
-    for menu in &menus.rejected {
-        writeln!(out, "no menu in {}, {}, score {}", lines(menu), menu.shape, menu.score)?;
-        for because in &menu.because {
-            writeln!(out, "  {because}")?;
-        }
-        show_options(out, &menu.options)?;
-        show_reasons(out, menu)?;
-    }
-    for question in &menus.questions {
+    for menu_row in &menu_report.rejected {
         writeln!(
-            out,
-            "question in line {} ({}): {}",
-            question.line,
-            question.asked,
-            escaped(&question.text)
+            output,
+            "no menu in {}, {}, score {}",
+            format_line_range(menu_row),
+            menu_row.shape,
+            menu_row.score
         )?;
-        show_options(out, &question.choices)?;
+        for rejection_reason in &menu_row.because {
+            writeln!(output, "  {rejection_reason}")?;
+        }
+        print_options(output, &menu_row.options)?;
+        print_reasons(output, menu_row)?;
     }
-    if menus.left_out > 0 {
-        writeln!(out, "[i] {} earlier ones are not shown", menus.left_out)?;
+    for question_row in &menu_report.questions {
+        writeln!(
+            output,
+            "question in line {} ({}): {}",
+            question_row.line,
+            question_row.asked,
+            escape_line(&question_row.text)
+        )?;
+        print_options(output, &question_row.choices)?;
+    }
+    if menu_report.left_out > 0 {
+        writeln!(output, "[i] {} earlier ones are not shown", menu_report.left_out)?;
     }
     Ok(())
 }
 
-fn lines(menu: &Menu) -> String {
-    match menu.first_line == menu.last_line {
-        true => format!("line {}", menu.first_line),
-        false => format!("lines {} to {}", menu.first_line, menu.last_line),
+fn format_line_range(menu_row: &MenuRow) -> String {
+    match menu_row.first_line == menu_row.last_line {
+        true => format!("line {}", menu_row.first_line),
+        false => format!("lines {} to {}", menu_row.first_line, menu_row.last_line),
     }
 }
 
-fn show_options(out: &mut impl Write, options: &[Offer]) -> Result<(), Complaint> {
-    for option in options {
-        let Offer { key, label, meaning, .. } = option;
+fn print_options(output: &mut impl Write, options: &[OptionRow]) -> Result<(), UserError> {
+    for option_row in options {
+        let OptionRow { key, label, meaning, .. } = option_row;
         // A lone key has no label of its own.
-        let shown = if label == key { format!("  {key}") } else { format!("  [{key}] {label}") };
-        writeln!(out, "{} ({})", escaped(shown.trim_end()), escaped(meaning))?;
+        let option_text = if label == key { format!("  {key}") } else { format!("  [{key}] {label}") };
+        writeln!(output, "{} ({})", escape_line(option_text.trim_end()), escape_line(meaning))?;
     }
     Ok(())
 }
 
-fn show_reasons(out: &mut impl Write, menu: &Menu) -> Result<(), Complaint> {
-    for reason in &menu.reasons {
-        writeln!(out, "  {:>+4} {}", reason.points, escaped(&reason.why))?;
+fn print_reasons(output: &mut impl Write, menu_row: &MenuRow) -> Result<(), UserError> {
+    for reason in &menu_row.reasons {
+        writeln!(output, "  {:>+4} {}", reason.points, escape_line(&reason.why))?;
     }
     Ok(())
 }

@@ -12,27 +12,27 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_agents::clients::CLIENTS;
 use tribunal_bmad::{
-    commands::{self, Command, Step},
-    config::{self, Config},
-    field::{self, Field, Ground},
-    layout::{self, Era, Layout},
-    problem::{Problem, Weight},
-    quick, roster,
-    shelf::{self, Shelf},
-    state::{self, Document, Found, Next, State},
-    tier::{self, Levels, Suggestion},
+    commands::{self, BmadStep, StepCommand},
+    config::{self, BmadConfig},
+    field_type::{self, FieldType, ProjectField},
+    layout::{self, BmadLayout, Era},
+    problem::{FileProblem, ProblemWeight},
+    project_files::{self, ProjectFiles},
+    project_state::{self, NextWorkflow, ProjectState, ProjectSurvey, StepDocument},
+    quick_dev, roster,
+    tier::{self, TierLevels, TierSuggestion},
 };
-use tribunal_report::escaped;
-use tribunal_runner::shelf::Folder;
+use tribunal_report::escape_line;
+use tribunal_runner::project_files::ProjectDirectory;
 
 use crate::{
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents,
+    context::CommandContext,
+    json_documents,
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InspectProjectArguments {
     /// The agent client whose commands are shown
     #[arg(long = "for", value_name = "CLIENT", default_value = CLIENTS[0].id)]
     client: String,
@@ -50,55 +50,55 @@ pub(crate) struct ProjectReport {
     schema: &'static str,
     root: String,
     /// How BMAD is installed.
-    layout: Layout,
+    layout: BmadLayout,
     /// The directories for output, planning, implementation, knowledge and tests, each with its origin.
-    folders: BTreeMap<&'static str, Place>,
+    folders: BTreeMap<&'static str, FolderOrigin>,
     client: String,
     /// How that client runs each step; a kind is slash, text or missing.
-    commands: BTreeMap<Step, Command>,
+    commands: BTreeMap<BmadStep, StepCommand>,
     /// The project's own agents by their long names.
     roster: Vec<String>,
     /// The agent that `--agent` means.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    progress: Progress,
-    field: Field,
+    progress: ProjectProgress,
+    field: ProjectField,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<Task>,
-    problems: Vec<Trouble>,
+    task: Option<TaskAssessment>,
+    problems: Vec<ProjectProblem>,
 }
 
 /// A directory and where it is set.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Place {
+struct FolderOrigin {
     path: String,
     /// `FILE:LINE`, or `default`.
     origin: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Progress {
-    state: State,
+struct ProjectProgress {
+    state: ProjectState,
     reasons: Vec<String>,
-    documents: Vec<Document>,
-    next: Vec<Next>,
+    documents: Vec<StepDocument>,
+    next: Vec<NextWorkflow>,
     todo: String,
 }
 
 /// What is known about the task that the user named.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Task {
-    suggestion: Suggestion,
-    quick_dev: quick::Mode,
-    weight: quick::Weight,
+struct TaskAssessment {
+    suggestion: TierSuggestion,
+    quick_dev: quick_dev::QuickDevMode,
+    weight: quick_dev::QuickDevWeight,
     /// The reasons why the task is not simple.
     because: Vec<String>,
 }
 
 /// Something that is wrong.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Trouble {
-    weight: Weight,
+struct ProjectProblem {
+    weight: ProblemWeight,
     rule: &'static str,
     /// `FILE:LINE:COLUMN: what`.
     what: String,
@@ -106,107 +106,134 @@ struct Trouble {
     todo: String,
 }
 
-pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
-    let project = context.project();
-    let shelf = Folder::at(&project);
-    let mut report = report(&shelf, arguments, project.root().display().to_string());
-    report.agent = arguments.agent.as_deref().map(|said| meant(&shelf, said)).transpose()?;
-    if context.json {
-        documents::print(&report)?;
+pub(super) fn run(arguments: &InspectProjectArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let project_files = ProjectDirectory::open_project(&project);
+    let mut project_report = build_report(&project_files, arguments, project.root().display().to_string());
+    project_report.agent = arguments
+        .agent
+        .as_deref()
+        .map(|agent_name| describe_agent(&project_files, agent_name))
+        .transpose()?;
+    if context.wants_json {
+        json_documents::print_document(&project_report)?;
     } else {
-        show(&mut stdout().lock(), &report)?;
+        print_report(&mut stdout().lock(), &project_report)?;
     }
     // Warnings and notes leave the exit code alone: the project can be used as it is.
-    let negative = report.problems.iter().any(|problem| problem.weight == Weight::Error);
-    Ok(if negative { NEGATIVE } else { 0 })
+    let has_errors = project_report.problems.iter().any(|problem| problem.weight == ProblemWeight::Error);
+    Ok(if has_errors { EXIT_NEGATIVE } else { 0 })
 }
 
 /// Describes an agent by any of its names; an ambiguous name is an error.
-fn meant(shelf: &dyn Shelf, said: &str) -> Result<String, Complaint> {
+fn describe_agent(project_files: &dyn ProjectFiles, agent_name: &str) -> Result<String, UserError> {
     // Problems of the roster are part of the report already.
-    let roster = roster::of(shelf, &mut Vec::new()).map(|(roster, _)| roster).unwrap_or_default();
-    match roster.named(said) {
-        Ok(member) => Ok(format!("{} ({}, {})", member.qualified(), member.name, member.title)),
-        Err(why) => Err(Complaint::usage(format!("no agent is meant by `{said}`: {why}"))
-            .todo("see the project's agents: tribunal inspect project")),
+    let roster =
+        roster::find_roster(project_files, &mut Vec::new()).map(|(roster, _)| roster).unwrap_or_default();
+    match roster.find_member(agent_name) {
+        Ok(member) => Ok(format!("{} ({}, {})", member.qualified_name(), member.name, member.title)),
+        Err(lookup_error) => {
+            Err(UserError::usage(format!("no agent is meant by `{agent_name}`: {lookup_error}"))
+                .with_step("see the project's agents: tribunal inspect project"))
+        }
     }
 }
 
-fn report(shelf: &dyn Shelf, arguments: &Arguments, root: String) -> ProjectReport {
-    let layout = layout::read(shelf);
-    let config = config::read(shelf);
-    let found = state::read(shelf, &layout, &config);
-    let field = field::read(shelf, &config);
-    let mut problems = [layout.problems.clone(), config.problems.clone(), found.problems.clone()].concat();
-    let roster = roster::of(shelf, &mut problems).map(|(roster, _)| roster).unwrap_or_default();
+fn build_report(
+    project_files: &dyn ProjectFiles,
+    arguments: &InspectProjectArguments,
+    project_root: String,
+) -> ProjectReport {
+    let layout = layout::read_layout(project_files);
+    let config = config::read_config(project_files);
+    let project_state = project_state::survey_project(project_files, &layout, &config);
+    let field = field_type::read_field(project_files, &config);
+    let mut problems =
+        [layout.problems.clone(), config.problems.clone(), project_state.problems.clone()].concat();
+    let roster =
+        roster::find_roster(project_files, &mut problems).map(|(roster, _)| roster).unwrap_or_default();
     let client = arguments.client.as_str();
     // Commands are looked up for one client only: the others may have other files for the same step.
-    let commands = Step::ALL.map(|step| (step, commands::of(&layout, step, client, shelf)));
-    let task = arguments.task.as_deref().map(|words| task(words, shelf, &layout, &mut problems));
+    let commands =
+        BmadStep::ALL.map(|step| (step, commands::find_command(&layout, step, client, project_files)));
+    let task = arguments
+        .task
+        .as_deref()
+        .map(|task_words| assess_task(task_words, project_files, &layout, &mut problems));
     // Several readers may report the same problem of one file.
-    let mut seen = Vec::new();
+    let mut seen_problems = Vec::new();
     problems.retain(|problem| {
-        let new = !seen.contains(problem);
-        seen.push(problem.clone());
-        new
+        let is_new = !seen_problems.contains(problem);
+        seen_problems.push(problem.clone());
+        is_new
     });
     // The sort is stable, so problems of the same weight keep the order in which the files were read.
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.weight));
-    let Found { state, reasons, documents, next, todo, .. } = found;
+    let ProjectSurvey { state, reasons, documents, next_workflows: next, advice: todo, .. } = project_state;
     ProjectReport {
         schema: "tribunal.project/1",
-        root,
-        folders: folders(&config),
+        root: project_root,
+        folders: list_folders(&config),
         client: client.to_string(),
         commands: commands.into_iter().collect(),
         agent: None,
-        roster: roster.members.iter().map(roster::Member::qualified).collect(),
-        progress: Progress { state, reasons, documents, next, todo },
+        roster: roster.members.iter().map(roster::RosterMember::qualified_name).collect(),
+        progress: ProjectProgress { state, reasons, documents, next, todo },
         field,
         task,
-        problems: problems.iter().map(trouble).collect(),
+        problems: problems.iter().map(to_project_problem).collect(),
         layout,
     }
 }
 
-fn folders(config: &Config) -> BTreeMap<&'static str, Place> {
+fn list_folders(config: &BmadConfig) -> BTreeMap<&'static str, FolderOrigin> {
     let folders = &config.folders;
-    let place = |path: &String, keys: &[&str]| {
+    let folder_origin = |folder_path: &String, config_keys: &[&str]| {
         // The keys differ by BMAD's era; the first one that is set wins.
-        let origin = keys.iter().find_map(|key| config.origin(key));
+        let origin = config_keys.iter().find_map(|config_key| config.origin(config_key));
         let origin = origin.map_or("default".into(), |origin| format!("{}:{}", origin.path, origin.line));
-        Place { path: if path.is_empty() { ".".into() } else { path.clone() }, origin }
+        FolderOrigin { path: if folder_path.is_empty() { ".".into() } else { folder_path.clone() }, origin }
     };
-    let stories =
+    let story_keys =
         ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
     BTreeMap::from([
-        ("output", place(&folders.output, &["output_folder"])),
-        ("planning", place(&folders.planning, &["planning_artifacts"])),
-        ("implementation", place(&folders.implementation, &stories)),
-        ("knowledge", place(&folders.knowledge, &["project_knowledge", "tech_docs"])),
-        ("tests", place(&folders.tests, &["test_artifacts"])),
+        ("output", folder_origin(&folders.output, &["output_folder"])),
+        ("planning", folder_origin(&folders.planning, &["planning_artifacts"])),
+        ("implementation", folder_origin(&folders.implementation, &story_keys)),
+        ("knowledge", folder_origin(&folders.knowledge, &["project_knowledge", "tech_docs"])),
+        ("tests", folder_origin(&folders.tests, &["test_artifacts"])),
     ])
 }
 
-fn task(words: &str, shelf: &dyn Shelf, layout: &Layout, problems: &mut Vec<Problem>) -> Task {
+fn assess_task(
+    task_words: &str,
+    project_files: &dyn ProjectFiles,
+    layout: &BmadLayout,
+    problems: &mut Vec<FileProblem>,
+) -> TaskAssessment {
     // Levels are optional: without the file, the built-in ones hold.
-    let path = layout.root.as_ref().map(|root| format!("{root}/{}", tier::LEVELS));
-    let text = path.as_ref().and_then(|path| shelf::read(shelf, path, problems));
-    let levels = match (&path, &text) {
-        (Some(path), Some(text)) => {
-            let (levels, wrong) = Levels::read(path, text);
-            problems.extend(wrong);
+    let levels_path = layout.root.as_ref().map(|bmad_dir| format!("{bmad_dir}/{}", tier::LEVELS_FILE));
+    let levels_text = levels_path
+        .as_ref()
+        .and_then(|levels_path| project_files::read_or_report(project_files, levels_path, problems));
+    let levels = match (&levels_path, &levels_text) {
+        (Some(levels_path), Some(levels_text)) => {
+            let (levels, level_problems) = TierLevels::from_yaml(levels_path, levels_text);
+            problems.extend(level_problems);
             levels
         }
-        _ => Levels::default(),
+        _ => TierLevels::default(),
     };
-    let suggestion = tier::suggest(&tier::Task { words, ..tier::Task::default() }, &levels);
-    let (weight, because) = quick::weight(words);
-    Task { suggestion, quick_dev: quick::mode(words), weight, because }
+    let suggestion = tier::suggest_tier(
+        &tier::TierInput { description: task_words, ..tier::TierInput::default() },
+        &levels,
+    );
+    let (weight, because) = quick_dev::assess_weight(task_words);
+    TaskAssessment { suggestion, quick_dev: quick_dev::detect_mode(task_words), weight, because }
 }
 
-fn trouble(problem: &Problem) -> Trouble {
-    Trouble {
+fn to_project_problem(problem: &FileProblem) -> ProjectProblem {
+    ProjectProblem {
         weight: problem.weight,
         rule: problem.rule,
         what: problem.to_string(),
@@ -215,63 +242,69 @@ fn trouble(problem: &Problem) -> Trouble {
     }
 }
 
-fn show(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
-    writeln!(out, "project    {}", escaped(&report.root))?;
-    show_layout(out, &report.layout)?;
-    writeln!(out, "\nfolders")?;
-    for (name, place) in &report.folders {
-        writeln!(out, "  {name:<14} {:<44} {}", escaped(&place.path), escaped(&place.origin))?;
+fn print_report(output: &mut impl Write, project_report: &ProjectReport) -> Result<(), UserError> {
+    writeln!(output, "project    {}", escape_line(&project_report.root))?;
+    print_layout(output, &project_report.layout)?;
+    writeln!(output, "\nfolders")?;
+    for (folder_name, folder_origin) in &project_report.folders {
+        writeln!(
+            output,
+            "  {folder_name:<14} {:<44} {}",
+            escape_line(&folder_origin.path),
+            escape_line(&folder_origin.origin)
+        )?;
     }
     // Without BMAD there are neither steps nor a roster.
-    if report.layout.root.is_some() {
-        writeln!(out, "\nsteps, for {}", escaped(&report.client))?;
-        show_steps(out, &report.commands)?;
-        writeln!(out, "\nroster     {}", roster_line(&report.roster))?;
-        if let Some(agent) = &report.agent {
-            writeln!(out, "agent      {}", escaped(agent))?;
+    if project_report.layout.root.is_some() {
+        writeln!(output, "\nsteps, for {}", escape_line(&project_report.client))?;
+        print_steps(output, &project_report.commands)?;
+        writeln!(output, "\nroster     {}", format_roster(&project_report.roster))?;
+        if let Some(agent) = &project_report.agent {
+            writeln!(output, "agent      {}", escape_line(agent))?;
         }
     }
-    show_progress(out, report)?;
-    if let Some(task) = &report.task {
-        show_task(out, task)?;
+    print_progress(output, project_report)?;
+    if let Some(task) = &project_report.task {
+        print_task(output, task)?;
     }
-    show_problems(out, &report.problems)
+    print_problems(output, &project_report.problems)
 }
 
-fn show_steps(out: &mut impl Write, commands: &BTreeMap<Step, Command>) -> Result<(), Complaint> {
+fn print_steps(output: &mut impl Write, commands: &BTreeMap<BmadStep, StepCommand>) -> Result<(), UserError> {
     // Most missing commands have the same reason and remedy, which is printed once at the end.
     let mut remedy = None;
     for (step, command) in commands {
-        let said = match command {
-            Command::Slash { text, .. } => text.clone(),
-            Command::Text { file, .. } => format!("reads {file}"),
-            Command::Missing { why, instead, by_installer: true } => {
+        let step_text = match command {
+            StepCommand::Slash { text: command_text, .. } => command_text.clone(),
+            StepCommand::Text { file: workflow_file, .. } => format!("reads {workflow_file}"),
+            StepCommand::Missing { why: reason, instead, by_installer: true } => {
                 remedy = Some(instead);
-                format!("- {why}")
+                format!("- {reason}")
             }
-            Command::Missing { why, instead, .. } => format!("- {why}; {instead}"),
+            StepCommand::Missing { why: reason, instead, .. } => format!("- {reason}; {instead}"),
         };
-        writeln!(out, "  {:<16} {}", step.as_str(), escaped(&said))?;
+        writeln!(output, "  {:<16} {}", step.as_str(), escape_line(&step_text))?;
     }
     if let Some(remedy) = remedy {
-        writeln!(out, "  for what is missing, {}", escaped(remedy))?;
+        writeln!(output, "  for what is missing, {}", escape_line(remedy))?;
     }
     Ok(())
 }
 
-fn show_layout(out: &mut impl Write, layout: &Layout) -> Result<(), Complaint> {
+fn print_layout(output: &mut impl Write, layout: &BmadLayout) -> Result<(), UserError> {
     let version = layout.version.as_deref().unwrap_or("of an unknown version");
     match (&layout.root, layout.era) {
         // Version 4 has another layout entirely; it is named so that the user knows that it was noticed.
-        (None, _) if layout.v4 => writeln!(out, "BMAD       4, which is not read")?,
-        (None, _) => writeln!(out, "BMAD       not installed")?,
-        (Some(root), era) => {
-            let era = era.map_or("no known era".into(), |era: Era| format!("era {era}, {}", era.versions()));
-            writeln!(out, "BMAD       {} in {} ({era})", escaped(version), escaped(root))?;
+        (None, _) if layout.v4 => writeln!(output, "BMAD       4, which is not read")?,
+        (None, _) => writeln!(output, "BMAD       not installed")?,
+        (Some(bmad_dir), era) => {
+            let era =
+                era.map_or("no known era".into(), |era: Era| format!("era {era}, {}", era.version_range()));
+            writeln!(output, "BMAD       {} in {} ({era})", escape_line(version), escape_line(bmad_dir))?;
         }
     }
     for reason in &layout.reasons {
-        writeln!(out, "           {}", escaped(reason))?;
+        writeln!(output, "           {}", escape_line(reason))?;
     }
     let modules = layout.modules.iter().map(|module| match &module.version {
         Some(version) => format!("{} {version}", module.name),
@@ -279,97 +312,106 @@ fn show_layout(out: &mut impl Write, layout: &Layout) -> Result<(), Complaint> {
     });
     let modules: Vec<String> = modules.collect();
     if !modules.is_empty() {
-        writeln!(out, "modules    {}", escaped(&modules.join(", ")))?;
+        writeln!(output, "modules    {}", escape_line(&modules.join(", ")))?;
     }
     for (index, client) in layout.clients.iter().enumerate() {
         // Only the first row has the label; the others are aligned below it.
-        let head = if index == 0 { "clients" } else { "" };
-        let line = format!("{head:<10} {}: {} in {}", client.name, client.count, client.folder);
-        writeln!(out, "{}", escaped(&line))?;
+        let row_label = if index == 0 { "clients" } else { "" };
+        let client_line = format!("{row_label:<10} {}: {} in {}", client.name, client.count, client.folder);
+        writeln!(output, "{}", escape_line(&client_line))?;
     }
     if layout.shims {
-        writeln!(out, "           with the workflows of earlier versions")?;
+        writeln!(output, "           with the workflows of earlier versions")?;
     }
     Ok(())
 }
 
-fn roster_line(roster: &[String]) -> String {
+fn format_roster(roster: &[String]) -> String {
     match roster.len() {
         0 => "none; parties use the built-in personas".into(),
         count => {
             let noun = if count == 1 { "agent" } else { "agents" };
             // Eight names fit on a line; the count says how many there are in all.
-            let shown = roster.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
-            let more = if count > 8 { ", …" } else { "" };
-            escaped(&format!("{count} {noun}: {shown}{more}"))
+            let shown_names = roster.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+            let ellipsis = if count > 8 { ", …" } else { "" };
+            escape_line(&format!("{count} {noun}: {shown_names}{ellipsis}"))
         }
     }
 }
 
-fn show_progress(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
-    let progress = &report.progress;
-    writeln!(out, "\nstate      {}", progress.state.as_str())?;
+fn print_progress(output: &mut impl Write, project_report: &ProjectReport) -> Result<(), UserError> {
+    let progress = &project_report.progress;
+    writeln!(output, "\nstate      {}", progress.state.as_str())?;
     for reason in &progress.reasons {
-        writeln!(out, "           {}", escaped(reason))?;
+        writeln!(output, "           {}", escape_line(reason))?;
     }
     if !progress.next.is_empty() {
         let next = progress.next.iter().map(|next| match next.required {
             true => format!("{} (required)", next.workflow),
             false => next.workflow.clone(),
         });
-        writeln!(out, "next       {}", escaped(&next.collect::<Vec<_>>().join(", ")))?;
+        writeln!(output, "next       {}", escape_line(&next.collect::<Vec<_>>().join(", ")))?;
     }
-    writeln!(out, "to do      {}", escaped(&progress.todo))?;
-    let field = &report.field;
-    let ground = match field.ground {
-        Ground::Greenfield => "greenfield",
-        Ground::Brownfield => "brownfield",
+    writeln!(output, "to do      {}", escape_line(&progress.todo))?;
+    let field = &project_report.field;
+    let field_type_name = match field.ground {
+        FieldType::Greenfield => "greenfield",
+        FieldType::Brownfield => "brownfield",
     };
     // Once stories are under way, their plans document the project.
-    let begins = matches!(progress.state, State::Clean | State::Legacy);
-    let first = if field.needs_documenting() && begins { "; document-project comes first" } else { "" };
-    writeln!(out, "field      {ground}{first}")?;
+    let has_no_stories = matches!(progress.state, ProjectState::Clean | ProjectState::Legacy);
+    let documentation_hint =
+        if field.needs_documenting() && has_no_stories { "; document-project comes first" } else { "" };
+    writeln!(output, "field      {field_type_name}{documentation_hint}")?;
     for reason in &field.reasons {
-        writeln!(out, "           {}", escaped(reason))?;
+        writeln!(output, "           {}", escape_line(reason))?;
     }
     Ok(())
 }
 
-fn show_task(out: &mut impl Write, task: &Task) -> Result<(), Complaint> {
-    writeln!(out, "\ntier       {} ({}), suggested", task.suggestion.tier, task.suggestion.method)?;
-    for reason in &task.suggestion.reasons {
-        writeln!(out, "           {}", escaped(reason))?;
+fn print_task(output: &mut impl Write, assessment: &TaskAssessment) -> Result<(), UserError> {
+    writeln!(
+        output,
+        "\ntier       {} ({}), suggested",
+        assessment.suggestion.tier, assessment.suggestion.method
+    )?;
+    for reason in &assessment.suggestion.reasons {
+        writeln!(output, "           {}", escape_line(reason))?;
     }
-    let mode = match &task.quick_dev {
-        quick::Mode::TechSpec { path: Some(path) } => format!("carries out the spec {path}"),
-        quick::Mode::TechSpec { path: None } => "carries out a spec, which is not named".into(),
-        quick::Mode::Direct => match task.weight {
-            quick::Weight::Simple => "can do it at once".into(),
-            quick::Weight::Medium => "would better plan it first".into(),
-            quick::Weight::Complex => "is not for this; take the full path".into(),
+    let mode_text = match &assessment.quick_dev {
+        quick_dev::QuickDevMode::TechSpec { path: Some(spec_path) } => {
+            format!("carries out the spec {spec_path}")
+        }
+        quick_dev::QuickDevMode::TechSpec { path: None } => "carries out a spec, which is not named".into(),
+        quick_dev::QuickDevMode::Direct => match assessment.weight {
+            quick_dev::QuickDevWeight::Simple => "can do it at once".into(),
+            quick_dev::QuickDevWeight::Medium => "would better plan it first".into(),
+            quick_dev::QuickDevWeight::Complex => "is not for this; take the full path".into(),
         },
     };
-    writeln!(out, "quick-dev  {}", escaped(&mode))?;
-    for reason in &task.because {
-        writeln!(out, "           {}", escaped(reason))?;
+    writeln!(output, "quick-dev  {}", escape_line(&mode_text))?;
+    for reason in &assessment.because {
+        writeln!(output, "           {}", escape_line(reason))?;
     }
     Ok(())
 }
 
-fn show_problems(out: &mut impl Write, problems: &[Trouble]) -> Result<(), Complaint> {
+fn print_problems(output: &mut impl Write, problems: &[ProjectProblem]) -> Result<(), UserError> {
     if !problems.is_empty() {
-        writeln!(out)?;
+        writeln!(output)?;
     }
     for problem in problems {
-        let sign = match problem.weight {
-            Weight::Error => "[!]",
-            Weight::Warning => "[W]",
-            Weight::Note => "[i]",
+        let prefix = match problem.weight {
+            ProblemWeight::Error => "[!]",
+            ProblemWeight::Warning => "[W]",
+            ProblemWeight::Note => "[i]",
         };
-        writeln!(out, "{sign} {}", escaped(&problem.what))?;
+        writeln!(output, "{prefix} {}", escape_line(&problem.what))?;
         // The explanation and the remedy may both be missing.
-        for line in [&problem.why, &problem.todo].into_iter().filter(|line| !line.is_empty()) {
-            writeln!(out, "    {}", escaped(line))?;
+        for detail_line in
+            [&problem.why, &problem.todo].into_iter().filter(|detail_line| !detail_line.is_empty())
+        {
+            writeln!(output, "    {}", escape_line(detail_line))?;
         }
     }
     Ok(())

@@ -9,30 +9,30 @@ use std::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_agents::{
-    analysis::{Analysis, Before, Shape, analyse},
-    answer::{Parsed, Wanted, parse},
+    analysis::{AnalysisContext, OutputShape, ResponseAnalysis, analyse_response},
+    answer::{AnswerKind, ParsedAnswer, parse_answer},
     clients::{self, AGENT_CLIENT_IDS, AgentClient},
-    driver::{Clock, Decoded, DrivenAgent, Finished, Talk},
+    driver::{DecodedOutput, DrivenAgent, FinishedProcess, LocalClock, SessionMode},
 };
 use tribunal_core::{
-    brief::{Content, Minutes},
+    brief::{AnswerContent, PartyMinutes},
     client::ClientSpec,
-    fault::{Fault, Rule},
-    limits::Usage,
+    fault::{Fault, FaultPolicy},
+    limits::AgentUsage,
     settings::{AgentSpec, DriverSpec},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 
 use crate::{
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents,
-    settings::{self, Given, nearest},
+    context::CommandContext,
+    json_documents,
+    settings::{self, SettingSources, nearest_name},
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 /// What a driver read from an agent's raw output.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Response {
+pub(crate) struct ResponseReport {
     schema: &'static str,
     agent: String,
     driver: String,
@@ -41,164 +41,186 @@ pub(crate) struct Response {
     /// Whether the agent had begun to work.
     active: bool,
     session: Option<String>,
-    usage: Usage,
+    usage: AgentUsage,
     fault: Option<Fault>,
     /// What follows from the fault: retry, retry_then_fall_back, wait, fall_back or stop.
     rule: Option<&'static str>,
     /// What the output says beside the answer, such as denied tools or servers that did not start.
     remarks: Vec<String>,
-    answer: Answer,
+    answer: ResponseAnswer,
     /// What the text says about the work; see `tribunal_agents::analysis`.
     #[schemars(with = "serde_json::Value")]
-    analysis: Analysis,
+    analysis: ResponseAnalysis,
 }
 
 /// The final text after parsing.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Answer {
+struct ResponseAnswer {
     #[serde(flatten)]
-    content: Content,
+    content: AnswerContent,
     #[serde(skip_serializing_if = "Option::is_none")]
-    minutes: Option<Minutes>,
+    minutes: Option<PartyMinutes>,
     remarks: Vec<String>,
 }
 
-pub(super) fn run(name: &str, text: &str, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
-    let agent = agent(name, context)?;
-    let agent = DrivenAgent::new(agent).map_err(|unknown| Complaint::usage(unknown.to_string()))?;
+pub(super) fn run(
+    agent_name: &str,
+    raw_output: &str,
+    expected_content: AnswerKind,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    let agent = find_agent(agent_name, context)?;
+    let agent =
+        DrivenAgent::new(agent).map_err(|unknown_client| UserError::usage(unknown_client.to_string()))?;
     // Limits are often given as a local time of day, so the decoder needs clock and time zone.
-    let clock = Clock { now_ms: now_ms(), zone: jiff::tz::TimeZone::system() };
+    let clock = LocalClock { now_ms: now_ms(), time_zone: jiff::tz::TimeZone::system() };
     // A file has no exit code; a successful one makes the decoder judge by the output alone.
-    let finished = Finished { code: Some(0), stdout: text, stderr: "", clock: &clock, talk: Talk::New };
-    let Decoded { text: last, usage, session, fault, finished, active, remarks } = agent.decode(&finished);
-    let parsed = parse(&last, wanted);
-    let shape = agent.client().and_then(|client| Shape::named(client.id));
+    let finished = FinishedProcess {
+        exit_code: Some(0),
+        stdout: raw_output,
+        stderr: "",
+        clock: &clock,
+        session_mode: SessionMode::New,
+    };
+    let DecodedOutput {
+        answer_text: last_text,
+        usage,
+        session,
+        fault,
+        is_finished: finished,
+        did_work: active,
+        remarks,
+    } = agent.decode_output(&finished);
+    let parsed = parse_answer(&last_text, expected_content);
+    let output_shape = agent.client().and_then(|client| OutputShape::for_client(client.id));
     // The analysis sees the raw output: it looks for signs of work that are not part of the answer.
-    let analysis = analyse(text, shape, &Before::default());
-    let usable = fault.is_none() && !matches!(parsed.content, Content::Unreadable { .. });
+    let analysis = analyse_response(raw_output, output_shape, &AnalysisContext::default());
+    let is_usable = fault.is_none() && !matches!(parsed.content, AnswerContent::Unreadable { .. });
     // The driver and the parser both have remarks, which are kept apart.
-    let Parsed { content, minutes, remarks: overlooked } = parsed;
-    let response = Response {
+    let ParsedAnswer { content, minutes, remarks: parser_remarks } = parsed;
+    let response_report = ResponseReport {
         schema: "tribunal.response/1",
-        agent: name.to_string(),
-        driver: agent.spec.driver.name().to_string(),
+        agent: agent_name.to_string(),
+        driver: agent.agent_spec.driver.driver_name().to_string(),
         finished,
         active,
         session: session.map(|session| session.id),
         usage,
-        rule: fault.as_ref().map(|fault| rule_word(fault.rule())),
+        rule: fault.as_ref().map(|fault| rule_name(fault.policy())),
         fault,
         remarks,
-        answer: Answer {
+        answer: ResponseAnswer {
             content,
             minutes: Some(minutes).filter(|minutes| !minutes.is_empty()),
-            remarks: overlooked,
+            remarks: parser_remarks,
         },
         analysis,
     };
-    if context.json {
-        documents::print(&response)?;
+    if context.wants_json {
+        json_documents::print_document(&response_report)?;
     } else {
-        show(&mut stdout().lock(), &response)?;
+        print_response(&mut stdout().lock(), &response_report)?;
     }
-    Ok(if usable { 0 } else { NEGATIVE })
+    Ok(if is_usable { 0 } else { EXIT_NEGATIVE })
 }
 
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Finds an agent of the settings, else a driver of that name. Unreadable settings do not prevent the inspection.
-fn agent(name: &str, context: &Context) -> Result<AgentSpec, Complaint> {
+fn find_agent(agent_name: &str, context: &CommandContext) -> Result<AgentSpec, UserError> {
     // An agent's name in the settings takes precedence over a driver of the same name.
-    if let Ok(effective) = settings::gather(context.project().root(), &Given::from_environment())
-        && let Some(driver) = settings::driver_of(name, &effective)
+    if let Ok(effective) =
+        settings::gather_settings(context.current_project().root(), &SettingSources::from_environment())
+        && let Some(driver) = settings::find_driver(agent_name, &effective)
     {
-        return driver.map(|driver| AgentSpec::new(name, driver));
+        return driver.map(|driver| AgentSpec::new(agent_name, driver));
     }
-    let driver = match name {
+    let driver = match agent_name {
         // Neither needs its real arguments here: only their way of decoding is used.
         "command" => DriverSpec::Command { argv: Vec::new() },
         "replay" => DriverSpec::Replay { script: String::new(), paced: false },
-        _ => match AgentClient::find(clients::canonical(name)) {
+        _ => match AgentClient::find(clients::canonical_id(agent_name)) {
             Ok(client) => DriverSpec::Client(ClientSpec::new(client.id)),
             Err(_) => {
-                let complaint = Complaint::usage(format!("there is no agent and no driver `{name}`"));
-                let drivers = [&AGENT_CLIENT_IDS[..], &["command", "replay"]].concat();
-                let near = nearest(name, &drivers).map_or_else(
-                    || format!("name an agent of the settings, or one of: {}", drivers.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
+                let user_error = UserError::usage(format!("there is no agent and no driver `{agent_name}`"));
+                let driver_names = [&AGENT_CLIENT_IDS[..], &["command", "replay"]].concat();
+                let suggestion = nearest_name(agent_name, &driver_names).map_or_else(
+                    || format!("name an agent of the settings, or one of: {}", driver_names.join(", ")),
+                    |suggestion| format!("did you mean `{suggestion}`?"),
                 );
-                return Err(complaint.todo(near));
+                return Err(user_error.with_step(suggestion));
             }
         },
     };
-    Ok(AgentSpec::new(name, driver))
+    Ok(AgentSpec::new(agent_name, driver))
 }
 
-fn rule_word(rule: Rule) -> &'static str {
+fn rule_name(rule: FaultPolicy) -> &'static str {
     match rule {
-        Rule::Retry => "retry",
-        Rule::RetryThenFallBack => "retry_then_fall_back",
-        Rule::Wait => "wait",
-        Rule::FallBack => "fall_back",
-        Rule::Stop => "stop",
+        FaultPolicy::Retry => "retry",
+        FaultPolicy::RetryThenFallBack => "retry_then_fall_back",
+        FaultPolicy::Wait => "wait",
+        FaultPolicy::FallBack => "fall_back",
+        FaultPolicy::Stop => "stop",
     }
 }
 
 /// Describes for the user what follows from a fault.
-fn rule_says(rule: Rule) -> &'static str {
+fn describe_rule(rule: FaultPolicy) -> &'static str {
     match rule {
-        Rule::Retry => "the same is tried once more",
-        Rule::RetryThenFallBack => "the same is tried once more, then another agent is asked",
-        Rule::Wait => "another agent is asked, or it is waited for",
-        Rule::FallBack => "another agent is asked",
-        Rule::Stop => "a person is needed",
+        FaultPolicy::Retry => "the same is tried once more",
+        FaultPolicy::RetryThenFallBack => "the same is tried once more, then another agent is asked",
+        FaultPolicy::Wait => "another agent is asked, or it is waited for",
+        FaultPolicy::FallBack => "another agent is asked",
+        FaultPolicy::Stop => "a person is needed",
     }
 }
 
 // The labels have a fixed width, so that the values line up.
-fn show(out: &mut impl Write, response: &Response) -> Result<(), Complaint> {
-    let yes = |flag: bool| if flag { "yes" } else { "no" };
-    writeln!(out, "read as    {}", escaped(&response.driver))?;
-    writeln!(out, "last word  {}", yes(response.finished))?;
-    writeln!(out, "at work    {}", yes(response.active))?;
-    writeln!(out, "session    {}", response.session.as_deref().map_or("-".into(), escaped))?;
-    writeln!(out, "used       {}", used(&response.usage))?;
-    match &response.fault {
+fn print_response(output: &mut impl Write, response_report: &ResponseReport) -> Result<(), UserError> {
+    let yes_or_no = |flag: bool| if flag { "yes" } else { "no" };
+    writeln!(output, "read as    {}", escape_line(&response_report.driver))?;
+    writeln!(output, "last word  {}", yes_or_no(response_report.finished))?;
+    writeln!(output, "at work    {}", yes_or_no(response_report.active))?;
+    writeln!(output, "session    {}", response_report.session.as_deref().map_or("-".into(), escape_line))?;
+    writeln!(output, "used       {}", format_usage(&response_report.usage))?;
+    match &response_report.fault {
         Some(fault) => {
-            writeln!(out, "fault      {}: {}", fault.kind.row().code, escaped(&fault.detail))?;
-            writeln!(out, "           {}", rule_says(fault.rule()))?;
+            writeln!(output, "fault      {}: {}", fault.kind.table_row().code, escape_line(&fault.detail))?;
+            writeln!(output, "           {}", describe_rule(fault.policy()))?;
         }
-        None => writeln!(out, "fault      none")?,
+        None => writeln!(output, "fault      none")?,
     }
-    for remark in &response.remarks {
-        writeln!(out, "[W] {}", escaped(remark))?;
+    for remark in &response_report.remarks {
+        writeln!(output, "[W] {}", escape_line(remark))?;
     }
-    let answer = &response.answer;
-    writeln!(out, "\nanswer")?;
+    let answer = &response_report.answer;
+    writeln!(output, "\nanswer")?;
     let minutes = answer.minutes.clone().unwrap_or_default();
-    let read = super::AnswerRead { content: &answer.content, minutes: &minutes, remarks: &answer.remarks };
-    super::show(out, &read)?;
-    let analysis = &response.analysis;
+    let parsed_answer =
+        super::InspectedAnswer { content: &answer.content, minutes: &minutes, remarks: &answer.remarks };
+    super::print_answer(output, &parsed_answer)?;
+    let analysis = &response_report.analysis;
     let verdict = if analysis.done { "done" } else { "goes on" };
-    writeln!(out, "\nits words: {verdict}, score {}", analysis.score)?;
+    writeln!(output, "\nits words: {verdict}, score {}", analysis.score)?;
     // Flags that are not set are left out.
-    for (flag, says) in [(analysis.test_only, "tests only"), (analysis.stuck, "stuck")] {
+    for (flag, label) in [(analysis.test_only, "tests only"), (analysis.stuck, "stuck")] {
         if flag {
-            writeln!(out, "  {says}")?;
+            writeln!(output, "  {label}")?;
         }
     }
     for reason in &analysis.reasons {
-        writeln!(out, "  {}", escaped(reason))?;
+        writeln!(output, "  {}", escape_line(reason))?;
     }
     Ok(())
 }
 
 /// Formats usage: `21000 tokens in, 300 out, 0 from the cache; cost 0.16`.
-fn used(usage: &Usage) -> String {
-    let Usage { input_tokens, output_tokens, cached_tokens, cost, notional, .. } = usage;
+fn format_usage(usage: &AgentUsage) -> String {
+    let AgentUsage { input_tokens, output_tokens, cached_tokens, cost, notional, .. } = usage;
     let tokens = format!("{input_tokens} tokens in, {output_tokens} out, {cached_tokens} from the cache");
     match cost {
         None => tokens,

@@ -8,52 +8,52 @@ use std::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
-    board::{self, ActionItem, Board, State},
-    keys::Key,
-    problem::{Problem, Weight},
+    board::{self, ActionItem, Board, BoardEntryState},
+    keys::BoardKey,
+    problem::{FileProblem, ProblemWeight},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 
 use crate::{
-    bmad::{self, Bmad},
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents,
+    bmad::{self, BmadProject},
+    context::CommandContext,
+    json_documents,
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InspectSprintArguments {
     /// A board; else the project's
     file: Option<PathBuf>,
 }
 
 /// `tribunal inspect sprint --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SprintFile {
+pub(crate) struct SprintFileReport {
     schema: &'static str,
     path: String,
     /// Whether it could be read as a board.
     readable: bool,
-    entries: Vec<Seen>,
+    entries: Vec<BoardEntryRow>,
     action_items: Vec<ActionItem>,
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Seen {
+struct BoardEntryRow {
     line: usize,
-    key: Key,
+    key: BoardKey,
     /// The state as it is written in the file.
     said: String,
     /// None if the text is not a state.
-    state: Option<State>,
+    state: Option<BoardEntryState>,
 }
 
-pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+pub(super) fn run(arguments: &InspectSprintArguments, context: &CommandContext) -> Result<u8, UserError> {
     let board = match &arguments.file {
-        Some(file) => read(file, context)?,
+        Some(board_file) => read_board(board_file, context)?,
         None => {
-            let bmad = Bmad::of(&context.project());
+            let bmad = BmadProject::read_project(&context.current_project());
             // The board is shown even if it is broken, since this command exists to explain why.
             match bmad.board.clone() {
                 Some(board) => board,
@@ -62,50 +62,61 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
             }
         }
     };
-    let wrong = board.problems.iter().any(|problem| problem.weight == Weight::Error);
-    if context.json {
-        let seen = |entry: board::Entry| Seen {
-            line: entry.line,
-            key: entry.key,
-            said: entry.said,
-            state: entry.state,
+    let has_errors = board.problems.iter().any(|problem| problem.weight == ProblemWeight::Error);
+    if context.wants_json {
+        let to_row = |board_entry: board::BoardEntry| BoardEntryRow {
+            line: board_entry.line,
+            key: board_entry.key,
+            said: board_entry.raw_state,
+            state: board_entry.state,
         };
-        documents::print(&SprintFile {
+        json_documents::print_document(&SprintFileReport {
             schema: "tribunal.inspect-sprint/1",
             path: board.path,
-            readable: board.readable,
-            entries: board.entries.into_iter().map(seen).collect(),
+            readable: board.is_readable,
+            entries: board.entries.into_iter().map(to_row).collect(),
             action_items: board.action_items,
             problems: board.problems,
         })?;
     } else {
-        show(&mut stdout().lock(), &board)?;
+        print_board(&mut stdout().lock(), &board)?;
     }
-    Ok(if wrong { NEGATIVE } else { 0 })
+    Ok(if has_errors { EXIT_NEGATIVE } else { 0 })
 }
 
-fn read(file: &Path, context: &Context) -> Result<Board, Complaint> {
-    Ok(board::read(&file.display().to_string(), &super::text_of(file, context)?))
+fn read_board(board_file: &Path, context: &CommandContext) -> Result<Board, UserError> {
+    Ok(board::read_board(&board_file.display().to_string(), &super::read_input(board_file, context)?))
 }
 
-fn show(out: &mut impl Write, board: &Board) -> Result<(), Complaint> {
-    let stories = board.stories().count();
-    let items = board.open_action_items().count();
-    let counts = format!(
-        "{}: {} lines, {stories} of them stories; {} epics, {items} open action items",
+fn print_board(output: &mut impl Write, board: &Board) -> Result<(), UserError> {
+    let story_count = board.stories().count();
+    let item_count = board.open_action_items().count();
+    let summary = format!(
+        "{}: {} lines, {story_count} of them stories; {} epics, {item_count} open action items",
         board.path,
         board.entries.len(),
-        board.epics().len(),
+        board.epic_numbers().len(),
     );
-    writeln!(out, "{}", escaped(&counts))?;
-    for entry in &board.entries {
-        let state = entry.state.map_or("no state", State::as_str);
+    writeln!(output, "{}", escape_line(&summary))?;
+    for board_entry in &board.entries {
+        let state_name = board_entry.state.map_or("no state", BoardEntryState::as_str);
         // The raw text is worth showing only where it differs from how it was understood.
-        let said = if state == entry.said { String::new() } else { format!("  (says `{}`)", entry.said) };
-        writeln!(out, "{}", escaped(&format!("{:>5}  {:<13}  {}{said}", entry.line, state, entry.key)))?;
+        let raw_state = if state_name == board_entry.raw_state {
+            String::new()
+        } else {
+            format!("  (says `{}`)", board_entry.raw_state)
+        };
+        writeln!(
+            output,
+            "{}",
+            escape_line(&format!(
+                "{:>5}  {:<13}  {}{raw_state}",
+                board_entry.line, state_name, board_entry.key
+            ))
+        )?;
     }
     for problem in &board.problems {
-        write!(out, "{}", bmad::draw(problem))?;
+        write!(output, "{}", bmad::draw_problem(problem))?;
     }
     Ok(())
 }

@@ -9,21 +9,21 @@ use std::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
-    problem::Weight,
-    story::{self, FollowUp, Place, StatusLine, Story, Task},
+    problem::ProblemWeight,
+    story::{self, FollowUp, StatusPlace, Story, StoryStatusLine, StoryTask},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 
 use crate::{
     bmad,
-    complaint::{Complaint, NEGATIVE},
-    context::Context,
-    documents,
+    context::CommandContext,
+    json_documents,
+    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 /// `tribunal inspect story --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct StoryFile {
+pub(crate) struct StoryFileReport {
     schema: &'static str,
     path: String,
     tasks_done: usize,
@@ -32,102 +32,135 @@ pub(crate) struct StoryFile {
     story: Story,
 }
 
-pub(super) fn run(file: &Path, context: &Context) -> Result<u8, Complaint> {
-    let text = super::text_of(file, context)?;
-    let path = file.display().to_string();
-    let story = story::read(&path, &text);
+pub(super) fn run(story_file: &Path, context: &CommandContext) -> Result<u8, UserError> {
+    let story_text = super::read_input(story_file, context)?;
+    let story_path = story_file.display().to_string();
+    let story = story::read_story(&story_path, &story_text);
     // A story with warnings can still be worked on; one with errors cannot.
-    let wrong = story.problems.iter().any(|problem| problem.weight == Weight::Error);
-    let (tasks_done, tasks_all) = story.progress();
-    let seen = StoryFile { schema: "tribunal.inspect-story/1", path, tasks_done, tasks_all, story };
-    if context.json {
-        documents::print(&seen)?;
+    let has_errors = story.problems.iter().any(|problem| problem.weight == ProblemWeight::Error);
+    let (tasks_done, tasks_all) = story.task_progress();
+    let story_report = StoryFileReport {
+        schema: "tribunal.inspect-story/1",
+        path: story_path,
+        tasks_done,
+        tasks_all,
+        story,
+    };
+    if context.wants_json {
+        json_documents::print_document(&story_report)?;
     } else {
-        show(&mut stdout().lock(), &seen)?;
+        print_story(&mut stdout().lock(), &story_report)?;
     }
-    Ok(if wrong { NEGATIVE } else { 0 })
+    Ok(if has_errors { EXIT_NEGATIVE } else { 0 })
 }
 
-fn show(out: &mut impl Write, seen: &StoryFile) -> Result<(), Complaint> {
-    let story = &seen.story;
-    let said =
-        |said: &Option<story::Said>| said.as_ref().map_or("-".into(), |said| placed(&said.text, said.line));
-    writeln!(out, "key         {}", story.key.as_ref().map_or("-".into(), |key| escaped(&key.to_string())))?;
-    writeln!(out, "title       {}", said(&story.title))?;
-    writeln!(out, "status      {}", story.status.as_ref().map_or("-".into(), status))?;
+fn print_story(output: &mut impl Write, story_report: &StoryFileReport) -> Result<(), UserError> {
+    let story = &story_report.story;
+    let format_optional = |format_optional: &Option<story::LocatedText>| {
+        format_optional.as_ref().map_or("-".into(), |format_optional| {
+            format_with_line(&format_optional.text, format_optional.line)
+        })
+    };
+    writeln!(
+        output,
+        "key         {}",
+        story.key.as_ref().map_or("-".into(), |key| escape_line(&key.to_string()))
+    )?;
+    writeln!(output, "title       {}", format_optional(&story.title))?;
+    writeln!(output, "status      {}", story.status.as_ref().map_or("-".into(), format_status))?;
     // Only late eras write the outcome of a review into the file.
     if story.outcome.is_some() {
-        writeln!(out, "reviewed    {}", said(&story.outcome))?;
+        writeln!(output, "reviewed    {}", format_optional(&story.outcome))?;
     }
-    for (name, list) in [("depends on", &story.depends_on), ("closes", &story.closes_deferred)] {
-        if !list.is_empty() {
-            writeln!(out, "{name:<11} {}", escaped(&list.join(", ")))?;
+    for (label, story_names) in [("depends on", &story.depends_on), ("closes", &story.closes_deferred)] {
+        if !story_names.is_empty() {
+            writeln!(output, "{label:<11} {}", escape_line(&story_names.join(", ")))?;
         }
     }
     if let Some(baseline) = &story.baseline {
-        writeln!(out, "began at    {}", escaped(baseline))?;
+        writeln!(output, "began at    {}", escape_line(baseline))?;
     }
-    writeln!(out, "tasks       {} of {} done", seen.tasks_done, seen.tasks_all)?;
+    writeln!(output, "tasks       {} of {} done", story_report.tasks_done, story_report.tasks_all)?;
     for task in &story.tasks {
-        show_task(out, task, 1)?;
+        print_task(output, task, 1)?;
     }
-    writeln!(out, "criteria    {}", story.criteria.len())?;
+    writeln!(output, "criteria    {}", story.criteria.len())?;
     for criterion in &story.criteria {
         // A criterion may span several lines; the first is enough to recognize it.
-        let first = criterion.text.lines().next().unwrap_or_default();
-        let more = if criterion.text.lines().nth(1).is_some() { " …" } else { "" };
-        writeln!(out, "  {:<3} {}{more}", criterion.number, placed(first, criterion.line))?;
+        let first_line = criterion.text.lines().next().unwrap_or_default();
+        let ellipsis = if criterion.text.lines().nth(1).is_some() { " …" } else { "" };
+        writeln!(
+            output,
+            "  {:<3} {}{ellipsis}",
+            criterion.number,
+            format_with_line(first_line, criterion.line)
+        )?;
     }
-    writeln!(out, "files       {}", story.files.len())?;
-    for file in &story.files {
-        writeln!(out, "  {}", placed(&file.text, file.line))?;
+    writeln!(output, "files       {}", story.files.len())?;
+    for changed_file in &story.files {
+        writeln!(output, "  {}", format_with_line(&changed_file.text, changed_file.line))?;
     }
-    let open = story.open_follow_ups().count();
-    writeln!(out, "follow-ups  {open} of {} open", story.follow_ups.len())?;
-    for item in &story.follow_ups {
-        show_follow_up(out, item)?;
+    let open_count = story.open_follow_ups().count();
+    writeln!(output, "follow-ups  {open_count} of {} open", story.follow_ups.len())?;
+    for follow_up in &story.follow_ups {
+        print_follow_up(output, follow_up)?;
     }
     for problem in &story.problems {
-        write!(out, "{}", bmad::draw(problem))?;
+        write!(output, "{}", bmad::draw_problem(problem))?;
     }
     Ok(())
 }
 
-fn placed(text: &str, line: usize) -> String {
-    format!("{} (line {line})", escaped(text))
+fn format_with_line(text: &str, line_number: usize) -> String {
+    format!("{} (line {line_number})", escape_line(text))
 }
 
 /// Formats a status line: `done, from "Done" in the body (line 3)`.
-fn status(line: &StatusLine) -> String {
-    let place = if line.place == Place::Body { "in the body" } else { "in the front matter" };
+fn format_status(status_line: &StoryStatusLine) -> String {
+    let place_text =
+        if status_line.place == StatusPlace::Body { "in the body" } else { "in the front matter" };
     // A spec of a late era has states of its own, which no story status stands for.
-    let meant = match (line.status, line.spec) {
+    let status_name = match (status_line.status, status_line.spec) {
         (Some(status), _) => status.as_str(),
         (None, Some(spec)) => spec.as_str(),
         (None, None) => "unknown",
     };
-    let said = if line.said == meant { String::new() } else { format!(", from {:?}", line.said) };
-    format!("{meant}{} {place} (line {})", escaped(&said), line.line)
+    let raw_status = if status_line.said == status_name {
+        String::new()
+    } else {
+        format!(", from {:?}", status_line.said)
+    };
+    format!("{status_name}{} {place_text} (line {})", escape_line(&raw_status), status_line.line)
 }
 
-fn show_task(out: &mut impl Write, task: &Task, depth: usize) -> Result<(), Complaint> {
-    let tick = if task.done { "[x]" } else { "[ ]" };
+fn print_task(output: &mut impl Write, task: &StoryTask, depth: usize) -> Result<(), UserError> {
+    let checkbox = if task.done { "[x]" } else { "[ ]" };
     writeln!(
-        out,
-        "{:indent$}{tick} {:<5} {}",
+        output,
+        "{:indent$}{checkbox} {:<5} {}",
         "",
         task.id,
-        placed(&task.text, task.line),
+        format_with_line(&task.text, task.line),
         indent = depth * 2
     )?;
     // Subtasks nest without a fixed limit, each level two columns deeper.
-    task.subtasks.iter().try_for_each(|sub| show_task(out, sub, depth + 1))
+    task.subtasks.iter().try_for_each(|subtask| print_task(output, subtask, depth + 1))
 }
 
-fn show_follow_up(out: &mut impl Write, item: &FollowUp) -> Result<(), Complaint> {
-    let tick = if item.done { "[x]" } else { "[ ]" };
-    let kind = item.kind.as_ref().map_or("-".into(), |kind| kind.label().to_lowercase());
-    let place = item.place.as_ref().map(|place| format!(", {}", escaped(place))).unwrap_or_default();
-    writeln!(out, "  {tick} {:<9} {}{place}", escaped(&kind), placed(&item.text, item.line))?;
+fn print_follow_up(output: &mut impl Write, follow_up: &FollowUp) -> Result<(), UserError> {
+    let checkbox = if follow_up.done { "[x]" } else { "[ ]" };
+    let kind_label =
+        follow_up.kind.as_ref().map_or("-".into(), |kind_label| kind_label.label().to_lowercase());
+    let place_text = follow_up
+        .place
+        .as_ref()
+        .map(|place_text| format!(", {}", escape_line(place_text)))
+        .unwrap_or_default();
+    writeln!(
+        output,
+        "  {checkbox} {:<9} {}{place_text}",
+        escape_line(&kind_label),
+        format_with_line(&follow_up.text, follow_up.line)
+    )?;
     Ok(())
 }

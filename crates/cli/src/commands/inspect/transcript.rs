@@ -7,22 +7,22 @@ use tribunal_core::{
     ids::RunId,
 };
 use tribunal_report::{
-    calls::{Call, calls},
-    clean_block, escaped,
+    calls::{AgentCall, collect_calls},
+    clean_block, escape_line,
 };
 use tribunal_store::{Store, StoreError};
 
-use super::{AnswerRead, show};
+use super::{InspectedAnswer, print_answer};
 use crate::{
-    commands::log::sent::{read, row},
-    complaint::Complaint,
-    context::Context,
-    documents::{self, Transcript, Transcripts},
-    settings::nearest,
+    commands::log::agent_calls::{build_call_row, read_blob_text},
+    context::CommandContext,
+    json_documents::{self, CallTranscript, TranscriptsDocument},
+    settings::nearest_name,
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InspectTranscriptArguments {
     /// The run
     run: String,
     /// The key of the call, or a part of it
@@ -33,57 +33,70 @@ pub(crate) struct Arguments {
     named: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+pub(crate) fn run(arguments: &InspectTranscriptArguments, context: &CommandContext) -> Result<u8, UserError> {
     // The key can be given by position or as `--key`; clap allows only one of them.
-    let said = arguments.key.as_ref().or(arguments.named.as_ref()).map_or("", String::as_str);
-    let project = context.project();
-    let (store, run) = context.run_meant(&project, Some(&arguments.run))?;
-    let entries = store.entries(&run, 0)?;
-    let calls = meant(calls(&entries), said, &run)?;
-    if context.json {
-        let calls: Result<Vec<Transcript>, StoreError> =
-            calls.iter().map(|call| transcript(call, &store)).collect();
-        documents::print(&Transcripts { schema: "tribunal.transcript/1", run, calls: calls? })?;
+    let typed_key = arguments.key.as_ref().or(arguments.named.as_ref()).map_or("", String::as_str);
+    let project = context.current_project();
+    let (store, run_id) = context.find_requested_run(&project, Some(&arguments.run))?;
+    let journal_entries = store.read_entries(&run_id, 0)?;
+    let agent_calls = find_calls(collect_calls(&journal_entries), typed_key, &run_id)?;
+    if context.wants_json {
+        let agent_calls: Result<Vec<CallTranscript>, StoreError> =
+            agent_calls.iter().map(|agent_call| build_transcript(agent_call, &store)).collect();
+        json_documents::print_document(&TranscriptsDocument {
+            schema: "tribunal.transcript/1",
+            run: run_id,
+            calls: agent_calls?,
+        })?;
         return Ok(0);
     }
-    let mut out = stdout().lock();
-    for call in &calls {
-        write_call(&mut out, call, &store)?;
+    let mut output = stdout().lock();
+    for agent_call in &agent_calls {
+        write_call(&mut output, agent_call, &store)?;
     }
     Ok(0)
 }
 
 /// Finds the calls with exactly this key, of which there may be several in later stretches, else those whose key
 /// contains it.
-fn meant<'a>(calls: Vec<Call<'a>>, said: &str, run: &RunId) -> Result<Vec<Call<'a>>, Complaint> {
-    let with = |fits: &dyn Fn(&str) -> bool| -> Vec<Call<'a>> {
-        calls.iter().filter(|call| fits(call.key.as_str())).cloned().collect()
+fn find_calls<'a>(
+    all_calls: Vec<AgentCall<'a>>,
+    typed_key: &str,
+    run_id: &RunId,
+) -> Result<Vec<AgentCall<'a>>, UserError> {
+    let calls_where = |key_matches: &dyn Fn(&str) -> bool| -> Vec<AgentCall<'a>> {
+        all_calls.iter().filter(|agent_call| key_matches(agent_call.effect_key.as_str())).cloned().collect()
     };
-    let exact = with(&|key| key == said);
+    let exact_matches = calls_where(&|call_key| call_key == typed_key);
     // Parts are tried only if nothing matches exactly, so that a full key never selects its own extensions.
-    let found = if exact.is_empty() { with(&|key| key.contains(said)) } else { exact };
-    if !found.is_empty() {
-        return Ok(found);
+    let matching_calls = if exact_matches.is_empty() {
+        calls_where(&|call_key| call_key.contains(typed_key))
+    } else {
+        exact_matches
+    };
+    if !matching_calls.is_empty() {
+        return Ok(matching_calls);
     }
-    let known: Vec<&str> = calls.iter().map(|call| call.key.as_str()).collect();
-    let mut complaint = Complaint::usage(format!("run {run} has no call of an agent with the key `{said}`"));
-    if let Some(near) = nearest(said, &known) {
-        complaint = complaint.todo(format!("did you mean `{near}`?"));
+    let known_keys: Vec<&str> = all_calls.iter().map(|agent_call| agent_call.effect_key.as_str()).collect();
+    let mut user_error =
+        UserError::usage(format!("run {run_id} has no call of an agent with the key `{typed_key}`"));
+    if let Some(suggestion) = nearest_name(typed_key, &known_keys) {
+        user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
     }
-    Err(complaint.todo(format!("see all of them: tribunal log {run} --prompts")))
+    Err(user_error.with_step(format!("see all of them: tribunal log {run_id} --prompts")))
 }
 
-fn transcript(call: &Call<'_>, store: &Store) -> Result<Transcript, StoreError> {
-    let call_row = row(call, true, true, store)?;
-    Ok(match call.reply {
-        Some(Reply::Ask(AskOutcome::Answered(reply))) => Transcript {
+fn build_transcript(agent_call: &AgentCall<'_>, store: &Store) -> Result<CallTranscript, StoreError> {
+    let call_row = build_call_row(agent_call, true, true, store)?;
+    Ok(match agent_call.reply {
+        Some(Reply::Ask(AskOutcome::Answered(reply))) => CallTranscript {
             call: call_row,
             fault: None,
             read: Some(reply.content.clone()),
             remarks: reply.remarks.clone(),
             patch: reply.patch.clone(),
         },
-        Some(Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))) => Transcript {
+        Some(Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))) => CallTranscript {
             call: call_row,
             fault: Some(fault.clone()),
             read: None,
@@ -91,55 +104,60 @@ fn transcript(call: &Call<'_>, store: &Store) -> Result<Transcript, StoreError> 
             patch: None,
         },
         // A call without a reply is under way, or its run was interrupted.
-        _ => Transcript { call: call_row, fault: None, read: None, remarks: Vec::new(), patch: None },
+        _ => CallTranscript { call: call_row, fault: None, read: None, remarks: Vec::new(), patch: None },
     })
 }
 
-fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<(), Complaint> {
-    let usage = call.usage();
+fn write_call(writer: &mut impl Write, agent_call: &AgentCall<'_>, store: &Store) -> Result<(), UserError> {
+    let usage = agent_call.usage();
     // Some agents report no usage; it is then estimated from the sizes of prompt and output.
-    let about = if usage.estimated { "about " } else { "" };
-    let cost = usage.cost.map(|cost| format!(", {cost} in cost")).unwrap_or_default();
-    let task = call.task;
+    let estimate_prefix = if usage.estimated { "about " } else { "" };
+    let cost_text = usage.cost.map(|cost_text| format!(", {cost_text} in cost")).unwrap_or_default();
+    let agent_task = agent_call.agent_task;
     writeln!(
-        out,
+        writer,
         "{}: {} ({}) as {} · after {} ms",
-        escaped(call.key.as_str()),
-        escaped(task.agent.as_str()),
-        escaped(&call.driver),
-        task.brief.role,
-        call.elapsed_ms
+        escape_line(agent_call.effect_key.as_str()),
+        escape_line(agent_task.agent.as_str()),
+        escape_line(&agent_call.driver_name),
+        agent_task.brief.role,
+        agent_call.elapsed_ms
     )?;
     writeln!(
-        out,
-        "used {about}{} tokens in, {} out, {} from the cache{cost}",
+        writer,
+        "used {estimate_prefix}{} tokens in, {} out, {} from the cache{cost_text}",
         usage.input_tokens, usage.output_tokens, usage.cached_tokens
     )?;
-    match call.reply {
-        None => writeln!(out, "not answered yet")?,
-        Some(Reply::Ask(AskOutcome::Answered(reply))) => {
+    match agent_call.reply {
+        None => writeln!(writer, "not answered yet")?,
+        Some(Reply::Ask(AskOutcome::Answered(agent_reply))) => {
             // The parser's view comes first and the raw output last: the former is what the run acted upon.
-            write!(out, "read as ")?;
-            let answer =
-                AnswerRead { content: &reply.content, minutes: &reply.minutes, remarks: &reply.remarks };
-            show(out, &answer)?;
-            if let Some(patch) = &reply.patch {
+            write!(writer, "read as ")?;
+            let parsed_answer = InspectedAnswer {
+                content: &agent_reply.content,
+                minutes: &agent_reply.minutes,
+                remarks: &agent_reply.remarks,
+            };
+            print_answer(writer, &parsed_answer)?;
+            if let Some(patch) = &agent_reply.patch {
                 writeln!(
-                    out,
+                    writer,
                     "changed {}:\n{}",
-                    escaped(&patch.files.join(", ")),
-                    clean_block(read(store, &patch.diff)?.trim_end())
+                    escape_line(&patch.files.join(", ")),
+                    clean_block(read_blob_text(store, &patch.diff)?.trim_end())
                 )?;
             }
         }
         Some(Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))) => {
-            writeln!(out, "failed: {}", clean_block(&fault.to_string()))?
+            writeln!(writer, "failed: {}", clean_block(&fault.to_string()))?
         }
         Some(_) => {}
     }
-    match call.output() {
-        Some(output) => writeln!(out, "printed:\n{}", clean_block(read(store, output)?.trim_end()))?,
-        None => writeln!(out, "printed nothing that was kept")?,
+    match agent_call.output_hash() {
+        Some(output) => {
+            writeln!(writer, "printed:\n{}", clean_block(read_blob_text(store, output)?.trim_end()))?
+        }
+        None => writeln!(writer, "printed nothing that was kept")?,
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! What was sent to agents and what they answered is in [`agent_calls`].
 
-pub(super) mod sent;
+pub(super) mod agent_calls;
 
 use std::{
     io::{Write, stderr, stdout},
@@ -11,21 +11,23 @@ use std::{
 
 use schemars::schema_for;
 use tribunal_core::{
-    event::{Entry, Event},
+    event::{JournalEntry, RunEvent},
     ids::{FindingId, RunId},
-    stamp,
+    timestamp,
 };
-use tribunal_report::{Filter, JsonLines, Lines, Mode, Reporter, Verbose, Wanted, escaped};
+use tribunal_report::{
+    DisplayMode, EntryFilter, JsonReporter, LineReporter, LogQuery, Reporter, VerboseReporter, escape_line,
+};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
-use crate::{complaint::Complaint, context::Context, settings::nearest};
+use crate::{context::CommandContext, settings::nearest_name, user_errors::UserError};
 
 /// The pause between two reads of a journal that is still being written.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct LogArguments {
     /// A run; else the last one
     run: Option<String>,
     /// Only this round, with its fix iterations
@@ -60,140 +62,156 @@ pub(crate) struct Arguments {
     sent: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<u8, UserError> {
     // The filter is built first, so that a misspelt option is reported before anything is opened.
-    let wanted = arguments.wanted(now_ms())?;
-    let project = context.project();
-    let (store, run) = context.run_meant(&project, arguments.run.as_deref())?;
+    let entry_filter = arguments.to_filter(now_ms())?;
+    let project = context.current_project();
+    let (store, run_id) = context.find_requested_run(&project, arguments.run.as_deref())?;
     if arguments.prompts || arguments.sent {
-        return sent::run(&sent::Wish { run, answers: arguments.prompts, wanted }, &store, context);
+        return agent_calls::run(
+            &agent_calls::AgentCallQuery { run_id, with_answers: arguments.prompts, entry_filter },
+            &store,
+            context,
+        );
     }
-    let mut log =
-        Log { reporter: arguments.reporter(context), filter: Filter::new(wanted), drawn: 0, last: None };
-    log.read(&store.entries(&run, 0)?)?;
+    let mut log_printer = LogPrinter {
+        reporter: arguments.build_reporter(context),
+        filter: EntryFilter::new(entry_filter),
+        drawn_count: 0,
+        last_entry: None,
+    };
+    log_printer.print_entries(&store.read_entries(&run_id, 0)?)?;
     if arguments.follow {
-        follow(&mut log, &store, &project, &run)?;
+        follow_run(&mut log_printer, &store, &project, &run_id)?;
     }
     // An empty result is no error, but on a terminal it would look as if the command had done nothing.
-    if log.drawn == 0 && !context.json {
-        let run = escaped(run.as_str());
-        writeln!(stderr(), "[i] run {run} has no such entries; all of them: tribunal log {run} --verbose")?;
+    if log_printer.drawn_count == 0 && !context.wants_json {
+        let run_id = escape_line(run_id.as_str());
+        writeln!(
+            stderr(),
+            "[i] run {run_id} has no such entries; all of them: tribunal log {run_id} --verbose"
+        )?;
     }
     Ok(0)
 }
 
-impl Arguments {
-    fn wanted(&self, now_ms: u64) -> Result<Wanted, Complaint> {
-        let finding = self.finding.as_ref().map(|said| {
-            FindingId::parse(said).ok_or_else(|| {
-                Complaint::usage(format!("`{said}` is no finding"))
-                    .why("Findings are called F1, F2, F3, …")
-                    .todo("tribunal findings")
+impl LogArguments {
+    fn to_filter(&self, now_ms: u64) -> Result<LogQuery, UserError> {
+        let finding_id = self.finding.as_ref().map(|typed_value| {
+            FindingId::parse(typed_value).ok_or_else(|| {
+                UserError::usage(format!("`{typed_value}` is no finding"))
+                    .with_reason("Findings are called F1, F2, F3, …")
+                    .with_step("tribunal findings")
             })
         });
-        let since = self.since.as_ref().map(|said| {
-            since(said, now_ms).ok_or_else(|| {
-                Complaint::usage(format!("`{said}` is no time"))
-                    .why("A time is a while ago (90s, 10m, 2h, 3d) or a moment in UTC (2026-11-15, 2026-11-15T01:29).")
-                    .todo("for instance: tribunal log --since 10m")
+        let since_ms = self.since.as_ref().map(|typed_value| {
+            parse_since(typed_value, now_ms).ok_or_else(|| {
+                UserError::usage(format!("`{typed_value}` is no time"))
+                    .with_reason("A time is a while ago (90s, 10m, 2h, 3d) or a moment in UTC (2026-11-15, 2026-11-15T01:29).")
+                    .with_step("for instance: tribunal log --since 10m")
             })
         });
         // Kinds are checked against the schema: an unknown one would silently match nothing.
-        for kind in &self.kind {
-            known_kind(kind)?;
+        for entry_kind in &self.kind {
+            check_kind(entry_kind)?;
         }
-        Ok(Wanted {
-            round: self.round,
-            finding: finding.transpose()?,
-            kinds: self.kind.clone(),
-            key: self.key.clone(),
-            warnings: self.warnings,
-            since_ms: since.transpose()?,
+        Ok(LogQuery {
+            round_number: self.round,
+            finding_id: finding_id.transpose()?,
+            event_kinds: self.kind.clone(),
+            key_part: self.key.clone(),
+            only_problems: self.warnings,
+            since_ms: since_ms.transpose()?,
         })
     }
 
-    fn reporter(&self, context: &Context) -> Box<dyn Reporter> {
-        let screen = context.answers.clone();
-        if context.json {
-            Box::new(JsonLines::new(stdout()))
+    fn build_reporter(&self, context: &CommandContext) -> Box<dyn Reporter> {
+        let screen = context.answer_screen.clone();
+        if context.wants_json {
+            Box::new(JsonReporter::new(stdout()))
         } else if self.verbose || !self.kind.is_empty() || self.key.is_some() {
             // The narrative has no line for most kinds of entries, least of all for effects.
-            Box::new(Verbose::new(stdout(), screen))
+            Box::new(VerboseReporter::new(stdout(), screen))
         } else {
-            Box::new(Lines::new(stdout(), screen, Mode::default()))
+            Box::new(LineReporter::new(stdout(), screen, DisplayMode::default()))
         }
     }
 }
 
-struct Log {
+struct LogPrinter {
     reporter: Box<dyn Reporter>,
-    filter: Filter,
-    drawn: usize,
-    last: Option<Entry>,
+    filter: EntryFilter,
+    drawn_count: usize,
+    last_entry: Option<JournalEntry>,
 }
 
-impl Log {
-    fn read(&mut self, entries: &[Entry]) -> Result<(), Complaint> {
-        for entry in entries {
+impl LogPrinter {
+    fn print_entries(&mut self, entries: &[JournalEntry]) -> Result<(), UserError> {
+        for journal_entry in entries {
             // Filtered entries still reach the reporter, since later lines depend on what happened before.
-            if self.filter.wants(entry) {
-                self.drawn += 1;
-                self.reporter.entry(entry)?;
+            if self.filter.matches_entry(journal_entry) {
+                self.drawn_count += 1;
+                self.reporter.report_entry(journal_entry)?;
             } else {
-                self.reporter.past(entry);
+                self.reporter.note_past_entry(journal_entry);
             }
         }
-        if let Some(last) = entries.last() {
-            self.last = Some(last.clone());
+        if let Some(newest_entry) = entries.last() {
+            self.last_entry = Some(newest_entry.clone());
         }
         Ok(())
     }
 
     fn has_ended(&self) -> bool {
-        let last = self.last.as_ref().map(|entry| &entry.event);
-        matches!(last, Some(Event::RunParked(_) | Event::RunFinished(_)))
+        let last_event = self.last_entry.as_ref().map(|journal_entry| &journal_entry.event);
+        matches!(last_event, Some(RunEvent::RunParked(_) | RunEvent::RunFinished(_)))
     }
 }
 
 /// Reads on until the run has ended or its process is gone.
-fn follow(log: &mut Log, store: &Store, project: &Project, run: &RunId) -> Result<(), Complaint> {
-    while !log.has_ended() {
+fn follow_run(
+    log_printer: &mut LogPrinter,
+    store: &Store,
+    project: &Project,
+    run_id: &RunId,
+) -> Result<(), UserError> {
+    while !log_printer.has_ended() {
         // Liveness is checked before reading: a process that ends in between has written its last entry by then.
-        let live = Runner::is_live(project, run);
-        let after = log.last.as_ref().map_or(0, |entry| entry.seq);
-        let entries = store.entries(run, after)?;
-        log.read(&entries)?;
+        let was_live = Runner::is_live(project, run_id);
+        let last_seq = log_printer.last_entry.as_ref().map_or(0, |journal_entry| journal_entry.seq);
+        let new_entries = store.read_entries(run_id, last_seq)?;
+        log_printer.print_entries(&new_entries)?;
         // The process is gone, everything is read, and there is no final entry: the run died.
-        if !live && entries.is_empty() && !log.has_ended() {
-            let run = escaped(run.as_str());
-            writeln!(stderr(), "[W] run {run} died; to go on with it: tribunal resume {run}")?;
+        if !was_live && new_entries.is_empty() && !log_printer.has_ended() {
+            let run_id = escape_line(run_id.as_str());
+            writeln!(stderr(), "[W] run {run_id} died; to go on with it: tribunal resume {run_id}")?;
             return Ok(());
         }
-        if entries.is_empty() {
+        if new_entries.is_empty() {
             // The database gives no notification, so the journal is polled.
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
     Ok(())
 }
 
-fn known_kind(kind: &str) -> Result<(), Complaint> {
-    let kinds = kinds();
-    let names: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    if names.contains(&kind) {
+fn check_kind(kind_name: &str) -> Result<(), UserError> {
+    let known_kinds = list_kinds();
+    let known_names: Vec<&str> = known_kinds.iter().map(String::as_str).collect();
+    if known_names.contains(&kind_name) {
         return Ok(());
     }
-    let complaint = Complaint::usage(format!("there are no entries of the kind `{kind}`"))
-        .why(format!("There are {}.", names.join(", ")));
-    Err(match nearest(kind, &names) {
-        Some(near) => complaint.todo(format!("did you mean `{near}`?")),
-        None => complaint.todo("tribunal schema event"),
+    let user_error = UserError::usage(format!("there are no entries of the kind `{kind_name}`"))
+        .with_reason(format!("There are {}.", known_names.join(", ")));
+    Err(match nearest_name(kind_name, &known_names) {
+        Some(suggestion) => user_error.with_step(format!("did you mean `{suggestion}`?")),
+        None => user_error.with_step("tribunal schema event"),
     })
 }
 
 /// Lists every kind of entry from the schema, so that a new kind is known here at once.
-fn kinds() -> Vec<String> {
-    let schema = schema_for!(Event).to_value();
+fn list_kinds() -> Vec<String> {
+    let schema = schema_for!(RunEvent).to_value();
     let variants = schema["oneOf"].as_array().cloned().unwrap_or_default();
     variants
         .iter()
@@ -202,48 +220,51 @@ fn kinds() -> Vec<String> {
 }
 
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Parses a duration ago, or a point in time.
-fn since(said: &str, now_ms: u64) -> Option<u64> {
-    let digits = said.find(|c: char| !c.is_ascii_digit())?;
+fn parse_since(typed_time: &str, now_ms: u64) -> Option<u64> {
+    let unit_start = typed_time.find(|character: char| !character.is_ascii_digit())?;
     // Text that is no duration with a unit may be a point in time.
-    let unit = match &said[digits..] {
+    let unit_ms = match &typed_time[unit_start..] {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return stamp::wall_ms(said),
+        _ => return timestamp::parse_wall_ms(typed_time),
     };
-    let ago: u64 = said[..digits].parse().ok()?;
-    Some(now_ms.saturating_sub(ago.saturating_mul(unit)))
+    let unit_count: u64 = typed_time[..unit_start].parse().ok()?;
+    Some(now_ms.saturating_sub(unit_count.saturating_mul(unit_ms)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::complaint::NextStep;
+    use crate::user_errors::SuggestedStep;
 
     #[test]
-    fn a_time_is_a_while_ago_or_a_moment() {
-        let now = 1_794_706_165_000;
-        assert_eq!(since("25s", now), Some(now - 25_000));
-        assert_eq!(since("2h", now), Some(now - 7_200_000));
-        assert_eq!(since("2026-11-15T01:29:25", now), Some(now));
+    fn since_is_a_duration_ago_or_a_point_in_time() {
+        let current_ms = 1_794_706_165_000;
+        assert_eq!(parse_since("25s", current_ms), Some(current_ms - 25_000));
+        assert_eq!(parse_since("2h", current_ms), Some(current_ms - 7_200_000));
+        assert_eq!(parse_since("2026-11-15T01:29:25", current_ms), Some(current_ms));
         for nonsense in ["", "h", "10", "10 minutes", "yesterday", "-5m"] {
-            assert_eq!(since(nonsense, now), None, "{nonsense}");
+            assert_eq!(parse_since(nonsense, current_ms), None, "{nonsense}");
         }
     }
 
     #[test]
-    fn every_kind_is_known_and_a_slip_is_pointed_out() {
-        let kinds = kinds();
-        assert!(kinds.len() > 20, "{kinds:?}");
-        for entry in tribunal_testkit::entries(tribunal_testkit::SAMPLE_JOURNAL) {
-            known_kind(entry.event.kind()).unwrap();
+    fn every_kind_is_accepted_and_a_misspelt_one_gets_a_suggestion() {
+        let known_kinds = list_kinds();
+        assert!(known_kinds.len() > 20, "{known_kinds:?}");
+        for journal_entry in tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL) {
+            check_kind(journal_entry.event.kind_name()).unwrap();
         }
-        assert_eq!(known_kind("warnd").unwrap_err().todo, [NextStep::Do("did you mean `warned`?".into())]);
+        assert_eq!(
+            check_kind("warnd").unwrap_err().steps,
+            [SuggestedStep::Instruction("did you mean `warned`?".into())]
+        );
     }
 }

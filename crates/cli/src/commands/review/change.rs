@@ -7,60 +7,70 @@ use std::{
 };
 
 use tribunal_core::{
-    subject::{Change, Subject},
-    text::{count, sections},
+    subject::{CodeChange, Subject},
+    text::{format_count, parse_sections},
 };
-use tribunal_report::escaped;
+use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    changes::{self, Asked, ChangeError, Found, Part, Request, kilobytes},
+    changes::{self, ChangeError, ChangePart, ChangeRequest, ChangeScope, FoundChange, format_bytes},
     git::GitError,
     subject::{self, SubjectError},
 };
 
-use super::{Material, Prepared, check_templates};
+use super::{PreparedRun, ReviewMaterial, check_templates};
 use crate::{
-    complaint::Complaint,
-    context::{Context, quoted},
-    settings::{Wishes, resolve},
+    context::{CommandContext, shell_quote},
+    settings::{RunInputs, resolve_settings},
+    user_errors::UserError,
 };
 
 /// At most this many reasons and names are shown one by one.
-const MOST_SHOWN: usize = 5;
+const MAX_SHOWN_NAMES: usize = 5;
 
 /// A change instead of files.
 #[derive(Debug, clap::Args)]
-pub(super) struct Choice {
+pub(super) struct ChangeFlags {
     #[command(flatten)]
-    which: Which,
+    which: ChangeSelector,
     /// The story whose acceptance criteria a change has to meet, by key (1-2-log-in, 1.2) or file; without a change: its file
     /// and what changed since its work began
     #[arg(long, value_name = "KEY")]
     story: Option<String>,
 }
 
-impl Choice {
+impl ChangeFlags {
     /// Returns the change that was asked for; `None` if files or a story are meant.
-    pub fn wanted<'a>(
+    pub fn requested_change<'a>(
         &self,
         paths: &'a [PathBuf],
-        context: &Context,
-    ) -> Result<Option<Wanted<'a>>, Complaint> {
-        let Some(asked) = self.which.asked() else { return Ok(None) };
-        let story = self.story.as_deref().map(|typed| super::story::file(typed, context)).transpose()?;
-        Ok(Some(Wanted { asked, paths, story, bookkeeping: Vec::new(), beside: false }))
+        context: &CommandContext,
+    ) -> Result<Option<RequestedChange<'a>>, UserError> {
+        let Some(change_scope) = self.which.to_change_scope() else { return Ok(None) };
+        let story_file = self
+            .story
+            .as_deref()
+            .map(|story_name| super::story::find_story_file(story_name, context))
+            .transpose()?;
+        Ok(Some(RequestedChange {
+            change_scope,
+            paths,
+            story_file,
+            bookkeeping: Vec::new(),
+            is_secondary: false,
+        }))
     }
 
     /// Returns the story that is named without a change.
-    pub fn story(&self) -> Option<&str> {
-        self.story.as_deref().filter(|_| self.which.asked().is_none())
+    pub fn story_alone(&self) -> Option<&str> {
+        self.story.as_deref().filter(|_| self.which.to_change_scope().is_none())
     }
 }
 
 /// Which change; at most one of them.
 #[derive(Debug, clap::Args)]
 #[group(id = "change", multiple = false)]
-struct Which {
+struct ChangeSelector {
     /// Review a code change: A..B, or A...B for what B has since they parted
     #[arg(long, value_name = "RANGE")]
     diff: Option<String>,
@@ -75,237 +85,281 @@ struct Which {
     commit: Option<String>,
 }
 
-impl Which {
-    fn asked(&self) -> Option<Asked> {
+impl ChangeSelector {
+    fn to_change_scope(&self) -> Option<ChangeScope> {
         match self {
             // clap allows at most one of these flags.
-            Which { diff: Some(range), .. } => Some(Asked::Range(range.clone())),
-            Which { commit: Some(revision), .. } => Some(Asked::Commit(revision.clone())),
-            Which { staged: true, .. } => Some(Asked::Staged),
-            Which { work_tree: true, .. } => Some(Asked::WorkTree),
+            ChangeSelector { diff: Some(range), .. } => Some(ChangeScope::Range(range.clone())),
+            ChangeSelector { commit: Some(revision), .. } => Some(ChangeScope::Commit(revision.clone())),
+            ChangeSelector { staged: true, .. } => Some(ChangeScope::Staged),
+            ChangeSelector { work_tree: true, .. } => Some(ChangeScope::WorkTree),
             _ => None,
         }
     }
 }
 
 /// A change, with the arguments that belong to it.
-pub(super) struct Wanted<'a> {
-    pub asked: Asked,
+pub(super) struct RequestedChange<'a> {
+    pub change_scope: ChangeScope,
     pub paths: &'a [PathBuf],
-    pub story: Option<PathBuf>,
+    pub story_file: Option<PathBuf>,
     /// Directories that are not part of the change.
     pub bookkeeping: Vec<String>,
     /// Whether something else is reviewed anyway, so that the lack of a change is no error.
-    pub beside: bool,
+    pub is_secondary: bool,
 }
 
-impl Wanted<'_> {
+impl RequestedChange<'_> {
     /// Rebuilds the command line up to its paths, for suggestions.
-    fn typed(&self) -> String {
-        match &self.asked {
-            Asked::Range(range) => format!("tribunal review --diff {}", quoted(range)),
-            Asked::Commit(revision) => format!("tribunal review --commit {}", quoted(revision)),
-            Asked::Staged => "tribunal review --staged".to_string(),
-            Asked::WorkTree => "tribunal review --work-tree".to_string(),
-            Asked::Since(revision) => format!("tribunal review --diff {}..", quoted(revision)),
+    fn command_line(&self) -> String {
+        match &self.change_scope {
+            ChangeScope::Range(range) => format!("tribunal review --diff {}", shell_quote(range)),
+            ChangeScope::Commit(revision) => format!("tribunal review --commit {}", shell_quote(revision)),
+            ChangeScope::Staged => "tribunal review --staged".to_string(),
+            ChangeScope::WorkTree => "tribunal review --work-tree".to_string(),
+            ChangeScope::WorkTreeSince(revision) => {
+                format!("tribunal review --diff {}..", shell_quote(revision))
+            }
         }
     }
 }
 
 /// Prepares the runs that the change takes; the list is empty if nothing changed.
-pub(super) fn prepare(
-    wanted: &Wanted<'_>,
-    wishes: &Wishes,
-    context: &Context,
-) -> Result<Vec<Prepared>, Complaint> {
-    let project = context.project();
+pub(super) fn prepare_change_runs(
+    requested: &RequestedChange<'_>,
+    run_inputs: &RunInputs,
+    context: &CommandContext,
+) -> Result<Vec<PreparedRun>, UserError> {
+    let project = context.current_project();
     // Settings are resolved with an empty change first: the search for the real one depends on them.
-    let resolved = resolve(project.root(), Subject::Change(Box::default()), wishes)?;
+    let resolved = resolve_settings(project.root(), Subject::Change(Box::default()), run_inputs)?;
     check_templates(&project)?;
-    let paths =
-        wanted.paths.iter().map(|path| below(&project, context, path)).collect::<Result<Vec<_>, _>>()?;
-    let request = Request {
-        asked: wanted.asked.clone(),
+    let relative_paths = requested
+        .paths
+        .iter()
+        .map(|typed_path| relative_to_project(&project, context, typed_path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let request = ChangeRequest {
+        selector: requested.change_scope.clone(),
         // The project's root as a path does not narrow anything.
-        paths: paths.into_iter().filter(|path| !path.is_empty()).collect(),
-        fix: resolved.settings.fix,
-        reviews: resolved.settings.reviews.clone(),
-        bookkeeping: wanted.bookkeeping.clone(),
-        is_story: tribunal_bmad::is_story,
+        path_filters: relative_paths.into_iter().filter(|typed_path| !typed_path.is_empty()).collect(),
+        needs_fixing: resolved.settings.fix,
+        reviews_dir: resolved.settings.reviews.clone(),
+        planning_dirs: requested.bookkeeping.clone(),
+        is_story: tribunal_bmad::is_story_file,
     };
-    let mut found = match changes::find(project.root(), &request) {
-        Err(ChangeError::Nothing { range }) => {
-            return nothing(&range, wanted, context);
+    let mut found_change = match changes::find_change(project.root(), &request) {
+        Err(ChangeError::EmptyChange { range }) => {
+            return report_no_change(&range, requested, context);
         }
         // The story's own file is still worth a review without a change.
-        Err(error) if wanted.beside && is_none(&error) => {
-            writeln!(stderr(), "[i] only its file is reviewed: {}", escaped(&error.to_string()))?;
+        Err(change_error) if requested.is_secondary && is_unreviewable(&change_error) => {
+            writeln!(stderr(), "[i] only its file is reviewed: {}", escape_line(&change_error.to_string()))?;
             return Ok(Vec::new());
         }
-        other => other.map_err(|error| refused(error, wanted))?,
+        find_result => find_result.map_err(|change_error| explain_change_error(change_error, requested))?,
     };
     // Paths are checked only now, because a deleted file is a valid path if the change deleted it.
-    all_there(wanted, &request.paths, &found, context)?;
-    found.change.story = story(wanted, &found, &project, context)?;
+    check_paths_exist(requested, &request.path_filters, &found_change, context)?;
+    found_change.change.story = find_story(requested, &found_change, &project, context)?;
     // What is left out is reported before any money is spent.
-    tell(&found)?;
-    let (files, bytes) = (found.change.files.len(), found.bytes());
-    let parts = found.parts().map_err(|error| refused(error, wanted))?;
-    tell_parts(files, bytes, parts.len())?;
+    print_left_out(&found_change)?;
+    let (file_count, diff_bytes) = (found_change.change.files.len(), found_change.total_diff_bytes());
+    let parts =
+        found_change.into_parts().map_err(|change_error| explain_change_error(change_error, requested))?;
+    print_part_count(file_count, diff_bytes, parts.len())?;
     // Each part gets a copy of the settings that differs only in its subject.
-    let prepared = |Part { change, bytes }| {
+    let prepare_part = |ChangePart { change, diff_bytes }| {
         let mut resolved = resolved.clone();
         resolved.settings.subject = Subject::Change(Box::new(change));
-        Prepared { project: project.clone(), resolved, material: Material::Diff(bytes) }
+        PreparedRun { project: project.clone(), resolved, material: ReviewMaterial::Diff(diff_bytes) }
     };
-    Ok(parts.into_iter().map(prepared).collect())
+    Ok(parts.into_iter().map(prepare_part).collect())
 }
 
 /// Rejects a path that neither exists nor is part of the change. It was mistyped, and what was meant would not be
 /// reviewed.
-fn all_there(
-    wanted: &Wanted<'_>,
-    paths: &[String],
-    found: &Found,
-    context: &Context,
-) -> Result<(), Complaint> {
-    let changed = found.change.files.iter().map(|file| file.path.as_str());
+fn check_paths_exist(
+    requested: &RequestedChange<'_>,
+    relative_paths: &[String],
+    found_change: &FoundChange,
+    context: &CommandContext,
+) -> Result<(), UserError> {
+    let changed_paths = found_change.change.files.iter().map(|changed_file| changed_file.path.as_str());
     // Files that are left out count as known, too: they are reported as such.
-    let changed: Vec<&str> = changed.chain(found.change.left_out.iter().map(String::as_str)).collect();
-    let missing = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err());
-    let Some(missing) = missing else { return Ok(()) };
-    let named = |path: &&String| context.path(missing).ends_with(Path::new(path));
-    let part = paths
+    let changed_paths: Vec<&str> =
+        changed_paths.chain(found_change.change.left_out.iter().map(String::as_str)).collect();
+    let missing_path =
+        requested.paths.iter().find(|path| fs::symlink_metadata(context.resolve_path(path)).is_err());
+    let Some(missing_path) = missing_path else { return Ok(()) };
+    let names_missing = |path: &&String| context.resolve_path(missing_path).ends_with(Path::new(path));
+    let is_in_change = relative_paths
         .iter()
-        .find(named)
-        .is_some_and(|path| changed.iter().any(|file| file.starts_with(path.as_str())));
-    if part { Ok(()) } else { Err(SubjectError::Missing { path: missing.display().to_string() }.into()) }
+        .find(names_missing)
+        .is_some_and(|path| changed_paths.iter().any(|changed_file| changed_file.starts_with(path.as_str())));
+    if is_in_change {
+        Ok(())
+    } else {
+        Err(SubjectError::Missing { path: missing_path.display().to_string() }.into())
+    }
 }
 
 /// Returns whether the error means that there is no reviewable change, and not that something failed.
-fn is_none(error: &ChangeError) -> bool {
+fn is_unreviewable(change_error: &ChangeError) -> bool {
     matches!(
-        error,
-        ChangeError::Unknown { .. }
-            | ChangeError::Shallow { .. }
-            | ChangeError::AllLeftOut { .. }
-            | ChangeError::Git(GitError::NoRepository { .. } | GitError::NoGit)
+        change_error,
+        ChangeError::UnknownRevision { .. }
+            | ChangeError::ShallowHistory { .. }
+            | ChangeError::NothingReviewable { .. }
+            | ChangeError::Git(GitError::NoRepository { .. } | GitError::NotInstalled)
     )
 }
 
 /// Reports that nothing changed. This is fine, unless a path was mistyped.
-fn nothing(range: &str, wanted: &Wanted<'_>, context: &Context) -> Result<Vec<Prepared>, Complaint> {
-    if let Some(path) = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err()) {
-        return Err(SubjectError::Missing { path: path.display().to_string() }.into());
+fn report_no_change(
+    range_text: &str,
+    requested: &RequestedChange<'_>,
+    context: &CommandContext,
+) -> Result<Vec<PreparedRun>, UserError> {
+    if let Some(missing_path) = requested
+        .paths
+        .iter()
+        .find(|missing_path| fs::symlink_metadata(context.resolve_path(missing_path)).is_err())
+    {
+        return Err(SubjectError::Missing { path: missing_path.display().to_string() }.into());
     }
-    match wanted.asked {
-        _ if wanted.beside => {
-            writeln!(stderr(), "[i] only its file is reviewed: nothing changed in {}", escaped(range))?
-        }
-        Asked::Staged if wanted.paths.is_empty() => {
+    match requested.change_scope {
+        _ if requested.is_secondary => writeln!(
+            stderr(),
+            "[i] only its file is reviewed: nothing changed in {}",
+            escape_line(range_text)
+        )?,
+        ChangeScope::Staged if requested.paths.is_empty() => {
             writeln!(stderr(), "[i] nothing is staged; there is nothing to review")?
         }
-        _ => writeln!(stderr(), "[i] nothing changed in {}; there is nothing to review", escaped(range))?,
+        _ => writeln!(
+            stderr(),
+            "[i] nothing changed in {}; there is nothing to review",
+            escape_line(range_text)
+        )?,
     }
     Ok(Vec::new())
 }
 
 /// Makes a path relative to the project's root. The path need not exist: a change may have deleted it.
-fn below(project: &Project, context: &Context, path: &Path) -> Result<String, Complaint> {
-    let outside = || SubjectError::Outside {
-        path: path.display().to_string(),
+fn relative_to_project(
+    project: &Project,
+    context: &CommandContext,
+    typed_path: &Path,
+) -> Result<String, UserError> {
+    let outside_error = || SubjectError::Outside {
+        path: typed_path.display().to_string(),
         root: project.root().display().to_string(),
     };
-    let full = context.path(path);
+    let full_path = context.resolve_path(typed_path);
     // The longest existing ancestor is resolved through links; the rest cannot be and is appended as it is.
-    let (there, rest) = full
+    let (existing_part, missing_part) = full_path
         .ancestors()
-        .find_map(|part| Some((part.canonicalize().ok()?, full.strip_prefix(part).ok()?)))
-        .ok_or_else(outside)?;
+        .find_map(|path_part| Some((path_part.canonicalize().ok()?, full_path.strip_prefix(path_part).ok()?)))
+        .ok_or_else(outside_error)?;
     // A `..` in the missing part could lead out of the project unnoticed.
-    let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
-    let root = project.root().canonicalize()?;
-    let relative = there.join(rest);
-    let relative =
-        relative.strip_prefix(&root).ok().filter(|_| plain).and_then(Path::to_str).ok_or_else(outside)?;
-    Ok(relative.trim_end_matches('/').to_string())
+    let is_plain = missing_part.components().all(|path_part| matches!(path_part, Component::Normal(_)));
+    let project_root = project.root().canonicalize()?;
+    let relative_path = existing_part.join(missing_part);
+    let relative_path = relative_path
+        .strip_prefix(&project_root)
+        .ok()
+        .filter(|_| is_plain)
+        .and_then(Path::to_str)
+        .ok_or_else(outside_error)?;
+    Ok(relative_path.trim_end_matches('/').to_string())
 }
 
 /// Finds the story whose criteria apply: the named one, else the only one that the change edits.
-fn story(
-    wanted: &Wanted<'_>,
-    found: &Found,
+fn find_story(
+    requested: &RequestedChange<'_>,
+    found_change: &FoundChange,
     project: &Project,
-    context: &Context,
-) -> Result<Option<String>, Complaint> {
-    let Some(path) = &wanted.story else {
-        return match found.stories.as_slice() {
+    context: &CommandContext,
+) -> Result<Option<String>, UserError> {
+    let Some(named_path) = &requested.story_file else {
+        return match found_change.story_paths.as_slice() {
             [] => Ok(None),
-            [story] => {
-                writeln!(stderr(), "[i] it has to meet the acceptance criteria of {}", escaped(story))?;
-                Ok(Some(story.clone()))
-            }
-            // Guessing among several stories would hold the change against the wrong criteria.
-            several => {
-                let names = named(several);
+            [story_path] => {
                 writeln!(
                     stderr(),
-                    "[i] it changes several stories ({names}); to hold it against one: --story FILE"
+                    "[i] it has to meet the acceptance criteria of {}",
+                    escape_line(story_path)
+                )?;
+                Ok(Some(story_path.clone()))
+            }
+            // Guessing among several stories would hold the change against the wrong criteria.
+            candidates => {
+                let candidate_names = format_names(candidates);
+                writeln!(
+                    stderr(),
+                    "[i] it changes several stories ({candidate_names}); to hold it against one: --story FILE"
                 )?;
                 Ok(None)
             }
         };
     };
-    let relative = subject::relative(project.root(), &context.path(path))?;
-    let text = subject::load(project.root(), &relative)?;
-    if !tribunal_bmad::criteria(&text).is_empty() {
-        return Ok(Some(relative));
+    let relative_path = subject::relative_to_root(project.root(), &context.resolve_path(named_path))?;
+    let story_text = subject::load_subject(project.root(), &relative_path)?;
+    if !tribunal_bmad::read_criteria(&story_text).is_empty() {
+        return Ok(Some(relative_path));
     }
     // The headings are listed because the criteria are often there under another name.
-    let all = sections(&text);
-    let titles: Vec<&str> = all.iter().map(|section| section.title.as_str()).collect();
-    let why = if titles.is_empty() {
+    let all_sections = parse_sections(&story_text);
+    let titles: Vec<&str> = all_sections.iter().map(|section| section.title.as_str()).collect();
+    let reason = if titles.is_empty() {
         "It has no headings at all.".to_string()
     } else {
         format!("Its headings: {}", titles.join(" · "))
     };
-    Err(Complaint::usage(format!("{relative} has no acceptance criteria"))
-        .why(why)
-        .todo("put them under a heading `Acceptance Criteria`, numbered")
-        .todo("or leave out --story"))
+    Err(UserError::usage(format!("{relative_path} has no acceptance criteria"))
+        .with_reason(reason)
+        .with_step("put them under a heading `Acceptance Criteria`, numbered")
+        .with_step("or leave out --story"))
 }
 
-fn named(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(MOST_SHOWN).map(|name| escaped(name).to_string()).collect();
-    let more = names.len().saturating_sub(MOST_SHOWN);
-    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+fn format_names(names: &[String]) -> String {
+    let shown_names: Vec<String> =
+        names.iter().take(MAX_SHOWN_NAMES).map(|name| escape_line(name).to_string()).collect();
+    let hidden_count = names.len().saturating_sub(MAX_SHOWN_NAMES);
+    if hidden_count == 0 {
+        shown_names.join(", ")
+    } else {
+        format!("{} and {hidden_count} more", shown_names.join(", "))
+    }
 }
 
 /// Prints what is not under review, before anything starts.
-fn tell(found: &Found) -> Result<(), Complaint> {
-    let Change { left_out, .. } = &found.change;
-    for reason in left_out.iter().take(MOST_SHOWN) {
-        writeln!(stderr(), "[i] left out: {}", escaped(reason))?;
+fn print_left_out(found_change: &FoundChange) -> Result<(), UserError> {
+    let CodeChange { left_out, .. } = &found_change.change;
+    for reason in left_out.iter().take(MAX_SHOWN_NAMES) {
+        writeln!(stderr(), "[i] left out: {}", escape_line(reason))?;
     }
-    if left_out.len() > MOST_SHOWN {
+    if left_out.len() > MAX_SHOWN_NAMES {
         writeln!(
             stderr(),
             "[i] left out: {} more; see them with --dry-run --json",
-            left_out.len() - MOST_SHOWN
+            left_out.len() - MAX_SHOWN_NAMES
         )?;
     }
     Ok(())
 }
 
-fn tell_parts(files: usize, bytes: u64, parts: usize) -> Result<(), Complaint> {
+fn print_part_count(file_count: usize, diff_bytes: u64, part_count: usize) -> Result<(), UserError> {
     // A single part is the usual case and needs no remark.
-    if parts > 1 {
-        let files = count(u32::try_from(files).unwrap_or(u32::MAX), "file");
-        let each = format!("{} files and {}", changes::MOST_FILES, kilobytes(changes::MOST_BYTES));
+    if part_count > 1 {
+        let file_count = format_count(u32::try_from(file_count).unwrap_or(u32::MAX), "file");
+        let part_limit =
+            format!("{} files and {}", changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
         writeln!(
             stderr(),
-            "[i] {files} with {} of diff are {parts} parts of at most {each}",
-            kilobytes(bytes)
+            "[i] {file_count} with {} of diff are {part_count} parts of at most {part_limit}",
+            format_bytes(diff_bytes)
         )?;
         writeln!(stderr(), "[i] each part is a run of its own; nobody looks across parts")?;
     }
@@ -313,16 +367,18 @@ fn tell_parts(files: usize, bytes: u64, parts: usize) -> Result<(), Complaint> {
 }
 
 /// Explains why a change cannot be reviewed, with commands that would work.
-fn refused(error: ChangeError, wanted: &Wanted<'_>) -> Complaint {
-    let typed = wanted.typed();
-    let steps: Vec<String> = match &error {
+fn explain_change_error(change_error: ChangeError, requested: &RequestedChange<'_>) -> UserError {
+    let command_line = requested.command_line();
+    let next_steps: Vec<String> = match &change_error {
         ChangeError::TooBig { folders, .. } => folders
             .iter()
             // The suggestions narrow the change to one directory each.
-            .map(|(folder, files)| format!("{typed} {}    ({files} files)", quoted(folder)))
+            .map(|(directory, file_count)| {
+                format!("{command_line} {}    ({file_count} files)", shell_quote(directory))
+            })
             .collect(),
-        ChangeError::Differs { .. } => vec![format!("review only: {typed} --no-fix")],
+        ChangeError::WorkTreeDiffers { .. } => vec![format!("review only: {command_line} --no-fix")],
         _ => Vec::new(),
     };
-    steps.into_iter().fold(Complaint::from(error), Complaint::todo)
+    next_steps.into_iter().fold(UserError::from(change_error), UserError::with_step)
 }

@@ -2,7 +2,7 @@
 //! runs.
 
 mod change;
-mod plan;
+mod dry_run;
 mod story;
 
 use std::{
@@ -12,39 +12,39 @@ use std::{
 };
 
 use clap::ValueEnum;
-use tribunal_agents::{clients::with_sessions, prompt};
+use tribunal_agents::{clients::clients_with_sessions, prompt};
 use tribunal_core::{
-    level::Role,
+    level::AgentRole,
     settings::Settings,
     subject::Subject,
-    text::{find_section, sections},
-    view::Phase,
+    text::{find_section, parse_sections},
+    view::RunPhase,
 };
-use tribunal_report::{Mode, escaped, tables::Standing};
+use tribunal_report::{DisplayMode, escape_line, tables::RunStanding};
 use tribunal_runner::{Project, session, subject};
 
 use super::{loops, runs};
 use crate::{
     agent_session,
-    clients::listed,
-    complaint::Complaint,
-    context::Context,
-    detach::{Following, detach},
-    probe::require_versions,
-    running::{Job, execute},
-    settings::{Resolved, Share, Wishes, nearest, resolve},
-    several::{Work, execute_several},
+    client_probe::require_versions,
+    context::CommandContext,
+    detach::{RemainingRuns, detach_command},
+    engine::{RunJob, execute_run},
+    installed_clients::join_names,
+    multi_run::{PlannedRun, execute_several},
+    progress_display::ProgressArgs,
+    settings::{ConcurrencyLimits, ResolvedSettings, RunInputs, nearest_name, resolve_settings},
     trust,
-    view::Progress,
+    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ReviewArguments {
     /// Files to review, several are several runs; beside a change: only what is at or below these
     #[arg(required_unless_present_any = ["change", "story"])]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    change: change::Choice,
+    change: change::ChangeFlags,
     /// Only the part under this heading
     #[arg(long, conflicts_with = "change")]
     section: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     agent: Option<String>,
     #[command(flatten)]
-    fixing: Fixing,
+    fixing: FixFlags,
     /// Any setting, for this time only: --set limits.max_cost=2.50
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -72,12 +72,12 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
     #[command(flatten)]
-    working: Working,
+    working: RunFlags,
 }
 
 /// How runs work, and what is shown of them.
 #[derive(Debug, clap::Args)]
-struct Working {
+struct RunFlags {
     /// Runs that work at the same time, where there are several; 1: one after the other
     #[arg(long, value_name = "N")]
     jobs: Option<u64>,
@@ -85,12 +85,12 @@ struct Working {
     #[arg(long)]
     no_continue: bool,
     #[command(flatten)]
-    progress: Progress,
+    progress: ProgressArgs,
 }
 
 /// What happens to findings.
 #[derive(Debug, clap::Args)]
-struct Fixing {
+struct FixFlags {
     /// Review only
     #[arg(long)]
     no_fix: bool,
@@ -124,231 +124,266 @@ enum ApproveName {
     Each,
 }
 
-pub(super) use story::file as story_file;
+pub(super) use story::find_story_file as story_file;
 
 /// A run that is ready to start.
-struct Prepared {
+struct PreparedRun {
     project: Project,
-    resolved: Resolved,
-    material: Material,
+    resolved: ResolvedSettings,
+    material: ReviewMaterial,
 }
 
 /// What reviewers will read.
-enum Material {
+enum ReviewMaterial {
     Text(String),
     /// A diff of this many bytes.
     Diff(u64),
 }
 
-pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
+pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Result<u8, UserError> {
     // Flags become settings of the highest layer, so that they are validated like any other setting.
-    let wishes = Wishes::from_environment(context)
-        .flag("--tier", "tier", arguments.tier.map(|tier| tier.to_string()))
-        .flag("--level", "level", arguments.level.and_then(word))
-        .flag("--goal", "goal", arguments.goal.and_then(word))
-        .flag("--agent", "agents.use", arguments.agent)
-        .flag("--approve", "approve", arguments.fixing.approve.and_then(word))
-        .flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
-        .flag("--no-continue", "agents.continue", arguments.working.no_continue.then(|| "false".into()))
-        .flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
-        .set(&arguments.set)?;
+    let run_inputs = RunInputs::from_environment(context)
+        .with_flag("--tier", "tier", arguments.tier.map(|tier| tier.to_string()))
+        .with_flag("--level", "level", arguments.level.and_then(flag_value_name))
+        .with_flag("--goal", "goal", arguments.goal.and_then(flag_value_name))
+        .with_flag("--agent", "agents.use", arguments.agent)
+        .with_flag("--approve", "approve", arguments.fixing.approve.and_then(flag_value_name))
+        .with_flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
+        .with_flag("--no-continue", "agents.continue", arguments.working.no_continue.then(|| "false".into()))
+        .with_flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
+        .with_set_flags(&arguments.set)?;
     // Every subject is checked before the first run starts: a mistake in the last one must not cost a review of the
     // first.
-    let jobs = match (arguments.change.wanted(&arguments.paths, context)?, arguments.change.story()) {
-        (Some(wanted), _) => change::prepare(&wanted, &wishes, context)?,
-        (None, Some(story)) => story::prepare(story, &arguments.paths, &wishes, context)?,
-        (None, None) => {
-            let section = arguments.section.as_deref();
-            arguments
-                .paths
-                .iter()
-                .map(|path| prepare(path, section, &wishes, context))
-                .collect::<Result<_, _>>()?
-        }
-    };
+    let jobs =
+        match (arguments.change.requested_change(&arguments.paths, context)?, arguments.change.story_alone())
+        {
+            (Some(requested), _) => change::prepare_change_runs(&requested, &run_inputs, context)?,
+            (None, Some(story_name)) => {
+                story::prepare_story_runs(story_name, &arguments.paths, &run_inputs, context)?
+            }
+            (None, None) => {
+                let section_title = arguments.section.as_deref();
+                arguments
+                    .paths
+                    .iter()
+                    .map(|file_path| prepare_file_run(file_path, section_title, &run_inputs, context))
+                    .collect::<Result<_, _>>()?
+            }
+        };
     // Duplicates are removed before limits are shared out among the runs.
-    let mut jobs = once_each(jobs)?;
-    let session = session(&arguments.fixing, &mut jobs, context)?;
-    tell(jobs.iter().flat_map(|job| &job.resolved.notes))?;
-    point_out(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
+    let mut jobs = remove_duplicates(jobs)?;
+    let session_id = choose_fixing_session(&arguments.fixing, &mut jobs, context)?;
+    print_notes(jobs.iter().flat_map(|job| &job.resolved.notes))?;
+    print_warnings(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
     // The strictest share of all projects holds. Without a single job there is nothing to do.
-    let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(Share::least) else { return Ok(0) };
-    let share = share.among(jobs.len());
+    let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(ConcurrencyLimits::stricter_of) else {
+        return Ok(0);
+    };
+    let share = share.limited_to_runs(jobs.len());
     if arguments.dry_run {
-        for Prepared { resolved, material, .. } in &jobs {
-            plan::show(&resolved.settings, material, share, context)?;
+        for PreparedRun { resolved, material, .. } in &jobs {
+            dry_run::print_plan(&resolved.settings, material, share, context)?;
         }
-        return plan::show_share(jobs.len(), share, context);
+        return dry_run::print_share(jobs.len(), share, context);
     }
     // Trust comes after the dry run, which starts nothing, and before the first process.
-    for Prepared { project, resolved, .. } in &jobs {
-        trust::require(context, project.root(), &resolved.items)?;
-        trust::remember(context, project.root(), &resolved.settings);
+    for PreparedRun { project, resolved, .. } in &jobs {
+        trust::require_trust(context, project.root(), &resolved.items)?;
+        trust::trust_typed_items(context, project.root(), &resolved.settings);
     }
     require_versions(jobs.iter().map(|job| (job.project.root(), &job.resolved.settings)))?;
     // The detached process gets the same command line and checks it again; errors are seen here, before it starts.
-    if let (true, Some(first)) = (arguments.detach, jobs.first()) {
-        let following = Following { runs: jobs.len() - 1, at_once: share.jobs.get() };
-        return detach(context, &first.project, following);
+    if let (true, Some(first_job)) = (arguments.detach, jobs.first()) {
+        let following = RemainingRuns { run_count: jobs.len() - 1, max_concurrent: share.jobs.get() };
+        return detach_command(context, &first_job.project, following);
     }
-    start(jobs, share, Watching { mode: arguments.working.progress.mode, session }, context)
+    start_runs(
+        jobs,
+        share,
+        StartOptions { progress_mode: arguments.working.progress.mode, session_id },
+        context,
+    )
 }
 
 /// Chooses the session that repairs what is found, if one is to do so.
-fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<Option<String>, Complaint> {
-    if !fixing.in_session {
+fn choose_fixing_session(
+    fix_flags: &FixFlags,
+    prepared_runs: &mut [PreparedRun],
+    context: &CommandContext,
+) -> Result<Option<String>, UserError> {
+    if !fix_flags.in_session {
         return Ok(None);
     }
     // The state file has room for one piece of work only.
-    let [job] = jobs else {
-        return Err(Complaint::usage("a session repairs one subject at a time")
-            .why(format!("{} were named.", jobs.len()))
-            .todo("one after the other: tribunal review --in-session FILE"));
+    let [prepared_run] = prepared_runs else {
+        return Err(UserError::usage("a session repairs one subject at a time")
+            .with_reason(format!("{} were named.", prepared_runs.len()))
+            .with_step("one after the other: tribunal review --in-session FILE"));
     };
-    let said = fixing.session.clone().or_else(|| agent_session::current(context));
-    let session = said.ok_or_else(|| {
-        Complaint::usage("there is no session that could repair: this was not typed in one")
-            .why(format!(
+    let known_session = fix_flags.session.clone().or_else(|| agent_session::current_session(context));
+    let session_id = known_session.ok_or_else(|| {
+        UserError::usage("there is no session that could repair: this was not typed in one")
+            .with_reason(format!(
                 "{} tell the commands they run which session they are in.",
-                listed(&with_sessions(), "and")
+                join_names(&clients_with_sessions(), "and")
             ))
-            .todo("let the session run it")
-            .todo("or name the session: --session ID")
-            .todo("or let fixers repair: leave --in-session out")
+            .with_step("let the session run it")
+            .with_step("or name the session: --session ID")
+            .with_step("or let fixers repair: leave --in-session out")
     })?;
-    job.resolved.settings.tasks.writing.in_session = true;
-    if !loops::is_installed(&job.project) {
+    prepared_run.resolved.settings.tasks.writing.in_session = true;
+    if !loops::is_stop_hook_installed(&prepared_run.project) {
         writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so nobody is held: tribunal init")?;
     }
     // A stale or finished binding is moved away; a live one of another session is an error.
-    session::make_room(&job.project, &session, loops::stale_after(&job.project)?)?;
-    Ok(Some(session))
+    session::ensure_no_other_session(
+        &prepared_run.project,
+        &session_id,
+        loops::load_stale_age(&prepared_run.project)?,
+    )?;
+    Ok(Some(session_id))
 }
 
 /// How the runs are shown, and which session repairs.
-struct Watching {
+struct StartOptions {
     /// None if the project's settings decide.
-    mode: Option<Mode>,
+    progress_mode: Option<DisplayMode>,
     /// The session that repairs what is found; `None` if fixers do.
-    session: Option<String>,
+    session_id: Option<String>,
 }
 
-fn start(jobs: Vec<Prepared>, share: Share, watching: Watching, context: &Context) -> Result<u8, Complaint> {
-    let Watching { mode, session } = watching;
-    let mut all = Vec::new();
-    for Prepared { project, resolved: Resolved { settings, progress, .. }, .. } in jobs {
-        point_out_unfinished(context, &project, &settings)?;
-        all.push(Work { project, settings, mode: mode.unwrap_or(progress) });
+fn start_runs(
+    prepared_runs: Vec<PreparedRun>,
+    share: ConcurrencyLimits,
+    start_options: StartOptions,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    let StartOptions { progress_mode, session_id } = start_options;
+    let mut work_items = Vec::new();
+    for PreparedRun { project, resolved: ResolvedSettings { settings, progress, .. }, .. } in prepared_runs {
+        print_unfinished_runs(context, &project, &settings)?;
+        work_items.push(PlannedRun { project, settings, display_mode: progress_mode.unwrap_or(progress) });
     }
     // Several runs share one screen: their lines are labelled, and a closing line sums up each of them.
-    if all.len() > 1 {
-        return execute_several(context, all, share);
+    if work_items.len() > 1 {
+        return execute_several(context, work_items, share);
     }
-    let Some(Work { project, settings, mode }) = all.pop() else { return Ok(0) };
-    let bound = session.map(|session| agent_session::of_review(&session, &settings));
-    let job = Job::Start(Box::new(settings)).bound(bound);
-    execute(context, project, job, mode, share).map(|ended| ended.exit)
+    let Some(PlannedRun { project, settings, display_mode: progress_mode }) = work_items.pop() else {
+        return Ok(0);
+    };
+    let assignment = session_id.map(|session_id| agent_session::bind_review_session(&session_id, &settings));
+    let job = RunJob::Start(Box::new(settings)).bind_session(assignment);
+    execute_run(context, project, job, progress_mode, share).map(|finished_run| finished_run.exit_code)
 }
 
 /// Removes duplicates. Two runs of the same subject at the same time would block each other.
-fn once_each(jobs: Vec<Prepared>) -> Result<Vec<Prepared>, Complaint> {
-    let mut once: Vec<Prepared> = Vec::new();
-    for job in jobs {
-        let subject = &job.resolved.settings.subject;
-        let same = |other: &Prepared| {
-            other.project.root() == job.project.root() && other.resolved.settings.subject == *subject
+fn remove_duplicates(prepared_runs: Vec<PreparedRun>) -> Result<Vec<PreparedRun>, UserError> {
+    let mut distinct_runs: Vec<PreparedRun> = Vec::new();
+    for prepared_run in prepared_runs {
+        let subject = &prepared_run.resolved.settings.subject;
+        let has_same_subject = |earlier_run: &PreparedRun| {
+            earlier_run.project.root() == prepared_run.project.root()
+                && earlier_run.resolved.settings.subject == *subject
         };
-        if once.iter().any(same) {
+        if distinct_runs.iter().any(has_same_subject) {
             writeln!(
                 stderr(),
                 "[i] {} is named more than once; it is reviewed once",
-                escaped(&subject.title())
+                escape_line(&subject.title())
             )?;
         } else {
-            once.push(job);
+            distinct_runs.push(prepared_run);
         }
     }
-    Ok(once)
+    Ok(distinct_runs)
 }
 
-fn prepare(
-    path: &Path,
-    section: Option<&str>,
-    wishes: &Wishes,
-    context: &Context,
-) -> Result<Prepared, Complaint> {
-    let full = context.path(path);
+fn prepare_file_run(
+    typed_path: &Path,
+    section_title: Option<&str>,
+    run_inputs: &RunInputs,
+    context: &CommandContext,
+) -> Result<PreparedRun, UserError> {
+    let full_path = context.resolve_path(typed_path);
     // The check comes before the project is looked for, so that a typing mistake is reported as such.
-    if std::fs::symlink_metadata(&full).is_err() {
-        return Err(subject::SubjectError::Missing { path: path.display().to_string() }.into());
+    if std::fs::symlink_metadata(&full_path).is_err() {
+        return Err(subject::SubjectError::Missing { path: typed_path.display().to_string() }.into());
     }
-    let project = context.project_of(&full);
-    let relative = subject::relative(project.root(), &full)?;
-    let text = subject::load(project.root(), &relative)?;
-    let section = section.map(|title| check_section(&relative, &text, title)).transpose()?;
-    let resolved = resolve(project.root(), Subject::at(&relative, section), wishes)?;
+    let project = context.project_of_path(&full_path);
+    let relative_path = subject::relative_to_root(project.root(), &full_path)?;
+    let document_text = subject::load_subject(project.root(), &relative_path)?;
+    let section_title = section_title
+        .map(|typed_title| check_section(&relative_path, &document_text, typed_title))
+        .transpose()?;
+    let resolved =
+        resolve_settings(project.root(), Subject::from_path(&relative_path, section_title), run_inputs)?;
     check_templates(&project)?;
-    Ok(Prepared { project, resolved, material: Material::Text(text) })
+    Ok(PreparedRun { project, resolved, material: ReviewMaterial::Text(document_text) })
 }
 
 /// Checks all of the project's own prompts, since it is not known yet which roles a run will need.
-fn check_templates(project: &Project) -> Result<(), Complaint> {
-    for role in Role::ALL {
-        let name = prompt::file_name(role);
-        let unusable = |problem: String| {
-            Complaint::usage(format!(".tribunal/templates/{name} cannot be used: {problem}"))
-                .why(format!("It takes the place of the {role}'s built-in prompt."))
-                .todo("put in what is missing")
-                .todo(format!(
-                    "or use the built-in prompt: mv .tribunal/templates/{name} .tribunal/templates/{name}.off"
+fn check_templates(project: &Project) -> Result<(), UserError> {
+    for role in AgentRole::ALL {
+        let template_name = prompt::template_file_name(role);
+        let explain_unusable = |problem: String| {
+            UserError::usage(format!(".tribunal/templates/{template_name} cannot be used: {problem}"))
+                .with_reason(format!("It takes the place of the {role}'s built-in prompt."))
+                .with_step("put in what is missing")
+                .with_step(format!(
+                    "or use the built-in prompt: mv .tribunal/templates/{template_name} .tribunal/templates/{template_name}.off"
                 ))
         };
-        if let Some(template) = project.template(&name).map_err(unusable)? {
-            prompt::check(role, &template).map_err(|problem| unusable(problem.to_string()))?;
+        if let Some(template) = project.read_template(&template_name).map_err(explain_unusable)? {
+            prompt::check_template(role, &template)
+                .map_err(|problem| explain_unusable(problem.to_string()))?;
         }
     }
     Ok(())
 }
 
 /// Prints warnings before something starts, each of them once.
-pub(super) fn point_out<'a>(warnings: impl Iterator<Item = &'a String>) -> Result<(), Complaint> {
-    let distinct: BTreeSet<&String> = warnings.collect();
-    for warning in distinct {
-        writeln!(stderr(), "[W] {}", escaped(warning))?;
+pub(super) fn print_warnings<'a>(warnings: impl Iterator<Item = &'a String>) -> Result<(), UserError> {
+    let distinct_warnings: BTreeSet<&String> = warnings.collect();
+    for warning in distinct_warnings {
+        writeln!(stderr(), "[W] {}", escape_line(warning))?;
     }
     Ok(())
 }
 
 /// Prints notes before something starts, each of them once.
-pub(super) fn tell<'a>(notes: impl Iterator<Item = &'a String>) -> Result<(), Complaint> {
-    let distinct: BTreeSet<&String> = notes.collect();
-    for note in distinct {
-        writeln!(stderr(), "[i] {}", escaped(note))?;
+pub(super) fn print_notes<'a>(notes: impl Iterator<Item = &'a String>) -> Result<(), UserError> {
+    let distinct_notes: BTreeSet<&String> = notes.collect();
+    for note in distinct_notes {
+        writeln!(stderr(), "[i] {}", escape_line(note))?;
     }
     Ok(())
 }
 
 /// Returns the name by which settings know a value of a flag.
-fn word(name: impl ValueEnum) -> Option<String> {
-    name.to_possible_value().map(|value| value.get_name().to_string())
+fn flag_value_name(flag_value: impl ValueEnum) -> Option<String> {
+    flag_value.to_possible_value().map(|possible_value| possible_value.get_name().to_string())
 }
 
 /// Points out a stopped run of the same subject. The user may want to resume it, but asked for a new one, which
 /// starts anyway.
-fn point_out_unfinished(context: &Context, project: &Project, settings: &Settings) -> Result<(), Complaint> {
-    let Some(store) = context.journal(project)? else { return Ok(()) };
-    for (view, live) in runs::all(&store, project)? {
-        let subject = view.settings.as_ref().map(|settings| &settings.subject);
-        let same = subject.is_some_and(|subject| is_same(subject, &settings.subject));
+fn print_unfinished_runs(
+    context: &CommandContext,
+    project: &Project,
+    settings: &Settings,
+) -> Result<(), UserError> {
+    let Some(store) = context.open_journal(project)? else { return Ok(()) };
+    for (run_view, run_is_live) in runs::list_runs(&store, project)? {
+        let subject = run_view.settings.as_ref().map(|settings| &settings.subject);
+        let same_subject = subject.is_some_and(|subject| is_same_subject(subject, &settings.subject));
         // A live run is not mentioned: starting a second one fails with an error of its own.
-        let unfinished = !live && !matches!(view.phase, Phase::Finished(_));
-        if let Some(run) = view.run.as_ref().filter(|_| unfinished && same) {
-            let what = if settings.subject.change().is_some() { "change" } else { "file" };
-            let state = Standing { view: &view, live }.word();
+        let is_unfinished = !run_is_live && !matches!(run_view.phase, RunPhase::Finished(_));
+        if let Some(run_id) = run_view.run_id.as_ref().filter(|_| is_unfinished && same_subject) {
+            let subject_kind = if settings.subject.code_change().is_some() { "change" } else { "file" };
+            let state_name = RunStanding { run_view: &run_view, is_live: run_is_live }.state_name();
             writeln!(
                 stderr(),
-                "[i] an earlier run on this {what} is {state}; to go on with it: tribunal resume {}",
-                escaped(run.as_str())
+                "[i] an earlier run on this {subject_kind} is {state_name}; to go on with it: tribunal resume {}",
+                escape_line(run_id.as_str())
             )?;
         }
     }
@@ -356,50 +391,51 @@ fn point_out_unfinished(context: &Context, project: &Project, settings: &Setting
 }
 
 /// Compares subjects. A change stays the same while its files move, as long as its name and base are the same.
-fn is_same(one: &Subject, other: &Subject) -> bool {
-    match (one.change(), other.change()) {
-        (Some(one), Some(other)) => one.range == other.range && one.base == other.base,
-        _ => one == other,
+fn is_same_subject(first: &Subject, second: &Subject) -> bool {
+    match (first.code_change(), second.code_change()) {
+        (Some(first), Some(second)) => first.range == second.range && first.base == second.base,
+        _ => first == second,
     }
 }
 
-fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complaint> {
-    if let Some(section) = find_section(text, title) {
+fn check_section(document_path: &str, document_text: &str, section_title: &str) -> Result<String, UserError> {
+    if let Some(section) = find_section(document_text, section_title) {
         return Ok(section.title);
     }
-    let all = sections(text);
-    let titles: Vec<&str> = all.iter().map(|section| section.title.as_str()).collect();
-    let complaint = Complaint::usage(format!("{path} has no section `{title}`"));
+    let all_sections = parse_sections(document_text);
+    let titles: Vec<&str> = all_sections.iter().map(|section| section.title.as_str()).collect();
+    let user_error = UserError::usage(format!("{document_path} has no section `{section_title}`"));
     // A similar heading is suggested, and all of them are listed, since titles may differ a lot.
-    let complaint = match nearest(title, &titles) {
-        Some(near) => complaint.todo(format!("did you mean `{near}`?")),
-        None => complaint,
+    let user_error = match nearest_name(section_title, &titles) {
+        Some(suggestion) => user_error.with_step(format!("did you mean `{suggestion}`?")),
+        None => user_error,
     };
     Err(if titles.is_empty() {
-        complaint.why("It has no headings at all.")
+        user_error.with_reason("It has no headings at all.")
     } else {
-        complaint.why(format!("Its headings: {}", titles.join(" · ")))
+        user_error.with_reason(format!("Its headings: {}", titles.join(" · ")))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::subject::{Change, Changed};
+    use tribunal_core::subject::{ChangedPath, CodeChange};
 
     use super::*;
 
     #[test]
-    fn a_change_is_the_same_while_its_files_move_and_not_from_another_start() {
-        let change = |range: &str, base: &str, path: &str| {
-            let files = vec![Changed { path: path.into(), from: None }];
-            let change = Change { range: range.into(), base: base.into(), files, ..Change::default() };
-            Subject::Change(Box::new(change))
+    fn a_change_stays_the_same_while_its_files_move_but_not_from_another_base() {
+        let new_change = |range: &str, base: &str, path: &str| {
+            let files = vec![ChangedPath { path: path.into(), from: None }];
+            let new_change =
+                CodeChange { range: range.into(), base: base.into(), files, ..CodeChange::default() };
+            Subject::Change(Box::new(new_change))
         };
-        let one = change("work tree", "1", "a.rs");
-        assert!(is_same(&one, &change("work tree", "1", "b.rs")));
-        assert!(!is_same(&one, &change("work tree", "2", "a.rs")));
-        assert!(!is_same(&one, &change("staged", "1", "a.rs")));
-        assert!(!is_same(&one, &Subject::at("a.rs", None)));
-        assert!(is_same(&Subject::at("a.rs", None), &Subject::at("a.rs", None)));
+        let first_change = new_change("work tree", "1", "a.rs");
+        assert!(is_same_subject(&first_change, &new_change("work tree", "1", "b.rs")));
+        assert!(!is_same_subject(&first_change, &new_change("work tree", "2", "a.rs")));
+        assert!(!is_same_subject(&first_change, &new_change("staged", "1", "a.rs")));
+        assert!(!is_same_subject(&first_change, &Subject::from_path("a.rs", None)));
+        assert!(is_same_subject(&Subject::from_path("a.rs", None), &Subject::from_path("a.rs", None)));
     }
 }

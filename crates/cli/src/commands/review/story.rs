@@ -7,115 +7,129 @@ use std::{
 };
 
 use tribunal_bmad::{
-    commands::{self, Step},
-    keys::Key,
-    shelf::Shelf,
+    commands::{self, BmadStep},
+    keys::BoardKey,
+    project_files::ProjectFiles,
     story,
 };
-use tribunal_core::text::count;
-use tribunal_report::escaped;
-use tribunal_runner::{changes::Asked, subject};
+use tribunal_core::text::format_count;
+use tribunal_report::escape_line;
+use tribunal_runner::{changes::ChangeScope, subject};
 
 use super::{
-    Prepared,
-    change::{self, Wanted},
+    PreparedRun,
+    change::{self, RequestedChange},
 };
 use crate::{
-    bmad::Bmad,
-    complaint::Complaint,
-    context::{Context, quoted},
-    settings::Wishes,
+    bmad::BmadProject,
+    context::{CommandContext, shell_quote},
+    settings::RunInputs,
+    user_errors::UserError,
 };
 
 /// What stories of late eras write as their baseline where there is no git.
-const NO_GIT: &str = "NO_VCS";
+const NO_GIT_BASELINE: &str = "NO_VCS";
 
 /// Finds the file of a story: a path is taken as it is, anything else is looked up on the board.
-pub(crate) fn file(typed: &str, context: &Context) -> Result<PathBuf, Complaint> {
-    let path = context.path(typed.as_ref());
+pub(crate) fn find_story_file(typed_name: &str, context: &CommandContext) -> Result<PathBuf, UserError> {
+    let story_path = context.resolve_path(typed_name.as_ref());
     // A name with a slash is a path even if it is missing; the reader then reports that path.
-    if path.is_file() || typed.contains('/') {
-        return Ok(PathBuf::from(typed));
+    if story_path.is_file() || typed_name.contains('/') {
+        return Ok(PathBuf::from(typed_name));
     }
-    let project = context.project();
-    let bmad = Bmad::of(&project);
-    let missing = |key: &str, path: &str| {
-        let complaint = Complaint::usage(format!("{key} has no file yet: {path} is not there"));
+    let project = context.current_project();
+    let bmad = BmadProject::read_project(&project);
+    let explain_missing_file = |story_key: &str, story_path: &str| {
+        let user_error = UserError::usage(format!("{story_key} has no file yet: {story_path} is not there"));
         // Where BMAD can write the story, its command is the best advice.
-        match commands::of(&bmad.layout, Step::CreateStory, bmad.client(), &bmad.shelf).prompt(key) {
-            Some(prompt) => complaint.todo(format!("have it written: {prompt}")),
-            None => complaint.todo("name its file: tribunal review --story FILE"),
+        match commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.shelf)
+            .to_prompt(story_key)
+        {
+            Some(prompt) => user_error.with_step(format!("have it written: {prompt}")),
+            None => user_error.with_step("name its file: tribunal review --story FILE"),
         }
     };
-    let Key::Story(key) = bmad.key(typed)? else {
-        return Err(Complaint::usage(format!("{typed} is no story")).todo("see the stories: tribunal status"));
+    let BoardKey::Story(story_key) = bmad.find_key(typed_name)? else {
+        return Err(UserError::usage(format!("{typed_name} is no story"))
+            .with_step("see the stories: tribunal status"));
     };
-    match bmad.story_file(&key) {
-        Some(relative) => Ok(project.root().join(relative)),
-        None => Err(missing(&key.to_string(), &bmad.story_path(&key))),
+    match bmad.find_story_file(&story_key) {
+        Some(relative_path) => Ok(project.root().join(relative_path)),
+        None => Err(explain_missing_file(&story_key.to_string(), &bmad.new_story_path(&story_key))),
     }
 }
 
 /// Prepares the runs that a story takes: one for its file, and those of its change.
-pub(super) fn prepare(
-    typed: &str,
+pub(super) fn prepare_story_runs(
+    typed_name: &str,
     paths: &[PathBuf],
-    wishes: &Wishes,
-    context: &Context,
-) -> Result<Vec<Prepared>, Complaint> {
-    let file = file(typed, context)?;
+    run_inputs: &RunInputs,
+    context: &CommandContext,
+) -> Result<Vec<PreparedRun>, UserError> {
+    let story_file = find_story_file(typed_name, context)?;
     // A story is good enough without critical findings; the rest becomes follow-up work. A goal of the user takes
     // precedence.
-    let settled = wishes.given.flags.iter().any(|flag| flag.path == "goal");
-    let goal = (!settled).then(|| "critical-only".to_string());
-    let wishes = wishes.clone().flag("--story", "goal", goal);
-    let own = super::prepare(&file, None, &wishes, context)?;
-    let relative = subject::relative(own.project.root(), &context.path(&file))?;
-    let bmad = Bmad::of(&own.project);
-    let text = bmad.shelf.read(&relative).ok().flatten().unwrap_or_default();
-    let story = story::read(&relative, &text);
+    let goal_is_set = run_inputs.sources.flags.iter().any(|flag| flag.setting_path == "goal");
+    let default_goal = (!goal_is_set).then(|| "critical-only".to_string());
+    let run_inputs = run_inputs.clone().with_flag("--story", "goal", default_goal);
+    let file_run = super::prepare_file_run(&story_file, None, &run_inputs, context)?;
+    let relative_path =
+        subject::relative_to_root(file_run.project.root(), &context.resolve_path(&story_file))?;
+    let bmad = BmadProject::read_project(&file_run.project);
+    let story_text = bmad.shelf.read_file(&relative_path).ok().flatten().unwrap_or_default();
+    let story = story::read_story(&relative_path, &story_text);
     // Without criteria the review of the change would have nothing to check against.
     if story.criteria.is_empty() {
-        return Err(Complaint::usage(format!("{relative} has no acceptance criteria"))
-            .why("Its change would be held against nothing.")
-            .todo("put them under a heading `Acceptance Criteria`, numbered")
-            .todo(format!("or review the file alone: tribunal review {}", quoted(&relative))));
+        return Err(UserError::usage(format!("{relative_path} has no acceptance criteria"))
+            .with_reason("Its change would be held against nothing.")
+            .with_step("put them under a heading `Acceptance Criteria`, numbered")
+            .with_step(format!(
+                "or review the file alone: tribunal review {}",
+                shell_quote(&relative_path)
+            )));
     }
     // Work on the next story may be in the tree already; the story's own list keeps it apart.
-    let listed: Vec<PathBuf> = story
+    let listed_files: Vec<PathBuf> = story
         .files
         .iter()
-        .map(|file| own.project.root().join(&file.text))
+        .map(|story_file| file_run.project.root().join(&story_file.text))
         // Paths come from a file that agents edit, so those that lead out of the project are dropped.
-        .filter(|file| own.project.leads_out(file).is_none() && file.is_file())
+        .filter(|story_file| file_run.project.resolve_outside(story_file).is_none() && story_file.is_file())
         .collect();
-    let mut narrowed = paths.to_vec();
+    let mut narrowed_paths = paths.to_vec();
     // The baseline is the best boundary; the list of files comes second, the whole work tree last.
-    let asked = match story.baseline.filter(|baseline| baseline != NO_GIT) {
+    let change_scope = match story.baseline.filter(|baseline| baseline != NO_GIT_BASELINE) {
         Some(baseline) => {
-            let note = format!("{relative}: its change is what came since {baseline}, where its work began");
-            writeln!(stderr(), "[i] {}", escaped(&note))?;
-            Asked::Since(baseline)
+            let notice =
+                format!("{relative_path}: its change is what came since {baseline}, where its work began");
+            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            ChangeScope::WorkTreeSince(baseline)
         }
-        None if paths.is_empty() && !listed.is_empty() => {
-            let files = count(u32::try_from(listed.len()).unwrap_or(u32::MAX), "file");
-            let note = format!(
-                "{relative} does not say where its work began; its change is what is not committed in the {files} of its list"
+        None if paths.is_empty() && !listed_files.is_empty() => {
+            let file_count = format_count(u32::try_from(listed_files.len()).unwrap_or(u32::MAX), "file");
+            let notice = format!(
+                "{relative_path} does not say where its work began; its change is what is not committed in the {file_count} of its list"
             );
-            writeln!(stderr(), "[i] {}", escaped(&note))?;
-            narrowed = listed;
-            Asked::WorkTree
+            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            narrowed_paths = listed_files;
+            ChangeScope::WorkTree
         }
         None => {
-            let note =
-                format!("{relative} does not say where its work began; its change is what is not committed");
-            writeln!(stderr(), "[i] {}", escaped(&note))?;
-            Asked::WorkTree
+            let notice = format!(
+                "{relative_path} does not say where its work began; its change is what is not committed"
+            );
+            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            ChangeScope::WorkTree
         }
     };
-    let wanted =
-        Wanted { asked, paths: &narrowed, story: Some(file), bookkeeping: bmad.bookkeeping(), beside: true };
-    let mut jobs = vec![own];
-    jobs.extend(change::prepare(&wanted, &wishes, context)?);
-    Ok(jobs)
+    let requested = RequestedChange {
+        change_scope,
+        paths: &narrowed_paths,
+        story_file: Some(story_file),
+        bookkeeping: bmad.bookkeeping_folders(),
+        is_secondary: true,
+    };
+    let mut prepared_runs = vec![file_run];
+    prepared_runs.extend(change::prepare_change_runs(&requested, &run_inputs, context)?);
+    Ok(prepared_runs)
 }

@@ -6,231 +6,266 @@
 //! [`WORD_LISTS`], each of which stands for any word of a list. A block `review_loop` may also be written under `automation:`;
 //! see [`strip_automation`].
 
-mod bmad;
-mod review;
+mod bmad_rows;
+mod review_rows;
 
 use super::{
     codec::Field,
-    kind::{Kind, Value},
+    kind::{SettingValue, ValueKind},
     typed::TypedSettings,
 };
 
 /// The part of a path that stands for any name.
-pub(super) const NAME: &str = "NAME";
+pub(super) const NAME_PART: &str = "NAME";
 /// Parts of a path that stand for any word of a list: a kind of task that a review has, one that it does not have, and how
 /// complex the work is.
-pub(super) const LISTS: [(&str, &[&str]); 3] = [
+pub(super) const WORD_LISTS: [(&str, &[&str]); 3] = [
     ("JOB", &["review", "fix"]),
     ("TASK", &["dev", "create", "tests", "retro"]),
     ("COMPLEXITY", &["low", "medium", "high", "0", "1", "2", "3", "4"]),
 ];
 
 /// The words that a part stands for, if it stands for a list.
-fn words(part: &str) -> Option<&'static [&'static str]> {
-    LISTS.iter().find(|(list, _)| *list == part).map(|(_, words)| *words)
+fn words_of_part(path_part: &str) -> Option<&'static [&'static str]> {
+    WORD_LISTS.iter().find(|(list_name, _)| *list_name == path_part).map(|(_, list_words)| *list_words)
 }
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct SettingRow {
     /// The canonical path, for instance `limits.max_cost`.
     pub path: &'static str,
-    pub kind: Kind,
-    pub about: &'static str,
-    pub fills: Fills,
-    pub aliases: &'static [Alias],
+    pub kind: ValueKind,
+    pub description: &'static str,
+    pub target: RowTarget,
+    pub aliases: &'static [PathAlias],
 }
 
 /// What a setting's value is used for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fills {
+pub(crate) enum RowTarget {
     /// It fills a field, which also has the default.
     Field(Field),
     /// It is read by its path where agents are built, mostly once for each name in that path. There is no default.
-    Named,
+    ByPath,
     /// It is accepted, checked and shown, but not used by this version. The default is written as in a file; empty if none.
-    Nothing { default: &'static str },
+    Unused { default_text: &'static str },
 }
 
 /// Another spelling of a setting.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alias {
+pub(crate) struct PathAlias {
     pub path: &'static str,
     /// Another kind than the row's, for instance seconds for minutes.
-    pub kind: Option<Kind>,
+    pub kind: Option<ValueKind>,
     /// Whether it gives way to any other spelling in the same file.
-    pub weak: bool,
+    pub is_weak: bool,
 }
 
 /// A setting that fills a field.
-const fn row(path: &'static str, kind: Kind, field: Field, about: &'static str) -> Row {
-    Row { path, kind, about, fills: Fills::Field(field), aliases: &[] }
+const fn field_row(
+    setting_path: &'static str,
+    kind: ValueKind,
+    field: Field,
+    description: &'static str,
+) -> SettingRow {
+    SettingRow { path: setting_path, kind, description, target: RowTarget::Field(field), aliases: &[] }
 }
 
 /// A setting that is read by its path.
-const fn named(path: &'static str, kind: Kind, about: &'static str) -> Row {
-    Row { path, kind, about, fills: Fills::Named, aliases: &[] }
+const fn path_row(setting_path: &'static str, kind: ValueKind, description: &'static str) -> SettingRow {
+    SettingRow { path: setting_path, kind, description, target: RowTarget::ByPath, aliases: &[] }
 }
 
 /// A setting of a later version: accepted and shown, but not used.
-const fn later(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Row {
-    Row { path, kind, about, fills: Fills::Nothing { default }, aliases: &[] }
+const fn unused_row(
+    setting_path: &'static str,
+    kind: ValueKind,
+    default_text: &'static str,
+    description: &'static str,
+) -> SettingRow {
+    SettingRow {
+        path: setting_path,
+        kind,
+        description,
+        target: RowTarget::Unused { default_text },
+        aliases: &[],
+    }
 }
 
 /// An alias of the same kind.
-const fn same(path: &'static str) -> Alias {
-    Alias { path, kind: None, weak: false }
+const fn same_kind(alias_path: &'static str) -> PathAlias {
+    PathAlias { path: alias_path, kind: None, is_weak: false }
 }
 
 /// An alias of another kind.
-const fn read_as(path: &'static str, kind: Kind) -> Alias {
-    Alias { path, kind: Some(kind), weak: false }
+const fn other_kind(alias_path: &'static str, kind: ValueKind) -> PathAlias {
+    PathAlias { path: alias_path, kind: Some(kind), is_weak: false }
 }
 
 /// An alias that gives way to any other spelling.
-const fn weak(path: &'static str, kind: Kind) -> Alias {
-    Alias { path, kind: Some(kind), weak: true }
+const fn weak_alias(alias_path: &'static str, kind: ValueKind) -> PathAlias {
+    PathAlias { path: alias_path, kind: Some(kind), is_weak: true }
 }
 
-impl Row {
-    const fn also(mut self, aliases: &'static [Alias]) -> Row {
+impl SettingRow {
+    const fn with_aliases(mut self, aliases: &'static [PathAlias]) -> SettingRow {
         self.aliases = aliases;
         self
     }
 
     /// Returns whether this version uses the setting.
     pub fn is_used(&self) -> bool {
-        !matches!(self.fills, Fills::Nothing { .. })
+        !matches!(self.target, RowTarget::Unused { .. })
     }
 
     /// The default; `None` if it follows from something else, or if there is none without a name. `defaults` are the typed
     /// defaults, which are made once for all rows.
-    pub fn default_in(&self, defaults: &TypedSettings) -> Option<Value> {
-        match self.fills {
-            Fills::Field(field) => (field.read)(defaults),
-            Fills::Named | Fills::Nothing { default: "" } => None,
+    pub fn default_value(&self, defaults: &TypedSettings) -> Option<SettingValue> {
+        match self.target {
+            RowTarget::Field(field) => (field.read)(defaults),
+            RowTarget::ByPath | RowTarget::Unused { default_text: "" } => None,
             // The text was written for the row's kind; a test checks that every one of them can be read.
-            Fills::Nothing { default } => self.kind.read_given(default).ok().flatten(),
+            RowTarget::Unused { default_text } => self.kind.read_text_source(default_text).ok().flatten(),
         }
     }
 
     /// Writes a value of this setting into its field, if it has one.
-    pub fn apply(&self, value: &Value, to: &mut TypedSettings) {
-        if let Fills::Field(field) = self.fills {
-            (field.write)(to, value);
+    pub fn apply_value(&self, setting_value: &SettingValue, typed_settings: &mut TypedSettings) {
+        if let RowTarget::Field(field) = self.target {
+            (field.write)(typed_settings, setting_value);
         }
     }
 
     /// Every spelling of the setting, the canonical one first.
-    pub fn spellings(&'static self) -> impl Iterator<Item = Spelling> {
+    pub fn all_spellings(&'static self) -> impl Iterator<Item = PathSpelling> {
         // The canonical spelling is never weak.
-        let canonical = Spelling { row: self, path: self.path, kind: self.kind, weak: false };
-        let others = self.aliases.iter().map(move |alias| Spelling {
-            row: self,
+        let canonical_spelling =
+            PathSpelling { setting_row: self, path: self.path, kind: self.kind, is_weak: false };
+        let alias_spellings = self.aliases.iter().map(move |alias| PathSpelling {
+            setting_row: self,
             path: alias.path,
             kind: alias.kind.unwrap_or(self.kind),
-            weak: alias.weak,
+            is_weak: alias.is_weak,
         });
-        std::iter::once(canonical).chain(others)
+        std::iter::once(canonical_spelling).chain(alias_spellings)
     }
 }
 
 /// One spelling of one setting.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spelling {
-    pub row: &'static Row,
+pub(crate) struct PathSpelling {
+    pub setting_row: &'static SettingRow,
     pub path: &'static str,
-    pub kind: Kind,
-    pub weak: bool,
+    pub kind: ValueKind,
+    pub is_weak: bool,
 }
 
 /// All rows of the table.
-pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
-    review::ROWS.iter().chain(bmad::ROWS)
+pub(crate) fn all_rows() -> impl Iterator<Item = &'static SettingRow> {
+    review_rows::REVIEW_ROWS.iter().chain(bmad_rows::BMAD_ROWS)
 }
 
 /// All spellings of all rows.
-pub(crate) fn spellings() -> impl Iterator<Item = Spelling> {
-    rows().flat_map(Row::spellings)
+pub(crate) fn every_spelling() -> impl Iterator<Item = PathSpelling> {
+    all_rows().flat_map(SettingRow::all_spellings)
 }
 
 /// Removes the optional parent: `automation.review_loop.…` is `review_loop.…`.
-pub(super) fn plain(path: &str) -> &str {
-    match path.strip_prefix("automation.") {
-        Some(rest) if rest == "review_loop" || rest.starts_with("review_loop.") => rest,
-        _ => path,
+pub(super) fn strip_automation(setting_path: &str) -> &str {
+    match setting_path.strip_prefix("automation.") {
+        Some(inner_path) if inner_path == "review_loop" || inner_path.starts_with("review_loop.") => {
+            inner_path
+        }
+        _ => setting_path,
     }
 }
 
 /// Finds the setting at a path, and its canonical path with the user's names in it.
-pub(super) fn at(path: &str) -> Option<(Spelling, String)> {
-    let path = plain(path);
+pub(super) fn find_setting(setting_path: &str) -> Option<(PathSpelling, String)> {
+    let setting_path = strip_automation(setting_path);
     // An exact spelling wins over one with a free name: `agents.use` is not an agent.
-    let exact = spellings().find(|spelling| spelling.path == path);
-    let spelling = exact.or_else(|| spellings().find(|spelling| fits(spelling.path, path)))?;
-    let mut canonical = spelling.row.path.to_string();
+    let exact_spelling = every_spelling().find(|matching_spelling| matching_spelling.path == setting_path);
+    let matching_spelling = exact_spelling.or_else(|| {
+        every_spelling().find(|matching_spelling| matches_path(matching_spelling.path, setting_path))
+    })?;
+    let mut canonical_path = matching_spelling.setting_row.path.to_string();
     // The names that the user chose replace the placeholders one by one, in their order.
-    for (part, said) in spelling.path.split('.').zip(path.split('.')).filter(|(part, _)| is_free(part)) {
-        canonical = canonical.replacen(part, said, 1);
+    for (path_part, typed_part) in matching_spelling
+        .path
+        .split('.')
+        .zip(setting_path.split('.'))
+        .filter(|(path_part, _)| has_free_part(path_part))
+    {
+        canonical_path = canonical_path.replacen(path_part, typed_part, 1);
     }
-    Some((spelling, canonical))
+    Some((matching_spelling, canonical_path))
 }
 
-fn fits(spelling: &str, path: &str) -> bool {
-    spelling.split('.').count() == path.split('.').count()
+fn matches_path(spelling_path: &str, setting_path: &str) -> bool {
+    spelling_path.split('.').count() == setting_path.split('.').count()
         // A placeholder never stands for several parts of a path.
-        && spelling.split('.').zip(path.split('.')).all(|(known, part)| stands_for(known, part))
+        && spelling_path.split('.').zip(setting_path.split('.')).all(|(known_part, path_part)| matches_part(known_part, path_part))
 }
 
-fn stands_for(known: &str, part: &str) -> bool {
-    known == part || known == NAME || words(known).is_some_and(|words| words.contains(&part))
+fn matches_part(known_part: &str, path_part: &str) -> bool {
+    known_part == path_part
+        || known_part == NAME_PART
+        || words_of_part(known_part).is_some_and(|part_words| part_words.contains(&path_part))
 }
 
 /// Returns whether a part of the path is a placeholder for a name or a word.
-pub(super) fn is_free(path: &str) -> bool {
-    path.split('.').any(|part| part == NAME || words(part).is_some())
+pub(super) fn has_free_part(setting_path: &str) -> bool {
+    setting_path.split('.').any(|path_part| path_part == NAME_PART || words_of_part(path_part).is_some())
 }
 
 /// Expands a path to all paths that its word lists stand for. Names stay placeholders.
-pub(super) fn expanded(path: &'static str) -> Vec<Vec<&'static str>> {
-    let mut all: Vec<Vec<&'static str>> = vec![Vec::new()];
-    for part in path.split('.') {
-        let words = words(part).map_or(vec![part], <[_]>::to_vec);
+pub(super) fn expand_path(setting_path: &'static str) -> Vec<Vec<&'static str>> {
+    let mut expanded_paths: Vec<Vec<&'static str>> = vec![Vec::new()];
+    for path_part in setting_path.split('.') {
+        let part_words = words_of_part(path_part).map_or(vec![path_part], <[_]>::to_vec);
         // Every list multiplies the paths that were built so far.
-        all = all
+        expanded_paths = expanded_paths
             .iter()
-            .flat_map(|path| words.iter().map(|word| [path.as_slice(), &[*word]].concat()))
+            .flat_map(|setting_path| {
+                part_words.iter().map(|part_word| [setting_path.as_slice(), &[*part_word]].concat())
+            })
             .collect();
     }
-    all
+    expanded_paths
 }
 
 /// Returns whether there are settings below a path.
-pub(super) fn is_section(path: &str) -> bool {
-    !keys_below(path).is_empty()
+pub(super) fn is_section_path(section_path: &str) -> bool {
+    !keys_under(section_path).is_empty()
 }
 
 /// The keys that may be written directly under a path; the top is the empty path.
-pub(super) fn keys_below(path: &str) -> Vec<&'static str> {
-    let path = plain(path);
-    let depth = if path.is_empty() { 0 } else { path.split('.').count() };
-    let mut keys = Vec::new();
-    for spelling in spellings() {
-        let mut parts = spelling.path.split('.');
+pub(super) fn keys_under(section_path: &str) -> Vec<&'static str> {
+    let section_path = strip_automation(section_path);
+    let path_depth = if section_path.is_empty() { 0 } else { section_path.split('.').count() };
+    let mut child_keys = Vec::new();
+    for spelling in every_spelling() {
+        let mut spelling_parts = spelling.path.split('.');
         // `parts` is consumed while the parents are compared, so it must not be used afterwards.
-        let inside = path.is_empty()
-            || path.split('.').all(|part| parts.next().is_some_and(|known| stands_for(known, part)));
-        if let Some(key) = spelling.path.split('.').nth(depth).filter(|_| inside)
-            && !keys.contains(&key)
+        let is_inside = section_path.is_empty()
+            || section_path.split('.').all(|path_part| {
+                spelling_parts.next().is_some_and(|known_part| matches_part(known_part, path_part))
+            });
+        if let Some(child_key) = spelling.path.split('.').nth(path_depth).filter(|_| is_inside)
+            && !child_keys.contains(&child_key)
         {
-            keys.push(key);
+            child_keys.push(child_key);
         }
     }
     // No row has this path; it exists only because the block may be nested.
-    if path == "automation" {
-        keys.push("review_loop");
+    if section_path == "automation" {
+        child_keys.push("review_loop");
     }
-    keys.iter().flat_map(|key| words(key).map_or(vec![*key], <[_]>::to_vec)).collect()
+    child_keys
+        .iter()
+        .flat_map(|child_key| words_of_part(child_key).map_or(vec![*child_key], <[_]>::to_vec))
+        .collect()
 }
 
 #[cfg(test)]
@@ -241,40 +276,44 @@ mod tests {
 
     #[test]
     fn no_spelling_is_used_twice_and_none_is_part_of_another() {
-        let all: Vec<&str> = spellings().map(|spelling| spelling.path).collect();
-        let distinct: BTreeSet<&&str> = all.iter().collect();
-        assert_eq!(distinct.len(), all.len());
-        for one in &all {
-            assert!(!all.iter().any(|other| other.starts_with(&format!("{one}."))), "{one}");
+        let all_paths: Vec<&str> = every_spelling().map(|spelling| spelling.path).collect();
+        let distinct_paths: BTreeSet<&&str> = all_paths.iter().collect();
+        assert_eq!(distinct_paths.len(), all_paths.len());
+        for this_path in &all_paths {
+            assert!(
+                !all_paths.iter().any(|other| other.starts_with(&format!("{this_path}."))),
+                "{this_path}"
+            );
         }
     }
 
     #[test]
-    fn names_of_people_are_found_in_their_place() {
-        let (spelling, path) = at("agents.mine.argv").unwrap();
-        assert_eq!((spelling.path, path.as_str()), ("agents.NAME.argv", "agents.mine.argv"));
-        assert_eq!(at("agents.use").unwrap().1, "agents.use");
+    fn user_given_names_are_kept_in_the_path() {
+        let (spelling, canonical_path) = find_setting("agents.mine.argv").unwrap();
+        assert_eq!((spelling.path, canonical_path.as_str()), ("agents.NAME.argv", "agents.mine.argv"));
+        assert_eq!(find_setting("agents.use").unwrap().1, "agents.use");
         assert_eq!(
-            at("automation.review_loop.limits.max_review_rounds").unwrap().1,
+            find_setting("automation.review_loop.limits.max_review_rounds").unwrap().1,
             "limits.max_review_rounds"
         );
-        assert!(at("agents.mine").is_none() && is_section("agents.mine"));
-        assert_eq!(keys_below("mcp.mine"), ["argv"]);
+        assert!(find_setting("agents.mine").is_none() && is_section_path("agents.mine"));
+        assert_eq!(keys_under("mcp.mine"), ["argv"]);
     }
 
     #[test]
-    fn words_of_a_list_are_found_in_their_place() {
-        let of = |path: &str| at(path).map(|(spelling, path)| (spelling.row.is_used(), path));
+    fn listed_words_are_kept_in_the_path() {
+        let find_path =
+            |path: &str| find_setting(path).map(|(spelling, path)| (spelling.setting_row.is_used(), path));
         let path = "agentConfig.complexityOverrides.high.perTask.fix.model";
-        assert_eq!(of(path), Some((true, path.to_string())));
+        assert_eq!(find_path(path), Some((true, path.to_string())));
         assert_eq!(
-            of("agentConfig.perTask.retro.model"),
+            find_path("agentConfig.perTask.retro.model"),
             Some((false, "agentConfig.perTask.retro.model".into()))
         );
-        assert_eq!(of("agentConfig.perTask.reviw.model"), None);
-        assert_eq!(keys_below("agentConfig.perTask"), ["review", "fix", "dev", "create", "tests", "retro"]);
+        assert_eq!(find_path("agentConfig.perTask.reviw.model"), None);
+        assert_eq!(keys_under("agentConfig.perTask"), ["review", "fix", "dev", "create", "tests", "retro"]);
         assert_eq!(
-            keys_below("agentConfig.complexityOverrides.4"),
+            keys_under("agentConfig.complexityOverrides.4"),
             ["primary", "fallback", "model", "perTask"]
         );
     }

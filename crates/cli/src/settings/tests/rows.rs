@@ -6,77 +6,89 @@ use tribunal_core::subject::Subject;
 
 use super::{
     super::{
-        hooks::hooks_of,
-        kind::{Kind, Value},
-        layers::{Effective, FILE, variable_for},
-        resolve::resolve,
-        show::written_default,
-        table::{self, Fills, Row},
+        hooks::resolve_hook_settings,
+        inputs::RunInputs,
+        kind::{SettingValue, ValueKind},
+        layers::{EffectiveSettings, SETTINGS_FILE, variable_name_of},
+        resolve::resolve_settings,
+        show::default_as_written,
+        table::{self, RowTarget, SettingRow},
         typed::TypedSettings,
-        wishes::Wishes,
     },
-    project,
+    project_with_files,
 };
 
-fn read_as(kind: Kind, text: &str) -> Value {
-    kind.read_given(text).ok().flatten().unwrap_or_else(|| panic!("{text} is no value of {kind:?}"))
+fn parse_value(value_kind: ValueKind, value_text: &str) -> SettingValue {
+    value_kind
+        .read_text_source(value_text)
+        .ok()
+        .flatten()
+        .unwrap_or_else(|| panic!("{value_text} is no value of {value_kind:?}"))
 }
 
 #[test]
-fn what_is_shown_as_default_is_the_default_of_the_field() {
-    let typed = TypedSettings::default();
-    let shown = Effective::defaults();
-    assert_eq!(shown.typed(), typed);
-    for row in table::rows() {
-        let default = row.default_in(&typed);
-        assert_eq!(shown.get(row.path), default.as_ref(), "{}", row.path);
+fn the_shown_default_is_the_default_of_the_field() {
+    let typed_defaults = TypedSettings::default();
+    let shown_defaults = EffectiveSettings::from_defaults();
+    assert_eq!(shown_defaults.to_typed(), typed_defaults);
+    for setting_row in table::all_rows() {
+        let row_default = setting_row.default_value(&typed_defaults);
+        assert_eq!(shown_defaults.value_at(setting_row.path), row_default.as_ref(), "{}", setting_row.path);
         // The default can be written into a file without changing anything, so it is in the allowed range, too.
-        let written = written_default(row.path).map(|text| read_as(row.kind, &text));
-        assert_eq!(written, default, "{}", row.path);
-        if let Fills::Nothing { default: text } = row.fills {
-            assert_eq!(default.is_none(), text.is_empty(), "{}", row.path);
+        let written_value = default_as_written(setting_row.path)
+            .map(|default_text| parse_value(setting_row.kind, &default_text));
+        assert_eq!(written_value, row_default, "{}", setting_row.path);
+        if let RowTarget::Unused { default_text } = setting_row.target {
+            assert_eq!(row_default.is_none(), default_text.is_empty(), "{}", setting_row.path);
         }
     }
 }
 
 /// Values that this kind allows, with all its words.
-fn allowed(kind: Kind) -> Vec<String> {
-    let texts: &[&str] = match kind {
-        Kind::Whole { min, max } => return vec![min.to_string(), max.to_string()],
-        Kind::Words(words) => words,
-        Kind::ListOf(words) => return words.iter().map(|word| format!("[{word}]")).collect(),
-        Kind::TierOrSuggested => &["1", "3"],
-        Kind::Seconds { .. } | Kind::Minutes => &["7", "1440"],
-        Kind::Percent => &["0", "50"],
-        Kind::Fraction => &["0.5"],
-        Kind::Cost => &["2.50"],
-        Kind::Flag => &["true", "false"],
-        Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => &["other"],
-        Kind::List | Kind::Commands => &["[other]"],
+fn allowed_values(value_kind: ValueKind) -> Vec<String> {
+    let value_texts: &[&str] = match value_kind {
+        ValueKind::Whole { minimum, maximum } => return vec![minimum.to_string(), maximum.to_string()],
+        ValueKind::Words(allowed_words) => allowed_words,
+        ValueKind::ListOf(allowed_words) => {
+            return allowed_words.iter().map(|word| format!("[{word}]")).collect();
+        }
+        ValueKind::TierOrSuggested => &["1", "3"],
+        ValueKind::Seconds { .. } | ValueKind::Minutes => &["7", "1440"],
+        ValueKind::Percent => &["0", "50"],
+        ValueKind::Fraction => &["0.5"],
+        ValueKind::Cost => &["2.50"],
+        ValueKind::Flag => &["true", "false"],
+        ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => &["other"],
+        ValueKind::List | ValueKind::Commands => &["[other]"],
     };
-    texts.iter().map(ToString::to_string).collect()
+    value_texts.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn a_field_gives_back_what_its_row_puts_into_it() {
-    let default = TypedSettings::default();
-    for row in table::rows() {
-        let Fills::Field(field) = row.fills else { continue };
-        for text in allowed(row.kind) {
-            let value = read_as(row.kind, &text);
-            let mut typed = default.clone();
-            row.apply(&value, &mut typed);
-            assert_eq!((field.read)(&typed), Some(value.clone()), "{}: {text}", row.path);
-            let is_default = (field.read)(&default) == Some(value);
-            assert_eq!(typed == default, is_default, "{}: {text}", row.path);
+fn a_field_returns_the_value_that_its_row_wrote() {
+    let typed_defaults = TypedSettings::default();
+    for setting_row in table::all_rows() {
+        let RowTarget::Field(field) = setting_row.target else { continue };
+        for value_text in allowed_values(setting_row.kind) {
+            let parsed_value = parse_value(setting_row.kind, &value_text);
+            let mut changed_settings = typed_defaults.clone();
+            setting_row.apply_value(&parsed_value, &mut changed_settings);
+            assert_eq!(
+                (field.read)(&changed_settings),
+                Some(parsed_value.clone()),
+                "{}: {value_text}",
+                setting_row.path
+            );
+            let is_default = (field.read)(&typed_defaults) == Some(parsed_value);
+            assert_eq!(changed_settings == typed_defaults, is_default, "{}: {value_text}", setting_row.path);
             // No other field changes: two rows never fill one field.
-            for other in table::rows().filter(|other| other.path != row.path) {
+            for other_row in table::all_rows().filter(|other_row| other_row.path != setting_row.path) {
                 assert_eq!(
-                    other.default_in(&typed),
-                    other.default_in(&default),
+                    other_row.default_value(&changed_settings),
+                    other_row.default_value(&typed_defaults),
                     "{}: {}",
-                    row.path,
-                    other.path
+                    setting_row.path,
+                    other_row.path
                 );
             }
         }
@@ -84,8 +96,8 @@ fn a_field_gives_back_what_its_row_puts_into_it() {
 }
 
 /// Agents for which this setting makes a difference.
-fn company(path: &str) -> &'static str {
-    match path {
+fn agents_yaml_for(setting_path: &str) -> &'static str {
+    match setting_path {
         "agents.NAME.argv" => "agents: {mine: {driver: command, argv: [x]}}\n",
         "agents.NAME.script" => "agents: {mine: {driver: replay, script: script.yaml}}\n",
         _ => "agents:\n  use: [mine]\n  mine: {driver: claude-code}\n  other: {driver: codex}\n",
@@ -93,22 +105,22 @@ fn company(path: &str) -> &'static str {
 }
 
 /// A value other than the default, as it would be written.
-fn another(row: &Row, default: Option<&Value>) -> String {
-    match row.path {
+fn different_value(setting_row: &SettingRow, default: Option<&SettingValue>) -> String {
+    match setting_row.path {
         "agents.NAME.driver" => "codex".to_string(),
         "agents.NAME.script" => "other.yaml".to_string(),
         "agents.NAME.allow" => "[Read]".to_string(),
         _ => {
-            let mut texts = allowed(row.kind).into_iter();
-            let other = texts.find(|text| Some(&read_as(row.kind, text)) != default);
-            other.unwrap_or_else(|| panic!("{} can only be its default", row.path))
+            let mut value_texts = allowed_values(setting_row.kind).into_iter();
+            let other_text = value_texts.find(|text| Some(&parse_value(setting_row.kind, text)) != default);
+            other_text.unwrap_or_else(|| panic!("{} can only be its default", setting_row.path))
         }
     }
 }
 
 /// The tier at which a setting for a complexity counts.
-fn tier(parts: &[&str]) -> &'static str {
-    match parts.get(2).filter(|_| parts.contains(&"complexityOverrides")) {
+fn tier_for(path_parts: &[&str]) -> &'static str {
+    match path_parts.get(2).filter(|_| path_parts.contains(&"complexityOverrides")) {
         Some(&("low" | "1")) => "1",
         Some(&"0") => "0",
         Some(&"3") => "3",
@@ -118,33 +130,46 @@ fn tier(parts: &[&str]) -> &'static str {
 }
 
 /// Everything that settings lead to, for a review and for hooks.
-fn outcome(root: &Path, wishes: &Wishes) -> String {
-    let resolved = resolve(root, Subject::at("plan.md", None), wishes).unwrap_or_else(|why| panic!("{why}"));
-    let hooks = hooks_of(root, &wishes.given).unwrap_or_else(|why| panic!("{why}"));
-    format!("{:?} {:?} {:?} {hooks:?}", resolved.settings, resolved.progress, resolved.share)
+fn resolve_everything(project_root: &Path, inputs: &RunInputs) -> String {
+    let resolution = resolve_settings(project_root, Subject::from_path("plan.md", None), inputs)
+        .unwrap_or_else(|user_error| panic!("{user_error}"));
+    let hook_settings = resolve_hook_settings(project_root, &inputs.sources)
+        .unwrap_or_else(|user_error| panic!("{user_error}"));
+    format!("{:?} {:?} {:?} {hook_settings:?}", resolution.settings, resolution.progress, resolution.share)
 }
 
 #[test]
-fn every_setting_that_is_used_changes_what_settings_come_to() {
-    let defaults = TypedSettings::default();
-    let mut seen = 0;
-    for row in table::rows().filter(|row| row.is_used()) {
-        let folder = project(&[(FILE, company(row.path)), ("script.yaml", ""), ("other.yaml", "")]);
-        let text = another(row, row.default_in(&defaults).as_ref());
-        for parts in table::expanded(row.path) {
-            let path = parts.join(".").replace(table::NAME, "mine");
-            let before = Wishes::default().flag("--tier", "tier", Some(tier(&parts).to_string()));
-            let mut after = before.clone();
-            if path.starts_with("hooks.") {
+fn every_used_setting_changes_the_resolved_settings() {
+    let typed_defaults = TypedSettings::default();
+    let mut checked_count = 0;
+    for setting_row in table::all_rows().filter(|setting_row| setting_row.is_used()) {
+        let directory = project_with_files(&[
+            (SETTINGS_FILE, agents_yaml_for(setting_row.path)),
+            ("script.yaml", ""),
+            ("other.yaml", ""),
+        ]);
+        let new_value = different_value(setting_row, setting_row.default_value(&typed_defaults).as_ref());
+        for path_parts in table::expand_path(setting_row.path) {
+            let setting_path = path_parts.join(".").replace(table::NAME_PART, "mine");
+            let inputs_before =
+                RunInputs::default().with_flag("--tier", "tier", Some(tier_for(&path_parts).to_string()));
+            let mut inputs_after = inputs_before.clone();
+            if setting_path.starts_with("hooks.") {
                 // Clients start hooks, so there are no flags for them.
-                after.given.variables.push((variable_for(&path), text.clone()));
+                inputs_after.sources.variables.push((variable_name_of(&setting_path), new_value.clone()));
             } else {
-                after = after.set(&[format!("{path}={text}")]).unwrap();
+                inputs_after = inputs_after.with_set_flags(&[format!("{setting_path}={new_value}")]).unwrap();
             }
-            let (before, after) = (outcome(folder.path(), &before), outcome(folder.path(), &after));
-            assert_ne!(before, after, "`{path}` is used, and `{text}` changes nothing");
-            seen += 1;
+            let (inputs_before, inputs_after) = (
+                resolve_everything(directory.path(), &inputs_before),
+                resolve_everything(directory.path(), &inputs_after),
+            );
+            assert_ne!(
+                inputs_before, inputs_after,
+                "`{setting_path}` is used, and `{new_value}` changes nothing"
+            );
+            checked_count += 1;
         }
     }
-    assert!(seen > table::rows().filter(|row| row.is_used()).count());
+    assert!(checked_count > table::all_rows().filter(|row| row.is_used()).count());
 }

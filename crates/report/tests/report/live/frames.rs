@@ -1,93 +1,103 @@
 //! Frames of the recorded run at several moments.
 
 use proptest::prelude::*;
-use tribunal_core::event::Event;
+use tribunal_core::event::RunEvent;
 use tribunal_report::{
-    Mode, Screen,
-    live::{Board, Controls},
+    DisplayMode, Screen,
+    live::{LiveBoard, ViewControls},
 };
 use unicode_width::UnicodeWidthChar;
 
-use super::{progress, recorded, screen};
+use super::{progress_of, sample_journal, screen_of_width};
 
-const KEYS: Controls = Controls { mode: Mode::Streaming, keys: true, help: false, stopping: false };
+const CONTROLS_WITH_KEYS: ViewControls =
+    ViewControls { mode: DisplayMode::Streaming, reads_keys: true, shows_help: false, is_stopping: false };
 
-fn board(upto: u64) -> Board {
-    let mut board = Board::new(KEYS);
-    recorded().iter().filter(|entry| entry.seq <= upto).for_each(|entry| board.see(entry));
-    board
+fn board_at(last_seq: u64) -> LiveBoard {
+    let mut live_board = LiveBoard::new(CONTROLS_WITH_KEYS);
+    sample_journal()
+        .iter()
+        .filter(|entry| entry.seq <= last_seq)
+        .for_each(|entry| live_board.track_entry(entry));
+    live_board
 }
 
 /// Two seats are working, one has answered.
-fn mid_panel() -> Board {
-    let mut board = board(12);
-    board.tick(12_000);
-    let text = "recalculating FR7 and NFR3: 60-second checks, 4 minutes of downtime a month";
-    board.progress(&progress("round-1/review/adversarial", text));
-    board.tick(14_500);
-    board
+fn board_mid_panel() -> LiveBoard {
+    let mut live_board = board_at(12);
+    live_board.advance_clock(12_000);
+    let progress_text = "recalculating FR7 and NFR3: 60-second checks, 4 minutes of downtime a month";
+    live_board.note_progress(&progress_of("round-1/review/adversarial", progress_text));
+    live_board.advance_clock(14_500);
+    live_board
 }
 
 /// One patch was refused, one is landing, and one fixer is still working.
-fn mid_fix() -> Board {
-    let mut board = board(56);
-    board.tick(90_000);
-    board.progress(&progress("round-1/fix-1/fix/1", "rewriting FR17"));
-    board.tick(95_000);
-    board
+fn board_mid_fix() -> LiveBoard {
+    let mut live_board = board_at(56);
+    live_board.advance_clock(90_000);
+    live_board.note_progress(&progress_of("round-1/fix-1/fix/1", "rewriting FR17"));
+    live_board.advance_clock(95_000);
+    live_board
 }
 
 /// Draws the same moment on screens of 120, 80, 50 and 30 columns.
-fn on_screens(board: &Board) -> String {
-    let mut out = String::new();
+fn draw_on_screens(live_board: &LiveBoard) -> String {
+    let mut drawn = String::new();
     for columns in [120, 80, 50, 30] {
-        out += &format!("--- {columns} columns\n");
-        for line in board.frame(&screen(columns), 16) {
-            out += &format!("{line}\n");
+        drawn += &format!("--- {columns} columns\n");
+        for frame_line in live_board.draw_frame(&screen_of_width(columns), 16) {
+            drawn += &format!("{frame_line}\n");
         }
     }
-    out
+    drawn
 }
 
 #[test]
 fn in_the_middle_of_a_panel() {
-    insta::assert_snapshot!(on_screens(&mid_panel()));
+    insta::assert_snapshot!(draw_on_screens(&board_mid_panel()));
 }
 
 #[test]
 fn in_the_middle_of_a_fix_iteration() {
-    insta::assert_snapshot!(on_screens(&mid_fix()));
+    insta::assert_snapshot!(draw_on_screens(&board_mid_fix()));
 }
 
 #[test]
 fn in_the_second_round() {
-    insta::assert_snapshot!(on_screens(&board(100)));
+    insta::assert_snapshot!(draw_on_screens(&board_at(100)));
 }
 
 #[test]
 fn at_the_end() {
-    insta::assert_snapshot!(on_screens(&board(152)));
+    insta::assert_snapshot!(draw_on_screens(&board_at(152)));
 }
 
 /// A moment in round 1 with its confidence.
-fn calculated() -> Board {
-    let mut board = board(56);
-    let mut entry = recorded().remove(55);
-    entry.event =
-        Event::ConfidenceCalculated { round: 1, confidence: tribunal_testkit::samples::confidence() };
-    board.see(&entry);
-    board
+fn board_with_confidence() -> LiveBoard {
+    let mut live_board = board_at(56);
+    let mut entry = sample_journal().remove(55);
+    entry.event = RunEvent::ConfidenceCalculated {
+        round: 1,
+        confidence: tribunal_testkit::samples::sample_confidence(),
+    };
+    live_board.track_entry(&entry);
+    live_board
 }
 
 #[test]
-fn confidence_stands_above_the_budget_with_as_many_parts_as_there_is_room_for() {
-    let lines = [120, 60, 45, 40].map(|columns| {
-        let frame = calculated().frame(&screen(columns), 16);
-        let at = frame.iter().position(|line| line.starts_with("confidence")).unwrap();
-        assert!(frame[at - 1].starts_with("fixed") && frame[at + 1].contains("tokens"), "{frame:?}");
-        frame[at].clone()
+fn confidence_is_shown_above_the_budget_with_the_parts_that_fit() {
+    let confidence_lines = [120, 60, 45, 40].map(|columns| {
+        let frame_lines = board_with_confidence().draw_frame(&screen_of_width(columns), 16);
+        let line_index = frame_lines.iter().position(|line| line.starts_with("confidence")).unwrap();
+        assert!(
+            frame_lines[line_index - 1].starts_with("fixed")
+                && frame_lines[line_index + 1].contains("tokens"),
+            "{frame_lines:?}"
+        );
+        frame_lines[line_index].clone()
     });
-    insta::assert_snapshot!(lines.join("\n"), @r"
+    insta::assert_snapshot!(confidence_lines.join("\n"), @r"
     confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted
     confidence 83: validation 35/35, reviewers 15/25
     confidence 83
@@ -97,19 +107,21 @@ fn confidence_stands_above_the_budget_with_as_many_parts_as_there_is_room_for() 
 
 #[test]
 fn a_low_screen_keeps_what_matters_most() {
-    let board = mid_fix();
+    let live_board = board_mid_fix();
     let frames: Vec<String> = [16, 9, 7, 6, 5, 1]
-        .map(|height| format!("--- {height} rows\n{}\n", board.frame(&screen(80), height).join("\n")))
+        .map(|height| {
+            format!("--- {height} rows\n{}\n", live_board.draw_frame(&screen_of_width(80), height).join("\n"))
+        })
         .into();
     insta::assert_snapshot!(frames.concat());
 }
 
 #[test]
-fn help_explains_keys_and_signs() {
-    let mut board = mid_panel();
-    board.controls.help = true;
-    let frame = board.frame(&screen(100), 20);
-    insta::assert_snapshot!(frame[frame.len() - 4..].join("\n"), @r"
+fn help_explains_keys_and_symbols() {
+    let mut live_board = board_mid_panel();
+    live_board.controls.shows_help = true;
+    let frame_lines = live_board.draw_frame(&screen_of_width(100), 20);
+    insta::assert_snapshot!(frame_lines[frame_lines.len() - 4..].join("\n"), @r"
     1-4 or v: show less or more · s stop · ? help
     1 silent · 2 summary · 3 streaming · 4 verbose · v the next
     s stop: what runs may finish, then the run is parked; Ctrl-C twice ends it now
@@ -118,21 +130,21 @@ fn help_explains_keys_and_signs() {
 }
 
 #[test]
-fn an_agent_that_is_not_heard_of_is_pointed_out() {
-    let mut board = mid_panel();
-    board.tick(12_000 + 75_000);
-    let frame = board.frame(&screen(80), 16);
-    let seat = frame.iter().find(|line| line.contains("adversarial")).unwrap();
-    assert_eq!(seat, "! adversarial      1:26  not heard of for 1:15: recalculating FR7 and NFR3: 60…");
-    assert!(board.frame(&screen(30), 16)[0].starts_with("! "));
+fn an_agent_that_reports_nothing_is_marked() {
+    let mut live_board = board_mid_panel();
+    live_board.advance_clock(12_000 + 75_000);
+    let frame_lines = live_board.draw_frame(&screen_of_width(80), 16);
+    let seat_line = frame_lines.iter().find(|line| line.contains("adversarial")).unwrap();
+    assert_eq!(seat_line, "! adversarial      1:26  not heard of for 1:15: recalculating FR7 and NFR3: 60…");
+    assert!(live_board.draw_frame(&screen_of_width(30), 16)[0].starts_with("! "));
 }
 
 #[test]
 fn a_silent_view_is_one_line() {
-    let mut board = mid_fix();
-    board.controls.mode = Mode::Silent;
+    let mut live_board = board_mid_fix();
+    live_board.controls.mode = DisplayMode::Silent;
     insta::assert_snapshot!(
-        board.frame(&screen(100), 20).join("\n"),
+        live_board.draw_frame(&screen_of_width(100), 20).join("\n"),
         @"▸ prd-86kc · round 1/3 fixing 1/3 · 9 open, 0 fixed · 18k tokens, 0.14 · 1:35"
     );
 }
@@ -140,24 +152,25 @@ fn a_silent_view_is_one_line() {
 #[test]
 fn colour_adds_nothing_but_colour() {
     for columns in [30, 80, 120] {
-        let plain = mid_fix().frame(&screen(columns), 20);
-        let coloured = mid_fix().frame(&Screen { colour: true, ..screen(columns) }, 20);
-        assert_ne!(plain, coloured);
-        let stripped: Vec<String> = coloured.iter().map(|line| without_colour(line)).collect();
-        assert_eq!(stripped, plain);
+        let plain_frame = board_mid_fix().draw_frame(&screen_of_width(columns), 20);
+        let coloured_frame =
+            board_mid_fix().draw_frame(&Screen { use_colour: true, ..screen_of_width(columns) }, 20);
+        assert_ne!(plain_frame, coloured_frame);
+        let stripped: Vec<String> = coloured_frame.iter().map(|line| strip_colour(line)).collect();
+        assert_eq!(stripped, plain_frame);
     }
 }
 
 /// Removes our own colour codes, and nothing else.
-fn without_colour(line: &str) -> String {
+fn strip_colour(painted_line: &str) -> String {
     ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"]
         .iter()
-        .fold(line.to_string(), |line, code| line.replace(code, ""))
+        .fold(painted_line.to_string(), |painted_line, colour_code| painted_line.replace(colour_code, ""))
 }
 
 /// Any text, with many parts that a terminal would obey.
-fn hostile() -> impl Strategy<Value = String> {
-    let evil = proptest::sample::select(vec![
+fn any_hostile_text() -> impl Strategy<Value = String> {
+    let hostile_parts = proptest::sample::select(vec![
         "\x1b[2J",
         "\x1b]0;x\x07",
         "\r",
@@ -176,45 +189,45 @@ fn hostile() -> impl Strategy<Value = String> {
         "word",
         "\u{7f}",
     ]);
-    let any = proptest::char::any().prop_map(String::from);
-    proptest::collection::vec(prop_oneof![evil.prop_map(String::from), any], 0..80)
+    let any_character = proptest::char::any().prop_map(String::from);
+    proptest::collection::vec(prop_oneof![hostile_parts.prop_map(String::from), any_character], 0..80)
         .prop_map(|parts| parts.concat())
 }
 
 proptest! {
     #[test]
-    fn whatever_is_said_every_frame_fits_its_screen(
+    fn every_frame_fits_its_screen(
         upto in 0u64..=152,
         columns in 1usize..200,
         rows in 1usize..60,
-        text in hostile(),
-        colour: bool,
-        help: bool,
+        text in any_hostile_text(),
+        use_colour: bool,
+        shows_help: bool,
     ) {
-        let mut board = Board::new(Controls { help, ..KEYS });
-        for mut entry in recorded().into_iter().filter(|entry| entry.seq <= upto) {
+        let mut board = LiveBoard::new(ViewControls { shows_help, ..CONTROLS_WITH_KEYS });
+        for mut entry in sample_journal().into_iter().filter(|entry| entry.seq <= upto) {
             // Text of agents and documents reaches the view in other ways, too.
             match &mut entry.event {
-                Event::SeatIncomplete { fault, .. } => fault.detail.clone_from(&text),
-                Event::RunStarted { settings, .. } => {
-                    settings.subject = tribunal_core::subject::Subject::at(&format!("{text}.md"), None);
+                RunEvent::SeatIncomplete { fault, .. } => fault.detail.clone_from(&text),
+                RunEvent::RunStarted { settings, .. } => {
+                    settings.subject = tribunal_core::subject::Subject::from_path(&format!("{text}.md"), None);
                 }
                 _ => {}
             }
-            board.see(&entry);
-            if matches!(entry.event, Event::RoundEnded { .. }) {
-                let confidence = tribunal_testkit::samples::confidence();
-                entry.event = Event::ConfidenceCalculated { round: 1, confidence };
-                board.see(&entry);
+            board.track_entry(&entry);
+            if matches!(entry.event, RunEvent::RoundEnded { .. }) {
+                let confidence = tribunal_testkit::samples::sample_confidence();
+                entry.event = RunEvent::ConfidenceCalculated { round: 1, confidence };
+                board.track_entry(&entry);
             }
-            if let Event::EffectStarted { key, .. } = &entry.event {
-                board.progress(&progress(key.as_str(), &text));
+            if let RunEvent::EffectStarted { key, .. } = &entry.event {
+                board.note_progress(&progress_of(key.as_str(), &text));
             }
         }
-        let frame = board.frame(&Screen { colour, ..screen(columns) }, rows);
+        let frame = board.draw_frame(&Screen { use_colour, ..screen_of_width(columns) }, rows);
         prop_assert!(!frame.is_empty() && frame.len() <= rows, "{} lines on {rows} rows", frame.len());
         for line in frame {
-            let line = without_colour(&line);
+            let line = strip_colour(&line);
             let wide: usize = line.chars().map(|c| c.width().unwrap_or(0)).sum();
             prop_assert!(wide <= columns, "{wide} columns on {columns}: {line:?}");
             let strange = |c: char| c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c)

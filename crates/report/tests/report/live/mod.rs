@@ -5,18 +5,18 @@ mod frames;
 mod painting;
 mod terminal;
 
-use tribunal_core::{event::Entry, ids::Key, progress::Progress};
+use tribunal_core::{event::JournalEntry, ids::Key, progress::AgentProgress};
 use tribunal_report::Screen;
-use tribunal_testkit::{SAMPLE_JOURNAL, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
-fn recorded() -> Vec<Entry> {
-    entries(SAMPLE_JOURNAL)
+fn sample_journal() -> Vec<JournalEntry> {
+    parse_entries(SAMPLE_JOURNAL)
 }
 
-fn progress(key: &str, text: &str) -> Progress {
-    Progress { key: Key::new(key), text: text.into() }
+fn progress_of(task_key: &str, progress_text: &str) -> AgentProgress {
+    AgentProgress { task_key: Key::new(task_key), activity: progress_text.into() }
 }
 
-fn screen(columns: usize) -> Screen {
-    Screen { width: Some(columns), ..Screen::default() }
+fn screen_of_width(columns: usize) -> Screen {
+    Screen { max_columns: Some(columns), ..Screen::default() }
 }

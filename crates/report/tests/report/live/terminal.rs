@@ -3,104 +3,113 @@
 
 use unicode_width::UnicodeWidthChar;
 
-pub struct Terminal {
-    columns: usize,
-    rows: usize,
+pub struct FakeTerminal {
+    width: usize,
+    height: usize,
     /// All lines that were ever shown; the last `height` of them are on the screen.
-    pub lines: Vec<String>,
-    row: usize,
-    column: usize,
-    wrap: bool,
-    pub cursor_shown: bool,
+    pub all_lines: Vec<String>,
+    cursor_row: usize,
+    cursor_column: usize,
+    wraps_lines: bool,
+    pub is_cursor_shown: bool,
 }
 
-impl Terminal {
-    pub fn new(columns: usize, rows: usize) -> Terminal {
-        let lines = vec![String::new()];
-        Terminal { columns, rows, lines, row: 0, column: 0, wrap: true, cursor_shown: true }
+impl FakeTerminal {
+    pub fn new(columns: usize, rows: usize) -> FakeTerminal {
+        let first_lines = vec![String::new()];
+        FakeTerminal {
+            width: columns,
+            height: rows,
+            all_lines: first_lines,
+            cursor_row: 0,
+            cursor_column: 0,
+            wraps_lines: true,
+            is_cursor_shown: true,
+        }
     }
 
-    pub fn feed(&mut self, bytes: &[u8]) {
-        let text = std::str::from_utf8(bytes).unwrap();
-        let mut chars = text.chars();
-        while let Some(c) = chars.next() {
-            match c {
-                '\r' => self.column = 0,
+    pub fn feed_bytes(&mut self, bytes: &[u8]) {
+        let fed_text = std::str::from_utf8(bytes).unwrap();
+        let mut fed_chars = fed_text.chars();
+        while let Some(character) = fed_chars.next() {
+            match character {
+                '\r' => self.cursor_column = 0,
                 // Terminals are set up so that a line feed also returns to the first column.
                 '\n' => {
-                    self.column = 0;
-                    self.down();
+                    self.cursor_column = 0;
+                    self.next_line();
                 }
                 '\x1b' => {
-                    assert_eq!(chars.next(), Some('['), "only CSI sequences are sent");
+                    assert_eq!(fed_chars.next(), Some('['), "only CSI sequences are sent");
                     let mut sequence = String::new();
-                    for c in chars.by_ref() {
-                        sequence.push(c);
-                        if c.is_ascii_alphabetic() {
+                    for character in fed_chars.by_ref() {
+                        sequence.push(character);
+                        if character.is_ascii_alphabetic() {
                             break;
                         }
                     }
-                    self.obey(&sequence);
+                    self.apply_sequence(&sequence);
                 }
-                c => {
-                    assert!(!c.is_control(), "{c:?} reached the terminal");
-                    self.put(c);
+                character => {
+                    assert!(!character.is_control(), "{character:?} reached the terminal");
+                    self.put_character(character);
                 }
             }
         }
     }
 
-    fn obey(&mut self, sequence: &str) {
-        let (number, order) = sequence.split_at(sequence.len() - 1);
-        match (number, order) {
+    fn apply_sequence(&mut self, sequence: &str) {
+        let (parameter, final_letter) = sequence.split_at(sequence.len() - 1);
+        match (parameter, final_letter) {
             (_, "m") | ("?2026", "h" | "l") => {}
-            ("?25", on) => self.cursor_shown = on == "h",
-            ("?7", on) => self.wrap = on == "h",
+            ("?25", switch_letter) => self.is_cursor_shown = switch_letter == "h",
+            ("?7", switch_letter) => self.wraps_lines = switch_letter == "h",
             ("", "K") => self.cut_line(),
             ("", "J") => {
                 self.cut_line();
-                self.lines.truncate(self.row + 1);
+                self.all_lines.truncate(self.cursor_row + 1);
             }
-            (up, "A") => {
-                let top = self.lines.len().saturating_sub(self.rows);
-                self.row = self.row.saturating_sub(up.parse::<usize>().unwrap()).max(top);
+            (row_count, "A") => {
+                let top_row = self.all_lines.len().saturating_sub(self.height);
+                self.cursor_row =
+                    self.cursor_row.saturating_sub(row_count.parse::<usize>().unwrap()).max(top_row);
             }
             _ => panic!("{sequence:?} is not known here"),
         }
     }
 
     fn cut_line(&mut self) {
-        let kept: String = self.lines[self.row].chars().take(self.column).collect();
-        self.lines[self.row] = kept;
+        let kept: String = self.all_lines[self.cursor_row].chars().take(self.cursor_column).collect();
+        self.all_lines[self.cursor_row] = kept;
     }
 
-    fn down(&mut self) {
-        self.row += 1;
-        if self.row == self.lines.len() {
-            self.lines.push(String::new());
+    fn next_line(&mut self) {
+        self.cursor_row += 1;
+        if self.cursor_row == self.all_lines.len() {
+            self.all_lines.push(String::new());
         }
     }
 
     /// Puts a character. A wide one takes a cell and a blank, so that columns equal characters.
-    fn put(&mut self, c: char) {
-        let wide = c.width().unwrap_or(0);
-        if self.column + wide > self.columns {
-            if !self.wrap {
+    fn put_character(&mut self, character: char) {
+        let char_width = character.width().unwrap_or(0);
+        if self.cursor_column + char_width > self.width {
+            if !self.wraps_lines {
                 return;
             }
-            self.column = 0;
-            self.down();
+            self.cursor_column = 0;
+            self.next_line();
         }
-        let mut cells: Vec<char> = self.lines[self.row].chars().collect();
-        cells.resize(cells.len().max(self.column + wide), ' ');
-        cells[self.column] = c;
-        self.lines[self.row] = cells.into_iter().collect();
-        self.column += wide;
+        let mut line_cells: Vec<char> = self.all_lines[self.cursor_row].chars().collect();
+        line_cells.resize(line_cells.len().max(self.cursor_column + char_width), ' ');
+        line_cells[self.cursor_column] = character;
+        self.all_lines[self.cursor_row] = line_cells.into_iter().collect();
+        self.cursor_column += char_width;
     }
 
     /// The lines on the screen, without those that have scrolled away.
-    pub fn seen(&self) -> Vec<&str> {
-        let top = self.lines.len().saturating_sub(self.rows);
-        self.lines[top..].iter().map(|line| line.trim_end()).collect()
+    pub fn visible_lines(&self) -> Vec<&str> {
+        let top_row = self.all_lines.len().saturating_sub(self.height);
+        self.all_lines[top_row..].iter().map(|line| line.trim_end()).collect()
     }
 }

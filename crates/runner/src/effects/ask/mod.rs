@@ -1,6 +1,6 @@
 //! Lets an agent do a task: workspace, prompt, process, answer, patch. [`agent_result`] reads what the process left behind.
 
-mod read;
+mod agent_result;
 
 use std::{
     fs, io,
@@ -10,354 +10,430 @@ use std::{
 };
 
 use tribunal_agents::{
-    answer::Wanted,
-    driver::{DrivenAgent, Order, Talk},
-    prompt::{self, Material},
+    answer::AnswerKind,
+    driver::{DrivenAgent, LaunchRequest, SessionMode},
+    prompt::{self, PromptMaterial},
 };
 use tribunal_core::{
-    brief::{Task, Workplace},
-    client::Job,
+    brief::{AgentTask, WorkspaceKind},
+    client::JobKind,
     effect::AskOutcome,
     fault::{Fault, FaultKind},
     ids::{Hash, Key},
-    limits::Usage,
-    progress::Progress,
+    limits::AgentUsage,
+    progress::AgentProgress,
     settings::{AgentSpec, DriverSpec},
-    stamp::Stamp,
     subject::Subject,
+    timestamp::Timestamp,
 };
-use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
+use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand, ProcessOutcome, StartError};
 
-use super::{Performed, World, difference, freeze, wall_ms, world_fault};
+use super::{EffectContext, PerformedEffect, change_diff, current_wall_ms, environment_fault, freeze};
 use crate::{
-    copies::{Copy, Source, Watch},
-    files,
-    subject::{LIMIT, is_plain},
+    atomic_files,
+    subject::{MAX_SUBJECT_BYTES, is_plain_path},
+    workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource},
 };
 
 /// The longest line that is kept of what an agent prints while it works.
-const LONGEST_LINE: usize = 1 << 20;
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The name of the directory in a task's directory that holds the files its client is pointed at.
-const BESIDE: &str = "beside";
+const CLIENT_FILES_DIR: &str = "beside";
 
 /// Lets an agent do a task. Returns `None` if the user ended it.
-pub(super) async fn perform(
-    world: Arc<World>,
-    key: Key,
-    task: Task,
-    lost: u32,
-) -> Option<Performed<AskOutcome>> {
-    let Some(agent) = world.settings.agent(&task.agent) else {
-        return Some(failed(world_fault(format!("no agent `{}` is set", task.agent))));
+pub(super) async fn ask_agent(
+    context: Arc<EffectContext>,
+    task_key: Key,
+    agent_task: AgentTask,
+    unfinished_count: u32,
+) -> Option<PerformedEffect<AskOutcome>> {
+    let Some(driven_agent) = context.settings.find_agent(&agent_task.agent) else {
+        return Some(failed_outcome(environment_fault(format!("no agent `{}` is set", agent_task.agent))));
     };
     // A journal may name a client that this build does not have. No other agent is asked in its place.
-    let agent = match DrivenAgent::new(agent.clone()) {
-        Ok(agent) => agent,
-        Err(unknown) => return Some(failed(world_fault(format!("agent `{}`: {unknown}", task.agent)))),
+    let driven_agent = match DrivenAgent::new(driven_agent.clone()) {
+        Ok(driven_agent) => driven_agent,
+        Err(unknown) => {
+            return Some(failed_outcome(environment_fault(format!(
+                "agent `{}`: {unknown}",
+                agent_task.agent
+            ))));
+        }
     };
     // Only clients of vendors count against the hourly limit; scripts and replays cost nothing.
-    if agent.client().is_some() {
-        turn(&world, &key).await?;
+    if driven_agent.client().is_some() {
+        wait_for_rate_limit(&context, &task_key).await?;
     }
     // The permit comes before anything else: the workspace is created, and the time limit starts, when the agent may start.
-    let permit = world.permit().await?;
+    let permit = context.acquire_permit().await?;
     let prepared = {
-        let (world, key, task) = (world.clone(), key.clone(), task.clone());
-        tokio::task::spawn_blocking(move || prepare(&world, &key, &task)).await
+        let (context, task_key, agent_task) = (context.clone(), task_key.clone(), agent_task.clone());
+        tokio::task::spawn_blocking(move || prepare_task(&context, &task_key, &agent_task)).await
     };
-    let Prepared { bench, text, criteria, template } = match prepared {
+    let PreparedTask { agent_workspace, subject_text, criteria, prompt_template } = match prepared {
         Ok(Ok(prepared)) => prepared,
-        Ok(Err(problem)) => return Some(failed(world_fault(problem))),
-        Err(panicked) => return Some(failed(world_fault(panicked.to_string()))),
+        Ok(Err(problem)) => return Some(failed_outcome(environment_fault(problem))),
+        Err(panicked) => return Some(failed_outcome(environment_fault(panicked.to_string()))),
     };
     // A continued conversation has the subject already, so the agent gets only what is new.
-    let rendered = match task.session {
-        Some(_) => prompt::follow_up(&task.brief),
-        None => {
-            prompt::render(&task.brief, Material { text: &text, criteria: &criteria }, template.as_deref())
-        }
+    let rendered = match agent_task.session {
+        Some(_) => prompt::render_follow_up(&agent_task.brief),
+        None => prompt::render_prompt(
+            &agent_task.brief,
+            PromptMaterial { subject_text: &subject_text, criteria: &criteria },
+            prompt_template.as_deref(),
+        ),
     };
     let prompt = match rendered {
         Ok(prompt) => prompt,
         Err(problem) => {
-            let file = prompt::file_name(task.brief.role);
-            let role = task.brief.role;
-            return Some(failed(world_fault(format!("no prompt for the {role} ({file}): {problem}"))));
+            let template_name = prompt::template_file_name(agent_task.brief.role);
+            let role = agent_task.brief.role;
+            return Some(failed_outcome(environment_fault(format!(
+                "no prompt for the {role} ({template_name}): {problem}"
+            ))));
         }
     };
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
-    let masked_prompt = world.masker.mask(&prompt).into_owned();
-    let talk = talk(&task, lost);
-    let call = Call { key: &key, task: &task, prompt, talk };
-    let command = match command(&world, &agent, &bench.copy.tree(), call) {
-        Ok(command) => command,
-        Err(cause) => return Some(failed(world_fault(format!("no files for the agent: {cause}")))),
-    };
-    let ended = tribunal_supervise::run(command).await;
+    let masked_prompt = context.masker.mask(&prompt).into_owned();
+    let conversation = choose_conversation(&agent_task, unfinished_count);
+    let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
+    let command =
+        match build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call) {
+            Ok(command) => command,
+            Err(cause) => {
+                return Some(failed_outcome(environment_fault(format!("no files for the agent: {cause}"))));
+            }
+        };
+    let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
-    let performed = match ended {
+    let effect_result = match process_end {
         Err(cause) => {
-            return Some(failed(cannot_start(&agent.spec, &cause)));
+            return Some(failed_outcome(start_fault(&driven_agent.agent_spec, &cause)));
         }
         // The user stopped it, so it counts as never finished.
-        Ok(Ended { how: How::Stopped, .. }) => return None,
-        Ok(ended) => {
-            let world = world.clone();
-            let read = move || {
-                let asked = read::Asked { agent: &agent, task: &task, prompt_bytes, lost };
-                read::read(&world, asked, &bench, ended)
+        Ok(ProcessOutcome { exit_reason: ExitReason::Stopped, .. }) => return None,
+        Ok(process_end) => {
+            let context = context.clone();
+            let read_result = move || {
+                let request = agent_result::AgentRequest {
+                    agent: &driven_agent,
+                    task: &agent_task,
+                    prompt_bytes,
+                    unfinished_count,
+                };
+                agent_result::read_agent_result(&context, request, &agent_workspace, process_end)
             };
-            match tokio::task::spawn_blocking(read).await {
-                Ok(performed) => performed,
-                Err(panicked) => return Some(failed(world_fault(panicked.to_string()))),
+            match tokio::task::spawn_blocking(read_result).await {
+                Ok(effect_result) => effect_result,
+                Err(panicked) => return Some(failed_outcome(environment_fault(panicked.to_string()))),
             }
         }
     };
     // Every unfinished attempt must have read the prompt at least once.
-    let read_before = Usage::estimate(prompt_bytes.saturating_mul(lost as usize), 0);
-    Some(with_prompt(charged(performed, lost, read_before), masked_prompt))
+    let earlier_usage =
+        AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_count as usize), 0);
+    Some(attach_prompt(add_earlier_usage(effect_result, unfinished_count, earlier_usage), masked_prompt))
 }
 
 /// Waits until one more call of this hour is free. Returns `None` if the user wants to stop.
-async fn turn(world: &Arc<World>, key: &Key) -> Option<()> {
-    let Some(rate) = world.shared.rate.clone() else { return Some(()) };
-    let tell = |text: String| {
-        let _ = world.progress.send(Progress { key: key.clone(), text });
+async fn wait_for_rate_limit(context: &Arc<EffectContext>, task_key: &Key) -> Option<()> {
+    let Some(rate_limit) = context.shared.call_rate.clone() else { return Some(()) };
+    let report_progress = |progress_text: String| {
+        let _ = context.progress.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
     };
-    let per_hour = rate.per_hour;
-    let booked = tokio::task::spawn_blocking(move || rate.book(wall_ms())).await;
-    let at_ms = match booked {
-        Ok(Ok(at_ms)) => at_ms,
+    let per_hour = rate_limit.calls_per_hour;
+    let booking = tokio::task::spawn_blocking(move || rate_limit.book_call(current_wall_ms())).await;
+    let start_at_ms = match booking {
+        Ok(Ok(start_at_ms)) => start_at_ms,
         Ok(Err(cause)) => {
             // A counter that cannot be read must not block the run; the user learns about it.
-            tell(format!("the calls of this hour cannot be counted: {cause}"));
+            report_progress(format!("the calls of this hour cannot be counted: {cause}"));
             return Some(());
         }
         Err(_) => return Some(()),
     };
-    if at_ms > wall_ms() {
-        let until = Stamp { wall_ms: at_ms, awake_ms: 0 }.utc();
-        tell(format!(
-            "{per_hour} calls of this hour are used up (limits.calls_per_hour); waits until {until} UTC"
+    if start_at_ms > current_wall_ms() {
+        let shown_time = Timestamp { wall_ms: start_at_ms, awake_ms: 0 }.format_utc();
+        report_progress(format!(
+            "{per_hour} calls of this hour are used up (limits.calls_per_hour); waits until {shown_time} UTC"
         ));
     }
-    world.until(at_ms).await
+    context.wait_until(start_at_ms).await
 }
 
-fn failed(fault: Fault) -> Performed<AskOutcome> {
+fn failed_outcome(fault: Fault) -> PerformedEffect<AskOutcome> {
     AskOutcome::from(fault).into()
 }
 
 /// Adds what earlier, unfinished attempts must have cost at least.
-fn charged(mut performed: Performed<AskOutcome>, lost: u32, usage: Usage) -> Performed<AskOutcome> {
-    if lost > 0 {
-        match &mut performed.reply {
-            AskOutcome::Answered(reply) => reply.usage = reply.usage.plus(usage),
-            AskOutcome::Failed(failed) => failed.usage = failed.usage.plus(usage),
+fn add_earlier_usage(
+    mut effect_result: PerformedEffect<AskOutcome>,
+    unfinished_count: u32,
+    earlier_usage: AgentUsage,
+) -> PerformedEffect<AskOutcome> {
+    if unfinished_count > 0 {
+        match &mut effect_result.reply {
+            AskOutcome::Answered(reply) => reply.usage = reply.usage.combined_with(earlier_usage),
+            AskOutcome::Failed(failed_task) => {
+                failed_task.usage = failed_task.usage.combined_with(earlier_usage)
+            }
         }
     }
-    performed
+    effect_result
 }
 
 /// Where an agent works, and the user's tree as it was when the agent began.
-struct Bench {
-    copy: Copy,
-    watch: Watch,
+struct AgentWorkspace {
+    workspace: TaskWorkspace,
+    work_tree_watch: WorkTreeWatch,
 }
 
-struct Prepared {
-    bench: Bench,
+struct PreparedTask {
+    agent_workspace: AgentWorkspace,
     /// The text of the subject in the workspace.
-    text: String,
+    subject_text: String,
     /// The acceptance criteria that the subject has to meet.
     criteria: Vec<String>,
     /// The project's own prompt template for the role.
-    template: Option<String>,
+    prompt_template: Option<String>,
 }
 
-fn prepare(world: &World, key: &Key, task: &Task) -> Result<Prepared, String> {
-    let subject = &task.brief.subject;
-    let copy = match &task.place {
-        Workplace::Frozen { by } => {
-            let copy = Copy::at(world.project.desk(&world.run, by));
+fn prepare_task(
+    context: &EffectContext,
+    task_key: &Key,
+    agent_task: &AgentTask,
+) -> Result<PreparedTask, String> {
+    let subject = &agent_task.brief.subject;
+    let workspace = match &agent_task.place {
+        WorkspaceKind::Frozen { by: frozen_key } => {
+            let workspace =
+                TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, frozen_key));
             // A reviewer that wrote into the shared workspace must not change what the next one reads.
-            copy.restore().map_err(|cause| format!("the frozen copy: {cause}"))?;
-            copy
+            workspace.restore_subject().map_err(|cause| format!("the frozen copy: {cause}"))?;
+            workspace
         }
-        Workplace::Private => {
+        WorkspaceKind::Private => {
             // A private workspace gets no git: a `git reset` in it would become part of the patch.
-            let copy = next_attempt(world.project.desk(&world.run, key));
-            let made = private(world, &copy, subject).and_then(|()| copy.forget_git());
-            made.map_err(|cause| format!("no private copy: {cause}"))?;
-            copy
+            let workspace = next_attempt_workspace(context.project.task_dir(&context.run_id, task_key));
+            let creation =
+                create_private_workspace(context, &workspace, subject).and_then(|()| workspace.remove_git());
+            creation.map_err(|cause| format!("no private copy: {cause}"))?;
+            workspace
         }
     };
-    if !copy.is_complete() {
-        return Err(format!("the copy {} is gone", copy.folder().display()));
+    if !workspace.is_complete() {
+        return Err(format!("the copy {} is gone", workspace.directory().display()));
     }
-    let text = text(&copy, subject).map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
-    let template = world.project.template(&prompt::file_name(task.brief.role))?;
+    let subject_text = read_subject_text(&workspace, subject)
+        .map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
+    let template = context.project.read_template(&prompt::template_file_name(agent_task.brief.role))?;
     // From here on edits of the user's tree count as made while the agent worked.
-    let watch =
-        copy.watch(world.project.root()).map_err(|cause| format!("the copy cannot be read: {cause}"))?;
+    let work_tree_watch = workspace
+        .watch_work_tree(context.project.root())
+        .map_err(|cause| format!("the copy cannot be read: {cause}"))?;
     // The acceptance criteria are optional: a story that cannot be read never makes a task fail.
-    Ok(Prepared { criteria: criteria(&copy, world, subject), bench: Bench { copy, watch }, text, template })
+    Ok(PreparedTask {
+        criteria: read_acceptance_criteria(&workspace, context, subject),
+        agent_workspace: AgentWorkspace { workspace, work_tree_watch },
+        subject_text,
+        prompt_template: template,
+    })
 }
 
-fn private(world: &World, copy: &Copy, subject: &Subject) -> io::Result<()> {
-    if let Some(change) = subject.change() {
-        freeze::make(world, copy, change)?;
-        let diff = difference::between(world, copy, change)?;
-        return fs::write(copy.folder().join(difference::NAME), diff);
+fn create_private_workspace(
+    context: &EffectContext,
+    workspace: &TaskWorkspace,
+    subject: &Subject,
+) -> io::Result<()> {
+    if let Some(change) = subject.code_change() {
+        freeze::create_change_workspace(context, workspace, change)?;
+        let diff_text = change_diff::diff_change(context, workspace, change)?;
+        return fs::write(workspace.directory().join(change_diff::DIFF_FILE), diff_text);
     }
-    let files: Vec<String> = subject.files().into_iter().map(String::from).collect();
-    let root = world.project.root();
-    copy.make(&Source { root, files: &files, tree: None, seeds: &world.seeds() }).map(drop)
+    let subject_files: Vec<String> = subject.file_paths().into_iter().map(String::from).collect();
+    let project_root = context.project.root();
+    workspace
+        .create(&WorkspaceSource {
+            project_root,
+            subject_files: &subject_files,
+            stored_tree: None,
+            seed_paths: &context.seed_paths(),
+        })
+        .map(drop)
 }
 
 /// Reads the story's acceptance criteria from the workspace; a story that git ignores is read from the project.
-fn criteria(copy: &Copy, world: &World, subject: &Subject) -> Vec<String> {
-    let Some(story) = subject.change().and_then(|change| change.story.as_ref()) else { return Vec::new() };
-    if !is_plain(story) {
+fn read_acceptance_criteria(
+    workspace: &TaskWorkspace,
+    context: &EffectContext,
+    subject: &Subject,
+) -> Vec<String> {
+    let Some(story_path) = subject.code_change().and_then(|change| change.story.as_ref()) else {
+        return Vec::new();
+    };
+    if !is_plain_path(story_path) {
         return Vec::new();
     }
     // The path comes from the journal, so it could lead to a link, a device or a huge file by now. Those are not read.
-    let plain =
-        |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LIMIT);
-    let read =
-        |folder: &Path| Some(folder.join(story)).filter(|path| plain(path)).map(fs::read_to_string)?.ok();
-    let text = read(&copy.tree()).or_else(|| read(world.project.root()));
-    text.map(|text| tribunal_bmad::criteria(&text)).unwrap_or_default()
+    let is_readable_file = |story_file: &Path| {
+        fs::symlink_metadata(story_file)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SUBJECT_BYTES)
+    };
+    let read_story = |directory: &Path| {
+        Some(directory.join(story_path))
+            .filter(|story_file| is_readable_file(story_file))
+            .map(fs::read_to_string)?
+            .ok()
+    };
+    let story_text = read_story(&workspace.tree_dir()).or_else(|| read_story(context.project.root()));
+    story_text.map(|story_text| tribunal_bmad::read_criteria(&story_text)).unwrap_or_default()
 }
 
 /// Reads what the prompt shows: the text of the one file, or the diff of the change.
-fn text(copy: &Copy, subject: &Subject) -> io::Result<String> {
-    let Some(path) = subject.path() else { return difference::kept(copy) };
-    let bytes = copy.base(path)?.ok_or_else(|| io::Error::other(format!("{path} is gone")))?;
-    difference::text(path, bytes)
+fn read_subject_text(workspace: &TaskWorkspace, subject: &Subject) -> io::Result<String> {
+    let Some(subject_path) = subject.file_path() else { return change_diff::read_stored_diff(workspace) };
+    let bytes = workspace
+        .read_base(subject_path)?
+        .ok_or_else(|| io::Error::other(format!("{subject_path} is gone")))?;
+    change_diff::decode_utf8(subject_path, bytes)
 }
 
 /// Returns a new directory for every attempt, so that an agent of an earlier process that still writes cannot disturb this one.
-fn next_attempt(desk: PathBuf) -> Copy {
-    let mut number = 1;
-    while desk.join(number.to_string()).exists() {
-        number += 1;
+fn next_attempt_workspace(task_dir: PathBuf) -> TaskWorkspace {
+    let mut attempt = 1;
+    while task_dir.join(attempt.to_string()).exists() {
+        attempt += 1;
     }
-    Copy::at(desk.join(number.to_string()))
+    TaskWorkspace::from_directory(task_dir.join(attempt.to_string()))
 }
 
 /// A single call of an agent.
-struct Call<'c> {
-    key: &'c Key,
-    task: &'c Task,
+struct AgentInvocation<'c> {
+    task_key: &'c Key,
+    task: &'c AgentTask,
     prompt: String,
-    talk: Talk<'c>,
+    conversation: SessionMode<'c>,
 }
 
-fn command(world: &World, agent: &DrivenAgent, folder: &Path, call: Call<'_>) -> io::Result<Command> {
-    let Call { key, task, prompt, talk } = call;
-    let role = task.brief.role;
-    let order = Order {
-        key,
+fn build_command(
+    context: &EffectContext,
+    driven_agent: &DrivenAgent,
+    directory: &Path,
+    agent_call: AgentInvocation<'_>,
+) -> io::Result<ProcessCommand> {
+    let AgentInvocation { task_key, task: agent_task, prompt, conversation } = agent_call;
+    let role = agent_task.brief.role;
+    let order = LaunchRequest {
+        task_key,
         prompt,
-        wanted: Wanted::of(role),
-        job: Job::of(role),
-        size: task.size,
-        budget: task.budget,
-        beside: &world.project.desk(&world.run, key).join(BESIDE),
-        talk,
+        answer_kind: AnswerKind::for_role(role),
+        job: JobKind::from_role(role),
+        size: agent_task.size,
+        budget: agent_task.budget,
+        scratch_dir: &context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR),
+        session_mode: conversation,
     };
-    let launch = agent.launch(order, &world.at);
-    for (path, text) in &launch.files {
-        fs::create_dir_all(path.parent().unwrap_or(path))?;
+    let launch = driven_agent.build_launch(order, &context.launch_env);
+    for (file_path, file_text) in &launch.input_files {
+        fs::create_dir_all(file_path.parent().unwrap_or(file_path))?;
         // A client's settings may contain credentials.
-        files::write_privately(path, text.as_bytes())?;
+        atomic_files::write_privately(file_path, file_text.as_bytes())?;
     }
-    let mut command = world.command(launch.program, launch.args, folder.to_path_buf());
-    command.env.extend(launch.env.into_iter().map(|(name, value)| (name, value.into())));
-    command.without.extend(launch.without);
-    command.input = launch.input.into_bytes();
+    let mut command = context.new_command(launch.program, launch.args, directory.to_path_buf());
+    command.extra_env.extend(launch.env.into_iter().map(|(variable, value)| (variable, value.into())));
+    command.removed_env.extend(launch.removed_variables);
+    command.stdin_bytes = launch.stdin_text.into_bytes();
     command.deadlines = Deadlines {
-        total: Duration::from_millis(task.timeout_ms),
-        idle: Duration::from_millis(world.settings.tasks.idle_timeout_ms),
+        total: Duration::from_millis(agent_task.timeout_ms),
+        idle: Duration::from_millis(context.settings.tasks.idle_timeout_ms),
     };
     // Output is watched only for agents that report progress; others print an answer at the end.
-    if agent.shows_progress() {
-        command.output.seen = Some(Box::new(watcher(world, agent, key, folder)));
+    if driven_agent.shows_progress() {
+        command.output_limits.on_stdout =
+            Some(Box::new(progress_watcher(context, driven_agent, task_key, directory)));
     }
     Ok(command)
 }
 
 /// Chooses how to continue a conversation. One that an earlier process had begun to continue may have moved on, so it is
 /// branched and left as it is.
-fn talk(task: &Task, lost: u32) -> Talk<'_> {
-    match &task.session {
-        None => Talk::New,
-        Some(session) if lost > 0 => Talk::Branch(session),
-        Some(session) => Talk::GoOn(session),
+fn choose_conversation(agent_task: &AgentTask, unfinished_count: u32) -> SessionMode<'_> {
+    match &agent_task.session {
+        None => SessionMode::New,
+        Some(session) if unfinished_count > 0 => SessionMode::Fork(session),
+        Some(session) => SessionMode::Resume(session),
     }
 }
 
 /// Passes on the agent's progress messages line by line, masked also across the borders of chunks.
-fn watcher(
-    world: &World,
-    agent: &DrivenAgent,
-    key: &Key,
-    folder: &Path,
+fn progress_watcher(
+    context: &EffectContext,
+    driven_agent: &DrivenAgent,
+    task_key: &Key,
+    workspace_prefix: &Path,
 ) -> impl Fn(&[u8]) + Send + Sync + use<> {
     // The path of a workspace is an internal detail, so messages show paths relative to it.
-    let folder = format!("{}/", folder.display());
-    let sender = world.progress.clone();
-    let (agent, key) = (agent.clone(), key.clone());
-    let state = Mutex::new((world.masker.stream(), String::new()));
+    let workspace_prefix = format!("{}/", workspace_prefix.display());
+    let progress_sender = context.progress.clone();
+    let (driven_agent, task_key) = (driven_agent.clone(), task_key.clone());
+    let stream_state = Mutex::new((context.masker.new_stream(), String::new()));
     move |bytes| {
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stream, rest) = &mut *state;
+        let mut stream_state = stream_state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mask_stream, unfinished_line) = &mut *stream_state;
         // A character cut in two by the border of a chunk is lost here; progress is only shown, never evaluated.
-        let fresh = stream.push(&String::from_utf8_lossy(bytes));
-        let end = fresh.rfind('\n').map(|end| rest.len() + end);
-        rest.push_str(&fresh);
-        let Some(end) = end else {
+        let masked_chunk = mask_stream.push_chunk(&String::from_utf8_lossy(bytes));
+        let last_newline = masked_chunk.rfind('\n').map(|last_newline| unfinished_line.len() + last_newline);
+        unfinished_line.push_str(&masked_chunk);
+        let Some(last_newline) = last_newline else {
             // No progress message is this long, so the line is dropped instead of growing without limit.
-            if rest.len() > LONGEST_LINE {
-                rest.clear();
+            if unfinished_line.len() > MAX_LINE_BYTES {
+                unfinished_line.clear();
             }
             return;
         };
-        let told = rest[..end].lines().flat_map(|line| agent.events(line));
-        for text in told.filter_map(|event| event.shown()) {
-            let text = text.replace(&folder, "");
-            let _ = sender.send(Progress { key: key.clone(), text });
+        let agent_events = unfinished_line[..last_newline]
+            .lines()
+            .flat_map(|output_line| driven_agent.read_events(output_line));
+        for progress_text in agent_events.filter_map(|event| event.progress_line()) {
+            let progress_text = progress_text.replace(&workspace_prefix, "");
+            let _ =
+                progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
         }
-        rest.drain(..=end);
+        unfinished_line.drain(..=last_newline);
     }
 }
 
-fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
-    let kind = match cause {
+fn start_fault(agent_spec: &AgentSpec, cause: &StartError) -> Fault {
+    let fault_kind = match cause {
         StartError::NotFound { .. } => FaultKind::NotInstalled,
         StartError::NotExecutable { .. } | StartError::NoRoom { .. } | StartError::Other { .. } => {
             FaultKind::CannotStart
         }
     };
     // A relative program is looked up in the workspace, where a built binary that git ignores is missing.
-    let relative = match &agent.driver {
-        DriverSpec::Command { argv } => argv.first().is_some_and(|p| p.contains('/') && !p.starts_with('/')),
+    let is_relative = match &agent_spec.driver {
+        DriverSpec::Command { argv } => {
+            argv.first().is_some_and(|program| program.contains('/') && !program.starts_with('/'))
+        }
         DriverSpec::Replay { .. } | DriverSpec::Client(_) => false,
     };
-    let hint = if relative { " (looked up in a private copy, which has no ignored files)" } else { "" };
-    Fault::new(kind, format!("agent `{}`: {cause}{hint}", agent.name))
+    let hint = if is_relative { " (looked up in a private copy, which has no ignored files)" } else { "" };
+    Fault::new(fault_kind, format!("agent `{}`: {cause}{hint}", agent_spec.name))
 }
 
-fn with_prompt(mut performed: Performed<AskOutcome>, prompt: String) -> Performed<AskOutcome> {
-    let hash = Hash::of(prompt.as_bytes());
-    performed.blobs.push(prompt.into_bytes());
-    match &mut performed.reply {
-        AskOutcome::Answered(reply) => reply.prompt = hash,
-        AskOutcome::Failed(failed) => failed.prompt = Some(hash),
+fn attach_prompt(
+    mut effect_result: PerformedEffect<AskOutcome>,
+    prompt_text: String,
+) -> PerformedEffect<AskOutcome> {
+    let prompt_hash = Hash::digest_of(prompt_text.as_bytes());
+    effect_result.blobs.push(prompt_text.into_bytes());
+    match &mut effect_result.reply {
+        AskOutcome::Answered(reply) => reply.prompt = prompt_hash,
+        AskOutcome::Failed(failed_task) => failed_task.prompt = Some(prompt_hash),
     }
-    performed
+    effect_result
 }

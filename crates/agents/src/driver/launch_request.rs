@@ -1,0 +1,84 @@
+//! The data that goes into a driver's launch and the data that comes out of it.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use tribunal_core::{
+    brief::AgentSession,
+    client::{JobKind, ModelSize},
+    ids::Key,
+    limits::Cost,
+};
+
+use crate::answer::AnswerKind;
+
+/// What an agent is to do, as far as its driver needs to know.
+#[derive(Clone, Debug)]
+pub struct LaunchRequest<'a> {
+    pub task_key: &'a Key,
+    pub prompt: String,
+    pub answer_kind: AnswerKind,
+    pub job: JobKind,
+    pub size: Option<ModelSize>,
+    /// The most that the task may cost.
+    pub budget: Option<Cost>,
+    /// A directory of ours outside of the agent's workspace, for files that a client is pointed at.
+    pub scratch_dir: &'a Path,
+    pub session_mode: SessionMode<'a>,
+}
+
+/// Which session a task is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionMode<'a> {
+    /// Starts a session of its own.
+    New,
+    /// Continues a session.
+    Resume(&'a AgentSession),
+    /// Continues a session but leaves the original unchanged, because another process may have continued it as well.
+    Fork(&'a AgentSession),
+}
+
+impl<'a> SessionMode<'a> {
+    pub fn session(self) -> Option<&'a AgentSession> {
+        match self {
+            SessionMode::New => None,
+            SessionMode::Resume(session) | SessionMode::Fork(session) => Some(session),
+        }
+    }
+}
+
+/// Everything that `supervise` needs to start an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentLaunch {
+    pub program: OsString,
+    pub args: Vec<OsString>,
+    pub env: BTreeMap<String, String>,
+    /// Variables of our own environment that the agent must not see.
+    pub removed_variables: Vec<String>,
+    /// The text for its standard input.
+    pub stdin_text: String,
+    /// Files to be written before it starts.
+    pub input_files: Vec<(PathBuf, String)>,
+}
+
+/// Where things are on this machine. Drivers never look them up themselves.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchEnv {
+    /// Our own program, which plays scripts.
+    pub own_program: PathBuf,
+    /// The root of the project, for paths in settings.
+    pub project_root: PathBuf,
+    /// The text of the user's own settings file of each client, by the client's id. A client without such a file is
+    /// missing.
+    pub settings_by_client: BTreeMap<&'static str, String>,
+}
+
+impl LaunchEnv {
+    /// The text of the user's own settings of a client; empty if there is none.
+    pub fn client_settings(&self, client_id: &str) -> &str {
+        self.settings_by_client.get(client_id).map_or("", String::as_str)
+    }
+}

@@ -1,0 +1,105 @@
+//! What would run next, and why: work that has begun comes before new work, in the order of the story numbers. Nothing is run
+//! here, and which command runs it in which era is decided by `commands`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Board, BoardEntryState};
+use crate::keys::{BoardKey, EpicStatus, RetroStatus, StoryKey, StoryStatus};
+
+/// What to do next, with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NextBoardAction {
+    pub what: NextBoardActionKind,
+    pub key: BoardKey,
+    pub reason: String,
+}
+
+/// The kinds of work that a board can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NextBoardActionKind {
+    CreateStory,
+    Develop,
+    Review,
+    Retrospective,
+}
+
+impl NextBoardActionKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NextBoardActionKind::CreateStory => "create",
+            NextBoardActionKind::Develop => "develop",
+            NextBoardActionKind::Review => "review",
+            NextBoardActionKind::Retrospective => "retrospective",
+        }
+    }
+}
+
+/// Finds what to do next; `None` if everything is done. `creates_story_files` says whether this era writes a story's file
+/// before it is developed.
+pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<NextBoardAction> {
+    // Work that was begun is finished before new work starts.
+    let state_order =
+        [StoryStatus::InProgress, StoryStatus::Review, StoryStatus::ReadyForDev, StoryStatus::Backlog];
+    for story_state in state_order {
+        if let Some(story_key) = first_story_at(board, story_state) {
+            let (action_kind, reason) = match story_state {
+                StoryStatus::InProgress => (NextBoardActionKind::Develop, "it was begun and is not finished"),
+                StoryStatus::Review => {
+                    (NextBoardActionKind::Review, "it is finished and waits for its review")
+                }
+                StoryStatus::ReadyForDev => (NextBoardActionKind::Develop, "it is the first that is ready"),
+                _ if creates_story_files => (
+                    NextBoardActionKind::CreateStory,
+                    "it is the first in the backlog, and has to be written first",
+                ),
+                _ => (NextBoardActionKind::Develop, "it is the first in the backlog"),
+            };
+            return Some(NextBoardAction {
+                what: action_kind,
+                key: BoardKey::Story(story_key),
+                reason: reason.to_string(),
+            });
+        }
+    }
+    // With all stories done, only retrospectives are left. An epic without stories needs none.
+    let open_epic =
+        board.entries.iter().filter_map(|board_entry| match (&board_entry.key, board_entry.state) {
+            (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => {
+                Some(*epic)
+            }
+            _ => None,
+        });
+    let open_epic =
+        open_epic.filter(|epic| board.stories().any(|(story_key, _)| story_key.epic == *epic)).min()?;
+    let reason = format!("all stories are done, and epic {open_epic} has not been looked back on");
+    Some(NextBoardAction {
+        what: NextBoardActionKind::Retrospective,
+        key: BoardKey::Retrospective(open_epic),
+        reason,
+    })
+}
+
+fn first_story_at(board: &Board, story_state: StoryStatus) -> Option<StoryKey> {
+    let stories = board
+        .stories()
+        .filter(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(story_state)));
+    stories.map(|(story, _)| story).min_by_key(|story| story.story_number()).cloned()
+}
+
+/// Whether every story of an epic is done; an epic without stories is not complete.
+pub fn is_epic_complete(board: &Board, epic_number: u32) -> bool {
+    let mut own_stories = board.stories().filter(|(story, _)| story.epic == epic_number).peekable();
+    own_stories.peek().is_some()
+        && own_stories
+            .all(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(StoryStatus::Done)))
+}
+
+/// The state of an epic's own entry.
+pub fn epic_state(board: &Board, epic_number: u32) -> Option<EpicStatus> {
+    match board.find_entry(&BoardKey::Epic(epic_number))?.state? {
+        BoardEntryState::Epic(state) => Some(state),
+        _ => None,
+    }
+}

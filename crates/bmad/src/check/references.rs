@@ -1,0 +1,109 @@
+//! References in a story's front matter: the stories that it depends on, and the deferred work that it closes.
+
+use std::collections::BTreeSet;
+
+use super::material::CheckMaterial;
+use crate::{
+    board::Board,
+    keys::{StoryKey, StoryNumber},
+    markdown::{MarkdownLineKind, MarkdownPage},
+    problem::FileProblem,
+    project_files,
+};
+
+pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
+    let known_stories = KnownStories::from_material(check_material);
+    let deferred_text = read_deferred_text(check_material);
+    for story_file in &check_material.stories {
+        for dependency in story_file
+            .story
+            .depends_on
+            .iter()
+            .take(MAX_REFERENCES)
+            .filter(|dependency| !known_stories.contains(dependency))
+        {
+            let problem = FileProblem::warning(
+                "depends-on-unknown",
+                &story_file.path,
+                format!("it depends on `{dependency}`, and there is no such story"),
+            );
+            let reason = "what a story waits for decides when it is built";
+            problems.push(
+                problem
+                    .at_line(find_front_matter_line(&story_file.text, dependency))
+                    .with_reason(reason)
+                    .with_advice("write the story's key or number"),
+            );
+        }
+        for deferred_id in story_file.story.closes_deferred.iter().take(MAX_REFERENCES) {
+            if deferred_text.contains(&deferred_id.to_lowercase()) {
+                continue;
+            }
+            // The ledger has many forms, so any mention of the id counts.
+            let message =
+                format!("it closes the deferred work `{deferred_id}`, which is not listed anywhere");
+            let problem = FileProblem::warning("closes-deferred-unknown", &story_file.path, message);
+            let problem = problem.at_line(find_front_matter_line(&story_file.text, deferred_id));
+            problems.push(problem.with_advice("see deferred-work.md for what is open"));
+        }
+    }
+}
+
+/// How many references of a story are checked; no story has more.
+pub(super) const MAX_REFERENCES: usize = 200;
+
+/// All stories that any file mentions.
+#[derive(Default)]
+struct KnownStories {
+    names_and_slugs: BTreeSet<String>,
+    numbers: BTreeSet<StoryNumber>,
+}
+
+impl KnownStories {
+    fn from_material(check_material: &CheckMaterial<'_>) -> KnownStories {
+        let mut known_stories = KnownStories::default();
+        let file_keys = check_material.stories.iter().filter_map(|story_file| story_file.story.key.as_ref());
+        let planned_keys = check_material.epics.stories().map(|story| &story.key);
+        let board_keys =
+            check_material.board.into_iter().flat_map(Board::stories).map(|(story_key, _)| story_key);
+        // A story may exist in only one of the three places.
+        for story_key in file_keys.chain(planned_keys).chain(board_keys) {
+            known_stories.numbers.insert(story_key.story_number());
+            known_stories.names_and_slugs.extend([story_key.to_string(), story_key.slug.clone()]);
+        }
+        known_stories
+    }
+
+    /// Whether a key, number, slug or file names a known story. An epic as a dependency is not checked.
+    fn contains(&self, reference: &str) -> bool {
+        let bare_name = reference.rsplit('/').next().unwrap_or(reference).trim_end_matches(".md");
+        let bare_name = ["spec-", "story-"]
+            .iter()
+            .find_map(|known_prefix| bare_name.strip_prefix(known_prefix))
+            .unwrap_or(bare_name);
+        let story_number = StoryNumber::parse(bare_name)
+            .or_else(|| StoryKey::parse(bare_name).map(|story_key| story_key.story_number()));
+        bare_name.starts_with("epic-")
+            || self.names_and_slugs.contains(bare_name)
+            || story_number.is_some_and(|story_number| self.numbers.contains(&story_number))
+    }
+}
+
+/// The text of all deferred work, in lower case.
+fn read_deferred_text(check_material: &CheckMaterial<'_>) -> String {
+    let mut all_text = String::new();
+    for document in check_material.documents.of_kind(crate::documents::DocumentKind::Deferred) {
+        let ledger_text =
+            project_files::read_or_report(check_material.project_files, &document.path, &mut Vec::new());
+        all_text.push_str(&ledger_text.unwrap_or_default().to_lowercase());
+        all_text.push('\n');
+    }
+    all_text
+}
+
+/// The line of the front matter that contains a text.
+pub(super) fn find_front_matter_line(story_text: &str, wanted_text: &str) -> usize {
+    let markdown = MarkdownPage::parse(story_text);
+    let mut front_lines = markdown.lines.iter().filter(|line| line.kind == MarkdownLineKind::FrontMatter);
+    front_lines.find(|line| line.text.contains(wanted_text)).map_or(1, |line| line.number)
+}

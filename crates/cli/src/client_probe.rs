@@ -1,0 +1,348 @@
+//! Asks a client for its version and who is signed in. Nothing that is asked here costs anything.
+//!
+//! Each question has a short timeout and runs in an empty directory, so that nothing of the project is seen or run.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use serde::{Serialize, Serializer};
+use tribunal_agents::clients::{
+    AgentClient, AgentFacts, ClientVersion, SignInOutput, SignInStatus, find_version, quieting_variables,
+};
+use tribunal_core::{settings::Settings, text::truncate_chars};
+use tribunal_supervise::{Deadlines, ExitReason, OutputLimits, ProcessCommand, own_program, run_process};
+
+use crate::{
+    installed_clients::{InstalledClient, find_on_path, keys_in_env},
+    user_errors::{EXIT_ENVIRONMENT, UserError},
+};
+
+/// Before a run the user should not wait long for an answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The state of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ClientState {
+    Ready,
+    /// The client can probably be used.
+    Unsure {
+        reason: String,
+    },
+    /// The client is signed in to a provider of its own, which it does not report.
+    OtherProvider {
+        reason: String,
+    },
+    NotInstalled,
+    /// The project names the program, and the user has not trusted it: it was not started.
+    Untrusted,
+    /// The client does not even report its version.
+    Broken {
+        reason: String,
+    },
+    TooOld,
+    NotSignedIn,
+}
+
+impl fmt::Display for ClientState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.state_name())
+    }
+}
+
+impl Serialize for ClientState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.state_name())
+    }
+}
+
+impl ClientState {
+    /// Returns whether it makes sense to give the client work.
+    pub fn can_work(&self) -> bool {
+        matches!(self, ClientState::Ready | ClientState::Unsure { .. } | ClientState::OtherProvider { .. })
+    }
+
+    fn state_name(&self) -> &'static str {
+        match self {
+            ClientState::Ready => "ready",
+            ClientState::Unsure { .. } | ClientState::OtherProvider { .. } => "unsure",
+            ClientState::NotInstalled => "not installed",
+            ClientState::Untrusted => "not trusted",
+            ClientState::Broken { .. } => "does not work",
+            ClientState::TooOld => "too old",
+            ClientState::NotSignedIn => "not signed in",
+        }
+    }
+}
+
+/// What a client reported about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProbeResult {
+    pub state: ClientState,
+    pub version: Option<ClientVersion>,
+    /// What the user is signed in with, and whether a plan pays.
+    pub sign_in: Option<(String, bool)>,
+}
+
+impl ProbeResult {
+    pub fn without_answer(state: ClientState) -> ProbeResult {
+        ProbeResult { state, version: None, sign_in: None }
+    }
+}
+
+/// How clients are asked.
+#[derive(Clone, Debug)]
+pub(crate) struct ProbeOptions<'a> {
+    /// An empty directory.
+    pub directory: &'a Path,
+    pub timeout: Duration,
+    /// Names of the client's key variables that are set.
+    pub keys_in_env: Vec<&'static str>,
+    /// A provider in the client's own settings, about which its sign-in command knows nothing.
+    pub own_provider: Option<String>,
+}
+
+/// Asks a client for its version and its sign-in.
+pub(crate) async fn probe_client(
+    client: AgentClient,
+    program_path: &Path,
+    options: &ProbeOptions<'_>,
+) -> ProbeResult {
+    let broken_client = |reason| ProbeResult::without_answer(ClientState::Broken { reason });
+    let output = match run_program(program_path, client.facts.version_args, options).await {
+        Ok(output) => output,
+        Err(reason) => return broken_client(reason),
+    };
+    // Some clients print their version on standard error.
+    let Some(version) = find_version(&output.stdout).or_else(|| find_version(&output.stderr)) else {
+        let last_output = last_output_line(&output.stderr, &output.stdout);
+        let exit_code = output
+            .exit_code
+            .filter(|exit_code| *exit_code != 0)
+            .map(|exit_code| format!(", exit code {exit_code}"));
+        let version_command = client.facts.version_args.join(" ");
+        return broken_client(format!(
+            "{version_command} names no version{}{last_output}",
+            exit_code.unwrap_or_default()
+        ));
+    };
+    let with_version = |state, signed_in| ProbeResult { state, version: Some(version), sign_in: signed_in };
+    // The sign-in command of an old client may not exist or may mean something else.
+    if version < client.facts.minimum_version {
+        return with_version(ClientState::TooOld, None);
+    }
+    let sign_in_command = client.facts.sign_in_args.join(" ");
+    match run_program(program_path, client.facts.sign_in_args, options).await {
+        // A client that has a version but no working sign-in command may still work.
+        Err(reason) => {
+            with_version(ClientState::Unsure { reason: format!("{sign_in_command}: {reason}") }, None)
+        }
+        Ok(output) => {
+            let output = SignInOutput { stdout: &output.stdout, stderr: &output.stderr };
+            match client.read_sign_in(output, &options.keys_in_env) {
+                SignInStatus::SignedIn { method: sign_in_means, is_subscription: subscription } => {
+                    with_version(ClientState::Ready, Some((sign_in_means, subscription)))
+                }
+                SignInStatus::SignedOut => match &options.own_provider {
+                    // Whether that provider accepts the client shows only when it is used.
+                    Some(sign_in_means) => {
+                        let reason = format!(
+                            "it asks a provider of its own ({sign_in_means}), which it says nothing about"
+                        );
+                        with_version(ClientState::OtherProvider { reason }, None)
+                    }
+                    None => with_version(ClientState::NotSignedIn, None),
+                },
+                SignInStatus::Unknown => {
+                    let last_output = last_output_line(output.stderr, output.stdout);
+                    let reason = format!("{sign_in_command} does not say who is signed in{last_output}");
+                    with_version(ClientState::Unsure { reason }, None)
+                }
+            }
+        }
+    }
+}
+
+/// The last line that the client printed, to be appended to a sentence.
+fn last_output_line(stderr: &str, stdout: &str) -> String {
+    let mut output_lines = stderr.lines().chain(stdout.lines()).map(str::trim);
+    output_lines
+        .rfind(|output_line| !output_line.is_empty())
+        .map(|output_line| format!(": {}", truncate_chars(output_line, 120)))
+        .unwrap_or_default()
+}
+
+/// What a program printed.
+#[derive(Debug)]
+pub(crate) struct ProgramOutput {
+    pub exit_code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs a program with the given arguments in the empty directory.
+pub(crate) async fn run_program(
+    program_path: &Path,
+    arguments: &[&str],
+    options: &ProbeOptions<'_>,
+) -> Result<ProgramOutput, String> {
+    let command = ProcessCommand {
+        program: program_path.as_os_str().to_owned(),
+        args: arguments.iter().map(OsString::from).collect(),
+        working_dir: options.directory.to_path_buf(),
+        // Clients must neither update themselves nor report home while they are asked.
+        extra_env: quieting_variables()
+            .map(|variable_name| (variable_name.to_string(), OsString::from("1")))
+            .collect(),
+        removed_env: Vec::new(),
+        stdin_bytes: Vec::new(),
+        deadlines: Deadlines { total: options.timeout, idle: options.timeout },
+        grace_period: Duration::from_millis(200),
+        // A megabyte is far more than any of these answers.
+        output_limits: OutputLimits { max_stream_bytes: 1 << 20, ..OutputLimits::default() },
+        keeper_program: own_program(),
+        held_locks: Vec::new(),
+        stop_signal: None,
+    };
+    let finished_process = run_process(command).await.map_err(|error| error.to_string())?;
+    let exit_code = match finished_process.exit_reason {
+        ExitReason::Exited(exit_code) => Some(exit_code),
+        ExitReason::Killed(_) => None,
+        ExitReason::TimedOut | ExitReason::Silent => {
+            return Err(format!("no answer within {} s", options.timeout.as_secs()));
+        }
+        ExitReason::Flooded => return Err("it prints without end".to_string()),
+        ExitReason::Stopped | ExitReason::Lost => return Err("it was ended".to_string()),
+    };
+    Ok(ProgramOutput {
+        exit_code,
+        stdout: finished_process.stdout.to_text(),
+        stderr: finished_process.stderr.to_text(),
+    })
+}
+
+/// Asks the installed clients that show no sign-in whether the user is signed in after all: with a keychain, for instance, or
+/// through a cloud provider.
+pub(crate) fn ask_sign_in(found_clients: &mut [InstalledClient]) {
+    let Some((runtime, directory)) = probe_environment() else { return };
+    let env_variable = |variable_name: &str| env::var_os(variable_name);
+    let sign_in_probes = found_clients.iter().map(|found_clients| async {
+        let program_path =
+            found_clients.program_path.as_deref().filter(|_| found_clients.sign_in.is_none())?;
+        let keys_set_here = keys_in_env(found_clients.client, &env_variable);
+        let options = ProbeOptions {
+            directory: directory.path(),
+            timeout: PROBE_TIMEOUT,
+            keys_in_env: keys_set_here,
+            own_provider: None,
+        };
+        probe_client(found_clients.client, program_path, &options)
+            .await
+            .sign_in
+            .map(|(sign_in_means, _)| sign_in_means)
+    });
+    let sign_ins = runtime.block_on(join_all(sign_in_probes));
+    for (found_clients, sign_in_means) in found_clients.iter_mut().zip(sign_ins) {
+        // What shows without asking is more precise than the client's own words.
+        found_clients.sign_in = found_clients.sign_in.take().or(sign_in_means);
+    }
+}
+
+/// Fails if a client of these runs is too old for the flags that it is given. What cannot be determined is no reason to stop.
+pub(crate) fn require_versions<'a>(
+    planned_runs: impl Iterator<Item = (&'a Path, &'a Settings)>,
+) -> Result<(), UserError> {
+    // Several agents may share one program, which is asked once.
+    let mut programs: BTreeMap<PathBuf, AgentClient> = BTreeMap::new();
+    for (project_root, settings) in planned_runs {
+        for agent_spec in settings.agents.iter().chain(&settings.reserves) {
+            let Some(client_spec) = agent_spec.driver.client_spec() else { continue };
+            // A journal may come from a build with other clients; none of ours may silently replace a missing one.
+            let client = AgentClient::find(client_spec.client.as_str()).map_err(|unknown_client| {
+                UserError::usage(format!("agent `{}`: {unknown_client}", agent_spec.name))
+                    .with_reason("Nothing was started.")
+                    .with_step("name another agent (agents.use), then let the run take the settings as they are now: tribunal resume --reload")
+            })?;
+            let program_name = client_spec.program.as_deref().unwrap_or(client.program);
+            if let Some(program_path) =
+                find_program(project_root, program_name, &|client_name| env::var_os(client_name))
+            {
+                programs.insert(program_path, client);
+            }
+        }
+    }
+    // Without a runtime or a temporary directory the check is skipped; the run itself reports such problems.
+    let Some((runtime, directory)) = probe_environment().filter(|_| !programs.is_empty()) else {
+        return Ok(());
+    };
+    let options = ProbeOptions {
+        directory: directory.path(),
+        timeout: PROBE_TIMEOUT,
+        keys_in_env: Vec::new(),
+        own_provider: None,
+    };
+    let version_probes = programs.iter().map(|(program_path, client)| async {
+        let output = run_program(program_path, client.facts.version_args, &options).await.ok()?;
+        find_version(&output.stdout).or_else(|| find_version(&output.stderr))
+    });
+    let versions = runtime.block_on(join_all(version_probes));
+    for ((program_path, client), version) in programs.iter().zip(versions) {
+        if let Some(version) = version.filter(|version| *version < client.facts.minimum_version) {
+            let (client_name, AgentFacts { minimum_version: minimum, install_hint: install, .. }) =
+                (client.name, client.facts);
+            return Err(UserError::new(
+                EXIT_ENVIRONMENT,
+                format!("{client_name} {version} is too old: {minimum} is needed"),
+            )
+            .with_reason(format!("It is {}. Nothing was started.", program_path.display()))
+            .with_step(format!("bring it up to date: {install}")));
+        }
+    }
+    Ok(())
+}
+
+/// Finds the program of a client. A program that is named by a path is relative to the project.
+pub(crate) fn find_program(
+    project_root: &Path,
+    program_name: &str,
+    env_variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    match program_name.contains('/') {
+        true => find_on_path(&project_root.join(program_name).display().to_string(), env_variable),
+        false => find_on_path(program_name, env_variable),
+    }
+}
+
+/// A runtime and an empty directory to ask clients in.
+fn probe_environment() -> Option<(tokio::runtime::Runtime, tempfile::TempDir)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    Some((runtime, tempfile::tempdir().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::{
+        client::ClientSpec,
+        settings::{AgentSpec, DriverSpec},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_client_of_another_build_is_an_error() {
+        let mut settings = tribunal_testkit::samples::sample_settings();
+        settings.agents =
+            vec![AgentSpec::new("theirs", DriverSpec::Client(ClientSpec::new("client-of-tomorrow")))];
+        let pinned_json = serde_json::to_value(&settings).unwrap();
+        let settings: Settings = serde_json::from_value(pinned_json).unwrap();
+        let user_error = require_versions([(Path::new("."), &settings)].into_iter()).unwrap_err();
+        assert_eq!(user_error.exit_code, 2);
+        assert!(user_error.to_string().contains("agent `theirs`: there is no client `client-of-tomorrow`"));
+    }
+}

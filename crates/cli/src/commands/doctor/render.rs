@@ -1,0 +1,219 @@
+//! Renders the report for the terminal: one paragraph per topic, and at the end whether a review can run.
+
+use std::fmt::Write;
+
+use tribunal_report::{Screen, TextStyle, escape_line};
+
+use super::document::{DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorReport};
+use crate::client_probe::ClientState;
+
+/// The column at which the details of an item start.
+const DETAIL_INDENT: usize = 6;
+
+pub(super) fn render_report(report: &DoctorReport, screen: &Screen) -> String {
+    let mut page = ReportPage { rendered: String::new(), screen };
+    page.add_heading("clients");
+    report.clients.iter().for_each(|client| page.add_client(client));
+    for other_client in &report.others {
+        let item_text = format!("{}: {} is there, and has no driver yet", other_client.id, other_client.path);
+        page.add_item(ItemMark::Neutral, &item_text);
+    }
+    page.add_heading("agents");
+    if report.agents.is_empty() {
+        page.add_item(ItemMark::Bad, "none");
+    }
+    report.agents.iter().for_each(|agent| page.add_agent(agent));
+    page.add_heading("here");
+    page.add_project(report);
+    // Notes stand between the facts and the problems: they explain the former and need no action.
+    for note in &report.notes {
+        let wrapped = screen.wrap_text(4, &escape_line(note));
+        let _ = writeln!(page.rendered, "\n[i] {}", wrapped.trim_start());
+    }
+    page.add_problems("worth knowing", TextStyle::Warning, &report.warnings);
+    page.add_problems("what keeps a review from running", TextStyle::Failure, &report.faults);
+    let (style, closing) = match report.faults.len() {
+        0 => (TextStyle::Success, "a review can run here".to_string()),
+        1 => (TextStyle::Failure, "a review cannot run here yet: 1 thing is missing".to_string()),
+        fault_count => {
+            (TextStyle::Failure, format!("a review cannot run here yet: {fault_count} things are missing"))
+        }
+    };
+    // The verdict comes last, where a terminal leaves the reader.
+    let _ = writeln!(page.rendered, "\n{}", screen.paint(style, &screen.wrap_text(0, &closing)));
+    page.rendered
+}
+
+#[derive(Clone, Copy)]
+enum ItemMark {
+    Good,
+    Doubtful,
+    Bad,
+    Neutral,
+}
+
+struct ReportPage<'a> {
+    rendered: String,
+    screen: &'a Screen,
+}
+
+impl ReportPage<'_> {
+    fn add_heading(&mut self, text: &str) {
+        let gap = if self.rendered.is_empty() { "" } else { "\n" };
+        let _ = writeln!(self.rendered, "{gap}{}", self.screen.paint(TextStyle::Bold, text));
+    }
+
+    /// Adds a line with a mark before it; text that does not fit continues below, aligned with the first line.
+    fn add_item(&mut self, mark: ItemMark, text: &str) {
+        let (style, sign) = match mark {
+            ItemMark::Good => (TextStyle::Success, "✓"),
+            ItemMark::Doubtful => (TextStyle::Warning, "?"),
+            ItemMark::Bad => (TextStyle::Failure, "✗"),
+            ItemMark::Neutral => (TextStyle::Plain, "·"),
+        };
+        let wrapped = self.screen.wrap_text(4, &escape_line(text));
+        let _ = writeln!(self.rendered, "  {} {}", self.screen.paint(style, sign), wrapped.trim_start());
+    }
+
+    fn add_detail(&mut self, style: TextStyle, text: &str) {
+        let wrapped = self.screen.wrap_text(DETAIL_INDENT, &escape_line(text));
+        let _ = writeln!(self.rendered, "{}", self.screen.paint(style, &wrapped));
+    }
+
+    fn add_client(&mut self, client_row: &DoctorClientRow) {
+        let mut headline = format!("{}: {}", client_row.id, client_row.state);
+        if let Some(version) = &client_row.version {
+            let _ = write!(headline, ", version {version}");
+        }
+        if client_row.state == ClientState::TooOld {
+            let _ = write!(headline, ", at least {} is needed", client_row.minimum);
+        }
+        if let Some(signed_in) = &client_row.signed_in {
+            let payment = if signed_in.subscription { "a plan pays" } else { "paid by the token" };
+            let _ = write!(headline, ", signed in by {} ({payment})", signed_in.how);
+        }
+        let mark = match &client_row.state {
+            ClientState::Ready => ItemMark::Good,
+            state if state.can_work() => ItemMark::Doubtful,
+            // A client that no agent uses is not missed.
+            ClientState::NotInstalled if client_row.agents.is_empty() => ItemMark::Neutral,
+            _ => ItemMark::Bad,
+        };
+        self.add_item(mark, &headline);
+        if let Some(program_path) = &client_row.path {
+            self.add_detail(TextStyle::Plain, program_path);
+        } else if client_row.program.contains('/') {
+            // Without a path to show, the name that was searched for is the only clue to a typing mistake.
+            self.add_detail(TextStyle::Plain, &format!("looked for: {}", client_row.program));
+        }
+        if let Some(reason) = &client_row.why {
+            self.add_detail(TextStyle::Plain, reason);
+        }
+        if let Some(remedy) = &client_row.mend {
+            let purpose =
+                if client_row.state == ClientState::NotInstalled { "to install it" } else { "to mend it" };
+            self.add_detail(TextStyle::Plain, &format!("{purpose}: {remedy}"));
+        }
+        // What a client could do is of no interest while it cannot be started.
+        if client_row.state.can_work() {
+            let abilities: Vec<&str> = client_row.can.iter().map(|abilities| abilities.what).collect();
+            self.add_detail(TextStyle::Dim, &format!("can: {}", abilities.join(", ")));
+        }
+    }
+
+    fn add_agent(&mut self, agent_row: &DoctorAgentRow) {
+        let mut duties = Vec::new();
+        if !agent_row.takes.is_empty() {
+            duties.push(format!("takes {}", agent_row.takes.join(" and ")));
+        }
+        if !agent_row.stands_by.is_empty() {
+            duties.push(format!("stands by for {}", agent_row.stands_by.join(" and ")));
+        }
+        // Such an agent is listed all the same: the user has set it, and may not know that its jobs exclude it.
+        if duties.is_empty() {
+            duties.push("is never asked".to_string());
+        }
+        let DoctorAgentRow { name: agent_name, driver, provider, runs, state, .. } = agent_row;
+        let headline =
+            format!("{agent_name}: {state} ({driver} {runs}, of {provider}); {}", duties.join(", "));
+        let mark = match (agent_row.can_work, state) {
+            (true, ClientState::Ready) => ItemMark::Good,
+            (true, _) => ItemMark::Doubtful,
+            (false, _) => ItemMark::Bad,
+        };
+        self.add_item(mark, &headline);
+    }
+
+    fn add_project(&mut self, report: &DoctorReport) {
+        let project = &report.project;
+        self.add_item(ItemMark::Good, &format!("project {}", project.root));
+        let bmad_summary = match (project.bmad, project.personas) {
+            (true, 0) => "BMAD: its settings are here; parties have the built-in personas".to_string(),
+            (true, personas) => format!("BMAD: its settings are here, and {personas} personas of its own"),
+            (false, _) => "no BMAD here: trackers and metrics go to .tribunal".to_string(),
+        };
+        self.add_item(if project.bmad { ItemMark::Good } else { ItemMark::Neutral }, &bmad_summary);
+        match &report.git {
+            Some(version) => self.add_item(ItemMark::Good, &format!("git {version}")),
+            None => {
+                self.add_item(ItemMark::Doubtful, "git is not there: files can be reviewed, changes cannot")
+            }
+        }
+    }
+
+    fn add_problems(&mut self, section_title: &str, style: TextStyle, problems: &[DoctorProblem]) {
+        if problems.is_empty() {
+            return;
+        }
+        self.add_heading(section_title);
+        for problem in problems {
+            let wrapped = self.screen.wrap_text(4, &escape_line(&problem.what));
+            let prefix = if style == TextStyle::Failure { "[!]" } else { "[W]" };
+            let prefix = self.screen.paint(style, prefix);
+            let _ = writeln!(self.rendered, "{prefix} {}", wrapped.trim_start());
+            // The steps are numbered because they are meant to be tried in this order.
+            for (index, remedy) in problem.mend.iter().enumerate() {
+                let _ = writeln!(
+                    self.rendered,
+                    "{}",
+                    self.screen.wrap_text(4, &escape_line(&format!("{}. {remedy}", index + 1)))
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::document::{DOCTOR_SCHEMA, DoctorProjectRow},
+        *,
+    };
+
+    #[test]
+    fn a_narrow_screen_is_respected_and_nothing_is_cut() {
+        let new_problem = || DoctorProblem {
+            what: "agent `claude-code`: not signed in, and that is a long story for so narrow a screen"
+                .into(),
+            mend: vec!["type claude auth login and come back when it is done".into()],
+        };
+        let report = DoctorReport {
+            schema: DOCTOR_SCHEMA,
+            ready: false,
+            faults: vec![new_problem()],
+            warnings: vec![new_problem()],
+            notes: vec!["no agent is set: claude-code takes part, the first that is ready".into()],
+            agents: Vec::new(),
+            clients: Vec::new(),
+            others: Vec::new(),
+            git: None,
+            project: DoctorProjectRow { root: "/srv/p".into(), bmad: false, personas: 0 },
+        };
+        let rendered = render_report(&report, &Screen { max_columns: Some(40), ..Screen::default() });
+        assert!(rendered.lines().all(|line| line.chars().count() < 40), "{rendered}");
+        let join_words = |phrase: &str| phrase.split_whitespace().collect::<Vec<_>>().join(" ");
+        for phrase in [&report.faults[0].what, &report.faults[0].mend[0], &report.notes[0]] {
+            assert!(join_words(&rendered).contains(&join_words(phrase)), "{rendered}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `--dry-run`: prints what a review would do.
+
+use std::io::{Write, stdout};
+
+use tribunal_agents::prompt;
+use tribunal_core::{
+    brief::TaskBrief,
+    client::JobKind,
+    level::{AgentRole, level_for, panel_roles},
+    seating,
+    settings::Settings,
+    subject::CodeChange,
+    text::format_count,
+};
+use tribunal_report::escape_line;
+use tribunal_runner::changes::format_bytes;
+
+use super::ReviewMaterial;
+use crate::{
+    context::CommandContext,
+    json_documents::{self, PlannedSeat, ReviewPlan},
+    settings::ConcurrencyLimits,
+    user_errors::UserError,
+};
+
+/// At most this many files of a change are named; `--json` names all.
+const MAX_SHOWN_FILES: usize = 20;
+
+/// Prints panel, agents, limits and an estimate. Nothing is started.
+pub(super) fn print_plan(
+    settings: &Settings,
+    material: &ReviewMaterial,
+    share: ConcurrencyLimits,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    // Without a level it follows from the tier, as it does in a run.
+    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
+    let roles = panel_roles(&settings.subject, level, settings.tier);
+    let numbered_roles = roles.iter().enumerate();
+    let panel: Vec<PlannedSeat> = numbered_roles
+        // The same function seats reviewers in a run, so the plan cannot differ from what happens.
+        .map(|(index, role)| PlannedSeat {
+            role: *role,
+            agent: seating::agent_for_seat(settings, JobKind::Review, index, 0),
+        })
+        .collect();
+    let review_plan = ReviewPlan {
+        schema: "tribunal.plan/1",
+        subject: settings.subject.clone(),
+        level,
+        // The estimate covers the first round only: later ones depend on what is found.
+        estimated_input_tokens: roles.iter().map(|role| estimate_tokens(settings, *role, material)).sum(),
+        panel,
+        limits: settings.limits.clone(),
+        verify: settings.verify.clone(),
+        fix: settings.fix,
+        diff_bytes: match material {
+            ReviewMaterial::Diff(diff_bytes) => Some(*diff_bytes),
+            ReviewMaterial::Text(_) => None,
+        },
+        runs_at_once: share.jobs.get(),
+        agents_at_once: share.agents.get(),
+    };
+    if context.wants_json {
+        json_documents::print_document(&review_plan)?;
+        return Ok(0);
+    }
+    let mut output = stdout().lock();
+    writeln!(output, "{} would be reviewed; nothing was started", escape_line(&settings.subject.title()))?;
+    if let (Some(change), ReviewMaterial::Diff(diff_bytes)) = (settings.subject.code_change(), material) {
+        print_change(&mut output, change, *diff_bytes)?;
+    }
+    writeln!(output, "  level:    {level} (tier {})", settings.tier)?;
+    for seat in &review_plan.panel {
+        writeln!(output, "  reviewer: {} by {}", seat.role, escape_line(seat.agent.as_str()))?;
+    }
+    writeln!(output, "  prompts:  about {} tokens in round 1", review_plan.estimated_input_tokens)?;
+    let limits = &settings.limits;
+    writeln!(
+        output,
+        "  limits:   {}, {} a round, {}, {} min, {} in cost or {} tokens",
+        format_count(limits.rounds, "round"),
+        format_count(limits.fix_iterations, "fix iteration"),
+        format_count(limits.findings, "finding"),
+        limits.runtime_ms / 60_000,
+        limits.cost,
+        limits.tokens
+    )?;
+    for verify_command in &settings.verify {
+        writeln!(output, "  verify:   {}", escape_line(verify_command))?;
+    }
+    Ok(0)
+}
+
+/// Prints how several runs share the permitted agents.
+pub(super) fn print_share(
+    total_runs: usize,
+    share: ConcurrencyLimits,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    if total_runs > 1 && !context.wants_json {
+        let schedule = match share.jobs.get() {
+            1 => "one after the other".to_string(),
+            concurrent_runs => format!("{concurrent_runs} at once"),
+        };
+        writeln!(stdout(), "{total_runs} runs, {schedule}; at most {} at a time", format_agent_count(share))?;
+    }
+    Ok(0)
+}
+
+fn format_agent_count(share: ConcurrencyLimits) -> String {
+    format_count(u32::try_from(share.agents.get()).unwrap_or(u32::MAX), "agent")
+}
+
+/// Prints the files of a change and its story.
+fn print_change(output: &mut impl Write, change: &CodeChange, diff_bytes: u64) -> Result<(), UserError> {
+    let file_count = u32::try_from(change.files.len()).unwrap_or(u32::MAX);
+    writeln!(
+        output,
+        "  change:   {} with {} of diff",
+        format_count(file_count, "file"),
+        format_bytes(diff_bytes)
+    )?;
+    for changed_file in change.files.iter().take(MAX_SHOWN_FILES) {
+        writeln!(output, "            {}", escape_line(&changed_file.path))?;
+    }
+    if change.files.len() > MAX_SHOWN_FILES {
+        writeln!(output, "            and {} more", change.files.len() - MAX_SHOWN_FILES)?;
+    }
+    if let Some(story_path) = &change.story {
+        writeln!(output, "  story:    {}", escape_line(story_path))?;
+    }
+    Ok(())
+}
+
+/// Estimates tokens by four bytes each: a rule of thumb that is right to within a third for English.
+fn estimate_tokens(settings: &Settings, role: AgentRole, material: &ReviewMaterial) -> u64 {
+    let (document_text, unseen_bytes) = match material {
+        ReviewMaterial::Text(document_text) => (document_text.as_str(), 0),
+        // The diff is inserted when the prompt is rendered in the run; here only its size is known.
+        ReviewMaterial::Diff(diff_bytes) => ("", *diff_bytes),
+    };
+    let task_brief = TaskBrief {
+        required: settings.tasks.required_issues,
+        ..TaskBrief::new(role, settings.subject.clone(), 1)
+    };
+    prompt::render_prompt(&task_brief, document_text, None)
+        .map_or(0, |rendered_prompt| (rendered_prompt.len() as u64 + unseen_bytes) / 4)
+}

@@ -1,0 +1,417 @@
+//! The JSON documents that commands print. `tribunal schema` prints their schemas.
+//!
+//! Doc comments of these types are descriptions in those schemas.
+
+use std::io::{self, Write};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_core::{
+    brief::{AnswerContent, PartyMinutes},
+    confidence::Confidence,
+    counts::FindingCounts,
+    decision::Decision,
+    event::RunSummary,
+    fault::Fault,
+    files::Patch,
+    finding::Finding,
+    ids::{AgentName, FindingId, Hash, Key, RunId},
+    level::{AgentRole, ReviewLevel},
+    limits::{AgentUsage, RunLimits},
+    session::{ReleaseReason, SessionWork},
+    subject::Subject,
+    timestamp::Timestamp,
+};
+use tribunal_report::{escape_json, tables::RunStanding};
+
+/// A run in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunRow {
+    pub run: Option<RunId>,
+    /// The state: running, died, stopped, or the outcome.
+    pub state: String,
+    pub subject: Option<Subject>,
+    pub started: Timestamp,
+    pub rounds: u32,
+    pub findings: FindingCounts,
+    /// The confidence after the last round; none before the first round has ended.
+    pub confidence: Option<Confidence>,
+    pub tracker: Option<String>,
+    pub last: Option<RunSummary>,
+    /// Agents at their usage limit that the run waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<AwaitedAgent>,
+    /// Commands that the user may want to type next.
+    pub next: Vec<String>,
+}
+
+/// An agent that may not be asked yet.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AwaitedAgent {
+    pub agent: AgentName,
+    /// When it may be asked again, in milliseconds since 1970.
+    pub until_ms: u64,
+}
+
+impl RunRow {
+    pub fn from_standing(run_standing: &RunStanding<'_>) -> RunRow {
+        let run_view = run_standing.run_view;
+        RunRow {
+            run: run_view.run_id.clone(),
+            state: run_standing.state_name().to_string(),
+            subject: run_view.settings.as_ref().map(|settings| settings.subject.clone()),
+            started: run_view.start_time,
+            rounds: run_view.rounds,
+            findings: run_view.finding_counts(),
+            confidence: run_view.confidence.clone(),
+            tracker: run_view.tracker_path.clone(),
+            last: run_view.run_summary().cloned(),
+            awaits: run_view
+                .limited_agents()
+                .map(|(agent, until_ms)| AwaitedAgent { agent: agent.clone(), until_ms })
+                .collect(),
+            next: tribunal_report::suggest_next_steps(run_view, "tribunal"),
+        }
+    }
+}
+
+/// The document of `tribunal board move`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BoardMoves {
+    pub schema: &'static str,
+    pub path: String,
+    /// The moves; empty if the board already says so.
+    pub moves: Vec<tribunal_bmad::board::edit::BoardMove>,
+    /// The story's file, if its status was changed as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub story: Option<String>,
+    pub dry_run: bool,
+}
+
+/// The document of `tribunal validate`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ValidationDocument {
+    pub schema: &'static str,
+    /// The workflow step that the user asked about.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub step: Option<&'static str>,
+    #[serde(flatten)]
+    pub report: tribunal_bmad::check::ReadinessReport,
+}
+
+/// The document of `tribunal story KEY --tick …`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoryEdit {
+    pub schema: &'static str,
+    pub path: String,
+    /// The changes; empty if the file already says so.
+    pub changes: Vec<String>,
+    pub dry_run: bool,
+}
+
+/// The document of `tribunal runs` and `tribunal status`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunsDocument {
+    pub schema: &'static str,
+    pub runs: Vec<RunRow>,
+    /// The board, if the project has one; only for `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sprint: Option<crate::sprint::SprintTree>,
+}
+
+/// The document of `tribunal findings`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FindingsDocument {
+    pub schema: &'static str,
+    pub run: Option<RunId>,
+    /// The format of the findings.
+    pub finding_schema: &'static str,
+    pub findings: Vec<Finding>,
+}
+
+/// The document of `tribunal log --prompts` and `tribunal log --sent`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallsDocument {
+    pub schema: &'static str,
+    pub run: RunId,
+    pub calls: Vec<CallRow>,
+    /// What each vendor received; only with --sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vendors: Vec<VendorRow>,
+}
+
+/// What one vendor received.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct VendorRow {
+    /// The vendor; `nobody` if the calls were played from a script.
+    pub vendor: String,
+    pub prompts: u32,
+    /// The size of the texts that are still stored.
+    pub bytes: u64,
+    pub usage: AgentUsage,
+}
+
+/// One call of an agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallRow {
+    pub key: Key,
+    pub stretch: u32,
+    pub agent: AgentName,
+    pub role: AgentRole,
+    /// The driver that talked to the agent.
+    pub driver: String,
+    /// The provider whose model was asked, and who received the text.
+    pub provider: String,
+    /// The model; null if none was set.
+    pub model: Option<String>,
+    /// The prompt; null if the call is not answered yet or never started.
+    pub prompt: Option<StoredText>,
+    /// The agent's output; only with --prompts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<StoredText>,
+    pub elapsed_ms: u64,
+    pub usage: AgentUsage,
+}
+
+/// A text that is stored by its hash, with secrets masked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoredText {
+    pub hash: Hash,
+    /// The length; null if the text was deleted.
+    pub bytes: Option<u64>,
+    /// The text itself; only with --key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The document of `tribunal decisions`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DecisionsDocument {
+    pub schema: &'static str,
+    pub decisions: Vec<OpenDecision>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OpenDecision {
+    pub run: Option<RunId>,
+    #[serde(flatten)]
+    pub decision: Decision,
+    /// Whether there is an answer that the run has not taken in yet.
+    pub answered: bool,
+}
+
+/// The document of `tribunal review --dry-run`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReviewPlan {
+    pub schema: &'static str,
+    pub subject: Subject,
+    pub level: ReviewLevel,
+    pub panel: Vec<PlannedSeat>,
+    /// The estimated size of the prompts of the first round.
+    pub estimated_input_tokens: u64,
+    pub limits: RunLimits,
+    pub verify: Vec<String>,
+    pub fix: bool,
+    /// The size of the diff, for a change; none for a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff_bytes: Option<u64>,
+    /// How many runs of the command would work at the same time.
+    pub runs_at_once: usize,
+    /// How many agents of all these runs would work at the same time.
+    pub agents_at_once: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PlannedSeat {
+    pub role: AgentRole,
+    pub agent: AgentName,
+}
+
+/// The document of `tribunal gc`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct GarbageDocument {
+    pub schema: &'static str,
+    /// Whether nothing was removed and this is what would be.
+    pub dry_run: bool,
+    pub bytes: u64,
+    /// Workspaces of agents of ended runs.
+    pub copies: Vec<RemovedPath>,
+    pub temporary: Vec<RemovedPath>,
+    /// Texts of the removed runs: from before them, around their landings, and parked by an undo.
+    pub originals: Vec<RemovedPath>,
+    pub runs: Vec<RunId>,
+    /// The number of stored texts that no entry refers to.
+    pub blobs: u64,
+    pub journal_bytes_before: u64,
+    pub journal_bytes_after: u64,
+    /// Runs that a process works on; they were left alone.
+    pub live: Vec<RunId>,
+    /// What could not be removed, and why.
+    pub left: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RemovedPath {
+    /// The path, relative to the project's root.
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// The document of `tribunal diff`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangesDocument {
+    pub schema: &'static str,
+    pub run: RunId,
+    /// The finding whose repairs are shown; none for all.
+    pub finding: Option<FindingId>,
+    /// The file, if there is only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    pub landings: Vec<LandingRow>,
+    pub lines_added: u32,
+    pub lines_removed: u32,
+    /// The unified diff of all files; empty if nothing landed or all of it was undone.
+    pub diff: String,
+    /// The changed files, sorted by path.
+    pub files: Vec<ChangedFile>,
+}
+
+/// The changes of one file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangedFile {
+    pub path: String,
+    /// The kind of change: `changed`, `made` or `deleted`.
+    pub what: &'static str,
+    pub lines_added: u32,
+    pub lines_removed: u32,
+    /// The unified diff of this file.
+    pub diff: String,
+    /// The file before the undo, relative to the project's root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked: Option<String>,
+}
+
+/// A change that landed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LandingRow {
+    pub by: Key,
+    /// The findings that it repaired.
+    pub findings: Vec<FindingId>,
+    /// Whether it was undone.
+    pub undone: bool,
+}
+
+/// The document of `tribunal undo`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UndoDocument {
+    pub schema: &'static str,
+    pub run: RunId,
+    /// The finding that the user named.
+    pub finding: Option<FindingId>,
+    /// The file, if there is only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether it was done; otherwise this is what would be done.
+    pub done: bool,
+    /// The landings that are undone.
+    pub landings: Vec<LandingRow>,
+    /// The findings that are no longer repaired.
+    pub findings: Vec<FindingId>,
+    /// The unified diff of what is done to the files.
+    pub diff: String,
+    /// The changed files, sorted by path.
+    pub files: Vec<ChangedFile>,
+    /// The file before the undo, if there is only one, relative to the project's root. None if it was not changed.
+    pub parked: Option<String>,
+    /// The git reference with the run's changes. None if there is none, or after the undo.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Whether the run has ended, so that nothing tells it that findings are open again.
+    pub run_has_ended: bool,
+}
+
+/// The document of `tribunal inspect transcript`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TranscriptsDocument {
+    pub schema: &'static str,
+    pub run: RunId,
+    pub calls: Vec<CallTranscript>,
+}
+
+/// One call of an agent and its result.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallTranscript {
+    #[serde(flatten)]
+    pub call: CallRow,
+    /// The fault; none if the agent answered.
+    pub fault: Option<Fault>,
+    /// What the parser read from the answer.
+    pub read: Option<AnswerContent>,
+    /// What the parser had to ignore.
+    pub remarks: Vec<String>,
+    pub patch: Option<Patch>,
+}
+
+/// The document of `tribunal inspect findings` and `tribunal inspect response`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct InspectionDocument {
+    pub schema: &'static str,
+    #[serde(flatten)]
+    pub content: AnswerContent,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<PartyMinutes>,
+    pub remarks: Vec<String>,
+}
+
+/// The document of `tribunal trust`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TrustDocument {
+    pub schema: &'static str,
+    pub project: String,
+    pub items: Vec<TrustItemRow>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TrustItemRow {
+    /// The kind: agent, client, server, licence or check.
+    pub kind: &'static str,
+    /// The name of the agent or of the server.
+    pub agent: Option<String>,
+    pub command: String,
+    pub trusted: bool,
+}
+
+/// Prints a document on standard output.
+pub(crate) fn print_document(document: &impl Serialize) -> io::Result<()> {
+    // Text of agents inside the document must not control a terminal.
+    let mut stdout_lock = io::stdout().lock();
+    writeln!(stdout_lock, "{}", escape_json(&serde_json::to_string_pretty(document)?))
+}
+
+/// The document of `tribunal loop status --json`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LoopsDocument {
+    pub schema: &'static str,
+    pub loops: Vec<LoopRow>,
+}
+
+/// The task of a coding session.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LoopRow {
+    pub id: RunId,
+    pub work: SessionWork,
+    /// The session's id as its client names it; empty if the next session that reports to a hook is meant.
+    pub session: String,
+    /// Whether a stop of this session is still checked.
+    pub held: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub let_go: Option<ReleaseReason>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    pub refusals: u32,
+    pub max_refusals: u32,
+    pub tools: u64,
+    /// The time of the last event, in UTC.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last: String,
+}

@@ -1,0 +1,220 @@
+//! Turns errors of the command line into our own form. Parsing the command line itself is left to clap.
+
+use std::{
+    ffi::OsString,
+    io::{Write, stdout},
+};
+
+use clap::{
+    CommandFactory,
+    error::{ContextKind, ContextValue, Error, ErrorKind},
+};
+
+use crate::{
+    build_info, json_documents,
+    user_errors::{EXIT_USAGE, UserError},
+};
+
+/// Answers a command line that does not run anything: help, the version, or an error.
+pub(crate) fn answer_parse_error(parse_error: &Error, typed_arguments: &[OsString]) -> Result<u8, UserError> {
+    match parse_error.kind() {
+        ErrorKind::DisplayVersion if has_json_flag(typed_arguments) => {
+            json_documents::print_document(&build_info::build_facts())?;
+            Ok(0)
+        }
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            parse_error.print()?;
+            stdout().flush()?;
+            Ok(0)
+        }
+        // A user who types no command at all sees which ones there are.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !has_json_flag(typed_arguments) => {
+            parse_error.print()?;
+            Ok(EXIT_USAGE)
+        }
+        _ => Err(to_user_error(parse_error, &typed_command(typed_arguments))),
+    }
+}
+
+/// Returns whether the answer goes to a program. This is used only if the command line could not be parsed.
+// Behind `--` everything is a file name.
+pub(crate) fn has_json_flag(typed_arguments: &[OsString]) -> bool {
+    typed_arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
+/// The command that was probably meant, for the hint: `tribunal inspect findings`.
+fn typed_command(typed_arguments: &[OsString]) -> String {
+    let root_command = crate::CliArguments::command();
+    let mut current_command = &root_command;
+    let mut command_name = "tribunal".to_string();
+    // Words that are no subcommand, such as values of options, are skipped.
+    for argument in typed_arguments.iter().skip(1).filter_map(|argument| argument.to_str()) {
+        if let Some(subcommand) = current_command.find_subcommand(argument) {
+            current_command = subcommand;
+            command_name = format!("{command_name} {argument}");
+        }
+    }
+    command_name
+}
+
+/// Builds our error from clap's.
+fn to_user_error(parse_error: &Error, command_name: &str) -> UserError {
+    let mut user_error = UserError::usage(describe_parse_error(parse_error));
+    let known_values = context_texts(parse_error, ContextKind::ValidValue);
+    if !known_values.is_empty() {
+        user_error = user_error.with_reason(format!("There are {}.", known_values.join(", ")));
+    }
+    // Clap suggests similar names under several kinds.
+    for context_kind in
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
+    {
+        if let [suggestion, ..] = context_texts(parse_error, context_kind).as_slice() {
+            user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
+        }
+    }
+    if parse_error.kind() == ErrorKind::MissingRequiredArgument {
+        let usage_line = context_texts(parse_error, ContextKind::Usage).concat();
+        user_error =
+            user_error.with_step(format!("type: {}", usage_line.trim_start_matches("Usage:").trim()));
+    }
+    user_error.with_step(format!("see what can be typed: {command_name} --help"))
+}
+
+/// Describes what is wrong, in our words.
+fn describe_parse_error(parse_error: &Error) -> String {
+    let first_text =
+        |context_kind| context_texts(parse_error, context_kind).into_iter().next().unwrap_or_default();
+    let invalid_argument = first_text(ContextKind::InvalidArg);
+    let invalid_value = first_text(ContextKind::InvalidValue);
+    match parse_error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            format!("there is no command `{}`", first_text(ContextKind::InvalidSubcommand))
+        }
+        ErrorKind::UnknownArgument if !invalid_argument.starts_with('-') => {
+            format!("`{invalid_argument}` is one word too many")
+        }
+        ErrorKind::UnknownArgument => format!("there is no option `{invalid_argument}` here"),
+        ErrorKind::InvalidValue if invalid_value.is_empty() => format!("`{invalid_argument}` wants a value"),
+        ErrorKind::InvalidValue => format!("`{invalid_value}` is no value for `{invalid_argument}`"),
+        ErrorKind::ValueValidation => {
+            let cause =
+                std::error::Error::source(parse_error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("`{invalid_value}` is no value for `{invalid_argument}`{cause}")
+        }
+        ErrorKind::MissingRequiredArgument => {
+            format!("something is missing: {}", context_texts(parse_error, ContextKind::InvalidArg).join(" "))
+        }
+        ErrorKind::ArgumentConflict => {
+            let prior_arguments = context_texts(parse_error, ContextKind::PriorArg);
+            match prior_arguments.as_slice() {
+                [] => format!("`{invalid_argument}` cannot be used like this"),
+                // Clap reports a repeated argument as a conflict with itself.
+                [same_argument] if *same_argument == invalid_argument => {
+                    format!("`{invalid_argument}` can be given only once")
+                }
+                prior_arguments => format!(
+                    "`{invalid_argument}` cannot be used together with `{}`",
+                    prior_arguments.join("`, `")
+                ),
+            }
+        }
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "a command is missing".to_string()
+        }
+        // Rare errors keep clap's own words.
+        _ => {
+            let error_text = parse_error.to_string();
+            error_text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string()
+        }
+    }
+}
+
+/// The texts that clap attached to an error under one kind.
+fn context_texts(parse_error: &Error, context_kind: ContextKind) -> Vec<String> {
+    match parse_error.get(context_kind) {
+        Some(ContextValue::String(context_text)) => vec![context_text.clone()],
+        Some(ContextValue::Strings(several_texts)) => several_texts.clone(),
+        Some(ContextValue::StyledStr(context_text)) => vec![context_text.to_string()],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn error_text_for(command_words: &[&str]) -> String {
+        let typed_arguments: Vec<OsString> =
+            [&["tribunal"], command_words].concat().iter().map(OsString::from).collect();
+        let parse_error = crate::CliArguments::try_parse_from(&typed_arguments).unwrap_err();
+        match answer_parse_error(&parse_error, &typed_arguments) {
+            Err(user_error) => user_error.to_string(),
+            Ok(exit_code) => panic!("{command_words:?}: {exit_code}"),
+        }
+    }
+
+    #[test]
+    fn every_usage_error_names_the_problem_and_the_next_command() {
+        let wrong_commands: [&[&str]; 9] = [
+            &["reviw", "plan.md"],
+            &["review"],
+            &["review", "plan.md", "--teir", "2"],
+            &["review", "plan.md", "--level"],
+            &["review", "plan.md", "--level", "huge"],
+            &["log", "--round", "two"],
+            &["log", "--prompts", "--sent"],
+            &["status", "one", "two"],
+            &["inspect", "--json"],
+        ];
+        let error_texts: Vec<String> = wrong_commands
+            .iter()
+            .map(|command_words| {
+                format!("$ tribunal {}\n{}", command_words.join(" "), error_text_for(command_words))
+            })
+            .collect();
+        insta::assert_snapshot!(error_texts.join("\n"), @r"
+        $ tribunal reviw plan.md
+        [!] there is no command `reviw`
+            1. did you mean `review`?
+            2. see what can be typed: tribunal --help
+
+        $ tribunal review
+        [!] something is missing: <PATHS>...
+            1. type: tribunal review <PATHS>...
+            2. see what can be typed: tribunal review --help
+
+        $ tribunal review plan.md --teir 2
+        [!] there is no option `--teir` here
+            1. did you mean `--tier`?
+            2. see what can be typed: tribunal review --help
+
+        $ tribunal review plan.md --level
+        [!] `--level <LEVEL>` wants a value
+            There are minimal, dual, full.
+            1. see what can be typed: tribunal review --help
+
+        $ tribunal review plan.md --level huge
+        [!] `huge` is no value for `--level <LEVEL>`
+            There are minimal, dual, full.
+            1. see what can be typed: tribunal review --help
+
+        $ tribunal log --round two
+        [!] `two` is no value for `--round <N>`: invalid digit found in string
+            1. see what can be typed: tribunal log --help
+
+        $ tribunal log --prompts --sent
+        [!] `--prompts` cannot be used together with `--sent`
+            1. see what can be typed: tribunal log --help
+
+        $ tribunal status one two
+        [!] `two` is one word too many
+            1. see what can be typed: tribunal status --help
+
+        $ tribunal inspect --json
+        [!] a command is missing
+            1. see what can be typed: tribunal inspect --help
+        ");
+    }
+}

@@ -1,0 +1,488 @@
+//! Errors as the user reads them, and the exit codes that go with them: this is the only place where errors meet codes.
+
+use std::{fmt, io};
+
+use serde_json::json;
+use tribunal_core::ids::RunId;
+use tribunal_report::{clean_block, escape_line};
+use tribunal_runner::{
+    RunError,
+    changes::{self, ChangeError, format_bytes},
+    gc::GcError,
+    git::GitError,
+    host::HostError,
+    landings::LandingsError,
+    subject::{MAX_SUBJECT_BYTES, SubjectError},
+    undo::UndoError,
+};
+use tribunal_store::StoreError;
+
+/// Exit code for wrong usage or settings.
+pub(crate) const EXIT_USAGE: u8 = 2;
+/// Exit code for a failing agent or environment.
+pub(crate) const EXIT_ENVIRONMENT: u8 = 5;
+/// Exit code for a bug of ours.
+pub(crate) const EXIT_INTERNAL: u8 = 1;
+/// Exit code for a run that waits for the user, and for a check with a negative result.
+pub(crate) const EXIT_NEGATIVE: u8 = 3;
+
+/// What the user can do about an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SuggestedStep {
+    Instruction(String),
+    /// Run `tribunal doctor`. The doctor itself leaves this step out.
+    RunDoctor,
+}
+
+impl fmt::Display for SuggestedStep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SuggestedStep::Instruction(instruction) => formatter.write_str(instruction),
+            SuggestedStep::RunDoctor => formatter.write_str("see what is missing: tribunal doctor"),
+        }
+    }
+}
+
+/// An error: what happened, why it matters, what to do.
+#[derive(Debug)]
+pub(crate) struct UserError {
+    pub exit_code: u8,
+    pub message: String,
+    pub reason: String,
+    pub steps: Vec<SuggestedStep>,
+    is_broken_pipe: bool,
+}
+
+impl UserError {
+    pub fn new(exit_code: u8, message: impl Into<String>) -> UserError {
+        UserError {
+            exit_code,
+            message: message.into(),
+            reason: String::new(),
+            steps: Vec::new(),
+            is_broken_pipe: false,
+        }
+    }
+
+    pub fn usage(message: impl Into<String>) -> UserError {
+        UserError::new(EXIT_USAGE, message)
+    }
+
+    pub fn with_reason(mut self, reason: impl Into<String>) -> UserError {
+        self.reason = reason.into();
+        self
+    }
+
+    pub fn with_step(mut self, instruction: impl Into<String>) -> UserError {
+        self.steps.push(SuggestedStep::Instruction(instruction.into()));
+        self
+    }
+
+    pub fn with_doctor_step(mut self) -> UserError {
+        self.steps.push(SuggestedStep::RunDoctor);
+        self
+    }
+
+    pub fn is_closed_pipe(&self) -> bool {
+        self.is_broken_pipe
+    }
+
+    /// Reads the error of another Tribunal process, as written by [`UserError::to_json`].
+    pub fn from_json(error_json: &serde_json::Value) -> Option<UserError> {
+        let text_field = |field_name: &str| error_json[field_name].as_str().map(String::from);
+        // Steps are optional; everything else must be there.
+        let step_values = error_json["todo"].as_array().into_iter().flatten();
+        Some(UserError {
+            exit_code: u8::try_from(error_json["exit"].as_u64()?).ok()?,
+            message: text_field("error")?,
+            reason: text_field("why")?,
+            steps: step_values
+                .filter_map(|step_value| Some(SuggestedStep::Instruction(step_value.as_str()?.to_string())))
+                .collect(),
+            is_broken_pipe: false,
+        })
+    }
+
+    pub fn to_json(&self) -> serde_json::Value {
+        json!({
+            "schema": "tribunal.error/1",
+            "exit": self.exit_code,
+            "error": self.message,
+            "why": self.reason,
+            "todo": self.steps.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl fmt::Display for UserError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // File names may contain anything, even line breaks and cursor movements.
+        writeln!(formatter, "[!] {}", escape_line(&self.message))?;
+        for reason_line in clean_block(&self.reason).lines() {
+            writeln!(formatter, "    {reason_line}")?;
+        }
+        for (step_index, step) in self.steps.iter().enumerate() {
+            writeln!(formatter, "    {}. {}", step_index + 1, escape_line(&step.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<io::Error> for UserError {
+    fn from(cause: io::Error) -> Self {
+        // A closed pipe is remembered by its kind, because the message is only for users.
+        let is_broken_pipe = cause.kind() == io::ErrorKind::BrokenPipe;
+        let user_error = UserError::new(EXIT_ENVIRONMENT, format!("reading or writing failed: {cause}"))
+            .with_step("see that the disk is not full, and where the output goes");
+        UserError { is_broken_pipe, ..user_error }
+    }
+}
+
+impl From<serde_json::Error> for UserError {
+    fn from(cause: serde_json::Error) -> Self {
+        // Writing JSON to a closed pipe fails with an error of serde; the original kind is inside.
+        match cause.io_error_kind() {
+            Some(kind) => io::Error::from(kind).into(),
+            None => internal_error(cause.to_string()),
+        }
+    }
+}
+
+/// The error for a bug of ours.
+pub(crate) fn internal_error(message: impl Into<String>) -> UserError {
+    UserError::new(EXIT_INTERNAL, message)
+        .with_reason("This is a bug in Tribunal. The journal is kept.")
+        .with_step("report it with the output of: tribunal log RUN --json")
+}
+
+impl From<SubjectError> for UserError {
+    fn from(cause: SubjectError) -> Self {
+        let message = cause.to_string();
+        let user_error = match &cause {
+            SubjectError::Missing { .. } => UserError::usage(message)
+                .with_step("check the path; it is looked up from the folder you are in"),
+            SubjectError::Folder { path: file_path } => UserError::usage(message)
+                .with_step(format!("name the files: tribunal review {file_path}/FILE.md …")),
+            SubjectError::TooLong { .. } => UserError::usage(message)
+                // The limit is shown in megabytes.
+                .with_reason(format!(
+                    "Reviewers read the whole subject; beyond {} MB none does it with care.",
+                    MAX_SUBJECT_BYTES >> 20
+                ))
+                .with_step("split the file and review the parts"),
+            SubjectError::Empty { .. } => UserError::usage(message).with_step("write something first"),
+            SubjectError::Binary { .. } | SubjectError::Special { .. } => {
+                UserError::usage(message).with_step("name a text file (UTF-8)")
+            }
+            SubjectError::Unreadable { path: file_path, .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_step(format!("look at its permissions: ls -l {file_path}")),
+            SubjectError::Outside { .. } => UserError::usage(message)
+                .with_step("run Tribunal in the project that the file belongs to, or name it with -C DIR"),
+        };
+        // All of these are found before anything starts.
+        if user_error.reason.is_empty() {
+            user_error.with_reason("Nothing was started and nothing was changed.")
+        } else {
+            user_error
+        }
+    }
+}
+
+impl From<GitError> for UserError {
+    fn from(cause: GitError) -> Self {
+        let message = cause.to_string();
+        let user_error = match cause {
+            GitError::NotInstalled => {
+                UserError::new(EXIT_ENVIRONMENT, message).with_step("install git, or put it on the PATH")
+            }
+            GitError::NoRepository { .. } => UserError::usage(message)
+                .with_step("go to the project, or name it: tribunal -C DIR review …")
+                .with_step("without git, review files: tribunal review FILE"),
+            GitError::BareRepository { .. } => {
+                UserError::usage(message).with_step("go to a checkout of it: git worktree add DIR")
+            }
+            // Git refuses repositories of other users; the remedy is git's own.
+            GitError::UntrustedOwner { root } => UserError::usage(message)
+                .with_step(format!("if you trust it: git config --global --add safe.directory {root}")),
+            GitError::TimedOut { .. } | GitError::TooMuchOutput { .. } => {
+                UserError::new(EXIT_ENVIRONMENT, message)
+                    .with_step("name fewer files: put folders behind the command")
+            }
+            GitError::CommandFailed { .. } | GitError::CannotRun { .. } => {
+                UserError::new(EXIT_ENVIRONMENT, message)
+                    .with_step("see whether git itself works here: git status")
+            }
+        };
+        user_error.with_reason(NOTHING_CHANGED)
+    }
+}
+
+/// The reason that is added to errors which stop a command before it did anything.
+const NOTHING_CHANGED: &str = "Nothing was started and nothing was changed.";
+
+impl From<ChangeError> for UserError {
+    fn from(cause: ChangeError) -> Self {
+        let message = cause.to_string();
+        match cause {
+            ChangeError::Git(cause) => cause.into(),
+            ChangeError::NotARange { said: typed_range } => UserError::usage(message)
+                .with_reason(NOTHING_CHANGED)
+                // Naming HEAD alone usually means the changes that are not committed yet.
+                // Each step is a whole command that can be copied.
+                .with_step(match typed_range.as_str() {
+                    "HEAD" | "@" => "what is not committed yet: tribunal review --work-tree".to_string(),
+                    _ => format!("from there to HEAD: tribunal review --diff {typed_range}..HEAD"),
+                })
+                .with_step(format!("that commit alone: tribunal review --commit {typed_range}")),
+            ChangeError::UnknownRevision { .. } => UserError::usage(message)
+                .with_reason(NOTHING_CHANGED)
+                .with_step("see which there are: git branch --all, git tag, git log --oneline")
+                .with_step("if it is on a server: git fetch"),
+            ChangeError::NoCommonHistory { shallow: false, one: first_revision, other: second_revision } => UserError::usage(message)
+                .with_reason(NOTHING_CHANGED)
+                .with_step(format!("compare them as they are: tribunal review --diff {first_revision}..{second_revision}")),
+            ChangeError::NoCommonHistory { .. } | ChangeError::ShallowHistory { .. } => {
+                UserError::usage(message).with_reason(NOTHING_CHANGED).with_step("get the history: git fetch --unshallow")
+            }
+            ChangeError::UnresolvedConflicts { .. } => {
+                UserError::usage(message).with_reason(NOTHING_CHANGED).with_step("resolve them first: git status")
+            }
+            ChangeError::EmptyChange { .. } => {
+                UserError::usage(message).with_reason(NOTHING_CHANGED).with_step("change something first")
+            }
+            ChangeError::NothingReviewable { reasons, .. } => {
+                UserError::usage(message).with_reason(reasons.join("\n")).with_step("name a change of text files (UTF-8)")
+            }
+            ChangeError::WorkTreeDiffers { staged, .. } => UserError::usage(message)
+                // The reason has to be given, because a review without fixes would work.
+                .with_reason(format!("Fixes land in the work tree, so it must have what is reviewed. {NOTHING_CHANGED}"))
+                .with_step(match staged {
+                    true => "put aside what is not staged, and take it out again later: git stash --keep-index, git stash pop",
+                    false => "check out what it ends in, without changes of your own: git stash, git switch",
+                }),
+            ChangeError::TooBig { .. } => {
+                // The command adds one step per directory, because only it knows how the range was typed.
+                let (max_parts, max_files, max_size) =
+                    (changes::MAX_PARTS, changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
+                UserError::usage(message).with_reason(format!(
+                    "A review has at most {max_parts} parts of {max_files} files and {max_size} of diff. {NOTHING_CHANGED}\n\
+                     Narrow it to folders; the biggest are:"
+                ))
+            }
+            ChangeError::Unreadable { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason(NOTHING_CHANGED)
+                .with_step("look at its permissions, and whether the disk is full"),
+        }
+    }
+}
+
+impl From<StoreError> for UserError {
+    fn from(cause: StoreError) -> Self {
+        let message = cause.to_string();
+        match cause {
+            StoreError::NewerFormat { .. } => UserError::usage(message)
+                .with_reason("Writing it with this version could lose what the newer one recorded.")
+                .with_step("use the newer Tribunal for this project")
+                .with_step("reading still works here: tribunal runs, findings, log"),
+            StoreError::Empty { .. } => {
+                UserError::usage(message).with_reason("No run was ever recorded in it.").with_step("start one: tribunal review FILE")
+            }
+            StoreError::NotAJournal { .. } => {
+                UserError::usage(message).with_step("move that file away; Tribunal makes a new journal")
+            }
+            StoreError::NetworkFileSystem { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason("The journal needs memory that its readers and writers share, which a network does not give: two\n\
+                      machines could write over each other. Nothing was started.")
+                .with_step("work on a copy of the project on a local disk"),
+            StoreError::DiskFull { path: file_path } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason("Without its journal a run could not be resumed, so nothing goes on. What was recorded is kept.")
+                .with_step(format!("make room on the disk: df {}", file_path.display())),
+            StoreError::FileGone { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason("What the run had recorded went with it, so nothing goes on and nothing more is written.")
+                .with_step("put the folder back if it was only moved, then: tribunal runs"),
+            StoreError::CannotCreate { .. } | StoreError::Database { .. } | StoreError::WriterStopped(_) => {
+                UserError::new(EXIT_ENVIRONMENT, message)
+                    .with_reason("Without its journal a run could not be resumed, so nothing is started and nothing goes on.")
+                    .with_step("make the project's folder writable, and see that neither disk nor system is full")
+            }
+            // These cannot happen with a journal that this program wrote.
+            StoreError::UnreadableEntry { .. } | StoreError::UnwritableEntry(_) | StoreError::MissingBlob(_) => internal_error(message),
+        }
+    }
+}
+
+impl From<GcError> for UserError {
+    fn from(cause: GcError) -> Self {
+        let message = cause.to_string();
+        match cause {
+            GcError::Store(cause) => cause.into(),
+            GcError::IsLink { path: file_path } => UserError::usage(message)
+                .with_reason("Behind it could be what is not Tribunal's to remove. Nothing was removed.")
+                .with_step(format!("see where it leads: ls -ld {file_path}"))
+                .with_step("put a folder in its place, then: tribunal gc"),
+            GcError::CannotInspect { path: file_path, .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason("Nothing was removed.")
+                .with_step(format!("look at its permissions: ls -ld {file_path}")),
+        }
+    }
+}
+
+impl From<LandingsError> for UserError {
+    fn from(cause: LandingsError) -> Self {
+        let message = cause.to_string();
+        match cause {
+            LandingsError::Store(cause) => cause.into(),
+            LandingsError::NoFinding { run: run_id, .. } => UserError::usage(message)
+                .with_step(format!("see which there are: tribunal findings {run_id}")),
+            LandingsError::MissingCheckpoint { run: run_id } => UserError::usage(message)
+                .with_reason("What it changed can neither be shown nor taken back. Nothing was changed.")
+                .with_step(format!("the text from before the run is kept: ls .tribunal/originals/{run_id}")),
+            LandingsError::ChangedInSession { .. } => UserError::usage(message)
+                .with_reason(
+                    "Tribunal has no copy of it, as of nothing that you type yourself. Nothing was changed.",
+                )
+                .with_step("git diff"),
+            LandingsError::Damaged { run: run_id, .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason("Nothing was changed.")
+                .with_step(format!("look at what is kept: ls -lR .tribunal/checkpoints/{run_id}"))
+                .with_step(format!(
+                    "the text from before the run is kept, too: ls .tribunal/originals/{run_id}"
+                )),
+        }
+    }
+}
+
+impl From<UndoError> for UserError {
+    fn from(cause: UndoError) -> Self {
+        let message = cause.to_string();
+        let nothing_changed = "Nothing was changed.";
+        let partly_undone = "Other files were taken back already; the same command does the rest.";
+        match cause {
+            UndoError::Landings(cause) => cause.into(),
+            UndoError::Run(cause) => cause.into(),
+            // The steps of a subject error are about reviews and would mislead here.
+            UndoError::Subject(cause) => UserError { steps: Vec::new(), ..UserError::from(cause) }
+                .with_reason(nothing_changed)
+                .with_step("put the file back as a text file inside the project, then try again"),
+            UndoError::LandingUnresolved { run: run_id } => UserError::usage(message)
+                .with_reason(format!("Whether it landed is found out when the run goes on. {nothing_changed}"))
+                .with_step(format!("tribunal resume {run_id}")),
+            UndoError::RepairedTogether { run: run_id, finding, .. } => UserError::usage(message)
+                .with_reason(format!("They can only be taken back together. {nothing_changed}"))
+                .with_step(format!("see what that would do: tribunal undo {run_id}.{finding}"))
+                .with_step(format!("take all of them back: tribunal undo {run_id}.{finding} --together --yes")),
+            UndoError::BecameLink { path: file_path } => UserError::usage(message)
+                .with_reason(format!("What landed was a change of a file in its place. {nothing_changed}"))
+                .with_step(format!("see where it leads: ls -l {file_path}")),
+            UndoError::EditedSince { run: run_id, finding, alone: is_single, .. } => {
+                // Without a finding the whole run is meant.
+                let finding_argument = finding.map_or_else(String::new, |finding| format!(" {finding}"));
+                let user_error = UserError::new(EXIT_NEGATIVE, message)
+                    .with_reason(format!("Taking the change back would lose what was written there since. {nothing_changed}"))
+                    .with_step(format!("take it back by hand; what it was: tribunal diff {run_id}{finding_argument}"));
+                match finding {
+                    _ if is_single => user_error,
+                    Some(_) => user_error
+                        .with_step(format!("if it was a later repair, take all of them back: tribunal undo {run_id}")),
+                    None => user_error
+                        .with_step(format!("take back what can be, one by one: tribunal undo {run_id}.FINDING")),
+                }
+            }
+            UndoError::BeingChanged { begun: has_begun, .. } => UserError::new(EXIT_NEGATIVE, message)
+                .with_reason(if has_begun { partly_undone } else { nothing_changed })
+                .with_step("try again when nobody else writes it"),
+            UndoError::CannotPark { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason(format!("Without that, what stands there now could be lost. {nothing_changed}"))
+                .with_step("see that .tribunal/parked is a folder that can be written, and that the disk is not full"),
+            UndoError::CannotWrite { begun: has_begun, .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason(if has_begun { partly_undone } else { nothing_changed })
+                .with_step("see that its folder can be written, and that the disk is not full"),
+        }
+    }
+}
+
+/// Adds the step to resume a run. A run that was under way can continue; the journal says from where.
+fn with_resume_step(user_error: UserError, run_id: &RunId) -> UserError {
+    match user_error.exit_code {
+        // Only a problem of the environment goes away by itself or by the user's hand.
+        EXIT_ENVIRONMENT => user_error.with_step(format!("then: tribunal resume {run_id}")),
+        _ => user_error,
+    }
+}
+
+impl From<RunError> for UserError {
+    fn from(cause: RunError) -> Self {
+        let message = cause.to_string();
+        match cause {
+            RunError::Store(cause) => cause.into(),
+            RunError::Subject(cause) => cause.into(),
+            RunError::Project { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason("Tribunal keeps its journal in the project; without it nothing is started.")
+                .with_step("make the project's folder writable, or copy the project to where it is"),
+            RunError::LeadsOut { .. } => UserError::usage(message)
+                .with_reason("Tribunal writes inside the project only. Nothing was started.")
+                .with_step("put a folder in the place of the link, or set `output_folder` to one inside the project"),
+            // The other run may be watched or awaited, but not replaced.
+            RunError::SubjectLocked { by: other_run, .. } => UserError::usage(message)
+                .with_reason("Two runs on one subject would undo each other's work.")
+                .with_step(format!("watch the other one: tribunal status {other_run}"))
+                .with_step("or wait until it has ended"),
+            RunError::RunLocked { run: run_id } => UserError::usage(message).with_step(format!("tribunal status {run_id}")),
+            RunError::NoRun { .. } => UserError::usage(message).with_step("tribunal runs"),
+            RunError::Ended { run: run_id, .. } => UserError::usage(message)
+                .with_reason("There is nothing left to go on with.")
+                .with_step(format!("tribunal log {run_id}")),
+            RunError::IncompatibleVersion { .. } | RunError::UnknownEntry { .. } => {
+                UserError::usage(message).with_step("finish the run with the Tribunal that started it")
+            }
+            RunError::SettingsDoNotFit { run: run_id, .. } => UserError::usage(message)
+                .with_reason("Nothing was changed: the run keeps the settings it has.")
+                .with_step(format!("go on with those: tribunal resume {run_id}"))
+                .with_step("or start anew with the changed ones: tribunal review FILE"),
+            RunError::SecretInSettings { .. } => UserError::usage(message)
+                .with_reason("Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.")
+                .with_step("put it into an environment variable that the agent or the check reads itself"),
+            RunError::Session(cause) => cause.into(),
+            // A run that lost its journal can go on once the environment is repaired.
+            RunError::Host { cause: HostError::Store(cause), run: run_id } => with_resume_step(cause.into(), &run_id),
+            RunError::Host { .. } => internal_error(message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_named_like_staged_changes_is_a_branch() {
+        let error_text = |range_text: &str, is_staged: bool| {
+            let changed_files = vec!["a.rs".to_string()];
+            UserError::from(ChangeError::WorkTreeDiffers {
+                range: range_text.into(),
+                staged: is_staged,
+                files: changed_files,
+            })
+            .to_string()
+        };
+        assert!(error_text("staged", true).contains("git stash --keep-index"));
+        let branch_error = error_text("staged-work..HEAD", false);
+        assert!(
+            branch_error.contains("git switch") && !branch_error.contains("--keep-index"),
+            "{branch_error}"
+        );
+    }
+
+    #[test]
+    fn no_text_in_an_error_controls_the_terminal() {
+        let user_error = UserError::usage("a\x1b[2J\nb")
+            .with_reason("two lines\nof \x1b]0;title\x07 \u{202e}names")
+            .with_step("ls 'x\u{9b}31m\n[!] forged'");
+        insta::assert_snapshot!(user_error, @r"
+        [!] a\u{1b}[2J\nb
+            two lines
+            of \u{1b}]0;title\u{7} \u{202e}names
+            1. ls 'x\u{9b}31m\n[!] forged'
+        ");
+    }
+}

@@ -1,0 +1,203 @@
+//! Changes of findings by the user, mostly in the tracker. They always hold; repeating one changes nothing.
+
+use alloc::{format, string::String, vec, vec::Vec};
+
+use crate::{
+    challenge::ChallengeResult,
+    decision::{DecisionAnswer, DecisionTopic},
+    effect::{FindingChange, FindingSnapshot},
+    event::RunEvent,
+    finding::{
+        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
+        TransitionCause,
+    },
+    host::Host,
+    ids::FindingId,
+    level::ReviewGoal,
+    review::ReviewState,
+    text::fold_case,
+    tracker::format_status,
+};
+
+pub(super) fn amend_finding(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    finding_id: FindingId,
+    snapshot: Option<FindingSnapshot>,
+    finding_change: FindingChange,
+) {
+    let Some(finding) = state.find_finding(finding_id) else {
+        host.note_event(RunEvent::Warned {
+            text: format!("somebody changed {finding_id}, which does not exist; left aside"),
+        });
+        return;
+    };
+    let (new_status, note_text) = match finding_change {
+        FindingChange::Severity { to: new_status } => {
+            return change_severity(host, state, finding_id, snapshot, new_status);
+        }
+        FindingChange::Fixed => (FindingStatus::Fixed, String::from("a person says so")),
+        FindingChange::Open => (FindingStatus::Open, String::from("a person opened it again")),
+        FindingChange::Dismissed { reason } => {
+            (FindingStatus::Dismissed { why: DismissalReason::Person }, user_reason(reason))
+        }
+        FindingChange::Deferred { reason } => {
+            (FindingStatus::Deferred { why: DeferralReason::Person }, user_reason(reason))
+        }
+    };
+    // For the user an assigned finding is simply open.
+    let current_status =
+        if finding.status == FindingStatus::Assigned { FindingStatus::Open } else { finding.status.clone() };
+    if current_status == new_status {
+        return;
+    }
+    let current_text = format_status(&current_status);
+    // The user decided on an outdated status, so the change may not be what they want now.
+    if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.status != current_text) {
+        let warning = format!(
+            "{finding_id} was to be {}, when it was {}; it is {current_text} by now and stays so",
+            new_status.as_str(),
+            snapshot.status
+        );
+        host.note_event(RunEvent::Warned { text: warning });
+        return;
+    }
+    match new_status {
+        FindingStatus::Open => {
+            state.accepted = false;
+            state.iteration = 0;
+        }
+        // A repair by hand was not reviewed, so the run needs another pass.
+        FindingStatus::Fixed => {
+            state.last_pass.dry = false;
+            state.last_pass.changed = true;
+        }
+        _ => {}
+    }
+    state.transition_finding(
+        host,
+        finding_id,
+        StatusTransition::new(new_status, TransitionCause::User, note_text),
+    );
+    withdraw_questions_about(host, state, finding_id);
+    state.reconsider_last_pass();
+}
+
+/// Changes the severity of a finding, which may move it in or out of the goal.
+fn change_severity(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    finding_id: FindingId,
+    snapshot: Option<FindingSnapshot>,
+    new_severity: Severity,
+) {
+    // Setting the same severity again is not a change.
+    let Some(finding) = state.find_finding_mut(finding_id).filter(|finding| finding.severity != new_severity)
+    else {
+        return;
+    };
+    if snapshot.is_some_and(|snapshot| snapshot.severity != finding.severity) {
+        let warning =
+            format!("{finding_id} was to be {new_severity}, but is {} by now and stays so", finding.severity);
+        host.note_event(RunEvent::Warned { text: warning });
+        return;
+    }
+    // The status stays; the step in the history records the cause and the note.
+    finding.severity = new_severity;
+    let current_status = finding.status.clone();
+    let severity_transition = StatusTransition::new(
+        current_status.clone(),
+        TransitionCause::UserSeverity,
+        format!("a person calls it {new_severity}"),
+    );
+    finding.apply_transition(severity_transition, host.last_timestamp());
+    host.note_event(RunEvent::FindingRuled {
+        finding: finding_id,
+        ruled: ChallengeResult::Person,
+        severity: new_severity,
+        voices: vec![],
+    });
+    let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
+    match (host.settings().goal, new_severity) {
+        (ReviewGoal::CriticalOnly, Severity::Critical) if current_status == outside_goal => {
+            state.iteration = 0;
+            let note_text = "a person calls it critical";
+            state.transition_finding(
+                host,
+                finding_id,
+                StatusTransition::new(FindingStatus::Open, TransitionCause::UserSeverity, note_text),
+            );
+        }
+        // With this goal only critical findings stay open.
+        (ReviewGoal::CriticalOnly, Severity::High | Severity::Medium | Severity::Low)
+            if current_status.is_open() =>
+        {
+            let note_text = "the goal asks for critical findings only";
+            state.transition_finding(
+                host,
+                finding_id,
+                StatusTransition::new(outside_goal, TransitionCause::OutsideGoal, note_text),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// Withdraws questions about a finding that the user has settled by other means.
+fn withdraw_questions_about(host: &dyn Host, state: &mut ReviewState, finding_id: FindingId) {
+    for decision in state.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
+        if matches!(&decision.about, DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding } if *finding == finding_id)
+        {
+            let withdrawal = DecisionAnswer::new_withdrawn(format!("a person settled {finding_id} by hand"));
+            decision.answer = Some(withdrawal.clone());
+            host.note_event(RunEvent::DecisionAnswered { decision: decision.id.clone(), answer: withdrawal });
+        }
+    }
+}
+
+pub(super) fn add_user_finding(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    severity: Severity,
+    description: String,
+    quoted_text: String,
+) {
+    // The same edit of the tracker may be read more than once.
+    let is_same_finding = |finding: &Finding| {
+        finding.raisers.is_empty() && fold_case(&finding.description) == fold_case(&description)
+    };
+    if state.findings.iter().any(is_same_finding) {
+        return;
+    }
+    let mut finding = Finding {
+        id: FindingId(state.findings.len() as u32 + 1),
+        severity,
+        category: "by a person".into(),
+        description,
+        evidence: Evidence::Quote { text: quoted_text },
+        // The quote is not grounded: the user is believed.
+        place: None,
+        found: None,
+        suggested_fix: String::new(),
+        raisers: Vec::new(),
+        status: FindingStatus::Open,
+        maybe_same_as: None,
+        history: vec![],
+    };
+    finding.apply_transition(
+        StatusTransition::new(FindingStatus::Open, TransitionCause::User, "added by a person"),
+        host.last_timestamp(),
+    );
+    state.accepted = false;
+    state.iteration = 0;
+    state.findings.push(finding.clone());
+    host.note_event(RunEvent::FindingRaised { finding });
+}
+
+fn user_reason(given_reason: String) -> String {
+    if given_reason.is_empty() {
+        String::from("a person said so")
+    } else {
+        format!("a person said: {given_reason}")
+    }
+}

@@ -1,0 +1,62 @@
+//! The subject as it is in one frozen copy.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    effect::{Freeze, FreezeOutcome, FrozenSubject},
+    files::FrozenFile,
+    ground::EvidenceScope,
+    host::Host,
+    ids::{Hash, Key},
+    reason::{RunEnding, RunReason},
+    review::{ReviewState, run_stage::StageExit},
+    settings::Settings,
+};
+
+pub(super) struct FrozenCopy {
+    pub freeze_key: Key,
+    /// The text of the one file, or the diff of the change.
+    pub subject_text: String,
+    pub subject_hash: Hash,
+    pub frozen_files: Vec<FrozenFile>,
+    /// What agents will not find in the copy, one line each.
+    pub remarks: Vec<String>,
+}
+
+/// Freezes the subject. If this fails, the stage ends.
+pub(super) async fn freeze_subject(
+    host: &dyn Host,
+    state: &ReviewState,
+    freeze_key: Key,
+) -> Result<FrozenCopy, StageExit> {
+    // Files that repairs have added are frozen as well.
+    let subject = state.reviewed_subject(host.settings());
+    match host.perform(freeze_key.clone(), Freeze { subject }).await? {
+        FreezeOutcome::Frozen(FrozenSubject { text, hash, files, remarks }) => Ok(FrozenCopy {
+            freeze_key,
+            subject_text: text,
+            subject_hash: hash,
+            frozen_files: files,
+            remarks,
+        }),
+        FreezeOutcome::Failed { fault } => Err(RunEnding::new(RunReason::Environment, fault.detail).into()),
+    }
+}
+
+impl FrozenCopy {
+    /// Returns what is under review. `Err` if its section no longer exists.
+    pub fn review_scope<'s>(&'s self, settings: &'s Settings) -> Result<EvidenceScope<'s>, RunEnding> {
+        let subject = &settings.subject;
+        EvidenceScope::from_subject(subject, &self.subject_text, &self.frozen_files).ok_or_else(|| {
+            // Only a document has a section, so a path is known here.
+            let (path, section) =
+                (subject.file_path().unwrap_or_default(), subject.section_title().unwrap_or_default());
+            RunEnding::new(RunReason::Environment, format!("{path} has no section `{section}` any more"))
+        })
+    }
+
+    /// Returns the whole file even if only a section is under review: counter-evidence may be anywhere.
+    pub fn full_scope<'s>(&'s self, settings: &'s Settings) -> Option<EvidenceScope<'s>> {
+        EvidenceScope::from_whole_subject(&settings.subject, &self.subject_text, &self.frozen_files)
+    }
+}

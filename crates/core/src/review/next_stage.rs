@@ -1,0 +1,165 @@
+//! Decides the next stage from the state of the review alone.
+//!
+//! The first row that fits applies:
+//!
+//! | accepted | round | open | blocked | fixing | iterations left | dry, or tier 0 | confidence too low | rounds left | next |
+//! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | yes | | 0 | 0 | | | | | | end: accepted |
+//! | | 0 | | | | | | | | review round 1 |
+//! | | | | > 0 | off | | | | | end: blocked |
+//! | | | > 0 | 0 | off | | | | | end: review only |
+//! | | | 0 | 0 | off | | | yes | | end: confidence low |
+//! | | | 0 | 0 | off | | | no | | end: goal met |
+//! | | | > 0 | | on | yes | | | | fix |
+//! | | | > 0 | | on | no | | | | end: fix iterations |
+//! | | | 0 | 0 | | | yes | yes | | end: confidence low |
+//! | | | 0 | 0 | | | yes | no | | end: goal met |
+//! | | | 0 | > 0 | | | yes | | | end: blocked |
+//! | | | 0 | | | | no | | yes | review the next round |
+//! | | | 0 | > 0 | | | no | | no | end: blocked |
+//! | | | 0 | 0 | | | no | | no | end: rounds |
+//!
+//! A patch that waits for approval (`approve: each`) ends the run as blocked if nothing is open. A stray edit that the user
+//! has not answered for ends it as blocked instead of goal met and review only.
+//!
+//! The confidence is too low only if the settings ask for one (`target_confidence`).
+//!
+//! The table is the oracle of a property test.
+
+use alloc::{format, string::String};
+
+use crate::{
+    counts::FindingCounts,
+    finding::Finding,
+    reason::{RunEnding, RunReason},
+    review::ReviewState,
+    settings::Settings,
+    text::format_count,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextStage {
+    Review { round: u32 },
+    Fix { iteration: u32 },
+    End(RunEnding),
+}
+
+pub fn next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
+    let decided = decide_next_stage(state, settings);
+    // Other endings wait for the user anyway, who sees the question about the stray edits then.
+    let is_good_ending =
+        |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
+    match (&decided, state.count_unanswered_edits()) {
+        (NextStage::End(ending), edit_count @ 1..) if is_good_ending(ending) => end_with(
+            RunReason::Blocked,
+            format!("{} changed past the copies", format_count(edit_count, "file")),
+        ),
+        _ => decided,
+    }
+}
+
+fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
+    let finding_counts = FindingCounts::from_findings(&state.findings);
+    let limits = &settings.limits;
+    if state.accepted && finding_counts.open + finding_counts.blocked == 0 {
+        return NextStage::End(RunEnding::from_reason(RunReason::Accepted));
+    }
+    if state.round == 0 {
+        return NextStage::Review { round: 1 };
+    }
+    if !settings.fix && finding_counts.blocked > 0 {
+        // Another pass would change nothing; only the user's decision does.
+        return end_with(RunReason::Blocked, format!("{} blocked", finding_counts.blocked));
+    }
+    if finding_counts.open > 0 {
+        return match state.iteration {
+            _ if !settings.fix => end_with(RunReason::ReviewOnly, format!("{} open", finding_counts.open)),
+            iterations_done if iterations_done < limits.fix_iterations => {
+                NextStage::Fix { iteration: iterations_done + 1 }
+            }
+            iterations_done => end_with(
+                RunReason::FixIterations,
+                format!(
+                    "{} open after {}",
+                    finding_counts.open,
+                    format_count(iterations_done, "fix iteration")
+                ),
+            ),
+        };
+    }
+    if let patch_count @ 1.. = state.count_patches_to_approve() {
+        // Another pass over a text that is about to change would only cost money.
+        return end_with(RunReason::Blocked, format!("{} to be approved", patches_phrase(patch_count)));
+    }
+    if !settings.fix {
+        if let Some(shortfall) = confidence_shortfall(state, settings) {
+            return end_with(RunReason::ConfidenceLow, shortfall);
+        }
+        // The text is as it was reviewed, so another pass over it would only cost money.
+        return end_with(RunReason::GoalMet, String::from("nothing is open; nothing was to be fixed"));
+    }
+    let text_is_good = state.last_pass.dry || settings.tier.number() == 0;
+    // Each grant of the user allows as many rounds again.
+    let has_rounds_left = state.round < limits.rounds.saturating_mul(state.spent.granted_shares());
+    match (finding_counts.blocked, text_is_good) {
+        (0, true) if let Some(shortfall) = confidence_shortfall(state, settings) => {
+            end_with(RunReason::ConfidenceLow, shortfall)
+        }
+        (0, true) if !state.last_pass.dry => {
+            end_with(RunReason::GoalMet, String::from("tier 0: no second look was asked for"))
+        }
+        (0, true) => end_with(RunReason::GoalMet, state.last_pass.describe_dry()),
+        (0, false) | (_, false) if has_rounds_left => NextStage::Review { round: state.round + 1 },
+        (0, false) => end_with(
+            RunReason::Rounds,
+            // Without fixes since the pass, the pass itself was inconclusive.
+            match state.tries.text == state.last_pass.text {
+                true => {
+                    format!("round {} showed nothing: {}", state.round, state.last_pass.describe_shortfall())
+                }
+                false => format!(
+                    "the last fixes of round {} are verified but were not reviewed again",
+                    state.round
+                ),
+            },
+        ),
+        (blocked_count, _) => end_with(RunReason::Blocked, format!("{blocked_count} blocked")),
+    }
+}
+
+/// Describes how far the confidence is below the target; `None` if it is not.
+fn confidence_shortfall(state: &ReviewState, settings: &Settings) -> Option<String> {
+    let target_confidence = settings.target_confidence?;
+    let reached_confidence = state.confidence.as_ref()?.for_gates;
+    let tier = settings.tier;
+    (reached_confidence < target_confidence)
+        .then(|| format!("{reached_confidence} of {target_confidence}, counted for tier {tier}"))
+}
+
+/// Returns the trigger of the next round.
+pub(super) fn round_trigger(state: &ReviewState) -> RunReason {
+    match state.round {
+        0 => RunReason::Initial,
+        _ if state.held_for_confidence => RunReason::ConfidenceLow,
+        _ if state.iteration == 0 => RunReason::Recovery,
+        _ => RunReason::Unreviewed,
+    }
+}
+
+/// Returns the trigger of the next fix iteration.
+pub(super) fn fix_trigger(state: &ReviewState) -> RunReason {
+    let is_circling = |finding: &&Finding| state.tries.circling.contains(&finding.id);
+    match state.findings.iter().filter(|finding| finding.status.is_open()).find(is_circling) {
+        Some(_) => RunReason::LoopDetected,
+        None if state.spent.failures_in_a_row > 0 => RunReason::Recovery,
+        None => RunReason::IssuesRemain,
+    }
+}
+
+fn patches_phrase(patch_count: u32) -> String {
+    if patch_count == 1 { String::from("1 patch is") } else { format!("{patch_count} patches are") }
+}
+
+fn end_with(reason: RunReason, detail: String) -> NextStage {
+    NextStage::End(RunEnding::new(reason, detail))
+}

@@ -1,0 +1,254 @@
+//! What needs the user's approval: patches under `approve: each`, files that changed outside the workspaces, and repeated
+//! conflicts.
+
+use tribunal_core::{
+    brief::ClaimStatus,
+    decision::{DecisionAnswer, DecisionTopic},
+    effect::{AskOutcome, Effect, LandOutcome, Reply, Requests, Restore, RestoreOutcome, UserRequest},
+    event::RunEvent,
+    files::{Hunk, StrayEdit},
+    finding::{FindingStatus, Severity},
+    ids::{DecisionId, FindingId, Hash},
+    level::ReviewLevel,
+    reason::{RunEnding, RunReason},
+    settings::Settings,
+};
+use tribunal_testkit::{
+    ScriptedWorld,
+    samples::{
+        self, conflict_refusal, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
+        raised_flaw,
+    },
+    trial::TrialRun,
+};
+
+const F1: FindingId = FindingId(1);
+
+fn single_reviewer_settings() -> Settings {
+    Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() }
+}
+
+fn approve_each_settings() -> Settings {
+    let mut settings = single_reviewer_settings();
+    settings.tasks.writing.approve_each = true;
+    settings
+}
+
+fn world_raising_one() -> ScriptedWorld {
+    ScriptedWorld::default()
+        .reply_on("round-1/freeze", frozen_reply(&flawed_text(1)))
+        .reply_on("round-1/review/adversarial", findings_reply(vec![raised_flaw(1, Severity::High)]))
+        .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], true))
+        .reply_on("round-2/freeze", frozen_reply("# Plan\n"))
+        .reply_on("round-2/review/adversarial", findings_reply(vec![]))
+        .reply_on("end/look", frozen_reply("# Plan\n"))
+}
+
+fn repaired_landing() -> Reply {
+    landed_reply("# Plan\n", vec![Hunk { old_start: 5, old_len: 1, new_len: 0 }])
+}
+
+fn wait_answered_with(choice: &str) -> Reply {
+    let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
+    Reply::Wait(Requests { requests: vec![UserRequest::Answer { decision: DecisionId::new("D1"), answer }] })
+}
+
+fn was_performed(trial: &TrialRun<ScriptedWorld>, key: &str) -> bool {
+    trial.world.performed_keys.iter().any(|performed_key| performed_key == key)
+}
+
+#[test]
+fn with_approve_each_nothing_lands_before_the_user_approves() {
+    let world = world_raising_one().reply_on("round-1/fix-1/approved/D1", repaired_landing());
+    let mut trial = TrialRun::new(approve_each_settings(), world, 1);
+    let (ending, view) = trial.run_review();
+    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is to be approved"));
+    assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D1") });
+    assert!(
+        !trial.world.performed_keys.iter().any(|key| key.ends_with("/land")),
+        "{:?}",
+        trial.world.performed_keys
+    );
+    assert!(!was_performed(&trial, "round-2/freeze"), "no round is paid for while a patch waits");
+
+    trial.world = core::mem::take(&mut trial.world).reply_on("wait", wait_answered_with("approve"));
+    let (ending, view) = trial.run_review();
+    assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
+    assert_eq!(view.findings[&F1].status, FindingStatus::Fixed);
+    assert!(was_performed(&trial, "round-1/fix-1/approved/D1"));
+}
+
+#[test]
+fn a_rejected_patch_goes_back_to_a_fixer_with_the_rejection() {
+    let world = world_raising_one();
+    let mut trial = TrialRun::new(approve_each_settings(), world, 1);
+    trial.run_review();
+    trial.world = core::mem::take(&mut trial.world).reply_once("wait", wait_answered_with("reject"));
+    let (ending, view) = trial.run_review();
+    // The patch of the next fixer waits for approval, too.
+    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is to be approved"));
+    assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D2") });
+    let is_rejection = |note: &str| note.starts_with("a person rejected its patch");
+    assert!(view.findings[&F1].history.iter().any(|step| is_rejection(&step.note)));
+}
+
+#[test]
+fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
+    let conflict_reply = || {
+        let mut refusal = conflict_refusal(5);
+        if let tribunal_core::files::PatchRefusal::Conflict { ours, theirs, .. } = &mut refusal {
+            (*ours, *theirs) = ("mine\n".into(), "the fixer's\n".into());
+        }
+        Reply::Land(LandOutcome::Refused { why: refusal })
+    };
+    let world = world_raising_one()
+        .reply_on("round-1/fix-1/fix/1/land", conflict_reply())
+        .reply_on("round-1/fix-2/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], true))
+        .reply_on("round-1/fix-2/fix/1/land", conflict_reply());
+    let (_, view) = TrialRun::new(single_reviewer_settings(), world, 1).run_review();
+    let decision = view.open_decisions().next().unwrap();
+    assert!(matches!(decision.about, DecisionTopic::Blocked { finding: F1 }), "{decision:?}");
+    assert!(
+        decision.question.contains("mine") && decision.question.contains("the fixer's"),
+        "{}",
+        decision.question
+    );
+}
+
+/// Adds a file that changed outside the workspaces to an agent's answer.
+fn with_stray(reply: Reply) -> Reply {
+    match reply {
+        Reply::Ask(AskOutcome::Answered(mut answer)) => {
+            let (before, after) = (Some(Hash::new("before")), Some(Hash::new("after")));
+            answer.strayed = vec![StrayEdit { path: "src/main.rs".into(), before, after, kept: true }];
+            Reply::Ask(AskOutcome::Answered(answer))
+        }
+        unchanged => unchanged,
+    }
+}
+
+fn world_with_stray() -> ScriptedWorld {
+    world_raising_one()
+        .reply_on(
+            "round-1/review/adversarial",
+            with_stray(findings_reply(vec![raised_flaw(1, Severity::High)])),
+        )
+        .reply_on("round-1/fix-1/fix/1", with_stray(fixes_reply(vec![(F1, ClaimStatus::Fixed)], true)))
+        .reply_on("round-1/fix-1/fix/1/land", repaired_landing())
+}
+
+#[test]
+fn a_file_changed_outside_the_workspaces_is_asked_about_once_and_blocks_the_end() {
+    let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
+    let (ending, view) = trial.run_review();
+    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 file changed past the copies"));
+    let questions: Vec<&str> = view.open_decisions().map(|decision| decision.question.as_str()).collect();
+    assert_eq!(
+        questions,
+        ["src/main.rs was changed while agents were at work, and not by a landing: was that you?"]
+    );
+    assert_eq!(view.findings[&F1].status, FindingStatus::Fixed, "the work went on meanwhile");
+
+    trial.world = core::mem::take(&mut trial.world).reply_on("wait", wait_answered_with("keep"));
+    let (ending, _) = trial.run_review();
+    assert_eq!(ending.reason, RunReason::GoalMet);
+    assert!(!trial.world.performed_keys.iter().any(|key| key.starts_with("restore")));
+}
+
+#[test]
+fn a_stray_change_is_undone_when_the_user_asks_for_it() {
+    let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
+    trial.run_review();
+    let restored_reply =
+        Reply::Restore(RestoreOutcome::Restored { parked: Some(".tribunal/parked/x/1-main.rs".into()) });
+    trial.world = core::mem::take(&mut trial.world)
+        .reply_on("wait", wait_answered_with("restore"))
+        .reply_on("restore-1", restored_reply);
+    let (ending, _) = trial.run_review();
+    assert_eq!(ending.reason, RunReason::GoalMet);
+    let restored_path = trial.journal.iter().find_map(|entry| match &entry.event {
+        RunEvent::EffectStarted { effect: Effect::Restore(Restore { stray }), .. } => {
+            Some(stray.path.clone())
+        }
+        _ => None,
+    });
+    assert_eq!(restored_path.as_deref(), Some("src/main.rs"));
+    let is_reported = trial.journal.iter().any(|entry| match &entry.event {
+        RunEvent::Warned { text } => {
+            text.contains("put back") && text.contains(".tribunal/parked/x/1-main.rs")
+        }
+        _ => false,
+    });
+    assert!(is_reported);
+}
+
+#[test]
+fn many_files_that_changed_at_once_are_one_question() {
+    let world_with_strays = |count: usize| {
+        let mut reply = findings_reply(vec![raised_flaw(1, Severity::High)]);
+        if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
+            let stray = |file_number: usize| StrayEdit {
+                path: format!("src/{file_number}.rs"),
+                before: None,
+                after: None,
+                kept: true,
+            };
+            answer.strayed = (0..count).map(stray).collect();
+        }
+        world_raising_one()
+            .reply_on("round-1/review/adversarial", reply)
+            .reply_on("round-1/fix-1/fix/1/land", repaired_landing())
+    };
+    for (count, questions) in [(3, 3), (4, 1), (500, 1)] {
+        let (ending, view) =
+            TrialRun::new(single_reviewer_settings(), world_with_strays(count), 1).run_review();
+        assert_eq!(view.open_decisions().count(), questions, "{count}");
+        assert_eq!(ending.detail, format!("{count} files changed past the copies"));
+    }
+}
+
+#[test]
+fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_again() {
+    let lost_file =
+        StrayEdit { path: "src/main.rs".into(), before: Some(Hash::new("b")), after: None, kept: false };
+    let mut reply = findings_reply(vec![]);
+    if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
+        answer.strayed = vec![lost_file];
+    }
+    let (_, view) = TrialRun::new(
+        single_reviewer_settings(),
+        world_raising_one().reply_on("round-1/review/adversarial", reply),
+        1,
+    )
+    .run_review();
+    let decision = view.open_decisions().next().unwrap();
+    assert!(
+        !decision.offers_choice("restore") && decision.question.contains("is not to be had any more"),
+        "{decision:?}"
+    );
+
+    let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
+    trial.run_review();
+    let failed_restore = samples::failed_effect_reply(tribunal_core::effect::EffectKind::Restore);
+    trial.world = core::mem::take(&mut trial.world)
+        .reply_once("wait", wait_answered_with("restore"))
+        .reply_on("restore-1", failed_restore);
+    let (ending, view) = trial.run_review();
+    assert_eq!(ending.reason, RunReason::Blocked, "{ending:?}");
+    assert!(view.open_decisions().next().unwrap().question.contains("was not put back"));
+}
+
+#[test]
+fn a_file_is_asked_about_once_however_often_it_changes() {
+    let fix_with_stray = |after: &str| {
+        let mut reply = fixes_reply(vec![(F1, ClaimStatus::Fixed)], true);
+        if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
+            let (before, after) = (Some(Hash::new("before")), Some(Hash::new(after)));
+            answer.strayed = vec![StrayEdit { path: "src/main.rs".into(), before, after, kept: true }];
+        }
+        reply
+    };
+    let world = world_with_stray().reply_on("round-1/fix-1/fix/1", fix_with_stray("something else"));
+    let (_, view) = TrialRun::new(single_reviewer_settings(), world, 1).run_review();
+    assert_eq!(view.open_decisions().count(), 1);
+}

@@ -1,0 +1,266 @@
+//! Draws several runs at once: every line starts with the label of its run, and at the end there is one line per run.
+//!
+//! There is deliberately no live view of several runs: a board is about one run. `tribunal status` shows them all.
+
+use std::io::{self, Write};
+
+use tribunal_core::{
+    event::{JournalEntry, RunSummary},
+    ids::RunId,
+    progress::AgentProgress,
+    reason::RunOutcome,
+};
+
+use crate::{
+    DisplayMode, LineReporter, Reporter, phrases,
+    style::{Screen, TextStyle},
+    terminal_text::{display_width, escape_line, truncate_to_width},
+};
+
+/// The maximum width of a label. If a run's id is longer, its unique suffix is kept.
+const MAX_LABEL_COLUMNS: usize = 18;
+/// The width of an id's unique suffix, with its dash.
+const ID_SUFFIX_COLUMNS: usize = 5;
+/// The separator between a label and its line.
+const LABEL_SEPARATOR: &str = " │ ";
+
+/// The label before every line of one run.
+#[derive(Clone, Debug)]
+pub struct RunLabel {
+    label_text: String,
+    column_count: usize,
+    /// The position among the runs, which chooses the colour.
+    run_index: usize,
+}
+
+impl RunLabel {
+    /// Makes labels for runs that have no id yet, from the names that their ids will start with.
+    pub fn for_subjects(subject_names: &[String]) -> Vec<RunLabel> {
+        // Room for the suffix is reserved now: the column must not move once the ids are known.
+        let longest_name = subject_names
+            .iter()
+            .map(|subject_name| display_width(subject_name) + ID_SUFFIX_COLUMNS)
+            .max()
+            .unwrap_or_default();
+        let make_label = |(run_index, subject_name): (usize, &String)| RunLabel {
+            label_text: subject_name.clone(),
+            column_count: longest_name.min(MAX_LABEL_COLUMNS),
+            run_index,
+        };
+        subject_names.iter().enumerate().map(make_label).collect()
+    }
+
+    /// Labels the run with its id from now on.
+    fn set_run(&mut self, run_id: &RunId) {
+        self.label_text = run_id.as_str().to_string();
+    }
+
+    /// The label at its fixed width: `prd-k3f9`, `architectur…-k3f9`.
+    fn padded_text(&self) -> String {
+        let escaped_name = escape_line(&self.label_text);
+        let shortened = match escaped_name.rfind('-') {
+            // The suffix is what tells runs of one subject apart, so the part before it is cut.
+            Some(dash_offset)
+                if display_width(&escaped_name) > self.column_count
+                    && display_width(&escaped_name[dash_offset..]) <= ID_SUFFIX_COLUMNS =>
+            {
+                let (id_head, id_suffix) = escaped_name.split_at(dash_offset);
+                truncate_to_width(id_head, self.column_count - display_width(id_suffix)) + id_suffix
+            }
+            _ => truncate_to_width(&escaped_name, self.column_count),
+        };
+        let padding = self.column_count.saturating_sub(display_width(&shortened));
+        format!("{shortened}{:padding$}", "")
+    }
+}
+
+/// Reports one of several runs, as labelled lines.
+#[derive(Debug)]
+pub struct MultiRunReporter<W> {
+    line_reporter: LineReporter<Vec<u8>>,
+    writer: W,
+    screen: Screen,
+    run_label: RunLabel,
+}
+
+impl<W: Write> MultiRunReporter<W> {
+    pub fn new(writer: W, screen: Screen, mode: DisplayMode, run_label: RunLabel) -> MultiRunReporter<W> {
+        // The inner reporter wraps its lines, so it has to know how much room the label leaves.
+        let remaining_columns = |screen_columns: usize| {
+            screen_columns.saturating_sub(run_label.column_count + display_width(LABEL_SEPARATOR))
+        };
+        let narrow_screen =
+            Screen { max_columns: screen.max_columns.map(remaining_columns), ..screen.clone() };
+        MultiRunReporter {
+            line_reporter: LineReporter::new(Vec::new(), narrow_screen, mode),
+            writer,
+            screen,
+            run_label,
+        }
+    }
+
+    /// Labels the run with its id from now on.
+    pub fn set_run(&mut self, run_id: &RunId) {
+        self.run_label.set_run(run_id);
+    }
+
+    /// Writes something about the run that is not in its journal.
+    pub fn write_notice(&mut self, notice_text: &str) -> io::Result<()> {
+        let painted_label =
+            self.screen.paint(TextStyle::RunColour(self.run_label.run_index), &self.run_label.padded_text());
+        // Blank lines separate paragraphs of one run; between the lines of several runs they would only tear them apart.
+        for notice_line in notice_text.lines().filter(|notice_line| !notice_line.is_empty()) {
+            writeln!(self.writer, "{painted_label}{LABEL_SEPARATOR}{notice_line}")?;
+        }
+        self.writer.flush()
+    }
+
+    /// Writes what the inner reporter drew, with labels. Its error is returned after its output is out.
+    fn flush_lines(&mut self, draw_result: io::Result<()>) -> io::Result<()> {
+        let drawn_text = self.line_reporter.take_output();
+        // Lines that were drawn before an error are still worth showing.
+        self.write_notice(&String::from_utf8_lossy(&drawn_text))?;
+        draw_result
+    }
+}
+
+impl<W: Write> Reporter for MultiRunReporter<W> {
+    fn report_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
+        // Labels carry a provisional name until the first entry tells the id.
+        self.set_run(&journal_entry.run);
+        let draw_result = self.line_reporter.report_entry(journal_entry);
+        self.flush_lines(draw_result)
+    }
+
+    fn note_past_entry(&mut self, journal_entry: &JournalEntry) {
+        self.set_run(&journal_entry.run);
+        self.line_reporter.note_past_entry(journal_entry);
+    }
+
+    fn report_progress(&mut self, progress: &AgentProgress) -> io::Result<()> {
+        let draw_result = self.line_reporter.report_progress(progress);
+        self.flush_lines(draw_result)
+    }
+}
+
+/// One run of several, and how it ended.
+#[derive(Debug)]
+pub struct MultiRunRow<'a> {
+    pub run_id: Option<&'a RunId>,
+    pub subject_name: &'a str,
+    pub ending: MultiRunEnding<'a>,
+}
+
+/// How one of several runs ended.
+#[derive(Debug)]
+pub enum MultiRunEnding<'a> {
+    Ended(&'a RunSummary),
+    /// The run began and broke off without recording an ending.
+    BrokeOff(&'a str),
+    /// The run never began.
+    NotStarted(&'a str),
+}
+
+/// Renders one line per run, in the order in which the subjects were named.
+pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
+    let shown_id = |result_row: &MultiRunRow<'_>| {
+        result_row.run_id.map_or_else(|| "-".to_string(), |run_id| escape_line(run_id.as_str()))
+    };
+    let id_columns =
+        rows.iter().map(|result_row| display_width(&shown_id(result_row))).max().unwrap_or_default();
+    let mut rendered =
+        format!("{}:\n", phrases::format_count(u32::try_from(rows.len()).unwrap_or(u32::MAX), "run"));
+    for result_row in rows {
+        let (row_style, outcome_word, details) = match &result_row.ending {
+            MultiRunEnding::Ended(summary) => {
+                let (row_style, outcome_word) = describe_outcome(summary.outcome);
+                (row_style, outcome_word, phrases::describe_counts(&summary.findings))
+            }
+            MultiRunEnding::BrokeOff(reason) => (TextStyle::Failure, "broke off", reason.to_string()),
+            MultiRunEnding::NotStarted(reason) => (TextStyle::Warning, "not started", reason.to_string()),
+        };
+        let shown_id = shown_id(result_row);
+        let padding = id_columns - display_width(&shown_id);
+        let row_head = format!("  {shown_id}{:padding$}  ", "");
+        let outcome_word = format!("{outcome_word:<11}");
+        // The reason why a subject cannot be reviewed usually starts with its name, which is not repeated.
+        let row_text = if details.starts_with(result_row.subject_name) {
+            details
+        } else {
+            format!("{} · {details}", result_row.subject_name)
+        };
+        let row_text = screen.fit_text(display_width(&row_head) + outcome_word.len() + 3, &row_text);
+        rendered.push_str(&format!("{row_head}{}  {row_text}\n", screen.paint(row_style, &outcome_word)));
+    }
+    rendered
+}
+
+/// The word for an outcome, and its style.
+pub(crate) fn describe_outcome(outcome: Option<RunOutcome>) -> (TextStyle, &'static str) {
+    // A cancelled run ended the way the user asked for.
+    match outcome {
+        Some(outcome @ (RunOutcome::Resolved | RunOutcome::Cancelled)) => {
+            (TextStyle::Success, outcome.as_str())
+        }
+        Some(outcome @ RunOutcome::Waiting) => (TextStyle::Warning, outcome.as_str()),
+        Some(outcome @ (RunOutcome::Halted | RunOutcome::Failed)) => (TextStyle::Failure, outcome.as_str()),
+        None => (TextStyle::Warning, "stopped"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make_labels(subject_names: &[&str]) -> Vec<RunLabel> {
+        RunLabel::for_subjects(
+            &subject_names.iter().map(|subject_name| subject_name.to_string()).collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn labels_share_one_width_and_keep_the_unique_id_suffix() {
+        let mut both_labels = make_labels(&["prd", "architecture-of-the-whole"]);
+        assert_eq!(both_labels[0].padded_text(), "prd               ");
+        assert_eq!(both_labels[1].padded_text(), "architecture-of-t…");
+        both_labels[0].set_run(&RunId::new("prd-k3f9"));
+        both_labels[1].set_run(&RunId::new("architecture-of-the-whol-x2m1"));
+        assert_eq!(both_labels[0].padded_text(), "prd-k3f9          ");
+        assert_eq!(both_labels[1].padded_text(), "architecture…-x2m1");
+        let mut short_labels = make_labels(&["a", "be"]);
+        short_labels[0].set_run(&RunId::new("a-k3f9"));
+        assert_eq!(short_labels[0].padded_text(), "a-k3f9 ");
+    }
+
+    #[test]
+    fn every_line_carries_its_run_label_and_none_is_empty() {
+        let run_label = make_labels(&["prd", "plan"]).remove(1);
+        let screen = Screen { use_colour: true, ..Screen::default() };
+        let mut reporter = MultiRunReporter::new(Vec::new(), screen, DisplayMode::default(), run_label);
+        reporter.write_notice("one\n\ntwo").unwrap();
+        let written_text = String::from_utf8(reporter.writer).unwrap();
+        assert_eq!(written_text, "\x1b[35mplan     \x1b[0m │ one\n\x1b[35mplan     \x1b[0m │ two\n");
+    }
+
+    #[test]
+    fn the_result_rows_say_how_each_run_ended() {
+        let run_ids = [RunId::new("prd-k3f9")];
+        let result_rows = [
+            MultiRunRow {
+                run_id: Some(&run_ids[0]),
+                subject_name: "prd.md",
+                ending: MultiRunEnding::BrokeOff("the disk is full"),
+            },
+            MultiRunRow {
+                run_id: None,
+                subject_name: "a\u{202e}.md",
+                ending: MultiRunEnding::NotStarted("stopped before its turn"),
+            },
+        ];
+        assert_eq!(
+            render_run_results(&result_rows, &Screen::default()),
+            "2 runs:\n  prd-k3f9  broke off    prd.md · the disk is full\n  \
+             -         not started  a.md · stopped before its turn\n"
+        );
+    }
+}

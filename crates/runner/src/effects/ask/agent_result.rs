@@ -1,0 +1,305 @@
+//! Reads what an ended agent left behind: its answer, its fault and its patch.
+//!
+//! Whether the agent did its work is read from what it printed, never from its exit code alone.
+
+use std::{fs, io};
+
+use tribunal_agents::{
+    answer::{self, AnswerKind},
+    clients::{AgentFacts, DenialRemedy},
+    driver::{DecodedOutput, DrivenAgent, FinishedProcess, LocalClock},
+};
+use tribunal_core::{
+    brief::{AgentReply, AgentTask, WorkspaceKind},
+    effect::{AskOutcome, FailedTask},
+    fault::{Fault, FaultKind},
+    files::Patch,
+    ids::Hash,
+    limits::AgentUsage,
+    loops::{OutputSimilarity, compare_outputs},
+    text::truncate_chars,
+};
+use tribunal_store::Store;
+use tribunal_supervise::{ExitReason, ProcessOutcome};
+
+use super::{AgentWorkspace, choose_conversation};
+use crate::{
+    effects::{EffectContext, PerformedEffect, current_wall_ms, stray_edits},
+    merging,
+    workspaces::{TaskWorkspace, hash_changes},
+};
+
+/// What an agent was asked to do.
+#[derive(Clone, Copy)]
+pub(super) struct AgentRequest<'a> {
+    pub agent: &'a DrivenAgent,
+    pub task: &'a AgentTask,
+    pub prompt_bytes: usize,
+    /// How often the agent was asked before and never finished.
+    pub unfinished_count: u32,
+}
+
+/// Reads the result of an ended process. The output is parsed as it was printed: the journal masks the outcome, and a mask
+/// inside an answer could break its syntax.
+pub(super) fn read_agent_result(
+    context: &EffectContext,
+    request: AgentRequest<'_>,
+    AgentWorkspace { workspace, work_tree_watch }: &AgentWorkspace,
+    process_end: ProcessOutcome,
+) -> PerformedEffect<AskOutcome> {
+    let AgentRequest { agent: driven_agent, task: agent_task, prompt_bytes, unfinished_count } = request;
+    let (stdout_text, stderr_text) = (process_end.stdout.to_text(), process_end.stderr.to_text());
+    // Limits are often reported as a local time, so the decoder needs the clock and the time zone.
+    let clock = LocalClock { now_ms: current_wall_ms(), time_zone: jiff::tz::TimeZone::system() };
+    let exit_code =
+        if let ExitReason::Exited(exit_code) = process_end.exit_reason { Some(exit_code) } else { None };
+    let finished_process = FinishedProcess {
+        exit_code,
+        stdout: &stdout_text,
+        stderr: &stderr_text,
+        clock: &clock,
+        session_mode: choose_conversation(agent_task, unfinished_count),
+    };
+    let decoded = driven_agent.decode_output(&finished_process);
+    let stderr_text = context.masker.mask(&stderr_text).into_owned();
+    let fault = detect_fault(context, request, &process_end, &stderr_text, &decoded);
+    let mut usage = decoded.usage;
+    // An agent that could not even begin was paid nothing.
+    let is_environment_fault = fault.as_ref().is_some_and(Fault::is_environment);
+    let did_nothing =
+        !decoded.did_work && fault.is_some() && (is_environment_fault || driven_agent.client().is_some());
+    // A client that reports no usage still gets an estimate, so that a budget cannot be bypassed.
+    if usage == AgentUsage::default() && !did_nothing {
+        usage = AgentUsage::estimate_from_bytes(prompt_bytes, stdout_text.len());
+    }
+    // Edits of the user's tree are looked for whether or not the agent succeeded.
+    let strayed_files = stray_edits::find_stray_edits(context, workspace, work_tree_watch);
+    let masked_stdout = context.masker.mask(&stdout_text).into_owned();
+    if let Some(fault) = fault {
+        let output = format!("{masked_stdout}\n--- standard error ---\n{stderr_text}").into_bytes();
+        let output_hash = Some(Hash::digest_of(&output));
+        let failed_task =
+            FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files };
+        return PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs: vec![output] };
+    }
+    let parsed_answer =
+        answer::parse_answer(&decoded.answer_text, AnswerKind::for_role(agent_task.brief.role));
+    let mut blobs = vec![masked_stdout.into_bytes()];
+    let patch = match agent_task.place {
+        WorkspaceKind::Frozen { .. } => None,
+        WorkspaceKind::Private => match extract_patch(context, workspace, &mut blobs) {
+            Ok(patch) => patch,
+            // The agent itself broke the workspace it was given.
+            Err(cause) => {
+                let fault = Fault::new(
+                    FaultKind::Malformed,
+                    format!(
+                        "agent `{}` left a copy that cannot be read: {cause}",
+                        driven_agent.agent_spec.name
+                    ),
+                );
+                let output = Some(Hash::digest_of(&blobs[0]));
+                let failed_task = FailedTask { fault, usage, output, prompt: None, strayed: strayed_files };
+                return PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs };
+            }
+        },
+    };
+    let mut remarks = parsed_answer.remarks;
+    remarks.extend(decoded.remarks);
+    // An answer counts even if the process failed afterwards, but the user should know.
+    match exit_code {
+        Some(0) => {}
+        Some(exit_code) => remarks.push(format!(
+            "{} ended with exit code {exit_code} after its answer",
+            driven_agent.agent_spec.name
+        )),
+        None => {
+            remarks.push(format!("{} had answered, but did not end by itself", driven_agent.agent_spec.name))
+        }
+    }
+    remarks.extend(describe_survivors(process_end.survivors));
+    let reply = AgentReply {
+        content: parsed_answer.content,
+        remarks,
+        usage,
+        patch,
+        minutes: Box::new(parsed_answer.minutes),
+        // The caller fills in the hash of the prompt, which it alone knows.
+        prompt: Hash::new(""),
+        output: Hash::digest_of(&blobs[0]),
+        repeats: measure_repetition(context, &agent_task.recent, &blobs[0]),
+        strayed: strayed_files,
+        session: decoded.session.map(Box::new),
+    };
+    PerformedEffect { reply: AskOutcome::Answered(reply), blobs }
+}
+
+/// Returns what went wrong, if anything did.
+fn detect_fault(
+    context: &EffectContext,
+    request: AgentRequest<'_>,
+    process_end: &ProcessOutcome,
+    stderr_text: &str,
+    decoded: &DecodedOutput,
+) -> Option<Fault> {
+    let driven_agent = request.agent;
+    // The client reported a complete answer, so what happened to its process afterwards does not matter.
+    if decoded.is_finished
+        && decoded.fault.is_none()
+        && !matches!(process_end.exit_reason, ExitReason::Stopped)
+    {
+        return None;
+    }
+    let printed_nothing = !decoded.did_work && process_end.stdout.total_bytes() == 0;
+    let fault_kind = match process_end.exit_reason {
+        // The client's own error says more than an exit code, or than a timeout that ended its retries.
+        ExitReason::Exited(_) | ExitReason::Killed(_) | ExitReason::TimedOut | ExitReason::Silent
+            if decoded.fault.is_some() =>
+        {
+            let mut fault = decoded.fault.clone()?;
+            let remedy_text = suggest_remedy(driven_agent, &fault.kind)
+                .map(|remedy_text| format!("; {remedy_text}"))
+                .unwrap_or_default();
+            fault.detail = format!("agent `{}`: {}{remedy_text}", driven_agent.agent_spec.name, fault.detail);
+            fault.instant = !decoded.did_work;
+            return Some(fault);
+        }
+        ExitReason::Exited(0) => return None,
+        // 143 is the exit code of a process that was asked to stop with SIGTERM.
+        ExitReason::Exited(143) => FaultKind::Killed { signal: 15 },
+        ExitReason::Exited(code) => FaultKind::Exited { code },
+        ExitReason::Killed(signal) => FaultKind::Killed { signal },
+        ExitReason::TimedOut => FaultKind::TimedOut,
+        ExitReason::Silent if printed_nothing => FaultKind::NeverActive,
+        ExitReason::Silent => FaultKind::Silent,
+        ExitReason::Flooded => FaultKind::Flood,
+        ExitReason::Lost | ExitReason::Stopped => FaultKind::Killed { signal: 9 },
+    };
+    let detail = describe_failure(context, request, process_end, stderr_text);
+    Some(Fault {
+        instant: !decoded.did_work && matches!(process_end.exit_reason, ExitReason::Exited(_)),
+        ..Fault::new(fault_kind, detail)
+    })
+}
+
+/// Returns what the user can do about a fault, if anything is known to help.
+fn suggest_remedy(driven_agent: &DrivenAgent, fault_kind: &FaultKind) -> Option<String> {
+    let AgentFacts { key_variables: keys, sign_in_hint: sign_in, denial_remedy: when_denied, .. } =
+        driven_agent.client()?.facts;
+    let agent_name = &driven_agent.agent_spec.name;
+    Some(match fault_kind {
+        FaultKind::NotSignedIn => match keys.first() {
+            Some(key) => format!("sign in ({sign_in}), or replace the key in {}", key.name),
+            None => format!("sign in: {sign_in}"),
+        },
+        FaultKind::NoCredit => "pay for more, or let another agent take part: agents.use".into(),
+        FaultKind::NoModel => format!("name one that there is: agents.{agent_name}.model"),
+        FaultKind::Denied => match when_denied {
+            DenialRemedy::AllowTools => format!("allow what it needs: agents.{agent_name}.allow"),
+            DenialRemedy::Bypass => {
+                format!("let it work without its own checks, if you must: agents.{agent_name}.bypass")
+            }
+        },
+        FaultKind::Overflow => "review a part of it: --section, or fewer files".into(),
+        _ => return None,
+    })
+}
+
+/// Returns how much of an output repeats an earlier one, in thousandths; the highest value counts. An earlier output that
+/// cannot be read any more does not count as a repetition.
+fn measure_repetition(context: &EffectContext, recent: &[Hash], output: &[u8]) -> Option<u16> {
+    if recent.is_empty() {
+        return None;
+    }
+    let store = Store::open_read_only(&context.project.home_dir()).ok()?;
+    let current_text = String::from_utf8_lossy(output);
+    let mut highest_permille = 0;
+    for earlier_hash in recent {
+        let Ok(earlier_output) = store.read_blob(earlier_hash) else { continue };
+        highest_permille = highest_permille.max(
+            match compare_outputs(&current_text, &String::from_utf8_lossy(&earlier_output)) {
+                OutputSimilarity::Equal => 1000,
+                OutputSimilarity::Similar { permille } | OutputSimilarity::Different { permille } => permille,
+            },
+        );
+    }
+    Some(highest_permille)
+}
+
+/// Reports processes that could not be ended, because they belong to another user, for example.
+fn describe_survivors(process_count: usize) -> Option<String> {
+    (process_count > 0)
+        .then(|| format!("{process_count} of its processes could not be ended and may still be there"))
+}
+
+fn describe_failure(
+    context: &EffectContext,
+    request: AgentRequest<'_>,
+    process_end: &ProcessOutcome,
+    stderr_text: &str,
+) -> String {
+    let AgentRequest { agent: driven_agent, task: agent_task, .. } = request;
+    let ending_text = match process_end.exit_reason {
+        ExitReason::Exited(code) => format!("ended with exit code {code}"),
+        ExitReason::Killed(signal) => format!("was killed by signal {signal}"),
+        ExitReason::TimedOut => format!("was not done after {} s", agent_task.timeout_ms / 1000),
+        ExitReason::Silent => {
+            let seconds = context.settings.tasks.idle_timeout_ms / 1000;
+            format!("gave no sign of life for {seconds} s (tasks.idle_timeout)")
+        }
+        ExitReason::Flooded => {
+            format!(
+                "printed without end ({} MB)",
+                process_end.stdout.total_bytes().max(process_end.stderr.total_bytes()) >> 20
+            )
+        }
+        ExitReason::Lost | ExitReason::Stopped => "was lost: its keeper was killed".to_string(),
+    };
+    // The last line of an error output usually is the one that says what went wrong.
+    let last_line = stderr_text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let stderr_suffix = if last_line.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", truncate_chars(last_line.trim(), 200))
+    };
+    let survivor_suffix = describe_survivors(process_end.survivors)
+        .map(|survivor_suffix| format!("; {survivor_suffix}"))
+        .unwrap_or_default();
+    format!("agent `{}` {ending_text}{stderr_suffix}{survivor_suffix}", driven_agent.agent_spec.name)
+}
+
+fn extract_patch(
+    context: &EffectContext,
+    workspace: &TaskWorkspace,
+    blobs: &mut Vec<Vec<u8>>,
+) -> io::Result<Option<Patch>> {
+    let changed_files = workspace.changed_files()?;
+    if changed_files.is_empty() {
+        return Ok(None);
+    }
+    let mut diff_text = String::new();
+    for (relative_path, current_hash) in &changed_files {
+        let new_file = workspace.tree_dir().join(relative_path);
+        // Reading a link would show the file it leads to.
+        let is_regular_file = fs::symlink_metadata(&new_file).is_ok_and(|metadata| metadata.is_file());
+        // A base that is not text cannot be shown, but its change is part of the patch hash all the same.
+        let base_text =
+            workspace.read_base(relative_path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
+        match (current_hash, if is_regular_file { fs::read_to_string(&new_file).ok() } else { None }) {
+            (Some(_), Some(new_file)) => diff_text.push_str(&merging::render_patch(
+                relative_path,
+                base_text.as_deref(),
+                Some(&new_file),
+            )),
+            _ => diff_text.push_str(&format!("{relative_path}: deleted, or no text any more\n")),
+        }
+    }
+    let diff_text = context.masker.mask(&diff_text).into_owned().into_bytes();
+    let patch = Patch {
+        hash: hash_changes(&changed_files),
+        files: changed_files.keys().cloned().collect(),
+        diff: Hash::digest_of(&diff_text),
+    };
+    blobs.push(diff_text);
+    Ok(Some(patch))
+}

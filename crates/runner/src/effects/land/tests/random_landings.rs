@@ -1,0 +1,355 @@
+use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, sync::atomic::AtomicU64};
+
+use proptest::prelude::*;
+use tokio::sync::{mpsc, watch};
+use tribunal_agents::driver::LaunchEnv;
+use tribunal_core::{
+    ids::{Key, RunId},
+    settings::Settings,
+    subject::{ChangedPath, CodeChange as Range, Subject},
+};
+use tribunal_testkit::samples;
+
+use super::{
+    super::*,
+    random_trees::{
+        CHANGED_COUNT, DiskItem, DiskItems, ExpectedLanding, FILE_NAMES, FileCase, FixerAction,
+        NEW_FILE_NAMES, RandomTree, UserAction, new_file_text, random_tree,
+    },
+};
+use crate::{
+    effects::ProcessPolicy, mask::Masker, project::Project, stop_level::StopLevel,
+    workspaces::WorkspaceSource,
+};
+
+/// A project, a workspace with a patch, and the run that is about to land it.
+struct LandingScene {
+    _temp_dir: tempfile::TempDir,
+    context: Arc<EffectContext>,
+    workspace: TaskWorkspace,
+}
+
+fn change_subject() -> Subject {
+    let files = FILE_NAMES[..CHANGED_COUNT]
+        .iter()
+        .map(|file_path| ChangedPath { path: file_path.to_string(), from: None });
+    Subject::Change(Box::new(Range { range: "work tree".into(), files: files.collect(), ..Range::default() }))
+}
+
+fn allowed_paths() -> Vec<String> {
+    let directories = ["./", "src/", "src/deep/"];
+    FILE_NAMES[..CHANGED_COUNT].iter().chain(&directories).map(|file_path| file_path.to_string()).collect()
+}
+
+fn checkpoint_key() -> CheckpointKey {
+    CheckpointKey { stretch: 0, task_key: Key::new("round-1/fix-1/fix/1") }
+}
+
+fn effect_context(project: Project) -> EffectContext {
+    let run_id = RunId::new("work-aaaa");
+    let shared = crate::SharedState::new(std::num::NonZeroUsize::MIN);
+    EffectContext {
+        permit_lane: shared.agent_permits.open_lane(),
+        shared,
+        settings: Settings { subject: change_subject(), ..samples::sample_settings() },
+        masker: Masker::new([]),
+        launch_env: LaunchEnv {
+            own_program: "none".into(),
+            project_root: project.root().into(),
+            settings_by_client: Default::default(),
+        },
+        progress: mpsc::unbounded_channel().0,
+        process_policy: ProcessPolicy {
+            keeper_program: None,
+            held_locks: Vec::new(),
+            process_mark: String::new(),
+            started_count: AtomicU64::new(0),
+            stop_requests: watch::channel(StopLevel::Continue).1,
+            end_requested: watch::channel(false).1,
+        },
+        last_tracker_hash: Default::default(),
+        project,
+        run_id,
+    }
+}
+
+fn write_file(file_path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(file_path.parent().unwrap()).unwrap();
+    fs::write(file_path, bytes).unwrap();
+}
+
+fn set_executable(file_path: &Path, executable: bool) {
+    fs::set_permissions(file_path, fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 }))
+        .unwrap();
+}
+
+impl LandingScene {
+    /// Builds the tree, copies it, then lets the fixer change the workspace and the user change the tree.
+    fn from_tree(tree: &RandomTree) -> LandingScene {
+        let directory = tempfile::tempdir().unwrap();
+        let project = Project::from_root(directory.path().join("project"));
+        project.prepare_home().unwrap();
+        for (file_path, file_case) in FILE_NAMES.iter().zip(&tree.files) {
+            let file_path = project.root().join(file_path);
+            write_file(&file_path, file_case.base_text().as_bytes());
+            set_executable(&file_path, file_case.executable);
+        }
+        let context = Arc::new(effect_context(project));
+        let workspace = TaskWorkspace::from_directory(
+            context.project.task_dir(&context.run_id, &checkpoint_key().task_key).join("1"),
+        );
+        let files: Vec<String> =
+            FILE_NAMES[..CHANGED_COUNT].iter().map(|file_path| file_path.to_string()).collect();
+        workspace
+            .create(&WorkspaceSource {
+                project_root: context.project.root(),
+                subject_files: &files,
+                stored_tree: None,
+                seed_paths: &[],
+            })
+            .unwrap();
+        let scene = LandingScene { _temp_dir: directory, context, workspace };
+        scene.apply_fixer(tree);
+        scene.apply_user(tree);
+        scene
+    }
+
+    fn project_root(&self) -> &Path {
+        self.context.project.root()
+    }
+
+    fn apply_fixer(&self, tree: &RandomTree) {
+        for (file_path, file_case) in
+            FILE_NAMES.iter().zip(&tree.files).filter(|(_, file_case)| file_case.is_patched())
+        {
+            let file_path = self.workspace.tree_dir().join(file_path);
+            match file_case.fixer_action {
+                FixerAction::Edits | FixerAction::TurnsLineEnds => {
+                    write_file(&file_path, file_case.fixer_text().as_bytes())
+                }
+                FixerAction::Chmods => {
+                    write_file(&file_path, file_case.fixer_text().as_bytes());
+                    set_executable(&file_path, !file_case.executable);
+                }
+                FixerAction::Deletes => fs::remove_file(file_path).unwrap(),
+                FixerAction::Links => {
+                    fs::remove_file(&file_path).unwrap();
+                    std::os::unix::fs::symlink("elsewhere", file_path).unwrap();
+                }
+                FixerAction::MakesBinary => write_file(&file_path, b"\xff\xfe\0"),
+                // The one file that is empty anyway is overwritten with something that is not text.
+                FixerAction::Guts if file_case.blocks.is_empty() => write_file(&file_path, b"\xff"),
+                FixerAction::Guts => write_file(&file_path, b"\n"),
+            }
+        }
+        for (file_index, executable) in &tree.fixer_created {
+            let file_path = self.workspace.tree_dir().join(NEW_FILE_NAMES[*file_index]);
+            write_file(&file_path, new_file_text(*file_index).as_bytes());
+            set_executable(&file_path, *executable);
+        }
+    }
+
+    fn apply_user(&self, tree: &RandomTree) {
+        for (name, file_case) in FILE_NAMES.iter().zip(&tree.files) {
+            let file_path = self.project_root().join(name);
+            match file_case.user_action {
+                UserAction::Edits if file_case.user_text() == file_case.base_text() => {}
+                UserAction::Edits => write_file(&file_path, file_case.user_text().as_bytes()),
+                UserAction::Chmods => {
+                    write_file(&file_path, file_case.user_text().as_bytes());
+                    set_executable(&file_path, !file_case.executable);
+                }
+                UserAction::Deletes => fs::remove_file(file_path).unwrap(),
+                UserAction::Links => {
+                    let moved = self.project_root().join("moved").join(name);
+                    fs::create_dir_all(moved.parent().unwrap()).unwrap();
+                    fs::rename(&file_path, &moved).unwrap();
+                    std::os::unix::fs::symlink(moved, file_path).unwrap();
+                }
+            }
+        }
+        for (file_index, alike) in &tree.user_created {
+            let text = if *alike { new_file_text(*file_index) } else { "new, by the person\n".to_string() };
+            write_file(&self.project_root().join(NEW_FILE_NAMES[*file_index]), text.as_bytes());
+        }
+    }
+
+    fn land_patch(&self) -> LandOutcome {
+        let changed_files = self.workspace.changed_files().unwrap();
+        let landing = LandingRequest {
+            checkpoint_key: checkpoint_key(),
+            patch: hash_changes(&changed_files),
+            allowed: allowed_paths(),
+            verify: Vec::new(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(land_patch(self.context.clone(), landing)).unwrap()
+    }
+
+    /// Reads all files that belong to the user.
+    fn read_items(&self) -> DiskItems {
+        let mut items = BTreeMap::new();
+        let mut directories = vec![self.project_root().to_path_buf()];
+        while let Some(directory) = directories.pop() {
+            for item in fs::read_dir(directory).unwrap().flatten() {
+                let (file_path, metadata) = (item.path(), item.metadata().unwrap());
+                let name = file_path.strip_prefix(self.project_root()).unwrap().to_str().unwrap().to_string();
+                if metadata.is_symlink() {
+                    items.insert(
+                        name,
+                        DiskItem::Link(fs::read_link(file_path).unwrap().display().to_string()),
+                    );
+                } else if metadata.is_file() {
+                    items
+                        .insert(name, DiskItem::File(fs::read(file_path).unwrap(), is_executable(&metadata)));
+                } else if name != ".tribunal" {
+                    directories.push(file_path);
+                }
+            }
+        }
+        items
+    }
+
+    /// Simulates a crash after only this many files were replaced.
+    fn revert_files_after(&self, kept_count: usize, landed: &[LandedFile], items_before: &DiskItems) {
+        for landed_file in &landed[kept_count.min(landed.len())..] {
+            let file_path = self.project_root().join(&landed_file.path);
+            match items_before.get(&landed_file.path) {
+                None => fs::remove_file(file_path).unwrap(),
+                Some(DiskItem::File(bytes, _)) => fs::write(file_path, bytes).unwrap(),
+                Some(DiskItem::Link(_)) => panic!("{} was a link", landed_file.path),
+            }
+        }
+    }
+}
+
+/// Asserts that the user's tree is exactly what it was plus what landed.
+fn assert_tree_matches(
+    tree: &RandomTree,
+    items_before: &DiskItems,
+    items_after: &DiskItems,
+    files: &[LandedFile],
+) {
+    let mut expected_items = items_before.clone();
+    for LandedFile { path: file_path, hunks: reported_hunks, text } in files {
+        let text = text.clone();
+        let (old, executable) = match items_before.get(file_path) {
+            Some(DiskItem::File(bytes, executable)) => {
+                (String::from_utf8(bytes.clone()).unwrap(), *executable)
+            }
+            None => (
+                String::new(),
+                tree.fixer_created[&NEW_FILE_NAMES.iter().position(|new| new == file_path).unwrap()],
+            ),
+            Some(DiskItem::Link(_)) => panic!("{file_path} was a link"),
+        };
+        assert_eq!(reported_hunks.is_empty(), old == text, "{file_path}: {reported_hunks:?}");
+        expected_items.insert(file_path.clone(), DiskItem::File(text.into_bytes(), executable));
+    }
+    assert_eq!(&expected_items, items_after);
+}
+
+fn landed_files(outcome: &LandOutcome) -> Option<&[LandedFile]> {
+    match outcome {
+        LandOutcome::Landed(landed) => Some(&landed.files),
+        LandOutcome::Refused { .. } | LandOutcome::Failed { .. } => None,
+    }
+}
+
+fn assert_conflict_shows_both_sides(tree: &RandomTree, outcome: &LandOutcome) {
+    let LandOutcome::Refused { why: PatchRefusal::Conflict { line, file, ours, theirs } } = outcome else {
+        return;
+    };
+    let Some(file_case) =
+        FILE_NAMES.iter().position(|name| name == file).map(|file_index| &tree.files[file_index])
+    else {
+        return;
+    };
+    assert!(
+        file_case.user_text().contains(ours) && file_case.fixed_text().contains(theirs),
+        "{file}:{line}: {ours:?} {theirs:?}"
+    );
+    let text_from_line: String =
+        file_case.user_text().split_inclusive('\n').skip(*line as usize - 1).collect();
+    assert!(text_from_line.starts_with(ours), "{file}:{line} is not where {ours:?} stands");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn what_lands_is_both_sides_and_what_does_not_leaves_no_trace(tree in random_tree()) {
+        let scene = LandingScene::from_tree(&tree);
+        let before = scene.read_items();
+        let reply = scene.land_patch();
+        let after = scene.read_items();
+        match (tree.expected_landing(), landed_files(&reply)) {
+            (ExpectedLanding::MustLand(texts) | ExpectedLanding::MayLand(texts), Some(files)) => {
+                assert_tree_matches(&tree, &before, &after, files);
+                prop_assert_eq!(files.len(), texts.len());
+                for file in files {
+                    prop_assert!(texts[&file.path].contains(&file.text), "{:?}", file);
+                }
+                // Landing twice has the effect of landing once.
+                prop_assert_eq!(&scene.land_patch(), &reply);
+                prop_assert_eq!(&scene.read_items(), &after);
+            }
+            (ExpectedLanding::MayLand(_) | ExpectedLanding::MustBeRefused, None) => {
+                assert_conflict_shows_both_sides(&tree, &reply);
+                prop_assert_eq!(&before, &after);
+                let again = scene.land_patch();
+                prop_assert_eq!(&again, &reply);
+                prop_assert_eq!(&scene.read_items(), &after);
+            }
+            (due, files) => prop_assert!(false, "{:?} came of {:?}: {:?}", files, due, reply),
+        }
+    }
+
+    #[test]
+    fn killed_between_two_files_it_does_the_rest_or_takes_back_what_it_did(
+        tree in random_tree().prop_map(make_everything_land), cut in 0..8_usize, against in any::<bool>(),
+    ) {
+        let scene = LandingScene::from_tree(&tree);
+        let before = scene.read_items();
+        let reply = scene.land_patch();
+        let Some(landed) = landed_files(&reply) else { return Ok(()) };
+        let after = scene.read_items();
+        let cut = cut % (landed.len() + 1);
+        scene.revert_files_after(cut, landed, &before);
+        let edited = landed.last().filter(|last| against && cut < landed.len() && before.contains_key(&last.path));
+        if let Some(file) = edited {
+            // Nothing of this file had landed yet, and now its text is a different one.
+            let path = scene.project_root().join(&file.path);
+            fs::write(&path, "all of it is the person's\n").unwrap();
+            let before_again = {
+                let mut items = before.clone();
+                let Some(DiskItem::File(bytes, _)) = items.get_mut(&file.path) else { panic!("{file:?}") };
+                *bytes = b"all of it is the person's\n".to_vec();
+                items
+            };
+            let again = scene.land_patch();
+            prop_assert!(matches!(again, LandOutcome::Refused { why: PatchRefusal::Conflict { .. } }), "{:?}", again);
+            prop_assert_eq!(scene.read_items(), before_again);
+        } else {
+            prop_assert_eq!(&scene.land_patch(), &reply);
+            prop_assert_eq!(&scene.read_items(), &after);
+        }
+    }
+}
+
+/// Changes a tree so that everything in it can land.
+fn make_everything_land(mut tree: RandomTree) -> RandomTree {
+    for file_case in &mut tree.files {
+        file_case.fixer_action = FixerAction::Edits;
+        file_case.user_action = UserAction::Edits;
+        for block in &mut file_case.blocks {
+            block.user_edit = block.user_edit.filter(|_| block.fixer_edit.is_none());
+        }
+    }
+    for FileCase { blocks, .. } in &mut tree.files[CHANGED_COUNT..] {
+        blocks.iter_mut().for_each(|block| block.fixer_edit = None);
+    }
+    tree.fixer_created.retain(|file_index, _| *file_index < super::random_trees::CREATABLE_COUNT);
+    tree.user_created.clear();
+    tree
+}

@@ -1,0 +1,325 @@
+//! A bound session: what state it is in, and what happens to it.
+
+use tribunal_core::{
+    decision::Decision,
+    event::{RunEvent, RunSummary},
+    finding::FindingStatus,
+    ids::{DecisionId, RunId},
+    reason::{RunOutcome, RunReason},
+    review::ReviewState,
+    session::{
+        MAX_REFUSALS_LIMIT, ReleaseReason, SessionEvent, SessionEventKind, SessionTally, SessionWork,
+        stop::{OpenFinding, SessionRunPhase, StopInput},
+    },
+    timestamp::Timestamp,
+};
+use tribunal_store::{Store, StoreError};
+
+use super::{
+    BoundSession, HOOK_PATIENCE, RELEASED_BEFORE, SessionError, build_batch, format_utc, replace_state_file,
+    set_state_file_aside,
+    state_file::{self, StateCounts, StateFile},
+};
+use crate::{project::Project, run::Runner};
+
+/// The events that say which phase a run is in.
+const PHASE_EVENTS: [&str; 4] = ["run_started", "run_resumed", "run_parked", "run_finished"];
+
+impl BoundSession {
+    pub(super) fn from_state_file(
+        project: &Project,
+        state_file: &'static str,
+        file_text: String,
+        mut file_state: StateFile,
+    ) -> Result<BoundSession, StoreError> {
+        // Without a journal the counters of the file are all there is.
+        let mut tally = SessionTally {
+            work: file_state.work,
+            refusals: file_state.refusals,
+            in_a_row: file_state.refusals_in_a_row,
+            shown: file_state.refusals,
+            ..SessionTally::default()
+        };
+        let mut standing = StopInput {
+            work: file_state.work,
+            run_id: file_state.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            prompt: file_state.prompt.clone(),
+            promise: file_state.promise.clone(),
+            refusals: file_state.refusals,
+            max_refusals: file_state.max_refusals,
+            failures: file_state.failures.0,
+            max_failures: file_state.failures.1,
+            open_findings: Vec::new(),
+            open_count: if file_state.work == SessionWork::Review { file_state.open_count } else { 0 },
+            run_phase: SessionRunPhase::WaitsForSession,
+        };
+        let (mut state_counts, mut awake_ms, mut journal) = (StateCounts::default(), 0, None);
+        if let Some(run_id) = &file_state.run_id {
+            // A run that no journal knows could be anything, so it neither holds a session nor proves anything.
+            standing.run_phase = SessionRunPhase::Ended(format!("no journal here knows of {run_id}"));
+            if let Some((store, last_event)) = find_last_event(project, run_id)? {
+                // The run's own clock stands still while a session works.
+                awake_ms = store.last_timestamp(run_id)?.map_or(0, |timestamp| timestamp.awake_ms);
+                file_state.touched_ms = file_state.touched_ms.max(Some(last_event.wall_ms));
+                tally = last_event.event.tally;
+                // The journal knows what kind of work it is, regardless of what the file says.
+                file_state.work = tally.work;
+                standing.work = tally.work;
+                standing.open_count = 0;
+                standing.run_phase = match &last_event.event.what {
+                    SessionEventKind::LetGo { .. } => SessionRunPhase::Ended(RELEASED_BEFORE.to_string()),
+                    _ => SessionRunPhase::WaitsForSession,
+                };
+                // The user may have edited the counter in the file; a difference to what was shown is such an edit.
+                if file_state.refusals != tally.shown {
+                    tally.refusals = file_state.refusals;
+                }
+                // The user may reset the counter, but the total has a limit.
+                standing.refusals = if tally.total < MAX_REFUSALS_LIMIT { tally.refusals } else { u32::MAX };
+                if tally.work == SessionWork::Review && standing.run_phase == SessionRunPhase::WaitsForSession
+                {
+                    state_counts = read_review_standing(project, &store, run_id, &mut standing)?;
+                }
+                journal = Some(store);
+            }
+        }
+        Ok(BoundSession {
+            state_file,
+            file_text,
+            file_state,
+            standing,
+            tally,
+            state_counts,
+            journal,
+            awake_ms,
+        })
+    }
+
+    /// Whether no journal knows it: everything that is known is in the file.
+    pub fn has_no_journal(&self) -> bool {
+        self.journal.is_none()
+    }
+
+    /// Lets a session take what belongs to no session yet.
+    pub fn claim_session(
+        &mut self,
+        project: &Project,
+        session_id: &str,
+        now_ms: u64,
+    ) -> Result<(), SessionError> {
+        self.file_state.session_id = session_id.to_string();
+        self.write_values(project, &[("session_id", state_file::quote_yaml(session_id))])?;
+        self.record_event(SessionEventKind::Claimed { session: session_id.to_string() }, now_ms)
+    }
+
+    /// Records that the session was sent back, in the visible file and, where there is one, in the journal. An error means that
+    /// it was not counted, and an uncounted refusal could be repeated forever.
+    pub fn record_refusal(
+        &mut self,
+        project: &Project,
+        open_findings: Vec<String>,
+        claimed: bool,
+        now_ms: u64,
+    ) -> Result<(), SessionError> {
+        self.tally.refusals = self.tally.refusals.saturating_add(1);
+        self.tally.total = self.tally.total.saturating_add(1);
+        self.tally.in_a_row += 1;
+        let refusals = self.tally.refusals;
+        let counter_name =
+            if self.state_file == state_file::RALPH_STATE_FILE { "iteration" } else { "current_round" };
+        let mut new_values = vec![(counter_name, refusals.to_string())];
+        if self.journal.is_some() && self.file_state.work == SessionWork::Review {
+            new_values = StateCounts { refusals, ..self.state_counts.clone() }.to_values(&format_utc(now_ms));
+        } else {
+            new_values.push(("last_updated", state_file::quote_yaml(&format_utc(now_ms))));
+        }
+        if self.journal.is_none() {
+            new_values.push(("in_a_row", self.tally.in_a_row.to_string()));
+        }
+        let write_outcome = self.write_values(project, &new_values);
+        // Without a journal the file is the only counter, so a failed write is an error.
+        if self.journal.is_none() {
+            return write_outcome;
+        }
+        if write_outcome.is_ok() {
+            self.tally.shown = refusals;
+        }
+        self.record_event(SessionEventKind::Refused { open: open_findings, claimed }, now_ms)
+    }
+
+    /// Releases the session: records it and sets its file aside. Returns the paths that were written, in order.
+    pub fn release_session(
+        &mut self,
+        project: &Project,
+        cause: ReleaseReason,
+        detail: &str,
+        now_ms: u64,
+    ) -> Result<Vec<String>, SessionError> {
+        let kept_path = set_state_file_aside(project, self.state_file).map(|kept_file| vec![kept_file]);
+        // The release is recorded even if the file could not be moved: the journal decides.
+        self.record_event(SessionEventKind::LetGo { why: cause, detail: detail.to_string() }, now_ms)?;
+        kept_path
+    }
+
+    /// Records an event, if there is a journal that knows the run.
+    pub fn record_event(&self, event_kind: SessionEventKind, now_ms: u64) -> Result<(), SessionError> {
+        let (Some(run_id), Some(journal)) = (&self.file_state.run_id, &self.journal) else { return Ok(()) };
+        let mut events =
+            vec![RunEvent::Session(SessionEvent { what: event_kind.clone(), tally: self.tally.clone() })];
+        if let (SessionWork::Loop, SessionEventKind::LetGo { why: cause, detail }) =
+            (self.tally.work, &event_kind)
+        {
+            events.extend(loop_decision_event(*cause, detail));
+        }
+        events.extend(self.runtime_halt_event(journal, run_id, &event_kind)?);
+        let timestamp = Timestamp { wall_ms: now_ms, awake_ms: self.awake_ms };
+        journal.append_without_writer(build_batch(run_id, events, timestamp))?;
+        Ok(())
+    }
+
+    /// Returns the event that halts a review whose session ran out of time, so that the run does not wait for it.
+    fn runtime_halt_event(
+        &self,
+        store: &Store,
+        run_id: &RunId,
+        event_kind: &SessionEventKind,
+    ) -> Result<Option<RunEvent>, SessionError> {
+        let SessionEventKind::LetGo { why: ReleaseReason::TimedOut, detail } = event_kind else {
+            return Ok(None);
+        };
+        if self.tally.work != SessionWork::Review
+            || self.standing.run_phase != SessionRunPhase::WaitsForSession
+        {
+            return Ok(None);
+        }
+        Ok(match store.last_entry_of(run_id, &PHASE_EVENTS)?.map(|entry| entry.event) {
+            Some(RunEvent::RunParked(summary)) => Some(RunEvent::RunParked(RunSummary {
+                outcome: RunReason::Runtime.outcome(),
+                reason: RunReason::Runtime,
+                detail: format!("the session says so: {detail}"),
+                ..summary
+            })),
+            _ => None,
+        })
+    }
+
+    fn write_values(&mut self, project: &Project, new_values: &[(&str, String)]) -> Result<(), SessionError> {
+        let unusable = |reason| SessionError::Unusable { path: self.state_file.to_string(), why: reason };
+        let new_text = state_file::replace_values(&self.file_text, new_values).map_err(unusable)?;
+        replace_state_file(project, self.state_file, &new_text)?;
+        self.file_text = new_text;
+        Ok(())
+    }
+}
+
+/// Returns the decision that asks how to proceed with a loop which was released before it was done.
+fn loop_decision_event(cause: ReleaseReason, detail_suffix: &str) -> Option<RunEvent> {
+    if matches!(cause, ReleaseReason::Complete | ReleaseReason::Person | ReleaseReason::Over) {
+        return None;
+    }
+    let detail_suffix = if detail_suffix.is_empty() { String::new() } else { format!(" ({detail_suffix})") };
+    let question = format!("the session was let go: {}{detail_suffix}. Is it to go on?", cause.as_phrase());
+    Some(RunEvent::DecisionPosted { decision: Decision::for_loop(DecisionId::new("D1"), question) })
+}
+
+/// The last event between a session and its run, read from the open journal.
+struct LastSessionEvent {
+    event: SessionEvent,
+    wall_ms: u64,
+}
+
+fn find_last_event(
+    project: &Project,
+    run_id: &RunId,
+) -> Result<Option<(Store, LastSessionEvent)>, StoreError> {
+    if !Store::exists(&project.home_dir()) {
+        return Ok(None);
+    }
+    let store = Store::open_read_only_with_timeout(&project.home_dir(), HOOK_PATIENCE)?;
+    let last_entry = store.last_entry_of(run_id, &["session"])?;
+    Ok(last_entry.and_then(|entry| match entry.event {
+        RunEvent::Session(event) => Some((store, LastSessionEvent { event, wall_ms: entry.at.wall_ms })),
+        _ => None,
+    }))
+}
+
+/// Reads the state of the run whose findings the session has.
+fn read_review_standing(
+    project: &Project,
+    store: &Store,
+    run_id: &RunId,
+    standing: &mut StopInput,
+) -> Result<StateCounts, StoreError> {
+    let mut state_counts = StateCounts::default();
+    let mut is_readable = true;
+    // The last boundary has the latest complete state of the findings.
+    if let Some(last_boundary) = store.last_entry_of(run_id, &["boundary"])?
+        && let RunEvent::Boundary { state, .. } = last_boundary.event
+    {
+        match serde_json::from_value::<ReviewState>(state) {
+            Ok(review_state) => {
+                state_counts = count_findings(&review_state);
+                standing.open_findings = list_open_findings(&review_state);
+                standing.failures = review_state.spent.failures_in_a_row;
+            }
+            Err(_) => is_readable = false,
+        }
+    }
+    standing.open_count = state_counts.open + state_counts.assigned;
+    standing.run_phase = match store.last_entry_of(run_id, &PHASE_EVENTS)?.map(|entry| entry.event) {
+        _ if !is_readable => {
+            SessionRunPhase::Ended("what is open cannot be read: another Tribunal wrote it".to_string())
+        }
+        Some(RunEvent::RunParked(summary)) if summary.reason == RunReason::InSession => {
+            SessionRunPhase::WaitsForSession
+        }
+        // A resolved review has nothing left to repair, so its session may stop.
+        Some(RunEvent::RunFinished(summary)) if summary.outcome == Some(RunOutcome::Resolved) => {
+            standing.open_findings.clear();
+            standing.open_count = 0;
+            SessionRunPhase::WaitsForSession
+        }
+        Some(RunEvent::RunParked(summary) | RunEvent::RunFinished(summary)) => {
+            let outcome_name = summary.outcome.map_or("stopped", RunOutcome::as_str);
+            SessionRunPhase::Ended(format!(
+                "the review is {outcome_name}: {}, {}",
+                summary.reason.table_row().description,
+                summary.detail
+            ))
+        }
+        _ if Runner::is_live(project, run_id) => SessionRunPhase::UnderWay,
+        _ => SessionRunPhase::Died,
+    };
+    Ok(state_counts)
+}
+
+fn count_findings(review_state: &ReviewState) -> StateCounts {
+    let count_status = |has_status: fn(&FindingStatus) -> bool| {
+        review_state.findings.iter().filter(|finding| has_status(&finding.status)).count() as u32
+    };
+    StateCounts {
+        refusals: 0,
+        total: count_status(|status| !matches!(status, FindingStatus::Dismissed { .. })),
+        open: count_status(|status| *status == FindingStatus::Open),
+        assigned: count_status(|status| *status == FindingStatus::Assigned),
+        fixed: count_status(|status| *status == FindingStatus::Fixed),
+        blocked: count_status(|status| matches!(status, FindingStatus::Blocked { .. })),
+        failures: review_state.spent.failures_in_a_row,
+        total_failures: review_state.metrics.failures,
+    }
+}
+
+fn list_open_findings(review_state: &ReviewState) -> Vec<OpenFinding> {
+    let open_findings = review_state
+        .findings
+        .iter()
+        .filter(|finding| finding.status.is_open() || finding.status == FindingStatus::Assigned);
+    open_findings
+        .map(|finding| OpenFinding {
+            id: finding.id,
+            severity: finding.severity,
+            place: finding.place.as_ref().map_or("no place".to_string(), ToString::to_string),
+            description: finding.description.clone(),
+        })
+        .collect()
+}

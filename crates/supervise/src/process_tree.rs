@@ -1,0 +1,239 @@
+//! A started process with everything that descends from it: held by a keeper or, on systems without keepers, by a process
+//! group.
+
+use std::{
+    io,
+    os::{
+        fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+        unix::net::UnixStream as StdStream,
+    },
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::{
+    io::{FdFlags, fcntl_setfd, write},
+    process::{Pid, Signal, kill_process_group, setsid},
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::UnixStream,
+    process::Child,
+    time::timeout,
+};
+
+use crate::{
+    keeper::{KEEPER_NAME, KeeperMessage},
+    process::{ExitReason, ProcessCommand, StartError},
+    resources,
+};
+
+/// How long after the grace period a keeper may take to end its tree.
+const KEEPER_END_LIMIT: Duration = Duration::from_secs(6);
+
+/// A running process tree. Dropping it ends the tree: a keeper sees the end of its channel, a group is killed.
+pub(crate) struct ProcessTree {
+    /// The keeper, or the process itself.
+    child: Child,
+    grace_period: Duration,
+    control: TreeControl,
+}
+
+/// The means by which a tree is ended.
+enum TreeControl {
+    /// Both ends are the same channel. Orders are written as to a file, because the sandboxes of some clients (Codex) forbid
+    /// sending on a socket.
+    Keeper {
+        messages: Lines<BufReader<UnixStream>>,
+        orders_fd: OwnedFd,
+    },
+    Group(ProcessGroup),
+}
+
+/// A process group; its remaining processes are killed when this is dropped.
+struct ProcessGroup(Option<Pid>);
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.send_signal(Signal::KILL);
+    }
+}
+
+impl ProcessGroup {
+    fn send_signal(&self, signal: Signal) {
+        if let Some(group_id) = self.0 {
+            let _ = kill_process_group(group_id, signal);
+        }
+    }
+}
+
+impl ProcessTree {
+    /// Starts the tree; its first process has piped streams.
+    pub async fn start(command: &ProcessCommand) -> Result<ProcessTree, StartError> {
+        match &command.keeper_program {
+            Some(keeper_program) => ProcessTree::start_with_keeper(command, keeper_program).await,
+            None => ProcessTree::start_group(command),
+        }
+    }
+
+    async fn start_with_keeper(
+        command: &ProcessCommand,
+        keeper_program: &Path,
+    ) -> Result<ProcessTree, StartError> {
+        let start_error = |cause: io::Error| StartError::from_io(command, &cause);
+        let (own_end, keeper_end) = StdStream::pair().map_err(start_error)?;
+        own_end.set_nonblocking(true).map_err(start_error)?;
+        let mut keeper_command = tokio::process::Command::new(keeper_program);
+        let lock_fds: Vec<RawFd> = command.held_locks.iter().map(|file| file.as_raw_fd()).collect();
+        let lock_list = lock_fds.iter().map(RawFd::to_string).collect::<Vec<_>>().join(",");
+        keeper_command
+            .arg0(KEEPER_NAME)
+            .arg(keeper_end.as_raw_fd().to_string())
+            .arg(if lock_list.is_empty() { "-" } else { &lock_list })
+            .arg(command.grace_period.as_millis().to_string())
+            .arg(resources::child_file_limit().map_or("-".to_string(), |file_limit| file_limit.to_string()))
+            .arg(&command.program)
+            .args(&command.args);
+        // The locks and the channel must survive the exec of the keeper; all other descriptors are closed by it.
+        let inherited_fds: Vec<RawFd> = lock_fds.into_iter().chain([keeper_end.as_raw_fd()]).collect();
+        prepare_own_session(&mut keeper_command, inherited_fds);
+        let child = spawn_child(keeper_command, command)?;
+        // Only the keeper may hold its end: otherwise the end of the channel would never be seen.
+        drop(keeper_end);
+        let orders_fd = OwnedFd::from(own_end.try_clone().map_err(start_error)?);
+        let mut messages = BufReader::new(UnixStream::from_std(own_end).map_err(start_error)?).lines();
+        // The first message tells whether the program could be started. Without one the keeper was killed early, and it is lost
+        // with everything it had started.
+        let first_message = messages.next_line().await.ok().flatten();
+        if let Some(KeeperMessage::StartFailed(errno)) =
+            first_message.as_deref().and_then(KeeperMessage::parse_line)
+        {
+            return Err(start_error(io::Error::from_raw_os_error(errno)));
+        }
+        Ok(ProcessTree {
+            child,
+            grace_period: command.grace_period,
+            control: TreeControl::Keeper { messages, orders_fd },
+        })
+    }
+
+    fn start_group(command: &ProcessCommand) -> Result<ProcessTree, StartError> {
+        let mut direct_command = tokio::process::Command::new(&command.program);
+        direct_command.args(&command.args).process_group(0).kill_on_drop(true);
+        let child = spawn_child(direct_command, command)?;
+        let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+        Ok(ProcessTree { child, grace_period: command.grace_period, control: TreeControl::Group(group) })
+    }
+
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Waits for the first process to end. The future may be dropped and the method called again.
+    pub async fn wait_for_exit(&mut self) -> ExitReason {
+        match &mut self.control {
+            TreeControl::Group(_) => exit_reason_from_status(self.child.wait().await),
+            TreeControl::Keeper { messages, .. } => loop {
+                match messages.next_line().await.ok().flatten().as_deref().map(KeeperMessage::parse_line) {
+                    Some(Some(KeeperMessage::Exited(code))) => return ExitReason::Exited(code),
+                    Some(Some(KeeperMessage::Killed(signal))) => return ExitReason::Killed(signal),
+                    // Other messages, also unknown ones, do not tell the end.
+                    Some(_) => {}
+                    None => return ExitReason::Lost,
+                }
+            },
+        }
+    }
+
+    /// Asks the whole tree to end; after the grace period it is killed.
+    pub async fn request_end(&mut self) {
+        match &mut self.control {
+            TreeControl::Keeper { orders_fd, .. } => {
+                // Only one order is ever written, so there is always room for it. If the write fails, the keeper has ended.
+                let _ = write(orders_fd, b"end\n");
+            }
+            TreeControl::Group(group) => {
+                group.send_signal(Signal::TERM);
+                if timeout(self.grace_period, self.child.wait()).await.is_err() {
+                    group.send_signal(Signal::KILL);
+                }
+            }
+        }
+    }
+
+    /// Waits until no process of the tree is left, and returns how many could not be ended. `None` means that the keeper itself
+    /// did not end (an agent may have stopped it) and was killed.
+    pub async fn wait_until_gone(mut self) -> Option<usize> {
+        let max_wait = self.grace_period + KEEPER_END_LIMIT;
+        let survivors = timeout(max_wait, self.read_final_messages()).await.ok();
+        if survivors.is_none() {
+            let _ = self.child.start_kill();
+            let _ = self.child.wait().await;
+        }
+        survivors
+    }
+
+    /// Reads the remaining messages of the keeper and waits for its end.
+    async fn read_final_messages(&mut self) -> usize {
+        let mut survivors = 0;
+        if let TreeControl::Keeper { messages, .. } = &mut self.control {
+            while let Ok(Some(line)) = messages.next_line().await {
+                if let Some(KeeperMessage::Remaining(count)) = KeeperMessage::parse_line(&line) {
+                    survivors = count;
+                }
+            }
+        }
+        let _ = self.child.wait().await;
+        survivors
+    }
+}
+
+/// Starts a process with the directory, environment and pipes of the command.
+fn spawn_child(
+    mut child_command: tokio::process::Command,
+    command: &ProcessCommand,
+) -> Result<Child, StartError> {
+    child_command
+        .current_dir(&command.working_dir)
+        .envs(&command.extra_env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for variable_name in &command.removed_env {
+        child_command.env_remove(variable_name);
+    }
+    child_command.spawn().map_err(|cause| StartError::from_io(command, &cause))
+}
+
+/// Prepares a process to run in a session of its own, so that Ctrl-C reaches only us, and to inherit the given descriptors.
+fn prepare_own_session(keeper_command: &mut tokio::process::Command, inherited_fds: Vec<RawFd>) {
+    let before_exec = move || {
+        setsid()?;
+        for fd_number in &inherited_fds {
+            // SAFETY: the files belong to the command, which outlives the start.
+            #[expect(unsafe_code, reason = "descriptors are inherited by number")]
+            let borrowed_fd = unsafe { BorrowedFd::borrow_raw(*fd_number) };
+            fcntl_setfd(borrowed_fd, FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made; nothing is allocated and no lock is taken.
+    #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
+    unsafe {
+        keeper_command.pre_exec(before_exec);
+    }
+}
+
+/// Translates the exit status of a process without a keeper.
+fn exit_reason_from_status(exit_status: io::Result<ExitStatus>) -> ExitReason {
+    use std::os::unix::process::ExitStatusExt;
+    match exit_status {
+        Ok(exit_status) => match (exit_status.code(), exit_status.signal()) {
+            (Some(code), _) => ExitReason::Exited(code),
+            (None, Some(signal)) => ExitReason::Killed(signal),
+            (None, None) => ExitReason::Lost,
+        },
+        Err(_) => ExitReason::Lost,
+    }
+}

@@ -1,0 +1,53 @@
+//! A sample journal of a run over a code change, as far as landings are concerned.
+
+use tribunal_core::{
+    event::RunEvent,
+    finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+    ids::{FindingId, Key},
+    subject::{CodeChange, Subject},
+};
+
+use crate::samples;
+
+/// The key of the fixer that makes the change with this index.
+pub fn landing_key(landing_index: usize) -> Key {
+    Key::for_fix_iteration(1, 1).fixer_key(landing_index as u32 + 1)
+}
+
+/// The events of a run that has landed one change for each list of findings, has fixed those findings, and has then stopped.
+pub fn landed_change(landings: &[Vec<FindingId>]) -> Vec<RunEvent> {
+    let mut settings = samples::sample_settings();
+    settings.subject =
+        Subject::Change(Box::new(CodeChange { range: "work tree".into(), ..CodeChange::default() }));
+    let (workflow, build) = ("review".to_string(), String::new());
+    let mut events = vec![RunEvent::RunStarted { workflow, version: 1, build, settings }];
+    let all_findings = landings.iter().flatten();
+    events.extend(
+        all_findings.map(|finding_id| RunEvent::FindingRaised { finding: sample_finding(*finding_id) }),
+    );
+    for (landing_index, findings) in landings.iter().enumerate() {
+        let (key, findings) = (landing_key(landing_index), findings.clone());
+        events.push(RunEvent::PatchLanded { key, findings: findings.clone(), lines: 1 });
+        let transition = || StatusTransition::new(FindingStatus::Fixed, TransitionCause::Repaired, "landed");
+        let repaired_event = |finding| RunEvent::FindingMoved { finding, transition: transition() };
+        events.extend(findings.into_iter().map(repaired_event));
+    }
+    events
+}
+
+fn sample_finding(id: FindingId) -> Finding {
+    Finding {
+        id,
+        severity: Severity::High,
+        category: "test".into(),
+        description: format!("what {id} is about"),
+        evidence: Evidence::Quote { text: "x".into() },
+        place: None,
+        found: None,
+        suggested_fix: String::new(),
+        raisers: Vec::new(),
+        status: FindingStatus::Open,
+        maybe_same_as: None,
+        history: Vec::new(),
+    }
+}

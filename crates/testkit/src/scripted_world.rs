@@ -1,0 +1,77 @@
+//! A world that answers by script: an effect that the script does not name fails the test.
+
+use std::collections::BTreeMap;
+
+use tribunal_core::{
+    effect::{Effect, Elapsed, PostOutcome, Reply, Requests, UserRequest, WriteOutcome},
+    level::AgentRole,
+    reason::{RunEnding, RunReason},
+    replayer::PendingEffect,
+};
+
+use crate::{
+    samples,
+    trial::{EffectResult, SimulatedWorld},
+};
+
+/// Replies by key. Without a scripted reply files are written, sleeps elapse, inboxes are empty, and challengers uphold
+/// everything.
+#[derive(Debug, Default)]
+pub struct ScriptedWorld {
+    replies: BTreeMap<String, Reply>,
+    first_replies: BTreeMap<String, Reply>,
+    /// Whether a wait that parked an earlier run of the workflow is answered by resuming, as the real host does.
+    pub resumes_waits: bool,
+    /// The keys of the effects in the order in which they were performed.
+    pub performed_keys: Vec<String>,
+}
+
+impl ScriptedWorld {
+    /// Sets a reply for the first time only; later the rest of the script decides.
+    pub fn reply_once(mut self, effect_key: &str, reply: Reply) -> ScriptedWorld {
+        self.first_replies.insert(effect_key.to_string(), reply);
+        self
+    }
+
+    /// Sets the reply to an effect.
+    pub fn reply_on(mut self, effect_key: &str, reply: Reply) -> ScriptedWorld {
+        self.replies.insert(effect_key.to_string(), reply);
+        self
+    }
+}
+
+impl SimulatedWorld for ScriptedWorld {
+    fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
+        self.performed_keys.push(ask.effect_key.to_string());
+        // A reply for one time takes precedence over the lasting one.
+        if let Some(reply) = self.first_replies.remove(ask.effect_key.as_str()) {
+            return EffectResult::Reply(reply);
+        }
+        if let Some(reply) = self.replies.get(ask.effect_key.as_str()) {
+            return EffectResult::Reply(reply.clone());
+        }
+        match &ask.effect {
+            Effect::Write(_) => EffectResult::Reply(Reply::Write(WriteOutcome::Written {
+                path: format!("{}-issues.md", ask.effect_key),
+                aside: None,
+                strange: Vec::new(),
+            })),
+            Effect::Sleep(_) => EffectResult::Reply(Reply::Sleep(Elapsed {})),
+            Effect::AwaitReset(_) => EffectResult::Reply(Reply::AwaitReset(Elapsed {})),
+            Effect::Post(_) => EffectResult::Reply(Reply::Post(PostOutcome::Posted)),
+            Effect::Inbox(_) => EffectResult::Reply(Reply::Inbox(Requests::default())),
+            Effect::Ask(asked) if asked.task.brief.role == AgentRole::Challenger => {
+                EffectResult::Reply(samples::upholding_reply(&asked.task.brief))
+            }
+            Effect::Wait(_) if ask.resumed && self.resumes_waits => {
+                EffectResult::Reply(Reply::Wait(Requests { requests: vec![UserRequest::Resume] }))
+            }
+            Effect::Wait(wait) => EffectResult::Park(wait.ending.clone()),
+            // Parking with this reason makes the test fail with the name of the missing effect.
+            unscripted => EffectResult::Park(RunEnding::new(
+                RunReason::Environment,
+                format!("the script says nothing about {}: {unscripted:?}", ask.effect_key),
+            )),
+        }
+    }
+}
