@@ -118,25 +118,21 @@ impl PureCrate {
         let PureCrate { directory, allowed_packages } = self;
         match allowed_packages {
             [] => format!("{directory} cannot do i/o: it uses nothing from outside"),
-            allowed_packages => format!(
-                "{directory} cannot do i/o: from outside it uses only {}",
-                allowed_packages.join(", ")
-            ),
+            allowed_packages => {
+                format!("{directory} cannot do i/o: from outside it uses only {}", allowed_packages.join(", "))
+            }
         }
     }
 
     /// Whether an allowed dependency brings the standard library in all the same.
     fn find_feature_breach(&self, dependency: &CrateDependency) -> Option<String> {
         let (directory, package_name) = (self.directory, &dependency.package);
-        let remedy =
-            format!("{directory} is without std: write default-features = false where its version stands");
+        let remedy = format!("{directory} is without std: write default-features = false where its version stands");
         // Tests may use the standard library; the crate itself is still compiled without it.
         if dependency.kind == DependencyKind::Dev {
             None
         } else if dependency.default_features {
-            Some(format!(
-                "tribunal-{directory} depends on {package_name} with default features on ({remedy})"
-            ))
+            Some(format!("tribunal-{directory} depends on {package_name} with default features on ({remedy})"))
         } else {
             let std_feature =
                 dependency.features.iter().find(|feature| ["std", "default"].contains(&feature.as_str()))?;
@@ -214,16 +210,15 @@ fn find_outside_refusal(crate_rule: &CrateRule, dependency: &CrateDependency) ->
     } else if package_name == "rusqlite" && crate_rule.directory != "store" {
         Some(DATABASE_IS_FOR_STORE.to_owned())
     } else {
-        let pure_crate = PureCrate::find_by_dir(crate_rule.directory)
-            .filter(|_| dependency.kind != DependencyKind::Dev)?;
+        let pure_crate =
+            PureCrate::find_by_dir(crate_rule.directory).filter(|_| dependency.kind != DependencyKind::Dev)?;
         (!pure_crate.allowed_packages.contains(&package_name)).then(|| pure_crate.refusal_text())
     }
 }
 
 fn check_sources(repository: &RepositoryTree, breaches: &mut Vec<RuleBreach>) {
     for source in &repository.sources {
-        let mut breach =
-            |line, message: &str| breaches.push(RuleBreach::at_line(&source.path, line, message));
+        let mut breach = |line, message: &str| breaches.push(RuleBreach::at_line(&source.path, line, message));
         // The search is by tokens, so `unsafe` inside macros is found and in comments it is not.
         if !source.path.starts_with("crates/supervise/") {
             for line in tokens::find_word_lines(&source.tokens, &["unsafe"]) {
@@ -241,9 +236,8 @@ fn check_purity(pure_crate: &PureCrate, repository: &RepositoryTree, breaches: &
     let crate_prefix = format!("crates/{directory}/");
     for source in repository.sources.iter().filter(|source| source.path.starts_with(&crate_prefix)) {
         for line in tokens::find_word_lines(&source.tokens, &["extern", "crate", "std"]) {
-            let message = format!(
-                "`extern crate std` in {directory} ({directory} cannot do i/o, not even in its tests)"
-            );
+            let message =
+                format!("`extern crate std` in {directory} ({directory} cannot do i/o, not even in its tests)");
             breaches.push(RuleBreach::at_line(&source.path, line, message));
         }
         // The attribute must be unconditional: with `cfg_attr` the crate could use the standard library in some builds.

@@ -102,11 +102,9 @@ impl BmadTree {
             let staging_dir = bmad_dir.join("laying").join(self.tree_name());
             // An interrupted installation may have left a part of the tree.
             let _ = fs::remove_dir_all(&staging_dir);
-            fs::create_dir_all(&staging_dir)
-                .with_context(|| format!("cannot create {}", staging_dir.display()))?;
+            fs::create_dir_all(&staging_dir).with_context(|| format!("cannot create {}", staging_dir.display()))?;
             fs::create_dir_all(bmad_dir.join("trees"))?;
-            let status =
-                self.installer_command(bmad_dir, &staging_dir)?.status().context("cannot start node")?;
+            let status = self.installer_command(bmad_dir, &staging_dir)?.status().context("cannot start node")?;
             if !status.success() {
                 eprintln!("its installer ended with {status}");
                 return Ok(FAILURE_CODE);
@@ -177,8 +175,8 @@ impl BmadTree {
     /// Checks the tree: an installer may succeed without having created anything.
     fn check_installed(&self, staging_dir: &Path) -> Result<()> {
         let manifest_path = staging_dir.join("_bmad/_config/manifest.yaml");
-        let manifest_text = fs::read_to_string(&manifest_path)
-            .with_context(|| format!("{} is not there", manifest_path.display()))?;
+        let manifest_text =
+            fs::read_to_string(&manifest_path).with_context(|| format!("{} is not there", manifest_path.display()))?;
         // The manifest is simple enough to be read without a YAML parser.
         let version = manifest_text.lines().find_map(|line| line.trim().strip_prefix("version: "));
         if version != Some(self.version) {

@@ -36,10 +36,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     let (flags, tests): (Vec<_>, Vec<_>) =
         arguments.iter().partition(|argument| argument.as_encoded_bytes().starts_with(b"-"));
     if let Some(unknown) = flags.iter().find(|flag| **flag != INSTALL_ONLY) {
-        eprintln!(
-            "xtask clients: there is no `{}`, only {INSTALL_ONLY} and names of tests",
-            unknown.display()
-        );
+        eprintln!("xtask clients: there is no `{}`, only {INSTALL_ONLY} and names of tests", unknown.display());
         return Ok(USAGE_CODE);
     }
     let clients_dir = find_clients_dir();
@@ -63,8 +60,7 @@ fn find_clients_dir() -> PathBuf {
 /// Runs the tests. They use programs of the test kit, which are built for its own tests. Both steps name the whole workspace:
 /// for a single package cargo would build the dependencies with other features, once more after `cargo xtask test`.
 fn run_client_tests(clients_dir: &Path, tests: &[&OsString]) -> Result<u8> {
-    let build_args =
-        ["test", "--workspace", "--test", "clients", "--test", "testkit", "--no-run", "--locked"];
+    let build_args = ["test", "--workspace", "--test", "clients", "--test", "testkit", "--no-run", "--locked"];
     let exit_code = run_cargo_step(&build_args.map(OsString::from))?;
     if exit_code != 0 {
         return Ok(exit_code);
@@ -72,8 +68,7 @@ fn run_client_tests(clients_dir: &Path, tests: &[&OsString]) -> Result<u8> {
     let test_args = ["test", "--workspace", "--test", "clients", "--locked", "--", "--ignored", TEST_THREADS];
     // The files of these tests are not in memory: commands in the sandbox of a client may have a `/dev` of their own.
     run_step("the tests with real clients", || {
-        let status =
-            test_cargo_command(None).args(test_args).args(tests).env(CLIENTS_VARIABLE, clients_dir).status();
+        let status = test_cargo_command(None).args(test_args).args(tests).env(CLIENTS_VARIABLE, clients_dir).status();
         match status.context("cannot start cargo")?.code() {
             Some(exit_code) => Ok(u8::try_from(exit_code).unwrap_or(FAILURE_CODE)),
             None => bail!("the tests were ended"),
@@ -109,8 +104,7 @@ impl ClientPackage {
 
     /// Checks the result: npm may install another version, or a package without the program for this machine.
     fn check_installed(&self, client_dir: &Path) -> Result<u8> {
-        let version =
-            self.installed_version(client_dir).unwrap_or_else(|| "nothing that can be started".to_string());
+        let version = self.installed_version(client_dir).unwrap_or_else(|| "nothing that can be started".to_string());
         if version != self.version {
             bail!("npm installed {version}, not {} {}", self.command_name, self.version);
         }

@@ -66,8 +66,7 @@ fn fuzz_targets(request: &FuzzRequest, programs_dir: &Path, fuzz_dir: &Path) -> 
     let run_worker = || -> Result<u8> {
         let mut worst_code = 0;
         while let Some(target) = request.targets.get(next_index.fetch_add(1, Ordering::Relaxed)) {
-            worst_code =
-                worst_code.max(fuzz_target(&programs_dir.join(target), target, fuzz_dir, request.length)?);
+            worst_code = worst_code.max(fuzz_target(&programs_dir.join(target), target, fuzz_dir, request.length)?);
         }
         Ok(worst_code)
     };
@@ -96,19 +95,15 @@ struct FuzzRequest {
 
 impl FuzzRequest {
     fn parse_arguments(arguments: &[OsString]) -> Result<FuzzRequest, String> {
-        let mut request = FuzzRequest {
-            length: FuzzLength::Seconds(DEFAULT_SECONDS),
-            targets: Vec::new(),
-            build_only: false,
-        };
+        let mut request =
+            FuzzRequest { length: FuzzLength::Seconds(DEFAULT_SECONDS), targets: Vec::new(), build_only: false };
         let mut remaining_words = arguments.iter().map(|argument| argument.to_string_lossy());
         while let Some(word_text) = remaining_words.next() {
             if word_text == "--seconds" || word_text == "--runs" {
                 let limit = remaining_words.next().unwrap_or_default();
                 // Zero would mean "without a limit" to libFuzzer.
                 let limit = limit.parse().ok().filter(|limit| *limit > 0);
-                let limit =
-                    limit.ok_or_else(|| format!("{word_text} takes a number for each target, from 1"))?;
+                let limit = limit.ok_or_else(|| format!("{word_text} takes a number for each target, from 1"))?;
                 request.length =
                     if word_text == "--runs" { FuzzLength::Runs(limit) } else { FuzzLength::Seconds(limit) };
             } else if word_text == "--build-only" {
@@ -142,8 +137,7 @@ fn find_host_triple() -> Result<String> {
 fn build_targets(host_triple: &str, fuzz_dir: &Path) -> Result<u8> {
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     // Without this check cargo would fail much later with a message that does not name the cause.
-    let compiler_status =
-        Command::new(&compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let compiler_status = Command::new(&compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !compiler_status.is_ok_and(|status| status.success()) {
         bail!(
             "there is no C++ compiler (`{}`), and libFuzzer is built by one: install g++ or clang++",
@@ -151,15 +145,7 @@ fn build_targets(host_triple: &str, fuzz_dir: &Path) -> Result<u8> {
         );
     }
     let status = cargo_command()
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--manifest-path",
-            "fuzz/Cargo.toml",
-            "--target",
-            host_triple,
-        ])
+        .args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", host_triple])
         .arg("--target-dir")
         .arg(fuzz_dir)
         .env("RUSTFLAGS", COVERAGE_FLAGS.join(" "))
@@ -182,12 +168,10 @@ fn fuzz_target(program: &Path, target_name: &str, fuzz_dir: &Path, length: FuzzL
         fs::remove_dir_all(&corpus_dir).with_context(|| format!("cannot remove {}", corpus_dir.display()))?;
     }
     for required_dir in [&corpus_dir, &crashes_dir] {
-        fs::create_dir_all(required_dir)
-            .with_context(|| format!("cannot create {}", required_dir.display()))?;
+        fs::create_dir_all(required_dir).with_context(|| format!("cannot create {}", required_dir.display()))?;
     }
     let log_path = fuzz_dir.join(format!("{target_name}.log"));
-    let log_file =
-        fs::File::create(&log_path).with_context(|| format!("cannot write {}", log_path.display()))?;
+    let log_file = fs::File::create(&log_path).with_context(|| format!("cannot write {}", log_path.display()))?;
     // Crashes of all targets go to one directory, with the target in the name.
     let mut artifact_option = OsString::from("-artifact_prefix=");
     artifact_option.push(crashes_dir.join(format!("{target_name}-")));
@@ -269,13 +253,8 @@ mod tests {
         assert_eq!(parse_words(&[]), Ok((FuzzLength::Seconds(DEFAULT_SECONDS), FUZZ_TARGETS.len())));
         assert_eq!(parse_words(&["--seconds", "3", "menu", "story"]), Ok((FuzzLength::Seconds(3), 2)));
         assert_eq!(parse_words(&["--runs", "9", "menu"]), Ok((FuzzLength::Runs(9), 1)));
-        assert_eq!(
-            parse_words(&["--build-only"]),
-            Ok((FuzzLength::Seconds(DEFAULT_SECONDS), FUZZ_TARGETS.len()))
-        );
-        for wrong in
-            [&["--seconds"][..], &["--runs", "0"], &["--seconds", "0"], &["--seconds", "x"], &["menus"]]
-        {
+        assert_eq!(parse_words(&["--build-only"]), Ok((FuzzLength::Seconds(DEFAULT_SECONDS), FUZZ_TARGETS.len())));
+        for wrong in [&["--seconds"][..], &["--runs", "0"], &["--seconds", "0"], &["--seconds", "x"], &["menus"]] {
             assert!(parse_words(wrong).is_err(), "{wrong:?}");
         }
     }
@@ -296,15 +275,13 @@ mod tests {
 
     #[test]
     fn the_log_of_libfuzzer_is_summarized() {
-        let done = "INFO: x\n#41134\tDONE   cov: 2071 ft: 8618 corp: 1252/341Kb lim: 458 exec/s: 2570\n## Recommended\n";
+        let done =
+            "INFO: x\n#41134\tDONE   cov: 2071 ft: 8618 corp: 1252/341Kb lim: 458 exec/s: 2570\n## Recommended\n";
         assert_eq!(summarize_log(done), "41134 runs, 2071 edges, 1252 inputs worth keeping");
         assert_eq!(summarize_log(""), "? runs, ? edges, ? inputs worth keeping");
         let failed = "#1 NEW\nthread 'main' panicked at src/x.rs:1:2:\nindex out of bounds\nstack\nSUMMARY: libFuzzer: deadly signal\n";
-        let expected_lines = [
-            "thread 'main' panicked at src/x.rs:1:2:",
-            "index out of bounds",
-            "SUMMARY: libFuzzer: deadly signal",
-        ];
+        let expected_lines =
+            ["thread 'main' panicked at src/x.rs:1:2:", "index out of bounds", "SUMMARY: libFuzzer: deadly signal"];
         assert_eq!(find_failure_lines(failed), expected_lines);
         assert_eq!(find_failure_lines("a\nb"), ["b", "a"]);
     }

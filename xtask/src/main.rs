@@ -130,8 +130,7 @@ fn run_tidy(arguments: &[OsString]) -> Result<u8> {
 
 fn print_style(arguments: &[OsString]) -> Result<u8> {
     let lists_places = arguments.iter().any(|argument| argument == "--list");
-    let checkout_root = match arguments.iter().filter(|argument| *argument != "--list").collect::<Vec<_>>()[..]
-    {
+    let checkout_root = match arguments.iter().filter(|argument| *argument != "--list").collect::<Vec<_>>()[..] {
         [] => xtask::workspace_root(),
         // A mistyped flag must not be taken for a directory.
         [checkout_root] if !checkout_root.to_string_lossy().starts_with('-') => PathBuf::from(checkout_root),
@@ -148,11 +147,8 @@ fn print_style(arguments: &[OsString]) -> Result<u8> {
         println!("{label:<label_width$}  {value}");
     }
     if lists_places {
-        let shared_names: Vec<String> = figures
-            .most_shared_names(20)
-            .into_iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
+        let shared_names: Vec<String> =
+            figures.most_shared_names(20).into_iter().map(|(name, count)| format!("{name} {count}")).collect();
         println!("\nnames that functions share most: {}", shared_names.join(", "));
         for place in figures.tuple_parameters.iter() {
             println!("tuple parameter: {}:{} {}", place.path, place.line, place.name);
@@ -174,17 +170,14 @@ fn run_tests(arguments: &[OsString]) -> Result<u8> {
         exit_code = run_tool_step(&["fmt", "--all", "--check"])?;
     }
     if exit_code == 0 {
-        exit_code =
-            run_tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+        exit_code = run_tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     }
     if exit_code == 0 {
         // The directory in memory must live until the tests have ended; dropping it removes it.
         let fixed_args = ["test", "--workspace", "--locked"].map(OsString::from);
         let scratch_dir = memory_dir::create_memory_dir();
-        exit_code = run_command_step(
-            &[&fixed_args, arguments].concat(),
-            &mut test_cargo_command(scratch_dir.as_ref()),
-        )?;
+        exit_code =
+            run_command_step(&[&fixed_args, arguments].concat(), &mut test_cargo_command(scratch_dir.as_ref()))?;
     }
     Ok(exit_code)
 }

@@ -20,12 +20,10 @@ pub(crate) fn create_memory_dir() -> Option<TempDir> {
     // The cheap checks come first; `df` starts a process and is the last one.
     let is_suitable = env::var_os("TMPDIR").is_none()
         && fs::read_to_string("/proc/mounts").is_ok_and(|mount_table| can_run_programs(&mount_table))
-        && fs::read_to_string("/proc/meminfo")
-            .is_ok_and(|memory_table| available_kb(&memory_table) >= REQUIRED_KB)
+        && fs::read_to_string("/proc/meminfo").is_ok_and(|memory_table| available_kb(&memory_table) >= REQUIRED_KB)
         && free_kb(Path::new(MEMORY_DIR)) >= REQUIRED_KB;
-    let directory = is_suitable
-        .then(|| tempfile::Builder::new().prefix("tribunal-tests-").tempdir_in(MEMORY_DIR))?
-        .ok()?;
+    let directory =
+        is_suitable.then(|| tempfile::Builder::new().prefix("tribunal-tests-").tempdir_in(MEMORY_DIR))?.ok()?;
     // Some tests run a program as another user, who needs access to the directory.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).ok()?;
     Some(directory)
@@ -34,12 +32,12 @@ pub(crate) fn create_memory_dir() -> Option<TempDir> {
 /// Whether the directory is in memory, writable, and allows its files to be executed.
 fn can_run_programs(mount_table: &str) -> bool {
     let mount_options =
-        mount_table.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find_map(|mount_fields| {
-            match mount_fields[..] {
+        mount_table.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find_map(
+            |mount_fields| match mount_fields[..] {
                 [_, MEMORY_DIR, "tmpfs", options, ..] => Some(options.to_owned()),
                 _ => None,
-            }
-        });
+            },
+        );
     mount_options.is_some_and(|options| options.split(',').all(|option| option != "noexec" && option != "ro"))
 }
 

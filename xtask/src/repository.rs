@@ -50,8 +50,7 @@ impl SourceFile {
             RuleBreach::at_line(path, error.span().start().line, format!("this is not rust: {error}"))
         };
         // The tokens are kept beside the syntax tree, because the tree does not look into macro calls.
-        let tokens: TokenStream =
-            text.parse().map_err(|error: proc_macro2::LexError| syntax_breach(error.into()))?;
+        let tokens: TokenStream = text.parse().map_err(|error: proc_macro2::LexError| syntax_breach(error.into()))?;
         let syntax = syn::parse2(tokens.clone()).map_err(syntax_breach)?;
         Ok(Self { path: path.to_owned(), text, tokens, syntax })
     }
@@ -61,8 +60,7 @@ impl SourceFile {
 /// `src`.
 fn is_own_source(path: &str) -> bool {
     let is_in_workspace = ["crates/", "xtask/", "fuzz/"].iter().any(|top_dir| path.starts_with(top_dir));
-    let is_fixture =
-        path.split('/').find(|component| ["src", "fixtures"].contains(component)) == Some("fixtures");
+    let is_fixture = path.split('/').find(|component| ["src", "fixtures"].contains(component)) == Some("fixtures");
     is_in_workspace && has_extension(path, "rs") && !is_fixture
 }
 
@@ -112,8 +110,7 @@ fn list_by_walking(root: &Path) -> Result<Vec<String>> {
         for entry in entries {
             let entry = entry?;
             let file_name = entry.file_name().to_string_lossy().into_owned();
-            let file_path =
-                if directory.is_empty() { file_name.clone() } else { format!("{directory}/{file_name}") };
+            let file_path = if directory.is_empty() { file_name.clone() } else { format!("{directory}/{file_name}") };
             // A symbolic link is neither a file nor a directory here, so the walk cannot loop.
             let file_type = entry.file_type()?;
             if file_type.is_file() {

@@ -23,10 +23,7 @@ pub fn find_word_lines(tokens: &TokenStream, identifiers: &[&str]) -> Vec<usize>
     let mut matching_lines = Vec::new();
     visit_tokens(tokens, &mut |remaining_tokens| {
         let is_match = remaining_tokens.len() >= identifiers.len()
-            && remaining_tokens
-                .iter()
-                .zip(identifiers)
-                .all(|(token_tree, identifier)| is_word(token_tree, identifier));
+            && remaining_tokens.iter().zip(identifiers).all(|(token_tree, identifier)| is_word(token_tree, identifier));
         if is_match {
             matching_lines.extend(remaining_tokens.first().map(line_number));
         }

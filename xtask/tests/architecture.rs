@@ -64,8 +64,7 @@ fn each_forbidden_dependency_is_found_in_every_kind_of_table() -> Result<()> {
             }
             let (file, package) = (format!("crates/{from}/Cargo.toml"), package_name(to));
             let line = format!("{package} = {{ path = \"../{to}\" }}");
-            let breach =
-                format!("{file}: {} may not {verb} on {package} ({reason})", crate::package_name(from));
+            let breach = format!("{file}: {} may not {verb} on {package} ({reason})", crate::package_name(from));
             expect_breaches(&[ManifestEdit::Line(&file, table, &line)], &[&breach])?;
         }
     }
@@ -77,10 +76,7 @@ fn every_crate_may_dev_depend_on_the_testkit() -> Result<()> {
     let line = "tribunal-testkit = { path = \"../testkit\" }";
     for from in ["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner", "cli"] {
         let file = format!("crates/{from}/Cargo.toml");
-        expect_breaches(
-            &[ManifestEdit::Line(&file, "target.'cfg(xtask-test)'.dev-dependencies", line)],
-            &[],
-        )?;
+        expect_breaches(&[ManifestEdit::Line(&file, "target.'cfg(xtask-test)'.dev-dependencies", line)], &[])?;
     }
     Ok(())
 }
@@ -127,10 +123,7 @@ fn core_stays_without_io() -> Result<()> {
     let quiet = r#"other = { package = "serde", version = "1", default-features = false }"#;
     expect_breaches(&[core(quiet)], &[])?;
     expect_breaches(&[shared(quiet), core("other.workspace = true")], &[])?;
-    expect_breaches(
-        &[shared(quiet), core("other = { workspace = true, default-features = true }")],
-        &[loud],
-    )?;
+    expect_breaches(&[shared(quiet), core("other = { workspace = true, default-features = true }")], &[loud])?;
     expect_breaches(
         &[shared(quiet), core(r#"other = { workspace = true, features = ["std"] }"#)],
         &[
@@ -142,10 +135,7 @@ fn core_stays_without_io() -> Result<()> {
     expect_breaches(&[lib("//! Says `#![no_std]`.\n")], &[missing])?;
     expect_breaches(&[lib("#![cfg_attr(not(test), no_std)]\n")], &[missing])?;
     let std = "`extern crate std` in core (core cannot do i/o, not even in its tests)";
-    expect_breaches(
-        &[lib("#![no_std]\nextern crate std;\n")],
-        &[&format!("crates/core/src/lib.rs:2: {std}")],
-    )?;
+    expect_breaches(&[lib("#![no_std]\nextern crate std;\n")], &[&format!("crates/core/src/lib.rs:2: {std}")])?;
     expect_breaches(
         &[ManifestEdit::File(
             "crates/core/src/rules/menu.rs",
@@ -164,10 +154,7 @@ fn guard_stays_without_io_and_uses_nothing() -> Result<()> {
     let tests = ManifestEdit::Line("crates/guard/Cargo.toml", "dev-dependencies", r#"insta = "1""#);
     expect_breaches(&[tests], &[])?;
     let missing = "crates/guard/src/lib.rs: `#![no_std]` is missing (guard cannot do i/o)";
-    expect_breaches(
-        &[ManifestEdit::File("crates/guard/src/lib.rs", "//! Says `#![no_std]`.\n")],
-        &[missing],
-    )?;
+    expect_breaches(&[ManifestEdit::File("crates/guard/src/lib.rs", "//! Says `#![no_std]`.\n")], &[missing])?;
     let std = "crates/guard/src/extra.rs:1: `extern crate std` in guard (guard cannot do i/o, not even in its tests)";
     expect_breaches(&[ManifestEdit::File("crates/guard/src/extra.rs", "extern crate std;\n")], &[std])
 }
@@ -206,8 +193,7 @@ fn a_crate_outside_the_table_is_found() -> Result<()> {
     expect_breaches(&[ManifestEdit::File("crates/extra/Cargo.toml", manifest)], &[&found])?;
 
     let elsewhere = ManifestEdit::File("extra/Cargo.toml", manifest);
-    let line =
-        ManifestEdit::Line("crates/bmad/Cargo.toml", "dependencies", r#"extra = { path = "../../extra" }"#);
+    let line = ManifestEdit::Line("crates/bmad/Cargo.toml", "dependencies", r#"extra = { path = "../../extra" }"#);
     let found = format!("crates/bmad/Cargo.toml: tribunal-bmad may not depend on tribunal-extra ({unknown})");
     expect_breaches(&[elsewhere, line], &[&found])?;
 
@@ -244,11 +230,10 @@ impl ManifestEdit<'_> {
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
                 let heading = format!("[{table}]");
                 let mut lines: Vec<&str> = text.lines().collect();
-                let heading_index =
-                    lines.iter().position(|line| line.starts_with(&heading)).unwrap_or_else(|| {
-                        lines.push(&heading);
-                        lines.len() - 1
-                    });
+                let heading_index = lines.iter().position(|line| line.starts_with(&heading)).unwrap_or_else(|| {
+                    lines.push(&heading);
+                    lines.len() - 1
+                });
                 lines.insert(heading_index + 1, line);
                 write_file(&path, &lines.join("\n"))
             }
@@ -280,17 +265,11 @@ fn copy_manifests() -> Result<TempDir> {
     for entry in fs::read_dir(source_root.join("crates"))? {
         let entry = entry?;
         if let Ok(manifest) = fs::read_to_string(entry.path().join("Cargo.toml")) {
-            write_file(
-                &target_dir.path().join("crates").join(entry.file_name()).join("Cargo.toml"),
-                &manifest,
-            )?;
+            write_file(&target_dir.path().join("crates").join(entry.file_name()).join("Cargo.toml"), &manifest)?;
         }
     }
     for pure in ["core", "guard"] {
-        write_file(
-            &target_dir.path().join("crates").join(pure).join("src/lib.rs"),
-            "//! A stub.\n#![no_std]\n",
-        )?;
+        write_file(&target_dir.path().join("crates").join(pure).join("src/lib.rs"), "//! A stub.\n#![no_std]\n")?;
     }
     Ok(target_dir)
 }

@@ -173,15 +173,12 @@ pub(crate) fn fault_from_status(status: u16) -> Option<FaultKind> {
 /// Finds a status in a phrase that announces one: `unexpected status 401`, `last status: 429`, `API Error: 500`,
 /// `rejected (429)`. A bare number is never a status: it may be a line number or an amount.
 fn find_announced_status(lowercase_message: &str) -> Option<u16> {
-    let announcements =
-        ["status code", "status", "api error", "http error", "error code", "http", "rejected"];
+    let announcements = ["status code", "status", "api error", "http error", "error code", "http", "rejected"];
     announcements.iter().flat_map(|announcement| lowercase_message.match_indices(announcement)).find_map(
         |(position, announcement)| {
-            let remaining_text =
-                lowercase_message[position + announcement.len()..].trim_start_matches([':', ' ', '(']);
-            let digits = &remaining_text[..remaining_text
-                .find(|character: char| !character.is_ascii_digit())
-                .unwrap_or(remaining_text.len())];
+            let remaining_text = lowercase_message[position + announcement.len()..].trim_start_matches([':', ' ', '(']);
+            let digits = &remaining_text
+                [..remaining_text.find(|character: char| !character.is_ascii_digit()).unwrap_or(remaining_text.len())];
             digits.parse().ok().filter(|status| (400..600).contains(status))
         },
     )

@@ -35,23 +35,20 @@ pub fn parse_reset_ms(message: &str, clock: &LocalClock) -> Option<u64> {
 /// Converts a number of seconds or milliseconds since 1970; `None` if the result is in the past or too far away.
 pub(crate) fn epoch_to_ms(epoch_number: u64, clock: &LocalClock) -> Option<u64> {
     // As seconds, this bound is the year 5138; as milliseconds, it is 1973. No real reset time is ambiguous.
-    let epoch_millis =
-        if epoch_number < 100_000_000_000 { epoch_number.saturating_mul(1000) } else { epoch_number };
+    let epoch_millis = if epoch_number < 100_000_000_000 { epoch_number.saturating_mul(1000) } else { epoch_number };
     (clock.now_ms..=clock.now_ms.saturating_add(MAX_WAIT_MS)).contains(&epoch_millis).then_some(epoch_millis)
 }
 
 /// Finds `…|1794708309`: seconds or milliseconds since 1970. No other number of that length is so close to now.
 fn find_epoch(message_tokens: &[String], clock: &LocalClock) -> Option<u64> {
-    let is_epoch =
-        |token: &&String| matches!(token.len(), 10 | 13) && token.bytes().all(|byte| byte.is_ascii_digit());
+    let is_epoch = |token: &&String| matches!(token.len(), 10 | 13) && token.bytes().all(|byte| byte.is_ascii_digit());
     message_tokens.iter().filter(is_epoch).find_map(|token| epoch_to_ms(token.parse().ok()?, clock))
 }
 
 /// Finds `2026-11-17T14:00:00Z`, with or without a time zone.
 fn find_timestamp(message: &str, clock: &LocalClock) -> Option<u64> {
-    let mut message_words = message
-        .split(|character: char| character.is_whitespace() || "\"'(),;|".contains(character))
-        .peekable();
+    let mut message_words =
+        message.split(|character: char| character.is_whitespace() || "\"'(),;|".contains(character)).peekable();
     while let Some(message_word) = message_words.next() {
         let message_word = message_word.trim_end_matches('.');
         // A cheap test that rules out almost every word before anything is parsed.
@@ -86,8 +83,7 @@ fn find_wait(message_tokens: &[String], clock: &LocalClock) -> Option<u64> {
                 .iter()
                 .any(|previous_token| keywords.contains(&previous_token.as_str()))
         };
-        let retry_keywords =
-            ["again", "retry", "retrying", "reset", "resets", "wait", "available", "renews", "resume"];
+        let retry_keywords = ["again", "retry", "retrying", "reset", "resets", "wait", "available", "renews", "resume"];
         match token.as_str() {
             // "50 requests in 5 hours" says how much, not when; the preceding words must speak of waiting.
             "in" | "after" | "for" => follows_any(&retry_keywords).then_some(token_index + 1),
@@ -108,8 +104,7 @@ fn find_wait(message_tokens: &[String], clock: &LocalClock) -> Option<u64> {
 /// Finds `resets 5pm`, `resets Nov 17, 2pm (UTC)` or `try again at Nov 20th, 2026 9:11 AM`.
 fn find_clock_time(message: &str, message_tokens: &[String], clock: &LocalClock) -> Option<u64> {
     let anchor_words = ["reset", "resets", "resetting", "at", "until", "after", "on"];
-    let anchor_tokens =
-        message_tokens.iter().enumerate().filter(|(_, token)| anchor_words.contains(&token.as_str()));
+    let anchor_tokens = message_tokens.iter().enumerate().filter(|(_, token)| anchor_words.contains(&token.as_str()));
     anchor_tokens.map(|(token_index, _)| token_index + 1).find_map(|time_start| {
         ResetMoment::parse_tokens(message, &message_tokens[time_start..])?.next_occurrence(clock)
     })
@@ -165,21 +160,17 @@ impl ResetMoment {
     /// The next moment at which this day and time occur.
     fn next_occurrence(&self, clock: &LocalClock) -> Option<u64> {
         let time_zone = self.zone.clone().unwrap_or_else(|| clock.time_zone.clone());
-        let now_zoned =
-            Timestamp::from_millisecond(clock.now_ms.try_into().ok()?).ok()?.to_zoned(time_zone.clone());
+        let now_zoned = Timestamp::from_millisecond(clock.now_ms.try_into().ok()?).ok()?.to_zoned(time_zone.clone());
         let (today, clock_time) = (now_zoned.date(), self.time.unwrap_or(Time::midnight()));
-        let zoned_time =
-            |target_date: Date| target_date.to_datetime(clock_time).to_zoned(time_zone.clone()).ok();
-        let days_later = |days_until: i64| {
-            today.checked_add(SignedDuration::from_hours(24 * days_until)).ok().and_then(zoned_time)
-        };
+        let zoned_time = |target_date: Date| target_date.to_datetime(clock_time).to_zoned(time_zone.clone()).ok();
+        let days_later =
+            |days_until: i64| today.checked_add(SignedDuration::from_hours(24 * days_until)).ok().and_then(zoned_time);
         let has_passed = |zoned_time: &Zoned| zoned_time.timestamp() <= now_zoned.timestamp();
         let next_time = match self.day {
             // Only a time of day is known: it is today's or tomorrow's.
             None => {
                 let today = zoned_time(today)?;
-                let elapsed_ms =
-                    to_epoch_ms(now_zoned.timestamp())?.saturating_sub(to_epoch_ms(today.timestamp())?);
+                let elapsed_ms = to_epoch_ms(now_zoned.timestamp())?.saturating_sub(to_epoch_ms(today.timestamp())?);
                 if has_passed(&today) && elapsed_ms <= JUST_PASSED_MS {
                     return Some(clock.now_ms);
                 }
@@ -229,12 +220,9 @@ fn parse_day(remaining_tokens: &[String]) -> Option<(ResetDay, usize)> {
         digit_text.parse().ok().filter(|day_of_month| has_ordinal_suffix && (1..=31).contains(day_of_month))
     };
     // Both `Nov 17` and `17 November` occur.
-    let (month, day_of_month, mut consumed) = match (words::parse_month(first_token), remaining_tokens.get(1))
-    {
+    let (month, day_of_month, mut consumed) = match (words::parse_month(first_token), remaining_tokens.get(1)) {
         (Some(month), second_token) => (month, parse_ordinal(second_token)?, 2),
-        (None, Some(second_token)) => {
-            (words::parse_month(second_token)?, parse_ordinal(Some(first_token))?, 2)
-        }
+        (None, Some(second_token)) => (words::parse_month(second_token)?, parse_ordinal(Some(first_token))?, 2),
         (None, None) => return None,
     };
     // Four digits directly behind the day are the year; `18:00` has five characters.

@@ -6,8 +6,7 @@ use serde_json::Value;
 pub(crate) fn find_session_id(object: &Value) -> Option<&str> {
     // Only strings count: a number under the same name is not an id that a client would accept back.
     let direct_field = |field_name: &str| object.get(field_name).and_then(Value::as_str);
-    let nested_id =
-        object.get("metadata").and_then(|metadata| metadata.get("session_id")).and_then(Value::as_str);
+    let nested_id = object.get("metadata").and_then(|metadata| metadata.get("session_id")).and_then(Value::as_str);
     let candidate = direct_field("sessionId")
         .or(nested_id)
         .or_else(|| direct_field("session_id"))
@@ -17,11 +16,8 @@ pub(crate) fn find_session_id(object: &Value) -> Option<&str> {
 
 /// Whether an id can safely become an argument of a command line: it must not look like a flag or a path.
 pub(crate) fn is_safe_session_id(session_id: &str) -> bool {
-    let is_allowed =
-        |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
-    (1..=128).contains(&session_id.len())
-        && !session_id.starts_with(['-', '.'])
-        && session_id.chars().all(is_allowed)
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
+    (1..=128).contains(&session_id.len()) && !session_id.starts_with(['-', '.']) && session_id.chars().all(is_allowed)
 }
 
 #[cfg(test)]

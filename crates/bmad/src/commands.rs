@@ -140,34 +140,27 @@ impl BmadStep {
         const BRAINSTORMING: &[WorkflowName] = &[named_workflow("brainstorming")];
         const RESEARCH: &[WorkflowName] =
             &[named_workflow("deep-recon"), named_workflow("research"), named_workflow("domain-research")];
-        const BRIEF: &[WorkflowName] =
-            &[named_workflow("product-brief"), named_workflow("create-product-brief")];
+        const BRIEF: &[WorkflowName] = &[named_workflow("product-brief"), named_workflow("create-product-brief")];
         const PRD: &[WorkflowName] = &[named_workflow("prd"), named_workflow("create-prd")];
         const UX: &[WorkflowName] = &[named_workflow("ux"), named_workflow("create-ux-design")];
-        const ARCHITECTURE: &[WorkflowName] =
-            &[named_workflow("architecture"), named_workflow("create-architecture")];
+        const ARCHITECTURE: &[WorkflowName] = &[named_workflow("architecture"), named_workflow("create-architecture")];
         const EPICS: &[WorkflowName] = &[named_workflow("create-epics-and-stories")];
         const TEST_DESIGN: &[WorkflowName] = &[named_workflow("testarch-test-design")];
-        const READINESS: &[WorkflowName] = &[
-            named_workflow("check-implementation-readiness"),
-            late_workflow("sprint-planning", "readiness"),
-        ];
+        const READINESS: &[WorkflowName] =
+            &[named_workflow("check-implementation-readiness"), late_workflow("sprint-planning", "readiness")];
         const PLANNING: &[WorkflowName] = &[named_workflow("sprint-planning")];
-        const STATUS: &[WorkflowName] =
-            &[named_workflow("sprint-status"), late_workflow("sprint-planning", "status")];
+        const STATUS: &[WorkflowName] = &[named_workflow("sprint-status"), late_workflow("sprint-planning", "status")];
         const STORY: &[WorkflowName] = &[named_workflow("create-story")];
         const DEV: &[WorkflowName] = &[late_workflow("build-auto", ""), named_workflow("dev-story")];
         const REVIEW: &[WorkflowName] = &[named_workflow("code-review")];
-        const RETRO: &[WorkflowName] =
-            &[late_workflow("retrospective", "-H"), named_workflow("retrospective")];
+        const RETRO: &[WorkflowName] = &[late_workflow("retrospective", "-H"), named_workflow("retrospective")];
         const TRACE: &[WorkflowName] = &[named_workflow("testarch-trace")];
         const PARTY: &[WorkflowName] = &[named_workflow("party-mode")];
         const TECH_SPEC: &[WorkflowName] =
             &[named_workflow("quick-spec"), named_workflow("create-tech-spec"), named_workflow("spec")];
         const QUICK: &[WorkflowName] = &[late_workflow("build", ""), named_workflow("quick-dev")];
         const COURSE: &[WorkflowName] = &[named_workflow("correct-course")];
-        const DOCUMENT: &[WorkflowName] =
-            &[named_workflow("document-project"), late_workflow("project-context", "")];
+        const DOCUMENT: &[WorkflowName] = &[named_workflow("document-project"), late_workflow("project-context", "")];
         const CONTEXT: &[WorkflowName] =
             &[named_workflow("project-context"), named_workflow("generate-project-context")];
         match self {
@@ -226,9 +219,7 @@ impl StepCommand {
     pub fn to_prompt(&self, subject: &str) -> Option<String> {
         let subject = subject.trim();
         match self {
-            StepCommand::Slash { text: slash_command, .. } if subject.is_empty() => {
-                Some(slash_command.clone())
-            }
+            StepCommand::Slash { text: slash_command, .. } if subject.is_empty() => Some(slash_command.clone()),
             StepCommand::Slash { text: slash_command, .. } => Some(format!("{slash_command} {subject}")),
             StepCommand::Text { prompt: prompt_text, .. } if subject.is_empty() => Some(prompt_text.clone()),
             StepCommand::Text { prompt: prompt_text, .. } => Some(format!("{prompt_text}\n\n{subject}")),
@@ -244,11 +235,8 @@ pub fn find_command(
     client_name: &str,
     project_files: &dyn ProjectFiles,
 ) -> StepCommand {
-    let finder = CommandFinder {
-        layout,
-        shelf: project_files,
-        is_claude: matches!(client_name, "claude" | "claude-code"),
-    };
+    let finder =
+        CommandFinder { layout, shelf: project_files, is_claude: matches!(client_name, "claude" | "claude-code") };
     let known_names = step
         .workflow_names()
         .iter()
@@ -284,10 +272,9 @@ fn explain_missing(layout: &BmadLayout, step: BmadStep, client_name: &str) -> St
             "this BMAD writes no stories ahead",
             "dev-story plans its own; or install the older workflows: npx bmad-method install --shims",
         ),
-        (BmadStep::Trace | BmadStep::TestDesign, _) if !layout.has_module("tea") => with_alternative(
-            "the module `tea` is not installed",
-            "add it: npx bmad-method install --modules bmm,tea",
-        ),
+        (BmadStep::Trace | BmadStep::TestDesign, _) if !layout.has_module("tea") => {
+            with_alternative("the module `tea` is not installed", "add it: npx bmad-method install --modules bmm,tea")
+        }
         (BmadStep::TechSpec, Some(Era::C2 | Era::C3)) => {
             with_alternative("quick-dev writes its own spec in this BMAD", "quick-dev")
         }
@@ -308,8 +295,7 @@ impl CommandFinder<'_> {
             && let Some((slash_command, workflow_file)) = self.find_slash_command(workflow_name.workflow)
         {
             // Some steps share a workflow in late eras and differ only by this argument.
-            let slash_command =
-                [slash_command.as_str(), workflow_name.argument].join(" ").trim_end().to_string();
+            let slash_command = [slash_command.as_str(), workflow_name.argument].join(" ").trim_end().to_string();
             return Some(StepCommand::Slash { text: slash_command, file: workflow_file });
         }
         // Without a slash command the agent is told to read the workflow itself.
@@ -367,12 +353,10 @@ impl CommandFinder<'_> {
     /// The names that an entry point may have: `bmad-dev-story`, in earlier eras `bmad-bmm-dev-story`. Modules of later
     /// versions in earlier trees repeat the prefix: `bmad-tea-bmad-testarch-trace`.
     fn candidate_names(&self, workflow_id: &str) -> Vec<String> {
-        let modules =
-            ["bmm", "tea"].into_iter().chain(self.layout.modules.iter().map(|module| module.name.as_str()));
+        let modules = ["bmm", "tea"].into_iter().chain(self.layout.modules.iter().map(|module| module.name.as_str()));
         // The method and the test architect come first; the others follow in the order of the manifest.
-        let with_module = modules.flat_map(|module| {
-            [format!("bmad-{module}-{workflow_id}"), format!("bmad-{module}-bmad-{workflow_id}")]
-        });
+        let with_module = modules
+            .flat_map(|module| [format!("bmad-{module}-{workflow_id}"), format!("bmad-{module}-bmad-{workflow_id}")]);
         std::iter::once(format!("bmad-{workflow_id}")).chain(with_module).collect()
     }
 
@@ -394,13 +378,11 @@ impl CommandFinder<'_> {
 
     /// The file to read first, and the engine that runs it, where the file needs one.
     fn find_workflow_file(&self, workflow_id: &str) -> Option<(String, Option<String>)> {
-        let skill_clients =
-            self.layout.clients.iter().filter(|client| client.entries == EntryPointKind::Skills);
+        let skill_clients = self.layout.clients.iter().filter(|client| client.entries == EntryPointKind::Skills);
         // The directory that all other clients share is meant for them; Claude's own serves as well.
         let shared_clients = skill_clients.clone().filter(|client| client.name != "claude");
-        let first_skill = shared_clients
-            .chain(skill_clients)
-            .find_map(|client| self.find_skill(workflow_id, &client.folder));
+        let first_skill =
+            shared_clients.chain(skill_clients).find_map(|client| self.find_skill(workflow_id, &client.folder));
         if let Some((_, skill_file)) = first_skill {
             return Some((skill_file, None));
         }
@@ -549,8 +531,7 @@ mod tests {
         assert_eq!(slash.to_prompt(""), Some("/x".into()));
         let text_command = StepCommand::Text { prompt: "Read f.".into(), file: "f".into() };
         assert_eq!(text_command.to_prompt("Story file: a.md"), Some("Read f.\n\nStory file: a.md".into()));
-        let missing =
-            StepCommand::Missing { why: String::new(), instead: String::new(), by_installer: false };
+        let missing = StepCommand::Missing { why: String::new(), instead: String::new(), by_installer: false };
         assert_eq!(missing.to_prompt("x"), None);
     }
 }

@@ -111,9 +111,7 @@ impl BmadConfig {
 
     /// A key's value as it was written: BMAD's method wins over its core, and its core over other modules.
     pub fn value(&self, setting_key: &str) -> Option<&str> {
-        self.find_qualified_name(setting_key)
-            .and_then(|qualified| self.values.get(qualified))
-            .map(String::as_str)
+        self.find_qualified_name(setting_key).and_then(|qualified| self.values.get(qualified)).map(String::as_str)
     }
 
     fn find_qualified_name(&self, setting_key: &str) -> Option<&str> {
@@ -123,9 +121,7 @@ impl BmadConfig {
         };
         in_module("bmm").or_else(|| in_module("core")).or_else(|| {
             let all_names = self.values.keys().map(String::as_str);
-            all_names
-                .into_iter()
-                .find(|name| name.split_once('.').is_some_and(|(_, key_part)| key_part == setting_key))
+            all_names.into_iter().find(|name| name.split_once('.').is_some_and(|(_, key_part)| key_part == setting_key))
         })
     }
 }
@@ -150,10 +146,8 @@ pub fn find_bmad_root(project_files: &dyn ProjectFiles) -> Option<&'static str> 
 
 /// Reads all settings files of a project. Without BMAD the defaults apply.
 pub fn read_config(project_files: &dyn ProjectFiles) -> BmadConfig {
-    let mut layers = BmadConfigLayers {
-        project_root: project_files.root_path().map(String::from),
-        ..BmadConfigLayers::default()
-    };
+    let mut layers =
+        BmadConfigLayers { project_root: project_files.root_path().map(String::from), ..BmadConfigLayers::default() };
     if let Some(bmad_root) = find_bmad_root(project_files) {
         layers.read_yaml_files(project_files, bmad_root);
         layers.read_toml_files(project_files, bmad_root);
@@ -212,8 +206,7 @@ impl BmadConfigLayers {
     /// Reads the TOML files: the installer's for the team and for one user, then what users have set over it.
     fn read_toml_files(&mut self, project_files: &dyn ProjectFiles, bmad_root: &str) {
         for config_path in toml_paths(bmad_root) {
-            let Some(toml_text) =
-                project_files::read_or_report(project_files, &config_path, &mut self.config.problems)
+            let Some(toml_text) = project_files::read_or_report(project_files, &config_path, &mut self.config.problems)
             else {
                 continue;
             };
@@ -248,9 +241,7 @@ impl BmadConfigLayers {
         for entry in root_node.entries() {
             let value = match &entry.value.content {
                 YamlContent::Scalar(scalar) => scalar.clone(),
-                YamlContent::Sequence(_) | YamlContent::Mapping(_)
-                    if FOLDER_KEYS.contains(&entry.key.as_str()) =>
-                {
+                YamlContent::Sequence(_) | YamlContent::Mapping(_) if FOLDER_KEYS.contains(&entry.key.as_str()) => {
                     let message = format!("`{}` is no folder, and was passed over", entry.key);
                     self.config
                         .problems
@@ -270,8 +261,7 @@ impl BmadConfigLayers {
     }
 
     fn into_config(mut self) -> BmadConfig {
-        let setting_text =
-            |setting_key: &str, config: &BmadConfig| config.value(setting_key).map(str::to_string);
+        let setting_text = |setting_key: &str, config: &BmadConfig| config.value(setting_key).map(str::to_string);
         self.config.project_name = setting_text("project_name", &self.config);
         self.config.user_name = setting_text("user_name", &self.config);
         self.config.communication_language = setting_text("communication_language", &self.config);
@@ -293,14 +283,12 @@ impl BmadConfigLayers {
             && ["dev_story_location", "dev_ephemeral_location", "sprint_artifacts"]
                 .iter()
                 .any(|setting_key| self.config.value(setting_key).is_some());
-        let planning =
-            if is_early_layout { output.clone() } else { subdirectory(&output, "planning-artifacts") };
+        let planning = if is_early_layout { output.clone() } else { subdirectory(&output, "planning-artifacts") };
         let planning = self.resolve_folder(&["planning_artifacts"], planning);
         // The names of the folder for stories, today's first.
         let story_keys =
             ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
-        let implementation =
-            self.resolve_folder(&story_keys, subdirectory(&output, "implementation-artifacts"));
+        let implementation = self.resolve_folder(&story_keys, subdirectory(&output, "implementation-artifacts"));
         let knowledge = self.resolve_folder(&["project_knowledge", "tech_docs"], "docs".into());
         let tests = self.resolve_folder(&["test_artifacts"], subdirectory(&output, "test-artifacts"));
         self.config.folders = ProjectFolders { output, planning, implementation, knowledge, tests };
@@ -310,8 +298,7 @@ impl BmadConfigLayers {
     /// default applies.
     fn resolve_folder(&mut self, keys: &[&str], default: String) -> String {
         // The keys are the names of one setting through the eras, today's first.
-        let Some(setting_key) = keys.iter().find(|setting_key| self.config.value(setting_key).is_some())
-        else {
+        let Some(setting_key) = keys.iter().find(|setting_key| self.config.value(setting_key).is_some()) else {
             return default;
         };
         let written_folder = self.config.value(setting_key).unwrap_or_default().to_string();
@@ -319,9 +306,7 @@ impl BmadConfigLayers {
             Ok(resolved) => resolved,
             Err(reason) => {
                 let problem = match self.config.origin(setting_key) {
-                    Some(origin) => {
-                        FileProblem::error("config-folder", &origin.path, "").at_line(origin.line)
-                    }
+                    Some(origin) => FileProblem::error("config-folder", &origin.path, "").at_line(origin.line),
                     None => FileProblem::error("config-folder", CONFIG_PATH, ""),
                 };
                 let message = format!("`{setting_key}` is `{written_folder}`, and {reason}");
@@ -339,10 +324,9 @@ impl BmadConfigLayers {
     fn resolve_path(&self, written_path: &str) -> Result<String, String> {
         let expanded = self.expand_names(written_path.trim(), &mut { MAX_EXPANSIONS })?;
         // Some installers write the absolute path of the project instead of `{project-root}`.
+        let below_root = self.project_root.as_deref().and_then(|project_root| expanded.strip_prefix(project_root));
         let below_root =
-            self.project_root.as_deref().and_then(|project_root| expanded.strip_prefix(project_root));
-        let below_root = below_root
-            .filter(|below_directory| below_directory.is_empty() || below_directory.starts_with('/'));
+            below_root.filter(|below_directory| below_directory.is_empty() || below_directory.starts_with('/'));
         let relative = expanded.strip_prefix("{project-root}").or(below_root).unwrap_or(&expanded);
         let is_rooted = relative.len() < expanded.len();
         let has_drive_letter = relative.as_bytes().get(1) == Some(&b':');
@@ -378,8 +362,7 @@ impl BmadConfigLayers {
                 expanded.push_str("{project-root}");
                 continue;
             }
-            let value =
-                self.config.value(name).ok_or_else(|| format!("nothing says what `{{{name}}}` is"))?;
+            let value = self.config.value(name).ok_or_else(|| format!("nothing says what `{{{name}}}` is"))?;
             // A value that names itself would expand without end.
             *expansions_left =
                 expansions_left.checked_sub(1).ok_or_else(|| format!("`{{{name}}}` stands for itself"))?;
@@ -396,9 +379,7 @@ impl BmadConfigLayers {
     /// Reports folders that differ between the files: late skills read the TOML files, while others of the same tree still
     /// read the YAML file.
     fn report_disagreements(&mut self) {
-        for setting_key in
-            ["output_folder", "planning_artifacts", "implementation_artifacts", "project_knowledge"]
-        {
+        for setting_key in ["output_folder", "planning_artifacts", "implementation_artifacts", "project_knowledge"] {
             let Some(qualified) = self.config.find_qualified_name(setting_key).map(str::to_string) else {
                 continue;
             };
@@ -416,9 +397,7 @@ impl BmadConfigLayers {
                 );
                 let problem = FileProblem::warning("config-disagrees", &origin.path, message)
                     .at_line(origin.line)
-                    .with_reason(
-                        "some of BMAD's skills read the one file and some the other; this one counts here",
-                    )
+                    .with_reason("some of BMAD's skills read the one file and some the other; this one counts here")
                     .with_advice("say the same in both");
                 self.config.problems.push(problem);
             }
@@ -466,8 +445,7 @@ mod tests {
 
     #[test]
     fn folders_are_found_in_every_era() {
-        const A: &str =
-            "planning_artifacts: \"{project-root}/out/plans\"\noutput_folder: \"{project-root}/out\"\n";
+        const A: &str = "planning_artifacts: \"{project-root}/out/plans\"\noutput_folder: \"{project-root}/out\"\n";
         const B: &str = "planning_artifacts: \"{output_folder}/plans\"\noutput_folder: out\n";
         let cases = [
             ("nothing at all", render_folders(&[])),
@@ -539,10 +517,7 @@ mod tests {
     fn every_value_knows_which_file_set_it() {
         let config = read_config(&InMemoryFiles::from_files([
             ("_bmad/core/config.yaml", "user_name: A\n"),
-            (
-                CONFIG_PATH,
-                "# top\nuser_name: B\nuser_skill_level: expert\ndocument_output_language: Klingon\n",
-            ),
+            (CONFIG_PATH, "# top\nuser_name: B\nuser_skill_level: expert\ndocument_output_language: Klingon\n"),
             ("_bmad/config.user.toml", "[core]\nuser_name = \"C\"\n"),
             ("_bmad/cis/config.yaml", "own_key: 3.50\n"),
         ]));
@@ -550,9 +525,8 @@ mod tests {
         assert_eq!(config.skill_level.as_deref(), Some("expert"));
         assert_eq!(config.document_language.as_deref(), Some("Klingon"));
         assert_eq!(config.value("own_key"), Some("3.50"));
-        let origin_of = |setting_key: &str| {
-            config.origin(setting_key).map(|origin| format!("{}:{}", origin.path, origin.line))
-        };
+        let origin_of =
+            |setting_key: &str| config.origin(setting_key).map(|origin| format!("{}:{}", origin.path, origin.line));
         assert_eq!(origin_of("user_name").as_deref(), Some("_bmad/config.user.toml:2"));
         assert_eq!(origin_of("user_skill_level").as_deref(), Some("_bmad/bmm/config.yaml:3"));
         assert_eq!(origin_of("project_knowledge"), None);
@@ -561,19 +535,10 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_only_named_bmad_is_not_an_installation() {
+        assert_eq!(find_bmad_root(&InMemoryFiles::from_files([("bmad/README.md", ""), ("_bmad/notes.txt", "")])), None);
+        assert_eq!(find_bmad_root(&InMemoryFiles::from_files([("bmad/_cfg/manifest.yaml", "")])), Some("bmad"));
         assert_eq!(
-            find_bmad_root(&InMemoryFiles::from_files([("bmad/README.md", ""), ("_bmad/notes.txt", "")])),
-            None
-        );
-        assert_eq!(
-            find_bmad_root(&InMemoryFiles::from_files([("bmad/_cfg/manifest.yaml", "")])),
-            Some("bmad")
-        );
-        assert_eq!(
-            find_bmad_root(&InMemoryFiles::from_files([
-                ("bmad/core/config.yaml", ""),
-                ("_bmad/config.toml", "")
-            ])),
+            find_bmad_root(&InMemoryFiles::from_files([("bmad/core/config.yaml", ""), ("_bmad/config.toml", "")])),
             Some("_bmad")
         );
     }

@@ -14,12 +14,8 @@ pub(crate) struct CsvTable {
 
 /// Reads all rows. A quote that is never closed loses the rows behind it, and its line is reported.
 pub(crate) fn parse_csv(csv_text: &str) -> CsvTable {
-    let mut csv_reader = CsvReader {
-        table: CsvTable::default(),
-        row: Vec::new(),
-        field: String::new(),
-        state: CsvState::FieldStart,
-    };
+    let mut csv_reader =
+        CsvReader { table: CsvTable::default(), row: Vec::new(), field: String::new(), state: CsvState::FieldStart };
     let mut quote_line = 1;
     let mut line_number = 1;
     for character in csv_text.trim_start_matches('\u{feff}').chars() {

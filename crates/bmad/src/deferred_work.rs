@@ -131,9 +131,7 @@ impl LedgerReader {
                     self.review_section.as_deref(),
                 ));
             }
-            (None, Some(open_item))
-                if indent > open_item.indent.unwrap_or(0) || open_item.indent.is_none() =>
-            {
+            (None, Some(open_item)) if indent > open_item.indent.unwrap_or(0) || open_item.indent.is_none() => {
                 if !open_item.set_field(line_text) {
                     // Under a heading, prose without indentation describes the item, not its last field.
                     if indent == 0 {
@@ -200,12 +198,7 @@ impl DeferredItem {
 }
 
 impl OpenLedgerItem {
-    fn from_bullet(
-        bullet_text: &str,
-        indent: usize,
-        line_number: usize,
-        section: Option<&str>,
-    ) -> OpenLedgerItem {
+    fn from_bullet(bullet_text: &str, indent: usize, line_number: usize, section: Option<&str>) -> OpenLedgerItem {
         let (is_ticked, bullet_text) = match bullet_text.get(..3).map(str::to_ascii_lowercase).as_deref() {
             Some("[x]") => (true, bullet_text[3..].trim_start()),
             Some("[ ]") => (false, bullet_text[3..].trim_start()),
@@ -222,8 +215,8 @@ impl OpenLedgerItem {
             open_item.item.shape = DeferredShape::Entry;
             open_item.set_field(bullet_text);
         } else {
-            let (item_id, item_text) = parse_id(bullet_text)
-                .map_or((None, bullet_text), |(item_id, item_text)| (Some(item_id), item_text));
+            let (item_id, item_text) =
+                parse_id(bullet_text).map_or((None, bullet_text), |(item_id, item_text)| (Some(item_id), item_text));
             open_item.item.id = item_id;
             open_item.item.place = find_place(item_text);
             open_item.item.text = item_text.to_string();
@@ -296,8 +289,7 @@ fn begins_item(bullet_text: &str) -> bool {
 fn parse_id(item_text: &str) -> Option<(String, &str)> {
     let item_text = item_text.trim_start_matches(['[', '*', '`', '~']);
     let after_prefix = item_text.strip_prefix("DW-")?;
-    let digits_end =
-        after_prefix.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_prefix.len());
+    let digits_end = after_prefix.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_prefix.len());
     let after_id = after_prefix[digits_end..].trim_start_matches([']', '*', '`', ':', '-', '–', '—', ' ']);
     (digits_end > 0).then(|| (format!("DW-{}", &after_prefix[..digits_end]), after_id))
 }
@@ -307,9 +299,8 @@ fn find_place(item_text: &str) -> Option<String> {
     let (_, after_open) = item_text.rsplit_once('[')?;
     let (bracketed, after_bracket) = after_open.split_once(']')?;
     let bracketed = bracketed.trim().trim_matches('`');
-    let looks_like_place = bracketed.contains(['.', '/'])
-        && !bracketed.contains(char::is_whitespace)
-        && !after_bracket.starts_with('(');
+    let looks_like_place =
+        bracketed.contains(['.', '/']) && !bracketed.contains(char::is_whitespace) && !after_bracket.starts_with('(');
     looks_like_place.then(|| bracketed.to_string())
 }
 
@@ -333,11 +324,8 @@ pub fn add_items(ledger_text: &str, items: &[NewDeferredItem]) -> String {
         if summary.is_empty() || known_items.contains(&item_key) {
             continue;
         }
-        let item_lines = [
-            format!("- source_spec: `{source}`"),
-            format!("  summary: {summary}"),
-            format!("  evidence: {evidence}"),
-        ];
+        let item_lines =
+            [format!("- source_spec: `{source}`"), format!("  summary: {summary}"), format!("  evidence: {evidence}")];
         item_lines.iter().for_each(|line| new_lines.extend([line.as_str().trim_end(), line_ending]));
         known_items.push(item_key);
     }
@@ -364,26 +352,10 @@ mod tests {
 
     fn render_ledger(item_text: &str) -> String {
         let items = read_ledger(item_text).items.into_iter().map(|item| {
-            let DeferredItem {
-                id,
-                text: item_text,
-                source,
-                evidence,
-                place,
-                severity,
-                status,
-                done,
-                line,
-                shape,
-            } = item;
-            let optional_fields = [
-                ("id", id),
-                ("from", source),
-                ("why", evidence),
-                ("at", place),
-                ("sev", severity),
-                ("is", status),
-            ];
+            let DeferredItem { id, text: item_text, source, evidence, place, severity, status, done, line, shape } =
+                item;
+            let optional_fields =
+                [("id", id), ("from", source), ("why", evidence), ("at", place), ("sev", severity), ("is", status)];
             let optional_fields: String = optional_fields
                 .into_iter()
                 .filter_map(|(field_name, field_value)| Some(format!(" {field_name}={:?}", field_value?)))

@@ -101,8 +101,7 @@ impl ProjectDocument {
 
 /// Finds all documents of a project.
 pub fn find_documents(project_files: &dyn ProjectFiles, folders: &ProjectFolders) -> ProjectDocuments {
-    let mut finder =
-        DocumentFinder { project_files, names_left: MAX_NAMES, documents: ProjectDocuments::default() };
+    let mut finder = DocumentFinder { project_files, names_left: MAX_NAMES, documents: ProjectDocuments::default() };
     for kind in [
         DocumentKind::Prd,
         DocumentKind::Architecture,
@@ -157,10 +156,7 @@ impl DocumentFinder<'_> {
         self.names_left = self.names_left.saturating_sub(directory_names.len() + file_names.len());
         (
             file_names,
-            directory_names
-                .into_iter()
-                .map(|entry_name| entry_name.trim_end_matches('/').to_string())
-                .collect(),
+            directory_names.into_iter().map(|entry_name| entry_name.trim_end_matches('/').to_string()).collect(),
         )
     }
 
@@ -213,8 +209,7 @@ impl DocumentFinder<'_> {
         }
         let mut run_folders = Vec::new();
         for entry_name in subdirectories.iter().filter(|entry_name| is_named_after(kind, entry_name)) {
-            let (sharded_candidate, runs_inside) =
-                self.find_in_subfolder(kind, &join_path(directory, entry_name));
+            let (sharded_candidate, runs_inside) = self.find_in_subfolder(kind, &join_path(directory, entry_name));
             found_candidates.extend(sharded_candidate);
             run_folders.extend(runs_inside);
         }
@@ -251,9 +246,7 @@ impl DocumentFinder<'_> {
                 .filter(|entry_name| is_markdown(entry_name))
                 .collect();
             // A run folder has the document under its own name; a folder of other parts does not.
-            if let Some(main_name) =
-                markdown_names.iter().find(|markdown_name| is_exact_name(kind, markdown_name))
-            {
+            if let Some(main_name) = markdown_names.iter().find(|markdown_name| is_exact_name(kind, markdown_name)) {
                 run_folders.push((
                     entry_name,
                     make_candidate(&run_directory, main_name, &markdown_names, DocumentForm::RunFolder),
@@ -272,8 +265,7 @@ impl DocumentFinder<'_> {
         };
         let found_forms: std::collections::BTreeSet<DocumentForm> =
             candidates.iter().map(|candidate| candidate.form).collect();
-        let alternative_paths: Vec<&str> =
-            alternatives.iter().map(|alternative| alternative.path.as_str()).collect();
+        let alternative_paths: Vec<&str> = alternatives.iter().map(|alternative| alternative.path.as_str()).collect();
         let message = format!("this one counts; there is also {}", alternative_paths.join(", "));
         let problem = if found_forms.contains(&DocumentForm::WholeFile) && found_forms.len() > 1 {
             // One may have been written after the other was split, so it is unknown which one is right.
@@ -360,15 +352,10 @@ impl DocumentFinder<'_> {
                             .map(|entry_name| join_path("stories", entry_name)),
                     );
                 }
-                let part_names =
-                    part_names.iter().map(|entry_name| join_path(&spec_directory, entry_name)).collect();
+                let part_names = part_names.iter().map(|entry_name| join_path(&spec_directory, entry_name)).collect();
                 self.add_document(DocumentKind::Spec, join_path(&spec_directory, "SPEC.md"), part_names);
                 if file_names.iter().any(|entry_name| entry_name == "RETROSPECTIVE.md") {
-                    self.add_document(
-                        DocumentKind::Retro,
-                        join_path(&spec_directory, "RETROSPECTIVE.md"),
-                        Vec::new(),
-                    );
+                    self.add_document(DocumentKind::Retro, join_path(&spec_directory, "RETROSPECTIVE.md"), Vec::new());
                 }
             }
         }
@@ -384,14 +371,10 @@ impl DocumentFinder<'_> {
             sharded,
         };
         // There are many documents of these kinds, and they have readers of their own.
-        let is_skipped =
-            matches!(kind, DocumentKind::Story | DocumentKind::StorySpec | DocumentKind::Research);
+        let is_skipped = matches!(kind, DocumentKind::Story | DocumentKind::StorySpec | DocumentKind::Research);
         if !is_skipped
-            && let Some(document_text) = project_files::read_or_report(
-                self.project_files,
-                &document.path,
-                &mut self.documents.problems,
-            )
+            && let Some(document_text) =
+                project_files::read_or_report(self.project_files, &document.path, &mut self.documents.problems)
         {
             let markdown = MarkdownPage::parse(&document_text);
             read_metadata(&markdown, &mut document);
@@ -433,16 +416,9 @@ fn read_metadata(markdown: &MarkdownPage<'_>, document: &mut ProjectDocument) {
     document.title = document.title.take().or_else(front_title).filter(|title| !title.is_empty());
 }
 
-fn make_candidate(
-    directory: &str,
-    main_name: &str,
-    file_names: &[String],
-    form: DocumentForm,
-) -> DocumentCandidate {
-    let other_paths = file_names
-        .iter()
-        .filter(|file_name| *file_name != main_name)
-        .map(|file_name| join_path(directory, file_name));
+fn make_candidate(directory: &str, main_name: &str, file_names: &[String], form: DocumentForm) -> DocumentCandidate {
+    let other_paths =
+        file_names.iter().filter(|file_name| *file_name != main_name).map(|file_name| join_path(directory, file_name));
     DocumentCandidate { path: join_path(directory, main_name), sharded: other_paths.collect(), form }
 }
 
@@ -490,8 +466,7 @@ fn is_named_after(kind: DocumentKind, lower_name: &str) -> bool {
     if name_words.iter().any(|name_word| REPORT_WORDS.contains(name_word)) {
         return false;
     }
-    let has_word =
-        |wanted_words: &[&str]| name_words.iter().any(|name_word| wanted_words.contains(name_word));
+    let has_word = |wanted_words: &[&str]| name_words.iter().any(|name_word| wanted_words.contains(name_word));
     match kind {
         DocumentKind::Prd => has_word(&["prd", "prds"]),
         DocumentKind::Architecture => has_word(&["architecture", "architectures", "arch"]),
@@ -507,8 +482,7 @@ fn is_named_after(kind: DocumentKind, lower_name: &str) -> bool {
 fn epic_number(file_name: &str) -> Option<u32> {
     let after_prefix = file_name.to_ascii_lowercase();
     let after_prefix = after_prefix.strip_prefix("epic-")?;
-    let digits_end =
-        after_prefix.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_prefix.len());
+    let digits_end = after_prefix.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_prefix.len());
     after_prefix[..digits_end].parse().ok()
 }
 
@@ -534,9 +508,7 @@ fn kind_from_name(file_path: &str) -> Option<DocumentKind> {
         _ if starts_with_any(&["sprint-change-proposal"]) => DocumentKind::ChangeProposal,
         _ if starts_with_any(&["tech-spec"]) => DocumentKind::TechSpec,
         _ if is_retrospective_name(file_stem) => DocumentKind::Retro,
-        _ if starts_with_any(&["bmad-build-auto-result", "bmad-dev-auto-result", "spec-"]) => {
-            DocumentKind::StorySpec
-        }
+        _ if starts_with_any(&["bmad-build-auto-result", "bmad-dev-auto-result", "spec-"]) => DocumentKind::StorySpec,
         _ if StoryKey::parse(file_stem).is_some() => DocumentKind::Story,
         _ if file_path.rsplit('/').nth(1) == Some("research") => DocumentKind::Research,
         _ => return None,
@@ -559,12 +531,8 @@ fn find_date(file_name: &str) -> String {
     let compact_date =
         digit_groups.iter().rev().find(|digit_group| digit_group.len() == 8 && digit_group.starts_with("20"));
     let dashed_date = digit_groups.windows(3).rev().find_map(|window| match window {
-        [year, month, day] if (year.len(), month.len(), day.len()) == (4, 2, 2) => {
-            Some(format!("{year}{month}{day}"))
-        }
-        [month, day, year] if (month.len(), day.len(), year.len()) == (2, 2, 4) => {
-            Some(format!("{year}{month}{day}"))
-        }
+        [year, month, day] if (year.len(), month.len(), day.len()) == (4, 2, 2) => Some(format!("{year}{month}{day}")),
+        [month, day, year] if (month.len(), day.len(), year.len()) == (2, 2, 4) => Some(format!("{year}{month}{day}")),
         _ => None,
     });
     dashed_date.or_else(|| compact_date.map(ToString::to_string)).unwrap_or_default()

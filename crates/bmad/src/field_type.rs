@@ -37,9 +37,9 @@ const SKIPPED_DIRS: [&str; 16] = [
 ];
 
 const SOURCE_EXTENSIONS: [&str; 40] = [
-    "rs", "py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "go", "java", "kt", "kts", "scala", "c", "h", "cc",
-    "cpp", "hpp", "cs", "fs", "swift", "m", "rb", "php", "ex", "exs", "erl", "hs", "clj", "dart", "lua",
-    "pl", "r", "jl", "sh", "sql", "vue", "svelte", "zig", "nim",
+    "rs", "py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "go", "java", "kt", "kts", "scala", "c", "h", "cc", "cpp",
+    "hpp", "cs", "fs", "swift", "m", "rb", "php", "ex", "exs", "erl", "hs", "clj", "dart", "lua", "pl", "r", "jl",
+    "sh", "sql", "vue", "svelte", "zig", "nim",
 ];
 
 const SOURCE_DIRS: [&str; 3] = ["src", "lib", "app"];
@@ -163,9 +163,7 @@ fn find_sources(project_files: &dyn ProjectFiles, config: &BmadConfig) -> Vec<St
 fn is_source_file(file_name: &str) -> bool {
     let Some((stem, extension)) = file_name.rsplit_once('.') else { return false };
     // `vite.config.ts` is written by a tool.
-    !stem.is_empty()
-        && !stem.ends_with(".config")
-        && SOURCE_EXTENSIONS.contains(&extension.to_lowercase().as_str())
+    !stem.is_empty() && !stem.ends_with(".config") && SOURCE_EXTENSIONS.contains(&extension.to_lowercase().as_str())
 }
 
 /// The document that document-project or its successors write: an index or an overview in the folder of project knowledge, or
@@ -193,11 +191,7 @@ fn find_documentation(project_files: &dyn ProjectFiles, config: &BmadConfig) -> 
         let document_name = document_names.iter().find(|document_name| {
             existing_names.iter().any(|existing_names| existing_names.eq_ignore_ascii_case(document_name))
         })?;
-        Some(if directory.is_empty() {
-            (*document_name).to_string()
-        } else {
-            format!("{directory}/{document_name}")
-        })
+        Some(if directory.is_empty() { (*document_name).to_string() } else { format!("{directory}/{document_name}") })
     })
 }
 
@@ -217,11 +211,10 @@ mod tests {
     fn the_field_type_is_detected_from_the_files() {
         let many_sources: Vec<String> = (0..11).map(|index| format!("pkg/a/f{index}.py")).collect();
         let many_sources: Vec<&str> = many_sources.iter().map(String::as_str).collect();
-        let skipped: Vec<String> =
-            ["node_modules", "target", ".venv", "dist", "_bmad/scripts", "_bmad-output"]
-                .iter()
-                .flat_map(|directory| (0..11).map(move |index| format!("{directory}/f{index}.js")))
-                .collect();
+        let skipped: Vec<String> = ["node_modules", "target", ".venv", "dist", "_bmad/scripts", "_bmad-output"]
+            .iter()
+            .flat_map(|directory| (0..11).map(move |index| format!("{directory}/f{index}.js")))
+            .collect();
         let skipped: Vec<&str> = skipped.iter().map(String::as_str).collect();
         let rendered_fields = [
             render_field(&[]),

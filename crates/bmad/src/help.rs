@@ -143,10 +143,7 @@ struct HelpRow<'a> {
 impl HelpRow<'_> {
     fn get(&self, column: &str) -> String {
         let index = self.head.iter().position(|name| *name == column);
-        index
-            .and_then(|index| self.fields.get(index))
-            .map(|field| field.trim().to_string())
-            .unwrap_or_default()
+        index.and_then(|index| self.fields.get(index)).map(|field| field.trim().to_string()).unwrap_or_default()
     }
 }
 
@@ -206,12 +203,9 @@ fn read_shifted_row(fields: &[String]) -> Option<HelpWorkflow> {
     // The first five fields are fixed, and a description among them may look like a phase.
     let phase_index = fields.iter().skip(5).position(is_phase).map(|field_index| field_index + 5)?;
     let is_truth_value = |field: &String| matches!(field.trim(), "true" | "false");
-    let required_index =
-        fields.iter().rposition(is_truth_value).filter(|field_index| *field_index > phase_index);
-    let middle_fields =
-        fields.get(phase_index + 1..required_index.unwrap_or(phase_index + 1)).unwrap_or_default();
-    let workflow_names: Vec<&String> =
-        middle_fields.iter().filter(|field| field.starts_with("bmad-")).collect();
+    let required_index = fields.iter().rposition(is_truth_value).filter(|field_index| *field_index > phase_index);
+    let middle_fields = fields.get(phase_index + 1..required_index.unwrap_or(phase_index + 1)).unwrap_or_default();
+    let workflow_names: Vec<&String> = middle_fields.iter().filter(|field| field.starts_with("bmad-")).collect();
     // Predecessors stand right behind the phase, successors further on.
     let has_predecessor = fields.get(phase_index + 1).is_some_and(|field| field.starts_with("bmad-"));
     let predecessor_count = usize::from(has_predecessor).min(workflow_names.len());
@@ -262,8 +256,7 @@ impl WorkflowGraph {
             let successor_edges =
                 graph_node.before.iter().flat_map(|name| indexes_of(name)).map(|later| (index, later));
             // A workflow that names itself would never be ready.
-            for (earlier, later) in
-                predecessor_edges.chain(successor_edges).filter(|(earlier, later)| earlier != later)
+            for (earlier, later) in predecessor_edges.chain(successor_edges).filter(|(earlier, later)| earlier != later)
             {
                 successors[earlier].push(later);
                 blocker_counts[later] += 1;
@@ -396,9 +389,7 @@ mod tests {
             render_help("a,b\n1,2\n"),
             "Late of 0\n\nh.csv: it has neither a column `skill` nor `workflow-file`"
         );
-        assert!(
-            render_help("skill,phase\nx,\"y\n").contains("h.csv:2: a quote that opens here is never closed")
-        );
+        assert!(render_help("skill,phase\nx,\"y\n").contains("h.csv:2: a quote that opens here is never closed"));
     }
 
     proptest! {

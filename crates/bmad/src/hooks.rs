@@ -141,17 +141,14 @@ struct WorkflowHookGroup {
 
 impl WorkflowHookReader<'_> {
     fn report_problem(&mut self, rule: &'static str, line_number: usize, message: String) {
-        let problem =
-            FileProblem::warning(rule, self.file_path, message).at_line(line_number + self.lines_above);
+        let problem = FileProblem::warning(rule, self.file_path, message).at_line(line_number + self.lines_above);
         self.hooks.problems.push(match rule {
             "hook-key" => problem.with_advice("known are command, once, critical and matcher"),
-            "hook-event" => problem
-                .with_reason(NOT_RUN_REASON)
-                .with_advice("write SessionStart, PreToolUse, PostToolUse or Stop"),
+            "hook-event" => {
+                problem.with_reason(NOT_RUN_REASON).with_advice("write SessionStart, PreToolUse, PostToolUse or Stop")
+            }
             "front-matter-broken" => problem.with_reason(NOT_RUN_REASON).with_advice("make it valid YAML"),
-            _ => problem
-                .with_reason(NOT_RUN_REASON)
-                .with_advice("write for instance: - command: \"make lint\""),
+            _ => problem.with_reason(NOT_RUN_REASON).with_advice("write for instance: - command: \"make lint\""),
         });
     }
 
@@ -160,11 +157,7 @@ impl WorkflowHookReader<'_> {
             YamlContent::Null => {}
             YamlContent::Mapping(events) => events.iter().for_each(|event| self.read_event(event)),
             YamlContent::Scalar(_) | YamlContent::Sequence(_) => {
-                self.report_problem(
-                    "hook-shape",
-                    hooks_entry.line,
-                    "`hooks` has events below it, not a value".into(),
-                );
+                self.report_problem("hook-shape", hooks_entry.line, "`hooks` has events below it, not a value".into());
             }
         }
     }
@@ -235,14 +228,10 @@ impl WorkflowHookReader<'_> {
                 match (command_node, inner_hooks) {
                     (Some(command_node), None) => self.add_command(moment, command_node, &group),
                     (None, Some(inner_hooks)) => match &inner_hooks.value.content {
-                        YamlContent::Sequence(inner_nodes) => inner_nodes
-                            .iter()
-                            .for_each(|hook_node| self.read_item(moment, hook_node, &group, false)),
-                        _ => self.report_problem(
-                            "hook-shape",
-                            inner_hooks.line,
-                            "`hooks` in a group is a list".into(),
-                        ),
+                        YamlContent::Sequence(inner_nodes) => {
+                            inner_nodes.iter().for_each(|hook_node| self.read_item(moment, hook_node, &group, false))
+                        }
+                        _ => self.report_problem("hook-shape", inner_hooks.line, "`hooks` in a group is a list".into()),
                     },
                     (Some(_), Some(inner_hooks)) => {
                         self.report_problem(
@@ -256,47 +245,27 @@ impl WorkflowHookReader<'_> {
                     }
                 }
             }
-            YamlContent::Null => {
-                self.report_problem("hook-command", hook_node.line, "a hook without a command".into())
-            }
+            YamlContent::Null => self.report_problem("hook-command", hook_node.line, "a hook without a command".into()),
             YamlContent::Sequence(_) => {
                 self.report_problem("hook-shape", hook_node.line, "a list stands where a hook should".into())
             }
         }
     }
 
-    fn add_command(
-        &mut self,
-        moment: WorkflowHookMoment,
-        command_node: &YamlNode,
-        group: &WorkflowHookGroup,
-    ) {
+    fn add_command(&mut self, moment: WorkflowHookMoment, command_node: &YamlNode, group: &WorkflowHookGroup) {
         let WorkflowHookGroup { matcher, once, critical } = group.clone();
         match command_node.scalar_text() {
             // No shell can be given a NUL byte.
             Some(command_text) if command_text.contains('\0') => {
-                self.report_problem(
-                    "hook-command",
-                    command_node.line,
-                    "a command with a NUL byte in it".into(),
-                );
+                self.report_problem("hook-command", command_node.line, "a command with a NUL byte in it".into());
             }
             Some(command_text) if !command_text.trim().is_empty() => {
                 let line_number = command_node.line + self.lines_above;
                 let command = command_text.trim_end().to_string();
-                self.hooks.hooks.push(WorkflowHook {
-                    moment,
-                    command,
-                    matcher,
-                    once,
-                    critical,
-                    line: line_number,
-                });
+                self.hooks.hooks.push(WorkflowHook { moment, command, matcher, once, critical, line: line_number });
             }
             Some(_) => self.report_problem("hook-command", command_node.line, "an empty command".into()),
-            None => {
-                self.report_problem("hook-command", command_node.line, "a command that is no text".into())
-            }
+            None => self.report_problem("hook-command", command_node.line, "a command that is no text".into()),
         }
     }
 
@@ -317,8 +286,7 @@ impl WorkflowHookReader<'_> {
             Some("true" | "yes" | "on") => true,
             Some("false" | "no" | "off") => false,
             _ => {
-                let message =
-                    format!("`{}` is neither true nor false; it is taken for false", hook_entry.key);
+                let message = format!("`{}` is neither true nor false; it is taken for false", hook_entry.key);
                 self.report_problem("hook-key", hook_entry.line, message);
                 false
             }
@@ -336,8 +304,7 @@ mod tests {
         let hooks = read_hooks("step.md", file_text);
         let render_hook = |hook: &WorkflowHook| {
             let flags = [("once", hook.once), ("critical", hook.critical)];
-            let flags: String =
-                flags.iter().filter(|flag| flag.1).map(|flag| format!(" {}", flag.0)).collect();
+            let flags: String = flags.iter().filter(|flag| flag.1).map(|flag| format!(" {}", flag.0)).collect();
             let matcher = hook.matcher.as_ref().map(|matcher| format!(" [{matcher}]")).unwrap_or_default();
             format!("{} {}{matcher}{flags}: {:?}", hook.line, hook.moment.as_str(), hook.command)
         };

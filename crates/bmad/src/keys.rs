@@ -80,10 +80,7 @@ impl StoryNumber {
 
 /// The stories that the user's input names: a key, a number (`1.2`, `1-2`), a slug or a file. Several stories may match a
 /// slug.
-pub fn match_stories<'k>(
-    user_input: &str,
-    story_keys: impl IntoIterator<Item = &'k StoryKey>,
-) -> Vec<&'k StoryKey> {
+pub fn match_stories<'k>(user_input: &str, story_keys: impl IntoIterator<Item = &'k StoryKey>) -> Vec<&'k StoryKey> {
     let user_input = user_input.trim();
     // A path may be pasted from anywhere; only the file's name identifies the story.
     let file_stem = user_input.rsplit('/').next().unwrap_or(user_input);
@@ -320,9 +317,7 @@ mod tests {
 
     #[test]
     fn keys_are_read_as_bmad_reads_them_and_written_as_they_were() {
-        for key_text in
-            ["epic-1", "epic-12-retrospective", "1-2-log-in", "2-6a-x", "10-11-a-1-2", "1-2--", "1-2-Ü"]
-        {
+        for key_text in ["epic-1", "epic-12-retrospective", "1-2-log-in", "2-6a-x", "10-11-a-1-2", "1-2--", "1-2-Ü"] {
             assert_eq!(BoardKey::parse(key_text).unwrap().to_string(), key_text);
         }
         for invalid_key in [

@@ -134,8 +134,7 @@ const ENTRY_POINT_DIRS: [(&str, &str, bool); 8] = [
 
 /// Detects how BMAD is installed. A project without BMAD gives an empty layout, with a problem if it has BMAD 4.
 pub fn read_layout(project_files: &dyn ProjectFiles) -> BmadLayout {
-    let mut layout =
-        BmadLayout { v4: !project_files.list_names(".bmad-core").is_empty(), ..BmadLayout::default() };
+    let mut layout = BmadLayout { v4: !project_files.list_names(".bmad-core").is_empty(), ..BmadLayout::default() };
     layout.clients = find_clients(project_files);
     if layout.v4 {
         layout.reasons.push("`.bmad-core` is there: BMAD 4".into());
@@ -169,12 +168,11 @@ pub fn read_layout(project_files: &dyn ProjectFiles) -> BmadLayout {
 /// The manifest's path: early alphas have `_cfg`, later ones `_config`.
 fn find_manifest_path(project_files: &dyn ProjectFiles, root: &str) -> String {
     let names = project_files.list_names(root);
-    let directory =
-        if names.iter().any(|name| name == "_cfg/") && !names.iter().any(|name| name == "_config/") {
-            "_cfg"
-        } else {
-            "_config"
-        };
+    let directory = if names.iter().any(|name| name == "_cfg/") && !names.iter().any(|name| name == "_config/") {
+        "_cfg"
+    } else {
+        "_config"
+    };
     format!("{root}/{directory}/manifest.yaml")
 }
 
@@ -201,9 +199,7 @@ fn detect_by_version(layout: &mut BmadLayout, manifest_file: &str) {
     let Some(version) = &layout.version else { return };
     layout.by_version = Era::from_version(version);
     match layout.by_version {
-        Some(era) => {
-            layout.reasons.push(format!("version {version} is of era {era} ({})", era.version_range()))
-        }
+        Some(era) => layout.reasons.push(format!("version {version} is of era {era} ({})", era.version_range())),
         None => {
             layout.reasons.push(format!("version {version} is of no era that is known"));
             let problem = FileProblem::warning(
@@ -233,11 +229,9 @@ fn detect_by_files(
         let (directory, wanted_name) =
             checked_path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", checked_path));
         let is_directory = checked_path.ends_with('/');
-        project_files.list_names(directory).iter().any(|existing_name| {
-            match existing_name.strip_suffix('/') {
-                Some(existing_name) => is_directory && existing_name == wanted_name,
-                None => !is_directory && existing_name == wanted_name,
-            }
+        project_files.list_names(directory).iter().any(|existing_name| match existing_name.strip_suffix('/') {
+            Some(existing_name) => is_directory && existing_name == wanted_name,
+            None => !is_directory && existing_name == wanted_name,
         })
     };
     let skill_directories: Vec<&str> = clients
@@ -251,9 +245,8 @@ fn detect_by_files(
             .map(|directory| format!("{directory}/{checked_path}"))
             .find(|checked_path| path_exists(checked_path))
     };
-    let find_in_root = |checked_path: &str| {
-        Some(format!("{root}/{checked_path}")).filter(|checked_path| path_exists(checked_path))
-    };
+    let find_in_root =
+        |checked_path: &str| Some(format!("{root}/{checked_path}")).filter(|checked_path| path_exists(checked_path));
     let workflow_xml = || find_in_root("core/tasks/workflow.xml");
     let find_entry_directory = |entries: EntryPointKind| {
         clients.iter().find(|client| client.entries == entries).map(|client| client.folder.clone())
@@ -305,9 +298,7 @@ fn report_disagreements(layout: &mut BmadLayout, root: &str, manifest_location: 
             era_by_files.version_range()
         );
         let mut problem = FileProblem::warning("layout-disagrees", manifest_file, message)
-            .with_reason(
-                "an update that was not finished looks like this; commands are taken from what is there",
-            )
+            .with_reason("an update that was not finished looks like this; commands are taken from what is there")
             .with_advice("run BMAD's installer again for the clients you use");
         problem.line = manifest_location.line;
         layout.problems.push(problem);
@@ -340,13 +331,11 @@ fn find_clients(project_files: &dyn ProjectFiles) -> Vec<ClientEntryPoints> {
             count,
         };
         if holds_skills {
-            let count =
-                entry_names.iter().filter(|name| is_bmad_entry_point(name) && name.ends_with('/')).count();
+            let count = entry_names.iter().filter(|name| is_bmad_entry_point(name) && name.ends_with('/')).count();
             clients.push(client(EntryPointKind::Skills, directory.into(), count));
             continue;
         }
-        let count =
-            entry_names.iter().filter(|name| is_bmad_entry_point(name) && !name.ends_with('/')).count();
+        let count = entry_names.iter().filter(|name| is_bmad_entry_point(name) && !name.ends_with('/')).count();
         clients.push(client(EntryPointKind::Commands, directory.into(), count));
         // A tree of commands may lie beside flat commands; both are counted.
         if entry_names.iter().any(|name| name == "bmad/") {
@@ -370,8 +359,7 @@ fn count_command_tree(project_files: &dyn ProjectFiles, directory: &str) -> usiz
         let names = project_files.list_names(directory).into_iter().filter(|name| name.ends_with('/'));
         names.map(|name| format!("{directory}/{}", name.trim_end_matches('/'))).collect()
     };
-    let kind_directories =
-        list_directories(directory).into_iter().flat_map(|module| list_directories(&module));
+    let kind_directories = list_directories(directory).into_iter().flat_map(|module| list_directories(&module));
     kind_directories
         .map(|kind_directory| {
             project_files.list_names(&kind_directory).iter().filter(|name| !name.ends_with('/')).count()
@@ -467,8 +455,7 @@ mod tests {
 
     fn render_layout(files: &[(&str, &str)]) -> String {
         let layout = read_layout(&InMemoryFiles::from_files(files.iter().copied()));
-        let render_era =
-            |render_era: Option<Era>| render_era.map_or("-".into(), |render_era| render_era.to_string());
+        let render_era = |render_era: Option<Era>| render_era.map_or("-".into(), |render_era| render_era.to_string());
         let mut lines = vec![format!(
             "{} in {}, version {}, files {}, v4 {}",
             render_era(layout.era),
@@ -478,9 +465,12 @@ mod tests {
             layout.v4
         )];
         lines.extend(layout.reasons.iter().map(|reason| format!("  {reason}")));
-        lines.extend(layout.clients.iter().map(|client| {
-            format!("  {} {:?} {} {}", client.name, client.entries, client.folder, client.count)
-        }));
+        lines.extend(
+            layout
+                .clients
+                .iter()
+                .map(|client| format!("  {} {:?} {} {}", client.name, client.entries, client.folder, client.count)),
+        );
         lines.extend(layout.problems.iter().map(|problem| format!("  {:?} {problem}", problem.weight)));
         lines.join("\n")
     }

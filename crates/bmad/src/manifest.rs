@@ -47,15 +47,14 @@ pub fn read_manifest(manifest_path: &str, yaml_text: &str) -> InstallManifest {
             return manifest;
         }
     };
-    let node_text =
-        |node: Option<&yaml::YamlNode>| node.and_then(yaml::YamlNode::scalar_text).map(str::to_string);
+    let node_text = |node: Option<&yaml::YamlNode>| node.and_then(yaml::YamlNode::scalar_text).map(str::to_string);
     let installation = root_node.get("installation");
     // The first alphas have the version at the top level.
     let version = installation.and_then(|node| node.get("version")).or_else(|| root_node.get("version"));
     manifest.version_line = version.map(|node| node.line);
     manifest.version = node_text(version).filter(|version| !version.trim().is_empty());
-    manifest.shims = node_text(installation.and_then(|node| node.get("installShims")))
-        .is_some_and(|shims| shims == "true");
+    manifest.shims =
+        node_text(installation.and_then(|node| node.get("installShims"))).is_some_and(|shims| shims == "true");
     // A module is a name in early eras and a mapping in later ones.
     for module_node in root_node.get("modules").map(yaml::YamlNode::items).unwrap_or_default() {
         let module_name = node_text(Some(module_node)).or_else(|| node_text(module_node.get("name")));
@@ -63,18 +62,13 @@ pub fn read_manifest(manifest_path: &str, yaml_text: &str) -> InstallManifest {
         match module_name {
             Some(module_name) => manifest.modules.push(InstalledModule { name: module_name, version }),
             None => manifest.problems.push(
-                FileProblem::warning(
-                    "manifest-module",
-                    manifest_path,
-                    "a module without a name was passed over",
-                )
-                .at_line(module_node.line),
+                FileProblem::warning("manifest-module", manifest_path, "a module without a name was passed over")
+                    .at_line(module_node.line),
             ),
         }
     }
     let client_nodes = root_node.get("ides").map(yaml::YamlNode::items).unwrap_or_default();
-    manifest.clients =
-        client_nodes.iter().filter_map(yaml::YamlNode::scalar_text).map(str::to_string).collect();
+    manifest.clients = client_nodes.iter().filter_map(yaml::YamlNode::scalar_text).map(str::to_string).collect();
     if manifest.version.is_none() {
         manifest.problems.push(
             FileProblem::warning(

@@ -133,25 +133,23 @@ pub fn normalize_title(title: &str) -> String {
     // `3. Tasks` loses its number; `1.2 x` keeps it, since that number is part of the title.
     let after_digits = title.trim_start_matches(|character: char| character.is_ascii_digit());
     let after_number = after_digits.strip_prefix(['.', ')']).filter(|_| after_digits.len() < title.len());
-    let unnumbered = after_number
-        .filter(|after_digits| !after_digits.starts_with(|character: char| character.is_ascii_digit()));
+    let unnumbered =
+        after_number.filter(|after_digits| !after_digits.starts_with(|character: char| character.is_ascii_digit()));
     unnumbered.unwrap_or(title).trim_matches(TITLE_MARKS).to_lowercase()
 }
 
 /// The text with these byte ranges replaced. Edits must be in order and must not overlap; an edit that does is left out.
 #[must_use]
 pub fn apply_edits(page_text: &str, edits: &[(Range<usize>, String)]) -> String {
-    let mut edited_text = String::with_capacity(
-        page_text.len() + edits.iter().map(|(_, replacement)| replacement.len()).sum::<usize>(),
-    );
+    let mut edited_text =
+        String::with_capacity(page_text.len() + edits.iter().map(|(_, replacement)| replacement.len()).sum::<usize>());
     let mut copied_until = 0;
     for (range, replacement) in edits {
         if range.start < copied_until || range.end < range.start {
             continue;
         }
         // A range that does not lie on character boundaries is left out as well: it came from another text.
-        let (Some(unchanged_text), Some(_)) =
-            (page_text.get(copied_until..range.start), page_text.get(range.clone()))
+        let (Some(unchanged_text), Some(_)) = (page_text.get(copied_until..range.start), page_text.get(range.clone()))
         else {
             continue;
         };
@@ -168,14 +166,8 @@ fn split_lines(page_text: &str) -> Vec<MarkdownLine<'_>> {
     let mut lines = Vec::new();
     let mut start_offset = if page_text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     for (index, full_line) in page_text[start_offset..].split_inclusive('\n').enumerate() {
-        let line =
-            full_line.strip_suffix('\n').map_or(full_line, |line| line.strip_suffix('\r').unwrap_or(line));
-        lines.push(MarkdownLine {
-            number: index + 1,
-            start_offset,
-            text: line,
-            kind: MarkdownLineKind::Prose,
-        });
+        let line = full_line.strip_suffix('\n').map_or(full_line, |line| line.strip_suffix('\r').unwrap_or(line));
+        lines.push(MarkdownLine { number: index + 1, start_offset, text: line, kind: MarkdownLineKind::Prose });
         start_offset += full_line.len();
     }
     lines
@@ -200,8 +192,7 @@ fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) {
     let mut open_fence: Option<MarkdownFence> = None;
     let mut in_comment = false;
     // A comment that opens behind the last `-->` is never closed, so it is not a comment.
-    let last_comment_end =
-        lines.iter().rfind(|line| line.kind == MarkdownLineKind::Prose && line.text.contains("-->"));
+    let last_comment_end = lines.iter().rfind(|line| line.kind == MarkdownLineKind::Prose && line.text.contains("-->"));
     let last_comment_end = last_comment_end.map_or(0, |line| line.number);
     for line in lines.iter_mut().filter(|line| line.kind == MarkdownLineKind::Prose) {
         if in_comment {
@@ -222,8 +213,7 @@ fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) {
                 in_comment = line.number < last_comment_end && opening.is_some();
                 let is_closed = opening.is_none() && trimmed.ends_with("-->");
                 let is_whole_comment = trimmed.starts_with("<!--") && (in_comment || is_closed);
-                line.kind =
-                    if is_whole_comment { MarkdownLineKind::Comment } else { MarkdownLineKind::Prose };
+                line.kind = if is_whole_comment { MarkdownLineKind::Comment } else { MarkdownLineKind::Prose };
             }
             (None, Some((opening, _))) => {
                 open_fence = Some(opening);
@@ -259,9 +249,7 @@ fn find_open_comment(line: &str) -> Option<usize> {
                 .closing_run
                 .and_then(|closing_index| Some((closing_index, backtick_runs.get(closing_index)?)))
             {
-                Some((closing_index, closing_run)) => {
-                    (scanned_until, index) = (closing_run.end, closing_index + 1)
-                }
+                Some((closing_index, closing_run)) => (scanned_until, index) = (closing_run.end, closing_index + 1),
                 None => index += 1,
             },
             // `<!-->` is a complete comment, so the search for the end begins inside the opening mark.
@@ -322,9 +310,7 @@ fn find_backtick_runs(line: &str) -> Vec<BacktickRun> {
             Some(backtick_run) => backtick_run.end += 1,
             // A backtick behind a backslash is an ordinary character.
             None if line[..backtick_offset].ends_with('\\') => {}
-            None => {
-                runs.push(BacktickRun { start: backtick_offset, end: backtick_offset + 1, closing_run: None })
-            }
+            None => runs.push(BacktickRun { start: backtick_offset, end: backtick_offset + 1, closing_run: None }),
         }
     }
     // Walking from the last run to the first, this holds where the next run of each length is.

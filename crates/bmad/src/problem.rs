@@ -56,12 +56,7 @@ pub struct FileProblem {
 }
 
 impl FileProblem {
-    pub fn new(
-        weight: ProblemWeight,
-        rule: &'static str,
-        file_path: &str,
-        message: impl Into<String>,
-    ) -> FileProblem {
+    pub fn new(weight: ProblemWeight, rule: &'static str, file_path: &str, message: impl Into<String>) -> FileProblem {
         FileProblem {
             weight,
             rule,

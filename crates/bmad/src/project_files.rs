@@ -100,10 +100,7 @@ pub struct InMemoryFiles {
 impl InMemoryFiles {
     pub fn from_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> InMemoryFiles {
         InMemoryFiles {
-            files: files
-                .into_iter()
-                .map(|(file_path, file_text)| (file_path.into(), file_text.into()))
-                .collect(),
+            files: files.into_iter().map(|(file_path, file_text)| (file_path.into(), file_text.into())).collect(),
         }
     }
 
@@ -119,17 +116,11 @@ impl ProjectFiles for InMemoryFiles {
 
     fn list_names(&self, directory: &str) -> Vec<String> {
         // The root is the empty path; every other directory gets a slash, so that `docs` does not match `docs-old/x`.
-        let prefix = if directory.is_empty() {
-            String::new()
-        } else {
-            format!("{}/", directory.trim_end_matches('/'))
-        };
+        let prefix = if directory.is_empty() { String::new() } else { format!("{}/", directory.trim_end_matches('/')) };
         let relative_paths = self.files.keys().filter_map(|file_path| file_path.strip_prefix(&prefix));
         // Only the first path component counts. It keeps its slash if something lies below it, which makes it a directory.
         let mut names: Vec<String> = relative_paths
-            .map(|relative_path| {
-                relative_path.split_inclusive('/').next().unwrap_or(relative_path).to_string()
-            })
+            .map(|relative_path| relative_path.split_inclusive('/').next().unwrap_or(relative_path).to_string())
             .collect();
         names.sort();
         names.dedup();

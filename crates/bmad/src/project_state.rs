@@ -76,11 +76,7 @@ pub struct ProjectSurvey {
 }
 
 /// Detects the state of a project and what can run next.
-pub fn survey_project(
-    project_files: &dyn ProjectFiles,
-    layout: &BmadLayout,
-    config: &BmadConfig,
-) -> ProjectSurvey {
+pub fn survey_project(project_files: &dyn ProjectFiles, layout: &BmadLayout, config: &BmadConfig) -> ProjectSurvey {
     let mut problems = Vec::new();
     let all_documents = documents::find_documents(project_files, &config.folders);
     problems.extend(all_documents.problems.iter().cloned());
@@ -97,20 +93,11 @@ pub fn survey_project(
         }
         // Where there is a board, the board says what is next.
         ProjectState::Active if detector.has_board => Vec::new(),
-        ProjectState::Active => {
-            find_next_workflows(project_files, layout, config, &step_documents, &mut problems)
-        }
+        ProjectState::Active => find_next_workflows(project_files, layout, config, &step_documents, &mut problems),
         ProjectState::Legacy => Vec::new(),
     };
     let advice_text = suggest_action(state, layout, &runnable);
-    ProjectSurvey {
-        state,
-        reasons,
-        documents: step_documents,
-        next_workflows: runnable,
-        advice: advice_text,
-        problems,
-    }
+    ProjectSurvey { state, reasons, documents: step_documents, next_workflows: runnable, advice: advice_text, problems }
 }
 
 /// Collects the evidence for a state while it is detected.
@@ -166,17 +153,15 @@ impl StateDetector<'_> {
             return Some(ProjectState::Legacy);
         }
         // A file that is gone means that the status file no longer describes this project.
-        let missing_file =
-            status_file.progress_items.iter().find_map(|(workflow_id, progress)| match progress {
-                WorkflowProgress::Done(written_file) if !path_exists(self.project_files, written_file) => {
-                    Some((workflow_id, written_file))
-                }
-                _ => None,
-            });
+        let missing_file = status_file.progress_items.iter().find_map(|(workflow_id, progress)| match progress {
+            WorkflowProgress::Done(written_file) if !path_exists(self.project_files, written_file) => {
+                Some((workflow_id, written_file))
+            }
+            _ => None,
+        });
         if let Some((workflow_id, written_file)) = missing_file {
-            self.reasons.push(format!(
-                "`{status_path}` says that {workflow_id} wrote `{written_file}`, and it is not there"
-            ));
+            self.reasons
+                .push(format!("`{status_path}` says that {workflow_id} wrote `{written_file}`, and it is not there"));
             return Some(ProjectState::Legacy);
         }
         let done_count = status_file
@@ -211,8 +196,7 @@ impl StateDetector<'_> {
             .find(|board_path| *board_path != configured_board && path_exists(self.project_files, board_path))
         {
             Some(board_path) => {
-                self.reasons
-                    .push(format!("`{board_path}` is a board, and the settings say `{configured_board}`"));
+                self.reasons.push(format!("`{board_path}` is a board, and the settings say `{configured_board}`"));
                 true
             }
             None => false,
@@ -240,10 +224,7 @@ fn read_status_file(
 
 fn path_exists(project_files: &dyn ProjectFiles, checked_path: &str) -> bool {
     let (directory, wanted_name) = checked_path.rsplit_once('/').unwrap_or(("", checked_path));
-    project_files
-        .list_names(directory)
-        .iter()
-        .any(|existing_name| existing_name.trim_end_matches('/') == wanted_name)
+    project_files.list_names(directory).iter().any(|existing_name| existing_name.trim_end_matches('/') == wanted_name)
 }
 
 fn join_path(directory: &str, name: &str) -> String {
@@ -377,8 +358,7 @@ fn next_without_list(documents: &[StepDocument]) -> Vec<NextWorkflow> {
 
 /// What to do next, in one sentence.
 fn suggest_action(state: ProjectState, layout: &BmadLayout, upcoming: &[NextWorkflow]) -> String {
-    let required =
-        upcoming.iter().find(|upcoming| upcoming.required).map(|upcoming| upcoming.workflow.as_str());
+    let required = upcoming.iter().find(|upcoming| upcoming.required).map(|upcoming| upcoming.workflow.as_str());
     match (state, required) {
         // Without BMAD nothing can be planned, so this comes before the states; legacy files need advice of their own.
         _ if layout.root.is_none() && state != ProjectState::Legacy => {
@@ -418,10 +398,8 @@ mod tests {
         )
     }
 
-    const ERA_A_MANIFEST: (&str, &str) =
-        ("_bmad/_config/manifest.yaml", "installation:\n  version: 6.0.0-alpha.22\n");
-    const ERA_C_MANIFEST: (&str, &str) =
-        ("_bmad/_config/manifest.yaml", "installation:\n  version: 6.10.0\n");
+    const ERA_A_MANIFEST: (&str, &str) = ("_bmad/_config/manifest.yaml", "installation:\n  version: 6.0.0-alpha.22\n");
+    const ERA_C_MANIFEST: (&str, &str) = ("_bmad/_config/manifest.yaml", "installation:\n  version: 6.10.0\n");
     const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
     const STATUS: &str = "_bmad-output/planning-artifacts/bmm-workflow-status.yaml";
     const HELP_FILE: (&str, &str) = (
@@ -453,10 +431,7 @@ mod tests {
                 (&shard_path, "## Epic 1: A\n### Story 1.1: B\n"),
                 (&planning_path("architecture.md"), ""),
             ]),
-            render_survey(&[
-                ERA_C_MANIFEST,
-                (BOARD, "development_status:\n  epic-1: backlog\n  1-1-a: done\n"),
-            ]),
+            render_survey(&[ERA_C_MANIFEST, (BOARD, "development_status:\n  epic-1: backlog\n  1-1-a: done\n")]),
             render_survey(&[ERA_C_MANIFEST, (BOARD, "a: [\n"), (&prd_path, short_document)]),
             render_survey(&[
                 ERA_A_MANIFEST,

@@ -82,14 +82,7 @@ const SPEC_PHRASES: [&str; 8] = [
 const SIGNAL_PHRASES: [(EscalationKind, &[&str]); 5] = [
     (
         EscalationKind::ScopeGrows,
-        &[
-            "scope creep",
-            "scope grew",
-            "out of scope",
-            "while at it",
-            "also turns out",
-            "bigger than expected",
-        ],
+        &["scope creep", "scope grew", "out of scope", "while at it", "also turns out", "bigger than expected"],
     ),
     (
         EscalationKind::Architecture,
@@ -117,14 +110,7 @@ const SIGNAL_PHRASES: [(EscalationKind, &[&str]); 5] = [
     ),
     (
         EscalationKind::Tests,
-        &[
-            "integration test",
-            "end-to-end test",
-            "e2e test",
-            "load test",
-            "performance test",
-            "test strategy",
-        ],
+        &["integration test", "end-to-end test", "e2e test", "load test", "performance test", "test strategy"],
     ),
     (
         EscalationKind::Wish,
@@ -144,9 +130,7 @@ const SIGNAL_PHRASES: [(EscalationKind, &[&str]); 5] = [
 pub fn detect_mode(task_text: &str) -> QuickDevMode {
     const PUNCTUATION: [char; 8] = ['`', '"', '\'', '(', ')', ',', ';', ':'];
     // A path may stand in quotes or parentheses, and a sentence may end with it.
-    let words = task_text
-        .split_whitespace()
-        .map(|candidate| candidate.trim_end_matches('.').trim_matches(PUNCTUATION));
+    let words = task_text.split_whitespace().map(|candidate| candidate.trim_end_matches('.').trim_matches(PUNCTUATION));
     let spec_path = words
         .map(|candidate| candidate.trim_end_matches('.'))
         .find(|candidate| is_spec_path(&candidate.to_lowercase()));
@@ -165,24 +149,19 @@ fn is_spec_path(lower_path: &str) -> bool {
     let is_spec_word = |word: &str| matches!(word, "spec" | "specs" | "specification" | "techspec");
     let mut path_parts = lower_path.rsplit('/').take(2);
     lower_path.ends_with(".md")
-        && path_parts.any(|path_part| {
-            path_part.split(|character: char| !character.is_alphanumeric()).any(is_spec_word)
-        })
+        && path_parts.any(|path_part| path_part.split(|character: char| !character.is_alphanumeric()).any(is_spec_word))
 }
 
 /// The weight of a task with the reasons for it; a simple task has none.
 pub fn assess_weight(task_text: &str) -> (QuickDevWeight, Vec<String>) {
-    let mut reasons: Vec<(QuickDevWeight, String)> =
-        find_signals(&OngoingTask { task_text, ..OngoingTask::default() })
-            .into_iter()
-            .map(|signal| match signal.kind {
-                // These two need decisions that outlast the task.
-                EscalationKind::Architecture | EscalationKind::Subsystems => {
-                    (QuickDevWeight::Complex, signal.reason)
-                }
-                _ => (QuickDevWeight::Medium, signal.reason),
-            })
-            .collect();
+    let mut reasons: Vec<(QuickDevWeight, String)> = find_signals(&OngoingTask { task_text, ..OngoingTask::default() })
+        .into_iter()
+        .map(|signal| match signal.kind {
+            // These two need decisions that outlast the task.
+            EscalationKind::Architecture | EscalationKind::Subsystems => (QuickDevWeight::Complex, signal.reason),
+            _ => (QuickDevWeight::Medium, signal.reason),
+        })
+        .collect();
     let suggestion = tier::suggest_tier(
         &tier::TierInput { description: task_text, ..tier::TierInput::default() },
         &tier::TierLevels::default(),
@@ -204,16 +183,14 @@ pub fn assess_weight(task_text: &str) -> (QuickDevWeight, Vec<String>) {
         reasons.push((QuickDevWeight::Medium, format!("it has {point_count} points")));
     }
     // The heaviest reason decides; the others are shown as well.
-    let task_weight =
-        reasons.iter().map(|(task_weight, _)| *task_weight).max().unwrap_or(QuickDevWeight::Simple);
+    let task_weight = reasons.iter().map(|(task_weight, _)| *task_weight).max().unwrap_or(QuickDevWeight::Simple);
     (task_weight, reasons.into_iter().map(|(_, reason)| reason).collect())
 }
 
 /// Whether a line is an item of a bulleted or numbered list.
 fn is_list_item(line: &str) -> bool {
     let after_digits = line.trim_start_matches(|character: char| character.is_ascii_digit());
-    line.starts_with(['-', '*', '+'])
-        || (after_digits.len() < line.len() && after_digits.starts_with(['.', ')']))
+    line.starts_with(['-', '*', '+']) || (after_digits.len() < line.len() && after_digits.starts_with(['.', ')']))
 }
 
 /// The signals that a task should move to the full method, in the order of their kinds.
@@ -231,10 +208,8 @@ pub fn find_signals(ongoing_task: &OngoingTask<'_>) -> Vec<EscalationSignal> {
         && ongoing_task.touched_paths.len() > planned_count.saturating_mul(2)
         && ongoing_task.touched_paths.len() >= planned_count.saturating_add(SCOPE_SLACK)
     {
-        let reason = format!(
-            "{} files are touched, and {planned_count} were planned",
-            ongoing_task.touched_paths.len()
-        );
+        let reason =
+            format!("{} files are touched, and {planned_count} were planned", ongoing_task.touched_paths.len());
         signals.push(EscalationSignal { kind: EscalationKind::ScopeGrows, reason });
     }
     // Files are grouped by subsystem, since many files of one part are still one place.
@@ -243,8 +218,7 @@ pub fn find_signals(ongoing_task: &OngoingTask<'_>) -> Vec<EscalationSignal> {
     subsystems.sort_unstable();
     subsystems.dedup();
     if subsystems.len() >= MANY_SUBSYSTEMS {
-        let reason =
-            format!("{} parts of the project are touched: {}", subsystems.len(), subsystems.join(", "));
+        let reason = format!("{} parts of the project are touched: {}", subsystems.len(), subsystems.join(", "));
         signals.push(EscalationSignal { kind: EscalationKind::Subsystems, reason });
     }
     // A phrase and a count may give the same kind twice; sorting keeps them together.
@@ -254,14 +228,11 @@ pub fn find_signals(ongoing_task: &OngoingTask<'_>) -> Vec<EscalationSignal> {
 
 /// The directory that names a subsystem: the first one, or the second one below a directory that only holds subsystems.
 fn subsystem_of(touched_path: &str) -> &str {
-    const CONTAINER_DIRS: [&str; 8] =
-        ["src", "lib", "app", "apps", "packages", "crates", "services", "modules"];
+    const CONTAINER_DIRS: [&str; 8] = ["src", "lib", "app", "apps", "packages", "crates", "services", "modules"];
     let mut slash_offsets = touched_path.match_indices('/').map(|(slash_offset, _)| slash_offset);
     let Some(first_slash) = slash_offsets.next() else { return "." };
     match CONTAINER_DIRS.contains(&&touched_path[..first_slash]) {
-        true => slash_offsets
-            .next()
-            .map_or(&touched_path[..first_slash], |second_slash| &touched_path[..second_slash]),
+        true => slash_offsets.next().map_or(&touched_path[..first_slash], |second_slash| &touched_path[..second_slash]),
         false => &touched_path[..first_slash],
     }
 }
@@ -277,10 +248,7 @@ mod tests {
         let tech_spec = |path: &str| QuickDevMode::TechSpec { path: Some(path.into()) };
         for (task, expected) in [
             ("do out/tech-spec-login.md, please", tech_spec("out/tech-spec-login.md")),
-            (
-                "quick-dev `_bmad-output/specs/spec-x/SPEC.md`.",
-                tech_spec("_bmad-output/specs/spec-x/SPEC.md"),
-            ),
+            ("quick-dev `_bmad-output/specs/spec-x/SPEC.md`.", tech_spec("_bmad-output/specs/spec-x/SPEC.md")),
             ("Execute the spec", QuickDevMode::TechSpec { path: None }),
             ("implement the tech-spec we wrote", QuickDevMode::TechSpec { path: None }),
             ("look at inspect.md", QuickDevMode::Direct),
@@ -332,11 +300,8 @@ mod tests {
         Subsystems: 4 parts of the project are touched: ., src/auth, src/billing, web
         Wish: “more thorough” was said
         ");
-        let small_task = OngoingTask {
-            task_text: "rename it",
-            planned_files: Some(4),
-            touched_paths: &touched_paths[2..4],
-        };
+        let small_task =
+            OngoingTask { task_text: "rename it", planned_files: Some(4), touched_paths: &touched_paths[2..4] };
         assert_eq!(render_signals(&small_task), "");
     }
 

@@ -55,8 +55,7 @@ impl RetroVerdict {
 /// Reads a retrospective.
 pub fn read_retrospective(retro_path: &str, retro_text: &str) -> Retrospective {
     let markdown = MarkdownPage::parse(retro_text);
-    let mut retrospective =
-        Retrospective { action_items: find_action_items(&markdown), ..Retrospective::default() };
+    let mut retrospective = Retrospective { action_items: find_action_items(&markdown), ..Retrospective::default() };
     match markdown.front_matter().map(yaml::parse_yaml) {
         Some(Ok(front_matter)) => read_front_matter(retro_path, &front_matter, &mut retrospective),
         Some(Err(parse_error)) => {
@@ -64,17 +63,14 @@ pub fn read_retrospective(retro_path: &str, retro_text: &str) -> Retrospective {
             let line_number = parse_error.line.map_or(1, |line_number| line_number + 1);
             let message = format!("in the front matter: {}", parse_error.message);
             let problem = FileProblem::error("front-matter-broken", retro_path, message).at_line(line_number);
-            retrospective
-                .problems
-                .push(problem.with_reason("the verdict stands there").with_advice("mend it"));
+            retrospective.problems.push(problem.with_reason("the verdict stands there").with_advice("mend it"));
         }
         None => {}
     }
     let file_name = retro_path.rsplit('/').next().unwrap_or(retro_path);
     let title = markdown.lines.iter().find_map(MarkdownLine::heading).map_or("", |(_, title)| title);
     // The front matter knows best; agents name files more reliably than titles.
-    retrospective.epic =
-        retrospective.epic.or_else(|| find_epic_number(file_name)).or_else(|| find_epic_number(title));
+    retrospective.epic = retrospective.epic.or_else(|| find_epic_number(file_name)).or_else(|| find_epic_number(title));
     retrospective
 }
 
@@ -89,12 +85,9 @@ fn read_front_matter(retro_path: &str, front_matter: &YamlNode, retrospective: &
     retrospective.verdict = RetroVerdict::parse(verdict_text);
     if retrospective.verdict.is_none() {
         let line_number = front_matter.get("verdict").map_or(1, |node| node.line + 1);
-        let problem = FileProblem::error(
-            "retro-verdict-unknown",
-            retro_path,
-            format!("{verdict_text:?} is no verdict"),
-        )
-        .at_line(line_number);
+        let problem =
+            FileProblem::error("retro-verdict-unknown", retro_path, format!("{verdict_text:?} is no verdict"))
+                .at_line(line_number);
         let advice = "write accepted, accepted-with-open-items or rejected";
         retrospective
             .problems
@@ -107,8 +100,7 @@ fn find_epic_number(named_text: &str) -> Option<u32> {
     let named_text = named_text.to_ascii_lowercase();
     let (_, after_epic) = named_text.split_once("epic")?;
     let after_epic = after_epic.trim_start_matches(['-', '_', ' ']);
-    let digits_end =
-        after_epic.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_epic.len());
+    let digits_end = after_epic.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_epic.len());
     after_epic[..digits_end].parse().ok()
 }
 
@@ -125,10 +117,8 @@ fn find_action_items(markdown: &MarkdownPage<'_>) -> Vec<LocatedText> {
             let title = normalize_title(title);
             // A subheading of action items, such as a priority, holds action items, too.
             let is_action_section = title.starts_with("action item") || title.ends_with("action items");
-            open_sections.push((
-                level,
-                is_action_section || open_sections.last().is_some_and(|(_, is_inside)| *is_inside),
-            ));
+            open_sections
+                .push((level, is_action_section || open_sections.last().is_some_and(|(_, is_inside)| *is_inside)));
             continue;
         }
         if open_sections.last().is_some_and(|(_, is_action_section)| *is_action_section)
@@ -164,10 +154,8 @@ mod tests {
     fn render_retrospective(retro_path: &str, retro_text: &str) -> String {
         let Retrospective { epic, date, verdict, headless, action_items, problems } =
             read_retrospective(retro_path, retro_text);
-        let rendered_items: Vec<String> = action_items
-            .iter()
-            .map(|action_item| format!("{}:{}", action_item.line, action_item.text))
-            .collect();
+        let rendered_items: Vec<String> =
+            action_items.iter().map(|action_item| format!("{}:{}", action_item.line, action_item.text)).collect();
         let rendered_problems: Vec<String> =
             problems.iter().map(|problem| format!("{} {problem}", problem.rule)).collect();
         format!("{epic:?} {date:?} {verdict:?} {headless:?} {rendered_items:?} {rendered_problems:?}")

@@ -61,10 +61,7 @@ pub struct Roster {
 }
 
 /// The roster of an installed BMAD, wherever its era keeps it, and its file; `None` if there is no roster.
-pub fn find_roster(
-    project_files: &dyn ProjectFiles,
-    problems: &mut Vec<FileProblem>,
-) -> Option<(Roster, String)> {
+pub fn find_roster(project_files: &dyn ProjectFiles, problems: &mut Vec<FileProblem>) -> Option<(Roster, String)> {
     let bmad_root = config::find_bmad_root(project_files)?;
     for directory in ["_config", "_cfg"] {
         let manifest_path = format!("{bmad_root}/{directory}/agent-manifest.csv");
@@ -74,9 +71,8 @@ pub fn find_roster(
     }
     // The CSV manifest wins where a project has both forms.
     let paths = config::toml_paths(bmad_root);
-    let toml_texts = paths
-        .iter()
-        .filter_map(|manifest_path| project_files::read_or_report(project_files, manifest_path, problems));
+    let toml_texts =
+        paths.iter().filter_map(|manifest_path| project_files::read_or_report(project_files, manifest_path, problems));
     let roster = roster_from_toml(&toml_texts.collect::<Vec<_>>())?;
     Some((roster, paths.into_iter().next().unwrap_or_default()))
 }
@@ -140,8 +136,7 @@ pub fn parse_roster(csv_text: &str) -> Roster {
         }
         return roster;
     };
-    let header_row: Vec<String> =
-        header_row.iter().map(|column_name| column_name.trim().to_lowercase()).collect();
+    let header_row: Vec<String> = header_row.iter().map(|column_name| column_name.trim().to_lowercase()).collect();
     // Without one of these columns no row could be named.
     if !NAME_COLUMNS.iter().any(|column_name| header_row.iter().any(|column| column == column_name)) {
         roster.remarks.push("has no column `title`, `displayName` or `name`".into());
@@ -189,11 +184,7 @@ impl RosterRow<'_> {
     }
 
     fn first_non_empty(&self, columns: [&str; 3]) -> String {
-        columns
-            .iter()
-            .map(|column| self.get(column))
-            .find(|field_text| !field_text.is_empty())
-            .unwrap_or_default()
+        columns.iter().map(|column| self.get(column)).find(|field_text| !field_text.is_empty()).unwrap_or_default()
     }
 
     fn to_member(&self) -> Option<RosterMember> {
@@ -213,10 +204,7 @@ impl RosterRow<'_> {
         let persona_name = self.first_non_empty(NAME_COLUMNS);
         let focus = self.first_non_empty(FOCUS_COLUMNS);
         (!persona_name.is_empty()).then(|| {
-            Persona::new(
-                truncate_chars(&persona_name, MAX_NAME_LENGTH),
-                truncate_chars(&focus, MAX_FOCUS_LENGTH),
-            )
+            Persona::new(truncate_chars(&persona_name, MAX_NAME_LENGTH), truncate_chars(&focus, MAX_FOCUS_LENGTH))
         })
     }
 
@@ -343,27 +331,20 @@ mod tests {
         let toml_file = ("_bmad/config.toml", "[agents.a]\ntitle = \"T\"\n");
         let csv_file = ("_bmad/_config/agent-manifest.csv", "name,title\nb,B\n");
         let find_first = |files: &[(&str, &str)]| {
-            let (roster, path) =
-                find_roster(&InMemoryFiles::from_files(files.iter().copied()), &mut Vec::new())?;
+            let (roster, path) = find_roster(&InMemoryFiles::from_files(files.iter().copied()), &mut Vec::new())?;
             Some(format!("{} in {path}", roster.members.first().map_or("", |member| &member.id)))
         };
         assert_eq!(find_first(&[]), None);
         assert_eq!(find_first(&[("_bmad/config.toml", "[core]\n")]), None);
         assert_eq!(find_first(&[toml_file]).as_deref(), Some("a in _bmad/config.toml"));
-        assert_eq!(
-            find_first(&[csv_file, toml_file]).as_deref(),
-            Some("b in _bmad/_config/agent-manifest.csv")
-        );
+        assert_eq!(find_first(&[csv_file, toml_file]).as_deref(), Some("b in _bmad/_config/agent-manifest.csv"));
         let old_location = find_first(&[("bmad/_cfg/agent-manifest.csv", "name\nc\n")]);
         assert_eq!(old_location.as_deref(), Some("c in bmad/_cfg/agent-manifest.csv"));
     }
 
     #[test]
     fn one_name_is_one_persona() {
-        assert_eq!(
-            render_roster("title,role\nWriter,guides\nwriter,other\nCook,\n"),
-            "Writer (guides)\nCook"
-        );
+        assert_eq!(render_roster("title,role\nWriter,guides\nwriter,other\nCook,\n"), "Writer (guides)\nCook");
     }
 
     #[test]

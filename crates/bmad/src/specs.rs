@@ -29,11 +29,8 @@ pub enum SpecStatus {
 
 impl SpecStatus {
     pub fn parse(status_text: &str) -> Option<SpecStatus> {
-        let status_text = status_text
-            .trim()
-            .trim_matches(['*', '`', '_', '"', '\''])
-            .to_lowercase()
-            .replace([' ', '_'], "-");
+        let status_text =
+            status_text.trim().trim_matches(['*', '`', '_', '"', '\'']).to_lowercase().replace([' ', '_'], "-");
         Some(match status_text.as_str() {
             "draft" => SpecStatus::Draft,
             "ready-for-dev" => SpecStatus::ReadyForDev,
@@ -99,23 +96,20 @@ pub fn read_stories(stories_path: &str, yaml_text: &str) -> SpecStories {
     let root_node = match yaml::parse_yaml(yaml_text) {
         Ok(root_node) => root_node,
         Err(parse_error) => {
-            let problem = FileProblem::error("stories-broken", stories_path, parse_error.message)
-                .with_advice("mend the file");
+            let problem =
+                FileProblem::error("stories-broken", stories_path, parse_error.message).with_advice("mend the file");
             let problem = parse_error.line.into_iter().fold(problem, FileProblem::at_line);
             spec_stories.problems.push(parse_error.column.into_iter().fold(problem, FileProblem::at_column));
             return spec_stories;
         }
     };
     if !matches!(root_node.content, YamlContent::Sequence(_) | YamlContent::Null) {
-        let problem = FileProblem::error("stories-no-list", stories_path, "this is no list of stories")
-            .at_line(root_node.line);
-        spec_stories
-            .problems
-            .push(problem.with_advice("write one entry a story: `- id: \"1\"`, title, description"));
+        let problem =
+            FileProblem::error("stories-no-list", stories_path, "this is no list of stories").at_line(root_node.line);
+        spec_stories.problems.push(problem.with_advice("write one entry a story: `- id: \"1\"`, title, description"));
     }
     for story_node in root_node.items() {
-        if let Some(story) = read_spec_story(stories_path, yaml_text, story_node, &mut spec_stories.problems)
-        {
+        if let Some(story) = read_spec_story(stories_path, yaml_text, story_node, &mut spec_stories.problems) {
             spec_stories.stories.push(story);
         }
     }
@@ -132,11 +126,7 @@ fn read_spec_story(
     problems: &mut Vec<FileProblem>,
 ) -> Option<SpecStory> {
     let text_of = |key: &str| {
-        story_node
-            .get(key)
-            .and_then(YamlNode::scalar_text)
-            .map(|text| text.trim().to_string())
-            .unwrap_or_default()
+        story_node.get(key).and_then(YamlNode::scalar_text).map(|text| text.trim().to_string()).unwrap_or_default()
     };
     // All missing keys are named in one problem, so that the user writes them in one go.
     let missing_keys: Vec<&str> =
@@ -155,17 +145,11 @@ fn read_spec_story(
         if !source_text.starts_with(['"', '\''])
             && id_node.scalar_text().is_some_and(|story_id| story_id.parse::<f64>().is_ok())
         {
-            let problem = FileProblem::warning(
-                "stories-id-number",
-                stories_path,
-                format!("the id {source_text} is not quoted"),
-            );
+            let problem =
+                FileProblem::warning("stories-id-number", stories_path, format!("the id {source_text} is not quoted"));
             let reason = "it is read as a number, and then no story's file has its name";
             problems.push(
-                problem
-                    .at_line(id_node.line)
-                    .with_reason(reason)
-                    .with_advice(format!("write \"{source_text}\"")),
+                problem.at_line(id_node.line).with_reason(reason).with_advice(format!("write \"{source_text}\"")),
             );
         }
     }
@@ -174,8 +158,7 @@ fn read_spec_story(
     if let Some(odd_character) =
         story_id.chars().find(|character| !(character.is_ascii_alphanumeric() || *character == '-'))
     {
-        let message =
-            format!("the id {story_id:?} has {odd_character:?}; letters, digits and dashes are allowed");
+        let message = format!("the id {story_id:?} has {odd_character:?}; letters, digits and dashes are allowed");
         problems.push(
             FileProblem::error("stories-id-odd", stories_path, message)
                 .at_line(story_node.line)
@@ -183,13 +166,10 @@ fn read_spec_story(
         );
     }
     // A status in two places would drift apart, and `bmad-build-auto` only reads the spec file.
-    if let Some(status_entry) = story_node.entries().iter().find(|status_entry| status_entry.key == "status")
-    {
-        let problem = FileProblem::warning("stories-status", stories_path, "a status stands here")
-            .at_line(status_entry.line);
-        problems.push(
-            problem.with_reason("how far a story is stands in its own file").with_advice("take it out"),
-        );
+    if let Some(status_entry) = story_node.entries().iter().find(|status_entry| status_entry.key == "status") {
+        let problem =
+            FileProblem::warning("stories-status", stories_path, "a status stands here").at_line(status_entry.line);
+        problems.push(problem.with_reason("how far a story is stands in its own file").with_advice("take it out"));
     }
     // An incomplete story is kept as long as it has an id: its file may have the rest.
     (!story_id.is_empty()).then(|| SpecStory {
@@ -220,8 +200,7 @@ fn report_id_clashes(stories_path: &str, stories: &[SpecStory], problems: &mut V
         // The files of story `3-2` begin with `3-`, which is also the pattern of story `3`.
         let id_prefixes = story.id.match_indices('-').map(|(dash_offset, _)| &story.id[..dash_offset]);
         if let Some(shorter_id) = id_prefixes.into_iter().find(|prefix| first_lines.contains_key(prefix)) {
-            let message =
-                format!("the ids {shorter_id:?} and {:?} cannot be told apart by their files", story.id);
+            let message = format!("the ids {shorter_id:?} and {:?} cannot be told apart by their files", story.id);
             problems.push(
                 FileProblem::error("stories-id-prefix", stories_path, message)
                     .at_line(story.line)
@@ -301,10 +280,8 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
         text_of("followup_review_recommended").and_then(|field_text| field_text.parse().ok());
     spec.context = texts_of("context");
     spec.warnings = texts_of("warnings");
-    spec.deferred = front_matter
-        .get("deferred")
-        .map(|list| list.items().iter().map(read_deferral).collect())
-        .unwrap_or_default();
+    spec.deferred =
+        front_matter.get("deferred").map(|list| list.items().iter().map(read_deferral).collect()).unwrap_or_default();
     if let Some(field_text) = text_of("status") {
         spec.status = SpecStatus::parse(&field_text);
         if spec.status.is_none() {
@@ -312,9 +289,8 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
             let message = format!("{field_text:?} is no status of a spec");
             let problem = FileProblem::error("spec-status-unknown", spec_path, message).at_line(line_number);
             let todo = "use one of draft, ready-for-dev, in-progress, in-review, done, blocked";
-            spec.problems.push(
-                problem.with_reason("bmad-build-auto stops at a word it does not know").with_advice(todo),
-            );
+            spec.problems
+                .push(problem.with_reason("bmad-build-auto stops at a word it does not know").with_advice(todo));
         }
     }
     spec
@@ -322,11 +298,9 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
 
 /// Reads a deferral; older runs write a plain sentence instead of a mapping.
 fn read_deferral(deferral_node: &YamlNode) -> SpecDeferral {
-    let text_of = |key: &str| {
-        deferral_node.get(key).and_then(YamlNode::scalar_text).map(|text| text.trim().to_string())
-    };
-    let summary =
-        text_of("summary").or_else(|| deferral_node.scalar_text().map(|text| text.trim().to_string()));
+    let text_of =
+        |key: &str| deferral_node.get(key).and_then(YamlNode::scalar_text).map(|text| text.trim().to_string());
+    let summary = text_of("summary").or_else(|| deferral_node.scalar_text().map(|text| text.trim().to_string()));
     SpecDeferral {
         summary: summary.unwrap_or_default(),
         evidence: text_of("evidence").unwrap_or_default(),
@@ -348,10 +322,8 @@ fn read_run_result(markdown: &MarkdownPage<'_>) -> Option<SpecRunResult> {
         let Some((field_label, field_value)) = item_text.split_once(':') else { continue };
         // Agents decorate the value: `Blocking condition: **intent gap**`.
         let field_value = field_value.trim().trim_matches(['*', '`', ' ']);
-        let located_value = || {
-            (!field_value.is_empty())
-                .then(|| LocatedText { text: field_value.to_string(), line: line.number })
-        };
+        let located_value =
+            || (!field_value.is_empty()).then(|| LocatedText { text: field_value.to_string(), line: line.number });
         match normalize_title(field_label).as_str() {
             "status" if run_result.status.is_none() => run_result.status = located_value(),
             "blocking condition" if run_result.blocking_condition.is_none() => {
@@ -375,8 +347,7 @@ mod tests {
             let SpecStory { id, title, spec_checkpoint, done_checkpoint, invoke_dev_with, line, .. } = story;
             format!("{line} {id} {title:?} {spec_checkpoint} {done_checkpoint} {invoke_dev_with:?}")
         };
-        let problems =
-            problems.iter().map(|problem| format!("{:?} {} {problem}", problem.weight, problem.rule));
+        let problems = problems.iter().map(|problem| format!("{:?} {} {problem}", problem.weight, problem.rule));
         stories.into_iter().map(render_story).chain(problems).collect::<Vec<_>>().join("\n")
     }
 

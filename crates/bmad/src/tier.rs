@@ -51,29 +51,12 @@ pub struct TierLevels {
 
 impl Default for TierLevels {
     fn default() -> TierLevels {
-        let keyword_list =
-            |keyword_list: &[&str]| keyword_list.iter().map(|keyword| (*keyword).to_string()).collect();
+        let keyword_list = |keyword_list: &[&str]| keyword_list.iter().map(|keyword| (*keyword).to_string()).collect();
         TierLevels {
             keywords: [
-                keyword_list(&[
-                    "fix",
-                    "bug",
-                    "typo",
-                    "patch",
-                    "hotfix",
-                    "rename",
-                    "small change",
-                    "quick update",
-                ]),
+                keyword_list(&["fix", "bug", "typo", "patch", "hotfix", "rename", "small change", "quick update"]),
                 keyword_list(&["add", "simple", "basic", "minor", "small feature", "tweak", "extend"]),
-                keyword_list(&[
-                    "dashboard",
-                    "admin panel",
-                    "several features",
-                    "medium",
-                    "feature set",
-                    "workflow",
-                ]),
+                keyword_list(&["dashboard", "admin panel", "several features", "medium", "feature set", "workflow"]),
                 keyword_list(&[
                     "platform",
                     "integration",
@@ -83,14 +66,7 @@ impl Default for TierLevels {
                     "architecture",
                     "migration",
                 ]),
-                keyword_list(&[
-                    "enterprise",
-                    "multi-tenant",
-                    "multiple products",
-                    "ecosystem",
-                    "compliance",
-                    "scale",
-                ]),
+                keyword_list(&["enterprise", "multi-tenant", "multiple products", "ecosystem", "compliance", "scale"]),
             ],
             story_ranges: [(1, 1), (1, 10), (5, 15), (12, 40), (40, u32::MAX)],
         }
@@ -107,18 +83,11 @@ impl TierLevels {
                 let mut problem = FileProblem::warning("levels-broken", levels_path, parse_error.message);
                 problem.line = parse_error.line;
                 problem.column = parse_error.column;
-                return (
-                    levels,
-                    vec![problem.with_reason("the built-in words are used for suggesting a tier")],
-                );
+                return (levels, vec![problem.with_reason("the built-in words are used for suggesting a tier")]);
             }
         };
         let hint_items = |hint_kind: &str, level: usize| {
-            root_node
-                .get("detection_hints")?
-                .get(hint_kind)?
-                .get(&format!("level_{level}"))
-                .map(YamlNode::items)
+            root_node.get("detection_hints")?.get(hint_kind)?.get(&format!("level_{level}")).map(YamlNode::items)
         };
         for level in 0..levels.keywords.len() {
             let own_keywords =
@@ -151,24 +120,23 @@ impl TierLevels {
 pub fn suggest_tier(tier_input: &TierInput<'_>, levels: &TierLevels) -> TierSuggestion {
     let mut reasons = Vec::new();
     let keyword_tier = tier_by_words(tier_input.description, levels, &mut reasons);
-    let mut tier =
-        match (keyword_tier, tier_input.story_count.map(|story_count| tiers_by_stories(story_count, levels)))
-        {
-            // A number of stories is a fact, keywords are a hint: the keywords are clamped to what the number allows.
-            (_, Some((lowest_tier, highest_tier))) => {
-                let story_count = tier_input.story_count.unwrap_or_default();
-                let counted_noun = if story_count == 1 { "story is" } else { "stories are" };
-                let tier_span = if lowest_tier == highest_tier {
-                    format!("tier {lowest_tier}")
-                } else {
-                    format!("tiers {lowest_tier} to {highest_tier}")
-                };
-                reasons.push(format!("{story_count} {counted_noun} of {tier_span}"));
-                keyword_tier.unwrap_or(lowest_tier).clamp(lowest_tier, highest_tier)
-            }
-            (Some(tier), None) => tier,
-            (None, None) => DEFAULT_TIER,
-        };
+    let mut tier = match (keyword_tier, tier_input.story_count.map(|story_count| tiers_by_stories(story_count, levels)))
+    {
+        // A number of stories is a fact, keywords are a hint: the keywords are clamped to what the number allows.
+        (_, Some((lowest_tier, highest_tier))) => {
+            let story_count = tier_input.story_count.unwrap_or_default();
+            let counted_noun = if story_count == 1 { "story is" } else { "stories are" };
+            let tier_span = if lowest_tier == highest_tier {
+                format!("tier {lowest_tier}")
+            } else {
+                format!("tiers {lowest_tier} to {highest_tier}")
+            };
+            reasons.push(format!("{story_count} {counted_noun} of {tier_span}"));
+            keyword_tier.unwrap_or(lowest_tier).clamp(lowest_tier, highest_tier)
+        }
+        (Some(tier), None) => tier,
+        (None, None) => DEFAULT_TIER,
+    };
     if let Some(file_count) = tier_input.file_count {
         let file_tier = tier_by_files(file_count);
         let counted_noun = if file_count == 1 { "file to touch is" } else { "files to touch are" };
@@ -203,16 +171,11 @@ fn tier_by_words(words: &str, levels: &TierLevels, reasons: &mut Vec<String>) ->
         .keywords
         .iter()
         .map(|words| {
-            words
-                .iter()
-                .map(String::as_str)
-                .filter(|keyword| contains_phrase(&description_tokens, keyword))
-                .collect()
+            words.iter().map(String::as_str).filter(|keyword| contains_phrase(&description_tokens, keyword)).collect()
         })
         .collect();
     // The tier is part of the key, so that the higher one wins among equals.
-    let (tier, best_matches) =
-        matches_per_tier.iter().enumerate().max_by_key(|(tier, words)| (words.len(), *tier))?;
+    let (tier, best_matches) = matches_per_tier.iter().enumerate().max_by_key(|(tier, words)| (words.len(), *tier))?;
     if best_matches.is_empty() {
         return None;
     }
@@ -239,9 +202,7 @@ pub(crate) fn contains_phrase(tokens: &[String], phrase: &str) -> bool {
     tokens.windows(phrase_tokens.len()).any(|window| {
         let Some((window_end, window_start)) = window.split_last() else { return false };
         window_start == leading_tokens
-            && window_end
-                .strip_prefix(last_token.as_str())
-                .is_some_and(|ending| WORD_ENDINGS.contains(&ending))
+            && window_end.strip_prefix(last_token.as_str()).is_some_and(|ending| WORD_ENDINGS.contains(&ending))
     })
 }
 
@@ -294,8 +255,7 @@ mod tests {
 
     #[test]
     fn a_tier_is_suggested_with_its_reasons() {
-        let with_description =
-            |with_description| TierInput { description: with_description, ..TierInput::default() };
+        let with_description = |with_description| TierInput { description: with_description, ..TierInput::default() };
         let tier_inputs = [
             with_description(""),
             with_description("Fix the typo on the dashboard"),
@@ -319,8 +279,7 @@ mod tests {
 
     #[test]
     fn a_default_is_distinguished_from_a_suggestion() {
-        let is_default =
-            |tier_input: &TierInput<'_>| suggest_tier(tier_input, &TierLevels::default()).is_default;
+        let is_default = |tier_input: &TierInput<'_>| suggest_tier(tier_input, &TierLevels::default()).is_default;
         assert!(is_default(&TierInput::default()));
         assert!(is_default(&TierInput { description: "the last tier of the cake", ..TierInput::default() }));
         assert!(!is_default(&TierInput { description: "dashboard", ..TierInput::default() }));

@@ -47,10 +47,7 @@ impl TomlReader<'_> {
             .collect();
         // The parser sorts by name; the user means the order in the file, and later keys win over earlier ones.
         entries.sort_by_key(|(start, _)| *start);
-        self.make_node(
-            start_offset,
-            YamlContent::Mapping(entries.into_iter().map(|(_, entry)| entry).collect()),
-        )
+        self.make_node(start_offset, YamlContent::Mapping(entries.into_iter().map(|(_, entry)| entry).collect()))
     }
 
     fn read_value(&self, start_offset: usize, value: &DeValue<'_>) -> YamlNode {
@@ -91,8 +88,7 @@ impl TomlLineIndex {
         let line_number = self.0.partition_point(|line_start| *line_start <= byte_offset).max(1);
         let line_start = self.0.get(line_number - 1).copied().unwrap_or_default();
         // Columns count characters, since that is what an editor shows.
-        let column =
-            toml_text.get(line_start..byte_offset).map_or(1, |line_prefix| line_prefix.chars().count() + 1);
+        let column = toml_text.get(line_start..byte_offset).map_or(1, |line_prefix| line_prefix.chars().count() + 1);
         (line_number, column)
     }
 }
@@ -112,8 +108,7 @@ mod tests {
         let core = root_node.get("core").unwrap();
         let keys: Vec<_> = core.entries().iter().map(|entry| (entry.key.as_str(), entry.line)).collect();
         assert_eq!(keys, [("zeta", 3), ("alpha", 4)]);
-        let agents: Vec<_> =
-            root_node.get("agents").unwrap().entries().iter().map(|entry| entry.key.clone()).collect();
+        let agents: Vec<_> = root_node.get("agents").unwrap().entries().iter().map(|entry| entry.key.clone()).collect();
         assert_eq!(agents, ["b", "a"]);
         let list_node = root_node.get("agents").unwrap().get("a").unwrap().get("list").unwrap();
         let items: Vec<_> = list_node.items().iter().filter_map(YamlNode::scalar_text).collect();
@@ -122,12 +117,10 @@ mod tests {
 
     #[test]
     fn a_broken_line_loses_itself_and_not_the_file() {
-        let (root_node, parse_errors) =
-            parse_toml("[core]\nname = \"x\nother = \"y\"\n[modules.bmm]\nplans = \"p\"\n");
+        let (root_node, parse_errors) = parse_toml("[core]\nname = \"x\nother = \"y\"\n[modules.bmm]\nplans = \"p\"\n");
         assert!(!parse_errors.is_empty());
         assert_eq!(parse_errors[0].line, Some(2));
-        let plans =
-            root_node.get("modules").and_then(|modules| modules.get("bmm")).and_then(|bmm| bmm.get("plans"));
+        let plans = root_node.get("modules").and_then(|modules| modules.get("bmm")).and_then(|bmm| bmm.get("plans"));
         assert_eq!(plans.and_then(YamlNode::scalar_text), Some("p"));
     }
 

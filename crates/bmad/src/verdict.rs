@@ -102,11 +102,7 @@ impl ReadinessVerdict {
         let markdown = MarkdownPage::parse(report_text);
         let stated = find_last_verdict(&markdown, &is_verdict_label, &Self::parse)
             .or_else(|| find_in_front_matter(&markdown, &["verdict"], Self::parse));
-        build_reading(
-            report_path,
-            stated,
-            "READY, NEEDS WORK or NOT READY under `### Overall Readiness Status`",
-        )
+        build_reading(report_path, stated, "READY, NEEDS WORK or NOT READY under `### Overall Readiness Status`")
     }
 }
 
@@ -132,10 +128,7 @@ impl TraceVerdict {
         }
         let markdown = MarkdownPage::parse(report_text);
         let is_verdict_label = |label: &str| {
-            matches!(
-                label,
-                "gate decision" | "quality gate decision" | "gate status" | "decision" | "gate verdict"
-            )
+            matches!(label, "gate decision" | "quality gate decision" | "gate status" | "decision" | "gate verdict")
         };
         let mut stated = find_last_verdict(&markdown, &is_verdict_label, &Self::parse);
         if let Some(stated) = &mut stated {
@@ -147,12 +140,9 @@ impl TraceVerdict {
         if let (Some(stated), Some(yaml_decision)) = (&stated, &yaml_decision)
             && stated.verdict != yaml_decision.verdict
         {
-            let message = format!(
-                "the report says {} on line {}, its YAML {}",
-                stated.said, stated.line, yaml_decision.said
-            );
-            let problem =
-                FileProblem::warning("trace-differs", report_path, message).at_line(yaml_decision.line);
+            let message =
+                format!("the report says {} on line {}, its YAML {}", stated.said, stated.line, yaml_decision.said);
+            let problem = FileProblem::warning("trace-differs", report_path, message).at_line(yaml_decision.line);
             problems.push(problem.with_reason("the report's counts").with_advice("run the trace again"));
         }
         // A later decision that is not understood would be the one that counts, so it must not be passed over in silence.
@@ -164,11 +154,10 @@ impl TraceVerdict {
         // Where the decision is in YAML, a sentence only introduces it.
         let is_decision =
             |decision_text: &str| yaml_decision.is_none() || decision_text.split_whitespace().count() <= 3;
-        let unknown_decision = unknown_decision
-            .filter(|decision| decision.line > understood_line && is_decision(&decision.said));
-        problems.extend(
-            unknown_decision.map(|decision| unknown_gate_problem(report_path, &decision.said, decision.line)),
-        );
+        let unknown_decision =
+            unknown_decision.filter(|decision| decision.line > understood_line && is_decision(&decision.said));
+        problems
+            .extend(unknown_decision.map(|decision| unknown_gate_problem(report_path, &decision.said, decision.line)));
         let mut reading = build_reading(
             report_path,
             stated.or(yaml_decision),
@@ -182,14 +171,12 @@ impl TraceVerdict {
     fn from_json(report_path: &str, json_text: &str) -> VerdictReading<TraceVerdict> {
         // Every JSON text is also YAML, and the YAML reader knows the lines.
         let root_node = yaml::parse_yaml(json_text).ok();
-        let decision_node = root_node
-            .as_ref()
-            .and_then(|root_node| root_node.get("gate_status").or_else(|| root_node.get("decision")));
+        let decision_node =
+            root_node.as_ref().and_then(|root_node| root_node.get("gate_status").or_else(|| root_node.get("decision")));
         let decision_text =
             decision_node.and_then(|decision_node| Some((decision_node.scalar_text()?, decision_node.line)));
         let stated = decision_text.and_then(|(decision_text, line_number)| {
-            let rationale =
-                root_node.as_ref()?.get("rationale").and_then(YamlNode::scalar_text).map(str::to_string);
+            let rationale = root_node.as_ref()?.get("rationale").and_then(YamlNode::scalar_text).map(str::to_string);
             Some(StatedVerdict {
                 verdict: TraceVerdict::parse(decision_text)?,
                 said: decision_text.to_string(),
@@ -197,17 +184,14 @@ impl TraceVerdict {
                 rationale,
             })
         });
-        let unknown_decision = decision_text.filter(|(decision_text, _)| {
-            TraceVerdict::parse(decision_text).is_none() && is_filled_in(decision_text)
-        });
-        let mut reading = build_reading(
-            report_path,
-            stated,
-            "PASS, CONCERNS, FAIL, WAIVED or NOT_EVALUATED as `gate_status`",
+        let unknown_decision = decision_text
+            .filter(|(decision_text, _)| TraceVerdict::parse(decision_text).is_none() && is_filled_in(decision_text));
+        let mut reading =
+            build_reading(report_path, stated, "PASS, CONCERNS, FAIL, WAIVED or NOT_EVALUATED as `gate_status`");
+        reading.problems.extend(
+            unknown_decision
+                .map(|(decision_text, line_number)| unknown_gate_problem(report_path, decision_text, line_number)),
         );
-        reading.problems.extend(unknown_decision.map(|(decision_text, line_number)| {
-            unknown_gate_problem(report_path, decision_text, line_number)
-        }));
         check_waiver(report_path, reading)
     }
 }
@@ -220,10 +204,7 @@ fn unknown_gate_problem(report_path: &str, decision_text: &str, line_number: usi
         report_path,
         format!("the gate says {decision_text:?}, which is no verdict"),
     );
-    problem
-        .at_line(line_number)
-        .with_reason("it may be a no")
-        .with_advice("write PASS, CONCERNS, FAIL or WAIVED there")
+    problem.at_line(line_number).with_reason("it may be a no").with_advice("write PASS, CONCERNS, FAIL or WAIVED there")
 }
 
 /// Whether a text is neither a placeholder nor a list of choices such as `{PASS | FAIL}`.
@@ -232,19 +213,12 @@ fn is_filled_in(decision_text: &str) -> bool {
 }
 
 /// A waiver without a written rationale gives a problem, since nothing shows who is responsible.
-fn check_waiver(
-    report_path: &str,
-    mut reading: VerdictReading<TraceVerdict>,
-) -> VerdictReading<TraceVerdict> {
-    let is_unexplained = |stated: &&StatedVerdict<TraceVerdict>| {
-        stated.verdict == TraceVerdict::Waived && stated.rationale.is_none()
-    };
+fn check_waiver(report_path: &str, mut reading: VerdictReading<TraceVerdict>) -> VerdictReading<TraceVerdict> {
+    let is_unexplained =
+        |stated: &&StatedVerdict<TraceVerdict>| stated.verdict == TraceVerdict::Waived && stated.rationale.is_none();
     if let Some(stated) = reading.stated.as_ref().filter(is_unexplained) {
-        let problem = FileProblem::warning(
-            "trace-waived-bare",
-            report_path,
-            "the gate is waived, and nothing says why",
-        );
+        let problem =
+            FileProblem::warning("trace-waived-bare", report_path, "the gate is waived, and nothing says why");
         reading
             .problems
             .push(problem.at_line(stated.line).with_advice("write the reason down, and who answers for it"));
@@ -272,22 +246,19 @@ impl CodeReviewVerdict {
 fn parse_verdict_words<V: Copy + PartialEq>(verdict_text: &str, verdict_words: &[(&str, V)]) -> Option<V> {
     let first_line = verdict_text.lines().next().unwrap_or_default();
     // Emphasis, check marks and emoji may come first; a brace stays, since it marks a placeholder.
-    let first_line = first_line
-        .trim_start_matches(|character: char| !(character.is_alphanumeric() || "{[<".contains(character)));
     let first_line =
-        first_line.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(first_line);
+        first_line.trim_start_matches(|character: char| !(character.is_alphanumeric() || "{[<".contains(character)));
+    let first_line = first_line.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(first_line);
     let upper_case: String = first_line
         .chars()
         .map(|character| if matches!(character, '_' | '-') { ' ' } else { character.to_ascii_uppercase() })
         .collect();
     // A word that continues is another word: `READYING`.
-    let ends_word =
-        |after_verdict: &str| !after_verdict.starts_with(|character: char| character.is_alphanumeric());
+    let ends_word = |after_verdict: &str| !after_verdict.starts_with(|character: char| character.is_alphanumeric());
     let longest_match = |text: &str| {
         // The longest match wins: `READY WITH CONDITIONS` is not `READY`.
-        let matched_words = verdict_words
-            .iter()
-            .filter(|(verdict_word, _)| text.strip_prefix(verdict_word).is_some_and(ends_word));
+        let matched_words =
+            verdict_words.iter().filter(|(verdict_word, _)| text.strip_prefix(verdict_word).is_some_and(ends_word));
         matched_words.max_by_key(|(verdict_word, _)| verdict_word.len()).copied()
     };
     let (matched_words, verdict) = longest_match(&upper_case)?;
@@ -299,8 +270,7 @@ fn parse_verdict_words<V: Copy + PartialEq>(verdict_text: &str, verdict_words: &
         return None;
     }
     // `READY when the gaps are closed` is no verdict, but these continuations are.
-    let allowed_followers =
-        ["FOR IMPLEMENTATION", "FOR DEVELOPMENT", "FOR SPRINT", "TO PROCEED", "TO IMPLEMENT"];
+    let allowed_followers = ["FOR IMPLEMENTATION", "FOR DEVELOPMENT", "FOR SPRINT", "TO PROCEED", "TO IMPLEMENT"];
     let continues = after_verdict.starts_with(|character: char| character.is_alphanumeric())
         && !allowed_followers.iter().any(|allowed| after_verdict.starts_with(allowed));
     (!continues).then_some(verdict)
@@ -314,27 +284,21 @@ fn find_last_verdict<V>(
 ) -> Option<StatedVerdict<V>> {
     let mut last_verdict = None;
     let mut below_heading = false;
-    for line in markdown.lines.iter().filter(|line| line.kind == MarkdownLineKind::Prose && !line.is_blank())
-    {
+    for line in markdown.lines.iter().filter(|line| line.kind == MarkdownLineKind::Prose && !line.is_blank()) {
         let heading = line.heading();
         let line_text = heading.map_or_else(|| strip_list_mark(line), |(_, title)| title);
         let after_label = labelled_value(line_text, is_verdict_label);
         // Under an accepted heading only the first line counts; later lines explain.
         let stated_value = after_label.or_else(|| (below_heading && heading.is_none()).then_some(line_text));
         let verdict_text = stated_value.map(|stated_value| {
-            stated_value.trim_matches(|character: char| {
-                character.is_whitespace() || matches!(character, '*' | '_' | '`')
-            })
+            stated_value
+                .trim_matches(|character: char| character.is_whitespace() || matches!(character, '*' | '_' | '`'))
         });
         if let Some((verdict_text, verdict)) =
             verdict_text.and_then(|verdict_text| Some((verdict_text, parse_verdict(verdict_text)?)))
         {
-            last_verdict = Some(StatedVerdict {
-                verdict,
-                said: verdict_text.to_string(),
-                line: line.number,
-                rationale: None,
-            });
+            last_verdict =
+                Some(StatedVerdict { verdict, said: verdict_text.to_string(), line: line.number, rationale: None });
         }
         below_heading = heading.is_some_and(|(_, title)| is_verdict_label(&normalize_title(title)));
     }
@@ -377,22 +341,20 @@ fn find_in_front_matter<V>(
 
 /// The field `gate_decision.decision` in a code block of YAML.
 fn find_yaml_decision(markdown: &MarkdownPage<'_>) -> Option<StatedVerdict<TraceVerdict>> {
-    let code_lines =
-        markdown.lines.iter().enumerate().filter(|(_, line)| line.kind == MarkdownLineKind::Code);
+    let code_lines = markdown.lines.iter().enumerate().filter(|(_, line)| line.kind == MarkdownLineKind::Code);
     let first_index =
         code_lines.clone().find(|(_, line)| line.text.trim() == "gate_decision:").map(|(index, _)| index)?;
     // The block is read line by line, since an excerpt or a template need not be valid YAML.
     let indent_of = |line: &MarkdownLine<'_>| line.text.len() - line.text.trim_start().len();
     let own_indent = indent_of(&markdown.lines[first_index]);
-    let block_lines = markdown.lines[first_index + 1..].iter().take_while(|line| {
-        line.kind == MarkdownLineKind::Code && (line.is_blank() || indent_of(line) > own_indent)
-    });
+    let block_lines = markdown.lines[first_index + 1..]
+        .iter()
+        .take_while(|line| line.kind == MarkdownLineKind::Code && (line.is_blank() || indent_of(line) > own_indent));
     let mut stated = None;
     let mut rationale = None;
     for line in block_lines {
         let Some((field_key, field_value)) = line.text.trim().split_once(':') else { continue };
-        let field_value =
-            field_value.split(" #").next().unwrap_or(field_value).trim().trim_matches(['"', '\'']);
+        let field_value = field_value.split(" #").next().unwrap_or(field_value).trim().trim_matches(['"', '\'']);
         match field_key.trim() {
             // Indentation is ignored, so a nested key may have the same name; the first one is the gate's own.
             "decision" if stated.is_none() => {
@@ -412,39 +374,28 @@ fn find_rationale(markdown: &MarkdownPage<'_>) -> Option<String> {
         let line_text = line.text.trim().trim_start_matches(['-', '*', ' ']);
         let (label, label_value) = line_text.split_once(':')?;
         let label_value = label_value.trim_matches(['*', ' ', '\t']);
-        (normalize_title(label) == "waiver reason" && is_written(label_value))
-            .then(|| label_value.to_string())
+        (normalize_title(label) == "waiver reason" && is_written(label_value)).then(|| label_value.to_string())
     });
     reason.or_else(|| {
         let section = markdown.find_section(|title| title == "rationale")?;
-        let mut lines = markdown.lines[section.line_range]
-            .iter()
-            .filter(|line| line.is_prose() && line.heading().is_none());
+        let mut lines =
+            markdown.lines[section.line_range].iter().filter(|line| line.is_prose() && line.heading().is_none());
         lines.find(|line| is_written(line.text.trim())).map(|line| line.text.trim().to_string())
     })
 }
 
 /// Whether a text is neither empty nor a horizontal rule nor a placeholder.
 fn is_written(field_text: &str) -> bool {
-    field_text.chars().any(char::is_alphanumeric)
-        && !field_text.starts_with('{')
-        && !field_text.starts_with('[')
+    field_text.chars().any(char::is_alphanumeric) && !field_text.starts_with('{') && !field_text.starts_with('[')
 }
 
 /// A reading with a problem if the report states no verdict.
-fn build_reading<V>(
-    report_path: &str,
-    stated: Option<StatedVerdict<V>>,
-    expected_verdict: &str,
-) -> VerdictReading<V> {
+fn build_reading<V>(report_path: &str, stated: Option<StatedVerdict<V>>, expected_verdict: &str) -> VerdictReading<V> {
     let mut problems = Vec::new();
     if stated.is_none() {
-        let problem =
-            FileProblem::warning(rules::VERDICT_MISSING, report_path, "the report states no verdict");
+        let problem = FileProblem::warning(rules::VERDICT_MISSING, report_path, "the report states no verdict");
         problems.push(
-            problem
-                .with_reason("it counts as not done")
-                .with_advice(format!("it has to state {expected_verdict}")),
+            problem.with_reason("it counts as not done").with_advice(format!("it has to state {expected_verdict}")),
         );
     }
     VerdictReading { stated, problems }
@@ -518,19 +469,13 @@ mod tests {
     #[test]
     fn readiness_stands_under_its_heading() {
         for (report_text, expected) in [
-            (
-                "# R\n\nWe are READY, nearly.\n\n### Overall Readiness Status\n\n**NEEDS WORK**\n",
-                "NeedsWork 7",
-            ),
+            ("# R\n\nWe are READY, nearly.\n\n### Overall Readiness Status\n\n**NEEDS WORK**\n", "NeedsWork 7"),
             ("### Overall Readiness Status: NOT READY\n", "NotReady 1"),
             ("### Overall Readiness Status\n\n**Status:** ✅ READY\n", "Ready 3"),
             ("## Overall Readiness Status\n[READY/NEEDS WORK/NOT READY]\n", "verdict-missing"),
             ("## Overall Readiness Status\nAll is well.\nREADY\n", "verdict-missing"),
             ("```\n### Overall Readiness Status\nREADY\n```\n", "verdict-missing"),
-            (
-                "### Overall Readiness Status\nNEEDS WORK\n# Again\n### Overall Readiness Status\nREADY\n",
-                "Ready 5",
-            ),
+            ("### Overall Readiness Status\nNEEDS WORK\n# Again\n### Overall Readiness Status\nREADY\n", "Ready 5"),
             ("# Implementation readiness\n\n**Verdict:** FAIL\n", "NotReady 3"),
             ("---\nverdict: CONCERNS\n---\n# x\n", "NeedsWork 2"),
             ("", "verdict-missing"),
@@ -550,7 +495,8 @@ mod tests {
 
     #[test]
     fn the_gate_decision_is_found_in_headings_yaml_blocks_and_json() {
-        let yaml_block = "```yaml\nx:\n  gate_decision:\n    decision: \"FAIL\"\n    waiver:\n      reason: \"late\"\n```\n";
+        let yaml_block =
+            "```yaml\nx:\n  gate_decision:\n    decision: \"FAIL\"\n    waiver:\n      reason: \"late\"\n```\n";
         for (report_text, expected) in [
             (
                 "#### For PASS Decision ✅\n### GATE DECISION: ⚠️ CONCERNS\n### Rationale\n\nOne gap.\n",

@@ -81,15 +81,12 @@ pub fn read_track(file_path: &str, yaml_text: &str) -> WorkflowTrack {
     track.field_type = text_at(&root_node, "field_type");
     for (index, phase) in items_at(&root_node, "phases").iter().enumerate() {
         // Some phases have no number; their position stands for it.
-        let phase_number =
-            text_at(phase, "phase").parse().unwrap_or(u32::try_from(index).unwrap_or(u32::MAX));
+        let phase_number = text_at(phase, "phase").parse().unwrap_or(u32::try_from(index).unwrap_or(u32::MAX));
         for workflow in items_at(phase, "workflows") {
             let workflow_id = text_at(workflow, "id");
             if workflow_id.is_empty() {
                 let message = "a workflow without `id` was passed over";
-                track
-                    .problems
-                    .push(FileProblem::warning("path-no-id", file_path, message).at_line(workflow.line));
+                track.problems.push(FileProblem::warning("path-no-id", file_path, message).at_line(workflow.line));
                 continue;
             }
             // Newer path files name a step file in `exec`, older ones a workflow in `workflow`.
@@ -135,12 +132,11 @@ pub fn read_workflow_status(file_path: &str, yaml_text: &str) -> WorkflowStatusF
     for status_item in status_items.items() {
         let workflow_id = text_at(status_item, "id");
         if workflow_id.is_empty() {
-            let pairs = status_item.entries().iter().filter_map(|status_entry| {
-                Some((status_entry.key.clone(), status_entry.value.scalar_text()?))
-            });
-            status
-                .progress_items
-                .extend(pairs.map(|(workflow_id, value)| (workflow_id, parse_progress(value))));
+            let pairs = status_item
+                .entries()
+                .iter()
+                .filter_map(|status_entry| Some((status_entry.key.clone(), status_entry.value.scalar_text()?)));
+            status.progress_items.extend(pairs.map(|(workflow_id, value)| (workflow_id, parse_progress(value))));
         } else {
             status.progress_items.push((workflow_id, parse_progress(&text_at(status_item, "status"))));
         }
@@ -159,9 +155,7 @@ fn parse_progress(status_text: &str) -> WorkflowProgress {
             WorkflowProgress::Ahead(WorkflowNeed::Conditional(status_text.to_string()))
         }
         // Any other value is the file that the workflow wrote.
-        written_file => {
-            WorkflowProgress::Done(written_file.trim_start_matches("{project-root}/").to_string())
-        }
+        written_file => WorkflowProgress::Done(written_file.trim_start_matches("{project-root}/").to_string()),
     }
 }
 
@@ -212,19 +206,14 @@ fn parse_or_report(file_path: &str, yaml_text: &str, problems: &mut Vec<FileProb
             let mut problem = FileProblem::error("workflow-status-broken", file_path, parse_error.message);
             problem.line = parse_error.line;
             problem.column = parse_error.column;
-            problems.push(
-                problem.with_advice("repair the line, or remove the file and begin with workflow-init"),
-            );
+            problems.push(problem.with_advice("repair the line, or remove the file and begin with workflow-init"));
             None
         }
     }
 }
 
 fn text_at(node: &YamlNode, key: &str) -> String {
-    node.get(key)
-        .and_then(YamlNode::scalar_text)
-        .map(|yaml_text| yaml_text.trim().to_string())
-        .unwrap_or_default()
+    node.get(key).and_then(YamlNode::scalar_text).map(|yaml_text| yaml_text.trim().to_string()).unwrap_or_default()
 }
 
 fn items_at<'n>(node: &'n YamlNode, key: &str) -> &'n [YamlNode] {
@@ -250,10 +239,7 @@ mod tests {
             .workflows
             .iter()
             .map(|workflow| {
-                format!(
-                    "{} {} {:?} {} {}",
-                    workflow.phase, workflow.id, workflow.need, workflow.file, workflow.line
-                )
+                format!("{} {} {:?} {} {}", workflow.phase, workflow.id, workflow.need, workflow.file, workflow.line)
             })
             .collect();
         insta::assert_snapshot!(rendered.join("\n"), @r#"
@@ -271,10 +257,7 @@ mod tests {
         for (yaml_text, expected) in [
             ("", "storm prd"),
             ("workflow_status:\n  storm: skipped\n  prd: required\n", "prd"),
-            (
-                "workflow_status:\n  storm: skipped\n  prd: \"{project-root}/docs/prd.md\"\n  ux: optional\n",
-                "ux last",
-            ),
+            ("workflow_status:\n  storm: skipped\n  prd: \"{project-root}/docs/prd.md\"\n  ux: optional\n", "ux last"),
             ("workflow_status:\n  - storm: required\n", "storm"),
             (
                 "workflow_status:\n  - id: storm\n    status: docs/storm.md\n  - id: prd\n    status: docs/prd.md\n",
@@ -282,8 +265,7 @@ mod tests {
             ),
         ] {
             let status = read_workflow_status("s.yaml", yaml_text);
-            let ids: Vec<String> =
-                track.next_workflows(&status).iter().map(|workflow| workflow.id.clone()).collect();
+            let ids: Vec<String> = track.next_workflows(&status).iter().map(|workflow| workflow.id.clone()).collect();
             assert_eq!(ids.join(" "), expected, "{yaml_text}");
         }
         let broken_status = read_workflow_status("s.yaml", "a: [\n");

@@ -129,8 +129,8 @@ fn build_node(yaml_text: &str, raw_node: Spanned<RawYamlValue>) -> YamlNode {
     let column = column_number(&raw_node.referenced).unwrap_or(1);
     // A value that came through an alias is defined elsewhere: replacing those bytes would change the anchor, too.
     let is_own_text = raw_node.referenced == raw_node.defined;
-    let byte_span = byte_range(&raw_node.defined)
-        .filter(|byte_span| is_own_text && yaml_text.get(byte_span.clone()).is_some());
+    let byte_span =
+        byte_range(&raw_node.defined).filter(|byte_span| is_own_text && yaml_text.get(byte_span.clone()).is_some());
     let content = match raw_node.value {
         RawYamlValue::Null => YamlContent::Null,
         RawYamlValue::PlainText(scalar) => {
@@ -140,9 +140,9 @@ fn build_node(yaml_text: &str, raw_node: Spanned<RawYamlValue>) -> YamlNode {
         RawYamlValue::TypedScalar(parsed_value) => {
             YamlContent::Scalar(trimmed_slice(yaml_text, &raw_node.defined).unwrap_or(parsed_value))
         }
-        RawYamlValue::Sequence(raw_items) => YamlContent::Sequence(
-            raw_items.into_iter().map(|raw_item| build_node(yaml_text, raw_item)).collect(),
-        ),
+        RawYamlValue::Sequence(raw_items) => {
+            YamlContent::Sequence(raw_items.into_iter().map(|raw_item| build_node(yaml_text, raw_item)).collect())
+        }
         RawYamlValue::Mapping(raw_entries) => YamlContent::Mapping(
             raw_entries.into_iter().map(|(key, value)| build_entry(yaml_text, key, value)).collect(),
         ),
@@ -158,11 +158,7 @@ fn plain_scalar(yaml_text: &str, location: &Location) -> Option<String> {
     Some(source_text.trim().to_string()).filter(|source_text| is_plain && !source_text.is_empty())
 }
 
-fn build_entry(
-    yaml_text: &str,
-    raw_key: Spanned<RawYamlValue>,
-    raw_value: Spanned<RawYamlValue>,
-) -> YamlEntry {
+fn build_entry(yaml_text: &str, raw_key: Spanned<RawYamlValue>, raw_value: Spanned<RawYamlValue>) -> YamlEntry {
     let line = line_number(&raw_key.referenced).unwrap_or(1);
     let column = column_number(&raw_key.referenced).unwrap_or(1);
     // A key may be null, a sequence or a mapping in YAML. None of those can name a setting, so a mark stands for it.

@@ -18,8 +18,8 @@ const REVIEW_PROMISE: &str = "ALL_ISSUES_RESOLVED";
 
 /// The id of the current session.
 pub(crate) fn current_session(command_context: &CommandContext) -> Option<String> {
-    let session_values = session_variables()
-        .filter_map(|variable_name| command_context.env_variable(variable_name)?.into_string().ok());
+    let session_values =
+        session_variables().filter_map(|variable_name| command_context.env_variable(variable_name)?.into_string().ok());
     session_values.map(|session_id| session_id.trim().to_string()).find(|session_id| !session_id.is_empty())
 }
 

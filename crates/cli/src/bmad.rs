@@ -74,10 +74,7 @@ impl BmadProject {
             Some(board) => Err(unusable_board(&board.problems)),
             None if !self.problems.is_empty() => Err(unusable_board(&self.problems)),
             None => Err(UserError::usage(format!("there is no {} in this project", board::BOARD_FILE))
-                .with_reason(format!(
-                    "It was looked for in {}.",
-                    board_candidates(&self.config).join(" and ")
-                ))
+                .with_reason(format!("It was looked for in {}.", board_candidates(&self.config).join(" and ")))
                 .with_step("run BMAD's sprint planning, or name the project's folder with -C")),
         }
     }
@@ -86,8 +83,7 @@ impl BmadProject {
     pub fn find_key(&self, typed_key: &str) -> Result<BoardKey, UserError> {
         let board = self.require_board()?;
         // An exact key wins, even if it is also a part of another one.
-        if let Some(parsed_key) =
-            BoardKey::parse(typed_key).filter(|parsed_key| board.find_entry(parsed_key).is_some())
+        if let Some(parsed_key) = BoardKey::parse(typed_key).filter(|parsed_key| board.find_entry(parsed_key).is_some())
         {
             return Ok(parsed_key);
         }
@@ -105,8 +101,7 @@ impl BmadProject {
 
     fn unknown_key(&self, typed_key: &str, board: &Board) -> UserError {
         // All keys of the board are candidates, not only stories.
-        let known_keys: Vec<String> =
-            board.entries.iter().map(|board_entry| board_entry.key.to_string()).collect();
+        let known_keys: Vec<String> = board.entries.iter().map(|board_entry| board_entry.key.to_string()).collect();
         let nearest_key = nearest_name(typed_key, &known_keys.iter().map(String::as_str).collect::<Vec<_>>());
         let user_error = UserError::usage(format!("there is no `{typed_key}` in {}", board.path));
         match nearest_key {
@@ -118,8 +113,7 @@ impl BmadProject {
     /// Directories of plans, settings and skills, which no story's change is about.
     pub fn bookkeeping_folders(&self) -> Vec<String> {
         let folders = &self.config.folders;
-        let mut all_folders =
-            vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
+        let mut all_folders = vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
         all_folders.extend(self.layout.root.clone());
         all_folders.extend(self.layout.clients.iter().map(|client_layout| client_layout.folder.clone()));
         // An empty path would cover the whole project.
@@ -131,9 +125,7 @@ impl BmadProject {
     /// only one such file and it belongs to no other story.
     pub fn find_story_file(&self, story_key: &StoryKey) -> Option<String> {
         let is_other_story = |other_key: &StoryKey| {
-            self.board
-                .as_ref()
-                .is_some_and(|board| board.find_entry(&BoardKey::Story(other_key.clone())).is_some())
+            self.board.as_ref().is_some_and(|board| board.find_entry(&BoardKey::Story(other_key.clone())).is_some())
         };
         let has_same_number = |(file_key, _): &(&String, &String)| {
             let other_key = StoryKey::parse(file_key);
@@ -168,14 +160,9 @@ impl BmadProject {
 
 /// Collects story files by the key in their names: beside the board, in a directory of their own below it, or where the board
 /// says they are. A story's own file replaces a spec of it.
-fn find_story_files(
-    shelf: &ProjectDirectory,
-    config: &BmadConfig,
-    board: Option<&Board>,
-) -> BTreeMap<String, String> {
+fn find_story_files(shelf: &ProjectDirectory, config: &BmadConfig, board: Option<&Board>) -> BTreeMap<String, String> {
     let own_folder = &config.folders.implementation;
-    let board_location =
-        board.and_then(|board| board.story_location.as_deref()).map(config::normalize_folder);
+    let board_location = board.and_then(|board| board.story_location.as_deref()).map(config::normalize_folder);
     // The board is a file of the project, so its location may not lead out of it.
     let project_location = board_location.filter(|board_location| {
         !board_location.starts_with('/') && !board_location.split('/').any(|path_part| path_part == "..")
@@ -187,8 +174,7 @@ fn find_story_files(
     for name_prefix in ["spec-", ""] {
         for folder in folders.iter().rev() {
             for file_name in shelf.list_names(folder) {
-                let story_key =
-                    file_name.strip_suffix(".md").and_then(|file_name| file_name.strip_prefix(name_prefix));
+                let story_key = file_name.strip_suffix(".md").and_then(|file_name| file_name.strip_prefix(name_prefix));
                 if let Some(story_key) = story_key.filter(|story_key| StoryKey::parse(story_key).is_some()) {
                     paths_by_key.insert(story_key.to_string(), join_path(folder, &file_name));
                 }
@@ -230,8 +216,7 @@ pub(crate) fn draw_problem(problem: &FileProblem) -> String {
         ProblemWeight::Note => "[i]",
     };
     let mut rendered = format!("{weight_mark} {}\n", escape_line(&problem.to_string()));
-    for detail_line in [&problem.why, &problem.todo].into_iter().filter(|detail_line| !detail_line.is_empty())
-    {
+    for detail_line in [&problem.why, &problem.todo].into_iter().filter(|detail_line| !detail_line.is_empty()) {
         rendered.push_str(&format!("    {}\n", escape_line(detail_line)));
     }
     rendered

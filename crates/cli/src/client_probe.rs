@@ -109,11 +109,7 @@ pub(crate) struct ProbeOptions<'a> {
 }
 
 /// Asks a client for its version and its sign-in.
-pub(crate) async fn probe_client(
-    client: AgentClient,
-    program_path: &Path,
-    options: &ProbeOptions<'_>,
-) -> ProbeResult {
+pub(crate) async fn probe_client(client: AgentClient, program_path: &Path, options: &ProbeOptions<'_>) -> ProbeResult {
     let broken_client = |reason| ProbeResult::without_answer(ClientState::Broken { reason });
     let output = match run_program(program_path, client.facts.version_args, options).await {
         Ok(output) => output,
@@ -122,10 +118,8 @@ pub(crate) async fn probe_client(
     // Some clients print their version on standard error.
     let Some(version) = find_version(&output.stdout).or_else(|| find_version(&output.stderr)) else {
         let last_output = last_output_line(&output.stderr, &output.stdout);
-        let exit_code = output
-            .exit_code
-            .filter(|exit_code| *exit_code != 0)
-            .map(|exit_code| format!(", exit code {exit_code}"));
+        let exit_code =
+            output.exit_code.filter(|exit_code| *exit_code != 0).map(|exit_code| format!(", exit code {exit_code}"));
         let version_command = client.facts.version_args.join(" ");
         return broken_client(format!(
             "{version_command} names no version{}{last_output}",
@@ -140,9 +134,7 @@ pub(crate) async fn probe_client(
     let sign_in_command = client.facts.sign_in_args.join(" ");
     match run_program(program_path, client.facts.sign_in_args, options).await {
         // A client that has a version but no working sign-in command may still work.
-        Err(reason) => {
-            with_version(ClientState::Unsure { reason: format!("{sign_in_command}: {reason}") }, None)
-        }
+        Err(reason) => with_version(ClientState::Unsure { reason: format!("{sign_in_command}: {reason}") }, None),
         Ok(output) => {
             let output = SignInOutput { stdout: &output.stdout, stderr: &output.stderr };
             match client.read_sign_in(output, &options.keys_in_env) {
@@ -152,9 +144,8 @@ pub(crate) async fn probe_client(
                 SignInStatus::SignedOut => match &options.own_provider {
                     // Whether that provider accepts the client shows only when it is used.
                     Some(sign_in_means) => {
-                        let reason = format!(
-                            "it asks a provider of its own ({sign_in_means}), which it says nothing about"
-                        );
+                        let reason =
+                            format!("it asks a provider of its own ({sign_in_means}), which it says nothing about");
                         with_version(ClientState::OtherProvider { reason }, None)
                     }
                     None => with_version(ClientState::NotSignedIn, None),
@@ -197,9 +188,7 @@ pub(crate) async fn run_program(
         args: arguments.iter().map(OsString::from).collect(),
         working_dir: options.directory.to_path_buf(),
         // Clients must neither update themselves nor report home while they are asked.
-        extra_env: quieting_variables()
-            .map(|variable_name| (variable_name.to_string(), OsString::from("1")))
-            .collect(),
+        extra_env: quieting_variables().map(|variable_name| (variable_name.to_string(), OsString::from("1"))).collect(),
         removed_env: Vec::new(),
         stdin_bytes: Vec::new(),
         deadlines: Deadlines { total: options.timeout, idle: options.timeout },
@@ -233,8 +222,7 @@ pub(crate) fn ask_sign_in(found_clients: &mut [InstalledClient]) {
     let Some((runtime, directory)) = probe_environment() else { return };
     let env_variable = |variable_name: &str| env::var_os(variable_name);
     let sign_in_probes = found_clients.iter().map(|found_clients| async {
-        let program_path =
-            found_clients.program_path.as_deref().filter(|_| found_clients.sign_in.is_none())?;
+        let program_path = found_clients.program_path.as_deref().filter(|_| found_clients.sign_in.is_none())?;
         let keys_set_here = keys_in_env(found_clients.client, &env_variable);
         let options = ProbeOptions {
             directory: directory.path(),
@@ -242,10 +230,7 @@ pub(crate) fn ask_sign_in(found_clients: &mut [InstalledClient]) {
             keys_in_env: keys_set_here,
             own_provider: None,
         };
-        probe_client(found_clients.client, program_path, &options)
-            .await
-            .sign_in
-            .map(|(sign_in_means, _)| sign_in_means)
+        probe_client(found_clients.client, program_path, &options).await.sign_in.map(|(sign_in_means, _)| sign_in_means)
     });
     let sign_ins = runtime.block_on(join_all(sign_in_probes));
     for (found_clients, sign_in_means) in found_clients.iter_mut().zip(sign_ins) {
@@ -337,8 +322,7 @@ mod tests {
     #[test]
     fn a_client_of_another_build_is_an_error() {
         let mut settings = tribunal_testkit::samples::sample_settings();
-        settings.agents =
-            vec![AgentSpec::new("theirs", DriverSpec::Client(ClientSpec::new("client-of-tomorrow")))];
+        settings.agents = vec![AgentSpec::new("theirs", DriverSpec::Client(ClientSpec::new("client-of-tomorrow")))];
         let pinned_json = serde_json::to_value(&settings).unwrap();
         let settings: Settings = serde_json::from_value(pinned_json).unwrap();
         let user_error = require_versions([(Path::new("."), &settings)].into_iter()).unwrap_err();

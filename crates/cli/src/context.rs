@@ -91,15 +91,13 @@ impl CommandContext {
     /// The project that a path belongs to.
     pub fn project_of_path(&self, file_path: &Path) -> Project {
         // The directory is resolved, but the file is not: a link that leads out of its project must not change the project.
-        let directory = file_path.parent().map_or_else(
-            || self.current_directory.clone(),
-            |directory| self.current_directory.join(directory),
-        );
+        let directory = file_path
+            .parent()
+            .map_or_else(|| self.current_directory.clone(), |directory| self.current_directory.join(directory));
         match (&self.named_project, directory.canonicalize()) {
             // A user who is in a project and names a file outside of any project means a file outside of this one.
             (None, Ok(directory))
-                if Project::is_inside_project(&directory)
-                    || !Project::is_inside_project(&self.current_directory) =>
+                if Project::is_inside_project(&directory) || !Project::is_inside_project(&self.current_directory) =>
             {
                 Project::find_around(&directory)
             }
@@ -130,11 +128,7 @@ impl CommandContext {
     }
 
     /// Finds the run that the user means, with its journal: the named one, or the last.
-    pub fn find_requested_run(
-        &self,
-        project: &Project,
-        typed_run: Option<&str>,
-    ) -> Result<(Store, RunId), UserError> {
+    pub fn find_requested_run(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {
         let no_runs_error =
             || UserError::usage("this project has no runs yet").with_step("start one: tribunal review FILE");
         let store = self.open_journal(project)?.ok_or_else(no_runs_error)?;
@@ -171,8 +165,7 @@ impl CommandContext {
     /// The path of our own program, if typing its name would not find it.
     pub fn own_program_off_path(&self) -> Option<PathBuf> {
         let own_program = env::current_exe().ok()?;
-        let is_on_path =
-            env::split_paths(&env::var_os("PATH")?).any(|directory| directory.join("tribunal").is_file());
+        let is_on_path = env::split_paths(&env::var_os("PATH")?).any(|directory| directory.join("tribunal").is_file());
         (!is_on_path).then_some(own_program)
     }
 
@@ -194,9 +187,7 @@ impl CommandContext {
 pub(crate) fn env_masker() -> Masker {
     let variables = variables_with_prefix("");
     Masker::new(
-        variables
-            .iter()
-            .map(|(variable_name, variable_value)| (variable_name.as_str(), variable_value.as_str())),
+        variables.iter().map(|(variable_name, variable_value)| (variable_name.as_str(), variable_value.as_str())),
     )
 }
 
@@ -218,8 +209,7 @@ fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
     let absolute_path = |path_variable: &str| {
         env::var_os(path_variable).map(PathBuf::from).filter(|variable_path| variable_path.is_absolute())
     };
-    absolute_path(variable_name)
-        .or_else(|| absolute_path("HOME").map(|home_directory| home_directory.join(below_home)))
+    absolute_path(variable_name).or_else(|| absolute_path("HOME").map(|home_directory| home_directory.join(below_home)))
 }
 
 /// Quotes an argument for a shell, if it needs that.
@@ -245,12 +235,10 @@ pub(crate) fn find_run(store: &Store, typed_run: &str) -> Result<RunId, UserErro
     if let Some(run_id) = known_runs.iter().find(|run_id| run_id.as_str() == typed_run) {
         return Ok(run_id.clone());
     }
-    let matching_runs: Vec<&RunId> =
-        known_runs.iter().filter(|run_id| run_id.as_str().contains(typed_run)).collect();
+    let matching_runs: Vec<&RunId> = known_runs.iter().filter(|run_id| run_id.as_str().contains(typed_run)).collect();
     match matching_runs.as_slice() {
         [run_id] => Ok((*run_id).clone()),
-        [] => Err(UserError::usage(format!("there is no run {typed_run} in this project"))
-            .with_step("tribunal runs")),
+        [] => Err(UserError::usage(format!("there is no run {typed_run} in this project")).with_step("tribunal runs")),
         several_runs => {
             let run_names: Vec<&str> = several_runs.iter().map(|run_id| run_id.as_str()).collect();
             Err(UserError::usage(format!("`{typed_run}` fits several runs: {}", run_names.join(", ")))

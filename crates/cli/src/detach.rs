@@ -59,8 +59,8 @@ pub(crate) fn detach_command(
     child_command.args(child_arguments(std::env::args_os().skip(1)));
     // The child has no input, and its error output goes to the log.
     child_command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(detached_log.clone_file()?);
-    let mut child_process = tribunal_supervise::start_detached(child_command)
-        .map_err(|cause| start_failure("own program", &cause))?;
+    let mut child_process =
+        tribunal_supervise::start_detached(child_command).map_err(|cause| start_failure("own program", &cause))?;
     // From here on the child is on its own; only its first words are awaited.
     match read_child_report(&mut child_process)? {
         ChildReport::Started { run_id, earlier_errors } => {
@@ -81,12 +81,9 @@ pub(crate) fn detach_command(
 
 /// The error for a child that could not be started.
 fn start_failure(failed_part: &str, cause: &io::Error) -> UserError {
-    UserError::new(
-        EXIT_ENVIRONMENT,
-        format!("the run could not be started in the background: {failed_part}: {cause}"),
-    )
-    .with_reason("Nothing was started.")
-    .with_step("run it in the terminal, without --detach")
+    UserError::new(EXIT_ENVIRONMENT, format!("the run could not be started in the background: {failed_part}: {cause}"))
+        .with_reason("Nothing was started.")
+        .with_step("run it in the terminal, without --detach")
 }
 
 /// The child's arguments. `--json` comes first, because behind `--` every argument is a file name, even one that looks like our
@@ -154,10 +151,7 @@ fn print_started(
             0 | 1 => "one after the other".to_string(),
             at_once => format!("at most {at_once} at once"),
         };
-        writeln!(
-            stdout_lock,
-            "  {subjects_text}, {order_text}, each as a run of its own: {program_name} runs"
-        )?;
+        writeln!(stdout_lock, "  {subjects_text}, {order_text}, each as a run of its own: {program_name} runs")?;
     }
     writeln!(stdout_lock, "  {program_name} log {run_id} --follow    to watch it")?;
     writeln!(stdout_lock, "  {program_name} stop {run_id}            to stop it; what runs may finish")?;
@@ -193,8 +187,7 @@ struct DetachedLog {
 
 impl DetachedLog {
     fn open_in(directory: &Path) -> Result<DetachedLog, UserError> {
-        fs::create_dir_all(directory)
-            .map_err(|cause| start_failure(&directory.display().to_string(), &cause))?;
+        fs::create_dir_all(directory).map_err(|cause| start_failure(&directory.display().to_string(), &cause))?;
         let log_path = directory.join(LOG_FILE);
         let open_result = fs::OpenOptions::new().create(true).append(true).read(true).open(&log_path);
         // Several children append to one log; what was there before belongs to others.
@@ -214,19 +207,14 @@ impl DetachedLog {
         let file_length = self.log_file.metadata().map_or(0, |metadata| metadata.len());
         let read_start = self.start_offset.max(file_length.saturating_sub(TAIL_BYTES));
         let mut tail_bytes = Vec::new();
-        let read_result = self
-            .log_file
-            .seek(SeekFrom::Start(read_start))
-            .and_then(|_| self.log_file.read_to_end(&mut tail_bytes));
+        let read_result =
+            self.log_file.seek(SeekFrom::Start(read_start)).and_then(|_| self.log_file.read_to_end(&mut tail_bytes));
         if read_result.is_err() {
             return String::new();
         }
         let tail_text = String::from_utf8_lossy(&tail_bytes);
         let tail_lines: Vec<&str> = tail_text.lines().collect();
-        tail_lines[tail_lines.len().saturating_sub(TAIL_LINES)..]
-            .iter()
-            .map(|line| format!("{line}\n"))
-            .collect()
+        tail_lines[tail_lines.len().saturating_sub(TAIL_LINES)..].iter().map(|line| format!("{line}\n")).collect()
     }
 }
 
@@ -252,8 +240,7 @@ mod tests {
 
     fn report_of_script(shell_script: &str) -> ChildReport {
         let mut shell_command = Command::new("sh");
-        let mut child_process =
-            shell_command.args(["-c", shell_script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child_process = shell_command.args(["-c", shell_script]).stdout(Stdio::piped()).spawn().unwrap();
         let child_report = read_child_report(&mut child_process).unwrap();
         child_process.wait().unwrap();
         child_report
@@ -264,10 +251,8 @@ mod tests {
         assert!(
             matches!(report_of_script("echo hello; echo; echo '{\"run\":\"a-1\"}'"), ChildReport::Started { run_id, .. } if run_id == "a-1")
         );
-        let user_error =
-            UserError::new(5, "no room").with_reason("so it is").with_step("make some").to_json();
-        let ChildReport::Failed(user_error) =
-            report_of_script(&format!("printf '\\377\\n'; echo '{user_error}'"))
+        let user_error = UserError::new(5, "no room").with_reason("so it is").with_step("make some").to_json();
+        let ChildReport::Failed(user_error) = report_of_script(&format!("printf '\\377\\n'; echo '{user_error}'"))
         else {
             panic!("it complained")
         };
@@ -289,11 +274,8 @@ mod tests {
         let early_exit = |shell_script: &str| {
             let mut detached_log = DetachedLog::open_in(directory.path()).unwrap();
             let mut shell_command = Command::new("sh");
-            let mut child_process = shell_command
-                .args(["-c", shell_script])
-                .stderr(detached_log.clone_file().unwrap())
-                .spawn()
-                .unwrap();
+            let mut child_process =
+                shell_command.args(["-c", shell_script]).stderr(detached_log.clone_file().unwrap()).spawn().unwrap();
             report_early_exit(&mut child_process, &mut detached_log)
         };
         let user_error = early_exit("seq 1 12 >&2; echo 'bad luck' >&2; exit 4").unwrap_err();

@@ -59,10 +59,7 @@ pub(crate) struct RunEngine {
 }
 
 impl RunEngine {
-    pub fn new(
-        command_context: &CommandContext,
-        concurrency: ConcurrencyLimits,
-    ) -> Result<RunEngine, UserError> {
+    pub fn new(command_context: &CommandContext, concurrency: ConcurrencyLimits) -> Result<RunEngine, UserError> {
         // Checked before anything is started: a run that breaks for lack of files leaves agents behind.
         check_system_limits()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -80,10 +77,8 @@ impl RunEngine {
         let shared_limits = SharedState::new(concurrency.agents);
         // Without a home directory calls cannot be counted across runs, and then the hourly limit does not apply.
         let shared_limits = match command_context.state_home() {
-            Ok(state_home) => shared_limits.with_rate_limit(CallRate {
-                state_file: state_home.join("calls"),
-                calls_per_hour: concurrency.calls,
-            }),
+            Ok(state_home) => shared_limits
+                .with_rate_limit(CallRate { state_file: state_home.join("calls"), calls_per_hour: concurrency.calls }),
             Err(_) => shared_limits,
         };
         Ok(RunEngine { runtime, stop_sender, masker: command_context.secret_masker(), shared_limits })
@@ -126,9 +121,7 @@ impl RunEngine {
             match project_job {
                 RunJob::Start(settings) => runner.start_run(*settings, &mut update_sink).await,
                 RunJob::Resume(running, changed_settings) => {
-                    runner
-                        .resume_run(&running, changed_settings.map(|settings| *settings), &mut update_sink)
-                        .await
+                    runner.resume_run(&running, changed_settings.map(|settings| *settings), &mut update_sink).await
                 }
                 // Jobs are bound only once, so this cannot happen; an error is still better than a panic.
                 RunJob::InSession(..) => Err(RunError::NoRun { run: RunId::new("") }),
@@ -165,9 +158,7 @@ pub(crate) fn execute_run(
     let run_engine = RunEngine::new(command_context, concurrency)?;
     let progress_view = ProgressView::new(command_context, display_mode);
     run_engine.block_on_all(async |run_engine| {
-        run_engine
-            .run_to_end(command_context, ProjectJob { project, job: run_job }, &progress_view, &mut |_| {})
-            .await
+        run_engine.run_to_end(command_context, ProjectJob { project, job: run_job }, &progress_view, &mut |_| {}).await
     })
 }
 
@@ -198,9 +189,7 @@ fn check_system_limits() -> Result<(), UserError> {
     let open_files = tribunal_supervise::raise_file_limit();
     if open_files < MIN_OPEN_FILES {
         return Err(UserError::new(EXIT_ENVIRONMENT, format!("only {open_files} files may be open at once"))
-            .with_reason(format!(
-                "A run needs {MIN_OPEN_FILES} at least; every agent takes five. Nothing was started."
-            ))
+            .with_reason(format!("A run needs {MIN_OPEN_FILES} at least; every agent takes five. Nothing was started."))
             .with_step("allow more: ulimit -n 1024"));
     }
     // The runtime starts threads later and panics if it cannot, so one is tried here.

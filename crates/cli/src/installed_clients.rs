@@ -40,14 +40,9 @@ pub(crate) fn find_clients(env_variable: &dyn Fn(&str) -> Option<OsString>) -> V
 }
 
 /// Finds the program that typing this name would start.
-pub(crate) fn find_on_path(
-    program_name: &str,
-    env_variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Option<PathBuf> {
+pub(crate) fn find_on_path(program_name: &str, env_variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let is_program = |program_path: &PathBuf| {
-        program_path
-            .metadata()
-            .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+        program_path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
     // A name with a slash is a path, as in a shell.
     if program_name.contains('/') {
@@ -57,10 +52,7 @@ pub(crate) fn find_on_path(
 }
 
 /// The names of a client's key variables that are set.
-pub(crate) fn keys_in_env(
-    client: AgentClient,
-    env_variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Vec<&'static str> {
+pub(crate) fn keys_in_env(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<&'static str> {
     // An empty variable is a common way to unset one.
     let is_set = |key_name: &&str| env_variable(key_name).is_some_and(|key_value| !key_value.is_empty());
     client.facts.key_variables.iter().map(|key| key.name).filter(is_set).collect()
@@ -94,40 +86,25 @@ pub(crate) fn scratch_directories(env_variable: &dyn Fn(&str) -> Option<OsString
     let client_directories = |client: AgentClient| {
         let home_directory = client_home(client, env_variable);
         home_directory.into_iter().flat_map(move |home_directory| {
-            client
-                .facts
-                .client_files
-                .scratch_dirs
-                .iter()
-                .map(move |directory_name| home_directory.join(directory_name))
+            client.facts.client_files.scratch_dirs.iter().map(move |directory_name| home_directory.join(directory_name))
         })
     };
     AgentClient::all().flat_map(client_directories).collect()
 }
 
 /// The text of the user's own settings of a client; `None` if there is no such file.
-fn read_client_settings(
-    client: AgentClient,
-    env_variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Option<String> {
+fn read_client_settings(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     fs::read_to_string(client_home(client, env_variable)?.join(client.facts.client_files.settings_file)).ok()
 }
 
 /// The provider that a client's own settings name. The client is signed in to it by other means and does not tell.
-pub(crate) fn own_provider(
-    client: AgentClient,
-    env_variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Option<String> {
+pub(crate) fn own_provider(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     client.facts.driver.own_provider(&read_client_settings(client, env_variable)?)
 }
 
 /// The user's own settings of every client that has some, by the client's id.
-pub(crate) fn all_client_settings(
-    env_variable: &dyn Fn(&str) -> Option<OsString>,
-) -> BTreeMap<&'static str, String> {
-    AgentClient::all()
-        .filter_map(|client| Some((client.id, read_client_settings(client, env_variable)?)))
-        .collect()
+pub(crate) fn all_client_settings(env_variable: &dyn Fn(&str) -> Option<OsString>) -> BTreeMap<&'static str, String> {
+    AgentClient::all().filter_map(|client| Some((client.id, read_client_settings(client, env_variable)?))).collect()
 }
 
 /// Joins names for a sentence: `a, b or c`.
@@ -198,8 +175,7 @@ mod tests {
 
         fs::write(home_directory.join(".codex/auth.json"), r#"{"tokens": {}}"#).unwrap();
         assert_eq!(describe_clients(&machine_variables)[1], "codex: codex, auth.json of its own");
-        let with_key =
-            [machine_variables[0], machine_variables[1], ("ANTHROPIC_API_KEY", Path::new("sk-test"))];
+        let with_key = [machine_variables[0], machine_variables[1], ("ANTHROPIC_API_KEY", Path::new("sk-test"))];
         assert_eq!(describe_clients(&with_key)[0], "claude-code: claude, ANTHROPIC_API_KEY");
         let empty_key = [machine_variables[0], machine_variables[1], ("ANTHROPIC_API_KEY", Path::new(""))];
         assert_eq!(describe_clients(&empty_key)[0], "claude-code: claude, -");
@@ -211,11 +187,7 @@ mod tests {
             ("[profiles.x]\nmodel_provider = \"mine\"\n", "-"),
         ] {
             fs::write(home_directory.join(".codex/config.toml"), config_text).unwrap();
-            assert_eq!(
-                describe_clients(&machine_variables)[1],
-                format!("codex: codex, {expected}"),
-                "{config_text}"
-            );
+            assert_eq!(describe_clients(&machine_variables)[1], format!("codex: codex, {expected}"), "{config_text}");
         }
 
         let elsewhere = directory.path().join("elsewhere");

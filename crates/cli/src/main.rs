@@ -83,16 +83,13 @@ fn main() -> ExitCode {
         Err(user_error) => return print_error(&user_error, json_output),
     };
     // A panic is a bug. Its message was printed by the panic hook; the journal is kept, and the exit code says it was a bug.
-    match std::panic::catch_unwind(AssertUnwindSafe(|| {
-        commands::run_command(arguments.command, &command_context)
-    })) {
+    match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run_command(arguments.command, &command_context))) {
         Ok(result) => to_exit_code(result, json_output),
         Err(panic_payload) => {
             // One panic comes from a library that cannot start a thread, which is not a bug of ours.
             let thread_error = engine::thread_panic_error(&*panic_payload);
             print_error(
-                &thread_error
-                    .unwrap_or_else(|| user_errors::internal_error("something broke that never should")),
+                &thread_error.unwrap_or_else(|| user_errors::internal_error("something broke that never should")),
                 json_output,
             )
         }

@@ -62,8 +62,7 @@ pub(crate) fn execute_several(
     // All lanes run on one thread, so a `RefCell` is enough.
     let finished_runs: RefCell<Vec<FinishedRun>> =
         RefCell::new(planned_runs.iter().map(|_| FinishedRun::default()).collect());
-    let waiting_runs =
-        RefCell::new(planned_runs.into_iter().zip(RunLabel::for_subjects(&subject_slugs)).enumerate());
+    let waiting_runs = RefCell::new(planned_runs.into_iter().zip(RunLabel::for_subjects(&subject_slugs)).enumerate());
     run_engine.block_on_all(async |run_engine| {
         // A lane takes the next waiting run whenever it is free.
         let run_lane = async || {

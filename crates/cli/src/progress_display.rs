@@ -42,8 +42,7 @@ pub(crate) struct ProgressArgs {
 
 fn mode_parser() -> impl TypedValueParser<Value = DisplayMode> {
     let mode_names = DisplayMode::ALL.map(DisplayMode::as_str);
-    PossibleValuesParser::new(mode_names)
-        .map(|mode_name| DisplayMode::parse_name(&mode_name).unwrap_or_default())
+    PossibleValuesParser::new(mode_names).map(|mode_name| DisplayMode::parse_name(&mode_name).unwrap_or_default())
 }
 
 /// The reporter that draws a run.
@@ -89,11 +88,7 @@ impl ProgressView {
     }
 
     /// Draws one of several runs that work at once.
-    pub fn new_labelled(
-        command_context: &CommandContext,
-        mode: DisplayMode,
-        run_label: RunLabel,
-    ) -> ProgressView {
+    pub fn new_labelled(command_context: &CommandContext, mode: DisplayMode, run_label: RunLabel) -> ProgressView {
         let screen = command_context.progress_screen.clone();
         let labelled_lines = Box::new(MultiRunReporter::new(stderr(), screen.clone(), mode, run_label));
         let json_reporter = command_context.wants_json.then(|| JsonReporter::new(stdout()));
@@ -120,10 +115,7 @@ impl ProgressView {
             RunDisplay::Lines(line_reporter) => line_reporter.as_mut(),
             RunDisplay::Live(live_reporter) => live_reporter.as_mut(),
             RunDisplay::MultiRun { labelled_lines, json_reporter } => match (json_reporter, run_update) {
-                (
-                    Some(json_reporter),
-                    RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry),
-                ) => {
+                (Some(json_reporter), RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry)) => {
                     // Events name their run themselves, but notices on standard error need its label.
                     labelled_lines.set_run(&journal_entry.run);
                     json_reporter
@@ -147,10 +139,7 @@ impl ProgressView {
             }
             RunUpdate::StraysEnded(process_count) => {
                 let processes = count_noun(*process_count, "process");
-                write_notice(
-                    &mut display,
-                    &format!("ended {processes} that an earlier start had left behind"),
-                )
+                write_notice(&mut display, &format!("ended {processes} that an earlier start had left behind"))
             }
             RunUpdate::WaitingForKeepers => {
                 write_notice(&mut display, "agents of an earlier start are still ending; waiting")
@@ -163,9 +152,7 @@ impl ProgressView {
     /// Shows why there is no run, or why it broke off.
     pub fn show_error(&self, user_error: &UserError) {
         let _ = match &mut *self.display.borrow_mut() {
-            RunDisplay::MultiRun { labelled_lines, .. } => {
-                labelled_lines.write_notice(&user_error.to_string())
-            }
+            RunDisplay::MultiRun { labelled_lines, .. } => labelled_lines.write_notice(&user_error.to_string()),
             RunDisplay::Live(_) | RunDisplay::Lines(_) => write!(stderr(), "{user_error}"),
         };
     }
@@ -285,12 +272,8 @@ impl ProgressView {
             let current_controls = live_reporter.controls();
             live_reporter.set_controls(match key_command {
                 KeyCommand::SetMode(mode) => ViewControls { mode, ..current_controls },
-                KeyCommand::NextMode => {
-                    ViewControls { mode: current_controls.mode.next_mode(), ..current_controls }
-                }
-                KeyCommand::ToggleHelp => {
-                    ViewControls { shows_help: !current_controls.shows_help, ..current_controls }
-                }
+                KeyCommand::NextMode => ViewControls { mode: current_controls.mode.next_mode(), ..current_controls },
+                KeyCommand::ToggleHelp => ViewControls { shows_help: !current_controls.shows_help, ..current_controls },
                 KeyCommand::Stop => current_controls,
             })
         });
@@ -345,8 +328,7 @@ struct TerminalSignals {
 impl TerminalSignals {
     fn new() -> io::Result<TerminalSignals> {
         // Tokio has no names for these two signals.
-        let raw_signal =
-            |signal_number: rustix::process::Signal| signal(SignalKind::from_raw(signal_number.as_raw()));
+        let raw_signal = |signal_number: rustix::process::Signal| signal(SignalKind::from_raw(signal_number.as_raw()));
         Ok(TerminalSignals {
             resized: signal(SignalKind::window_change())?,
             hung_up: signal(SignalKind::hangup())?,

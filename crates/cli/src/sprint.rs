@@ -111,11 +111,9 @@ pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) ->
         .stories()
         .map(|(story_key, board_entry)| make_story_row(bmad_project, story_key, board_entry.state, run_views))
         .collect();
-    let done_stories =
-        story_rows.iter().filter(|story_row| story_row.state == Some(StoryStatus::Done)).count();
+    let done_stories = story_rows.iter().filter(|story_row| story_row.state == Some(StoryStatus::Done)).count();
     let story_count = story_rows.len();
-    let mut epic_rows: Vec<EpicRow> =
-        board.epic_numbers().into_iter().map(|epic| make_epic_row(board, epic)).collect();
+    let mut epic_rows: Vec<EpicRow> = board.epic_numbers().into_iter().map(|epic| make_epic_row(board, epic)).collect();
     // Verdicts come from the retrospectives' documents; the board only has their states.
     for (epic, verdict) in read_verdicts(bmad_project) {
         epic_rows
@@ -156,13 +154,11 @@ fn empty_sprint(board_path: String, problems: Vec<FileProblem>) -> SprintTree {
 }
 
 fn make_epic_row(board: &Board, epic_number: u32) -> EpicRow {
-    let retrospective = match board
-        .find_entry(&BoardKey::Retrospective(epic_number))
-        .and_then(|board_entry| board_entry.state)
-    {
-        Some(BoardEntryState::Retrospective(retro_state)) => Some(retro_state),
-        _ => None,
-    };
+    let retrospective =
+        match board.find_entry(&BoardKey::Retrospective(epic_number)).and_then(|board_entry| board_entry.state) {
+            Some(BoardEntryState::Retrospective(retro_state)) => Some(retro_state),
+            _ => None,
+        };
     EpicRow {
         epic: epic_number,
         state: next_action::epic_state(board, epic_number),
@@ -178,8 +174,7 @@ fn read_verdicts(bmad_project: &BmadProject) -> BTreeMap<u32, &'static str> {
     let mut epic_verdicts = BTreeMap::new();
     for document in found_documents.of_kind(DocumentKind::Retro) {
         let document_text =
-            project_files::read_or_report(&bmad_project.shelf, &document.path, &mut Vec::new())
-                .unwrap_or_default();
+            project_files::read_or_report(&bmad_project.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
         let retro_page = retrospective::read_retrospective(&document.path, &document_text);
         if let (Some(epic_number), Some(retro_verdict)) = (retro_page.epic, retro_page.verdict) {
             // Documents come newest first.
@@ -198,18 +193,16 @@ fn make_story_row(
 ) -> StoryRow {
     let story_file = bmad_project.find_story_file(story_key);
     // A file that cannot be read has no tasks; `validate` says why.
-    let story_text = story_file.as_ref().and_then(|story_file| {
-        project_files::read_or_report(&bmad_project.shelf, story_file, &mut Vec::new())
-    });
+    let story_text = story_file
+        .as_ref()
+        .and_then(|story_file| project_files::read_or_report(&bmad_project.shelf, story_file, &mut Vec::new()));
     let parsed_story = story_text
         .map(|story_text| story::read_story(story_file.as_deref().unwrap_or_default(), &story_text))
         .unwrap_or_default();
     let (tasks_done, tasks) = parsed_story.task_progress();
     let follow_ups = parsed_story.open_follow_ups().count();
-    let (findings, runs) = story_file
-        .as_deref()
-        .map(|story_file| count_open_findings(story_file, run_views))
-        .unwrap_or_default();
+    let (findings, runs) =
+        story_file.as_deref().map(|story_file| count_open_findings(story_file, run_views)).unwrap_or_default();
     let state = match state {
         Some(BoardEntryState::Story(state)) => Some(state),
         _ => None,
@@ -233,10 +226,10 @@ fn make_story_row(
 
 /// Counts open findings of the last run over the file and of the last run over a change for it. Older runs are out of date.
 fn count_open_findings(story_file: &str, run_views: &[&RunView]) -> (u32, Vec<RunId>) {
-    let is_file = |subject: &Subject| matches!(subject, Subject::Document { path, section: None } if path == story_file);
-    let is_change = |subject: &Subject| {
-        subject.code_change().is_some_and(|change| change.story.as_deref() == Some(story_file))
-    };
+    let is_file =
+        |subject: &Subject| matches!(subject, Subject::Document { path, section: None } if path == story_file);
+    let is_change =
+        |subject: &Subject| subject.code_change().is_some_and(|change| change.story.as_deref() == Some(story_file));
     let last_run = |is_wanted: &dyn Fn(&Subject) -> bool| {
         run_views
             .iter()
@@ -257,16 +250,11 @@ fn count_open_findings(story_file: &str, run_views: &[&RunView]) -> (u32, Vec<Ru
 /// Finds the next step with the command that does it.
 fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNextStep> {
     let command_of = |workflow_step: BmadStep| {
-        commands::find_command(
-            &bmad_project.layout,
-            workflow_step,
-            bmad_project.command_client(),
-            &bmad_project.shelf,
-        )
+        commands::find_command(&bmad_project.layout, workflow_step, bmad_project.command_client(), &bmad_project.shelf)
     };
     // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
-    let can_create = !matches!(command_of(BmadStep::CreateStory), StepCommand::Missing { .. })
-        || bmad_project.layout.era.is_none();
+    let can_create =
+        !matches!(command_of(BmadStep::CreateStory), StepCommand::Missing { .. }) || bmad_project.layout.era.is_none();
     let next_action = next_action::find_next_action(board, can_create)?;
     let workflow_step = match next_action.what {
         NextBoardActionKind::CreateStory => BmadStep::CreateStory,
@@ -297,27 +285,19 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
 /// Draws the sprint for users.
 pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
     let mut rendered = String::new();
-    let project_name = sprint
-        .project
-        .as_deref()
-        .map(|project_name| format!(" {}", escape_line(project_name)))
-        .unwrap_or_default();
+    let project_name =
+        sprint.project.as_deref().map(|project_name| format!(" {}", escape_line(project_name))).unwrap_or_default();
     let title = format!("sprint{project_name}");
     if sprint.epics.is_empty() {
-        let _ =
-            writeln!(rendered, "{} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
+        let _ = writeln!(rendered, "{} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
         draw_sprint_footer(&mut rendered, sprint, screen);
         return rendered;
     }
     // The helper only appends an `s`.
     let done_text = format!("{} of {} done", sprint.done, format_count(to_u32(sprint.stories), "story"));
     let done_text = done_text.replace("storys", "stories");
-    let _ = writeln!(
-        rendered,
-        "{} · {done_text} · {}",
-        screen.paint(TextStyle::Bold, &title),
-        escape_line(&sprint.board)
-    );
+    let _ =
+        writeln!(rendered, "{} · {done_text} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
     let key_columns = sprint
         .epics
         .iter()
@@ -338,11 +318,9 @@ pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
         );
         let verdict_text =
             epic_row.verdict.as_deref().map(|verdict_text| format!(" · {verdict_text}")).unwrap_or_default();
-        let retro_line =
-            epic_row.retrospective.map(|state_name| format!("retrospective · {state_name}{verdict_text}"));
+        let retro_line = epic_row.retrospective.map(|state_name| format!("retrospective · {state_name}{verdict_text}"));
         let leaf_count = epic_row.stories.len() + usize::from(retro_line.is_some());
-        let story_lines =
-            epic_row.stories.iter().map(|story_row| draw_story_line(story_row, key_columns, screen));
+        let story_lines = epic_row.stories.iter().map(|story_row| draw_story_line(story_row, key_columns, screen));
         for (row_index, leaf_line) in story_lines.chain(retro_line).enumerate() {
             let branch_mark = if row_index + 1 == leaf_count { "└─" } else { "├─" };
             let _ = writeln!(rendered, "{trunk_mark}{branch_mark} {leaf_line}");
@@ -355,8 +333,7 @@ pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
 /// Draws what follows the tree: promises, problems and the next step.
 fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Screen) {
     for action_item in &sprint.action_items {
-        let owner_text =
-            action_item.owner.as_deref().map(|owner_text| format!(" ({owner_text})")).unwrap_or_default();
+        let owner_text = action_item.owner.as_deref().map(|owner_text| format!(" ({owner_text})")).unwrap_or_default();
         let text_line = format!("promised: {}{owner_text} · {}", action_item.action, action_item.status);
         let _ = writeln!(rendered, "{}", screen.fit_text(0, &escape_line(&text_line)));
     }
@@ -375,11 +352,9 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
     }
     match &sprint.next {
         Some(next_action) => {
-            let text_line =
-                format!("{} {}: {}", next_action.what.as_str(), next_action.key, next_action.reason);
+            let text_line = format!("{} {}: {}", next_action.what.as_str(), next_action.key, next_action.reason);
             let _ = writeln!(rendered, "next: {}", escape_line(&text_line));
-            let first_text =
-                next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
+            let first_text = next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
             for text_line in first_text.lines().filter(|text_line| !text_line.is_empty()) {
                 let _ = writeln!(rendered, "      {}", escape_line(text_line));
             }
@@ -399,11 +374,7 @@ fn draw_story_line(story_row: &StoryRow, key_columns: usize, screen: &Screen) ->
     if story_row.file.is_none() && wants_file {
         line_parts.push("no file".to_string());
     } else if story_row.tasks > 0 {
-        line_parts.push(format!(
-            "{} of {} done",
-            story_row.tasks_done,
-            format_count(to_u32(story_row.tasks), "task")
-        ));
+        line_parts.push(format!("{} of {} done", story_row.tasks_done, format_count(to_u32(story_row.tasks), "task")));
     }
     if let Some(file_status) = &story_row.says {
         line_parts.push(format!("its file says {}", escape_line(file_status)));
@@ -416,8 +387,7 @@ fn draw_story_line(story_row: &StoryRow, key_columns: usize, screen: &Screen) ->
     }
     let story_key = story_row.key.to_string();
     let painted_state = screen.paint(story_style(story_row.state), &format!("{state_name:<13}"));
-    let story_text =
-        format!("{:<key_columns$}  {painted_state}  {}", escape_line(&story_key), line_parts.join(" · "));
+    let story_text = format!("{:<key_columns$}  {painted_state}  {}", escape_line(&story_key), line_parts.join(" · "));
     story_text.trim_end().to_string()
 }
 

@@ -17,8 +17,7 @@ use rustix::{
     fs::OFlags,
     process::{Signal, getpgrp, getpid, getsid, kill_process},
     termios::{
-        LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize,
-        tcsetattr, ttyname,
+        LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr, ttyname,
     },
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -70,8 +69,7 @@ impl Keyboard {
         let (key_sender, typed_keys) = unbounded_channel();
         // Reading a terminal blocks, so a thread of its own does it.
         let reader_thread = thread::Builder::new().name("keys".into());
-        let reader_thread =
-            reader_thread.spawn(move || read_keys(key_file, order_reader, &key_sender)).ok()?;
+        let reader_thread = reader_thread.spawn(move || read_keys(key_file, order_reader, &key_sender)).ok()?;
         let keyboard = Keyboard {
             original_modes,
             typed_keys,
@@ -136,9 +134,8 @@ fn set_modes(terminal_modes: &Termios) {
 /// shared with the shell.
 fn open_own_terminal() -> io::Result<File> {
     let open_flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let open_path = |terminal_path: &OsStr| {
-        File::options().read(true).custom_flags(open_flags.cast_signed()).open(terminal_path)
-    };
+    let open_path =
+        |terminal_path: &OsStr| File::options().read(true).custom_flags(open_flags.cast_signed()).open(terminal_path);
     let terminal_name = ttyname(stdin(), Vec::new())?;
     // After `su` the terminal may belong to another user and cannot be opened by its name.
     open_path(OsStr::from_bytes(terminal_name.as_bytes())).or_else(|_| open_path(OsStr::new("/dev/tty")))
@@ -174,11 +171,7 @@ fn read_keys(mut key_file: File, mut order_reader: PipeReader, key_sender: &Unbo
 }
 
 /// Waits for an order or, while reading, for a key. Returns which of the two is there.
-fn wait_for_input(
-    key_file: &File,
-    order_reader: &PipeReader,
-    is_reading: bool,
-) -> rustix::io::Result<(bool, bool)> {
+fn wait_for_input(key_file: &File, order_reader: &PipeReader, is_reading: bool) -> rustix::io::Result<(bool, bool)> {
     let key_flags = if is_reading { PollFlags::IN } else { PollFlags::empty() };
     let mut poll_fds = [
         PollFd::from_borrowed_fd(order_reader.as_fd(), PollFlags::IN),

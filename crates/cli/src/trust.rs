@@ -94,19 +94,15 @@ impl TrustStore {
         items: impl IntoIterator<Item = &'a TrustItem>,
     ) -> Result<(), UserError> {
         let item_hashes = items.into_iter().map(TrustItem::content_hash);
-        self.update_file(|pages| {
-            pages.projects.entry(project_key(project_root)).or_default().extend(item_hashes)
-        })
+        self.update_file(|pages| pages.projects.entry(project_key(project_root)).or_default().extend(item_hashes))
     }
 
     /// Forgets everything about a project and returns how many items were trusted.
     pub fn forget_project(&mut self, project_root: &Path) -> Result<usize, UserError> {
         let mut removed_count = 0;
         self.update_file(|pages| {
-            removed_count = pages
-                .projects
-                .remove(&project_key(project_root))
-                .map_or(0, |trusted_hashes| trusted_hashes.len())
+            removed_count =
+                pages.projects.remove(&project_key(project_root)).map_or(0, |trusted_hashes| trusted_hashes.len())
         })?;
         Ok(removed_count)
     }
@@ -123,13 +119,8 @@ impl TrustStore {
     fn lock_file(&self) -> io::Result<fs::File> {
         let lock_path = self.file_path.with_extension("lock");
         fs::create_dir_all(lock_path.parent().unwrap_or(Path::new("/")))?;
-        let open_result = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(lock_path);
+        let open_result =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(lock_path);
         let locked_file = open_result?;
         locked_file.lock()?;
         Ok(locked_file)
@@ -204,10 +195,7 @@ pub(crate) fn require_trust(
     }
     Err(UserError::usage("the project's commands are not trusted")
         .with_reason("Nothing was started.")
-        .with_step(format!(
-            "look at them again: {} trust --list",
-            command_context.progress_screen.program_name
-        )))
+        .with_step(format!("look at them again: {} trust --list", command_context.progress_screen.program_name)))
 }
 
 /// Trusts what the user typed on the command line: the run is pinned to it, and resuming the run must not ask again. What is
@@ -233,21 +221,16 @@ pub(crate) fn trust_typed_items(command_context: &CommandContext, project_root: 
 
 /// The error for an item that is shown with a mask in it: it could be any command.
 pub(crate) fn secret_error(hiding_item: &TrustItem, masker: &Masker) -> UserError {
-    UserError::usage(format!(
-        "the settings contain what looks like a secret: {}",
-        hiding_item.describe_masked(masker)
-    ))
-    .with_reason("What cannot be shown cannot be trusted. Nothing was started.")
-    .with_step("put it into an environment variable that the agent or the check reads itself")
+    UserError::usage(format!("the settings contain what looks like a secret: {}", hiding_item.describe_masked(masker)))
+        .with_reason("What cannot be shown cannot be trusted. Nothing was started.")
+        .with_step("put it into an environment variable that the agent or the check reads itself")
 }
 
 /// The error for items that the user has not trusted.
 fn untrusted_error(command_context: &CommandContext, untrusted: &[&TrustItem], masker: &Masker) -> UserError {
     let (message, pronoun) = match untrusted.len() {
         1 => ("this project would run a command that you have not trusted".to_string(), "It"),
-        item_count => {
-            (format!("this project would run {item_count} commands that you have not trusted"), "They")
-        }
+        item_count => (format!("this project would run {item_count} commands that you have not trusted"), "They"),
     };
     let item_lines: String =
         untrusted.iter().map(|trust_item| format!("  {}\n", trust_item.describe_masked(masker))).collect();
@@ -298,10 +281,7 @@ mod tests {
     use super::*;
 
     fn agent_item(argv: &[&str]) -> TrustItem {
-        TrustItem::Agent {
-            agent_name: "mine".into(),
-            argv: argv.iter().map(|argument| argument.to_string()).collect(),
-        }
+        TrustItem::Agent { agent_name: "mine".into(), argv: argv.iter().map(|argument| argument.to_string()).collect() }
     }
 
     #[test]
@@ -331,10 +311,7 @@ mod tests {
         second_store.add_items(&other_project, [&agent_item(&["b"])]).unwrap();
         assert_eq!(third_store.forget_project(&this_project).unwrap(), 1);
         let reread_store = TrustStore::read_file(trust_path).unwrap();
-        assert_eq!(
-            (reread_store.count_trusted(&this_project), reread_store.count_trusted(&other_project)),
-            (0, 1)
-        );
+        assert_eq!((reread_store.count_trusted(&this_project), reread_store.count_trusted(&other_project)), (0, 1));
     }
 
     #[test]

@@ -76,10 +76,7 @@ impl TrustItem {
             }
         }
         items.extend(
-            settings
-                .verify
-                .iter()
-                .map(|check_command| TrustItem::Check { command_line: check_command.clone() }),
+            settings.verify.iter().map(|check_command| TrustItem::Check { command_line: check_command.clone() }),
         );
         items
     }
@@ -114,10 +111,9 @@ impl TrustItem {
             argv: mcp_server.argv.clone(),
         });
         let bypass_item = client_spec.bypass.then(|| make_licence(ClientLicence::Bypass));
-        let inherit_item = (client_spec.inherit == SettingsInheritance::Project)
-            .then(|| make_licence(ClientLicence::ProjectSettings));
-        let tool_items =
-            client_spec.allow.iter().map(|tool_name| make_licence(ClientLicence::Tool(tool_name.clone())));
+        let inherit_item =
+            (client_spec.inherit == SettingsInheritance::Project).then(|| make_licence(ClientLicence::ProjectSettings));
+        let tool_items = client_spec.allow.iter().map(|tool_name| make_licence(ClientLicence::Tool(tool_name.clone())));
         // The user sees the items in this order.
         program_items.chain(bypass_item).chain(inherit_item).chain(tool_items).chain(server_items).collect()
     }
@@ -153,8 +149,9 @@ impl TrustItem {
             }
             TrustItem::Client { program: program_name, .. } => shell_quote(program_name),
             TrustItem::Licence { licence: licence_kind, .. } => licence_kind.describe(),
-            TrustItem::Check { command_line: shell_command }
-            | TrustItem::Hook { command_line: shell_command, .. } => shell_command.clone(),
+            TrustItem::Check { command_line: shell_command } | TrustItem::Hook { command_line: shell_command, .. } => {
+                shell_command.clone()
+            }
         };
         escape_line(&command_line)
     }
@@ -205,8 +202,9 @@ impl TrustItem {
                 licence_words = licence_kind.describe();
                 vec![agent_name, &licence_words]
             }
-            TrustItem::Check { command_line: shell_command }
-            | TrustItem::Hook { command_line: shell_command, .. } => vec![shell_command],
+            TrustItem::Check { command_line: shell_command } | TrustItem::Hook { command_line: shell_command, .. } => {
+                vec![shell_command]
+            }
         };
         let mut hashed_bytes = self.kind_name().as_bytes().to_vec();
         for hashed_part in hashed_parts {
@@ -236,43 +234,29 @@ mod tests {
     use super::*;
 
     fn agent_item(argv: &[&str]) -> TrustItem {
-        TrustItem::Agent {
-            agent_name: "mine".into(),
-            argv: argv.iter().map(|argument| argument.to_string()).collect(),
-        }
+        TrustItem::Agent { agent_name: "mine".into(), argv: argv.iter().map(|argument| argument.to_string()).collect() }
     }
 
     #[test]
     fn a_hook_is_trusted_by_its_command_in_any_file() {
-        let front_matter = |hook_command: &str| {
-            format!("---\nhooks:\n  Stop: {hook_command}\n  PreToolUse: [make a, make a]\n---\n")
-        };
+        let front_matter =
+            |hook_command: &str| format!("---\nhooks:\n  Stop: {hook_command}\n  PreToolUse: [make a, make a]\n---\n");
         let hook_items = |file_name: &str, hook_command: &str| {
-            TrustItem::from_hooks(
-                file_name,
-                &tribunal_bmad::hooks::read_hooks(file_name, &front_matter(hook_command)),
-            )
+            TrustItem::from_hooks(file_name, &tribunal_bmad::hooks::read_hooks(file_name, &front_matter(hook_command)))
         };
         let [make_item, lint_item] = hook_items("step-1.md", "make lint").try_into().unwrap();
-        let (make_item, lint_item) = if make_item.command_text() == "make a" {
-            (make_item, lint_item)
-        } else {
-            (lint_item, make_item)
-        };
+        let (make_item, lint_item) =
+            if make_item.command_text() == "make a" { (make_item, lint_item) } else { (lint_item, make_item) };
         assert_eq!(lint_item.describe_masked(&Masker::new([])), "hook of `step-1.md`: make lint");
         assert_eq!((lint_item.kind_name(), lint_item.owner_name()), ("hook", Some("step-1.md")));
-        let item_hashes =
-            |items: Vec<TrustItem>| items.iter().map(TrustItem::content_hash).collect::<BTreeSet<_>>();
+        let item_hashes = |items: Vec<TrustItem>| items.iter().map(TrustItem::content_hash).collect::<BTreeSet<_>>();
         assert_eq!(
             item_hashes(hook_items("other.md", "make lint")),
             item_hashes(vec![make_item.clone(), lint_item.clone()])
         );
         assert!(!item_hashes(hook_items("step-1.md", "make lint2")).contains(&lint_item.content_hash()));
         // A check with the same words is another item.
-        assert_ne!(
-            make_item.content_hash(),
-            TrustItem::Check { command_line: "make a".into() }.content_hash()
-        );
+        assert_ne!(make_item.content_hash(), TrustItem::Check { command_line: "make a".into() }.content_hash());
     }
 
     #[test]
@@ -296,8 +280,7 @@ mod tests {
             command_line: "curl -H 'Authorization: Bearer 0123456789abcdef'".into()
         }));
         assert!(!hides_part(agent_item(&["sh", "-c", "make test"])));
-        let token_agent =
-            TrustItem::Agent { agent_name: "token".into(), argv: vec!["sh".into(), "make".into()] };
+        let token_agent = TrustItem::Agent { agent_name: "token".into(), argv: vec!["sh".into(), "make".into()] };
         assert_eq!(
             (token_agent.describe_masked(&masker).as_str(), hides_part(token_agent)),
             ("agent `token`: sh make", false)

@@ -65,25 +65,21 @@ fn to_user_error(parse_error: &Error, command_name: &str) -> UserError {
         user_error = user_error.with_reason(format!("There are {}.", known_values.join(", ")));
     }
     // Clap suggests similar names under several kinds.
-    for context_kind in
-        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
-    {
+    for context_kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         if let [suggestion, ..] = context_texts(parse_error, context_kind).as_slice() {
             user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
         }
     }
     if parse_error.kind() == ErrorKind::MissingRequiredArgument {
         let usage_line = context_texts(parse_error, ContextKind::Usage).concat();
-        user_error =
-            user_error.with_step(format!("type: {}", usage_line.trim_start_matches("Usage:").trim()));
+        user_error = user_error.with_step(format!("type: {}", usage_line.trim_start_matches("Usage:").trim()));
     }
     user_error.with_step(format!("see what can be typed: {command_name} --help"))
 }
 
 /// Describes what is wrong, in our words.
 fn describe_parse_error(parse_error: &Error) -> String {
-    let first_text =
-        |context_kind| context_texts(parse_error, context_kind).into_iter().next().unwrap_or_default();
+    let first_text = |context_kind| context_texts(parse_error, context_kind).into_iter().next().unwrap_or_default();
     let invalid_argument = first_text(ContextKind::InvalidArg);
     let invalid_value = first_text(ContextKind::InvalidValue);
     match parse_error.kind() {
@@ -97,8 +93,7 @@ fn describe_parse_error(parse_error: &Error) -> String {
         ErrorKind::InvalidValue if invalid_value.is_empty() => format!("`{invalid_argument}` wants a value"),
         ErrorKind::InvalidValue => format!("`{invalid_value}` is no value for `{invalid_argument}`"),
         ErrorKind::ValueValidation => {
-            let cause =
-                std::error::Error::source(parse_error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            let cause = std::error::Error::source(parse_error).map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("`{invalid_value}` is no value for `{invalid_argument}`{cause}")
         }
         ErrorKind::MissingRequiredArgument => {
@@ -112,10 +107,9 @@ fn describe_parse_error(parse_error: &Error) -> String {
                 [same_argument] if *same_argument == invalid_argument => {
                     format!("`{invalid_argument}` can be given only once")
                 }
-                prior_arguments => format!(
-                    "`{invalid_argument}` cannot be used together with `{}`",
-                    prior_arguments.join("`, `")
-                ),
+                prior_arguments => {
+                    format!("`{invalid_argument}` cannot be used together with `{}`", prior_arguments.join("`, `"))
+                }
             }
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -170,9 +164,7 @@ mod tests {
         ];
         let error_texts: Vec<String> = wrong_commands
             .iter()
-            .map(|command_words| {
-                format!("$ tribunal {}\n{}", command_words.join(" "), error_text_for(command_words))
-            })
+            .map(|command_words| format!("$ tribunal {}\n{}", command_words.join(" "), error_text_for(command_words)))
             .collect();
         insta::assert_snapshot!(error_texts.join("\n"), @r"
         $ tribunal reviw plan.md

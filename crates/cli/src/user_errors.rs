@@ -159,10 +159,12 @@ impl From<SubjectError> for UserError {
     fn from(cause: SubjectError) -> Self {
         let message = cause.to_string();
         let user_error = match &cause {
-            SubjectError::Missing { .. } => UserError::usage(message)
-                .with_step("check the path; it is looked up from the folder you are in"),
-            SubjectError::Folder { path: file_path } => UserError::usage(message)
-                .with_step(format!("name the files: tribunal review {file_path}/FILE.md …")),
+            SubjectError::Missing { .. } => {
+                UserError::usage(message).with_step("check the path; it is looked up from the folder you are in")
+            }
+            SubjectError::Folder { path: file_path } => {
+                UserError::usage(message).with_step(format!("name the files: tribunal review {file_path}/FILE.md …"))
+            }
             SubjectError::TooLong { .. } => UserError::usage(message)
                 // The limit is shown in megabytes.
                 .with_reason(format!(
@@ -205,12 +207,10 @@ impl From<GitError> for UserError {
             GitError::UntrustedOwner { root } => UserError::usage(message)
                 .with_step(format!("if you trust it: git config --global --add safe.directory {root}")),
             GitError::TimedOut { .. } | GitError::TooMuchOutput { .. } => {
-                UserError::new(EXIT_ENVIRONMENT, message)
-                    .with_step("name fewer files: put folders behind the command")
+                UserError::new(EXIT_ENVIRONMENT, message).with_step("name fewer files: put folders behind the command")
             }
             GitError::CommandFailed { .. } | GitError::CannotRun { .. } => {
-                UserError::new(EXIT_ENVIRONMENT, message)
-                    .with_step("see whether git itself works here: git status")
+                UserError::new(EXIT_ENVIRONMENT, message).with_step("see whether git itself works here: git status")
             }
         };
         user_error.with_reason(NOTHING_CHANGED)
@@ -284,29 +284,37 @@ impl From<StoreError> for UserError {
                 .with_reason("Writing it with this version could lose what the newer one recorded.")
                 .with_step("use the newer Tribunal for this project")
                 .with_step("reading still works here: tribunal runs, findings, log"),
-            StoreError::Empty { .. } => {
-                UserError::usage(message).with_reason("No run was ever recorded in it.").with_step("start one: tribunal review FILE")
-            }
+            StoreError::Empty { .. } => UserError::usage(message)
+                .with_reason("No run was ever recorded in it.")
+                .with_step("start one: tribunal review FILE"),
             StoreError::NotAJournal { .. } => {
                 UserError::usage(message).with_step("move that file away; Tribunal makes a new journal")
             }
             StoreError::NetworkFileSystem { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason("The journal needs memory that its readers and writers share, which a network does not give: two\n\
-                      machines could write over each other. Nothing was started.")
+                .with_reason(
+                    "The journal needs memory that its readers and writers share, which a network does not give: two\n\
+                      machines could write over each other. Nothing was started.",
+                )
                 .with_step("work on a copy of the project on a local disk"),
             StoreError::DiskFull { path: file_path } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason("Without its journal a run could not be resumed, so nothing goes on. What was recorded is kept.")
+                .with_reason(
+                    "Without its journal a run could not be resumed, so nothing goes on. What was recorded is kept.",
+                )
                 .with_step(format!("make room on the disk: df {}", file_path.display())),
             StoreError::FileGone { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("What the run had recorded went with it, so nothing goes on and nothing more is written.")
                 .with_step("put the folder back if it was only moved, then: tribunal runs"),
             StoreError::CannotCreate { .. } | StoreError::Database { .. } | StoreError::WriterStopped(_) => {
                 UserError::new(EXIT_ENVIRONMENT, message)
-                    .with_reason("Without its journal a run could not be resumed, so nothing is started and nothing goes on.")
+                    .with_reason(
+                        "Without its journal a run could not be resumed, so nothing is started and nothing goes on.",
+                    )
                     .with_step("make the project's folder writable, and see that neither disk nor system is full")
             }
             // These cannot happen with a journal that this program wrote.
-            StoreError::UnreadableEntry { .. } | StoreError::UnwritableEntry(_) | StoreError::MissingBlob(_) => internal_error(message),
+            StoreError::UnreadableEntry { .. } | StoreError::UnwritableEntry(_) | StoreError::MissingBlob(_) => {
+                internal_error(message)
+            }
         }
     }
 }
@@ -332,22 +340,19 @@ impl From<LandingsError> for UserError {
         let message = cause.to_string();
         match cause {
             LandingsError::Store(cause) => cause.into(),
-            LandingsError::NoFinding { run: run_id, .. } => UserError::usage(message)
-                .with_step(format!("see which there are: tribunal findings {run_id}")),
+            LandingsError::NoFinding { run: run_id, .. } => {
+                UserError::usage(message).with_step(format!("see which there are: tribunal findings {run_id}"))
+            }
             LandingsError::MissingCheckpoint { run: run_id } => UserError::usage(message)
                 .with_reason("What it changed can neither be shown nor taken back. Nothing was changed.")
                 .with_step(format!("the text from before the run is kept: ls .tribunal/originals/{run_id}")),
             LandingsError::ChangedInSession { .. } => UserError::usage(message)
-                .with_reason(
-                    "Tribunal has no copy of it, as of nothing that you type yourself. Nothing was changed.",
-                )
+                .with_reason("Tribunal has no copy of it, as of nothing that you type yourself. Nothing was changed.")
                 .with_step("git diff"),
             LandingsError::Damaged { run: run_id, .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("Nothing was changed.")
                 .with_step(format!("look at what is kept: ls -lR .tribunal/checkpoints/{run_id}"))
-                .with_step(format!(
-                    "the text from before the run is kept, too: ls .tribunal/originals/{run_id}"
-                )),
+                .with_step(format!("the text from before the run is kept, too: ls .tribunal/originals/{run_id}")),
         }
     }
 }
@@ -378,7 +383,9 @@ impl From<UndoError> for UserError {
                 // Without a finding the whole run is meant.
                 let finding_argument = finding.map_or_else(String::new, |finding| format!(" {finding}"));
                 let user_error = UserError::new(EXIT_NEGATIVE, message)
-                    .with_reason(format!("Taking the change back would lose what was written there since. {nothing_changed}"))
+                    .with_reason(format!(
+                        "Taking the change back would lose what was written there since. {nothing_changed}"
+                    ))
                     .with_step(format!("take it back by hand; what it was: tribunal diff {run_id}{finding_argument}"));
                 match finding {
                     _ if is_single => user_error,
@@ -427,7 +434,9 @@ impl From<RunError> for UserError {
                 .with_reason("Two runs on one subject would undo each other's work.")
                 .with_step(format!("watch the other one: tribunal status {other_run}"))
                 .with_step("or wait until it has ended"),
-            RunError::RunLocked { run: run_id } => UserError::usage(message).with_step(format!("tribunal status {run_id}")),
+            RunError::RunLocked { run: run_id } => {
+                UserError::usage(message).with_step(format!("tribunal status {run_id}"))
+            }
             RunError::NoRun { .. } => UserError::usage(message).with_step("tribunal runs"),
             RunError::Ended { run: run_id, .. } => UserError::usage(message)
                 .with_reason("There is nothing left to go on with.")
@@ -440,7 +449,9 @@ impl From<RunError> for UserError {
                 .with_step(format!("go on with those: tribunal resume {run_id}"))
                 .with_step("or start anew with the changed ones: tribunal review FILE"),
             RunError::SecretInSettings { .. } => UserError::usage(message)
-                .with_reason("Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.")
+                .with_reason(
+                    "Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.",
+                )
                 .with_step("put it into an environment variable that the agent or the check reads itself"),
             RunError::Session(cause) => cause.into(),
             // A run that lost its journal can go on once the environment is repaired.
@@ -467,10 +478,7 @@ mod tests {
         };
         assert!(error_text("staged", true).contains("git stash --keep-index"));
         let branch_error = error_text("staged-work..HEAD", false);
-        assert!(
-            branch_error.contains("git switch") && !branch_error.contains("--keep-index"),
-            "{branch_error}"
-        );
+        assert!(branch_error.contains("git switch") && !branch_error.contains("--keep-index"), "{branch_error}");
     }
 
     #[test]

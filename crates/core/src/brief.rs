@@ -172,16 +172,7 @@ pub struct AgentTask {
 
 impl AgentTask {
     pub fn new(agent: AgentName, brief: TaskBrief, place: WorkspaceKind, timeout_ms: u64) -> AgentTask {
-        AgentTask {
-            agent,
-            brief,
-            place,
-            timeout_ms,
-            recent: Vec::new(),
-            size: None,
-            budget: None,
-            session: None,
-        }
+        AgentTask { agent, brief, place, timeout_ms, recent: Vec::new(), size: None, budget: None, session: None }
     }
 }
 
@@ -321,8 +312,7 @@ impl SeverityBallot {
     /// Returns the highest severity that more than half of the voters gave or exceeded.
     pub fn majority_severity(&self) -> Option<Severity> {
         // Severities are ordered most severe first, so `<=` counts the votes for this severity or a worse one.
-        let votes_at_least =
-            |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
+        let votes_at_least = |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
         Severity::ALL.into_iter().find(|severity| votes_at_least(*severity) * 2 > self.votes.len())
     }
 }
@@ -418,8 +408,7 @@ mod tests {
     }
 
     fn ballot_with_votes(severities: &[Severity]) -> SeverityBallot {
-        let severities =
-            severities.iter().map(|severity| SeverityVote { persona: "x".into(), severity: *severity });
+        let severities = severities.iter().map(|severity| SeverityVote { persona: "x".into(), severity: *severity });
         SeverityBallot { finding: 0, votes: severities.collect(), dissent: String::new() }
     }
 

@@ -77,9 +77,7 @@ pub fn needs_challenge(finding: &Finding, settings: &Settings, evidence_overlaps
     match finding.evidence {
         // An absence is always challenged: reviewers often overlook the words they miss.
         Evidence::Absence { .. } => true,
-        Evidence::Quote { .. } => {
-            settings.tier.number() > 0 && !is_corroborated(finding, settings, evidence_overlaps)
-        }
+        Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings, evidence_overlaps),
     }
 }
 
@@ -88,8 +86,7 @@ fn is_corroborated(finding: &Finding, settings: &Settings, evidence_overlaps: bo
     let Some((first_raiser, other_raisers)) = finding.raisers.split_first() else { return false };
     let first_provider = settings.agent_provider(&first_raiser.agent);
     // Two methods of one provider count only with the same evidence: the same model may repeat its own idea.
-    let is_other_method =
-        |other_raiser: &FindingRaiser| evidence_overlaps && other_raiser.role != first_raiser.role;
+    let is_other_method = |other_raiser: &FindingRaiser| evidence_overlaps && other_raiser.role != first_raiser.role;
     other_raisers.iter().any(|other_raiser| {
         is_other_method(other_raiser) || settings.agent_provider(&other_raiser.agent) != first_provider
     })
@@ -97,8 +94,7 @@ fn is_corroborated(finding: &Finding, settings: &Settings, evidence_overlaps: bo
 
 /// Whether two voices agree, so that no further one is needed.
 pub fn is_settled(voices: &[ChallengerVoice]) -> bool {
-    let two_agree_on =
-        |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count() > 1;
+    let two_agree_on = |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count() > 1;
     two_agree_on(ChallengeVerdict::Valid)
         || two_agree_on(ChallengeVerdict::Invalid)
         || two_agree_on(ChallengeVerdict::Ambiguous)
@@ -106,8 +102,7 @@ pub fn is_settled(voices: &[ChallengerVoice]) -> bool {
 
 /// Decides the result by the table above.
 pub fn decide_result(voices: &[ChallengerVoice]) -> ChallengeResult {
-    let count_verdict =
-        |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count();
+    let count_verdict = |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count();
     match (count_verdict(ChallengeVerdict::Valid), count_verdict(ChallengeVerdict::Invalid), voices.len()) {
         (_, _, 0) => ChallengeResult::Unheard,
         (_, 2.., _) => ChallengeResult::Invalid,
@@ -139,24 +134,17 @@ pub fn describe_doubt(voices: &[ChallengerVoice]) -> String {
         |verdict: ChallengeVerdict| (voices.iter().filter(|voice| voice.holds == verdict).count(), verdict);
     let verdict_counts =
         [ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous].map(count_verdict);
-    let verdict_counts = verdict_counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, verdict)| format!("{count} {verdict}"));
+    let verdict_counts =
+        verdict_counts.iter().filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
     let verdict_counts: Vec<String> = verdict_counts.collect();
-    format!(
-        "{}{}",
-        verdict_counts.join(", "),
-        quote_best_voice(voices, |said| said != ChallengeVerdict::Valid)
-    )
+    format!("{}{}", verdict_counts.join(", "), quote_best_voice(voices, |said| said != ChallengeVerdict::Valid))
 }
 
 /// Quotes the most convincing voice: the first that gave evidence, else the first.
 fn quote_best_voice(voices: &[ChallengerVoice], is_wanted: impl Fn(ChallengeVerdict) -> bool) -> String {
     // A voice with a quote from the subject is worth more than one with an opinion.
     let is_wanted = || voices.iter().filter(|best_voice| is_wanted(best_voice.holds));
-    let Some(best_voice) =
-        is_wanted().find(|best_voice| !best_voice.counter.is_empty()).or_else(|| is_wanted().next())
+    let Some(best_voice) = is_wanted().find(|best_voice| !best_voice.counter.is_empty()).or_else(|| is_wanted().next())
     else {
         return String::new();
     };
@@ -256,11 +244,7 @@ mod tests {
         // ungrounded.
         let survive = 1_000_000_000 - odds_of(about_false, ChallengeResult::Invalid);
         assert_eq!(survive * 2 / 5 / 1_000_000, 41, "in thousandths of all false findings; 50 are allowed");
-        assert_eq!(
-            odds_of(about_true, ChallengeResult::Invalid) / 100_000,
-            72,
-            "in ten thousandths; 200 are allowed"
-        );
+        assert_eq!(odds_of(about_true, ChallengeResult::Invalid) / 100_000, 72, "in ten thousandths; 200 are allowed");
     }
 
     #[test]
@@ -296,8 +280,7 @@ mod tests {
         );
         let refuted_step = (dismissed(DismissalReason::Invalid), TransitionCause::Refuted, "2 of 3");
         assert_eq!(note_after(&[raised_step.clone(), refuted_step]), Some("2 of 3".into()));
-        let ungrounded_step =
-            (dismissed(DismissalReason::Ungrounded), TransitionCause::Ungrounded, "not there");
+        let ungrounded_step = (dismissed(DismissalReason::Ungrounded), TransitionCause::Ungrounded, "not there");
         assert_eq!(note_after(&[ungrounded_step]), None);
         // A note of a fixer does not count, even if it has the same words.
         let blocked_step = (

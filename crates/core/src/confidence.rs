@@ -104,9 +104,7 @@ impl MemoryMatch {
     /// Converts a memory's own similarity, 0 to 1. Below 0.50 it has nothing to say.
     pub fn from_similarity(similarity: f64) -> SourceSignal<MemoryMatch> {
         match similarity {
-            measure if !(0.0..=1.0).contains(&measure) => {
-                SourceSignal::Malformed(format!("a similarity of {measure}"))
-            }
+            measure if !(0.0..=1.0).contains(&measure) => SourceSignal::Malformed(format!("a similarity of {measure}")),
             measure if measure > 0.80 => SourceSignal::Consulted(MemoryMatch::Similar),
             measure if measure >= 0.50 => SourceSignal::Consulted(MemoryMatch::Weak),
             _ => SourceSignal::Nothing,
@@ -172,9 +170,7 @@ impl PartyAgreement {
         // Votes are stronger than the party's own summary.
         let agreed_count = voted_ballots().filter(|ballot| ballot.is_agreed()).count();
         Some(match voted_ballots().count() {
-            ballot_count if agreed_count == ballot_count && minutes.dissent.is_empty() => {
-                PartyAgreement::Consensus
-            }
+            ballot_count if agreed_count == ballot_count && minutes.dissent.is_empty() => PartyAgreement::Consensus,
             ballot_count if agreed_count * 2 >= ballot_count => PartyAgreement::Partial,
             _ => PartyAgreement::NoConsensus,
         })
@@ -312,15 +308,11 @@ impl ConfidenceCaveat {
     }
 }
 
-pub fn calculate_confidence(
-    signals: &ConfidenceSignals,
-    tier: ReviewTier,
-) -> Result<Confidence, ImpossibleSignals> {
+pub fn calculate_confidence(signals: &ConfidenceSignals, tier: ReviewTier) -> Result<Confidence, ImpossibleSignals> {
     let shares = signals.source_shares()?;
     let counted = || shares.iter().filter_map(|share| Some((share.source, share.counted_points()?)));
     let total_points: u32 = counted().map(|(_, points)| points).sum();
-    let total_maximum: u32 =
-        shares.iter().filter(|share| share.counts_toward_total()).map(|share| share.of).sum();
+    let total_maximum: u32 = shares.iter().filter(|share| share.counts_toward_total()).map(|share| share.of).sum();
     if total_maximum == 0 {
         // Without any signal the score is fixed: it must be neither high nor zero.
         return Ok(Confidence::new(25, tier).with_details(shares, Some(ConfidenceCaveat::NoSignal), false));
@@ -370,9 +362,7 @@ impl<T: Copy> SourceSignal<T> {
         award_points: impl Fn(T) -> Result<u32, ImpossibleSignals>,
     ) -> Result<SourceShare, ImpossibleSignals> {
         let source_answer = match self {
-            SourceSignal::Consulted(answer_value) => {
-                SourceAnswer::Counted { points: award_points(*answer_value)? }
-            }
+            SourceSignal::Consulted(answer_value) => SourceAnswer::Counted { points: award_points(*answer_value)? },
             SourceSignal::NotConsulted => SourceAnswer::NotConsulted,
             SourceSignal::Nothing => SourceAnswer::Nothing,
             SourceSignal::Unreachable => SourceAnswer::Unreachable,
@@ -387,8 +377,7 @@ type ScoreCap = fn(u32) -> u32;
 impl ConfidenceSignals {
     fn source_shares(&self) -> Result<Vec<SourceShare>, ImpossibleSignals> {
         let shares = [
-            self.validation
-                .to_share(SignalSource::Validation, |answer_value| Ok(answer_value.award_points())),
+            self.validation.to_share(SignalSource::Validation, |answer_value| Ok(answer_value.award_points())),
             self.memory.to_share(SignalSource::Memory, |answer_value| Ok(answer_value.award_points())),
             self.reviewers.to_share(SignalSource::Reviewers, ReviewerTally::award_points),
             self.party.to_share(SignalSource::Party, |answer_value| Ok(answer_value.award_points())),
@@ -399,20 +388,16 @@ impl ConfidenceSignals {
     /// Finds sources that contradict each other, with what then becomes of the score.
     fn find_conflict(&self) -> Option<(ConfidenceCaveat, ScoreCap)> {
         let validation = self.validation.consulted_value();
-        let is_known_fix = validation == Some(ValidationResult::Fail)
-            && self.memory.consulted_value() == Some(MemoryMatch::Exact);
+        let is_known_fix =
+            validation == Some(ValidationResult::Fail) && self.memory.consulted_value() == Some(MemoryMatch::Exact);
         // Counting errors and finding none is the same as a pass.
         let has_passed = matches!(validation, Some(ValidationResult::Pass | ValidationResult::Errors(0)));
         let are_reviewers_split = self.reviewers.consulted_value().is_some_and(ReviewerTally::is_split);
         match self.party.consulted_value() {
-            Some(PartyAgreement::NoConsensus) if is_known_fix => {
-                Some((ConfidenceCaveat::NoConsensus, |_| 49))
-            }
+            Some(PartyAgreement::NoConsensus) if is_known_fix => Some((ConfidenceCaveat::NoConsensus, |_| 49)),
             Some(PartyAgreement::NoConsensus) => Some((ConfidenceCaveat::NoConsensus, |score| score.min(49))),
             _ if is_known_fix => Some((ConfidenceCaveat::KnownFix, |_| 50)),
-            _ if has_passed && are_reviewers_split => {
-                Some((ConfidenceCaveat::Disagreement, |score| score.min(70)))
-            }
+            _ if has_passed && are_reviewers_split => Some((ConfidenceCaveat::Disagreement, |score| score.min(70))),
             _ => None,
         }
     }
@@ -463,23 +448,15 @@ impl Confidence {
         }
     }
 
-    fn with_details(
-        self,
-        shares: Vec<SourceShare>,
-        caveat: Option<ConfidenceCaveat>,
-        capped: bool,
-    ) -> Confidence {
+    fn with_details(self, shares: Vec<SourceShare>, caveat: Option<ConfidenceCaveat>, capped: bool) -> Confidence {
         Confidence { shares, edge: caveat, capped, ..self }
     }
 
     /// Returns the score after a failed calculation: 30, or 25 if the previous one had failed as well.
     pub fn for_failed_calculation(tier: ReviewTier, previous: Option<&Confidence>) -> Confidence {
-        let failure_caveats =
-            [Some(ConfidenceCaveat::Miscalculated), Some(ConfidenceCaveat::MiscalculatedTwice)];
+        let failure_caveats = [Some(ConfidenceCaveat::Miscalculated), Some(ConfidenceCaveat::MiscalculatedTwice)];
         let (score, caveat) = match previous {
-            Some(previous) if failure_caveats.contains(&previous.edge) => {
-                (25, ConfidenceCaveat::MiscalculatedTwice)
-            }
+            Some(previous) if failure_caveats.contains(&previous.edge) => (25, ConfidenceCaveat::MiscalculatedTwice),
             _ => (30, ConfidenceCaveat::Miscalculated),
         };
         Confidence::new(score, tier).with_details(Vec::new(), Some(caveat), false)
@@ -488,15 +465,12 @@ impl Confidence {
     /// Describes what counted: `validation 35/35, reviewers 15/25`, and what was special.
     pub fn describe_counted(&self) -> String {
         let shares = self.shares.iter();
-        let counted_shares = shares
-            .filter_map(|share| Some(format!("{} {}/{}", share.source, share.counted_points()?, share.of)));
+        let counted_shares =
+            shares.filter_map(|share| Some(format!("{} {}/{}", share.source, share.counted_points()?, share.of)));
         let mut descriptions = vec![counted_shares.collect::<Vec<_>>().join(", ")];
         // A malformed signal is named with the sources that did not count.
-        descriptions.extend(
-            self.edge
-                .filter(|caveat| *caveat != ConfidenceCaveat::Malformed)
-                .map(|caveat| caveat.to_string()),
-        );
+        descriptions
+            .extend(self.edge.filter(|caveat| *caveat != ConfidenceCaveat::Malformed).map(|caveat| caveat.to_string()));
         descriptions.retain(|description| !description.is_empty());
         descriptions.join("; ")
     }

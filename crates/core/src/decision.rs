@@ -267,14 +267,7 @@ impl Decision {
             (ChoiceKey::End, "leave it as it is"),
         ]);
         let owner = "whoever started the loop".into();
-        Decision {
-            id: decision_id,
-            about: DecisionTopic::Loop,
-            owner,
-            question,
-            choices: offered,
-            answer: None,
-        }
+        Decision { id: decision_id, about: DecisionTopic::Loop, owner, question, choices: offered, answer: None }
     }
 
     pub fn for_limit(decision_id: DecisionId, question: String) -> Decision {

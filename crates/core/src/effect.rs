@@ -472,9 +472,7 @@ impl Effect {
                 let AgentTask { timeout_ms, size, budget, session, .. } = own_effect.clone();
                 *own_effect == AgentTask { timeout_ms, size, budget, session, ..recorded_effect.clone() }
             }
-            (Effect::Write(own_effect), Effect::Write(recorded_effect)) => {
-                own_effect.file == recorded_effect.file
-            }
+            (Effect::Write(own_effect), Effect::Write(recorded_effect)) => own_effect.file == recorded_effect.file,
             (own_effect, recorded_effect) => own_effect == recorded_effect,
         }
     }

@@ -122,9 +122,7 @@ pub struct FindingPlace {
 impl FindingPlace {
     pub fn overlaps_place(&self, other_place: &FindingPlace) -> bool {
         // Both ranges include their last line.
-        self.file == other_place.file
-            && self.line <= other_place.end_line
-            && other_place.line <= self.end_line
+        self.file == other_place.file && self.line <= other_place.end_line && other_place.line <= self.end_line
     }
 }
 
@@ -225,10 +223,7 @@ impl FindingStatus {
 
     /// Whether it is not believed: its evidence was not found, or it was shown to be wrong.
     pub fn is_refuted(&self) -> bool {
-        matches!(
-            self,
-            FindingStatus::Dismissed { why: DismissalReason::Ungrounded | DismissalReason::Invalid }
-        )
+        matches!(self, FindingStatus::Dismissed { why: DismissalReason::Ungrounded | DismissalReason::Invalid })
     }
 
     /// Whether it still has to be repaired.
@@ -318,11 +313,7 @@ pub struct StatusTransition {
 }
 
 impl StatusTransition {
-    pub fn new(
-        status: FindingStatus,
-        cause: TransitionCause,
-        note_text: impl Into<String>,
-    ) -> StatusTransition {
+    pub fn new(status: FindingStatus, cause: TransitionCause, note_text: impl Into<String>) -> StatusTransition {
         StatusTransition { to: status, cause, note: note_text.into() }
     }
 }
@@ -396,8 +387,7 @@ mod tests {
     #[test]
     fn a_line_within_a_hunk_stays_within_it() {
         let shrunk_hunk = Hunk { old_start: 5, old_len: 5, new_len: 2 };
-        let shifted_lines: Vec<u32> =
-            (4..=11).map(|line_number| shift_line(line_number, &[shrunk_hunk])).collect();
+        let shifted_lines: Vec<u32> = (4..=11).map(|line_number| shift_line(line_number, &[shrunk_hunk])).collect();
         assert_eq!(shifted_lines, [4, 5, 6, 6, 6, 6, 7, 8]);
     }
 }

@@ -19,9 +19,7 @@ use core::cell::OnceCell;
 use crate::{
     brief::RaisedFinding,
     finding::{Evidence, FindingPlace, QuoteMatch, QuoteMatchKind},
-    text::{
-        TextSection, find_section, parse_sections, section_title_at, sections_titled, words::is_negation,
-    },
+    text::{TextSection, find_section, parse_sections, section_title_at, sections_titled, words::is_negation},
 };
 
 mod absence;
@@ -92,21 +90,14 @@ impl QuoteHit {
 
 impl<'a> EvidenceFinder<'a> {
     /// Makes a finder for a file, or for one of its sections. `None` if the section does not exist.
-    pub fn new(
-        file_path: &'a str,
-        file_text: &str,
-        section_title: Option<&str>,
-    ) -> Option<EvidenceFinder<'a>> {
+    pub fn new(file_path: &'a str, file_text: &str, section_title: Option<&str>) -> Option<EvidenceFinder<'a>> {
         let line_range = match section_title {
             None => (1, u32::MAX),
             Some(title) => find_section(file_text, title)
                 .map(|found_section| (found_section.heading_line, found_section.last_line))?,
         };
         // The whole text is kept even for a section, so that line numbers are those of the file.
-        Some(EvidenceFinder {
-            reviewed_lines: line_range,
-            ..EvidenceFinder::from_text(file_path, file_text, true)
-        })
+        Some(EvidenceFinder { reviewed_lines: line_range, ..EvidenceFinder::from_text(file_path, file_text, true) })
     }
 
     fn from_text(file_path: &'a str, file_text: &str, has_headings: bool) -> EvidenceFinder<'a> {
@@ -153,16 +144,14 @@ impl<'a> EvidenceFinder<'a> {
 
     /// Whether the lines of a place name a symbol that the change defines.
     fn names_changed_symbol(&self, finding_place: &FindingPlace, changed_lines: &[TouchedLines]) -> bool {
-        let start_of_line =
-            |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.file_text.len());
+        let start_of_line = |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.file_text.len());
         let place_text = self
             .file_text
             .get(start_of_line(finding_place.line.saturating_sub(1))..start_of_line(finding_place.end_line))
             .unwrap_or_default();
         let mut words = place_text.split(|character: char| !character.is_alphanumeric() && character != '_');
-        words.any(|word| {
-            changed_lines.iter().any(|file_change| file_change.symbols.iter().any(|symbol| symbol == word))
-        })
+        words
+            .any(|word| changed_lines.iter().any(|file_change| file_change.symbols.iter().any(|symbol| symbol == word)))
     }
 
     /// Whether the evidence can still be found.
@@ -192,10 +181,7 @@ impl<'a> EvidenceFinder<'a> {
             (QuoteMatchKind::Exact, &|| self.find_exact(quote_text)),
             (QuoteMatchKind::Folded, &|| self.find_folded(self.text_without_markers(), &bare_quote)),
             (QuoteMatchKind::Folded, &|| {
-                self.find_folded(
-                    self.text_with_markers(),
-                    &FoldedText::new(quote_text, LineMarkers::Kept).folded_text,
-                )
+                self.find_folded(self.text_with_markers(), &FoldedText::new(quote_text, LineMarkers::Kept).folded_text)
             }),
             (QuoteMatchKind::Parts, &|| self.find_parts(&bare_quote)),
         ];
@@ -205,8 +191,7 @@ impl<'a> EvidenceFinder<'a> {
             }
         }
         // Similarity is the last resort, and only near a line that the reviewer named.
-        self.find_similar(&bare_quote, named_line)
-            .ok_or_else(|| "the quote does not stand in the text".to_string())
+        self.find_similar(&bare_quote, named_line).ok_or_else(|| "the quote does not stand in the text".to_string())
     }
 
     /// Chooses the hit nearest to the named line, else the first.
@@ -221,16 +206,10 @@ impl<'a> EvidenceFinder<'a> {
             Some(line) => hits.iter().min_by_key(|hit| hit.distance_to(line)),
             None => hits.first(),
         }?;
-        let quote_match =
-            QuoteMatch { how: match_kind, places: u32::try_from(hits.len()).unwrap_or(u32::MAX) };
+        let quote_match = QuoteMatch { how: match_kind, places: u32::try_from(hits.len()).unwrap_or(u32::MAX) };
         // The usual case is left out of the journal.
         let quote_match = (quote_match != QuoteMatch::EXACT_AND_UNIQUE).then_some(quote_match);
-        Some(GroundedEvidence {
-            place: self.place_of_hit(*hit),
-            quote_match,
-            actual_text: None,
-            pre_existing: false,
-        })
+        Some(GroundedEvidence { place: self.place_of_hit(*hit), quote_match, actual_text: None, pre_existing: false })
     }
 
     fn find_exact(&self, quote_text: &str) -> Vec<QuoteHit> {
@@ -239,8 +218,7 @@ impl<'a> EvidenceFinder<'a> {
         let whole_words = byte_ranges.filter(|(start, end)| is_whole_words(&self.file_text, *start, *end));
         // The number of lines that start at or before the offset is the line number, from 1.
         let line_at = |offset: usize| self.line_starts.partition_point(|start| *start <= offset) as u32;
-        let hits = whole_words
-            .map(|(start, end)| QuoteHit { first_line: line_at(start), last_line: line_at(end - 1) });
+        let hits = whole_words.map(|(start, end)| QuoteHit { first_line: line_at(start), last_line: line_at(end - 1) });
         hits.filter(|hit| self.is_reviewed(*hit)).collect()
     }
 
@@ -261,8 +239,7 @@ impl<'a> EvidenceFinder<'a> {
 
     /// Finds a shortened quote: its parts occur in order and near each other, and no text between them negates them.
     fn find_parts(&self, folded_quote: &str) -> Vec<QuoteHit> {
-        let trim_part =
-            |part: &'_ str| -> String { part.trim_matches(['.', '[', ']', '(', ')', ' ']).to_string() };
+        let trim_part = |part: &'_ str| -> String { part.trim_matches(['.', '[', ']', '(', ')', ' ']).to_string() };
         let quote_parts: Vec<String> =
             folded_quote.split("...").map(trim_part).filter(|part| !part.is_empty()).collect();
         if !folded_quote.contains("...")
@@ -298,10 +275,8 @@ impl<'a> EvidenceFinder<'a> {
         let window = folded_text.folded_text.get(byte_range.clone())?;
         let nearest = near_match::find_near_match(folded_quote, window)?;
         let line_at = |offset: usize| folded_text.line_at(byte_range.start + offset);
-        let quote_hit = QuoteHit {
-            first_line: line_at(nearest.byte_range.start),
-            last_line: line_at(nearest.byte_range.end - 1),
-        };
+        let quote_hit =
+            QuoteHit { first_line: line_at(nearest.byte_range.start), last_line: line_at(nearest.byte_range.end - 1) };
         let quote_match = QuoteMatch { how: QuoteMatchKind::Similar { percent: nearest.percent }, places: 1 };
         let actual_text = window.get(nearest.byte_range).map(String::from);
         Some(GroundedEvidence {
@@ -327,14 +302,8 @@ impl<'a> EvidenceFinder<'a> {
             None => {
                 // An absence is placed at its heading, or at the beginning if it has none.
                 let line_number = first_line.saturating_sub(u32::from(!heading.trim().is_empty())).max(1);
-                let finding_place =
-                    self.place_of_hit(QuoteHit { first_line: line_number, last_line: line_number });
-                Ok(GroundedEvidence {
-                    place: finding_place,
-                    quote_match: None,
-                    actual_text: None,
-                    pre_existing: false,
-                })
+                let finding_place = self.place_of_hit(QuoteHit { first_line: line_number, last_line: line_number });
+                Ok(GroundedEvidence { place: finding_place, quote_match: None, actual_text: None, pre_existing: false })
             }
         }
     }
@@ -353,8 +322,7 @@ impl<'a> EvidenceFinder<'a> {
             .filter(|section| (first_line..=last_line).contains(&section.heading_line))
             .collect();
         // Several sections may have the same title; the named line tells which one is meant.
-        let enclosing =
-            matching_sections.iter().find(|section| named_line.is_some_and(|line| section.contains(line)));
+        let enclosing = matching_sections.iter().find(|section| named_line.is_some_and(|line| section.contains(line)));
         match enclosing.or(matching_sections.first()) {
             Some(section) => Ok((section.heading_line + 1, section.last_line)),
             None => Err(format!("there is no heading `{}`", heading.trim())),
@@ -377,8 +345,7 @@ impl<'a> EvidenceFinder<'a> {
     }
 
     fn find_term<'t>(&self, first_line: u32, last_line: u32, terms: &'t [String]) -> Option<(&'t str, u32)> {
-        let start_of_line =
-            |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.file_text.len());
+        let start_of_line = |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.file_text.len());
         let (start_byte, end_byte) = (start_of_line(first_line.saturating_sub(1)), start_of_line(last_line));
         let all_stems = self.word_stems.get_or_init(|| absence::stem_words(&self.file_text));
         // Stems are sorted by line, so the ones of a range of lines are found without a scan.
@@ -425,9 +392,8 @@ struct ByteSpan {
 
 /// Finds `quote` in `text` as whole words.
 fn find_occurrences(folded_text: &str, folded_quote: &str) -> Vec<ByteSpan> {
-    let spans = folded_text
-        .match_indices(folded_quote)
-        .map(|(start, _)| ByteSpan { start, end: start + folded_quote.len() });
+    let spans =
+        folded_text.match_indices(folded_quote).map(|(start, _)| ByteSpan { start, end: start + folded_quote.len() });
     spans.filter(|span| is_whole_words(folded_text, span.start, span.end)).collect()
 }
 
@@ -465,11 +431,7 @@ mod tests {
         }
     }
 
-    fn find_place(
-        evidence: Evidence,
-        line: Option<u32>,
-        section: Option<&str>,
-    ) -> Result<(u32, u32), String> {
+    fn find_place(evidence: Evidence, line: Option<u32>, section: Option<&str>) -> Result<(u32, u32), String> {
         let finder = EvidenceFinder::new("a.md", TEXT, section).unwrap();
         finder
             .find_evidence(&raised_finding(evidence, line))

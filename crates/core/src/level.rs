@@ -210,13 +210,7 @@ mod tests {
             panel_roles(&document, ReviewLevel::Full, tier),
             [AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation]
         );
-        assert_eq!(
-            panel_roles(&source_file, ReviewLevel::Dual, tier),
-            [AgentRole::Spec, AgentRole::Adversarial]
-        );
-        assert!(
-            panel_roles(&source_file, ReviewLevel::Full, ReviewTier::new(4).unwrap())
-                .contains(&AgentRole::Party)
-        );
+        assert_eq!(panel_roles(&source_file, ReviewLevel::Dual, tier), [AgentRole::Spec, AgentRole::Adversarial]);
+        assert!(panel_roles(&source_file, ReviewLevel::Full, ReviewTier::new(4).unwrap()).contains(&AgentRole::Party));
     }
 }

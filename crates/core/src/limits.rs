@@ -300,8 +300,7 @@ impl RemainingLimits {
             // Iterations and failures are counted anew after a grant, so grants do not multiply them.
             fix_iterations: limits.fix_iterations.saturating_sub(progress.iterations),
             failures: limits.failures.saturating_sub(run_usage.failures_in_a_row),
-            seconds: runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms))
-                / 1000,
+            seconds: runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms)) / 1000,
             findings: limits.findings.saturating_mul(granted).saturating_sub(findings),
             cost: remaining_cost(limits, run_usage),
             tokens: limits.tokens.saturating_mul(granted_u64).saturating_sub(run_usage.uncosted_tokens),
@@ -311,13 +310,7 @@ impl RemainingLimits {
 
 /// Returns the cost that may still be spent.
 pub fn remaining_cost(limits: &RunLimits, run_usage: &RunUsage) -> Cost {
-    Cost(
-        limits
-            .cost
-            .0
-            .saturating_mul(u64::from(run_usage.granted_shares()))
-            .saturating_sub(run_usage.paid_cost().0),
-    )
+    Cost(limits.cost.0.saturating_mul(u64::from(run_usage.granted_shares())).saturating_sub(run_usage.paid_cost().0))
 }
 
 /// The part of the runtime that a run keeps to close in good order.
@@ -328,9 +321,8 @@ const MIN_TASK_MS: u64 = 1_000;
 /// Returns the time that a task may take: its own timeout within the remaining runtime.
 pub fn task_timeout_ms(own_timeout_ms: u64, limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> u64 {
     // The reserve leaves time to write the tracker and the summary after the last task.
-    let remaining_ms = runtime_limit_ms(limits, run_usage)
-        .saturating_sub(worked_ms(run_usage, awake_ms))
-        .saturating_sub(RESERVED_MS);
+    let remaining_ms =
+        runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms)).saturating_sub(RESERVED_MS);
     own_timeout_ms.min(remaining_ms.max(MIN_TASK_MS))
 }
 
@@ -344,12 +336,7 @@ fn worked_ms(run_usage: &RunUsage, awake_ms: u64) -> u64 {
 }
 
 /// Checks all limits before a step and returns the ending for the first that is used up.
-pub fn check_limits(
-    limits: &RunLimits,
-    run_usage: &RunUsage,
-    awake_ms: u64,
-    findings: u32,
-) -> Option<RunEnding> {
+pub fn check_limits(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64, findings: u32) -> Option<RunEnding> {
     let granted = run_usage.granted_shares();
     let halt_with = |reason, used_amount: String, allowed_amount: String| {
         Some(RunEnding::new(reason, format!("{used_amount} of {allowed_amount} {}", limit_unit(reason))))
@@ -423,10 +410,7 @@ mod tests {
         assert_eq!(halt_reason(fresh_usage(), 0, 50), None);
         assert_eq!(halt_reason(fresh_usage(), 0, 51), Some(RunReason::Findings));
         assert_eq!(halt_reason(fresh_usage(), 7_200_000, 0), Some(RunReason::Runtime));
-        assert_eq!(
-            halt_reason(RunUsage { failures_in_a_row: 5, ..fresh_usage() }, 0, 0),
-            Some(RunReason::Failures)
-        );
+        assert_eq!(halt_reason(RunUsage { failures_in_a_row: 5, ..fresh_usage() }, 0, 0), Some(RunReason::Failures));
         assert_eq!(
             halt_reason(RunUsage { cost: Cost::from_amount(5.0), ..fresh_usage() }, 0, 0),
             Some(RunReason::Cost)
@@ -468,20 +452,14 @@ mod tests {
         assert_eq!(timeout_at(7_200_000), 1_000);
         assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_001, 0), None);
         assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_000, 0), Some(RunReason::Runtime));
-        assert_eq!(
-            task_timeout_ms(900_000, &limits, &RunUsage { grants: 1, ..run_usage }, 7_200_000),
-            900_000
-        );
+        assert_eq!(task_timeout_ms(900_000, &limits, &RunUsage { grants: 1, ..run_usage }, 7_200_000), 900_000);
     }
 
     #[test]
     fn a_grant_gives_every_amount_once_more() {
         let run_usage = RunUsage { cost: Cost::from_amount(5.0), grants: 1, ..RunUsage::default() };
         assert_eq!(halt_reason(run_usage.clone(), 0, 0), None);
-        assert_eq!(
-            halt_reason(RunUsage { cost: Cost::from_amount(10.0), ..run_usage }, 0, 0),
-            Some(RunReason::Cost)
-        );
+        assert_eq!(halt_reason(RunUsage { cost: Cost::from_amount(10.0), ..run_usage }, 0, 0), Some(RunReason::Cost));
     }
 
     #[test]
@@ -498,10 +476,7 @@ mod tests {
             cost: Some(Cost::from_amount(0.25)),
             ..AgentUsage::default()
         });
-        assert_eq!(
-            (run_usage.uncosted_tokens, run_usage.tokens, run_usage.cost),
-            (250, 257, Cost::from_amount(0.25))
-        );
+        assert_eq!((run_usage.uncosted_tokens, run_usage.tokens, run_usage.cost), (250, 257, Cost::from_amount(0.25)));
         run_usage.add_usage(&AgentUsage {
             cost: Some(Cost::from_amount(0.5)),
             notional: true,

@@ -84,14 +84,12 @@ struct HashedText {
 
 impl HashedText {
     fn from_text(normalized: &str) -> HashedText {
-        let mut hashed =
-            HashedText { word_hashes: Vec::new(), line_hashes: Vec::new(), line_ends: Vec::new() };
+        let mut hashed = HashedText { word_hashes: Vec::new(), line_hashes: Vec::new(), line_ends: Vec::new() };
         for line_hash in normalized.lines() {
             let line_start = hashed.word_hashes.len();
             hashed.word_hashes.extend(line_hash.split(' ').map(|word| hash_word(word.as_bytes())));
-            let line_hash = hashed.word_hashes[line_start..]
-                .iter()
-                .fold(HASH_SEED, |sum, word| mix_hash(sum, u64::from(*word)));
+            let line_hash =
+                hashed.word_hashes[line_start..].iter().fold(HASH_SEED, |sum, word| mix_hash(sum, u64::from(*word)));
             hashed.line_hashes.push(upper_half(line_hash));
             hashed.line_ends.push(hashed.word_hashes.len());
         }
@@ -100,18 +98,15 @@ impl HashedText {
 
     /// Returns the words of some lines.
     fn words_of_lines(&self, line_range: Range<usize>) -> &[u32] {
-        let end_before =
-            |line_index: usize| line_index.checked_sub(1).map_or(0, |previous| self.line_ends[previous]);
+        let end_before = |line_index: usize| line_index.checked_sub(1).map_or(0, |previous| self.line_ends[previous]);
         &self.word_hashes[end_before(line_range.start)..end_before(line_range.end)]
     }
 
     fn count_shared_words(&self, other_text: &HashedText) -> usize {
         let mut shared = 0;
         for part in align_sequences(&self.line_hashes, &other_text.line_hashes) {
-            let (left, right) = (
-                self.words_of_lines(part.left_range.clone()),
-                other_text.words_of_lines(part.right_range.clone()),
-            );
+            let (left, right) =
+                (self.words_of_lines(part.left_range.clone()), other_text.words_of_lines(part.right_range.clone()));
             // Lines that differ may still share most of their words.
             shared += if part.is_equal { left.len() } else { shared_words(left, right) };
         }
@@ -148,9 +143,8 @@ fn upper_half(hash: u64) -> u32 {
 fn hash_word(word: &[u8]) -> u32 {
     let (chunks, remainder) = word.as_chunks::<8>();
     // The length is part of the hash: the last chunk is padded with zeros.
-    let hash = chunks
-        .iter()
-        .fold(HASH_SEED ^ word.len() as u64, |hash, chunk| mix_hash(hash, u64::from_le_bytes(*chunk)));
+    let hash =
+        chunks.iter().fold(HASH_SEED ^ word.len() as u64, |hash, chunk| mix_hash(hash, u64::from_le_bytes(*chunk)));
     let mut padded = [0; 8];
     padded[..remainder.len()].copy_from_slice(remainder);
     upper_half(mix_hash(hash, u64::from_le_bytes(padded)))
@@ -166,8 +160,7 @@ struct AlignedPart {
 /// Splits two sequences at what is certainly the same: beginning, end, and rare items (the longest increasing row of them),
 /// each extended as far as the neighbours are equal, too.
 fn align_sequences(left: &[u32], right: &[u32]) -> Vec<AlignedPart> {
-    let prefix =
-        left.iter().zip(right).take_while(|(left_index, right_index)| left_index == right_index).count();
+    let prefix = left.iter().zip(right).take_while(|(left_index, right_index)| left_index == right_index).count();
     // The suffix must not overlap the prefix.
     let (left_rest, right_rest) = (&left[prefix..], &right[prefix..]);
     let suffix = left_rest
@@ -208,16 +201,8 @@ fn align_sequences(left: &[u32], right: &[u32]) -> Vec<AlignedPart> {
         });
         (left_next, right_next) = (left_index + equal_after, right_index + equal_after);
     }
-    parts.push(AlignedPart {
-        left_range: left_next..left_end,
-        right_range: right_next..right_end,
-        is_equal: false,
-    });
-    parts.push(AlignedPart {
-        left_range: left_end..left.len(),
-        right_range: right_end..right.len(),
-        is_equal: true,
-    });
+    parts.push(AlignedPart { left_range: left_next..left_end, right_range: right_next..right_end, is_equal: false });
+    parts.push(AlignedPart { left_range: left_end..left.len(), right_range: right_end..right.len(), is_equal: true });
     parts
 }
 
@@ -295,8 +280,7 @@ fn longest_common_length(left: &[u32], right: &[u32]) -> usize {
         let mut diagonal = 0;
         for (index, right_item) in right.iter().enumerate() {
             let value_above = lengths[index + 1];
-            lengths[index + 1] =
-                if left_item == right_item { diagonal + 1 } else { value_above.max(lengths[index]) };
+            lengths[index + 1] = if left_item == right_item { diagonal + 1 } else { value_above.max(lengths[index]) };
             diagonal = value_above;
         }
     }

@@ -16,8 +16,8 @@ use alloc::{
 use crate::{
     brief::RaisedFinding,
     finding::{
-        DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, Severity,
-        StatusTransition, TransitionCause,
+        DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
+        TransitionCause,
     },
     ground::{EvidenceScope, GroundedEvidence},
     ids::FindingId,
@@ -107,9 +107,7 @@ fn ground_and_sort(
         for (ordinal, mut raised) in raised.into_iter().enumerate() {
             // Grounding comes before sorting, because the place is the first key.
             let mut grounding = scope.find_evidence(&raised);
-            if let Some(actual_text) =
-                grounding.as_mut().ok().and_then(|grounded| grounded.actual_text.take())
-            {
+            if let Some(actual_text) = grounding.as_mut().ok().and_then(|grounded| grounded.actual_text.take()) {
                 // From now on the evidence is the text that is really there.
                 raised.evidence = Evidence::Quote { text: actual_text };
             }
@@ -150,9 +148,7 @@ fn find_target(findings: &[Finding], grounded_claim: &GroundedClaim) -> ClaimTar
         match compare_claim(finding, grounded_claim) {
             ClaimLikeness::Same if can_join(finding, grounded_claim) => return ClaimTarget::Existing(index),
             // The first possible duplicate is named; a later one would be no more certain.
-            ClaimLikeness::Same | ClaimLikeness::Unsure => {
-                possible_duplicate = possible_duplicate.or(Some(finding.id))
-            }
+            ClaimLikeness::Same | ClaimLikeness::Unsure => possible_duplicate = possible_duplicate.or(Some(finding.id)),
             ClaimLikeness::Apart => {}
         }
     }
@@ -162,11 +158,7 @@ fn find_target(findings: &[Finding], grounded_claim: &GroundedClaim) -> ClaimTar
 fn compare_claim(finding: &Finding, grounded_claim: &GroundedClaim) -> ClaimLikeness {
     match (&finding.place, &grounded_claim.grounding) {
         (Some(finding_place), Ok(grounded)) => compare_claims(
-            ComparedClaim {
-                place: finding_place,
-                evidence: &finding.evidence,
-                description: &finding.description,
-            },
+            ComparedClaim { place: finding_place, evidence: &finding.evidence, description: &finding.description },
             ComparedClaim {
                 place: &grounded.place,
                 evidence: &grounded_claim.raised.evidence,
@@ -225,10 +217,7 @@ fn new_finding(
         maybe_same_as,
         history: vec![],
     };
-    finding.apply_transition(
-        StatusTransition::new(FindingStatus::Open, TransitionCause::Raised, note_text),
-        timestamp,
-    );
+    finding.apply_transition(StatusTransition::new(FindingStatus::Open, TransitionCause::Raised, note_text), timestamp);
     if let Some(ungrounded_reason) = ungrounded {
         let new_status = FindingStatus::Dismissed { why: DismissalReason::Ungrounded };
         finding.apply_transition(
@@ -239,10 +228,7 @@ fn new_finding(
     } else if pre_existing {
         let note_text = "it stands away from the changed lines";
         let new_status = FindingStatus::Deferred { why: DeferralReason::PreExisting };
-        finding.apply_transition(
-            StatusTransition::new(new_status, TransitionCause::PreExisting, note_text),
-            timestamp,
-        );
+        finding.apply_transition(StatusTransition::new(new_status, TransitionCause::PreExisting, note_text), timestamp);
     }
     finding
 }

@@ -64,18 +64,12 @@ words!(ElicitationMethod {
 
 /// The methods with the prefixes of words that call for them.
 const METHOD_KEYWORDS: [(ElicitationMethod, &[&str]); 7] = [
-    (
-        ElicitationMethod::Assumptions,
-        &["assum", "expect", "should", "will", "always", "typical", "estimat", "believ"],
-    ),
+    (ElicitationMethod::Assumptions, &["assum", "expect", "should", "will", "always", "typical", "estimat", "believ"]),
     (
         ElicitationMethod::EdgeCases,
         &["limit", "maxim", "minim", "empty", "zero", "valid", "input", "format", "boundar"],
     ),
-    (
-        ElicitationMethod::FailureModes,
-        &["fail", "error", "timeout", "retr", "outage", "crash", "recover", "backup"],
-    ),
+    (ElicitationMethod::FailureModes, &["fail", "error", "timeout", "retr", "outage", "crash", "recover", "backup"]),
     (
         ElicitationMethod::Stakeholders,
         &["user", "customer", "team", "admin", "operator", "stakeholder", "persona", "role"],
@@ -88,10 +82,7 @@ const METHOD_KEYWORDS: [(ElicitationMethod, &[&str]); 7] = [
         ElicitationMethod::Dependencies,
         &["depend", "integrat", "service", "vendor", "api", "library", "database", "third"],
     ),
-    (
-        ElicitationMethod::FiveWhys,
-        &["because", "goal", "problem", "reason", "purpose", "value", "why", "vision"],
-    ),
+    (ElicitationMethod::FiveWhys, &["because", "goal", "problem", "reason", "purpose", "value", "why", "vision"]),
 ];
 
 /// A built-in persona: name, focus, and the prefixes of words that call for it.
@@ -161,22 +152,14 @@ impl SeatPlan {
     }
 
     /// Plans a party over this text with personas from the project's roster, or from the built-in one if it has none.
-    pub fn plan_party(
-        reviewed_text: &str,
-        roster: &[Persona],
-        min_personas: usize,
-        max_rounds: u32,
-    ) -> SeatPlan {
+    pub fn plan_party(reviewed_text: &str, roster: &[Persona], min_personas: usize, max_rounds: u32) -> SeatPlan {
         let persona_count = pick_count(reviewed_text, min_personas);
         // The project's own roster replaces the built-in one completely.
         let personas = if roster.is_empty() {
             let built_in = BUILT_IN_ROSTER.map(|(name, focus, keywords)| (name, focus, keywords.to_vec()));
-            let hit_counts = count_keyword_hits(
-                reviewed_text,
-                built_in.iter().map(|(_, _, keywords)| keywords.as_slice()),
-            );
-            let picked =
-                top_indices(&hit_counts, persona_count).into_iter().map(|index| &BUILT_IN_ROSTER[index]);
+            let hit_counts =
+                count_keyword_hits(reviewed_text, built_in.iter().map(|(_, _, keywords)| keywords.as_slice()));
+            let picked = top_indices(&hit_counts, persona_count).into_iter().map(|index| &BUILT_IN_ROSTER[index]);
             picked.map(|(name, focus, _)| Persona { name: (*name).into(), focus: (*focus).into() }).collect()
         } else {
             pick_from_roster(reviewed_text, roster, persona_count)
@@ -188,8 +171,7 @@ impl SeatPlan {
     }
 
     pub fn plan_elicitation(reviewed_text: &str, min_methods: usize) -> SeatPlan {
-        let hit_counts =
-            count_keyword_hits(reviewed_text, METHOD_KEYWORDS.iter().map(|(_, keywords)| *keywords));
+        let hit_counts = count_keyword_hits(reviewed_text, METHOD_KEYWORDS.iter().map(|(_, keywords)| *keywords));
         let picked = top_indices(&hit_counts, pick_count(reviewed_text, min_methods))
             .into_iter()
             .map(|index| METHOD_KEYWORDS[index].0);
@@ -220,17 +202,14 @@ fn pick_from_roster(reviewed_text: &str, roster: &[Persona], persona_count: usiz
 fn persona_keywords(persona: &Persona) -> Vec<String> {
     let all_words = persona.name.split_whitespace().chain(persona.focus.split_whitespace());
     // Punctuation such as in `limits,` does not belong to the keyword.
-    let all_words = all_words
-        .map(|word| word.trim_matches(|character: char| !character.is_alphanumeric()).to_lowercase());
+    let all_words =
+        all_words.map(|word| word.trim_matches(|character: char| !character.is_alphanumeric()).to_lowercase());
     // Short words such as `and` occur in every text.
     all_words.filter(|word| word.chars().count() > 3).collect()
 }
 
 /// Counts for each list how many words of the text begin with one of its prefixes.
-fn count_keyword_hits<'w>(
-    reviewed_text: &str,
-    keyword_lists: impl Iterator<Item = &'w [&'w str]>,
-) -> Vec<u32> {
+fn count_keyword_hits<'w>(reviewed_text: &str, keyword_lists: impl Iterator<Item = &'w [&'w str]>) -> Vec<u32> {
     let mut indexed_prefixes: Vec<(&str, usize)> = Vec::new();
     let mut hit_counts = Vec::new();
     for (list_index, keywords) in keyword_lists.enumerate() {
@@ -239,9 +218,7 @@ fn count_keyword_hits<'w>(
         hit_counts.push(0);
     }
     // The text is split once for all lists: it can be long, and there are many prefixes.
-    for word in
-        reviewed_text.split(|character: char| !character.is_alphanumeric()).filter(|word| word.len() > 2)
-    {
+    for word in reviewed_text.split(|character: char| !character.is_alphanumeric()).filter(|word| word.len() > 2) {
         let word = word.to_lowercase();
         for (_, list_index) in indexed_prefixes.iter().filter(|(prefix, _)| word.starts_with(prefix)) {
             hit_counts[*list_index] += 1;
@@ -293,12 +270,8 @@ mod tests {
 
     #[test]
     fn the_text_calls_for_its_personas() {
-        let text =
-            "Passwords are encrypted; tokens need permissions. A deploy has a rollback, a backup and alerts.";
-        assert_eq!(
-            picked_names(&SeatPlan::for_role(AgentRole::Party, text)),
-            ["architect", "security", "operations"]
-        );
+        let text = "Passwords are encrypted; tokens need permissions. A deploy has a rollback, a backup and alerts.";
+        assert_eq!(picked_names(&SeatPlan::for_role(AgentRole::Party, text)), ["architect", "security", "operations"]);
     }
 
     #[test]
@@ -340,8 +313,7 @@ mod tests {
 
     #[test]
     fn only_parties_and_elicitations_have_a_plan() {
-        let roles_with_plan =
-            AgentRole::ALL.into_iter().filter(|role| !SeatPlan::for_role(*role, "text").is_plain());
+        let roles_with_plan = AgentRole::ALL.into_iter().filter(|role| !SeatPlan::for_role(*role, "text").is_plain());
         assert_eq!(roles_with_plan.collect::<Vec<_>>(), [AgentRole::Party, AgentRole::Elicitation]);
     }
 }

@@ -84,9 +84,8 @@ impl PromptContext {
                 rendered.push_str(LEFT_OUT_NOTE);
             }
             // The least valuable layer with items loses its oldest one in each pass.
-            let Some(least_valuable) = [&mut outputs, &mut successes, &mut errors]
-                .into_iter()
-                .find(|layer_items| !layer_items.is_empty())
+            let Some(least_valuable) =
+                [&mut outputs, &mut successes, &mut errors].into_iter().find(|layer_items| !layer_items.is_empty())
             else {
                 // Only the stable layer is left, so it is cut; one character is reserved for the ellipsis.
                 return truncate_chars(rendered.trim_end(), max_chars.max(1) - 1);
@@ -144,13 +143,9 @@ mod tests {
         assert_eq!((context.outputs.len(), context.successes.len(), context.errors.len()), (5, 3, 5));
         let rendered = context.render(MAX_CHARS);
         let position_of = |needle: &str| rendered.find(needle).unwrap_or(usize::MAX);
+        assert!(position_of("Round 2") < position_of("answer 5") && position_of("answer 5") < position_of("answer 7"));
         assert!(
-            position_of("Round 2") < position_of("answer 5")
-                && position_of("answer 5") < position_of("answer 7")
-        );
-        assert!(
-            position_of("answer 7") < position_of("success 5")
-                && position_of("success 7") < position_of("failure 6"),
+            position_of("answer 7") < position_of("success 5") && position_of("success 7") < position_of("failure 6"),
             "{rendered}"
         );
         assert!(!rendered.contains("answer 4") && !rendered.contains("failure 5"));

@@ -81,13 +81,7 @@ use RunOutcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 /// One row for each reason, in the order of [`RunReason`].
 pub const REASON_TABLE: [ReasonRow; 22] = [
     reason_row(RunReason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
-    reason_row(
-        RunReason::ReviewOnly,
-        "review_only",
-        Some(Waiting),
-        3,
-        "findings are open and fixing was switched off",
-    ),
+    reason_row(RunReason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
     reason_row(RunReason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
     reason_row(RunReason::Blocked, "blocked", Some(Waiting), 3, "findings wait for a person to decide"),
     // Limits: the run halts and the user may grant more.
@@ -101,13 +95,7 @@ pub const REASON_TABLE: [ReasonRow; 22] = [
     ),
     reason_row(RunReason::Failures, "failures", Some(Halted), 4, "too many agent tasks failed in a row"),
     reason_row(RunReason::Runtime, "runtime", Some(Halted), 4, "the time is used up"),
-    reason_row(
-        RunReason::Findings,
-        "findings",
-        Some(Halted),
-        4,
-        "there are more findings than the limit allows",
-    ),
+    reason_row(RunReason::Findings, "findings", Some(Halted), 4, "there are more findings than the limit allows"),
     reason_row(RunReason::Cost, "cost", Some(Halted), 4, "the cost budget is used up"),
     reason_row(RunReason::Tokens, "tokens", Some(Halted), 4, "the token budget is used up"),
     reason_row(RunReason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
@@ -128,13 +116,7 @@ pub const REASON_TABLE: [ReasonRow; 22] = [
         3,
         "nothing is left to do, but the confidence is below what was asked for",
     ),
-    reason_row(
-        RunReason::InSession,
-        "in_session",
-        Some(Waiting),
-        3,
-        "its findings are in the hands of a session",
-    ),
+    reason_row(RunReason::InSession, "in_session", Some(Waiting), 3, "its findings are in the hands of a session"),
     // The remaining rows are triggers: they explain a step and never end a run.
     trigger_row(RunReason::Initial, "initial", "it is the first"),
     trigger_row(RunReason::IssuesRemain, "issues_remain", "findings are open"),

@@ -199,12 +199,7 @@ impl Replayer {
     }
 
     /// Gives the workflow a reply that the host has just recorded; the next poll sees it.
-    pub fn deliver_reply(
-        &self,
-        effect_key: &Key,
-        reply_time: Timestamp,
-        reply: Reply,
-    ) -> Result<(), ReplayDivergence> {
+    pub fn deliver_reply(&self, effect_key: &Key, reply_time: Timestamp, reply: Reply) -> Result<(), ReplayDivergence> {
         self.state.borrow_mut().deliver_reply(effect_key, reply_time, reply)
     }
 
@@ -266,12 +261,7 @@ impl ReplayerState {
         true
     }
 
-    fn deliver_reply(
-        &mut self,
-        effect_key: &Key,
-        reply_time: Timestamp,
-        reply: Reply,
-    ) -> Result<(), ReplayDivergence> {
+    fn deliver_reply(&mut self, effect_key: &Key, reply_time: Timestamp, reply: Reply) -> Result<(), ReplayDivergence> {
         let Some(slot) = self.slots.get_mut(effect_key) else {
             return Err(ReplayDivergence::ReplyWithoutRequest { key: effect_key.clone() });
         };
@@ -319,8 +309,9 @@ impl ReplayerState {
         if self.slots.contains_key(effect_key) {
             return Err(ReplayDivergence::DuplicateKey { key: effect_key.clone() });
         }
-        let fingerprint = effect.compute_fingerprint().map_err(|cause| {
-            ReplayDivergence::UnserializableEffect { key: effect_key.clone(), cause: cause.to_string() }
+        let fingerprint = effect.compute_fingerprint().map_err(|cause| ReplayDivergence::UnserializableEffect {
+            key: effect_key.clone(),
+            cause: cause.to_string(),
         })?;
         let event = RunEvent::EffectStarted {
             key: effect_key.clone(),
@@ -328,8 +319,7 @@ impl ReplayerState {
             fingerprint,
             effect: effect.clone(),
         };
-        let was_recorded =
-            self.emit_draft(EntryDraft { id: format!("{}:started:{effect_key}", self.stretch), event });
+        let was_recorded = self.emit_draft(EntryDraft { id: format!("{}:started:{effect_key}", self.stretch), event });
         let kind = effect.kind();
         self.slots.insert(
             effect_key.clone(),
@@ -365,8 +355,7 @@ impl Host for Replayer {
         if replayer_state.parked.is_none() {
             let stretch = replayer_state.stretch;
             let draft_id = format!("{stretch}:boundary:{key}");
-            replayer_state
-                .emit_draft(EntryDraft { id: draft_id, event: RunEvent::Boundary { key, stretch, state } });
+            replayer_state.emit_draft(EntryDraft { id: draft_id, event: RunEvent::Boundary { key, stretch, state } });
             // The workflow waits here until the host has recorded the boundary.
             replayer_state.boundary_waker = Some(None);
         }
@@ -421,11 +410,7 @@ impl Host for Replayer {
 }
 
 impl Replayer {
-    fn poll_effect(
-        &self,
-        effect_key: &Key,
-        task_context: &mut Context<'_>,
-    ) -> Poll<Result<Reply, ParkedRun>> {
+    fn poll_effect(&self, effect_key: &Key, task_context: &mut Context<'_>) -> Poll<Result<Reply, ParkedRun>> {
         let mut replayer_state = self.state.borrow_mut();
         if let Some(ending) = &replayer_state.parked {
             return Poll::Ready(Err(ParkedRun { ending: ending.clone() }));

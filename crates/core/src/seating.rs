@@ -24,11 +24,7 @@ fn job_priority(agent_spec: &AgentSpec, job_kind: JobKind) -> JobPriority {
 
 /// Returns the agents with a wanted priority, ordered so that neighbours have different providers as far as possible: the
 /// first of each provider in the order of the settings, then the second of each, and so on.
-fn mix_providers(
-    settings: &Settings,
-    job_kind: JobKind,
-    is_wanted: impl Fn(JobPriority) -> bool,
-) -> Vec<&AgentSpec> {
+fn mix_providers(settings: &Settings, job_kind: JobKind, is_wanted: impl Fn(JobPriority) -> bool) -> Vec<&AgentSpec> {
     let mut unseated: Vec<&AgentSpec> =
         settings.agents.iter().filter(|agent| is_wanted(job_priority(agent, job_kind))).collect();
     let mut ordered: Vec<&AgentSpec> = Vec::new();
@@ -36,9 +32,8 @@ fn mix_providers(
         let turn_start = ordered.len();
         // Each pass takes one agent of each provider; the others stay for the next pass.
         unseated.retain(|agent| {
-            let has_provider = ordered[turn_start..]
-                .iter()
-                .any(|seated_agent| seated_agent.provider_name() == agent.provider_name());
+            let has_provider =
+                ordered[turn_start..].iter().any(|seated_agent| seated_agent.provider_name() == agent.provider_name());
             if !has_provider {
                 ordered.push(agent);
             }
@@ -51,20 +46,11 @@ fn mix_providers(
 /// Returns the agents that take a job, or those that would step in if none takes it.
 fn agents_taking(settings: &Settings, job_kind: JobKind) -> Vec<&AgentSpec> {
     let taking = mix_providers(settings, job_kind, |part| part == JobPriority::Takes);
-    if taking.is_empty() {
-        mix_providers(settings, job_kind, |part| part != JobPriority::Never)
-    } else {
-        taking
-    }
+    if taking.is_empty() { mix_providers(settings, job_kind, |part| part != JobPriority::Never) } else { taking }
 }
 
 /// Returns the agent for a seat. `turn` is the number of places by which the panel has rotated.
-pub fn agent_for_seat(
-    settings: &Settings,
-    job_kind: JobKind,
-    seat_index: usize,
-    rotation: usize,
-) -> AgentName {
+pub fn agent_for_seat(settings: &Settings, job_kind: JobKind, seat_index: usize, rotation: usize) -> AgentName {
     let candidates = agents_taking(settings, job_kind);
     // With fewer agents than seats, agents get several seats.
     agent_name(candidates.get((seat_index + rotation) % candidates.len().max(1)).copied())
@@ -112,9 +98,7 @@ pub fn other_agent(
 /// after it that take such work, then those that stand by.
 fn agents_after(settings: &Settings, job_kind: JobKind, agent: &AgentName) -> Vec<AgentName> {
     let is_never_asked = |name: &AgentName| {
-        settings
-            .find_agent(name)
-            .is_some_and(|agent_spec| job_priority(agent_spec, job_kind) == JobPriority::Never)
+        settings.find_agent(name).is_some_and(|agent_spec| job_priority(agent_spec, job_kind) == JobPriority::Never)
     };
     let mut ordered: Vec<AgentName> = vec![];
     let mut next_stronger = settings.find_agent(agent).and_then(|agent_spec| agent_spec.stronger.clone());
@@ -180,10 +164,7 @@ pub fn choose_challenger(
 ) -> AgentName {
     let has_raised = |agent: &AgentSpec| finding.raisers.iter().any(|raiser| raiser.agent == agent.name);
     let shares_provider = |agent: &AgentSpec| {
-        finding
-            .raisers
-            .iter()
-            .any(|known_raiser| settings.agent_provider(&known_raiser.agent) == agent.provider_name())
+        finding.raisers.iter().any(|known_raiser| settings.agent_provider(&known_raiser.agent) == agent.provider_name())
     };
     let mut able = agents_taking(settings, JobKind::Review);
     if !able.iter().any(|agent| is_working(&agent.name, failure_counts)) {
@@ -196,12 +177,7 @@ pub fn choose_challenger(
     for _ in 0..=challenger_index {
         let times_heard = |agent: &AgentSpec| heard_agents.iter().filter(|name| **name == agent.name).count();
         let best_agent = able.iter().copied().min_by_key(|agent| {
-            (
-                !is_working(&agent.name, failure_counts),
-                shares_provider(agent),
-                has_raised(agent),
-                times_heard(agent),
-            )
+            (!is_working(&agent.name, failure_counts), shares_provider(agent), has_raised(agent), times_heard(agent))
         });
         chosen = agent_name(best_agent);
         heard_agents.push(chosen.clone());
@@ -220,15 +196,13 @@ mod tests {
     fn settings_with_agents(agent_text: &str) -> Settings {
         let mut agents: Vec<AgentSpec> = vec![];
         for word in agent_text.split(' ') {
-            let (word, stronger) =
-                word.split_once('>').map_or((word, None), |(word, name)| (word, Some(name)));
+            let (word, stronger) = word.split_once('>').map_or((word, None), |(word, name)| (word, Some(name)));
             let (word, duty) = word.split_once(':').map_or((word, None), |(word, duty)| (word, Some(duty)));
             let (name, provider) = word.split_once('/').unwrap_or((word, ""));
-            let agent_index =
-                agents.iter().position(|agent| agent.name.as_str() == name).unwrap_or_else(|| {
-                    agents.push(AgentSpec::new(name, DriverSpec::Command { argv: vec![] }));
-                    agents.len() - 1
-                });
+            let agent_index = agents.iter().position(|agent| agent.name.as_str() == name).unwrap_or_else(|| {
+                agents.push(AgentSpec::new(name, DriverSpec::Command { argv: vec![] }));
+                agents.len() - 1
+            });
             let agent = &mut agents[agent_index];
             agent.provider = String::from(provider);
             agent.stronger = stronger.map(AgentName::new);
@@ -250,9 +224,8 @@ mod tests {
     }
 
     fn seat_names(settings: &Settings, job: JobKind) -> String {
-        let agent_names: Vec<String> = (0..4)
-            .map(|seat_index| String::from(agent_for_seat(settings, job, seat_index, 0).as_str()))
-            .collect();
+        let agent_names: Vec<String> =
+            (0..4).map(|seat_index| String::from(agent_for_seat(settings, job, seat_index, 0).as_str())).collect();
         agent_names.join(" ")
     }
 
@@ -285,8 +258,7 @@ mod tests {
     #[test]
     fn an_agent_that_never_does_a_job_is_not_asked_for_it() {
         let failing: FailureCounts = [(AgentName::new("a"), MAX_FAILURES_IN_A_ROW)].into_iter().collect();
-        let has_working_with =
-            |text: &str| has_working_agent(&settings_with_agents(text), JobKind::Review, &failing);
+        let has_working_with = |text: &str| has_working_agent(&settings_with_agents(text), JobKind::Review, &failing);
         assert!(has_working_with("a b") && has_working_with("a b:review=stands_by"));
         assert!(!has_working_with("a b:review=never"));
         let has_others_with = |text: &str| has_other_agents(&settings_with_agents(text), JobKind::Review);

@@ -26,8 +26,7 @@ pub fn model_size(
     is_escalated: bool,
     is_easy: bool,
 ) -> ModelSize {
-    let is_always_large =
-        matches!(role, AgentRole::Adversarial | AgentRole::Party) || is_architecture(subject);
+    let is_always_large = matches!(role, AgentRole::Adversarial | AgentRole::Party) || is_architecture(subject);
     let base_size = match tier.number() {
         // Checked first: these tasks need a large model even at tier 0.
         _ if is_always_large => ModelSize::Large,
@@ -71,8 +70,7 @@ mod tests {
     /// The rows of the table above.
     fn table_rows() -> Vec<[String; 3]> {
         let rows = include_str!("sizing.rs").lines().filter_map(|line| line.strip_prefix("//! | "));
-        let cells =
-            rows.map(|row| row.trim_end_matches(" |").split(" | ").map(String::from).collect::<Vec<_>>());
+        let cells = rows.map(|row| row.trim_end_matches(" |").split(" | ").map(String::from).collect::<Vec<_>>());
         cells
             .filter(|cells| cells[0].parse::<u8>().is_ok())
             .map(|cells| <[String; 3]>::try_from(cells).unwrap())
@@ -90,13 +88,9 @@ mod tests {
         assert_eq!(rows.len(), 5);
         for (tier, [row_number, usual_size, escalated_size]) in (0u8..).zip(rows) {
             assert_eq!(format!("{tier}"), row_number);
-            for role in [
-                AgentRole::Fixer,
-                AgentRole::Elicitation,
-                AgentRole::Challenger,
-                AgentRole::Spec,
-                AgentRole::Quality,
-            ] {
+            for role in
+                [AgentRole::Fixer, AgentRole::Elicitation, AgentRole::Challenger, AgentRole::Spec, AgentRole::Quality]
+            {
                 assert_eq!(size_text(tier, role, &plan, false, false), usual_size, "{tier} {role}");
                 for easy in [false, true] {
                     assert_eq!(size_text(tier, role, &plan, true, easy), escalated_size, "{tier} {role}");
@@ -120,10 +114,9 @@ mod tests {
         }
         let easy = |tier| size_text(tier, AgentRole::Fixer, &plan, false, true);
         assert_eq!((0..=4).map(easy).collect::<Vec<_>>(), ["small", "small", "small", "small", "medium"]);
-        for subject in [
-            Subject::from_path("src/architecture.rs", None),
-            Subject::from_path("docs/architectures.md", None),
-        ] {
+        for subject in
+            [Subject::from_path("src/architecture.rs", None), Subject::from_path("docs/architectures.md", None)]
+        {
             assert_eq!(size_text(2, AgentRole::Fixer, &subject, false, false), "medium");
         }
     }

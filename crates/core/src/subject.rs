@@ -181,10 +181,7 @@ mod tests {
     #[test]
     fn slugs_are_file_names() {
         assert_eq!(Subject::from_path("docs/My PRD (v2).md", None).file_slug(), "my-prd-v2");
-        assert_eq!(
-            Subject::from_path("docs/prd.md", Some("2. Goals & Scope".into())).file_slug(),
-            "prd-2-goals-scope"
-        );
+        assert_eq!(Subject::from_path("docs/prd.md", Some("2. Goals & Scope".into())).file_slug(), "prd-2-goals-scope");
         assert_eq!(Subject::from_path("src/.env", None).file_slug(), "env");
         assert_eq!(slugify("***"), "subject");
     }
@@ -198,11 +195,7 @@ mod tests {
         let long_range = "main..feature/an-uncommonly-long-name-of-a-branch";
         let parts = [1, 2].map(|part| slug_of_range(&format!("{long_range} (part {part} of 2)")));
         assert_ne!(parts[0], parts[1]);
-        assert!(
-            parts[0].starts_with("change-main-feature-an-uncommonly-") && parts[0].len() <= 47,
-            "{}",
-            parts[0]
-        );
+        assert!(parts[0].starts_with("change-main-feature-an-uncommonly-") && parts[0].len() <= 47, "{}", parts[0]);
     }
 
     #[test]

@@ -95,10 +95,7 @@ pub fn find_section(markdown: &str, title: &str) -> Option<TextSection> {
 
 /// Finds the sections with this title. Case, `#` and markup do not matter, and a number before it only distinguishes titles
 /// that would be the same without it.
-pub fn sections_titled<'s>(
-    sections: &'s [TextSection],
-    title: &str,
-) -> impl Iterator<Item = &'s TextSection> {
+pub fn sections_titled<'s>(sections: &'s [TextSection], title: &str) -> impl Iterator<Item = &'s TextSection> {
     let wanted_key = heading_key(title.trim().trim_start_matches('#'));
     // Numbers count only if a section matches with its number.
     let matches_with_number = sections.iter().any(|section| heading_key(&section.title) == wanted_key);
@@ -201,10 +198,7 @@ mod tests {
             .into_iter()
             .map(|section| (section.title, section.rank, section.heading_line, section.last_line))
             .collect();
-        assert_eq!(
-            parsed,
-            [("One".into(), 1, 5, 13), ("Two".to_string(), 2, 7, 11), ("Three".to_string(), 2, 12, 13)]
-        );
+        assert_eq!(parsed, [("One".into(), 1, 5, 13), ("Two".to_string(), 2, 7, 11), ("Three".to_string(), 2, 12, 13)]);
     }
 
     #[test]
@@ -224,17 +218,13 @@ mod tests {
 
     #[test]
     fn numbers_and_markup_of_a_heading_matter_only_to_tell_two_apart() {
-        let markdown =
-            "# 1. **Goals** & [Scope](#x)\n## 2.1 Limits: {#limits}\n## 3 Risks\n## 4 Risks\n## 2026\n";
+        let markdown = "# 1. **Goals** & [Scope](#x)\n## 2.1 Limits: {#limits}\n## 3 Risks\n## 4 Risks\n## 2026\n";
         let line_of = |title: &str| find_section(markdown, title).map(|section| section.heading_line);
         assert_eq!(
             (line_of("goals & scope"), line_of("# Goals & Scope"), line_of("7. goals & `scope`")),
             (Some(1), Some(1), Some(1))
         );
-        assert_eq!(
-            (line_of("limits"), line_of("Limits:"), line_of("2.1 Limits")),
-            (Some(2), Some(2), Some(2))
-        );
+        assert_eq!((line_of("limits"), line_of("Limits:"), line_of("2.1 Limits")), (Some(2), Some(2), Some(2)));
         assert_eq!((line_of("Risks"), line_of("4 risks"), line_of("5 risks")), (Some(3), Some(4), Some(3)));
         assert_eq!((line_of("2026"), line_of("2027")), (Some(5), None));
         assert_eq!(sections_titled(&parse_sections(markdown), "risks").count(), 2);

@@ -34,8 +34,7 @@ pub fn parse_wall_ms(date_text: &str) -> Option<u64> {
     let mut date_fields = date_fields.splitn(3, '-').map(|part| part.parse::<u64>().ok());
     let (year, month, day) = (date_fields.next()??, date_fields.next()??, date_fields.next()??);
     let mut time_fields = time_fields.splitn(3, ':').map(|part| part.parse::<u64>().ok());
-    let (hour, minute, second) =
-        (time_fields.next()??, time_fields.next()??, time_fields.next().unwrap_or(Some(0))?);
+    let (hour, minute, second) = (time_fields.next()??, time_fields.next()??, time_fields.next().unwrap_or(Some(0))?);
     // Month and day are checked below by converting the date back.
     let is_plausible = year < 10_000 && hour < 24 && minute < 60 && second < 60;
     let day_count = is_plausible.then(|| days_from_civil(year, month, day))?;

@@ -82,18 +82,14 @@ impl RunView {
             // A round counts when it has ended; one that is under way may still be held again.
             RunEvent::RoundEnded { round, .. } => self.rounds = *round,
             RunEvent::ConfidenceCalculated { confidence, .. } => self.confidence = Some(confidence.clone()),
-            RunEvent::EffectStarted {
-                effect: Effect::AwaitReset(AwaitReset { agent, until_ms, .. }),
-                ..
-            } => {
+            RunEvent::EffectStarted { effect: Effect::AwaitReset(AwaitReset { agent, until_ms, .. }), .. } => {
                 self.usage.limited.insert(agent.clone(), *until_ms);
             }
             RunEvent::EffectFinished { reply, .. } => self.apply_reply(reply),
             RunEvent::DecisionPosted { decision } => self.decisions.push(decision.clone()),
             // Withdrawn decisions are answered, too, so they no longer count as open.
             RunEvent::DecisionAnswered { decision, answer } => {
-                for known_decision in
-                    self.decisions.iter_mut().filter(|known_decision| known_decision.id == *decision)
+                for known_decision in self.decisions.iter_mut().filter(|known_decision| known_decision.id == *decision)
                 {
                     known_decision.answer = Some(answer.clone());
                 }

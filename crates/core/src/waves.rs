@@ -21,8 +21,7 @@ pub fn plan_waves(open_findings: &[Finding], task_settings: &TaskSettings) -> Ve
     let mut waves = vec![];
     while !unassigned.is_empty() {
         // A fixer is worth starting for about three findings.
-        let fixer_count =
-            unassigned.len().div_ceil(3).min(task_settings.max_concurrent_fixers.max(1) as usize);
+        let fixer_count = unassigned.len().div_ceil(3).min(task_settings.max_concurrent_fixers.max(1) as usize);
         let mut fixer_loads: Vec<FixerLoad> = vec![FixerLoad::default(); fixer_count];
         // Each wave takes at least one finding, so the loop ends.
         unassigned.retain(|finding| !assign_finding(&mut fixer_loads, finding, max_per_fixer));
@@ -35,9 +34,7 @@ pub fn plan_waves(open_findings: &[Finding], task_settings: &TaskSettings) -> Ve
         );
     }
     waves.extend(
-        without_place
-            .chunks(max_per_fixer)
-            .map(|chunk| vec![chunk.iter().map(|finding| finding.id).collect()]),
+        without_place.chunks(max_per_fixer).map(|chunk| vec![chunk.iter().map(|finding| finding.id).collect()]),
     );
     waves
 }
@@ -53,9 +50,8 @@ struct FixerLoad {
 fn assign_finding(fixer_loads: &mut [FixerLoad], finding: &Finding, max_per_fixer: usize) -> bool {
     let section = section_key(finding);
     let holder_index = fixer_loads.iter().position(|fixer_load| fixer_load.sections.contains(&section));
-    let fixer_index = holder_index.or_else(|| {
-        (0..fixer_loads.len()).min_by_key(|fixer_index| fixer_loads[*fixer_index].findings.len())
-    });
+    let fixer_index = holder_index
+        .or_else(|| (0..fixer_loads.len()).min_by_key(|fixer_index| fixer_loads[*fixer_index].findings.len()));
     let Some(fixer_load) = fixer_index.and_then(|fixer_index| fixer_loads.get_mut(fixer_index)) else {
         return false;
     };

@@ -29,11 +29,7 @@ pub(crate) struct CommandChecker<'m> {
 }
 
 impl<'m> CommandChecker<'m> {
-    pub fn new(
-        policy: GuardPolicy,
-        boundaries: &'m PathBoundaries,
-        session_bound: bool,
-    ) -> CommandChecker<'m> {
+    pub fn new(policy: GuardPolicy, boundaries: &'m PathBoundaries, session_bound: bool) -> CommandChecker<'m> {
         CommandChecker {
             policy,
             boundaries,
@@ -92,16 +88,15 @@ impl<'m> CommandChecker<'m> {
 
     fn check_call(&mut self, call: &ShellCall) -> Option<ToolDenial> {
         // Redirections come first: they take effect even if the call has no program (`> file`).
-        let redirect_targets: Vec<WriteTarget> =
-            call.output_files.iter().map(WriteTarget::for_write).collect();
+        let redirect_targets: Vec<WriteTarget> = call.output_files.iter().map(WriteTarget::for_write).collect();
         if let Some(denial) = self.check_targets(&redirect_targets) {
             return Some(denial);
         }
         // Assignments without a program set variables of the shell; before a program they are its environment only.
         if call.words.is_empty() {
-            call.assignments.iter().for_each(|(variable_name, value_word)| {
-                self.current_state().set_variable(variable_name, value_word)
-            });
+            call.assignments
+                .iter()
+                .for_each(|(variable_name, value_word)| self.current_state().set_variable(variable_name, value_word));
             return None;
         }
         let invocation = ProgramInvocation::from_words(&call.words)?;
@@ -166,8 +161,7 @@ impl<'m> CommandChecker<'m> {
         }
         // A shell may be several programs behind the download, as in `curl x | tee log | bash`; the pipeline number connects
         // them.
-        let runs_piped_script =
-            self.fetching_pipeline == Some(pipeline) && invocation.reads_script_from_stdin();
+        let runs_piped_script = self.fetching_pipeline == Some(pipeline) && invocation.reads_script_from_stdin();
         if runs_piped_script || destructive::runs_fetched_script(invocation) {
             return Some(destructive::unread_script_harm());
         }
@@ -197,11 +191,9 @@ impl<'m> CommandChecker<'m> {
         let mut operands = operands.iter().map(alloc::string::String::as_str);
         let command = match (operands.next()?, operands.next()) {
             ("loop", Some("cancel")) => "loop cancel",
-            (
-                command @ ("decisions" | "trust" | "undo" | "board" | "story" | "init" | "hook" | "stop"
-                | "say"),
-                _,
-            ) => command,
+            (command @ ("decisions" | "trust" | "undo" | "board" | "story" | "init" | "hook" | "stop" | "say"), _) => {
+                command
+            }
             _ => return None,
         };
         Some(ToolDenial::new(
@@ -239,12 +231,7 @@ impl<'m> CommandChecker<'m> {
     }
 
     /// Checks whether a file may be written or removed.
-    pub fn check_write(
-        &self,
-        written_path: &LexicalPath,
-        removes: bool,
-        is_bounded: bool,
-    ) -> Option<ToolDenial> {
+    pub fn check_write(&self, written_path: &LexicalPath, removes: bool, is_bounded: bool) -> Option<ToolDenial> {
         let displayed_path = self.boundaries.display_path(written_path);
         if self.policy.own_files
             && let Some(own_path) = self.boundaries.find_own_path(written_path, removes)
@@ -260,8 +247,7 @@ impl<'m> CommandChecker<'m> {
             ));
         }
         // Own files are protected everywhere, even under bounds that allow everything else.
-        if !is_bounded || self.policy.paths == WriteBounds::Off || self.boundaries.is_in_scratch(written_path)
-        {
+        if !is_bounded || self.policy.paths == WriteBounds::Off || self.boundaries.is_in_scratch(written_path) {
             return None;
         }
         let refused_action = alloc::format!("writing to `{}`", crate::clip_text(&displayed_path));

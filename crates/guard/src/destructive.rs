@@ -18,10 +18,7 @@ const REMOVES_FOREIGN_FILES: &str = "it removes what is not the project's";
 const REMOVE_BY_NAME: &str = "Remove what you mean by its name, inside the project";
 
 /// Describes the harm of an invocation; `None` means that no known harm comes of it.
-pub(crate) fn find_harm(
-    invocation: &ProgramInvocation<'_>,
-    shell_state: &ShellState<'_>,
-) -> Option<HarmDescription> {
+pub(crate) fn find_harm(invocation: &ProgramInvocation<'_>, shell_state: &ShellState<'_>) -> Option<HarmDescription> {
     let program = invocation.program.as_str();
     let options = invocation.parse_options();
     let describe = |action: &str, explanation, alternative| {
@@ -41,10 +38,7 @@ pub(crate) fn find_harm(
             // The first operand is the mode or the owner.
             let mut file_operands = options.operands.iter().skip(1);
             let operand = file_operands.find(|operand| {
-                shell_state
-                    .locate_word(operand)
-                    .iter()
-                    .any(|location| is_outside_project(location, shell_state))
+                shell_state.locate_word(operand).iter().any(|location| is_outside_project(location, shell_state))
             })?;
             let action = format!("{program} -R {}", crate::clip_text(&operand.to_plain_text()));
             describe(
@@ -53,12 +47,8 @@ pub(crate) fn find_harm(
                 "Name the files in the project",
             )
         }
-        "shutdown" | "reboot" | "halt" | "poweroff" => {
-            describe(program, "it stops the machine", LEAVE_TO_USER)
-        }
-        "init" | "telinit"
-            if matches!(options.operand_texts().first().map(|word| word.as_str()), Some("0" | "6")) =>
-        {
+        "shutdown" | "reboot" | "halt" | "poweroff" => describe(program, "it stops the machine", LEAVE_TO_USER),
+        "init" | "telinit" if matches!(options.operand_texts().first().map(|word| word.as_str()), Some("0" | "6")) => {
             describe(program, "it stops the machine", LEAVE_TO_USER)
         }
         "systemctl" => {
@@ -92,11 +82,7 @@ fn is_scratch_repository(invocation: &ProgramInvocation<'_>, shell_state: &Shell
 }
 
 /// Describes the harm of removing an operand with everything in it.
-fn find_removal_harm(
-    command_name: &str,
-    operand: &ShellWord,
-    shell_state: &ShellState<'_>,
-) -> Option<HarmDescription> {
+fn find_removal_harm(command_name: &str, operand: &ShellWord, shell_state: &ShellState<'_>) -> Option<HarmDescription> {
     let describe = |explanation, alternative| {
         Some(HarmDescription {
             action: format!("`{command_name} {}`", crate::clip_text(&operand.to_plain_text())),
@@ -151,10 +137,7 @@ fn find_removal_harm(
 }
 
 /// Describes the harm of a deleting `find` that no test narrows down.
-fn check_find_command(
-    invocation: &ProgramInvocation<'_>,
-    shell_state: &ShellState<'_>,
-) -> Option<HarmDescription> {
+fn check_find_command(invocation: &ProgramInvocation<'_>, shell_state: &ShellState<'_>) -> Option<HarmDescription> {
     const NARROWING_TESTS: [&str; 16] = [
         "-name",
         "-iname",
@@ -211,8 +194,7 @@ fn kills_every_process(invocation: &ProgramInvocation<'_>) -> bool {
     // The first argument may be the signal: `kill -1 5` sends SIGHUP to process 5.
     let has_signal_option =
         invocation.args.first().is_some_and(|argument| argument.0.starts_with('-') && argument.0 != "--");
-    let has_signal_operand =
-        invocation.args.first().is_some_and(|argument| matches!(argument.0.as_str(), "-s" | "-n"));
+    let has_signal_operand = invocation.args.first().is_some_and(|argument| matches!(argument.0.as_str(), "-s" | "-n"));
     invocation
         .args
         .iter()
@@ -284,8 +266,8 @@ pub(crate) fn unread_script_harm() -> HarmDescription {
 
 /// Whether a shell runs a fetched script directly: `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$(wget …)"`, `. <(curl …)`.
 pub(crate) fn runs_fetched_script(invocation: &ProgramInvocation<'_>) -> bool {
-    let is_script_runner = SHELLS.contains(&invocation.program.as_str())
-        || ["eval", ".", "source"].contains(&invocation.program.as_str());
+    let is_script_runner =
+        SHELLS.contains(&invocation.program.as_str()) || ["eval", ".", "source"].contains(&invocation.program.as_str());
     // The lexer keeps a substitution in its word as a mark and `(COMMANDS)`.
     is_script_runner
         && invocation

@@ -25,9 +25,7 @@ pub(crate) fn split_subcommand(args: &[ShellWord]) -> Option<(String, &[ShellWor
         let word_text = first_word.0.as_str();
         remaining_words = match word_text {
             // These options of git take a value, which must not be mistaken for the subcommand.
-            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" => {
-                following_words.get(1..)?
-            }
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" => following_words.get(1..)?,
             _ if word_text.starts_with('-') => following_words,
             _ => return Some((first_word.to_plain_text(), following_words)),
         };
@@ -36,15 +34,12 @@ pub(crate) fn split_subcommand(args: &[ShellWord]) -> Option<(String, &[ShellWor
 
 /// The directory that `-C` names.
 pub(crate) fn find_directory_option(args: &[ShellWord]) -> Option<&ShellWord> {
-    let option_index = args
-        .iter()
-        .take_while(|argument| argument.0.starts_with('-'))
-        .position(|argument| argument.0 == "-C")?;
+    let option_index =
+        args.iter().take_while(|argument| argument.0.starts_with('-')).position(|argument| argument.0 == "-C")?;
     args.get(option_index + 1)
 }
 
-const LOSES_UNCOMMITTED: &str =
-    "it throws away changes that are not committed, and nobody can bring them back";
+const LOSES_UNCOMMITTED: &str = "it throws away changes that are not committed, and nobody can bring them back";
 const RESTORE_SINGLE_FILES: &str =
     "Take back single files with `git restore FILE`, or keep the changes with `git stash`";
 const LOSES_COMMITS: &str = "it throws away commits that others may need";
@@ -58,9 +53,7 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         Some(HarmDescription { action: format!("`git {git_command}`"), explanation, alternative })
     };
     match subcommand_name.as_str() {
-        "reset" if options.has_any(&[], &["hard"]) => {
-            describe("reset --hard", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
-        }
+        "reset" if options.has_any(&[], &["hard"]) => describe("reset --hard", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES),
         "clean" if options.has_any(&['f'], &["force"]) && !options.has_any(&['n'], &["dry-run"]) => {
             let explanation = "it removes files that git does not know, and nobody can bring them back";
             describe(
@@ -73,8 +66,7 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         "push" => describe_push_harm(&options),
         "branch" => {
             // Plain `-d` is safe: git itself refuses if commits would be lost.
-            let is_forced_delete =
-                options.has_any(&['d'], &["delete"]) && options.has_any(&['f'], &["force"]);
+            let is_forced_delete = options.has_any(&['d'], &["delete"]) && options.has_any(&['f'], &["force"]);
             let loses_commits = options.has_any(&['D'], &[]) || is_forced_delete;
             let alternative =
                 "Use `git branch -d`, which refuses while commits would be lost, or leave it to the person";
@@ -83,8 +75,7 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         "stash" => {
             let stash_action =
                 arguments.iter().find(|argument| !argument.0.starts_with('-')).map(ShellWord::to_plain_text);
-            let stash_action =
-                stash_action.filter(|stash_action| stash_action == "clear" || stash_action == "drop")?;
+            let stash_action = stash_action.filter(|stash_action| stash_action == "clear" || stash_action == "drop")?;
             describe(
                 &format!("stash {stash_action}"),
                 "what was put aside may be the person's, and it is gone then",
@@ -94,12 +85,9 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         "checkout" if options.has_any(&['f'], &["force"]) => {
             describe("checkout --force", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
         }
-        "checkout" if names_everything(&options) => {
-            describe("checkout -- .", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
-        }
+        "checkout" if names_everything(&options) => describe("checkout -- .", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES),
         "restore" if names_everything(&options) => {
-            let is_index_only =
-                options.has_any(&['S'], &["staged"]) && !options.has_any(&['W'], &["worktree"]);
+            let is_index_only = options.has_any(&['S'], &["staged"]) && !options.has_any(&['W'], &["worktree"]);
             if is_index_only { None } else { describe("restore .", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES) }
         }
         "switch" if options.has_any(&['f'], &["force", "discard-changes"]) => {
@@ -108,20 +96,14 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         "rm" if names_everything(&options) && !options.has_any(&[], &["cached"]) => {
             describe("rm .", "it removes the whole project", "Remove single files by name")
         }
-        "filter-branch" | "filter-repo" => {
-            describe(&subcommand_name, "it rewrites all commits", LEAVE_TO_USER)
-        }
-        "reflog"
-            if ["expire", "delete"].contains(&options.operand_texts().first().map_or("", String::as_str)) =>
-        {
+        "filter-branch" | "filter-repo" => describe(&subcommand_name, "it rewrites all commits", LEAVE_TO_USER),
+        "reflog" if ["expire", "delete"].contains(&options.operand_texts().first().map_or("", String::as_str)) => {
             describe("reflog expire", "it throws away the way back to lost commits", LEAVE_TO_USER)
         }
         "gc" if options.long_options.iter().any(|long| long.starts_with("prune=")) => {
             describe("gc --prune", "it throws away lost commits for good", LEAVE_TO_USER)
         }
-        "update-ref" if options.has_any(&['d'], &[]) => {
-            describe("update-ref -d", LOSES_COMMITS, LEAVE_TO_USER)
-        }
+        "update-ref" if options.has_any(&['d'], &[]) => describe("update-ref -d", LOSES_COMMITS, LEAVE_TO_USER),
         _ => None,
     }
 }

@@ -61,9 +61,7 @@ impl<'c> ProgramInvocation<'c> {
                 return Some(ProgramInvocation { program, args });
             };
             // `command -v rm` only asks where the program is.
-            if program == "command"
-                && args.first().is_some_and(|argument| argument.0.eq_ignore_ascii_case("-v"))
-            {
+            if program == "command" && args.first().is_some_and(|argument| argument.0.eq_ignore_ascii_case("-v")) {
                 return None;
             }
             remaining_words = skip_options(args, valued_options).get(*own_operands..)?;
@@ -93,9 +91,7 @@ impl<'c> ProgramInvocation<'c> {
         let flag_index = self.args.iter().position(is_command_flag)?;
         // A `-c` after the name of a script file belongs to that script.
         let earlier_arguments = self.args.get(..flag_index)?;
-        if self.program != "su"
-            && earlier_arguments.iter().any(|argument| !argument.0.starts_with(['-', '+']))
-        {
+        if self.program != "su" && earlier_arguments.iter().any(|argument| !argument.0.starts_with(['-', '+'])) {
             return None;
         }
         self.args.get(flag_index + 1).map(ShellWord::to_plain_text)
@@ -138,8 +134,7 @@ fn skip_options<'c>(mut remaining_words: &'c [ShellWord], valued_options: &str) 
         // Only a single letter takes the next word; in `-n10` the value is attached.
         let takes_next_word = option_letters.next().is_some_and(|letter| valued_options.contains(letter))
             && option_letters.next().is_none();
-        remaining_words =
-            if takes_next_word { following_words.get(1..).unwrap_or_default() } else { following_words };
+        remaining_words = if takes_next_word { following_words.get(1..).unwrap_or_default() } else { following_words };
     }
     remaining_words
 }
@@ -186,11 +181,7 @@ impl<'c> CommandOptions<'c> {
 }
 
 /// Finds the value of an option: `-o FILE`, `-oFILE`, `--output FILE`, `--output=FILE`.
-pub(crate) fn find_option_value(
-    arguments: &[ShellWord],
-    short_name: &str,
-    long_name: &str,
-) -> Option<ShellWord> {
+pub(crate) fn find_option_value(arguments: &[ShellWord], short_name: &str, long_name: &str) -> Option<ShellWord> {
     let mut remaining_words = arguments.iter();
     while let Some(argument) = remaining_words.next() {
         let argument_text = argument.0.as_str();

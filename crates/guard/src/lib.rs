@@ -108,11 +108,7 @@ impl ToolDenial {
 }
 
 /// Checks one tool use; `None` means that it is allowed.
-pub fn check_tool_use(
-    policy: GuardPolicy,
-    context: &GuardContext<'_>,
-    tool_use: &ToolUse<'_>,
-) -> Option<ToolDenial> {
+pub fn check_tool_use(policy: GuardPolicy, context: &GuardContext<'_>, tool_use: &ToolUse<'_>) -> Option<ToolDenial> {
     // Paths and command line are checked independently: a client may send both, and either alone can be a reason to refuse.
     let boundaries = PathBoundaries::from_context(context);
     let mut command_checker = checker::CommandChecker::new(policy, &boundaries, context.session_bound);
@@ -131,9 +127,7 @@ pub fn check_tool_use(
 /// Resolves a path as a client gives it: no shell has expanded it, but agents often spell the home directory as a shell would.
 fn resolve_given_path(given_path: &str, boundaries: &PathBoundaries) -> Option<LexicalPath> {
     let below_home = ["~", "$HOME", "${HOME}"].iter().find_map(|home_spelling| {
-        given_path
-            .strip_prefix(home_spelling)
-            .filter(|below_home| below_home.is_empty() || below_home.starts_with('/'))
+        given_path.strip_prefix(home_spelling).filter(|below_home| below_home.is_empty() || below_home.starts_with('/'))
     });
     match below_home {
         Some(below_home) => {

@@ -85,13 +85,14 @@ impl LexicalPath {
     /// Whether this path can match the directory or something in it. A component of wildcards alone (`*/x`) is not counted as a
     /// match: it would match any directory.
     pub fn can_be_within(&self, directory: &LexicalPath) -> bool {
-        let is_only_wildcards = |component: &String| {
-            component.chars().all(|character| matches!(character, STAR_MARK | QUESTION_MARK))
-        };
+        let is_only_wildcards =
+            |component: &String| component.chars().all(|character| matches!(character, STAR_MARK | QUESTION_MARK));
         directory.0.len() <= self.0.len()
-            && self.0.iter().zip(&directory.0).all(|(pattern, directory_name)| {
-                !is_only_wildcards(pattern) && glob_matches(pattern, directory_name)
-            })
+            && self
+                .0
+                .iter()
+                .zip(&directory.0)
+                .all(|(pattern, directory_name)| !is_only_wildcards(pattern) && glob_matches(pattern, directory_name))
     }
 }
 
@@ -128,9 +129,7 @@ fn glob_matches(pattern: &str, file_name: &str) -> bool {
             next_matches.push(
                 star_continues
                     || previous_matches
-                        && (*pattern_char == name_char
-                            || *pattern_char == QUESTION_MARK
-                            || *pattern_char == STAR_MARK),
+                        && (*pattern_char == name_char || *pattern_char == QUESTION_MARK || *pattern_char == STAR_MARK),
             );
         }
         prefix_matches = next_matches;
@@ -153,14 +152,12 @@ pub(crate) struct PathBoundaries {
 impl PathBoundaries {
     pub fn from_context(context: &GuardContext<'_>) -> PathBoundaries {
         // Without a project root every path is inside the project: what cannot be compared is allowed.
-        let project_root =
-            LexicalPath::from_absolute(context.project_root).unwrap_or(LexicalPath(Vec::new()));
+        let project_root = LexicalPath::from_absolute(context.project_root).unwrap_or(LexicalPath(Vec::new()));
         let resolve_in_project = |path_text: &String| {
             LexicalPath::resolve(path_text, Some(&project_root))
                 .map(|resolved_path| (resolved_path, path_text.ends_with('/')))
         };
-        let scratch_dirs =
-            context.scratch_dirs.iter().filter_map(|path_text| LexicalPath::from_absolute(path_text));
+        let scratch_dirs = context.scratch_dirs.iter().filter_map(|path_text| LexicalPath::from_absolute(path_text));
         // A project inside a temporary directory must not open that whole directory for writing.
         let scratch_dirs = scratch_dirs
             .filter(|scratch_dir| !project_root.is_within(scratch_dir) && !scratch_dir.0.is_empty())
@@ -214,11 +211,8 @@ impl PathBoundaries {
     /// The path of Tribunal's own files that would be changed. A removal also takes what is inside the removed directory.
     pub fn find_own_path(&self, target_path: &LexicalPath, removes: bool) -> Option<String> {
         let matched_own_path = self.own_paths.iter().find(|(own_path, is_directory)| {
-            let is_targeted = if *is_directory {
-                target_path.can_be_within(own_path)
-            } else {
-                target_path.can_match(own_path)
-            };
+            let is_targeted =
+                if *is_directory { target_path.can_be_within(own_path) } else { target_path.can_match(own_path) };
             is_targeted || removes && target_path.can_contain(own_path)
         });
         matched_own_path.map(|(own_path, is_directory)| {

@@ -170,9 +170,7 @@ impl<'t> ShellParser<'t> {
                 Some('#') => self.skip_comment(),
                 Some('&' | '|') => self.parse_operator(),
                 // `<(` and `>(` are process substitutions and part of a word.
-                Some('<' | '>') if self.peek_second() != Some('(') && !self.is_in_test() => {
-                    self.parse_redirect()
-                }
+                Some('<' | '>') if self.peek_second() != Some('(') && !self.is_in_test() => self.parse_redirect(),
                 Some('(') => self.parse_bracket(),
                 Some(')') => {
                     self.skip_chars(1);
@@ -324,8 +322,7 @@ impl<'t> ShellParser<'t> {
                 }
                 document_text.push_str(line);
             }
-            if let Some(ScriptItem::Call(call)) =
-                document.item_index.and_then(|index| self.script.items.get_mut(index))
+            if let Some(ScriptItem::Call(call)) = document.item_index.and_then(|index| self.script.items.get_mut(index))
             {
                 call.stdin_text = Some(document_text);
             }
@@ -356,34 +353,25 @@ impl<'t> ShellParser<'t> {
             "<<<" => self.current_call.stdin_text = Some(word.to_plain_text()),
             // `2>&1` and `>&-` redirect to a descriptor, not to a file.
             ">&" if word.0.chars().all(|digit| digit.is_ascii_digit() || digit == '-') => {}
-            _ if redirect_operator.contains('>') && !word.0.is_empty() => {
-                self.current_call.output_files.push(word)
-            }
+            _ if redirect_operator.contains('>') && !word.0.is_empty() => self.current_call.output_files.push(word),
             _ => {}
         }
     }
 
     /// Adds a word to the current call: as an assignment, as a word, or not at all.
     fn accept_word(&mut self, word: ShellWord) {
-        const RESERVED: [&str; 14] = [
-            "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "case", "esac", "!", "{", "}",
-        ];
+        const RESERVED: [&str; 14] =
+            ["if", "then", "else", "elif", "fi", "do", "done", "while", "until", "case", "esac", "!", "{", "}"];
         let current_call = &mut self.current_call;
         let is_number = !word.0.is_empty() && word.0.chars().all(|character| character.is_ascii_digit());
         if is_number
-            && matches!(
-                self.source_text.get(self.offset..).and_then(|rest| rest.chars().next()),
-                Some('<' | '>')
-            )
+            && matches!(self.source_text.get(self.offset..).and_then(|rest| rest.chars().next()), Some('<' | '>'))
         {
             // In `2> file` the number is a descriptor and not a word.
             return;
         }
         // Reserved words are such only at the start of a command; `echo done` has a plain argument.
-        if current_call.words.is_empty()
-            && current_call.assignments.is_empty()
-            && RESERVED.contains(&word.0.as_str())
-        {
+        if current_call.words.is_empty() && current_call.assignments.is_empty() && RESERVED.contains(&word.0.as_str()) {
             return;
         }
         match parse_assignment(&word).filter(|_| current_call.words.is_empty()) {

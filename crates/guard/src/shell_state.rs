@@ -66,11 +66,8 @@ impl<'m> ShellState<'m> {
 
     /// Sets the variable of a loop: it has the expansions of all words together.
     pub fn set_loop_variable(&mut self, variable_name: &str, value_words: &[ShellWord]) {
-        let expansions: Vec<String> = value_words
-            .iter()
-            .take(MAX_EXPANSIONS + 1)
-            .flat_map(|value_word| self.expand_word(value_word))
-            .collect();
+        let expansions: Vec<String> =
+            value_words.iter().take(MAX_EXPANSIONS + 1).flat_map(|value_word| self.expand_word(value_word)).collect();
         self.store_expansions(variable_name, expansions);
     }
 
@@ -169,9 +166,7 @@ impl<'m> ShellState<'m> {
             return match command_words.as_slice() {
                 ["mktemp", ..] => vec![TEMP_DIR_MARK.to_string()],
                 ["pwd", ..] => known_or_ambiguous(self.working_dir.as_ref()),
-                ["git", "rev-parse", "--show-toplevel"] => {
-                    known_or_ambiguous(Some(&self.boundaries.project_root))
-                }
+                ["git", "rev-parse", "--show-toplevel"] => known_or_ambiguous(Some(&self.boundaries.project_root)),
                 _ => ambiguous(),
             };
         }
@@ -190,9 +185,7 @@ impl<'m> ShellState<'m> {
             "PWD" => known_or_ambiguous(self.working_dir.as_ref()),
             "CLAUDE_PROJECT_DIR" => known_or_ambiguous(Some(&self.boundaries.project_root)),
             // This is a path below the temporary directory, and not everything in it.
-            "TMPDIR" | "TMP" | "TEMP"
-                if text_after.starts_with('/') && text_after.contains(char::is_alphanumeric) =>
-            {
+            "TMPDIR" | "TMP" | "TEMP" if text_after.starts_with('/') && text_after.contains(char::is_alphanumeric) => {
                 vec![TEMP_DIR_MARK.to_string()]
             }
             _ => ambiguous(),

@@ -98,10 +98,7 @@ pub(crate) fn find_write_targets(invocation: &ProgramInvocation<'_>) -> Vec<Writ
                 && !options.short_letters.contains("readonly") =>
         {
             // A database elsewhere may be opened freely; only Tribunal's own ones are protected.
-            all_operands()
-                .take(1)
-                .map(|operand| WriteTarget { is_bounded: false, ..write_to(operand) })
-                .collect()
+            all_operands().take(1).map(|operand| WriteTarget { is_bounded: false, ..write_to(operand) }).collect()
         }
         // The tests of `find` that select files are not evaluated, so only the start directory counts.
         "find" if is_deleting_find(invocation) => all_operands().take(1).map(write_to).collect(),
@@ -145,9 +142,7 @@ fn find_sed_targets(invocation: &ProgramInvocation<'_>) -> Vec<WriteTarget> {
             }
             // On macOS `-i` takes a separate suffix, which is often empty.
             "" => {}
-            argument_text
-                if argument_text.starts_with("--expression=") || argument_text.starts_with("--file=") =>
-            {
+            argument_text if argument_text.starts_with("--expression=") || argument_text.starts_with("--file=") => {
                 has_script_option = true
             }
             argument_text if argument_text.starts_with('-') => {}

@@ -1,9 +1,7 @@
 //! Tests which tool uses of an agent are refused and which are allowed.
 
 use proptest::prelude::*;
-use tribunal_guard::{
-    GuardContext, GuardPolicy, GuardRule, ToolDenial, ToolUse, WriteBounds, check_tool_use,
-};
+use tribunal_guard::{GuardContext, GuardPolicy, GuardRule, ToolDenial, ToolUse, WriteBounds, check_tool_use};
 
 fn to_strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| text.to_string()).collect()
@@ -74,11 +72,7 @@ impl GuardScenario {
 }
 
 /// Lists the commands whose verdict differs from the expected one.
-fn list_wrong_verdicts(
-    scenario: &GuardScenario,
-    expected_rule: Option<GuardRule>,
-    commands: &[&str],
-) -> String {
+fn list_wrong_verdicts(scenario: &GuardScenario, expected_rule: Option<GuardRule>, commands: &[&str]) -> String {
     let mut wrong_verdicts = String::new();
     for command in commands {
         let verdict = scenario.check_command(command);
@@ -376,11 +370,7 @@ fn irreversible_commands_are_refused() {
     assert_eq!(list_wrong_verdicts(&GuardScenario::default(), Some(GuardRule::Destructive), DESTRUCTIVE), "");
     let all_off = GuardPolicy { destructive: false, paths: WriteBounds::Off, own_files: false };
     assert_eq!(
-        list_wrong_verdicts(
-            &GuardScenario { policy: all_off, ..GuardScenario::default() },
-            None,
-            DESTRUCTIVE
-        ),
+        list_wrong_verdicts(&GuardScenario { policy: all_off, ..GuardScenario::default() }, None, DESTRUCTIVE),
         ""
     );
 }
@@ -445,11 +435,7 @@ fn commands_may_not_change_the_files_of_tribunal() {
     assert_eq!(list_wrong_verdicts(&scenario, Some(GuardRule::OwnFiles), &commands), "");
     let own_files_off = GuardPolicy { own_files: false, ..GuardPolicy::default() };
     assert_eq!(
-        list_wrong_verdicts(
-            &GuardScenario { policy: own_files_off, ..GuardScenario::default() },
-            None,
-            &commands
-        ),
+        list_wrong_verdicts(&GuardScenario { policy: own_files_off, ..GuardScenario::default() }, None, &commands),
         ""
     );
 }
@@ -527,20 +513,11 @@ fn commands_may_write_only_in_the_project() {
 #[test]
 fn commands_may_write_only_in_the_subject_under_that_policy() {
     let scenario = GuardScenario::bounded_to_subject();
-    let outside = [
-        "echo x > README.md",
-        "sed -i s/a/b/ src/main.rs",
-        "rm docs/other.md",
-        "cp docs/plan.md docs/plan2.md",
-    ];
+    let outside =
+        ["echo x > README.md", "sed -i s/a/b/ src/main.rs", "rm docs/other.md", "cp docs/plan.md docs/plan2.md"];
     assert_eq!(list_wrong_verdicts(&scenario, Some(GuardRule::OutsideSubject), &outside), "");
-    let inside = [
-        "sed -i s/a/b/ docs/plan.md",
-        "echo x >> src/lib.rs",
-        "touch notes/deep/x",
-        "echo x > /tmp/x",
-        "cargo test",
-    ];
+    let inside =
+        ["sed -i s/a/b/ docs/plan.md", "echo x >> src/lib.rs", "touch notes/deep/x", "echo x > /tmp/x", "cargo test"];
     assert_eq!(list_wrong_verdicts(&scenario, None, &inside), "");
     assert_eq!(list_wrong_verdicts(&scenario, Some(GuardRule::OutsideProject), &["echo x > ../x"]), "");
 }
@@ -608,10 +585,7 @@ fn reading_is_allowed_and_so_are_paths_that_cannot_be_resolved() {
     assert_eq!(without_dirs.check_write("~/x"), None);
     assert_eq!(without_dirs.check_write("/etc/x"), Some(GuardRule::OutsideProject));
     assert_eq!(without_dirs.check_command("touch ../x").map(|denied| denied.rule), None);
-    assert_eq!(
-        without_dirs.check_command("rm -rf ~").map(|denied| denied.rule),
-        Some(GuardRule::Destructive)
-    );
+    assert_eq!(without_dirs.check_command("rm -rf ~").map(|denied| denied.rule), Some(GuardRule::Destructive));
     // Without a subject the bounds are those of the project.
     let without_subject = GuardScenario { subject_paths: Vec::new(), ..GuardScenario::bounded_to_subject() };
     assert_eq!(without_subject.check_write("README.md"), None);
@@ -620,8 +594,7 @@ fn reading_is_allowed_and_so_are_paths_that_cannot_be_resolved() {
 
 #[test]
 fn a_project_in_a_temporary_directory_does_not_own_it() {
-    let scenario =
-        GuardScenario { scratch_dirs: to_strings(&["/proj", "/", "/tmp"]), ..GuardScenario::default() };
+    let scenario = GuardScenario { scratch_dirs: to_strings(&["/proj", "/", "/tmp"]), ..GuardScenario::default() };
     assert_eq!(scenario.check_write("/proj/other/x"), Some(GuardRule::OutsideProject));
     assert_eq!(scenario.check_write("/etc/x"), Some(GuardRule::OutsideProject));
     assert_eq!(scenario.check_write("/tmp/x"), None);
@@ -719,9 +692,7 @@ fn long_and_deeply_nested_commands_are_checked_fast() {
     ] {
         scenario.check_command(&hostile_command);
         assert!(
-            scenario
-                .check_command(&format!("{hostile_command}\n"))
-                .is_none_or(|denied| denied.reason.len() < 1_000)
+            scenario.check_command(&format!("{hostile_command}\n")).is_none_or(|denied| denied.reason.len() < 1_000)
         );
     }
 }

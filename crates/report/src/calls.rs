@@ -77,8 +77,7 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
     for journal_entry in entries {
         match &journal_entry.event {
             // Settings may change between two lives of a run; each call belongs to those in force when it was asked.
-            RunEvent::RunStarted { settings: pinned, .. }
-            | RunEvent::SettingsChanged { settings: pinned } => {
+            RunEvent::RunStarted { settings: pinned, .. } | RunEvent::SettingsChanged { settings: pinned } => {
                 settings = Some(pinned);
             }
             RunEvent::EffectStarted {
@@ -180,8 +179,7 @@ fn is_scripted_task(settings: Option<&Settings>, agent_task: &AgentTask) -> bool
 fn task_driver_name(settings: Option<&Settings>, agent_task: &AgentTask) -> String {
     let agent_settings = settings.and_then(|settings| settings.find_agent(&agent_task.agent));
     // The tag of the serialised enum is the name in the journal.
-    let driver_json =
-        agent_settings.and_then(|agent_settings| serde_json::to_value(&agent_settings.driver).ok());
+    let driver_json = agent_settings.and_then(|agent_settings| serde_json::to_value(&agent_settings.driver).ok());
     driver_json
         .and_then(|driver_value| driver_value.get("driver")?.as_str().map(String::from))
         .unwrap_or_else(|| "unknown".into())

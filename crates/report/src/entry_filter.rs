@@ -62,8 +62,7 @@ impl EntryFilter {
         let event_kind = event.kind_name();
         is_concerned
             && query.round_number.is_none_or(|round_number| round_number == self.current_round)
-            && (query.event_kinds.is_empty()
-                || query.event_kinds.iter().any(|wanted_kind| wanted_kind == event_kind))
+            && (query.event_kinds.is_empty() || query.event_kinds.iter().any(|wanted_kind| wanted_kind == event_kind))
             && query.key_part.as_ref().is_none_or(|key_fragment| {
                 key_of_event(event).is_some_and(|effect_key| effect_key.as_str().contains(key_fragment))
             })
@@ -105,10 +104,8 @@ impl EntryFilter {
             | RunEvent::ChallengerAnswered { key: effect_key, .. } => self.finding_keys.contains(effect_key),
             RunEvent::DecisionPosted { decision } => {
                 // A decision names its finding only while it is posted; its answer names the decision alone.
-                let (blocked_topic, disputed_topic) = (
-                    DecisionTopic::Blocked { finding: finding_id },
-                    DecisionTopic::Disputed { finding: finding_id },
-                );
+                let (blocked_topic, disputed_topic) =
+                    (DecisionTopic::Blocked { finding: finding_id }, DecisionTopic::Disputed { finding: finding_id });
                 let is_ours = decision.about == blocked_topic || decision.about == disputed_topic;
                 if is_ours {
                     self.finding_decisions.insert(decision.id.clone());
@@ -170,14 +167,12 @@ fn is_problem(event: &RunEvent) -> bool {
             Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => true,
             // An answer that could only be read in part counts as a problem although the call succeeded.
             Reply::Ask(AskOutcome::Answered(effect_reply)) => {
-                matches!(effect_reply.content, AnswerContent::Unreadable { .. })
-                    || !effect_reply.remarks.is_empty()
+                matches!(effect_reply.content, AnswerContent::Unreadable { .. }) || !effect_reply.remarks.is_empty()
             }
             _ => false,
         },
         // A run that was stopped has no outcome.
-        RunEvent::RunParked(RunSummary { outcome, .. })
-        | RunEvent::RunFinished(RunSummary { outcome, .. }) => {
+        RunEvent::RunParked(RunSummary { outcome, .. }) | RunEvent::RunFinished(RunSummary { outcome, .. }) => {
             matches!(outcome, None | Some(RunOutcome::Halted | RunOutcome::Failed))
         }
         _ => false,

@@ -100,8 +100,7 @@ impl<W: Write> LineReporter<W> {
             format!("review of {} · run {} · {build_version}", settings.subject.title(), journal_entry.run);
         let title_text = self.screen.paint(TextStyle::Bold, &self.screen.wrap_text(0, &title_text));
         self.write_line(0, &title_text)?;
-        let limits_text =
-            self.screen.wrap_text(0, &format!("limits: {}", phrases::describe_limits(&settings.limits)));
+        let limits_text = self.screen.wrap_text(0, &format!("limits: {}", phrases::describe_limits(&settings.limits)));
         let limits_text = self.screen.paint(TextStyle::Dim, &limits_text);
         self.write_line(0, &limits_text)?;
         let agent_names: Vec<&str> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
@@ -131,8 +130,7 @@ impl<W: Write> LineReporter<W> {
 
     /// Names the agent, ` · codex`, if the run has several.
     fn agent_suffix(&self, agent_name: &AgentName) -> String {
-        let has_several_agents =
-            self.run_view.settings.as_ref().is_some_and(|settings| settings.agents.len() > 1);
+        let has_several_agents = self.run_view.settings.as_ref().is_some_and(|settings| settings.agents.len() > 1);
         if has_several_agents { format!(" · {agent_name}") } else { String::new() }
     }
 
@@ -147,8 +145,7 @@ impl<W: Write> LineReporter<W> {
             None => String::new(),
         };
         let raiser_roles: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
-        let line_head =
-            format!("{:<4}{:<9}{place_text:<10}", finding.id.to_string(), finding.severity.as_str());
+        let line_head = format!("{:<4}{:<9}{place_text:<10}", finding.id.to_string(), finding.severity.as_str());
         let fitted_text = self.screen.fit_text(4 + line_head.chars().count(), &finding.description);
         let line_head = self.screen.paint_severity(finding.severity, &line_head);
         self.write_line(4, &format!("{line_head}{fitted_text}"))?;
@@ -189,8 +186,7 @@ impl<W: Write> LineReporter<W> {
                 self.write_line(0, &line_text)
             }
             RunEvent::RoundStarted { round, of: max_rounds, .. } => {
-                let title_text =
-                    self.screen.paint(TextStyle::Bold, &format!("round {round} of at most {max_rounds}"));
+                let title_text = self.screen.paint(TextStyle::Bold, &format!("round {round} of at most {max_rounds}"));
                 self.write_gap()?;
                 self.write_line(0, &title_text)
             }
@@ -202,19 +198,13 @@ impl<W: Write> LineReporter<W> {
                 self.write_seat_line(LineMark::FAILED, role.as_str(), &format!("incomplete: {fault}"))
             }
             RunEvent::ChallengerAnswered {
-                key: task_key,
-                agent: agent_name,
-                silent: silent_findings,
-                fault,
-                ..
+                key: task_key, agent: agent_name, silent: silent_findings, fault, ..
             } => match fault {
                 Some(fault) => self.write_challenger_failure(task_key, fault),
                 None => self.write_challenger_answer(task_key, agent_name, silent_findings),
             },
             RunEvent::FindingRuled { finding: finding_id, .. } => self.write_ruling(*finding_id),
-            RunEvent::DecisionPosted { decision }
-                if matches!(decision.about, DecisionTopic::Disputed { .. }) =>
-            {
+            RunEvent::DecisionPosted { decision } if matches!(decision.about, DecisionTopic::Disputed { .. }) => {
                 self.write_disputed_decision(decision)
             }
             RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
@@ -252,10 +242,8 @@ impl<W: Write> LineReporter<W> {
                 let fixer_findings: Vec<String> =
                     fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
                 let wave_text = if *wave_text > 1 { format!(", wave {wave_text}") } else { String::new() };
-                let line_text = format!(
-                    "fix iteration {iteration}{wave_text}: {fixer_count} for {}",
-                    fixer_findings.join(" | ")
-                );
+                let line_text =
+                    format!("fix iteration {iteration}{wave_text}: {fixer_count} for {}", fixer_findings.join(" | "));
                 let line_text = self.screen.wrap_text(2, &line_text);
                 self.write_line(0, &line_text)
             }
@@ -263,10 +251,7 @@ impl<W: Write> LineReporter<W> {
                 self.refused_findings.clear();
                 let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
                 let changed_lines = phrases::format_count(*changed_lines, "line");
-                self.write_line(
-                    4,
-                    &format!("{painted_symbol} the session came back, with {changed_lines} changed"),
-                )
+                self.write_line(4, &format!("{painted_symbol} the session came back, with {changed_lines} changed"))
             }
             RunEvent::PatchLanded { findings: patch_findings, lines: changed_lines, .. } => {
                 self.refused_findings.clear();
@@ -274,10 +259,7 @@ impl<W: Write> LineReporter<W> {
                 let changed_lines = phrases::format_count(*changed_lines, "line");
                 self.write_line(
                     4,
-                    &format!(
-                        "{painted_symbol} landed: {} ({changed_lines})",
-                        phrases::join_ids(patch_findings)
-                    ),
+                    &format!("{painted_symbol} landed: {} ({changed_lines})", phrases::join_ids(patch_findings)),
                 )
             }
             RunEvent::PatchRefused { findings: patch_findings, why: refusal, .. } => {
@@ -321,10 +303,8 @@ impl<W: Write> LineReporter<W> {
     /// Returns whether the user's own session repairs the findings instead of fixers. A decision may hand them back to fixers.
     fn is_fixed_in_session(&self) -> bool {
         let is_handed_over = self.run_view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
-        let is_handed_over =
-            is_handed_over.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));
-        !is_handed_over
-            && self.run_view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
+        let is_handed_over = is_handed_over.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));
+        !is_handed_over && self.run_view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 
     /// Writes the ending: outcome, counts, what is left of the limits, open decisions and suggested commands.
@@ -333,8 +313,7 @@ impl<W: Write> LineReporter<W> {
         let painted_word = self.screen.paint(outcome_style, outcome_word);
         let reason_text = summary.reason.table_row().description;
         // Many endings have no detail beyond the fixed text of their reason.
-        let detail_text =
-            if summary.detail == reason_text { String::new() } else { format!(": {}", summary.detail) };
+        let detail_text = if summary.detail == reason_text { String::new() } else { format!(": {}", summary.detail) };
         // The text is wrapped before its first word is painted, because colour codes have no width.
         let wrapped_text = self.screen.wrap_text(0, &format!("{outcome_word} · {reason_text}{detail_text}"));
         self.write_gap()?;
@@ -399,11 +378,8 @@ impl<W: Write> LineReporter<W> {
             }
             RunEvent::RunResumed { life: start_number } => {
                 let subject_title = self.run_view.settings.as_ref().map(|settings| settings.subject.title());
-                let line_text = format!(
-                    "run {} goes on: review of {}",
-                    journal_entry.run,
-                    subject_title.unwrap_or_default()
-                );
+                let line_text =
+                    format!("run {} goes on: review of {}", journal_entry.run, subject_title.unwrap_or_default());
                 let line_text = self.screen.paint(TextStyle::Bold, &clean_line(&line_text));
                 self.write_line(0, &format!("{line_text} (start {start_number})"))?;
                 // Waits that began in an earlier process are still under way.
@@ -441,8 +417,7 @@ impl<W: Write> LineReporter<W> {
             }
             RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.write_ending(summary),
             RunEvent::Session(session_event) => {
-                let line_text =
-                    self.screen.fit_text(13, &session_text::describe_session_event(session_event));
+                let line_text = self.screen.fit_text(13, &session_text::describe_session_event(session_event));
                 self.write_line(2, &format!("session: {line_text}"))
             }
             RunEvent::LevelChosen { .. }
@@ -485,34 +460,21 @@ impl<W: Write> LineReporter<W> {
     /// Writes that a task is tried a second time, with the reason.
     fn write_retry(&mut self, effect_key: &Key, effect: &Effect) -> io::Result<()> {
         match effect {
-            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } })
-                if effect_key.is_second_try() =>
-            {
+            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }) if effect_key.is_second_try() => {
                 // A correction tells the agent what was wrong with its answer; without one the call itself failed.
-                let retry_text =
-                    match (task_brief.correction.as_str(), self.task_faults.get(&effect_key.task_key())) {
-                        ("", Some(reason)) => format!("tried once more: {reason}"),
-                        ("", None) => "tried once more".to_string(),
-                        (reason, _) => format!("asked once more: {reason}"),
-                    };
-                let seat_name = self
-                    .challenge_progress
-                    .challenger_name(effect_key)
-                    .unwrap_or_else(|| task_brief.role.to_string());
+                let retry_text = match (task_brief.correction.as_str(), self.task_faults.get(&effect_key.task_key())) {
+                    ("", Some(reason)) => format!("tried once more: {reason}"),
+                    ("", None) => "tried once more".to_string(),
+                    (reason, _) => format!("asked once more: {reason}"),
+                };
+                let seat_name =
+                    self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| task_brief.role.to_string());
                 self.write_seat_line(LineMark::RETRIED, &seat_name, &retry_text)
             }
-            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } })
-                if effect_key.is_after_wait() =>
-            {
-                let seat_name = self
-                    .challenge_progress
-                    .challenger_name(effect_key)
-                    .unwrap_or_else(|| task_brief.role.to_string());
-                self.write_seat_line(
-                    LineMark::RETRIED,
-                    &seat_name,
-                    "asked again: the usage limit should have passed",
-                )
+            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }) if effect_key.is_after_wait() => {
+                let seat_name =
+                    self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| task_brief.role.to_string());
+                self.write_seat_line(LineMark::RETRIED, &seat_name, "asked again: the usage limit should have passed")
             }
             _ => Ok(()),
         }

@@ -89,8 +89,7 @@ impl<W: Write> MultiRunReporter<W> {
         let remaining_columns = |screen_columns: usize| {
             screen_columns.saturating_sub(run_label.column_count + display_width(LABEL_SEPARATOR))
         };
-        let narrow_screen =
-            Screen { max_columns: screen.max_columns.map(remaining_columns), ..screen.clone() };
+        let narrow_screen = Screen { max_columns: screen.max_columns.map(remaining_columns), ..screen.clone() };
         MultiRunReporter {
             line_reporter: LineReporter::new(Vec::new(), narrow_screen, mode),
             writer,
@@ -166,10 +165,8 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
     let shown_id = |result_row: &MultiRunRow<'_>| {
         result_row.run_id.map_or_else(|| "-".to_string(), |run_id| escape_line(run_id.as_str()))
     };
-    let id_columns =
-        rows.iter().map(|result_row| display_width(&shown_id(result_row))).max().unwrap_or_default();
-    let mut rendered =
-        format!("{}:\n", phrases::format_count(u32::try_from(rows.len()).unwrap_or(u32::MAX), "run"));
+    let id_columns = rows.iter().map(|result_row| display_width(&shown_id(result_row))).max().unwrap_or_default();
+    let mut rendered = format!("{}:\n", phrases::format_count(u32::try_from(rows.len()).unwrap_or(u32::MAX), "run"));
     for result_row in rows {
         let (row_style, outcome_word, details) = match &result_row.ending {
             MultiRunEnding::Ended(summary) => {
@@ -199,9 +196,7 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
 pub(crate) fn describe_outcome(outcome: Option<RunOutcome>) -> (TextStyle, &'static str) {
     // A cancelled run ended the way the user asked for.
     match outcome {
-        Some(outcome @ (RunOutcome::Resolved | RunOutcome::Cancelled)) => {
-            (TextStyle::Success, outcome.as_str())
-        }
+        Some(outcome @ (RunOutcome::Resolved | RunOutcome::Cancelled)) => (TextStyle::Success, outcome.as_str()),
         Some(outcome @ RunOutcome::Waiting) => (TextStyle::Warning, outcome.as_str()),
         Some(outcome @ (RunOutcome::Halted | RunOutcome::Failed)) => (TextStyle::Failure, outcome.as_str()),
         None => (TextStyle::Warning, "stopped"),
@@ -213,9 +208,7 @@ mod tests {
     use super::*;
 
     fn make_labels(subject_names: &[&str]) -> Vec<RunLabel> {
-        RunLabel::for_subjects(
-            &subject_names.iter().map(|subject_name| subject_name.to_string()).collect::<Vec<_>>(),
-        )
+        RunLabel::for_subjects(&subject_names.iter().map(|subject_name| subject_name.to_string()).collect::<Vec<_>>())
     }
 
     #[test]

@@ -170,8 +170,7 @@ pub(crate) fn abbreviate_count(amount: u64) -> String {
 
 /// Describes what a run has spent when it ends.
 pub(crate) fn describe_spending(summary: &RunSummary) -> String {
-    let cost_text =
-        describe_cost(summary.cost, summary.notional).unwrap_or_else(|| "no cost reported".to_string());
+    let cost_text = describe_cost(summary.cost, summary.notional).unwrap_or_else(|| "no cost reported".to_string());
     let rounds_text = format_count(summary.rounds, "round");
     format!(
         "{rounds_text} · {} tokens · {cost_text} · {}",
@@ -253,10 +252,7 @@ pub fn suggest_next_steps(run_view: &RunView, program_name: &str) -> Vec<String>
         }
         RunPhase::Parked(summary) if summary.reason == RunReason::InSession => {
             // Usually the session comes back by itself; the decision above is for the case that it does not.
-            steps.insert(
-                0,
-                format!("{program_name} resume {run_id}    (when the session has repaired what is open)"),
-            );
+            steps.insert(0, format!("{program_name} resume {run_id}    (when the session has repaired what is open)"));
         }
         RunPhase::Parked(_) => steps.push(format!("{program_name} resume {run_id}")),
         // A running or finished run needs no command to go on.

@@ -56,8 +56,7 @@ impl RulingIndex {
             RunEvent::FindingRuled { finding: finding_id, ruled: verdict, severity, voices } => {
                 let severity_before = self.severities.insert(*finding_id, *severity).unwrap_or(*severity);
                 let (verdict, severity_after, voices) = (*verdict, *severity, voices.clone());
-                self.by_finding
-                    .insert(*finding_id, Ruling { verdict, severity_before, severity_after, voices });
+                self.by_finding.insert(*finding_id, Ruling { verdict, severity_before, severity_after, voices });
             }
             _ => {}
         }
@@ -83,12 +82,9 @@ impl Ruling {
             ChallengeResult::Ambiguous if self.severity_before == self.severity_after => {
                 format!("in doubt, stays {} ({})", self.severity_after, self.describe_split())
             }
-            ChallengeResult::Ambiguous => format!(
-                "in doubt, {} → {} ({})",
-                self.severity_before,
-                self.severity_after,
-                self.describe_split()
-            ),
+            ChallengeResult::Ambiguous => {
+                format!("in doubt, {} → {} ({})", self.severity_before, self.severity_after, self.describe_split())
+            }
         }
     }
 
@@ -103,8 +99,7 @@ impl Ruling {
         let opposing_voices = || self.voices.iter().filter(is_against);
         // A voice that quotes evidence is worth more than one that only asserts something.
         let with_evidence = opposing_voices().find(|voice| !voice.counter.is_empty());
-        let chosen_voice =
-            with_evidence.or_else(|| opposing_voices().find(|voice| !voice.note.is_empty()))?;
+        let chosen_voice = with_evidence.or_else(|| opposing_voices().find(|voice| !voice.note.is_empty()))?;
         Some((chosen_voice.note.as_str(), chosen_voice.counter.as_str()))
     }
 
@@ -125,9 +120,8 @@ impl Ruling {
 
     /// Describes how the votes are split: `1 valid, 2 ambiguous`.
     fn describe_split(&self) -> String {
-        let count_votes = |held_verdict: ChallengeVerdict| {
-            self.voices.iter().filter(|voice| voice.holds == held_verdict).count()
-        };
+        let count_votes =
+            |held_verdict: ChallengeVerdict| self.voices.iter().filter(|voice| voice.holds == held_verdict).count();
         // Ambiguous votes come last, because they decide nothing by themselves.
         let vote_counts = [ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous]
             .map(|held_verdict| (count_votes(held_verdict), held_verdict));
@@ -172,10 +166,7 @@ mod tests {
                 make_ruling(ChallengeResult::Valid, UNCHANGED_SEVERITY, &[("a", Valid), ("a", Valid)]),
                 "upheld by 2 of 2 challengers",
             ),
-            (
-                make_ruling(ChallengeResult::Valid, UNCHANGED_SEVERITY, &[("a", Valid)]),
-                "upheld by 1 of 1 challenger",
-            ),
+            (make_ruling(ChallengeResult::Valid, UNCHANGED_SEVERITY, &[("a", Valid)]), "upheld by 1 of 1 challenger"),
             (
                 make_ruling(
                     ChallengeResult::Invalid,
@@ -188,10 +179,7 @@ mod tests {
                 make_ruling(ChallengeResult::Ambiguous, lowered, &split_votes),
                 "in doubt, high → medium (1 valid, 1 invalid, 1 ambiguous)",
             ),
-            (
-                make_ruling(ChallengeResult::Ambiguous, low, &[("a", Invalid)]),
-                "in doubt, stays low (1 invalid)",
-            ),
+            (make_ruling(ChallengeResult::Ambiguous, low, &[("a", Invalid)]), "in doubt, stays low (1 invalid)"),
             (
                 make_ruling(ChallengeResult::Ambiguous, critical, &split_votes),
                 "in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide",

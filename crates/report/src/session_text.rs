@@ -22,15 +22,9 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
         SessionEventKind::Claimed { session: session_name } => format!("taken on by session {session_name}"),
         SessionEventKind::Refused { open: open_findings, claimed } => {
             let claimed_note = if *claimed { ", though it said that it was done" } else { "" };
-            let open_findings = if open_findings.is_empty() {
-                String::new()
-            } else {
-                format!("; open: {}", open_findings.join(", "))
-            };
-            format!(
-                "wanted to stop and was sent back ({}){claimed_note}{open_findings}",
-                session_tally.refusals
-            )
+            let open_findings =
+                if open_findings.is_empty() { String::new() } else { format!("; open: {}", open_findings.join(", ")) };
+            format!("wanted to stop and was sent back ({}){claimed_note}{open_findings}", session_tally.refusals)
         }
         SessionEventKind::Used { tool: tool_name } => format!("used {tool_name}"),
         SessionEventKind::Denied { tool: tool_name, reason } => {
@@ -39,8 +33,7 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
         SessionEventKind::Hooked { command, fault, output } => {
             let hook_result = if fault.is_empty() { "ran" } else { fault };
             // One line is enough here; the journal has the whole output.
-            let claimed_note =
-                output.lines().next().map(|first_line| format!(": {first_line}")).unwrap_or_default();
+            let claimed_note = output.lines().next().map(|first_line| format!(": {first_line}")).unwrap_or_default();
             format!("hook `{command}` {hook_result}{claimed_note}")
         }
         SessionEventKind::Noted { text: note_text } => note_text.clone(),

@@ -63,10 +63,8 @@ impl Screen {
             TextStyle::RunColour(run_index) => RUN_COLOURS[run_index % RUN_COLOURS.len()],
         };
         // Each line is painted by itself, so that text put in front of a line later does not take over its colour.
-        let painted_lines: Vec<String> = plain_text
-            .split('\n')
-            .map(|text_line| format!("\x1b[{colour_code}m{text_line}\x1b[0m"))
-            .collect();
+        let painted_lines: Vec<String> =
+            plain_text.split('\n').map(|text_line| format!("\x1b[{colour_code}m{text_line}\x1b[0m")).collect();
         painted_lines.join("\n")
     }
 
@@ -85,8 +83,7 @@ impl Screen {
     pub fn wrap_text(&self, indent: usize, plain_text: &str) -> String {
         // One column stays free, because some terminals wrap as soon as the last column is filled. Twenty columns are kept
         // even on tiny screens: one word per line would be unreadable.
-        let line_width =
-            self.max_columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent + 1).max(20));
+        let line_width = self.max_columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent + 1).max(20));
         let mut wrapped_lines = vec![String::new()];
         for word in clean_line(plain_text).split_whitespace() {
             let last_line = wrapped_lines.len() - 1;
@@ -102,11 +99,7 @@ impl Screen {
             }
         }
         let margin = " ".repeat(indent);
-        wrapped_lines
-            .iter()
-            .map(|wrapped_line| format!("{margin}{wrapped_line}"))
-            .collect::<Vec<_>>()
-            .join("\n")
+        wrapped_lines.iter().map(|wrapped_line| format!("{margin}{wrapped_line}")).collect::<Vec<_>>().join("\n")
     }
 
     /// Cuts `plain_text` to one line that fits behind `used_columns` columns.

@@ -74,8 +74,7 @@ pub fn render_runs(standings: &[RunStanding<'_>], screen: &Screen) -> String {
     for run_standing in standings {
         let run_view = run_standing.run_view;
         let run_id = typed_run_id(run_view);
-        let subject_title =
-            run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
+        let subject_title = run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
         let state_style = standing_style(run_standing);
         // The word is padded before it is painted, because colour codes have no width.
         let painted_state = screen.paint(state_style, &format!("{:<9}", run_standing.state_name()));
@@ -125,16 +124,10 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
     let subject_title =
         run_view.settings.as_ref().map(|settings| clean_line(&settings.subject.title())).unwrap_or_default();
     let painted_state = screen.paint(standing_style(run_standing), run_standing.state_name());
-    let _ =
-        writeln!(rendered, "{} {painted_state} · {subject_title}", screen.paint(TextStyle::Bold, &run_id));
+    let _ = writeln!(rendered, "{} {painted_state} · {subject_title}", screen.paint(TextStyle::Bold, &run_id));
     match run_view.run_summary() {
         Some(summary) => {
-            let _ = writeln!(
-                rendered,
-                "  {}{}",
-                summary.reason.table_row().description,
-                describe_detail(summary)
-            );
+            let _ = writeln!(rendered, "  {}{}", summary.reason.table_row().description, describe_detail(summary));
             let _ = writeln!(
                 rendered,
                 "  {} · {}",
@@ -166,8 +159,7 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
         }
     }
     // Refuted findings are named because they disappear from the counts of open ones.
-    let refuted_ids =
-        |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
+    let refuted_ids = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
     let refuted_ids: Vec<FindingId> =
         run_view.findings.values().filter(refuted_ids).map(|finding| finding.id).collect();
     if !refuted_ids.is_empty() {
@@ -234,15 +226,13 @@ pub fn render_findings<'a>(
             let _ = writeln!(rendered, "{}", screen.wrap_text(5, &describe_challenge(ruling)));
         }
         // The ruling already says what the last note says.
-        let is_told_by_ruling =
-            ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
+        let is_told_by_ruling = ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
         // The first note only records that the finding was raised.
         if finding.history.len() > 1 && !is_told_by_ruling {
             let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("last: {}", finding.last_note())));
         }
         if let Some(other_finding) = finding.maybe_same_as {
-            let _ =
-                writeln!(rendered, "{}", screen.wrap_text(5, &format!("maybe the same as {other_finding}")));
+            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("maybe the same as {other_finding}")));
         }
     }
     rendered
@@ -251,10 +241,8 @@ pub fn render_findings<'a>(
 /// Describes a ruling: `challenged: refuted by 2 of 2 challengers: it is excluded (“…”)`.
 fn describe_challenge(ruling: &Ruling) -> String {
     let (objection_note, counter_quote) = ruling.strongest_objection().unwrap_or_default();
-    let objection_note =
-        if objection_note.is_empty() { String::new() } else { format!(": {objection_note}") };
-    let counter_quote =
-        if counter_quote.is_empty() { String::new() } else { format!(" (“{counter_quote}”)") };
+    let objection_note = if objection_note.is_empty() { String::new() } else { format!(": {objection_note}") };
+    let counter_quote = if counter_quote.is_empty() { String::new() } else { format!(" (“{counter_quote}”)") };
     format!("challenged: {}{objection_note}{counter_quote}", ruling.describe())
 }
 
@@ -266,14 +254,9 @@ pub fn render_calls(agent_calls: &[AgentCall<'_>], blob_bytes: &dyn Fn(&Hash) ->
     };
     let call_names: Vec<(String, String)> = agent_calls.iter().map(row_names).collect();
     let key_columns = call_names.iter().map(|(key_columns, _)| key_columns.len()).max().unwrap_or_default();
-    let agent_columns =
-        call_names.iter().map(|(_, agent_columns)| agent_columns.len()).max().unwrap_or_default();
-    let driver_columns = agent_calls
-        .iter()
-        .map(|agent_call| clean_line(&agent_call.driver_name).len())
-        .max()
-        .unwrap_or_default()
-        .max(8);
+    let agent_columns = call_names.iter().map(|(_, agent_columns)| agent_columns.len()).max().unwrap_or_default();
+    let driver_columns =
+        agent_calls.iter().map(|agent_call| clean_line(&agent_call.driver_name).len()).max().unwrap_or_default().max(8);
     let blob_cell = |blob_hash: Option<&Hash>| match blob_hash {
         None => format!("{:>9}        {:<12}", "-", ""),
         Some(blob_hash) => match blob_bytes(blob_hash) {
@@ -290,11 +273,8 @@ pub fn render_calls(agent_calls: &[AgentCall<'_>], blob_bytes: &dyn Fn(&Hash) ->
             "{shown_key:<key_columns$}  {shown_agent:<agent_columns$}  {:<driver_columns$}",
             clean_line(&agent_call.driver_name)
         );
-        let call_line = format!(
-            "{call_head}{}  →{}",
-            blob_cell(agent_call.prompt_hash()),
-            blob_cell(agent_call.output_hash())
-        );
+        let call_line =
+            format!("{call_head}{}  →{}", blob_cell(agent_call.prompt_hash()), blob_cell(agent_call.output_hash()));
         let _ = writeln!(rendered, "{}", call_line.trim_end());
     }
     rendered
@@ -324,16 +304,14 @@ pub fn render_sent_texts(
         };
         let _ = writeln!(rendered, "{paragraph_gap}{}", screen.paint(TextStyle::Bold, &vendor_line));
         for agent_call in agent_calls {
-            let blob_cell = match agent_call.prompt_hash().map(|blob_hash| (blob_hash, blob_bytes(blob_hash)))
-            {
+            let blob_cell = match agent_call.prompt_hash().map(|blob_hash| (blob_hash, blob_bytes(blob_hash))) {
                 None => format!("{:>15}", "nothing"),
                 Some((blob_hash, None)) => format!("{:>15}  {}", "gone", blob_hash.short_hex()),
                 Some((blob_hash, Some(blob_bytes))) => {
                     format!("{:>9} bytes  {}", phrases::group_thousands(blob_bytes), blob_hash.short_hex())
                 }
             };
-            let tokens_text =
-                format!("{} tokens", phrases::group_thousands(agent_call.usage().weighted_tokens()));
+            let tokens_text = format!("{} tokens", phrases::group_thousands(agent_call.usage().weighted_tokens()));
             let shown_key = escape_line(agent_call.effect_key.as_str());
             let _ = writeln!(
                 rendered,
@@ -343,8 +321,7 @@ pub fn render_sent_texts(
         }
         let estimate_prefix = if vendor_totals.usage.estimated { "about " } else { "" };
         // The list price is mentioned, but it is not part of what was paid.
-        let notional_cost =
-            vendor_totals.usage.cost.filter(|_| vendor_totals.usage.notional).unwrap_or_default();
+        let notional_cost = vendor_totals.usage.cost.filter(|_| vendor_totals.usage.notional).unwrap_or_default();
         let cost_text = phrases::describe_cost(vendor_totals.usage.cost.unwrap_or_default(), notional_cost);
         let cost_text = cost_text.map(|cost_text| format!(", {cost_text}")).unwrap_or_default();
         let _ = writeln!(

@@ -19,10 +19,8 @@ const MAX_COMBINING_MARKS: usize = 4;
 pub fn clean_line(untrusted_text: &str) -> String {
     // Line breaks and tabs are folded into blanks, not dropped. Invisible characters have to go first, or a word made of
     // them would leave two blanks behind.
-    let visible: String = untrusted_text
-        .chars()
-        .filter(|character| character.is_whitespace() || is_displayable(*character))
-        .collect();
+    let visible: String =
+        untrusted_text.chars().filter(|character| character.is_whitespace() || is_displayable(*character)).collect();
     let mut mark_count = 0;
     // Characters of width zero that pass the first filter are combining marks.
     let is_within_limit = |character: &char| {
@@ -52,15 +50,10 @@ pub fn clean_block(untrusted_text: &str) -> String {
 
 /// Makes one line safe without dropping anything: unsafe characters and all blanks but the plain one appear by number.
 pub fn escape_line(untrusted_text: &str) -> String {
-    let is_plain =
-        |character: char| character == ' ' || (is_displayable(character) && !character.is_whitespace());
+    let is_plain = |character: char| character == ' ' || (is_displayable(character) && !character.is_whitespace());
     let mut escaped_text = String::new();
     for character in untrusted_text.chars() {
-        if is_plain(character) {
-            escaped_text.push(character)
-        } else {
-            escaped_text.extend(character.escape_default())
-        }
+        if is_plain(character) { escaped_text.push(character) } else { escaped_text.extend(character.escape_default()) }
     }
     escaped_text
 }
@@ -163,8 +156,7 @@ mod tests {
     #[test]
     fn escaped_json_has_the_same_value_and_no_control_characters() {
         for original_text in [HOSTILE_CHARACTERS, "plain\n\ttext é \"quoted\" \\u0041", ""] {
-            let json_text =
-                serde_json::to_string_pretty(&serde_json::json!({ "text": original_text })).unwrap();
+            let json_text = serde_json::to_string_pretty(&serde_json::json!({ "text": original_text })).unwrap();
             let escaped_text = escape_json(&json_text);
             assert!(escaped_text.chars().all(|c| c == '\n' || is_displayable(c)), "{escaped_text}");
             let parsed_value: serde_json::Value = serde_json::from_str(&escaped_text).unwrap();
@@ -188,9 +180,6 @@ mod tests {
         assert_eq!(truncate_to_width("審査中です", 7), "審査中…");
         assert_eq!(truncate_to_width("審査中です", 6), "審査…");
         assert_eq!(truncate_to_width("審査", 4), "審査");
-        assert_eq!(
-            (truncate_to_width("abc", 1), truncate_to_width("abc", 0)),
-            ("…".to_string(), String::new())
-        );
+        assert_eq!((truncate_to_width("abc", 1), truncate_to_width("abc", 0)), ("…".to_string(), String::new()));
     }
 }

@@ -10,8 +10,8 @@ use std::{
 use tribunal_core::{
     brief::{AgentReply, AnswerContent},
     effect::{
-        AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
-        PostOutcome, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
+        AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision, PostOutcome,
+        Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
     },
     event::{JournalEntry, RunEvent},
     ids::Key,
@@ -81,9 +81,9 @@ impl<W: Write> Reporter for VerboseReporter<W> {
         let fitted_text = self.screen.fit_text(line_head.chars().count() + 1, &text_parts.join(": "));
         // Only failures, refusals and warnings stand out; the bookkeeping of effects is dimmed.
         let line_style = match event {
-            RunEvent::SeatIncomplete { .. }
-            | RunEvent::FixerFailed { .. }
-            | RunEvent::PatchRefused { .. } => TextStyle::Failure,
+            RunEvent::SeatIncomplete { .. } | RunEvent::FixerFailed { .. } | RunEvent::PatchRefused { .. } => {
+                TextStyle::Failure
+            }
             RunEvent::ChallengerAnswered { fault: Some(_), .. } => TextStyle::Failure,
             RunEvent::EffectFinished { reply: effect_reply, .. } if effect_reply.fault().is_some() => {
                 TextStyle::Failure
@@ -125,23 +125,17 @@ fn describe_event(run_event: &RunEvent) -> String {
             format!("{agent_name} raised {raised_count}{}", describe_call_usage(usage))
         }
         RunEvent::SeatIncomplete { fault, .. } | RunEvent::FixerFailed { fault, .. } => fault.detail.clone(),
-        RunEvent::ChallengerAnswered { agent: agent_name, findings: finding_count, usage, fault, .. } => {
-            match fault {
-                Some(fault) => fault.detail.clone(),
-                None => format!(
-                    "{agent_name} on {}{}",
-                    phrases::format_count(*finding_count, "finding"),
-                    describe_call_usage(usage)
-                ),
-            }
-        }
+        RunEvent::ChallengerAnswered { agent: agent_name, findings: finding_count, usage, fault, .. } => match fault {
+            Some(fault) => fault.detail.clone(),
+            None => format!(
+                "{agent_name} on {}{}",
+                phrases::format_count(*finding_count, "finding"),
+                describe_call_usage(usage)
+            ),
+        },
         // `dry` is repeated here because the count alone does not say whether the goal accepts it.
         RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
-            format!(
-                "{new_findings} new, {}{}",
-                phrases::describe_counts(counts),
-                if *is_dry { ", dry" } else { "" }
-            )
+            format!("{new_findings} new, {}{}", phrases::describe_counts(counts), if *is_dry { ", dry" } else { "" })
         }
         RunEvent::ConfidenceCalculated { confidence, .. } => phrases::describe_confidence(confidence),
         RunEvent::Session(run_event) => session_text::describe_session_event(run_event),
@@ -163,8 +157,7 @@ fn describe_finding_event(run_event: &RunEvent) -> String {
         }
         RunEvent::FixersDealt { hands: hand_texts, .. } => {
             // A bar separates the fixers.
-            let hand_texts: Vec<String> =
-                hand_texts.iter().map(|fixer_findings| join_ids(fixer_findings)).collect();
+            let hand_texts: Vec<String> = hand_texts.iter().map(|fixer_findings| join_ids(fixer_findings)).collect();
             hand_texts.join(" | ")
         }
         RunEvent::PatchLanded { findings: finding_ids, lines: line_count, .. } => {
@@ -190,10 +183,7 @@ fn describe_effect(effect: &Effect) -> String {
             format!("ask {} as {}", agent_task.agent, agent_task.brief.role)
         }
         Effect::TakeIn(TakeIn { before: previous_files, .. }) => {
-            format!(
-                "look at what was changed in {}",
-                phrases::format_count(previous_files.len() as u32, "file")
-            )
+            format!("look at what was changed in {}", phrases::format_count(previous_files.len() as u32, "file"))
         }
         Effect::Land(Land { by: fixer_key, .. }) => format!("land what {fixer_key} made"),
         Effect::Restore(Restore { stray }) => format!("put {} back", stray.path),
@@ -237,12 +227,11 @@ fn describe_success(effect_reply: &Reply) -> String {
         Reply::Ask(AskOutcome::Answered(effect_reply)) => describe_answer(effect_reply),
         // A landing counts hunks of the main file and of all other files separately.
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
-            let hunk_count = landed.hunks.len()
-                + landed.files.iter().map(|changed_file| changed_file.hunks.len()).sum::<usize>();
+            let hunk_count =
+                landed.hunks.len() + landed.files.iter().map(|changed_file| changed_file.hunks.len()).sum::<usize>();
             format!("landed, {}", phrases::format_count(hunk_count as u32, "hunk"))
         }
-        Reply::Land(LandOutcome::Refused { why: reason })
-        | Reply::TakeIn(LandOutcome::Refused { why: reason }) => {
+        Reply::Land(LandOutcome::Refused { why: reason }) | Reply::TakeIn(LandOutcome::Refused { why: reason }) => {
             format!("not landed: {}", phrases::describe_refusal(reason))
         }
         Reply::Restore(RestoreOutcome::Restored { parked }) => {
@@ -253,9 +242,7 @@ fn describe_success(effect_reply: &Reply) -> String {
             format!("edited: {}", phrases::format_count(requests.len() as u32, "request"))
         }
         Reply::Post(PostOutcome::Posted) => "posted".into(),
-        Reply::Inbox(inbox) | Reply::Wait(inbox) => {
-            phrases::format_count(inbox.requests.len() as u32, "request")
-        }
+        Reply::Inbox(inbox) | Reply::Wait(inbox) => phrases::format_count(inbox.requests.len() as u32, "request"),
         Reply::Sleep(_) | Reply::AwaitReset(_) => "slept".into(),
         // Failures are described by their fault before this function is called.
         Reply::Freeze(FreezeOutcome::Failed { .. })

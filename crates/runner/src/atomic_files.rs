@@ -44,11 +44,7 @@ impl<'a> FileReplacement<'a> {
     }
 
     /// Prepares a file with these permissions, whether or not the target exists.
-    pub fn prepare_with_mode(
-        target_path: &'a Path,
-        bytes: &[u8],
-        mode: u32,
-    ) -> io::Result<FileReplacement<'a>> {
+    pub fn prepare_with_mode(target_path: &'a Path, bytes: &[u8], mode: u32) -> io::Result<FileReplacement<'a>> {
         FileReplacement::create_with(target_path, bytes, permissions_from_mode(mode))
     }
 
@@ -97,13 +93,8 @@ pub(crate) fn written_directories(project: &Project, run_id: &RunId, settings: &
     let reviews_dir = project_root.join(&settings.reviews);
     let awaiting_dir = reviews_dir.with_file_name("awaiting-human");
     let checkpoints_dir = project.checkpoints_dir(run_id);
-    let mut directories = vec![
-        reviews_dir,
-        awaiting_dir,
-        checkpoints_dir.join("texts"),
-        checkpoints_dir,
-        project.parked_dir(run_id),
-    ];
+    let mut directories =
+        vec![reviews_dir, awaiting_dir, checkpoints_dir.join("texts"), checkpoints_dir, project.parked_dir(run_id)];
     // The hash cache lies beside the workspaces of all runs.
     directories.push(project.home_dir().join("work"));
     for subject_dir in
@@ -138,18 +129,14 @@ pub(crate) fn sweep_temporary_files(directory: &Path) {
 /// Returns our temporary files in a directory whose process is gone.
 pub(crate) fn find_orphaned_files(directory: &Path) -> Vec<PathBuf> {
     let is_orphan = |file_name: &OsStr| {
-        let process_id = file_name
-            .to_str()
-            .and_then(|file_name| file_name.strip_prefix(TEMPORARY_PREFIX)?.split('-').next());
+        let process_id =
+            file_name.to_str().and_then(|file_name| file_name.strip_prefix(TEMPORARY_PREFIX)?.split('-').next());
         process_id
             .and_then(|process_id| process_id.parse::<ProcessIdentity>().ok())
             .is_some_and(|process_id| !process_id.is_alive())
     };
     let dir_entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    dir_entries
-        .filter(|dir_entry| is_orphan(&dir_entry.file_name()))
-        .map(|dir_entry| dir_entry.path())
-        .collect()
+    dir_entries.filter(|dir_entry| is_orphan(&dir_entry.file_name())).map(|dir_entry| dir_entry.path()).collect()
 }
 
 fn permissions_from_mode(mode: u32) -> fs::Permissions {

@@ -171,11 +171,8 @@ impl CheckpointStore {
         for (index, attempt_changes) in attempts.iter().enumerate() {
             for change in attempt_changes {
                 let mut later_changes = attempts[index + 1..].iter().flatten();
-                let next_change =
-                    later_changes.find(|next_change| next_change.relative_path == change.relative_path);
-                if next_change
-                    .is_none_or(|next_change| change.is_applied_in(next_change.text_before.as_deref()))
-                {
+                let next_change = later_changes.find(|next_change| next_change.relative_path == change.relative_path);
+                if next_change.is_none_or(|next_change| change.is_applied_in(next_change.text_before.as_deref())) {
                     effective_changes.push(change.clone());
                 }
             }
@@ -187,9 +184,7 @@ impl CheckpointStore {
     pub fn deleted_file_modes(&self, checkpoint_key: &CheckpointKey) -> io::Result<BTreeMap<String, u32>> {
         let files = self.read_records(checkpoint_key)?.into_iter().flat_map(|record| record.files);
         // The record may have come with a clone, so only the permission bits are used, never setuid and the like.
-        Ok(files
-            .filter_map(|checkpoint_file| Some((checkpoint_file.path, checkpoint_file.mode? & 0o777)))
-            .collect())
+        Ok(files.filter_map(|checkpoint_file| Some((checkpoint_file.path, checkpoint_file.mode? & 0o777))).collect())
     }
 
     /// Stores any bytes under their hash beside the texts.
@@ -217,11 +212,9 @@ impl CheckpointStore {
         let run_dirs = fs::read_dir(project.home_dir().join("checkpoints")).into_iter().flatten().flatten();
         let is_in_run = |directory: PathBuf| {
             let checkpoint_store = CheckpointStore { project: project.clone(), directory: directory.clone() };
-            let record_paths =
-                fs::read_dir(directory).into_iter().flatten().flatten().map(|item| item.path());
-            let record_paths = record_paths.filter(|relative_path| {
-                relative_path.extension().is_some_and(|extension| extension == "json")
-            });
+            let record_paths = fs::read_dir(directory).into_iter().flatten().flatten().map(|item| item.path());
+            let record_paths = record_paths
+                .filter(|relative_path| relative_path.extension().is_some_and(|extension| extension == "json"));
             record_paths.into_iter().any(|record| {
                 // An undo writes the earlier text back, so that text is also ours.
                 let undone = is_record_undone(&record);
@@ -237,11 +230,7 @@ impl CheckpointStore {
     }
 
     /// Records that an undo begins, with what it does to which files. The number identifies it for `end_undo`.
-    pub fn begin_undo(
-        &self,
-        landings: &[CheckpointKey],
-        changed_files: &[CheckpointChange],
-    ) -> io::Result<u32> {
+    pub fn begin_undo(&self, landings: &[CheckpointKey], changed_files: &[CheckpointChange]) -> io::Result<u32> {
         let undo_number = self.undo_numbers()?.last().map_or(1, |last_number| last_number + 1);
         self.write_record(&self.undo_record_path(undo_number), changed_files, landings)?;
         Ok(undo_number)
@@ -256,11 +245,8 @@ impl CheckpointStore {
         let read_undo = |undo_number: u32| {
             let record = self.parse_record(&self.undo_record_path(undo_number))?;
             let changed_files = self.read_changes(&record)?;
-            let landings = record
-                .landings
-                .into_iter()
-                .map(|(stretch, task_key)| CheckpointKey { stretch, task_key })
-                .collect();
+            let landings =
+                record.landings.into_iter().map(|(stretch, task_key)| CheckpointKey { stretch, task_key }).collect();
             Ok(BegunUndo { undo_number, landings, changes: changed_files })
         };
         self.undo_numbers()?.into_iter().map(read_undo).collect()
@@ -297,9 +283,8 @@ impl CheckpointStore {
     }
 
     fn read_changes(&self, record: &CheckpointRecord) -> io::Result<Vec<CheckpointChange>> {
-        let read_optional_text = |text_hash: &Option<Hash>| {
-            text_hash.as_ref().map(|text_hash| self.read_text(text_hash)).transpose()
-        };
+        let read_optional_text =
+            |text_hash: &Option<Hash>| text_hash.as_ref().map(|text_hash| self.read_text(text_hash)).transpose();
         let to_change = |checkpoint_file: &CheckpointFile| {
             Ok(CheckpointChange {
                 relative_path: checkpoint_file.path.clone(),
@@ -337,12 +322,10 @@ impl CheckpointStore {
                 mode: deleted_mode,
             });
         }
-        let landings = landings
-            .iter()
-            .map(|checkpoint_key| (checkpoint_key.stretch, checkpoint_key.task_key.clone()))
-            .collect();
-        let record_json = serde_json::to_vec(&CheckpointRecord { files: checkpoint_files, landings })
-            .map_err(io::Error::other)?;
+        let landings =
+            landings.iter().map(|checkpoint_key| (checkpoint_key.stretch, checkpoint_key.task_key.clone())).collect();
+        let record_json =
+            serde_json::to_vec(&CheckpointRecord { files: checkpoint_files, landings }).map_err(io::Error::other)?;
         write_privately(record_path, &record_json)
     }
 
@@ -362,12 +345,9 @@ impl CheckpointStore {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(cause) => return Err(cause),
         };
-        let parse_number =
-            |name: &str| name.strip_prefix("undo.")?.strip_suffix(".json")?.parse::<u32>().ok();
-        let mut numbers: Vec<u32> = dir_entries
-            .flatten()
-            .filter_map(|dir_entry| parse_number(dir_entry.file_name().to_str()?))
-            .collect();
+        let parse_number = |name: &str| name.strip_prefix("undo.")?.strip_suffix(".json")?.parse::<u32>().ok();
+        let mut numbers: Vec<u32> =
+            dir_entries.flatten().filter_map(|dir_entry| parse_number(dir_entry.file_name().to_str()?)).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
@@ -384,11 +364,8 @@ impl CheckpointStore {
     fn create_directories(&self) -> io::Result<()> {
         let texts_dir = self.directory.join("texts");
         if let Some(real_target) = self.project.resolve_outside(&texts_dir) {
-            let message = format!(
-                "{} leads out of the project, to {}",
-                self.directory.display(),
-                real_target.display()
-            );
+            let message =
+                format!("{} leads out of the project, to {}", self.directory.display(), real_target.display());
             return Err(io::Error::other(message));
         }
         if texts_dir.is_dir() {
@@ -397,9 +374,7 @@ impl CheckpointStore {
         DirBuilder::new().recursive(true).mode(0o700).create(&texts_dir)?;
         // The directory entries have to be as durable as the files in them.
         let home_dir = self.project.home_dir();
-        for directory in
-            texts_dir.ancestors().skip(1).take_while(|directory| directory.starts_with(&home_dir))
-        {
+        for directory in texts_dir.ancestors().skip(1).take_while(|directory| directory.starts_with(&home_dir)) {
             File::open(directory)?.sync_all()?;
         }
         Ok(())
@@ -428,9 +403,7 @@ fn is_landable_path(relative_path: &str) -> bool {
     let is_own_directory = |path_part: &str| {
         [".git", ".tribunal"].iter().any(|is_own_directory| path_part.eq_ignore_ascii_case(is_own_directory))
     };
-    !relative_path.is_empty()
-        && is_plain_path(relative_path)
-        && !relative_path.split('/').any(is_own_directory)
+    !relative_path.is_empty() && is_plain_path(relative_path) && !relative_path.split('/').any(is_own_directory)
 }
 
 fn damaged_error(text_hash: &Hash) -> io::Error {
@@ -462,11 +435,7 @@ mod tests {
         file_change("plan.md", Some(text_before), Some(text_after))
     }
 
-    fn file_change(
-        relative_path: &str,
-        text_before: Option<&str>,
-        text_after: Option<&str>,
-    ) -> CheckpointChange {
+    fn file_change(relative_path: &str, text_before: Option<&str>, text_after: Option<&str>) -> CheckpointChange {
         CheckpointChange {
             relative_path: relative_path.into(),
             text_before: text_before.map(String::from),
@@ -481,9 +450,7 @@ mod tests {
         checkpoints.record_landing(&checkpoint_key, slice::from_ref(&change)).unwrap();
         assert_eq!(checkpoints.landing_changes(&checkpoint_key).unwrap(), [change]);
         let texts = checkpoints.directory.join("texts");
-        for item in
-            fs::read_dir(&texts).unwrap().chain(fs::read_dir(&checkpoints.directory).unwrap()).flatten()
-        {
+        for item in fs::read_dir(&texts).unwrap().chain(fs::read_dir(&checkpoints.directory).unwrap()).flatten() {
             let metadata = item.metadata().unwrap();
             let mode = if metadata.is_dir() { 0o700 } else { 0o600 };
             assert_eq!(metadata.permissions().mode() & 0o777, mode, "{:?}", item.path());
@@ -546,8 +513,7 @@ mod tests {
     #[test]
     fn a_record_of_one_file_without_a_list_still_reads() {
         let (_root, checkpoints, checkpoint_key) = new_checkpoints();
-        let (before, after) =
-            (checkpoints.store_bytes(b"1\n").unwrap(), checkpoints.store_bytes(b"2\n").unwrap());
+        let (before, after) = (checkpoints.store_bytes(b"1\n").unwrap(), checkpoints.store_bytes(b"2\n").unwrap());
         let record = format!(r#"{{"path":"plan.md","before":"{before}","after":"{after}"}}"#);
         fs::write(checkpoints.record_path(&checkpoint_key, 1), record).unwrap();
         assert_eq!(checkpoints.landing_changes(&checkpoint_key).unwrap(), [plan_change("1\n", "2\n")]);

@@ -12,8 +12,7 @@ use std::{
 use tribunal_bmad::project_files::{ProjectFiles, UnreadableFile};
 
 use crate::{
-    atomic_files::FileReplacement, git, landings::RenderedFileDiff, project::Project,
-    project_files::ProjectDirectory,
+    atomic_files::FileReplacement, git, landings::RenderedFileDiff, project::Project, project_files::ProjectDirectory,
 };
 
 /// A file as it is and as it will be.
@@ -59,16 +58,14 @@ pub fn read_project_file(project: &Project, relative_path: &str) -> Result<Optio
 
 /// Returns those paths that git ignores. Returns none where there is no git.
 pub fn find_ignored(project: &Project, relative_paths: &[&str]) -> Vec<String> {
-    let relative_paths: Vec<String> =
-        relative_paths.iter().map(|relative_path| (*relative_path).to_string()).collect();
+    let relative_paths: Vec<String> = relative_paths.iter().map(|relative_path| (*relative_path).to_string()).collect();
     git::find_ignored(project.root(), relative_paths.iter()).into_iter().collect()
 }
 
 /// Applies all of the edits, or none.
 pub fn apply_edits(project: &Project, edits: &[FileEdit]) -> Result<(), EditError> {
     let edits: Vec<&FileEdit> = edits.iter().filter(|edit| edit.has_changes()).collect();
-    let write_error =
-        |edit: &FileEdit, cause: io::Error| EditError::Failed { path: edit.relative_path.clone(), cause };
+    let write_error = |edit: &FileEdit, cause: io::Error| EditError::Failed { path: edit.relative_path.clone(), cause };
     let mut target_paths = Vec::with_capacity(edits.len());
     for edit in &edits {
         target_paths.push(resolve_target(project, edit).map_err(|cause| write_error(edit, cause))?);
@@ -145,11 +142,7 @@ mod tests {
     use super::*;
 
     fn file_edit(path: &str, old: Option<&str>, new: Option<&str>) -> FileEdit {
-        FileEdit {
-            relative_path: path.into(),
-            old_text: old.map(String::from),
-            new_text: new.map(String::from),
-        }
+        FileEdit { relative_path: path.into(), old_text: old.map(String::from), new_text: new.map(String::from) }
     }
 
     fn list_files(project_root: &Path) -> Vec<String> {
@@ -159,8 +152,9 @@ mod tests {
             for dir_entry in fs::read_dir(directory).unwrap().flatten() {
                 match dir_entry.file_type().unwrap().is_dir() {
                     true => directories.push(dir_entry.path()),
-                    false => file_names
-                        .push(dir_entry.path().strip_prefix(project_root).unwrap().display().to_string()),
+                    false => {
+                        file_names.push(dir_entry.path().strip_prefix(project_root).unwrap().display().to_string())
+                    }
                 }
             }
         }
@@ -176,11 +170,8 @@ mod tests {
         fs::write(project_root.join("b"), "old").unwrap();
         fs::set_permissions(project_root.join("b"), fs::Permissions::from_mode(0o600)).unwrap();
         symlink("b", project_root.join("link")).unwrap();
-        apply_edits(
-            &project,
-            &[file_edit("x/y/a", None, Some("one")), file_edit("link", Some("old"), Some("new"))],
-        )
-        .unwrap();
+        apply_edits(&project, &[file_edit("x/y/a", None, Some("one")), file_edit("link", Some("old"), Some("new"))])
+            .unwrap();
         assert_eq!(fs::read_to_string(project_root.join("b")).unwrap(), "new");
         assert_eq!(fs::metadata(project_root.join("b")).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(project_root.join("link").is_symlink());
@@ -226,10 +217,7 @@ mod tests {
         symlink("nowhere", directory.path().join("dangling")).unwrap();
         let project = Project::from_root(directory.path());
         for path in ["away/new", "dangling"] {
-            assert!(
-                matches!(read_project_file(&project, path), Err(UnreadableFile::LeadsOutside { .. })),
-                "{path}"
-            );
+            assert!(matches!(read_project_file(&project, path), Err(UnreadableFile::LeadsOutside { .. })), "{path}");
         }
         assert_eq!(read_project_file(&project, "new/file"), Ok(None));
     }

@@ -85,15 +85,8 @@ pub struct GcReport {
 impl GcReport {
     /// Returns the freed bytes in files, entries and blobs.
     pub fn freed_bytes(&self) -> u64 {
-        let files = self
-            .workspaces
-            .iter()
-            .chain(&self.temporary_files)
-            .chain(&self.originals)
-            .chain(&self.checkpoints);
-        files.map(|item| item.bytes).sum::<u64>()
-            + self.journal_sweep.entry_bytes
-            + self.journal_sweep.blob_bytes
+        let files = self.workspaces.iter().chain(&self.temporary_files).chain(&self.originals).chain(&self.checkpoints);
+        files.map(|item| item.bytes).sum::<u64>() + self.journal_sweep.entry_bytes + self.journal_sweep.blob_bytes
     }
 }
 
@@ -107,19 +100,15 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     drop(store);
     // A run may be held without being listed as running: its keepers are still ending its agents.
     let live_runs = list_held_runs(project, run_views.keys());
-    let old_runs = options
-        .runs_before_ms
-        .map(|before_ms| find_old_runs(project, &run_views, before_ms))
-        .unwrap_or_default();
-    let runs_to_remove: Vec<RunId> =
-        old_runs.into_iter().filter(|run_id| !live_runs.contains(run_id)).collect();
+    let old_runs =
+        options.runs_before_ms.map(|before_ms| find_old_runs(project, &run_views, before_ms)).unwrap_or_default();
+    let runs_to_remove: Vec<RunId> = old_runs.into_iter().filter(|run_id| !live_runs.contains(run_id)).collect();
     let removed_runs: BTreeSet<&RunId> = runs_to_remove.iter().collect();
     // A directory that is unknown to the journal is removed only if it looks exactly like ours.
-    let workspace_dirs =
-        workspace_dirs.into_iter().filter(|(run_id, directory)| match run_views.get(run_id) {
-            Some(run_view) => matches!(run_view.phase, RunPhase::Finished(_)) && !live_runs.contains(run_id),
-            None => holds_only_workspaces(directory),
-        });
+    let workspace_dirs = workspace_dirs.into_iter().filter(|(run_id, directory)| match run_views.get(run_id) {
+        Some(run_view) => matches!(run_view.phase, RunPhase::Finished(_)) && !live_runs.contains(run_id),
+        None => holds_only_workspaces(directory),
+    });
     let directories_of_removed = |directory_name: &str| {
         let directories = list_run_directories(&project.home_dir().join(directory_name))
             .into_iter()
@@ -134,10 +123,8 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
         &project.home_dir(),
         &SweepRequest { run_ids: runs_to_remove.clone(), dry_run: options.dry_run },
     )?;
-    let mut report =
-        GcReport { removed_runs: runs_to_remove, journal_sweep, live_runs, ..GcReport::default() };
-    let mut remover =
-        ItemRemover { project_root: project.root(), dry_run: options.dry_run, leftovers: Vec::new() };
+    let mut report = GcReport { removed_runs: runs_to_remove, journal_sweep, live_runs, ..GcReport::default() };
+    let mut remover = ItemRemover { project_root: project.root(), dry_run: options.dry_run, leftovers: Vec::new() };
     report.workspaces = remover.remove_paths(workspace_dirs);
     report.originals = remover.remove_paths(original_dirs);
     report.checkpoints = remover.remove_paths(checkpoint_dirs);
@@ -155,17 +142,14 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
 /// Deletes the git references of removed runs. Returns what is left, with the cause.
 fn delete_references(project: &Project, runs: &[RunId]) -> Vec<String> {
     let delete_reference = |run_id| {
-        git_refs::delete_reference(project, run_id)
-            .err()
-            .map(|cause| format!("refs/tribunal/{run_id}: {cause}"))
+        git_refs::delete_reference(project, run_id).err().map(|cause| format!("refs/tribunal/{run_id}: {cause}"))
     };
     runs.iter().filter_map(delete_reference).collect()
 }
 
 /// Refuses links in place of our directories: following one could remove files that are not ours.
 fn refuse_links(project: &Project) -> Result<(), GcError> {
-    let directories =
-        ["work", "originals", "checkpoints", "parked"].map(|own_path| format!(".tribunal/{own_path}"));
+    let directories = ["work", "originals", "checkpoints", "parked"].map(|own_path| format!(".tribunal/{own_path}"));
     for own_path in [".tribunal".to_string()].iter().chain(&directories) {
         match fs::symlink_metadata(project.root().join(own_path)) {
             Ok(metadata) if metadata.is_symlink() => {
@@ -185,17 +169,12 @@ fn list_held_runs<'a>(project: &Project, runs: impl IntoIterator<Item = &'a RunI
 }
 
 /// Compacts the journal. Checks again for held runs, also new ones: one may have been started or resumed meanwhile.
-fn compact_unless_held(
-    project: &Project,
-    options: &GcOptions,
-    report: &mut GcReport,
-) -> Result<(), StoreError> {
+fn compact_unless_held(project: &Project, options: &GcOptions, report: &mut GcReport) -> Result<(), StoreError> {
     report.live_runs = list_held_runs(project, &Store::open_read_only(&project.home_dir())?.list_runs()?);
     if !report.live_runs.is_empty() {
         return Ok(());
     }
-    let compacted =
-        compact_journal(&project.home_dir(), if options.compact { u64::MAX } else { QUICK_COMPACT_BYTES })?;
+    let compacted = compact_journal(&project.home_dir(), if options.compact { u64::MAX } else { QUICK_COMPACT_BYTES })?;
     report.journal_sweep.file_after = compacted.file_bytes;
     report.deferred_bytes = compacted.postponed_bytes;
     Ok(())
@@ -205,9 +184,7 @@ fn read_run_views(store: &Store) -> Result<BTreeMap<RunId, RunView>, StoreError>
     let outline = store.read_outline()?;
     let runs = outline.chunk_by(|entry, next_entry| entry.run == next_entry.run);
     Ok(runs
-        .filter_map(|entries: &[JournalEntry]| {
-            Some((entries.first()?.run.clone(), RunView::from_entries(entries)))
-        })
+        .filter_map(|entries: &[JournalEntry]| Some((entries.first()?.run.clone(), RunView::from_entries(entries))))
         .collect())
 }
 
@@ -226,8 +203,7 @@ fn find_old_runs(project: &Project, run_views: &BTreeMap<RunId, RunView>, before
             .and_then(|file_metadata| file_metadata.modified())
             .is_ok_and(|modified_at| modified_at < cutoff)
     };
-    let nothing_parked_since =
-        |run_id: &RunId| list_directory(&project.parked_dir(run_id)).iter().all(is_old);
+    let nothing_parked_since = |run_id: &RunId| list_directory(&project.parked_dir(run_id)).iter().all(is_old);
     let old_views = run_views.iter().filter(|(run_id, run_view)| {
         ended_well(run_view) && run_view.last_time.wall_ms < before_ms && nothing_parked_since(run_id)
     });
@@ -237,11 +213,7 @@ fn find_old_runs(project: &Project, run_views: &BTreeMap<RunId, RunView>, before
 /// Lists directories, but no links to any, with the runs they would be named after.
 fn list_run_directories(directory: &Path) -> Vec<(RunId, PathBuf)> {
     let with_run_id = |path: PathBuf| Some((RunId::new(path.file_name()?.to_str()?), path));
-    list_directory(directory)
-        .into_iter()
-        .filter(|path| is_real_directory(path))
-        .filter_map(with_run_id)
-        .collect()
+    list_directory(directory).into_iter().filter(|path| is_real_directory(path)).filter_map(with_run_id).collect()
 }
 
 fn list_directory(directory: &Path) -> Vec<PathBuf> {
@@ -276,12 +248,8 @@ fn find_orphaned_temporaries(project: &Project, run_views: &BTreeMap<RunId, RunV
         written_dirs.extend(atomic_files::written_directories(project, run_id, settings));
     }
     let inside_dirs = written_dirs.iter().filter(|directory| project.resolve_outside(directory).is_none());
-    let is_regular_file =
-        |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-    inside_dirs
-        .flat_map(|directory| atomic_files::find_orphaned_files(directory))
-        .filter(is_regular_file)
-        .collect()
+    let is_regular_file = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    inside_dirs.flat_map(|directory| atomic_files::find_orphaned_files(directory)).filter(is_regular_file).collect()
 }
 
 struct ItemRemover<'a> {
@@ -316,12 +284,7 @@ fn measure_size(item_path: &Path) -> u64 {
     if !metadata.is_dir() {
         return metadata.len();
     }
-    fs::read_dir(item_path)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|dir_entry| measure_size(&dir_entry.path()))
-        .sum()
+    fs::read_dir(item_path).into_iter().flatten().flatten().map(|dir_entry| measure_size(&dir_entry.path())).sum()
 }
 
 #[cfg(test)]
@@ -366,10 +329,7 @@ mod tests {
         let elsewhere = directory.path().join("elsewhere");
         fs::rename(project.home_dir(), &elsewhere).unwrap();
         symlink(&elsewhere, project.home_dir()).unwrap();
-        assert_eq!(
-            collect_garbage(&project, &GcOptions::default()).unwrap_err().to_string(),
-            ".tribunal is a link"
-        );
+        assert_eq!(collect_garbage(&project, &GcOptions::default()).unwrap_err().to_string(), ".tribunal is a link");
     }
 
     #[test]
@@ -387,8 +347,7 @@ mod tests {
         let gone: Vec<&Path> = collected.workspaces.iter().map(|item| item.relative_path.as_path()).collect();
         assert_eq!(gone, [Path::new(".tribunal/work/ours-0000")]);
         assert!(!work.join("ours-0000").exists());
-        for kept in ["mixed-0000/notes.md", "empty-0000", "half-0000/round-1.freeze/tree", "link-0000/thesis"]
-        {
+        for kept in ["mixed-0000/notes.md", "empty-0000", "half-0000/round-1.freeze/tree", "link-0000/thesis"] {
             assert!(work.join(kept).exists(), "{kept}");
         }
     }

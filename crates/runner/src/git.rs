@@ -90,10 +90,7 @@ pub(crate) fn git_command(project_root: &Path) -> Command {
 }
 
 /// Returns those of some new files that git ignores. Returns none where there is no git.
-pub(crate) fn find_ignored<'a>(
-    project_root: &Path,
-    paths: impl Iterator<Item = &'a String>,
-) -> BTreeSet<String> {
+pub(crate) fn find_ignored<'a>(project_root: &Path, paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
     let input: Vec<u8> = paths.flat_map(|relative_path| relative_path.bytes().chain([0])).collect();
     if input.is_empty() {
         return BTreeSet::new();
@@ -102,11 +99,9 @@ pub(crate) fn find_ignored<'a>(
     command.args(["check-ignore", "--stdin", "-z"]);
     let mut listed_names = Vec::new();
     // Git exits with 1 if no path is ignored, so the exit code says nothing here.
-    let outcome = run_with_reader(command, Some(input), &mut |stdout| {
-        stdout.read_to_end(&mut listed_names).map(|_| ())
-    });
-    let ignored_names =
-        listed_names.split(|byte| *byte == 0).filter(|name| outcome.is_ok() && !name.is_empty());
+    let outcome =
+        run_with_reader(command, Some(input), &mut |stdout| stdout.read_to_end(&mut listed_names).map(|_| ()));
+    let ignored_names = listed_names.split(|byte| *byte == 0).filter(|name| outcome.is_ok() && !name.is_empty());
     ignored_names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
@@ -119,8 +114,7 @@ pub(crate) struct GitRepository {
 
 impl GitRepository {
     pub fn open_at(project_root: &Path) -> Result<GitRepository, GitError> {
-        let mut repository =
-            GitRepository { work_tree_root: project_root.to_path_buf(), filter_overrides: Vec::new() };
+        let mut repository = GitRepository { work_tree_root: project_root.to_path_buf(), filter_overrides: Vec::new() };
         // A bare repository answers "false": it has no files to review.
         let inside_answer = repository.query(["rev-parse", "--is-inside-work-tree"])?;
         if to_trimmed_text(&inside_answer) != "true" {
@@ -210,11 +204,7 @@ impl GitRepository {
     }
 
     /// Runs a command and returns its output together with whether git succeeded.
-    pub fn run_unchecked(
-        &self,
-        command: Command,
-        stdin_bytes: Option<Vec<u8>>,
-    ) -> Result<GitOutput, GitError> {
+    pub fn run_unchecked(&self, command: Command, stdin_bytes: Option<Vec<u8>>) -> Result<GitOutput, GitError> {
         let subcommand = subcommand_name(&command);
         let mut output_bytes = Vec::new();
         let (succeeded, error_text) =
@@ -236,8 +226,7 @@ impl GitRepository {
         let subcommand = subcommand_name(&command);
         let mut stopped_early = false;
         let (succeeded, message) = run_with_reader(command, stdin_bytes, &mut |stdout| {
-            stopped_early =
-                read_output(&mut BufReader::with_capacity(1 << 16, stdout))? == GitReadExtent::StoppedEarly;
+            stopped_early = read_output(&mut BufReader::with_capacity(1 << 16, stdout))? == GitReadExtent::StoppedEarly;
             Ok(())
         })?;
         // A reader that stops early closes the pipe, which git reports as a failure.
@@ -299,8 +288,7 @@ fn run_with_reader(
     }
     let mut git_process = command.spawn().map_err(cannot_run)?;
     // Each stream gets its own thread: git could otherwise block on a full pipe that is not being read.
-    let (stdin, stdout, stderr) =
-        (git_process.stdin.take(), git_process.stdout.take(), git_process.stderr.take());
+    let (stdin, stdout, stderr) = (git_process.stdin.take(), git_process.stdout.take(), git_process.stderr.take());
     let read_outcome = thread::scope(|scope| {
         let (result_sender, result_receiver) = mpsc::channel();
         scope.spawn(move || {
@@ -366,12 +354,9 @@ mod tests {
             ("diff.evil.textconv", script.as_str()),
             ("core.pager", script.as_str()),
         ] {
-            assert!(
-                git_command(project_root.path()).args(["config", key, value]).status().unwrap().success()
-            );
+            assert!(git_command(project_root.path()).args(["config", key, value]).status().unwrap().success());
         }
-        fs::write(project_root.path().join(".gitattributes"), "a filter=evil diff=evil\nb filter=a=b.c\n")
-            .unwrap();
+        fs::write(project_root.path().join(".gitattributes"), "a filter=evil diff=evil\nb filter=a=b.c\n").unwrap();
         let repository = GitRepository::open_at(project_root.path()).unwrap();
         for content in ["one\n", "two, and longer\n"] {
             fs::write(project_root.path().join("a"), content).unwrap();
@@ -381,11 +366,7 @@ mod tests {
             }
         }
         let diff_output = repository.query(["diff", "--no-ext-diff", "--no-textconv"]).unwrap();
-        assert!(
-            to_trimmed_text(&diff_output).contains("+two, and longer"),
-            "{}",
-            to_trimmed_text(&diff_output)
-        );
+        assert!(to_trimmed_text(&diff_output).contains("+two, and longer"), "{}", to_trimmed_text(&diff_output));
         assert!(!marker_file.exists(), "the project's own configuration ran a program");
     }
 

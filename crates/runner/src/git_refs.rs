@@ -55,9 +55,8 @@ pub(crate) fn record_landing(
     let mut import_stream = Vec::new();
     writeln!(import_stream, "feature done")?;
     // Only files whose state differs from the chain need the extra commit.
-    let outdated_files = git_changes
-        .iter()
-        .filter(|change| chain.known_files.get(&change.relative_path) != Some(&change.text_before));
+    let outdated_files =
+        git_changes.iter().filter(|change| chain.known_files.get(&change.relative_path) != Some(&change.text_before));
     let outdated_files: Vec<FileSide> =
         outdated_files.map(|change| (change.relative_path.as_str(), change.text_before.as_deref())).collect();
     // Only the first commit of the stream names its parent; the next one follows it.
@@ -70,10 +69,8 @@ pub(crate) fn record_landing(
             &outdated_files,
         )?;
     }
-    let landed_files: Vec<FileSide> = git_changes
-        .iter()
-        .map(|change| (change.relative_path.as_str(), change.text_after.as_deref()))
-        .collect();
+    let landed_files: Vec<FileSide> =
+        git_changes.iter().map(|change| (change.relative_path.as_str(), change.text_after.as_deref())).collect();
     commit_writer.write_commit(
         &mut import_stream,
         &commit_message(project, run_id, checkpoint_key),
@@ -83,14 +80,7 @@ pub(crate) fn record_landing(
     writeln!(import_stream, "done")?;
     let mut import_command = git_with_stderr(project.root());
     // Git writes no reflog for such a reference, unless it was configured to write one for all.
-    import_command.args([
-        "-c",
-        "core.logAllRefUpdates=false",
-        "fast-import",
-        "--quiet",
-        "--done",
-        "--date-format=now",
-    ]);
+    import_command.args(["-c", "core.logAllRefUpdates=false", "fast-import", "--quiet", "--done", "--date-format=now"]);
     run_with_input(project, import_command, &import_stream).map(|_| ())
 }
 
@@ -98,8 +88,7 @@ pub(crate) fn record_landing(
 pub(crate) fn delete_reference(project: &Project, run_id: &RunId) -> io::Result<()> {
     match find_reference(project, run_id) {
         Some(git_reference) => {
-            run_checked(git_with_stderr(project.root()).args(["update-ref", "-d", &git_reference]))
-                .map(|_| ())
+            run_checked(git_with_stderr(project.root()).args(["update-ref", "-d", &git_reference])).map(|_| ())
         }
         None => Ok(()),
     }
@@ -113,12 +102,8 @@ pub fn join_finding_ids(findings: &[FindingId]) -> String {
 /// Returns the reference with the run's landings, if git has one.
 pub fn find_reference(project: &Project, run_id: &RunId) -> Option<String> {
     let git_reference = reference_name(run_id)?;
-    let lookup = run_checked(git_with_stderr(project.root()).args([
-        "rev-parse",
-        "--verify",
-        "--quiet",
-        &git_reference,
-    ]));
+    let lookup =
+        run_checked(git_with_stderr(project.root()).args(["rev-parse", "--verify", "--quiet", &git_reference]));
     lookup.is_ok().then_some(git_reference)
 }
 
@@ -140,9 +125,7 @@ fn squash_attempts(attempts: &[CheckpointChange]) -> Vec<CheckpointChange> {
 fn reference_name(run_name: &RunId) -> Option<String> {
     let run_name = run_name.as_str();
     let is_valid_name = !run_name.is_empty()
-        && run_name
-            .chars()
-            .all(|character| character.is_alphanumeric() || character == '-' || character == '_');
+        && run_name.chars().all(|character| character.is_alphanumeric() || character == '-' || character == '_');
     is_valid_name.then(|| format!("refs/tribunal/{run_name}"))
 }
 
@@ -192,10 +175,8 @@ impl CommitWriter<'_> {
     fn git_file_mode(&self, relative_path: &str) -> &'static str {
         let current_mode = fs::metadata(self.project.root().join(relative_path))
             .map(|file_metadata| file_metadata.permissions().mode());
-        let mode = current_mode
-            .ok()
-            .or_else(|| self.deleted_file_modes.get(relative_path).copied())
-            .unwrap_or_default();
+        let mode =
+            current_mode.ok().or_else(|| self.deleted_file_modes.get(relative_path).copied()).unwrap_or_default();
         if mode & 0o100 == 0 { "100644" } else { "100755" }
     }
 }
@@ -234,8 +215,8 @@ impl CommitChain {
         chain.exists = true;
         chain.last_message = String::from_utf8_lossy(commit_text).into_owned();
         for change in known_changes {
-            let file_text = next_object(&mut remaining_output)
-                .map(|file_text| String::from_utf8_lossy(file_text).into_owned());
+            let file_text =
+                next_object(&mut remaining_output).map(|file_text| String::from_utf8_lossy(file_text).into_owned());
             chain.known_files.insert(change.relative_path.clone(), file_text);
         }
         Ok(chain)
@@ -268,11 +249,8 @@ fn landing_trailer(checkpoint_key: &CheckpointKey) -> String {
 
 fn commit_message(project: &Project, run_id: &RunId, checkpoint_key: &CheckpointKey) -> String {
     let finding_ids = assigned_findings(project, run_id, checkpoint_key);
-    let findings_line = if finding_ids.is_empty() {
-        String::new()
-    } else {
-        format!("For {}.\n\n", join_finding_ids(&finding_ids))
-    };
+    let findings_line =
+        if finding_ids.is_empty() { String::new() } else { format!("For {}.\n\n", join_finding_ids(&finding_ids)) };
     format!("Landing {}\n\n{findings_line}{}\n", checkpoint_key.task_key, landing_trailer(checkpoint_key))
 }
 
@@ -281,9 +259,9 @@ fn assigned_findings(project: &Project, run_id: &RunId, checkpoint_key: &Checkpo
     let store = Store::open_read_only(&project.home_dir());
     let entries = store.and_then(|store| store.entries_for_resume(run_id)).unwrap_or_default();
     let agent_task = entries.iter().find_map(|entry| match &entry.event {
-        RunEvent::EffectStarted {
-            key, stretch, effect: Effect::Ask(AskAgent { task: agent_task }), ..
-        } => (*key == checkpoint_key.task_key && *stretch == checkpoint_key.stretch).then_some(agent_task),
+        RunEvent::EffectStarted { key, stretch, effect: Effect::Ask(AskAgent { task: agent_task }), .. } => {
+            (*key == checkpoint_key.task_key && *stretch == checkpoint_key.stretch).then_some(agent_task)
+        }
         _ => None,
     });
     agent_task
@@ -306,10 +284,7 @@ fn repository_prefix(project: &Project) -> io::Result<Option<String>> {
 }
 
 /// Removes changes of files that git ignores.
-fn exclude_ignored(
-    project: &Project,
-    candidate_changes: &[CheckpointChange],
-) -> io::Result<Vec<CheckpointChange>> {
+fn exclude_ignored(project: &Project, candidate_changes: &[CheckpointChange]) -> io::Result<Vec<CheckpointChange>> {
     let mut command = git_with_stderr(project.root());
     command.args(["check-ignore", "--stdin", "-z"]);
     // The prefix makes sure that git takes the name literally, even if it starts with a colon.
@@ -383,9 +358,7 @@ mod tests {
         fn init_repository() -> UserRepository {
             let user_repository = UserRepository { temp_dir: tempfile::tempdir().unwrap() };
             user_repository.run_git(&["init", "-q", "-b", "main"]);
-            for (name, value) in
-                [("user.name", "P"), ("user.email", "p@x"), ("core.logAllRefUpdates", "always")]
-            {
+            for (name, value) in [("user.name", "P"), ("user.email", "p@x"), ("core.logAllRefUpdates", "always")] {
                 user_repository.run_git(&["config", name, value]);
             }
             user_repository
@@ -402,11 +375,8 @@ mod tests {
             user_repository.run_git(&["add", "staged.md"]);
             for hook in ["reference-transaction", "post-commit", "post-update", "pre-auto-gc"] {
                 let path = user_repository.repository_root().join(".git/hooks").join(hook);
-                fs::write(
-                    &path,
-                    format!("#!/bin/sh\ntouch {:?}\n", user_repository.repository_root().join("hooked")),
-                )
-                .unwrap();
+                fs::write(&path, format!("#!/bin/sh\ntouch {:?}\n", user_repository.repository_root().join("hooked")))
+                    .unwrap();
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
             }
             user_repository
@@ -443,14 +413,12 @@ mod tests {
 
         /// Returns everything in the git directory, except for objects and our own refs.
         fn git_dir_contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-            let (mut file_contents, mut directories) =
-                (BTreeMap::new(), vec![self.repository_root().join(".git")]);
+            let (mut file_contents, mut directories) = (BTreeMap::new(), vec![self.repository_root().join(".git")]);
             while let Some(directory) = directories.pop() {
                 for item in fs::read_dir(directory).unwrap().flatten() {
                     let path = item.path();
-                    let is_compared = ["objects", "tribunal"]
-                        .iter()
-                        .all(|excluded_name| item.file_name() != *excluded_name);
+                    let is_compared =
+                        ["objects", "tribunal"].iter().all(|excluded_name| item.file_name() != *excluded_name);
                     match (is_compared, path.is_dir()) {
                         (false, _) => {}
                         (true, true) => directories.push(path),
@@ -494,10 +462,8 @@ mod tests {
         ];
         record_landing(&project, &test_run(), &landing_key(1), &first).unwrap();
         // The user edits a file before the next landing, which also touches a file that no landing has touched yet.
-        let second = [
-            file_change("a.md", Some("2\nmine\n"), Some("3\nmine\n")),
-            file_change("b.md", Some("b\n"), Some("B\n")),
-        ];
+        let second =
+            [file_change("a.md", Some("2\nmine\n"), Some("3\nmine\n")), file_change("b.md", Some("b\n"), Some("B\n"))];
         record_landing(&project, &test_run(), &landing_key(2), &second).unwrap();
         let third = [file_change("b.md", Some("B\n"), Some("C\n"))];
         record_landing(&project, &test_run(), &landing_key(3), &third).unwrap();
@@ -514,14 +480,7 @@ mod tests {
         );
         let shown = |number: u32| {
             let commit = format!("refs/tribunal/plan-aaaa~{number}");
-            user_repository.run_git(&[
-                "show",
-                "--format=",
-                "--no-renames",
-                "--unified=0",
-                "--no-prefix",
-                &commit,
-            ])
+            user_repository.run_git(&["show", "--format=", "--no-renames", "--unified=0", "--no-prefix", &commit])
         };
         let lines = |number| -> Vec<String> {
             let shown = shown(number);
@@ -601,36 +560,22 @@ mod tests {
         let below = UserRepository::with_pending_work();
         let project = below.open_project("apps/web \"2\"");
         record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
-        record_landing(
-            &project,
-            &test_run(),
-            &landing_key(2),
-            &[file_change("docs/a.md", Some("2\n"), Some("3\n"))],
-        )
-        .unwrap();
+        record_landing(&project, &test_run(), &landing_key(2), &[file_change("docs/a.md", Some("2\n"), Some("3\n"))])
+            .unwrap();
         assert_eq!(text(&below, "apps/web \"2\"/docs/a.md"), "3\n");
-        assert_eq!(
-            below.commit_subjects().len(),
-            3,
-            "the second landing found the file as the first one left it"
-        );
+        assert_eq!(below.commit_subjects().len(), 3, "the second landing found the file as the first one left it");
     }
 
     #[test]
     fn odd_names_and_odd_texts_arrive_as_they_are() {
         let user_repository = UserRepository::init_repository();
         let project = user_repository.open_project("");
-        let names =
-            ["a b", " lead", "q\"uo\\te", "two\nlines", "tab\t", "ä", "-dash", ":(top)x", "*", "$x", "x "];
-        for text in
-            ["", "\n", "no end", "a\r\nb\r\n", "done\nfeature done\ncommit refs/heads/main\n", "\u{feff}\0"]
-        {
+        let names = ["a b", " lead", "q\"uo\\te", "two\nlines", "tab\t", "ä", "-dash", ":(top)x", "*", "$x", "x "];
+        for text in ["", "\n", "no end", "a\r\nb\r\n", "done\nfeature done\ncommit refs/heads/main\n", "\u{feff}\0"] {
             delete_reference(&project, &test_run()).unwrap();
-            let all: Vec<CheckpointChange> =
-                names.iter().map(|name| file_change(name, None, Some(text))).collect();
+            let all: Vec<CheckpointChange> = names.iter().map(|name| file_change(name, None, Some(text))).collect();
             record_landing(&project, &test_run(), &landing_key(1), &all).unwrap();
-            let listed =
-                user_repository.run_git(&["ls-tree", "-r", "-z", "--name-only", "refs/tribunal/plan-aaaa"]);
+            let listed = user_repository.run_git(&["ls-tree", "-r", "-z", "--name-only", "refs/tribunal/plan-aaaa"]);
             let mut listed: Vec<&str> = listed.split_terminator('\0').collect();
             let mut expected = names.to_vec();
             listed.sort_unstable();
@@ -671,19 +616,14 @@ mod tests {
         let project = user_repository.open_project("");
         for name in ["run.sh", "gone.sh"] {
             user_repository.write_file(name, "1\n");
-            fs::set_permissions(
-                user_repository.repository_root().join(name),
-                fs::Permissions::from_mode(0o755),
-            )
-            .unwrap();
+            fs::set_permissions(user_repository.repository_root().join(name), fs::Permissions::from_mode(0o755))
+                .unwrap();
         }
-        let all =
-            [file_change("gone.sh", Some("1\n"), None), file_change("run.sh", Some("1\n"), Some("2\n"))];
+        let all = [file_change("gone.sh", Some("1\n"), None), file_change("run.sh", Some("1\n"), Some("2\n"))];
         CheckpointStore::for_run(&project, &test_run()).record_landing(&landing_key(1), &all).unwrap();
         fs::remove_file(user_repository.repository_root().join("gone.sh")).unwrap();
         record_landing(&project, &test_run(), &landing_key(1), &all).unwrap();
-        let modes =
-            |commit: &str| user_repository.run_git(&["ls-tree", "--format=%(objectmode) %(path)", commit]);
+        let modes = |commit: &str| user_repository.run_git(&["ls-tree", "--format=%(objectmode) %(path)", commit]);
         assert_eq!(modes("refs/tribunal/plan-aaaa"), "100755 run.sh\n");
         assert_eq!(modes("refs/tribunal/plan-aaaa~1"), "100755 gone.sh\n100755 run.sh\n");
     }

@@ -22,8 +22,8 @@ use tribunal_store::StoreError;
 
 use crate::{
     effects::{
-        EffectContext, PerformedEffect, answers_in_files, environment_fault, perform_effect,
-        read_tracker_edits, release_rejected_patch, remove_decision_page,
+        EffectContext, PerformedEffect, answers_in_files, environment_fault, perform_effect, read_tracker_edits,
+        release_rejected_patch, remove_decision_page,
     },
     journal::{RunJournal, split_requests},
     stop_level::StopLevel,
@@ -123,9 +123,7 @@ fn count_unfinished_effects(entries: &[JournalEntry]) -> HashMap<Key, u32> {
             RunEvent::EffectFinished { key: effect_key, .. } => {
                 started_counts.remove(effect_key);
             }
-            RunEvent::RunResumed { .. } => {
-                started_counts.values_mut().for_each(|start_count| *start_count += 1)
-            }
+            RunEvent::RunResumed { .. } => started_counts.values_mut().for_each(|start_count| *start_count += 1),
             _ => {}
         }
     }
@@ -158,9 +156,7 @@ impl WorkflowHost<'_> {
                 WorkflowPoll::Diverged(divergence) => return Err(divergence.into()),
                 WorkflowPoll::Waiting { drafts, effects: pending_effects } => {
                     // After a boundary the run continues from the recorded state, exactly as a resumed run would.
-                    if let Some(boundary_state) =
-                        self.advance_workflow(&replayer, drafts, pending_effects).await?
-                    {
+                    if let Some(boundary_state) = self.advance_workflow(&replayer, drafts, pending_effects).await? {
                         workflow = start_workflow(&replayer, Some(boundary_state))?;
                     }
                 }
@@ -218,11 +214,8 @@ impl WorkflowHost<'_> {
         }
         // The recorded state counts, not the one in memory: masking may have changed it.
         let entries = self.record_drafts(vec![boundary]).await?;
-        let Some(JournalEntry {
-            at: boundary_time,
-            event: RunEvent::Boundary { state: boundary_state, .. },
-            ..
-        }) = entries.into_iter().next()
+        let Some(JournalEntry { at: boundary_time, event: RunEvent::Boundary { state: boundary_state, .. }, .. }) =
+            entries.into_iter().next()
         else {
             return Err(HostError::WaitsForNothing);
         };
@@ -270,39 +263,28 @@ impl WorkflowHost<'_> {
     }
 
     /// Starts an effect. Effects that concern the run itself are answered here; all others go to a task.
-    async fn start_effect(
-        &mut self,
-        replayer: &Replayer,
-        pending_effect: PendingEffect,
-    ) -> Result<(), HostError> {
+    async fn start_effect(&mut self, replayer: &Replayer, pending_effect: PendingEffect) -> Result<(), HostError> {
         match &pending_effect.effect {
             Effect::Inbox(_) => {
                 self.answer_requests(replayer, &pending_effect.effect_key, RequestReading::PollInbox).await
             }
             Effect::Wait(wait) => {
-                let reading = RequestReading::AwaitUser {
-                    ending: wait.ending.clone(),
-                    resumed: pending_effect.resumed,
-                };
+                let reading =
+                    RequestReading::AwaitUser { ending: wait.ending.clone(), resumed: pending_effect.resumed };
                 self.answer_requests(replayer, &pending_effect.effect_key, reading).await
             }
             _ => {
-                let (effect_key, effect_kind) =
-                    (pending_effect.effect_key.clone(), pending_effect.effect.kind());
+                let (effect_key, effect_kind) = (pending_effect.effect_key.clone(), pending_effect.effect.kind());
                 // The count applies only to an effect that an earlier process had asked for.
-                let unfinished_count = self
-                    .unfinished_counts
-                    .remove(&effect_key)
-                    .filter(|_| pending_effect.resumed)
-                    .unwrap_or(0);
+                let unfinished_count =
+                    self.unfinished_counts.remove(&effect_key).filter(|_| pending_effect.resumed).unwrap_or(0);
                 let task_handle = self.running_tasks.spawn(perform_effect(
                     self.context.clone(),
                     pending_effect,
                     replayer.current_stretch(),
                     unfinished_count,
                 ));
-                self.task_effects
-                    .insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
+                self.task_effects.insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
                 Ok(())
             }
         }
@@ -350,9 +332,9 @@ impl WorkflowHost<'_> {
                         .decisions
                         .iter()
                         .find(|decision_asked| decision_asked.id == *decision_id);
-                    decision_asked.into_iter().for_each(|decision_asked| {
-                        release_rejected_patch(&self.context, decision_asked, user_answer)
-                    });
+                    decision_asked
+                        .into_iter()
+                        .for_each(|decision_asked| release_rejected_patch(&self.context, decision_asked, user_answer));
                 }
             }
         }
@@ -378,8 +360,7 @@ impl WorkflowHost<'_> {
         deliver: bool,
     ) -> Result<(), HostError> {
         let task_id = finished_task.as_ref().map_or_else(JoinError::id, |(task_id, _)| *task_id);
-        let Some(RunningEffect { key: effect_key, kind: effect_kind }) = self.task_effects.remove(&task_id)
-        else {
+        let Some(RunningEffect { key: effect_key, kind: effect_kind }) = self.task_effects.remove(&task_id) else {
             return Ok(());
         };
         let performed = match finished_task {
@@ -391,10 +372,7 @@ impl WorkflowHost<'_> {
                 match Reply::from_fault(effect_kind, environment_fault(format!("a bug: {join_error}"))) {
                     Some(reply) => reply.into(),
                     None => {
-                        return Err(HostError::EffectPanicked {
-                            key: effect_key,
-                            cause: join_error.to_string(),
-                        });
+                        return Err(HostError::EffectPanicked { key: effect_key, cause: join_error.to_string() });
                     }
                 }
             }
@@ -431,9 +409,7 @@ impl WorkflowHost<'_> {
         }
         let (ending, entry_id, is_finished) = match workflow_result {
             Ok(ending) => (ending, "run_finished".to_string(), true),
-            Err(ParkedRun { ending }) => {
-                (ending, format!("run_parked:{}", self.journal.run_view().life_count), false)
-            }
+            Err(ParkedRun { ending }) => (ending, format!("run_parked:{}", self.journal.run_view().life_count), false),
         };
         // A finished run asks no questions any more; a parked one still waits for their answers.
         if is_finished {

@@ -101,9 +101,8 @@ impl RunJournal {
         self.store.submit(batch, move |result| {
             let _ = result_sender.send(result);
         });
-        let entries = result_receiver
-            .await
-            .map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))??;
+        let entries =
+            result_receiver.await.map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))??;
         for entry in &entries {
             // The view is updated only now: it must never show an entry that a crash could still lose.
             kill_points::point(&entry.id, "after");
@@ -151,8 +150,7 @@ pub(crate) fn mask_json_strings(masker: &Masker, json_value: &mut Value) -> bool
         },
         // Every item has to be visited, so `any`, which stops at the first, is not used.
         Value::Array(array_items) => {
-            array_items.iter_mut().filter_map(|item| mask_json_strings(masker, item).then_some(())).count()
-                > 0
+            array_items.iter_mut().filter_map(|item| mask_json_strings(masker, item).then_some(())).count() > 0
         }
         Value::Object(map) => {
             map.values_mut().filter_map(|item| mask_json_strings(masker, item).then_some(())).count() > 0
@@ -163,8 +161,5 @@ pub(crate) fn mask_json_strings(masker: &Masker, json_value: &mut Value) -> bool
 
 /// Splits stored requests into their ids, which are marked as taken, and the requests for a reply.
 pub(crate) fn split_requests(stored_requests: Vec<StoredRequest>) -> (Vec<i64>, Vec<UserRequest>) {
-    stored_requests
-        .into_iter()
-        .map(|stored_requests| (stored_requests.inbox_id, stored_requests.request))
-        .unzip()
+    stored_requests.into_iter().map(|stored_requests| (stored_requests.inbox_id, stored_requests.request)).unzip()
 }

@@ -110,11 +110,7 @@ impl LandingsDiff {
 }
 
 impl RenderedFileDiff {
-    pub(crate) fn from_texts(
-        relative_path: &str,
-        old_text: Option<&str>,
-        new_text: Option<&str>,
-    ) -> RenderedFileDiff {
+    pub(crate) fn from_texts(relative_path: &str, old_text: Option<&str>, new_text: Option<&str>) -> RenderedFileDiff {
         let (added_lines, removed_lines) =
             count_changed_lines(old_text.unwrap_or_default(), new_text.unwrap_or_default());
         let change_kind = match (old_text, new_text) {
@@ -153,11 +149,7 @@ impl RenderedFileDiff {
 pub(crate) type ChangesByFile<'a> = BTreeMap<String, Vec<(&'a LandingRecord, CheckpointChange)>>;
 
 impl RunLandings {
-    pub fn read_landings(
-        project: &Project,
-        store: &Store,
-        run_id: &RunId,
-    ) -> Result<RunLandings, LandingsError> {
+    pub fn read_landings(project: &Project, store: &Store, run_id: &RunId) -> Result<RunLandings, LandingsError> {
         let entries = store.read_entries(run_id, 0)?;
         let run_view = RunView::from_entries(&entries);
         let (mut landed_changes, unresolved_keys) = fold_landings(&entries);
@@ -175,14 +167,11 @@ impl RunLandings {
 
     /// Returns the landings that repaired the finding, or all of them.
     pub fn landings_for(&self, finding_id: Option<FindingId>) -> Result<Vec<&LandingRecord>, LandingsError> {
-        if let Some(finding_id) =
-            finding_id.filter(|finding_id| !self.run_view.findings.contains_key(finding_id))
-        {
+        if let Some(finding_id) = finding_id.filter(|finding_id| !self.run_view.findings.contains_key(finding_id)) {
             return Err(LandingsError::NoFinding { run: self.run_id.clone(), finding: finding_id });
         }
-        let is_wanted = |landing: &&LandingRecord| {
-            finding_id.is_none_or(|finding_id| landing.findings.contains(&finding_id))
-        };
+        let is_wanted =
+            |landing: &&LandingRecord| finding_id.is_none_or(|finding_id| landing.findings.contains(&finding_id));
         Ok(self.landed_changes.iter().filter(is_wanted).collect())
     }
 
@@ -192,10 +181,7 @@ impl RunLandings {
     }
 
     /// Returns what the run changed and was not undone, or only what repaired the finding. `None` means that nothing is left.
-    pub fn diff_landings(
-        &self,
-        finding_id: Option<FindingId>,
-    ) -> Result<Option<LandingsDiff>, LandingsError> {
+    pub fn diff_landings(&self, finding_id: Option<FindingId>) -> Result<Option<LandingsDiff>, LandingsError> {
         let wanted_landings: Vec<&LandingRecord> =
             self.landings_for(finding_id)?.into_iter().filter(|landing| !landing.is_undone).collect();
         if wanted_landings.is_empty() {
@@ -206,8 +192,7 @@ impl RunLandings {
         for (relative_path, file_changes) in self.group_by_file(&wanted_landings)? {
             let landing_keys: BTreeSet<&CheckpointKey> =
                 file_changes.iter().map(|(landing, _)| &landing.checkpoint_key).collect();
-            let file_changes: Vec<&CheckpointChange> =
-                file_changes.iter().map(|(_, change)| change).collect();
+            let file_changes: Vec<&CheckpointChange> = file_changes.iter().map(|(_, change)| change).collect();
             let (Some(first_change), Some(last_change)) = (file_changes.first(), file_changes.last()) else {
                 continue;
             };
@@ -217,8 +202,7 @@ impl RunLandings {
             landings_diff.includes_other_edits |= finding_id.is_none() && original_text.is_err();
             // The edits overlap with a landing, so the diff falls back to the text before the first landing.
             let original_text = original_text.unwrap_or_else(|_| first_change.text_before.clone());
-            let mut file_diff =
-                RenderedFileDiff::from_texts(&relative_path, original_text.as_deref(), final_text);
+            let mut file_diff = RenderedFileDiff::from_texts(&relative_path, original_text.as_deref(), final_text);
             file_diff.landing_count = landing_keys.len();
             landings_diff.file_diffs.push(if finding_id.is_some() {
                 file_diff.list_each_change(&file_changes)
@@ -229,10 +213,7 @@ impl RunLandings {
         Ok(Some(landings_diff))
     }
 
-    pub(crate) fn group_by_file<'a>(
-        &self,
-        landings: &[&'a LandingRecord],
-    ) -> Result<ChangesByFile<'a>, LandingsError> {
+    pub(crate) fn group_by_file<'a>(&self, landings: &[&'a LandingRecord]) -> Result<ChangesByFile<'a>, LandingsError> {
         let mut changes_by_file = ChangesByFile::new();
         for landing in landings {
             let landing_changes = self.checkpoint_changes(landing)?.into_iter();
@@ -245,16 +226,14 @@ impl RunLandings {
     }
 
     fn checkpoint_changes(&self, landing: &LandingRecord) -> Result<Vec<CheckpointChange>, LandingsError> {
-        let landing_changes = self
-            .checkpoints
-            .landing_changes(&landing.checkpoint_key)
-            .map_err(|cause| self.damaged_error(cause))?;
+        let landing_changes =
+            self.checkpoints.landing_changes(&landing.checkpoint_key).map_err(|cause| self.damaged_error(cause))?;
         // A record that came with a clone may name files that the run never reviewed.
-        if let Some(foreign_change) = landing_changes.iter().find(|change| {
-            self.subject_path().is_some_and(|subject_path| subject_path != change.relative_path)
-        }) {
-            return Err(self
-                .damaged_error(io::Error::other(format!("it is one of {}", foreign_change.relative_path))));
+        if let Some(foreign_change) = landing_changes
+            .iter()
+            .find(|change| self.subject_path().is_some_and(|subject_path| subject_path != change.relative_path))
+        {
+            return Err(self.damaged_error(io::Error::other(format!("it is one of {}", foreign_change.relative_path))));
         }
         // A session edits the user's files directly, so there never was a checkpoint.
         if landing_changes.is_empty() && landing.task_key().is_session() {
@@ -299,15 +278,12 @@ pub(crate) fn remove_changes(
                 text_before.clone()
             }
             (Some(text_before), Some(text_after), Some(remaining_text)) => {
-                Some(merge_or_all_conflicts(text_after, &remaining_text, text_before).map_err(
-                    |conflicts| {
-                        // The conflict is in the text of this step; the user wants to know the lines of the file as it is.
-                        let to_file_lines = |lines| {
-                            map_to_old_lines(lines, current_text.unwrap_or(&remaining_text), &remaining_text)
-                        };
-                        UndoClash::SameLines(conflicts.into_iter().map(to_file_lines).collect())
-                    },
-                )?)
+                Some(merge_or_all_conflicts(text_after, &remaining_text, text_before).map_err(|conflicts| {
+                    // The conflict is in the text of this step; the user wants to know the lines of the file as it is.
+                    let to_file_lines =
+                        |lines| map_to_old_lines(lines, current_text.unwrap_or(&remaining_text), &remaining_text);
+                    UndoClash::SameLines(conflicts.into_iter().map(to_file_lines).collect())
+                })?)
             }
             (None, _, _) => return Err(UndoClash::EditedSinceCreated),
             (Some(_), None, _) => return Err(UndoClash::CreatedAgain),
@@ -436,8 +412,7 @@ mod tests {
 
     /// Removes the changes from a file that exists before and after.
     fn remove_all_changes(text: &str, changed_files: &[CheckpointChange]) -> Result<String, UndoClash> {
-        let remaining_text =
-            remove_changes(Some(text), &changed_files.iter().collect::<Vec<&CheckpointChange>>())?;
+        let remaining_text = remove_changes(Some(text), &changed_files.iter().collect::<Vec<&CheckpointChange>>())?;
         Ok(remaining_text.expect("it is still there"))
     }
 
@@ -510,11 +485,8 @@ mod tests {
 
     #[test]
     fn what_a_landing_made_goes_only_as_it_was_made_and_what_it_deleted_comes_back_only_where_nothing_is() {
-        let (created, deleted, changed) = (
-            text_change(None, Some("n\n")),
-            text_change(Some("o\n"), None),
-            text_change(Some("n\n"), Some("m\n")),
-        );
+        let (created, deleted, changed) =
+            (text_change(None, Some("n\n")), text_change(Some("o\n"), None), text_change(Some("n\n"), Some("m\n")));
         let (gone, there) = (Ok(None), |text: &str| Ok(Some(text.to_string())));
         for (now, changed_files, then) in [
             (Some("n\n"), vec![&created], gone.clone()),

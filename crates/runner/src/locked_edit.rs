@@ -99,8 +99,8 @@ pub fn edit_or_create_file<T, E>(
             return Err(EditFileError::Unreadable { path: relative_path.to_string(), why: reason });
         }
         // The edit is tried first, so that a refused or empty one leaves no empty file behind.
-        let (new_text, edit_result) = apply_edit("")
-            .map_err(|reason| EditFileError::Refused { path: relative_path.to_string(), why: reason })?;
+        let (new_text, edit_result) =
+            apply_edit("").map_err(|reason| EditFileError::Refused { path: relative_path.to_string(), why: reason })?;
         if new_text.is_empty() {
             return Ok(edit_result);
         }
@@ -205,10 +205,7 @@ mod tests {
         assert_eq!(fs::read_to_string(directory.path().join("new.md")).unwrap(), "more\nmore\n");
         let elsewhere = tempfile::tempdir().unwrap();
         symlink(elsewhere.path().join("made"), directory.path().join("out.md")).unwrap();
-        assert!(matches!(
-            edit_or_create_file(&project, "out.md", append_line),
-            Err(EditFileError::Unreadable { .. })
-        ));
+        assert!(matches!(edit_or_create_file(&project, "out.md", append_line), Err(EditFileError::Unreadable { .. })));
         assert!(!elsewhere.path().join("made").exists());
     }
 

@@ -86,9 +86,7 @@ pub(crate) fn lock_user_tree(locks_dir: &Path) -> io::Result<File> {
             Ok(()) => return Ok(lock_file),
             Err(TryLockError::Error(cause)) => return Err(cause),
             Err(TryLockError::WouldBlock) if started_at.elapsed() > MAX_TREE_WRITE => {
-                return Err(io::Error::other(
-                    "another run has been putting files in their place for too long",
-                ));
+                return Err(io::Error::other("another run has been putting files in their place for too long"));
             }
             Err(TryLockError::WouldBlock) => thread::sleep(POLL_INTERVAL),
         }
@@ -156,8 +154,7 @@ pub(crate) fn living_holder(locks_dir: &Path, lock_name: &str) -> Option<LockHol
     if !is_held(locks_dir, lock_name) {
         return None;
     }
-    let recorded_holder =
-        LockHolder::parse_holder(&fs::read_to_string(lock_path(locks_dir, lock_name)).ok()?);
+    let recorded_holder = LockHolder::parse_holder(&fs::read_to_string(lock_path(locks_dir, lock_name)).ok()?);
     (!recorded_holder.is_dead()).then_some(recorded_holder)
 }
 
@@ -221,11 +218,10 @@ mod tests {
         assert!(is_held(locks_dir.path(), "prd.md") && living_holder(locks_dir.path(), "prd.md").is_none());
         let mut keeper = Some(keeper);
         let mut notice_count = 0;
-        let waited =
-            take_lock(locks_dir.path(), "prd.md", &RunId::new("b"), Duration::from_secs(30), &mut || {
-                notice_count += 1;
-                keeper = None;
-            });
+        let waited = take_lock(locks_dir.path(), "prd.md", &RunId::new("b"), Duration::from_secs(30), &mut || {
+            notice_count += 1;
+            keeper = None;
+        });
         assert!(waited.is_ok());
         assert_eq!(notice_count, 1);
     }

@@ -86,10 +86,7 @@ impl Masker {
         Masker::with_limits(environment, LINE_LIMITS)
     }
 
-    fn with_limits<'a>(
-        environment: impl IntoIterator<Item = (&'a str, &'a str)>,
-        line_limits: LineLimits,
-    ) -> Masker {
+    fn with_limits<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>, line_limits: LineLimits) -> Masker {
         let environment = known_patterns(environment);
         let mut literals: Vec<&str> = Vec::new();
         let mut trigger_bits = Vec::new();
@@ -135,13 +132,7 @@ impl Masker {
         }
         let mut text_without_keys = String::with_capacity(text.len());
         // A whole text is the last piece of itself, so nothing is held back.
-        pem_keys::collapse_keys(
-            pem_patterns,
-            &mut pem_keys::PemState::default(),
-            text,
-            true,
-            &mut text_without_keys,
-        );
+        pem_keys::collapse_keys(pem_patterns, &mut pem_keys::PemState::default(), text, true, &mut text_without_keys);
         Cow::Owned(self.mask_keyless(&text_without_keys).into_owned())
     }
 
@@ -167,9 +158,8 @@ impl Masker {
         let (mut search_start, mut copied_until) = (0, 0);
         while let Some(hit) = self.compiled.trigger_automaton.find(Input::new(text).range(search_start..)) {
             // The whole line around the trigger is searched, since the context of a secret may be anywhere in it.
-            let line_start = text[search_start..hit.start()]
-                .rfind('\n')
-                .map_or(search_start, |newline| search_start + newline + 1);
+            let line_start =
+                text[search_start..hit.start()].rfind('\n').map_or(search_start, |newline| search_start + newline + 1);
             let line_end = text[hit.end()..].find('\n').map_or(text.len(), |newline| hit.end() + newline);
             if let Some(masked_line) = self.mask_line(&text[line_start..line_end]) {
                 masked_output.push_str(&text[copied_until..line_start]);
@@ -204,10 +194,8 @@ impl Masker {
     fn mask_line_start(&self, text_line: &str, masked_output: &mut String) -> usize {
         let LineLimits { max_line, overlap_bytes } = self.compiled.line_limits;
         let line_window = &text_line[..text_line.floor_char_boundary(max_line)];
-        let mut cut_position =
-            line_window.floor_char_boundary(line_window.len().saturating_sub(overlap_bytes));
-        let cut_window_start =
-            line_window.floor_char_boundary(cut_position.saturating_sub(overlap_bytes / 16));
+        let mut cut_position = line_window.floor_char_boundary(line_window.len().saturating_sub(overlap_bytes));
+        let cut_window_start = line_window.floor_char_boundary(cut_position.saturating_sub(overlap_bytes / 16));
         // The border of a word is preferred: what follows is searched without what came before.
         if let Some(space) = line_window[cut_window_start..cut_position].rfind([' ', '\t', ',']) {
             cut_position = cut_window_start + space + 1;
@@ -325,8 +313,7 @@ fn merge_overlapping(mut found_secrets: Vec<FoundSecret>) -> Vec<FoundSecret> {
         match merged_secrets.last_mut() {
             Some(last_merged) if found_secret.secret_range.start < last_merged.secret_range.end => {
                 // The kind of the longest part is the most specific name for the union.
-                last_merged.secret_range.end =
-                    last_merged.secret_range.end.max(found_secret.secret_range.end);
+                last_merged.secret_range.end = last_merged.secret_range.end.max(found_secret.secret_range.end);
                 if secret_length > longest_length {
                     (last_merged.mask_kind, longest_length) = (found_secret.mask_kind, secret_length);
                 }
@@ -353,10 +340,7 @@ fn find_masks(text_line: &str) -> Vec<Range<usize>> {
 }
 
 /// Returns the ranges of the secrets that are not masked yet.
-fn exclude_masks(
-    found_secrets: Vec<FoundSecret>,
-    mask_ranges: &[Range<usize>],
-) -> Vec<(Range<usize>, &'static str)> {
+fn exclude_masks(found_secrets: Vec<FoundSecret>, mask_ranges: &[Range<usize>]) -> Vec<(Range<usize>, &'static str)> {
     let mut unmasked_ranges = Vec::with_capacity(found_secrets.len());
     for FoundSecret { secret_range, mask_kind, .. } in found_secrets {
         let mut piece_start = secret_range.start;
@@ -375,11 +359,7 @@ fn exclude_masks(
     unmasked_ranges
 }
 
-fn build_automaton<P: AsRef<[u8]>>(
-    patterns: &[P],
-    automaton_kind: AhoCorasickKind,
-    ignore_case: bool,
-) -> AhoCorasick {
+fn build_automaton<P: AsRef<[u8]>>(patterns: &[P], automaton_kind: AhoCorasickKind, ignore_case: bool) -> AhoCorasick {
     let mut builder = AhoCorasick::builder();
     builder.match_kind(MatchKind::Standard);
     builder.kind(Some(automaton_kind)).ascii_case_insensitive(ignore_case);
@@ -408,9 +388,8 @@ fn known_patterns<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>)
             // A value of several lines is printed line by line. Short lines say too little, and the marker lines of a key are
             // public.
             let lines = value.lines().map(str::trim);
-            let telling_lines = lines.filter(|value_line| {
-                value_line.len() >= 2 * MIN_KNOWN_VALUE && !value_line.starts_with("-----")
-            });
+            let telling_lines =
+                lines.filter(|value_line| value_line.len() >= 2 * MIN_KNOWN_VALUE && !value_line.starts_with("-----"));
             patterns.extend(telling_lines.map(str::to_owned));
         } else {
             patterns.push(value.to_owned());
@@ -428,18 +407,8 @@ fn known_patterns<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>)
 }
 
 fn is_secret_variable(variable: &str) -> bool {
-    const SECRET_WORDS: [&str; 10] = [
-        "KEY",
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "CREDENTIAL",
-        "AUTH",
-        "CREDENTIALS",
-        "APIKEY",
-        "PASSPHRASE",
-    ];
+    const SECRET_WORDS: [&str; 10] =
+        ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "CREDENTIALS", "APIKEY", "PASSPHRASE"];
     variable
         .split('_')
         .any(|name_part| SECRET_WORDS.iter().any(|secret_word| name_part.eq_ignore_ascii_case(secret_word)))
@@ -464,8 +433,7 @@ fn split_known_value(value: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut remaining_value = value;
     while remaining_value.len() > MAX_KNOWN_VALUE + MIN_KNOWN_VALUE {
-        let (piece, after_piece) =
-            remaining_value.split_at(remaining_value.floor_char_boundary(MAX_KNOWN_VALUE));
+        let (piece, after_piece) = remaining_value.split_at(remaining_value.floor_char_boundary(MAX_KNOWN_VALUE));
         pieces.push(piece.to_owned());
         remaining_value = after_piece;
     }
@@ -879,12 +847,10 @@ mod tests {
 
     #[test]
     fn chunks_of_one_char_do_not_matter() {
-        let text: String =
-            sample_secrets().into_iter().map(|(_, secret)| format!("a_key: {secret}\n")).collect();
+        let text: String = sample_secrets().into_iter().map(|(_, secret)| format!("a_key: {secret}\n")).collect();
         let (masker, mut masked_output) = (plain_masker(), String::new());
         let mut stream = masker.new_stream();
-        text.chars()
-            .for_each(|character| masked_output += &stream.push_chunk(character.encode_utf8(&mut [0; 4])));
+        text.chars().for_each(|character| masked_output += &stream.push_chunk(character.encode_utf8(&mut [0; 4])));
         masked_output += &stream.finish_text();
         assert_eq!(masked_output, masker.mask(&text));
     }

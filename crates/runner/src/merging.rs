@@ -76,14 +76,12 @@ pub(crate) fn map_to_old_lines(lines: LineRange, old_text: &str, new_text: &str)
     let touched_ranges = diff.ops().iter().filter_map(|op| {
         let (old_text, new_text) = (op.old_range(), op.new_range());
         // Only the overlap of this operation with the wanted lines counts.
-        let (overlap_start, overlap_end) =
-            (new_text.start.max(wanted_range.start), new_text.end.min(wanted_range.end));
+        let (overlap_start, overlap_end) = (new_text.start.max(wanted_range.start), new_text.end.min(wanted_range.end));
         match op {
             _ if overlap_start >= overlap_end => None,
-            DiffOp::Equal { .. } => Some(
-                old_text.start + overlap_start - new_text.start
-                    ..old_text.start + overlap_end - new_text.start,
-            ),
+            DiffOp::Equal { .. } => {
+                Some(old_text.start + overlap_start - new_text.start..old_text.start + overlap_end - new_text.start)
+            }
             _ => Some(old_text),
         }
     });
@@ -117,8 +115,7 @@ pub(crate) fn render_patch(relative_path: &str, old_text: Option<&str>, new_text
         None => "/dev/null".to_string(),
     };
     let diff = TextDiff::from_lines(old_text.unwrap_or_default(), new_text.unwrap_or_default());
-    let patch_text =
-        diff.unified_diff().header(&header_name("a", old_text), &header_name("b", new_text)).to_string();
+    let patch_text = diff.unified_diff().header(&header_name("a", old_text), &header_name("b", new_text)).to_string();
     let mode_line = match (old_text, new_text) {
         (None, Some(_)) => "new file mode 100644",
         (Some(_), None) => "deleted file mode 100644",
@@ -128,15 +125,13 @@ pub(crate) fn render_patch(relative_path: &str, old_text: Option<&str>, new_text
         return patch_text;
     }
     // An empty file that is created or deleted has no lines that could show it.
-    let [old_header, new_header] =
-        ["a", "b"].map(|header_name| quote_path(&format!("{header_name}/{relative_path}")));
+    let [old_header, new_header] = ["a", "b"].map(|header_name| quote_path(&format!("{header_name}/{relative_path}")));
     format!("diff --git {old_header} {new_header}\n{mode_line}\n")
 }
 
 /// Quotes a path as git does: unusual ones in quotes.
 pub(crate) fn quote_path(relative_path: &str) -> String {
-    let needs_quoting =
-        |character: char| character.is_ascii_control() || character == '"' || character == '\\';
+    let needs_quoting = |character: char| character.is_ascii_control() || character == '"' || character == '\\';
     if !relative_path.contains(needs_quoting) {
         return relative_path.to_string();
     }
@@ -144,9 +139,7 @@ pub(crate) fn quote_path(relative_path: &str) -> String {
     for character in relative_path.chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
-            character if character.is_ascii_control() => {
-                quoted.push_str(&format!("\\{:03o}", character as u32))
-            }
+            character if character.is_ascii_control() => quoted.push_str(&format!("\\{:03o}", character as u32)),
             character => quoted.push(character),
         }
     }
@@ -186,12 +179,8 @@ mod tests {
 
     #[test]
     fn a_conflict_shows_both_sides() {
-        let conflict =
-            merge_or_first_conflict(BASE, "1\n2\nA\nAA\n4\n5\n6\n", "1\n2\nB\n4\n5\n6\n").unwrap_err();
-        assert_eq!(
-            conflict,
-            MergeConflict { line_number: 3, our_text: "A\nAA\n".into(), their_text: "B\n".into() }
-        );
+        let conflict = merge_or_first_conflict(BASE, "1\n2\nA\nAA\n4\n5\n6\n", "1\n2\nB\n4\n5\n6\n").unwrap_err();
+        assert_eq!(conflict, MergeConflict { line_number: 3, our_text: "A\nAA\n".into(), their_text: "B\n".into() });
     }
 
     #[test]

@@ -12,18 +12,10 @@ use tribunal_core::ids::RunId;
 use crate::{atomic_files::write_privately, project::Project};
 
 /// Stores the content of the file at `relative_path`, durable on return. Returns where, relative to the project's root.
-pub(crate) fn park_file(
-    project: &Project,
-    run_id: &RunId,
-    relative_path: &str,
-    bytes: &[u8],
-) -> io::Result<PathBuf> {
+pub(crate) fn park_file(project: &Project, run_id: &RunId, relative_path: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let parked_dir = project.parked_dir(run_id);
     if let Some(real_target) = project.resolve_outside(&parked_dir) {
-        return Err(io::Error::other(format!(
-            "it would go out of the project, to {}",
-            real_target.display()
-        )));
+        return Err(io::Error::other(format!("it would go out of the project, to {}", real_target.display())));
     }
     let file_name = Path::new(relative_path).file_name().unwrap_or_default().to_string_lossy();
     let mut copy_number = 1;
@@ -51,13 +43,7 @@ mod tests {
         let park = |path, bytes: &[u8]| park_file(&project, &run_id, path, bytes).unwrap();
         assert_eq!(park("a/mod.rs", b"one"), Path::new(".tribunal/parked/plan-aaaa/1-mod.rs"));
         assert_eq!(park("b/mod.rs", b"\xff"), Path::new(".tribunal/parked/plan-aaaa/2-mod.rs"));
-        assert_eq!(
-            fs::read(project_root.path().join(".tribunal/parked/plan-aaaa/1-mod.rs")).unwrap(),
-            b"one"
-        );
-        assert_eq!(
-            fs::read(project_root.path().join(".tribunal/parked/plan-aaaa/2-mod.rs")).unwrap(),
-            b"\xff"
-        );
+        assert_eq!(fs::read(project_root.path().join(".tribunal/parked/plan-aaaa/1-mod.rs")).unwrap(), b"one");
+        assert_eq!(fs::read(project_root.path().join(".tribunal/parked/plan-aaaa/2-mod.rs")).unwrap(), b"\xff");
     }
 }

@@ -171,13 +171,7 @@ mod tests {
         fn new(at_once: usize, runs: usize) -> PermitModel {
             let permits = AgentPermits::new(NonZeroUsize::new(at_once).unwrap());
             let lanes = (0..runs).map(|_| Arc::new(permits.open_lane())).collect();
-            PermitModel {
-                permits,
-                lanes,
-                waiting_queue: Vec::new(),
-                held_permits: Vec::new(),
-                last_served: None,
-            }
+            PermitModel { permits, lanes, waiting_queue: Vec::new(), held_permits: Vec::new(), last_served: None }
         }
 
         fn ask_for_permit(&mut self, run_index: usize) {
@@ -215,8 +209,7 @@ mod tests {
 
         /// Delivers permits to waiting tasks. At most one was served if this is called after every step.
         fn deliver_permits(&mut self) {
-            let waiting_runs: Vec<usize> =
-                self.waiting_queue.iter().map(|(run_index, _)| *run_index).collect();
+            let waiting_runs: Vec<usize> = self.waiting_queue.iter().map(|(run_index, _)| *run_index).collect();
             let served: Vec<usize> = (0..self.waiting_queue.len())
                 .rev()
                 .filter_map(|position| {

@@ -136,17 +136,11 @@ mod tests {
         assert_eq!(project_directory.read_file("gone.md"), Ok(None));
         assert_eq!(project_directory.read_file("sub"), Ok(None));
         assert_eq!(project_directory.read_file("sub/a.md/x"), Ok(None));
-        assert_eq!(
-            project_directory.read_file("latin.md"),
-            Err(UnreadableFile::NotText { line: 2, column: 3 })
-        );
+        assert_eq!(project_directory.read_file("latin.md"), Err(UnreadableFile::NotText { line: 2, column: 3 }));
         assert!(matches!(project_directory.read_file("long.md"), Err(UnreadableFile::TooLong { .. })));
         for path in ["out.md", "away/secret", "../x"] {
             let result = project_directory.read_file(path);
-            assert!(
-                matches!(result, Err(UnreadableFile::LeadsOutside { .. }) | Ok(None)),
-                "{path}: {result:?}"
-            );
+            assert!(matches!(result, Err(UnreadableFile::LeadsOutside { .. }) | Ok(None)), "{path}: {result:?}");
         }
         assert!(matches!(project_directory.read_file("out.md"), Err(UnreadableFile::LeadsOutside { .. })));
         assert_eq!(project_directory.list_names("away"), Vec::<String>::new());

@@ -33,8 +33,7 @@ impl CallRate {
         // Lines that are not numbers are dropped: a damaged file must not block all calls.
         let mut booked_times: Vec<u64> = state_text.lines().filter_map(|line| line.parse().ok()).collect();
         let call_time_ms = next_free_time(&mut booked_times, self.calls_per_hour.get(), now_ms);
-        let state_text: String =
-            booked_times.iter().map(|call_time_ms| format!("{call_time_ms}\n")).collect();
+        let state_text: String = booked_times.iter().map(|call_time_ms| format!("{call_time_ms}\n")).collect();
         state_file.rewind()?;
         state_file.set_len(0)?;
         state_file.write_all(state_text.as_bytes())?;
@@ -45,13 +44,7 @@ impl CallRate {
         if let Some(directory) = self.state_file.parent() {
             fs::create_dir_all(directory)?;
         }
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&self.state_file)
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&self.state_file)
     }
 }
 
@@ -59,15 +52,11 @@ fn next_free_time(booked_times: &mut Vec<u64>, per_hour: usize, now_ms: u64) -> 
     booked_times.retain(|call_time_ms| call_time_ms.saturating_add(HOUR_MS) > now_ms);
     // With this many bookings none can be farther ahead: the clock must have been set back.
     let max_hours_ahead = (booked_times.len() / per_hour + 1) as u64;
-    booked_times.retain(|call_time_ms| {
-        *call_time_ms <= now_ms.saturating_add(max_hours_ahead.saturating_mul(HOUR_MS))
-    });
+    booked_times.retain(|call_time_ms| *call_time_ms <= now_ms.saturating_add(max_hours_ahead.saturating_mul(HOUR_MS)));
     // The call that was booked `per_hour` calls ago has to be an hour old before the next one may start.
     booked_times.sort_unstable();
-    let free_time_ms = booked_times
-        .len()
-        .checked_sub(per_hour)
-        .map_or(now_ms, |call_time_ms| booked_times[call_time_ms] + HOUR_MS);
+    let free_time_ms =
+        booked_times.len().checked_sub(per_hour).map_or(now_ms, |call_time_ms| booked_times[call_time_ms] + HOUR_MS);
     let call_time_ms = free_time_ms.max(now_ms);
     booked_times.push(call_time_ms);
     call_time_ms

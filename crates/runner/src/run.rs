@@ -162,10 +162,8 @@ impl Runner {
         let run_view = RunView::from_entries(&entries);
         let settings = check_resumable(run_id, &entries, &run_view)?;
         self.refuse_outside_paths(&settings)?;
-        if let Some(subject_path) = settings
-            .subject
-            .file_path()
-            .filter(|subject_path| self.project.root().join(subject_path).exists())
+        if let Some(subject_path) =
+            settings.subject.file_path().filter(|subject_path| self.project.root().join(subject_path).exists())
         {
             // The journal may have come with a clone. A subject that is only missing is reported by the run itself.
             subject::ensure_inside(self.project.root(), subject_path)?;
@@ -185,10 +183,8 @@ impl Runner {
         self.sweep_strays(run_id, update_sink);
         let life_number = run_view.life_count + 1;
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &entries);
-        let resume_draft = EntryDraft {
-            id: format!("run_resumed:{life_number}"),
-            event: RunEvent::RunResumed { life: life_number },
-        };
+        let resume_draft =
+            EntryDraft { id: format!("run_resumed:{life_number}"), event: RunEvent::RunResumed { life: life_number } };
         // Screens draw the past first, so that a resumed run looks like one that never stopped.
         for entry in &entries {
             update_sink(RunUpdate::ReplayedEntry(entry));
@@ -402,9 +398,7 @@ impl Runner {
     }
 
     fn prepare_locks_dir(&self) -> Result<PathBuf, RunError> {
-        self.project
-            .prepare_home()
-            .map_err(|cause| RunError::Project { project: self.project.home_dir(), cause })?;
+        self.project.prepare_home().map_err(|cause| RunError::Project { project: self.project.home_dir(), cause })?;
         Ok(self.project.locks_dir())
     }
 
@@ -418,21 +412,18 @@ impl Runner {
         let project_error = |cause| RunError::Project { project: locks.to_path_buf(), cause };
         // The run's lock comes first, so that a run that is being worked on is reported as that and not as a busy subject.
         let run_guard =
-            self.take_lock(locks, run_lock_name(run_id), run_id, update_sink).await.map_err(|locked| {
-                match locked {
-                    LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
-                    LockFailure::IoFailed(cause) => project_error(cause),
-                }
+            self.take_lock(locks, run_lock_name(run_id), run_id, update_sink).await.map_err(|locked| match locked {
+                LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
+                LockFailure::IoFailed(cause) => project_error(cause),
             })?;
-        let subject_guard = self
-            .take_lock(locks, subject_lock_name(settings), run_id, update_sink)
-            .await
-            .map_err(|locked| match locked {
+        let subject_guard = self.take_lock(locks, subject_lock_name(settings), run_id, update_sink).await.map_err(
+            |locked| match locked {
                 LockFailure::HeldBy(holder) => {
                     RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id }
                 }
                 LockFailure::IoFailed(cause) => project_error(cause),
-            })?;
+            },
+        )?;
         Ok([run_guard, subject_guard])
     }
 
@@ -500,13 +491,8 @@ pub(crate) fn subject_lock_name(settings: &Settings) -> String {
     format!("subject {}", subject.file_path().map_or_else(|| subject.title(), String::from))
 }
 
-fn check_resumable(
-    run_id: &RunId,
-    entries: &[JournalEntry],
-    run_view: &RunView,
-) -> Result<Settings, RunError> {
-    let Some(JournalEntry { event: RunEvent::RunStarted { workflow, version, settings, .. }, .. }) =
-        entries.first()
+fn check_resumable(run_id: &RunId, entries: &[JournalEntry], run_view: &RunView) -> Result<Settings, RunError> {
+    let Some(JournalEntry { event: RunEvent::RunStarted { workflow, version, settings, .. }, .. }) = entries.first()
     else {
         return Err(RunError::NoRun { run: run_id.clone() });
     };

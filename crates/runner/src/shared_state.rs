@@ -20,11 +20,7 @@ pub struct SharedState {
 impl SharedState {
     /// `max_agents`: how many agents of all runs together work at the same time.
     pub fn new(max_agents: NonZeroUsize) -> SharedState {
-        SharedState {
-            agent_permits: AgentPermits::new(max_agents),
-            naming_lock: Arc::default(),
-            call_rate: None,
-        }
+        SharedState { agent_permits: AgentPermits::new(max_agents), naming_lock: Arc::default(), call_rate: None }
     }
 
     /// Limits the calls per hour, together with all runs on this machine.

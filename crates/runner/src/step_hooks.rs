@@ -158,10 +158,8 @@ impl<'m> StepHookRunner<'m> {
     ) -> HookReport {
         let mut report = HookReport { memory, ..HookReport::default() };
         let tool_name = variables.tool_name.as_deref().unwrap_or_default();
-        let mut wanted_hooks = hooks
-            .at_moment(moment)
-            .filter(|hook| tool_name.is_empty() || hook.matches_tool(tool_name))
-            .peekable();
+        let mut wanted_hooks =
+            hooks.at_moment(moment).filter(|hook| tool_name.is_empty() || hook.matches_tool(tool_name)).peekable();
         if wanted_hooks.peek().is_none() {
             return report;
         }
@@ -198,10 +196,7 @@ impl<'m> StepHookRunner<'m> {
             stdin_bytes: Vec::new(),
             deadlines: Deadlines { total: self.time_limit, idle: self.time_limit },
             grace_period: HOOK_GRACE,
-            output_limits: OutputLimits {
-                max_bytes_per_second: Some(MAX_BYTES_PER_SECOND),
-                ..OutputLimits::default()
-            },
+            output_limits: OutputLimits { max_bytes_per_second: Some(MAX_BYTES_PER_SECOND), ..OutputLimits::default() },
             keeper_program: self.keeper_program.clone(),
             held_locks: Vec::new(),
             stop_signal: None,
@@ -209,10 +204,7 @@ impl<'m> StepHookRunner<'m> {
         let process_end = match tribunal_supervise::run_process(command).await {
             Ok(process_end) => process_end,
             Err(error) => {
-                return silent_run(
-                    hook,
-                    HookOutcome::NotStarted(self.masker.mask(&error.to_string()).into_owned()),
-                );
+                return silent_run(hook, HookOutcome::NotStarted(self.masker.mask(&error.to_string()).into_owned()));
             }
         };
         let outcome = match process_end.exit_reason {
@@ -238,10 +230,8 @@ impl<'m> StepHookRunner<'m> {
             report.memory.said += captured.total_bytes().min(max_bytes as u64);
             keep_output
         };
-        let (stdout, stderr) = (
-            keep_output(&process_end.stdout, MAX_STDOUT_BYTES),
-            keep_output(&process_end.stderr, MAX_STDERR_BYTES),
-        );
+        let (stdout, stderr) =
+            (keep_output(&process_end.stdout, MAX_STDOUT_BYTES), keep_output(&process_end.stderr, MAX_STDERR_BYTES));
         // Only the hook that crosses the limit reports it, not every later one.
         if bytes_before <= MAX_STEP_BYTES && report.memory.said > MAX_STEP_BYTES {
             report.notes.push(format!(

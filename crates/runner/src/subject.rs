@@ -36,12 +36,11 @@ fn format_megabytes(bytes: u64) -> String {
 pub fn relative_to_root(canonical_root: &Path, subject_path: &Path) -> Result<String, SubjectError> {
     let shown_path = subject_path.display().to_string();
     let real_path = fs::canonicalize(subject_path).map_err(|cause| read_error(&shown_path, cause))?;
-    let canonical_root = fs::canonicalize(canonical_root)
-        .map_err(|cause| read_error(&canonical_root.display().to_string(), cause))?;
-    let relative_path = real_path.strip_prefix(&canonical_root).map_err(|_| SubjectError::Outside {
-        path: shown_path.clone(),
-        root: canonical_root.display().to_string(),
-    })?;
+    let canonical_root =
+        fs::canonicalize(canonical_root).map_err(|cause| read_error(&canonical_root.display().to_string(), cause))?;
+    let relative_path = real_path
+        .strip_prefix(&canonical_root)
+        .map_err(|_| SubjectError::Outside { path: shown_path.clone(), root: canonical_root.display().to_string() })?;
     match relative_path.to_str() {
         Some(path_text) => Ok(path_text.to_string()),
         None => Err(SubjectError::Binary { path: shown_path, why: "its name is no UTF-8" }),
@@ -84,17 +83,15 @@ pub fn load_subject(project_root: &Path, relative_path: &str) -> Result<String, 
 
 /// Refuses a path that leads outside: a recorded one may lead elsewhere by now, or may come from a journal of another origin.
 pub(crate) fn ensure_inside(project_root: &Path, relative_path: &str) -> Result<(), SubjectError> {
-    let outside_error = || SubjectError::Outside {
-        path: relative_path.to_string(),
-        root: project_root.display().to_string(),
-    };
+    let outside_error =
+        || SubjectError::Outside { path: relative_path.to_string(), root: project_root.display().to_string() };
     if !is_plain_path(relative_path) {
         return Err(outside_error());
     }
-    let project_root = fs::canonicalize(project_root)
-        .map_err(|cause| read_error(&project_root.display().to_string(), cause))?;
-    let real_path = fs::canonicalize(project_root.join(relative_path))
-        .map_err(|cause| read_error(relative_path, cause))?;
+    let project_root =
+        fs::canonicalize(project_root).map_err(|cause| read_error(&project_root.display().to_string(), cause))?;
+    let real_path =
+        fs::canonicalize(project_root.join(relative_path)).map_err(|cause| read_error(relative_path, cause))?;
     if real_path.starts_with(&project_root) { Ok(()) } else { Err(outside_error()) }
 }
 
@@ -126,10 +123,7 @@ mod tests {
         assert!(ensure_inside(&project_root, "in.md").is_ok());
         let outside = directory.path().join("out.md").display().to_string();
         for path in ["../out.md", "link.md", &outside] {
-            assert!(
-                matches!(ensure_inside(&project_root, path), Err(SubjectError::Outside { .. })),
-                "{path}"
-            );
+            assert!(matches!(ensure_inside(&project_root, path), Err(SubjectError::Outside { .. })), "{path}");
         }
     }
 }

@@ -27,9 +27,7 @@ use crate::{
     atomic_files::{FileReplacement, sweep_temporary_files, written_directories},
     checkpoints::{BegunUndo, CheckpointChange, CheckpointKey},
     kill_points,
-    landings::{
-        LandingRecord, LandingsDiff, LandingsError, RenderedFileDiff, RunLandings, UndoClash, remove_changes,
-    },
+    landings::{LandingRecord, LandingsDiff, LandingsError, RenderedFileDiff, RunLandings, UndoClash, remove_changes},
     locks::{self, HeldLock, LockFailure},
     merging::LineRange,
     parked_files::park_file,
@@ -168,11 +166,7 @@ pub struct UndoResult {
 }
 
 /// Returns what an undo would do. Changes nothing.
-pub fn preview_undo(
-    project: &Project,
-    run_id: &RunId,
-    finding_id: Option<FindingId>,
-) -> Result<UndoPlan, UndoError> {
+pub fn preview_undo(project: &Project, run_id: &RunId, finding_id: Option<FindingId>) -> Result<UndoPlan, UndoError> {
     if Runner::read_hold(project, run_id) != RunHold::Free {
         return Err(RunError::RunLocked { run: run_id.clone() }.into());
     }
@@ -227,27 +221,20 @@ pub fn undo_landings(
     Ok(UndoResult { plan: undo_plan, parked_files })
 }
 
-fn lock_run_and_subject(
-    project: &Project,
-    store: &Store,
-    run_id: &RunId,
-) -> Result<[HeldLock; 2], UndoError> {
+fn lock_run_and_subject(project: &Project, store: &Store, run_id: &RunId) -> Result<[HeldLock; 2], UndoError> {
     let project_error = |cause| RunError::Project { project: project.home_dir(), cause };
     project.prepare_home().map_err(project_error)?;
     let settings = RunLandings::read_landings(project, store, run_id)?.run_view.settings;
     let settings = settings.ok_or_else(|| RunError::NoRun { run: run_id.clone() })?;
     // There is no waiting: a run that is being worked on cannot be undone at the same time.
-    let take_lock = |lock_name: &str| {
-        locks::take_lock(&project.locks_dir(), lock_name, run_id, Duration::ZERO, &mut || {})
-    };
+    let take_lock =
+        |lock_name: &str| locks::take_lock(&project.locks_dir(), lock_name, run_id, Duration::ZERO, &mut || {});
     let run_guard = take_lock(&run_lock_name(run_id)).map_err(|locked| match locked {
         LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
         LockFailure::IoFailed(cause) => project_error(cause),
     })?;
     let subject_guard = take_lock(&subject_lock_name(&settings)).map_err(|locked| match locked {
-        LockFailure::HeldBy(holder) => {
-            RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id }
-        }
+        LockFailure::HeldBy(holder) => RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id },
         LockFailure::IoFailed(cause) => project_error(cause),
     })?;
     Ok([run_guard, subject_guard])
@@ -264,9 +251,8 @@ fn plan_undo(
         landings.landings_for(finding_id)?.into_iter().filter(|item| !item.is_undone).cloned().collect();
     refuse_unresolved_landings(project, &landings)?;
     let file_plans = plan_files(project, &landings, &landings_to_undo, finding_id)?;
-    let is_still_fixed = |id: &FindingId| {
-        landings.run_view.findings.get(id).is_some_and(|item| item.status == FindingStatus::Fixed)
-    };
+    let is_still_fixed =
+        |id: &FindingId| landings.run_view.findings.get(id).is_some_and(|item| item.status == FindingStatus::Fixed);
     let mut repaired_findings: Vec<FindingId> =
         landings_to_undo.iter().flat_map(|item| &item.findings).copied().filter(is_still_fixed).collect();
     repaired_findings.sort();
@@ -281,8 +267,7 @@ fn plan_files(
     landings_to_undo: &[LandingRecord],
     finding_id: Option<FindingId>,
 ) -> Result<Vec<FileUndoPlan>, UndoError> {
-    let unfinished_undos =
-        landings.checkpoints.unfinished_undos().map_err(|cause| landings.damaged_error(cause))?;
+    let unfinished_undos = landings.checkpoints.unfinished_undos().map_err(|cause| landings.damaged_error(cause))?;
     let mut restored_modes = BTreeMap::new();
     for landing in landings_to_undo {
         restored_modes.extend(
@@ -318,16 +303,9 @@ fn plan_files(
     if clashes.is_empty() {
         return Ok(file_plans);
     }
-    let active_count =
-        landings.landed_changes.iter().filter(|landing_record| !landing_record.is_undone).count();
-    let is_only_landing =
-        if finding_id.is_some() { active_count == landings_to_undo.len() } else { active_count == 1 };
-    Err(UndoError::EditedSince {
-        run: landings.run_id.clone(),
-        finding: finding_id,
-        clashes,
-        alone: is_only_landing,
-    })
+    let active_count = landings.landed_changes.iter().filter(|landing_record| !landing_record.is_undone).count();
+    let is_only_landing = if finding_id.is_some() { active_count == landings_to_undo.len() } else { active_count == 1 };
+    Err(UndoError::EditedSince { run: landings.run_id.clone(), finding: finding_id, clashes, alone: is_only_landing })
 }
 
 /// Returns the landings that an earlier process had already removed from a file before it was killed.
@@ -336,9 +314,8 @@ fn already_undone_keys<'a>(
     relative_path: &str,
     current_text: Option<&str>,
 ) -> Vec<&'a CheckpointKey> {
-    let is_undone_change = |change: &CheckpointChange| {
-        change.relative_path == relative_path && change.is_applied_in(current_text)
-    };
+    let is_undone_change =
+        |change: &CheckpointChange| change.relative_path == relative_path && change.is_applied_in(current_text);
     unfinished_undos
         .iter()
         .filter(|undo| undo.changes.iter().any(is_undone_change))
@@ -353,10 +330,8 @@ fn refuse_unresolved_landings(project: &Project, landings: &RunLandings) -> Resu
         read_current_text(project, relative_path).is_ok_and(|current_text| current_text == change.text_before)
     };
     for checkpoint_key in landings.unresolved_keys.iter().filter(|_| !landings.is_finished()) {
-        let attempts = landings
-            .checkpoints
-            .landing_changes(checkpoint_key)
-            .map_err(|cause| landings.damaged_error(cause))?;
+        let attempts =
+            landings.checkpoints.landing_changes(checkpoint_key).map_err(|cause| landings.damaged_error(cause))?;
         // Of several attempts at a file only the last one counts.
         let last_changes: BTreeMap<&str, &CheckpointChange> =
             attempts.iter().map(|change| (change.relative_path.as_str(), change)).collect();
@@ -370,8 +345,7 @@ fn refuse_unresolved_landings(project: &Project, landings: &RunLandings) -> Resu
 /// Reads the current text of a file. Returns `None` if nothing is there.
 fn read_current_text(project: &Project, relative_path: &str) -> Result<Option<String>, UndoError> {
     let shown_path = || relative_path.to_string();
-    let outside_error =
-        || SubjectError::Outside { path: shown_path(), root: project.root().display().to_string() };
+    let outside_error = || SubjectError::Outside { path: shown_path(), root: project.root().display().to_string() };
     if !is_plain_path(relative_path) || relative_path.is_empty() {
         return Err(outside_error().into());
     }
@@ -384,17 +358,12 @@ fn read_current_text(project: &Project, relative_path: &str) -> Result<Option<St
         }
         // A missing file may still be reached through a link that leads out of the project.
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            return if project.resolve_outside(&real_path).is_some() {
-                Err(outside_error().into())
-            } else {
-                Ok(None)
-            };
+            return if project.resolve_outside(&real_path).is_some() { Err(outside_error().into()) } else { Ok(None) };
         }
         _ => {}
     }
     ensure_inside(project.root(), relative_path)?;
-    let file_bytes =
-        fs::read(&real_path).map_err(|cause| SubjectError::Unreadable { path: shown_path(), cause })?;
+    let file_bytes = fs::read(&real_path).map_err(|cause| SubjectError::Unreadable { path: shown_path(), cause })?;
     let text = String::from_utf8(file_bytes);
     text.map(Some).map_err(|_| SubjectError::Binary { path: shown_path(), why: "it is no UTF-8" }.into())
 }
@@ -405,10 +374,8 @@ fn replace_files(project: &Project, undo_plan: &UndoPlan) -> Result<BTreeMap<Str
     let mut parked_files = BTreeMap::new();
     for FileUndoPlan { relative_path, current_text, .. } in &changed_files {
         let Some(current_text) = current_text else { continue };
-        let parked_path =
-            park_file(project, &undo_plan.landings.run_id, relative_path, current_text.as_bytes());
-        let parked_path =
-            parked_path.map_err(|cause| UndoError::CannotPark { path: relative_path.clone(), cause })?;
+        let parked_path = park_file(project, &undo_plan.landings.run_id, relative_path, current_text.as_bytes());
+        let parked_path = parked_path.map_err(|cause| UndoError::CannotPark { path: relative_path.clone(), cause })?;
         parked_files.insert(relative_path.clone(), parked_path);
     }
     if changed_files.is_empty() {
@@ -470,10 +437,7 @@ impl FileUndoPlan {
 }
 
 /// Prepares the new content. Returns `None` if the file is to be removed.
-fn prepare_replacement<'a>(
-    file_plan: &FileUndoPlan,
-    real_path: &'a Path,
-) -> io::Result<Option<FileReplacement<'a>>> {
+fn prepare_replacement<'a>(file_plan: &FileUndoPlan, real_path: &'a Path) -> io::Result<Option<FileReplacement<'a>>> {
     let Some(restored_text) = &file_plan.restored_text else { return Ok(None) };
     // Only a file that is gone gets its recorded permissions; an existing one keeps its own.
     let replacement = match file_plan.restored_mode.filter(|_| file_plan.current_text.is_none()) {

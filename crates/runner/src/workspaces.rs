@@ -38,9 +38,7 @@ use crate::{
     subject::is_plain_path,
 };
 use copier::WorkspaceCopier;
-pub(crate) use external_edits::{
-    ExternalEdit, WorkTreeWatch, clear_workspaces, release_workspace, retain_workspace,
-};
+pub(crate) use external_edits::{ExternalEdit, WorkTreeWatch, clear_workspaces, release_workspace, retain_workspace};
 use file_stamps::FileStamp;
 pub(crate) use git_queries::{find_blob_ids, read_objects as contents};
 use listing::CopyLimits;
@@ -165,11 +163,7 @@ impl TaskWorkspace {
         self.create_within(source, COPY_LIMITS)
     }
 
-    fn create_within(
-        &self,
-        source: &WorkspaceSource<'_>,
-        limits: CopyLimits,
-    ) -> io::Result<WorkspaceCreation> {
+    fn create_within(&self, source: &WorkspaceSource<'_>, limits: CopyLimits) -> io::Result<WorkspaceCreation> {
         // The paths may come from a journal of another origin, so they are checked before anything is removed or written.
         for subject_file in source.subject_files {
             if subject_file.is_empty() || !is_plain_path(subject_file) || is_never_copied(subject_file) {
@@ -277,9 +271,7 @@ impl TaskWorkspace {
         match fs::symlink_metadata(&tree_path) {
             Ok(base_metadata) if base_metadata.is_dir() => fs::remove_dir_all(&tree_path)?,
             // An ordinary file is replaced atomically, since other agents may be reading it.
-            Ok(base_metadata)
-                if !base_metadata.is_file() || !matches!(subject_base, SubjectBase::File { .. }) =>
-            {
+            Ok(base_metadata) if !base_metadata.is_file() || !matches!(subject_base, SubjectBase::File { .. }) => {
                 fs::remove_file(&tree_path)?
             }
             _ => {}
@@ -331,12 +323,8 @@ impl TaskWorkspace {
         // Most files are untouched, so comparing stamps first avoids reading the whole tree.
         for (relative_path, metadata) in &current_files {
             let copied_file = record.files.get(relative_path);
-            let content_hash = hash_unless_unchanged(
-                &self.tree_dir().join(relative_path),
-                metadata,
-                copied_file,
-                completed_at,
-            )?;
+            let content_hash =
+                hash_unless_unchanged(&self.tree_dir().join(relative_path), metadata, copied_file, completed_at)?;
             if copied_file.map(|original| &original.hash) != Some(&content_hash) {
                 changed_files.insert(relative_path.clone(), Some(content_hash));
             }
@@ -362,16 +350,10 @@ impl TaskWorkspace {
                 let dir_entry = dir_entry?;
                 let (file_type, entry_path) = (dir_entry.file_type()?, dir_entry.path());
                 if !file_type.is_dir() {
-                    let relative_path = entry_path
-                        .strip_prefix(&tree_dir)
-                        .unwrap_or(&entry_path)
-                        .to_string_lossy()
-                        .into_owned();
+                    let relative_path =
+                        entry_path.strip_prefix(&tree_dir).unwrap_or(&entry_path).to_string_lossy().into_owned();
                     tree_files.insert(relative_path, dir_entry.metadata()?);
-                } else if !TOOL_DIRECTORIES
-                    .iter()
-                    .any(|tool_directory| dir_entry.file_name() == *tool_directory)
-                {
+                } else if !TOOL_DIRECTORIES.iter().any(|tool_directory| dir_entry.file_name() == *tool_directory) {
                     directories.push(entry_path);
                 }
             }
@@ -386,8 +368,7 @@ impl TaskWorkspace {
         completed_at: i64,
     ) -> io::Result<Option<Hash>> {
         let Some(metadata) = self.metadata_if_present(relative_path)? else { return Ok(None) };
-        hash_unless_unchanged(&self.tree_dir().join(relative_path), &metadata, copied_file, completed_at)
-            .map(Some)
+        hash_unless_unchanged(&self.tree_dir().join(relative_path), &metadata, copied_file, completed_at).map(Some)
     }
 
     /// Returns the metadata of what is there, unless it is a directory. What lies behind a link does not count as there.
@@ -413,8 +394,7 @@ impl TaskWorkspace {
     /// Returns the hashes of files that were copied from the user's work tree, to notice edits that bypass the workspace.
     fn work_tree_hashes(&self) -> io::Result<FileHashes> {
         let WorkspaceRecord { files: copied_files, from_work_tree, .. } = self.read_record()?;
-        let copied_paths =
-            copied_files.into_iter().filter(|(_, copied_file)| from_work_tree && !copied_file.link);
+        let copied_paths = copied_files.into_iter().filter(|(_, copied_file)| from_work_tree && !copied_file.link);
         Ok(copied_paths.map(|(relative_path, copied_file)| (relative_path, copied_file.hash)).collect())
     }
 
@@ -452,9 +432,7 @@ fn hash_unless_unchanged(
 ) -> io::Result<Hash> {
     let current_stamp = FileStamp::from_metadata(metadata);
     match copied_file {
-        Some(copied_file)
-            if copied_file.stamp == current_stamp && current_stamp.is_older_than(completed_at) =>
-        {
+        Some(copied_file) if copied_file.stamp == current_stamp && current_stamp.is_older_than(completed_at) => {
             Ok(copied_file.hash.clone())
         }
         _ if metadata.is_file() => atomic_files::hash_file(file_path),
@@ -471,16 +449,14 @@ fn hash_link_target(link_target: &str) -> Hash {
 
 /// Whether a path belongs to git or to Tribunal, at any depth.
 fn is_never_copied(relative_path: &str) -> bool {
-    relative_path
-        .split('/')
-        .any(|component| component.eq_ignore_ascii_case(".git") || component == ".tribunal")
+    relative_path.split('/').any(|component| component.eq_ignore_ascii_case(".git") || component == ".tribunal")
 }
 
 /// Whether a path lies in a directory that tools leave behind.
 fn is_in_tool_directory(relative_path: &str) -> bool {
-    relative_path.rsplit_once('/').is_some_and(|(directory, _)| {
-        directory.split('/').any(|component| TOOL_DIRECTORIES.contains(&component))
-    })
+    relative_path
+        .rsplit_once('/')
+        .is_some_and(|(directory, _)| directory.split('/').any(|component| TOOL_DIRECTORIES.contains(&component)))
 }
 
 /// Combines a set of changes into one hash.

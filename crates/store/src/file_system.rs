@@ -57,9 +57,7 @@ fn file_system_at(mount_table: &[u8], path_bytes: &[u8]) -> Option<String> {
         let mut fields = mount_line.split(|byte| *byte == b' ');
         let Some(mount_point) = fields.nth(4).map(unescape_mount_point) else { continue };
         let file_system = fields.skip_while(|field| *field != b"-").nth(1);
-        let Some(file_system) =
-            file_system.map(|file_system| String::from_utf8_lossy(file_system).into_owned())
-        else {
+        let Some(file_system) = file_system.map(|file_system| String::from_utf8_lossy(file_system).into_owned()) else {
             continue;
         };
         let relative_path = path_bytes.strip_prefix(mount_point.as_slice());
@@ -80,10 +78,7 @@ fn unescape_mount_point(escaped_bytes: &[u8]) -> Vec<u8> {
     let mut remaining = escaped_bytes;
     while let Some((first_byte, following)) = remaining.split_first() {
         let octal_digits = following.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal_digits
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok())
-            .filter(|_| *first_byte == b'\\')
-        {
+        match octal_digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(|_| *first_byte == b'\\') {
             Some(decoded_byte) => {
                 unescaped_bytes.push(decoded_byte);
                 remaining = &following[3..];

@@ -44,19 +44,14 @@ pub(crate) fn read_format(connection: &Connection) -> rusqlite::Result<i32> {
 }
 
 /// Refuses files that are not journals of Tribunal or are too new to write, and returns the format of the others.
-pub(crate) fn check_format(
-    connection: &Connection,
-    journal_path: &Path,
-    for_writing: bool,
-) -> Result<i32, StoreError> {
+pub(crate) fn check_format(connection: &Connection, journal_path: &Path, for_writing: bool) -> Result<i32, StoreError> {
     let database_error = |cause| StoreError::Database { path: journal_path.to_path_buf(), cause };
-    let application_id: i32 = connection
-        .pragma_query_value(None, "application_id", |row| row.get(0))
-        .map_err(|cause| match cause.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => {
-                StoreError::NotAJournal { path: journal_path.to_path_buf() }
+    let application_id: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|cause| {
+            match cause.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::NotADatabase) => StoreError::NotAJournal { path: journal_path.to_path_buf() },
+                _ => database_error(cause),
             }
-            _ => database_error(cause),
         })?;
     let file_format = read_format(connection).map_err(database_error)?;
     // SQLite creates a file with both numbers at zero.

@@ -7,9 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, config::DbConfig, params, params_from_iter,
-};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, config::DbConfig, params, params_from_iter};
 use serde::Deserialize;
 use tribunal_core::{
     effect::UserRequest,
@@ -57,10 +55,7 @@ pub struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store")
-            .field("path", &self.journal_path)
-            .field("format", &self.format)
-            .finish_non_exhaustive()
+        f.debug_struct("Store").field("path", &self.journal_path).field("format", &self.format).finish_non_exhaustive()
     }
 }
 
@@ -95,9 +90,7 @@ impl Store {
         // SQLite reports a full disk in several ways; only a probe tells it from a broken file.
         let database_error = |cause: rusqlite::Error| match cause.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::DiskFull { path: journal_path.clone() },
-            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
-                if file_system::is_disk_full(directory) =>
-            {
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if file_system::is_disk_full(directory) => {
                 StoreError::DiskFull { path: journal_path.clone() }
             }
             _ => StoreError::Database { path: journal_path.clone(), cause },
@@ -106,16 +99,12 @@ impl Store {
         connection.busy_timeout(busy_timeout).map_err(database_error)?;
         // The check comes before the pragmas: they would already change a file that is not ours.
         check_format(&connection, &journal_path, true)?;
-        for (pragma_name, pragma_value) in
-            [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")]
-        {
+        for (pragma_name, pragma_value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, pragma_name, pragma_value).map_err(database_error)?;
         }
         if busy_timeout < BUSY_TIMEOUT {
             // The next process that opens the journal runs the checkpoint; this one has no time for it.
-            connection
-                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-                .map_err(database_error)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(database_error)?;
         }
         migrate_schema(&mut connection).map_err(database_error)?;
         let reader = open_reader(&journal_path, busy_timeout).map_err(database_error)?;
@@ -129,10 +118,7 @@ impl Store {
     }
 
     /// Does the same as `open_read_only`, for a caller that cannot wait.
-    pub fn open_read_only_with_timeout(
-        directory: &Path,
-        busy_timeout: Duration,
-    ) -> Result<Store, StoreError> {
+    pub fn open_read_only_with_timeout(directory: &Path, busy_timeout: Duration) -> Result<Store, StoreError> {
         let journal_path = directory.join(JOURNAL_FILE);
         let reader = open_reader(&journal_path, busy_timeout)
             .map_err(|cause| StoreError::Database { path: journal_path.clone(), cause })?;
@@ -145,11 +131,8 @@ impl Store {
 
     /// The error to report if a newer build than this one has written the file.
     pub fn newer_format_error(&self) -> Option<StoreError> {
-        let format_error = StoreError::NewerFormat {
-            path: self.journal_path.clone(),
-            found: self.format,
-            known: JOURNAL_FORMAT,
-        };
+        let format_error =
+            StoreError::NewerFormat { path: self.journal_path.clone(), found: self.format, known: JOURNAL_FORMAT };
         (self.format > JOURNAL_FORMAT).then_some(format_error)
     }
 
@@ -210,8 +193,7 @@ impl Store {
     /// Reads the entries of a run after number `after_seq`, in order.
     pub fn read_entries(&self, run_id: &RunId, after_seq: u64) -> Result<Vec<JournalEntry>, StoreError> {
         let select_sql = "SELECT seq, body, blob FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq";
-        let mut statement =
-            self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
+        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
         let raw_entries = statement
             .query_map(params![run_id.as_str(), after_seq], read_raw_entry)
             .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
@@ -258,8 +240,7 @@ impl Store {
     /// Reads the last entry of a run that is of one of these kinds. The time does not depend on the length of the journal.
     pub fn last_entry_of(&self, run_id: &RunId, kinds: &[&str]) -> Result<Option<JournalEntry>, StoreError> {
         // `?1` is the run, so the placeholders of the kinds begin with `?2`.
-        let placeholders: Vec<String> =
-            (0..kinds.len()).map(|kind_index| format!("?{}", kind_index + 2)).collect();
+        let placeholders: Vec<String> = (0..kinds.len()).map(|kind_index| format!("?{}", kind_index + 2)).collect();
         let select_sql = format!(
             "SELECT seq, body, blob FROM events WHERE run = ?1 AND kind IN ({}) ORDER BY seq DESC LIMIT 1",
             placeholders.join(", ")
@@ -268,9 +249,7 @@ impl Store {
         let raw_row = self
             .reader
             .prepare_cached(&select_sql)
-            .and_then(|mut statement| {
-                statement.query_row(params_from_iter(parameters), read_raw_entry).optional()
-            })
+            .and_then(|mut statement| statement.query_row(params_from_iter(parameters), read_raw_entry).optional())
             .map_err(|cause| self.database_error(cause))?;
         raw_row.map(|last_row| self.decode_entry(run_id, last_row)).transpose()
     }
@@ -298,8 +277,7 @@ impl Store {
 
     /// Runs a query whose rows are run ids.
     fn query_run_ids(&self, select_sql: &str) -> Result<Vec<RunId>, StoreError> {
-        let mut statement =
-            self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
+        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
         statement
             .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
             .and_then(Iterator::collect)
@@ -309,8 +287,7 @@ impl Store {
     /// Reads the entries of all runs that tell their state: starts, ends, decisions, files; by run, in order. Entries in
     /// between are left out, so listing a thousand runs does not read all of their journals.
     pub fn read_outline(&self) -> Result<Vec<JournalEntry>, StoreError> {
-        let mut statement =
-            self.reader.prepare_cached(SELECT_OUTLINE).map_err(|cause| self.database_error(cause))?;
+        let mut statement = self.reader.prepare_cached(SELECT_OUTLINE).map_err(|cause| self.database_error(cause))?;
         let outline_rows = statement
             .query_map([], |row| {
                 let raw = RawEntry { seq: row.get(1)?, body: row.get(2)?, blob: row.get(3)? };
@@ -324,19 +301,15 @@ impl Store {
     /// Reads a blob; a missing one is an error.
     pub fn read_blob(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
         let select_sql = "SELECT body FROM blobs WHERE hash = ?1";
-        let mut statement =
-            self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
+        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
         let blob_body = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
-        blob_body
-            .map_err(|cause| self.database_error(cause))?
-            .ok_or_else(|| StoreError::MissingBlob(hash.to_string()))
+        blob_body.map_err(|cause| self.database_error(cause))?.ok_or_else(|| StoreError::MissingBlob(hash.to_string()))
     }
 
     /// The length of a blob, without reading it. `None` means that there is no such blob.
     pub fn blob_size(&self, hash: &Hash) -> Result<Option<u64>, StoreError> {
         let select_sql = "SELECT length(body) FROM blobs WHERE hash = ?1";
-        let mut statement =
-            self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
+        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
         let body_length = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
         body_length.map_err(|cause| self.database_error(cause))
     }
@@ -345,8 +318,7 @@ impl Store {
     pub fn pending_requests(&self, run_id: &RunId) -> Result<Vec<StoredRequest>, StoreError> {
         // Taken requests stay in the table as a record; only the others are pending.
         let select_sql = "SELECT id, body FROM inbox WHERE run = ?1 AND taken = 0 ORDER BY id";
-        let mut statement =
-            self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
+        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
         let rows: Vec<(i64, String)> = statement
             .query_map([run_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
             .and_then(Iterator::collect)

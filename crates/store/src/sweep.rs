@@ -107,16 +107,12 @@ fn truncate_wal(connection: &Connection) {
 fn remove_runs(connection: &mut Connection, request: &SweepRequest) -> rusqlite::Result<SweepOutcome> {
     let size_before = database_size(connection)?;
     // A real sweep takes the write lock at once: what it counts must still be true when it deletes.
-    let behaviour =
-        if request.dry_run { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+    let behaviour = if request.dry_run { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
     let transaction = connection.transaction_with_behavior(behaviour)?;
-    let mut outcome =
-        SweepOutcome { file_before: size_before, file_after: size_before, ..SweepOutcome::default() };
+    let mut outcome = SweepOutcome { file_before: size_before, file_after: size_before, ..SweepOutcome::default() };
     for run_id in &request.run_ids {
         let (entries, entry_bytes): (u64, u64) = transaction
-            .prepare_cached(
-                "SELECT count(*), coalesce(sum(length(cast(body AS BLOB))), 0) FROM events WHERE run = ?1",
-            )?
+            .prepare_cached("SELECT count(*), coalesce(sum(length(cast(body AS BLOB))), 0) FROM events WHERE run = ?1")?
             .query_row([run_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         outcome.entries += entries;
         outcome.entry_bytes += entry_bytes;
@@ -157,10 +153,7 @@ fn reclaimable_bytes(connection: &Connection) -> rusqlite::Result<Option<u64>> {
 }
 
 /// Finds the blobs that no entry names, apart from entries of the removed runs; with their sizes.
-fn find_orphan_blobs(
-    connection: &Connection,
-    removed_runs: &[RunId],
-) -> rusqlite::Result<HashMap<String, u64>> {
+fn find_orphan_blobs(connection: &Connection, removed_runs: &[RunId]) -> rusqlite::Result<HashMap<String, u64>> {
     let removed_runs: HashSet<&str> = removed_runs.iter().map(RunId::as_str).collect();
     let mut unnamed_blobs: HashMap<String, u64> = connection
         .prepare("SELECT hash, length(body) FROM blobs")?
@@ -189,14 +182,12 @@ fn find_orphan_blobs(
 
 /// Takes every blob whose hash occurs in a text off the list.
 fn keep_named_blobs(unnamed_blobs: &mut HashMap<String, u64>, entry_text: &[u8]) {
-    for hex_digits in entry_text
-        .split(|byte| !byte.is_ascii_hexdigit())
-        .filter(|hex_digits| hex_digits.len() >= HASH_LENGTH)
+    for hex_digits in
+        entry_text.split(|byte| !byte.is_ascii_hexdigit()).filter(|hex_digits| hex_digits.len() >= HASH_LENGTH)
     {
         // Other hexadecimal digits may touch a hash, so every position is tried.
-        for candidate_hash in hex_digits
-            .windows(HASH_LENGTH)
-            .filter_map(|candidate_hash| std::str::from_utf8(candidate_hash).ok())
+        for candidate_hash in
+            hex_digits.windows(HASH_LENGTH).filter_map(|candidate_hash| std::str::from_utf8(candidate_hash).ok())
         {
             unnamed_blobs.remove(candidate_hash);
         }

@@ -107,9 +107,7 @@ fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<Write
                     let journal_path = journal_path.to_path_buf();
                     callback(Err(match is_disk_full {
                         true => StoreError::DiskFull { path: journal_path },
-                        false => {
-                            StoreError::WriterStopped(format!("{}: {cause_text}", journal_path.display()))
-                        }
+                        false => StoreError::WriterStopped(format!("{}: {cause_text}", journal_path.display())),
                     }));
                 }
             }
@@ -120,10 +118,7 @@ fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<Write
 pub(crate) type BatchResult = Result<Vec<JournalEntry>, StoreError>;
 
 /// Commits a group of batches in one transaction; a batch that cannot be encoded does not affect the others.
-pub(crate) fn commit_batches(
-    connection: &Connection,
-    batches: &[EntryBatch],
-) -> rusqlite::Result<Vec<BatchResult>> {
+pub(crate) fn commit_batches(connection: &Connection, batches: &[EntryBatch]) -> rusqlite::Result<Vec<BatchResult>> {
     let mut transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let mut batch_results = Vec::with_capacity(batches.len());
     for batch in batches {
@@ -216,18 +211,19 @@ fn write_entry(connection: &Connection, new_entry: &NewEntry) -> Result<JournalE
     } else {
         (Some(entry_json), None)
     };
-    connection.prepare_cached(
-        "INSERT INTO events (run, seq, id, kind, wall_ms, body, blob) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute(params![
-        run_id,
-        seq,
-        entry.id,
-        entry.event.kind_name(),
-        i64::try_from(entry.at.wall_ms).unwrap_or(i64::MAX),
-        body,
-        blob_hash.as_ref().map(Hash::as_str),
-    ])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO events (run, seq, id, kind, wall_ms, body, blob) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            run_id,
+            seq,
+            entry.id,
+            entry.event.kind_name(),
+            i64::try_from(entry.at.wall_ms).unwrap_or(i64::MAX),
+            body,
+            blob_hash.as_ref().map(Hash::as_str),
+        ])?;
     Ok(entry)
 }
 

@@ -81,8 +81,7 @@ impl DeadlineWatch {
 
     /// Checks both limits at the given moment.
     pub fn check_deadlines(&mut self, now: Moment) -> DeadlineVerdict {
-        let total_left =
-            self.deadlines.total.saturating_sub(now.awake.saturating_sub(self.start_moment.awake));
+        let total_left = self.deadlines.total.saturating_sub(now.awake.saturating_sub(self.start_moment.awake));
         if total_left.is_zero() {
             return DeadlineVerdict::TimedOut;
         }
@@ -95,8 +94,7 @@ impl DeadlineWatch {
             // sleep, so that each sleep counts once.
             self.last_activity = now;
         }
-        let idle_left =
-            self.deadlines.idle.saturating_sub(now.awake.saturating_sub(self.last_activity.awake));
+        let idle_left = self.deadlines.idle.saturating_sub(now.awake.saturating_sub(self.last_activity.awake));
         DeadlineVerdict::Wait(total_left.min(idle_left))
     }
 }

@@ -84,11 +84,7 @@ impl ProcessIdentity {
 
 impl From<ProcessEntry> for ProcessIdentity {
     fn from(process: ProcessEntry) -> Self {
-        ProcessIdentity {
-            pid: process.pid,
-            start_time: process.start_ticks,
-            pid_namespace: current_pid_namespace(),
-        }
+        ProcessIdentity { pid: process.pid, start_time: process.start_ticks, pid_namespace: current_pid_namespace() }
     }
 }
 
@@ -130,8 +126,7 @@ mod tests {
             let other_start = ProcessIdentity { start_time: own_identity.start_time + 1, ..own_identity };
             assert!(!other_start.is_alive());
             // A process of another namespace is unknown, and unknown is not dead.
-            let other_namespace =
-                ProcessIdentity { pid_namespace: own_identity.pid_namespace + 1, ..other_start };
+            let other_namespace = ProcessIdentity { pid_namespace: own_identity.pid_namespace + 1, ..other_start };
             assert!(other_namespace.is_alive() && !other_namespace.ask_to_end());
         }
         assert!("".parse::<ProcessIdentity>().is_err() && "12".parse::<ProcessIdentity>().is_err());

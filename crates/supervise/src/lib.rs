@@ -27,8 +27,6 @@ pub use deadlines::Deadlines;
 pub use detached::start_detached;
 pub use identity::ProcessIdentity;
 pub use keeper::{enter_if_keeper as enter_keeper, own_program};
-pub use process::{
-    ExitReason, OutputCallback, OutputLimits, ProcessCommand, ProcessOutcome, StartError, run_process,
-};
+pub use process::{ExitReason, OutputCallback, OutputLimits, ProcessCommand, ProcessOutcome, StartError, run_process};
 pub use resources::raise_file_limit;
 pub use strays::{MARK_VARIABLE, sweep_by_mark as sweep_strays};

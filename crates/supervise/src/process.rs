@@ -147,9 +147,7 @@ impl StartError {
         match (shortage, cause.kind()) {
             (Some(what), _) => StartError::NoRoom { program, what, cause },
             // A missing working directory gives the same error as a missing program.
-            (None, io::ErrorKind::NotFound) if command.working_dir.is_dir() => {
-                StartError::NotFound { program }
-            }
+            (None, io::ErrorKind::NotFound) if command.working_dir.is_dir() => StartError::NotFound { program },
             (None, io::ErrorKind::NotFound) => {
                 let cause = io::Error::other(format!("its folder {} is gone", command.working_dir.display()));
                 StartError::Other { program, cause }
@@ -184,8 +182,7 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
         command.output_limits.on_stdout,
         output_monitor.clone(),
     );
-    let stderr =
-        StreamReader::start_reading(process_tree.child().stderr.take(), None, output_monitor.clone());
+    let stderr = StreamReader::start_reading(process_tree.child().stderr.take(), None, output_monitor.clone());
     // The loop wakes up for the exit, for a limit, for a stop, or at the next deadline; new output only moves the deadline.
     let mut stop_signal = command.stop_signal;
     let exit_reason = loop {
@@ -207,10 +204,7 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
             () = sleep(wait_time) => {}
         }
     };
-    if matches!(
-        exit_reason,
-        ExitReason::TimedOut | ExitReason::Silent | ExitReason::Flooded | ExitReason::Stopped
-    ) {
+    if matches!(exit_reason, ExitReason::TimedOut | ExitReason::Silent | ExitReason::Flooded | ExitReason::Stopped) {
         process_tree.request_end().await;
     }
     // A process that ended by itself may have left children behind, so the tree is awaited in any case.
@@ -219,18 +213,11 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
         && let Some(mark_value) = command.extra_env.get(strays::MARK_VARIABLE).cloned()
     {
         // Without its keeper, nothing else would end the processes that it held.
-        let _ = tokio::task::spawn_blocking(move || {
-            strays::sweep_by_mark(|found_mark| *found_mark == *mark_value)
-        })
-        .await;
+        let _ =
+            tokio::task::spawn_blocking(move || strays::sweep_by_mark(|found_mark| *found_mark == *mark_value)).await;
     }
     let survivors = survivors.unwrap_or(0);
-    Ok(ProcessOutcome {
-        exit_reason,
-        stdout: stdout.finish().await,
-        stderr: stderr.finish().await,
-        survivors,
-    })
+    Ok(ProcessOutcome { exit_reason, stdout: stdout.finish().await, stderr: stderr.finish().await, survivors })
 }
 
 /// Returns when the caller asks to stop; without such a request it never returns.

@@ -29,9 +29,7 @@ impl ProcessEntry {
         let Ok(environment) = fs::read(format!("/proc/{}/environ", self.pid)) else { return false };
         environment.split(|byte| *byte == 0).any(|assignment| {
             let assignment_text = String::from_utf8_lossy(assignment);
-            assignment_text
-                .split_once('=')
-                .is_some_and(|(key, value)| key == variable_name && is_wanted(value))
+            assignment_text.split_once('=').is_some_and(|(key, value)| key == variable_name && is_wanted(value))
         })
     }
 }
@@ -40,9 +38,7 @@ impl ProcessEntry {
 pub(crate) fn list_processes() -> Vec<ProcessEntry> {
     let process_dirs = fs::read_dir("/proc").into_iter().flatten().flatten();
     process_dirs
-        .filter_map(|process_dir| {
-            ProcessEntry::look_up(parse_pid(&process_dir.file_name().to_string_lossy())?)
-        })
+        .filter_map(|process_dir| ProcessEntry::look_up(parse_pid(&process_dir.file_name().to_string_lossy())?))
         .collect()
 }
 

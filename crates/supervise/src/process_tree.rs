@@ -77,10 +77,7 @@ impl ProcessTree {
         }
     }
 
-    async fn start_with_keeper(
-        command: &ProcessCommand,
-        keeper_program: &Path,
-    ) -> Result<ProcessTree, StartError> {
+    async fn start_with_keeper(command: &ProcessCommand, keeper_program: &Path) -> Result<ProcessTree, StartError> {
         let start_error = |cause: io::Error| StartError::from_io(command, &cause);
         let (own_end, keeper_end) = StdStream::pair().map_err(start_error)?;
         own_end.set_nonblocking(true).map_err(start_error)?;
@@ -106,9 +103,7 @@ impl ProcessTree {
         // The first message tells whether the program could be started. Without one the keeper was killed early, and it is lost
         // with everything it had started.
         let first_message = messages.next_line().await.ok().flatten();
-        if let Some(KeeperMessage::StartFailed(errno)) =
-            first_message.as_deref().and_then(KeeperMessage::parse_line)
-        {
+        if let Some(KeeperMessage::StartFailed(errno)) = first_message.as_deref().and_then(KeeperMessage::parse_line) {
             return Err(start_error(io::Error::from_raw_os_error(errno)));
         }
         Ok(ProcessTree {
@@ -190,10 +185,7 @@ impl ProcessTree {
 }
 
 /// Starts a process with the directory, environment and pipes of the command.
-fn spawn_child(
-    mut child_command: tokio::process::Command,
-    command: &ProcessCommand,
-) -> Result<Child, StartError> {
+fn spawn_child(mut child_command: tokio::process::Command, command: &ProcessCommand) -> Result<Child, StartError> {
     child_command
         .current_dir(&command.working_dir)
         .envs(&command.extra_env)

@@ -11,8 +11,7 @@ static ORIGINAL_FILE_LIMIT: OnceLock<Option<u64>> = OnceLock::new();
 pub fn raise_file_limit() -> u64 {
     ORIGINAL_FILE_LIMIT.get_or_init(|| {
         let limit = getrlimit(Resource::Nofile);
-        let raise_result =
-            setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+        let raise_result = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
         raise_result.ok().and(limit.current)
     });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)

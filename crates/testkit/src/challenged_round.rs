@@ -33,11 +33,8 @@ pub fn challenged_journal() -> Vec<JournalEntry> {
         .filter(|candidate| candidate.status.is_open() && candidate.raisers.len() == 1)
         .collect();
     // Two challengers disagree on F2 and F5, so a third one is asked about these.
-    let third_opinion: Vec<Finding> = disputed
-        .iter()
-        .filter(|candidate| [FindingId(2), FindingId(5)].contains(&candidate.id))
-        .cloned()
-        .collect();
+    let third_opinion: Vec<Finding> =
+        disputed.iter().filter(|candidate| [FindingId(2), FindingId(5)].contains(&candidate.id)).cloned().collect();
     builder.record_ask("1/1", "first", &disputed);
     builder.record_ask("2/1", "second", &disputed);
     builder.record_answer("1/1", "first", &disputed);
@@ -70,14 +67,10 @@ fn challenge_key(challenge_name: &str) -> Key {
 /// What an agent says about a finding: verdict, note and counter-quote.
 fn scripted_ruling(agent: &str, finding: FindingId) -> (ChallengeVerdict, &'static str, &'static str) {
     match (finding.0, agent) {
-        (2, "first" | "third") => {
-            (ChallengeVerdict::Invalid, "the line under Out of Scope settles it", COUNTER_QUOTE)
-        }
+        (2, "first" | "third") => (ChallengeVerdict::Invalid, "the line under Out of Scope settles it", COUNTER_QUOTE),
         (4, _) => (ChallengeVerdict::Ambiguous, "a role may be named in another document", ""),
         (5, "second") => (ChallengeVerdict::Ambiguous, "it depends on who reads that mailbox", ""),
-        (5, "third") => {
-            (ChallengeVerdict::Invalid, "the secret signs nothing yet", "An owner can create webhooks")
-        }
+        (5, "third") => (ChallengeVerdict::Invalid, "the secret signs nothing yet", "An owner can create webhooks"),
         _ => (ChallengeVerdict::Valid, "", ""),
     }
 }
@@ -95,9 +88,7 @@ impl ChallengeJournal {
 
     fn record_ask(&mut self, challenge_name: &str, agent_name: &str, findings: &[Finding]) {
         let mut event = self.sample_ask.clone();
-        if let RunEvent::EffectStarted { key: event_key, effect: Effect::Ask(AskAgent { task }), .. } =
-            &mut event
-        {
+        if let RunEvent::EffectStarted { key: event_key, effect: Effect::Ask(AskAgent { task }), .. } = &mut event {
             *event_key = challenge_key(challenge_name);
             task.agent = AgentName::new(agent_name);
             task.brief = TaskBrief::new(AgentRole::Challenger, task.brief.subject.clone(), 1);
@@ -136,23 +127,13 @@ impl ChallengeJournal {
             if matches!(finding_id.0, 2 | 5) { &["first", "second", "third"] } else { &["first", "second"] };
         let voice = |agent: &&str| {
             let (holds, note, counter) = scripted_ruling(agent, finding_id);
-            ChallengerVoice {
-                agent: AgentName::new(*agent),
-                holds,
-                note: note.into(),
-                counter: counter.into(),
-            }
+            ChallengerVoice { agent: AgentName::new(*agent), holds, note: note.into(), counter: counter.into() }
         };
         let voices: Vec<ChallengerVoice> = agents.iter().map(voice).collect();
         let ruled = decide_result(&voices);
         // Doubt lowers the severity of F4 by one step.
         let severity = if finding_id.0 == 4 { Severity::Low } else { finding.severity };
-        self.record_event(RunEvent::FindingRuled {
-            finding: finding_id,
-            ruled,
-            severity,
-            voices: voices.clone(),
-        });
+        self.record_event(RunEvent::FindingRuled { finding: finding_id, ruled, severity, voices: voices.clone() });
         match ruled {
             ChallengeResult::Valid | ChallengeResult::Unheard | ChallengeResult::Person => {}
             ChallengeResult::Invalid => {
@@ -177,18 +158,12 @@ impl ChallengeJournal {
                 let note = "challengers do not agree on something critical";
                 self.record_move(
                     finding_id,
-                    StatusTransition::new(
-                        FindingStatus::Blocked { decision },
-                        TransitionCause::NoAgreement,
-                        note,
-                    ),
+                    StatusTransition::new(FindingStatus::Blocked { decision }, TransitionCause::NoAgreement, note),
                 );
             }
             ChallengeResult::Ambiguous => {
-                let note = format!(
-                    "in doubt, taken as {severity}; {}",
-                    describe_voices(&voices, ChallengeVerdict::Ambiguous)
-                );
+                let note =
+                    format!("in doubt, taken as {severity}; {}", describe_voices(&voices, ChallengeVerdict::Ambiguous));
                 self.record_move(
                     finding_id,
                     StatusTransition::new(FindingStatus::Open, TransitionCause::InDoubt, note),

@@ -49,12 +49,7 @@ pub struct CourtVariant {
 
 /// The variants that are compared. The first one has no second opinion.
 pub const VARIANTS: [CourtVariant; 5] = [
-    CourtVariant {
-        name: "one reviewer, no challenge",
-        tier: 0,
-        level: Some(ReviewLevel::Minimal),
-        providers: 1,
-    },
+    CourtVariant { name: "one reviewer, no challenge", tier: 0, level: Some(ReviewLevel::Minimal), providers: 1 },
     CourtVariant { name: "one provider", tier: 2, level: None, providers: 1 },
     CourtVariant { name: "two providers", tier: 2, level: None, providers: 2 },
     CourtVariant { name: "three providers", tier: 2, level: None, providers: 3 },
@@ -99,9 +94,8 @@ impl CourtVariant {
             let worker_threads: Vec<_> = (0..worker_count)
                 .map(|worker| {
                     scope.spawn(move || {
-                        worker_runs(worker).fold(CourtTally::default(), |sum, run| {
-                            sum.merge(self.run_once(derive_seed(seed, run)))
-                        })
+                        worker_runs(worker)
+                            .fold(CourtTally::default(), |sum, run| sum.merge(self.run_once(derive_seed(seed, run))))
                     })
                 })
                 .collect();

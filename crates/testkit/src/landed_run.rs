@@ -17,14 +17,11 @@ pub fn landing_key(landing_index: usize) -> Key {
 /// The events of a run that has landed one change for each list of findings, has fixed those findings, and has then stopped.
 pub fn landed_change(landings: &[Vec<FindingId>]) -> Vec<RunEvent> {
     let mut settings = samples::sample_settings();
-    settings.subject =
-        Subject::Change(Box::new(CodeChange { range: "work tree".into(), ..CodeChange::default() }));
+    settings.subject = Subject::Change(Box::new(CodeChange { range: "work tree".into(), ..CodeChange::default() }));
     let (workflow, build) = ("review".to_string(), String::new());
     let mut events = vec![RunEvent::RunStarted { workflow, version: 1, build, settings }];
     let all_findings = landings.iter().flatten();
-    events.extend(
-        all_findings.map(|finding_id| RunEvent::FindingRaised { finding: sample_finding(*finding_id) }),
-    );
+    events.extend(all_findings.map(|finding_id| RunEvent::FindingRaised { finding: sample_finding(*finding_id) }));
     for (landing_index, findings) in landings.iter().enumerate() {
         let (key, findings) = (landing_key(landing_index), findings.clone());
         events.push(RunEvent::PatchLanded { key, findings: findings.clone(), lines: 1 });

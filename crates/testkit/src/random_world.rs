@@ -7,8 +7,8 @@ use tribunal_core::{
     brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, TaskBrief},
     decision::{Decision, DecisionAnswer},
     effect::{
-        AskOutcome, Effect, Elapsed, FailedTask, FindingChange, LandOutcome, OwnFile, PostOutcome, Reply,
-        Requests, RestoreOutcome, UserRemark, UserRequest, WriteOutcome,
+        AskOutcome, Effect, Elapsed, FailedTask, FindingChange, LandOutcome, OwnFile, PostOutcome, Reply, Requests,
+        RestoreOutcome, UserRemark, UserRequest, WriteOutcome,
     },
     fault::FaultKind,
     files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
@@ -152,12 +152,8 @@ impl RandomWorld {
     }
 
     fn challenge_findings(&mut self, brief: &TaskBrief) -> Reply {
-        let possible_verdicts = [
-            ChallengeVerdict::Valid,
-            ChallengeVerdict::Valid,
-            ChallengeVerdict::Invalid,
-            ChallengeVerdict::Ambiguous,
-        ];
+        let possible_verdicts =
+            [ChallengeVerdict::Valid, ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous];
         let mut verdicts = Vec::new();
         for disputed in &brief.disputed {
             if !self.dice.roll_percent(5) {
@@ -168,8 +164,7 @@ impl RandomWorld {
     }
 
     fn review_text(&mut self) -> Reply {
-        let flaws: Vec<String> =
-            self.lines.iter().filter(|line| line.starts_with("flaw ")).cloned().collect();
+        let flaws: Vec<String> = self.lines.iter().filter(|line| line.starts_with("flaw ")).cloned().collect();
         let mut raised = Vec::new();
         for flaw in flaws {
             if self.dice.roll_percent(60) {
@@ -282,11 +277,8 @@ impl RandomWorld {
             if self.lines[line_index].starts_with("flaw ") && !is_unfixed && self.dice.roll_percent(60) {
                 self.flaw_count += 1;
                 let adds_flaw = self.dice.roll_percent(self.rates.fix_adds_flaw);
-                self.lines[line_index] = if adds_flaw {
-                    format!("flaw {}", self.flaw_count)
-                } else {
-                    format!("repaired {line_index}")
-                };
+                self.lines[line_index] =
+                    if adds_flaw { format!("flaw {}", self.flaw_count) } else { format!("repaired {line_index}") };
             }
         }
         samples::taken_in_reply(old_files, &self.current_text())
@@ -297,11 +289,9 @@ impl RandomWorld {
         for decision in std::mem::take(&mut self.open_decisions) {
             if self.dice.roll_percent(self.rates.user_answers) {
                 // Some users type an answer that was not offered.
-                let mut choices: Vec<String> =
-                    decision.choices.iter().map(|choice| choice.key.to_string()).collect();
+                let mut choices: Vec<String> = decision.choices.iter().map(|choice| choice.key.to_string()).collect();
                 choices.push("nonsense".into());
-                let answer =
-                    DecisionAnswer { choice: self.dice.pick(&choices).clone(), note: "because".into() };
+                let answer = DecisionAnswer { choice: self.dice.pick(&choices).clone(), note: "because".into() };
                 if answer.choice == "nonsense" {
                     self.open_decisions.push(decision.clone());
                 }
@@ -331,11 +321,9 @@ impl RandomWorld {
         ];
         let change = self.dice.pick(&changes).clone();
         let quote = self.dice.pick(&self.lines).clone();
-        let added_finding =
-            UserRequest::Add { severity: Severity::High, description: format!("mine: {quote}"), quote };
+        let added_finding = UserRequest::Add { severity: Severity::High, description: format!("mine: {quote}"), quote };
         let user_remark = UserRequest::Say(UserRemark::new("mind the law"));
-        let mut requests =
-            vec![UserRequest::Amend { finding, was: None, change }, added_finding, user_remark];
+        let mut requests = vec![UserRequest::Amend { finding, was: None, change }, added_finding, user_remark];
         requests.truncate(self.dice.roll(4));
         requests
     }
@@ -370,13 +358,10 @@ impl SimulatedWorld for RandomWorld {
             Effect::Land(landing) => self.land_patch(landing.by.as_str()),
             Effect::TakeIn(changed) => self.take_in_changes(&changed.before),
             Effect::Write(written) => {
-                let requests =
-                    if written.file == OwnFile::Tracker { self.tracker_edits() } else { Vec::new() };
+                let requests = if written.file == OwnFile::Tracker { self.tracker_edits() } else { Vec::new() };
                 let aside = self.dice.roll_percent(5).then(|| "plan-issues.edited-1.md".to_string());
                 Reply::Write(match requests.is_empty() {
-                    true => {
-                        WriteOutcome::Written { path: "plan-issues.md".into(), aside, strange: Vec::new() }
-                    }
+                    true => WriteOutcome::Written { path: "plan-issues.md".into(), aside, strange: Vec::new() },
                     false => WriteOutcome::Edited { requests },
                 })
             }

@@ -2,15 +2,10 @@
 
 use tribunal_core::{
     brief::{
-        AgentReply, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, RaisedFinding,
-        TaskBrief,
+        AgentReply, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, RaisedFinding, TaskBrief,
     },
-    confidence::{
-        Confidence, ConfidenceSignals, ReviewerTally, SourceSignal, ValidationResult, calculate_confidence,
-    },
-    effect::{
-        AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply,
-    },
+    confidence::{Confidence, ConfidenceSignals, ReviewerTally, SourceSignal, ValidationResult, calculate_confidence},
+    effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply},
     fault::{Fault, FaultKind},
     files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
     finding::{Evidence, Severity},
@@ -135,8 +130,7 @@ pub fn taken_in_reply(old_files: &[FrozenFile], new_text: &str) -> Reply {
     let new_lines: Vec<&str> = new_text.lines().collect();
     let is_changed = |line_index: &usize| old_lines.get(*line_index) != new_lines.get(*line_index);
     let line_hunk = |line_index: usize| {
-        let (old_len, new_len) =
-            (u32::from(line_index < old_lines.len()), u32::from(line_index < new_lines.len()));
+        let (old_len, new_len) = (u32::from(line_index < old_lines.len()), u32::from(line_index < new_lines.len()));
         Hunk { old_start: line_index as u32 + 1, old_len, new_len }
     };
     let hunks = (0..old_lines.len().max(new_lines.len())).filter(is_changed).map(line_hunk).collect();

@@ -99,29 +99,22 @@ impl<W: SimulatedWorld> TrialRun<W> {
         let history = ReplayHistory::from_entries(self.journal.clone());
         let state = history.state.clone();
         let replayer = Replayer::new(self.settings.clone(), history);
-        let mut active_trial = ActiveTrial {
-            trial: self,
-            replayer: &replayer,
-            running_effects: Vec::new(),
-            write_count: 0,
-            kill_at,
-        };
+        let mut active_trial =
+            ActiveTrial { trial: self, replayer: &replayer, running_effects: Vec::new(), write_count: 0, kill_at };
         let mut future = workflow(&replayer, state);
         loop {
             match replayer.poll_workflow(&mut future) {
                 WorkflowPoll::Diverged(divergence) => return TrialOutcome::Diverged(divergence),
                 WorkflowPoll::Finished { drafts, value } => {
-                    let drained = active_trial
-                        .record_drafts(drafts)
-                        .and_then(|()| active_trial.finish_all_effects(false));
+                    let drained =
+                        active_trial.record_drafts(drafts).and_then(|()| active_trial.finish_all_effects(false));
                     return match (drained, value) {
                         (Err(early_end), _) => early_end.into(),
                         (Ok(()), Ok(value)) => TrialOutcome::Done(value),
                         (Ok(()), Err(ParkedRun { ending })) => TrialOutcome::Parked(ending),
                     };
                 }
-                WorkflowPoll::Waiting { drafts, effects: asks } => match active_trial.take_turn(drafts, asks)
-                {
+                WorkflowPoll::Waiting { drafts, effects: asks } => match active_trial.take_turn(drafts, asks) {
                     Err(early_end) => return early_end.into(),
                     Ok(None) => {}
                     // As in every host, the recorded state counts after a boundary, not the one in memory.
@@ -165,11 +158,7 @@ impl<T> From<EarlyEnd> for TrialOutcome<T> {
 
 impl<W: SimulatedWorld> ActiveTrial<'_, W> {
     /// Records what the workflow produced and lets one effect end. `Some` means that a boundary was crossed, with this state.
-    fn take_turn(
-        &mut self,
-        mut drafts: Vec<EntryDraft>,
-        asks: Vec<PendingEffect>,
-    ) -> Result<Option<Value>, EarlyEnd> {
+    fn take_turn(&mut self, mut drafts: Vec<EntryDraft>, asks: Vec<PendingEffect>) -> Result<Option<Value>, EarlyEnd> {
         // All running effects end before a boundary is recorded, so a resume never finds an effect from before it.
         let boundary = drafts.pop_if(|last_draft| matches!(last_draft.event, RunEvent::Boundary { .. }));
         self.record_drafts(drafts)?;
@@ -202,16 +191,12 @@ impl<W: SimulatedWorld> ActiveTrial<'_, W> {
             }
             EffectResult::Reply(reply) => {
                 if let Effect::AwaitReset(wait) = &ask.effect {
-                    self.trial.waited_ms +=
-                        wait.until_ms.saturating_sub(self.trial.current_timestamp().wall_ms);
+                    self.trial.waited_ms += wait.until_ms.saturating_sub(self.trial.current_timestamp().wall_ms);
                 }
                 let replayer = self.replayer;
-                let entry =
-                    self.record_draft(finished_draft(&ask.effect_key, replayer.current_stretch(), reply))?;
+                let entry = self.record_draft(finished_draft(&ask.effect_key, replayer.current_stretch(), reply))?;
                 if let (true, RunEvent::EffectFinished { reply, .. }) = (deliver_reply, &entry.event) {
-                    replayer
-                        .deliver_reply(&ask.effect_key, entry.at, reply.clone())
-                        .map_err(EarlyEnd::Diverged)?;
+                    replayer.deliver_reply(&ask.effect_key, entry.at, reply.clone()).map_err(EarlyEnd::Diverged)?;
                 }
                 Ok(())
             }
@@ -255,12 +240,8 @@ fn mask_event(event: RunEvent, mask_text: fn(&str) -> String) -> RunEvent {
     fn mask_strings(value: &mut Value, mask_text: fn(&str) -> String) {
         match value {
             Value::String(text) => *text = mask_text(text),
-            Value::Array(elements) => {
-                elements.iter_mut().for_each(|element| mask_strings(element, mask_text))
-            }
-            Value::Object(members) => {
-                members.values_mut().for_each(|element| mask_strings(element, mask_text))
-            }
+            Value::Array(elements) => elements.iter_mut().for_each(|element| mask_strings(element, mask_text)),
+            Value::Object(members) => members.values_mut().for_each(|element| mask_strings(element, mask_text)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -285,19 +266,14 @@ impl<W: SimulatedWorld> TrialRun<W> {
     /// the test.
     pub fn run_review(&mut self) -> (RunEnding, RunView) {
         match self.run_workflow(review_workflow, None) {
-            TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => {
-                (ending, RunView::from_entries(&self.journal))
-            }
+            TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => (ending, RunView::from_entries(&self.journal)),
             unexpected => panic!("{unexpected:?}"),
         }
     }
 }
 
 /// Executes a new review once, and returns the trial to continue with.
-pub fn run_first_review<W: SimulatedWorld>(
-    settings: Settings,
-    world: W,
-) -> (RunEnding, RunView, TrialRun<W>) {
+pub fn run_first_review<W: SimulatedWorld>(settings: Settings, world: W) -> (RunEnding, RunView, TrialRun<W>) {
     let mut trial = TrialRun::new(settings, world, 1);
     let (ending, view) = trial.run_review();
     (ending, view, trial)

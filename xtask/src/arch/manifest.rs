@@ -44,8 +44,7 @@ const DEPENDENCY_SECTIONS: [(&str, DependencyKind); 3] = [
 /// Reads every `crates/*/Cargo.toml`, sorted by directory.
 pub fn read_manifests(root: &Path) -> Result<Vec<CrateManifest>> {
     let workspace = read_table(&root.join("Cargo.toml"))?;
-    let shared_dependencies =
-        find_table(&workspace, &["workspace", "dependencies"]).cloned().unwrap_or_default();
+    let shared_dependencies = find_table(&workspace, &["workspace", "dependencies"]).cloned().unwrap_or_default();
     let reader = ManifestReader { root, shared_dependencies: &shared_dependencies };
 
     let crates_dir = root.join("crates");
@@ -72,10 +71,8 @@ impl ManifestReader<'_> {
         let crate_dir = self.root.join("crates").join(&directory);
         let manifest_table = read_table(&crate_dir.join("Cargo.toml"))?;
         // Dependencies for single platforms are in tables below `target` and count the same.
-        let target_tables = find_table(&manifest_table, &["target"])
-            .into_iter()
-            .flat_map(Table::values)
-            .filter_map(Value::as_table);
+        let target_tables =
+            find_table(&manifest_table, &["target"]).into_iter().flat_map(Table::values).filter_map(Value::as_table);
 
         let mut dependencies = Vec::new();
         for section_parent in std::iter::once(&manifest_table).chain(target_tables) {
@@ -111,9 +108,7 @@ impl ManifestReader<'_> {
 
         // The manifest behind a path knows the real name of the package; a name in the table may be an alias.
         CrateDependency {
-            package: path
-                .and_then(|path| read_package_name(&base_dir.join(path)))
-                .unwrap_or_else(declared_name),
+            package: path.and_then(|path| read_package_name(&base_dir.join(path))).unwrap_or_else(declared_name),
             kind,
             is_local: path.is_some(),
             // A crate may turn default features on that the workspace has off, but not the other way round.
@@ -151,7 +146,6 @@ fn find_table<'a>(table: &'a Table, keys: &[&str]) -> Option<&'a Table> {
 }
 
 fn read_table(toml_path: &Path) -> Result<Table> {
-    let toml_text =
-        fs::read_to_string(toml_path).with_context(|| format!("cannot read {}", toml_path.display()))?;
+    let toml_text = fs::read_to_string(toml_path).with_context(|| format!("cannot read {}", toml_path.display()))?;
     toml_text.parse().with_context(|| format!("{} is not valid toml", toml_path.display()))
 }

@@ -63,16 +63,8 @@ pub fn measure_start(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         command
     })?;
     Ok(vec![
-        BenchRow::new(
-            "start-up: --version",
-            BenchFigure::Milliseconds(version_ms),
-            BenchFigure::Milliseconds(3.0),
-        ),
-        BenchRow::new(
-            "start-up: status",
-            BenchFigure::Milliseconds(status_ms),
-            BenchFigure::Milliseconds(10.0),
-        ),
+        BenchRow::new("start-up: --version", BenchFigure::Milliseconds(version_ms), BenchFigure::Milliseconds(3.0)),
+        BenchRow::new("start-up: status", BenchFigure::Milliseconds(status_ms), BenchFigure::Milliseconds(10.0)),
     ])
 }
 
@@ -85,11 +77,7 @@ pub fn measure_many_runs(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         command.arg("runs").current_dir(directory.path());
         command
     })?;
-    Ok(vec![BenchRow::new(
-        "list of 1,000 runs",
-        BenchFigure::Milliseconds(cpu_ms),
-        BenchFigure::Milliseconds(200.0),
-    )])
+    Ok(vec![BenchRow::new("list of 1,000 runs", BenchFigure::Milliseconds(cpu_ms), BenchFigure::Milliseconds(200.0))])
 }
 
 /// Measures the wall time from the end of an agent to the next effect: the agent records its own end, and the journal records
@@ -129,18 +117,14 @@ pub fn measure_handoff(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         fs::remove_file(&ends_path)?;
     }
     cpu_ms = (children_cpu_ms()? - cpu_ms) / f64::from(REVIEW_COUNT);
-    let (median_wait, sync_ms) =
-        (find_median(wait_times).context("no agent ended")?, median_fsync_ms(project_root)?);
+    let (median_wait, sync_ms) = (find_median(wait_times).context("no agent ended")?, median_fsync_ms(project_root)?);
     Ok(vec![
         BenchRow::new(
             "agent's end to the next effect: median (wall)",
             BenchFigure::Milliseconds((median_wait - sync_ms).max(0.0)),
             BenchFigure::Milliseconds(10.0),
         ),
-        BenchRow::without_limit(
-            "  and the disk's part of it, one fsync (wall)",
-            BenchFigure::Milliseconds(sync_ms),
-        ),
+        BenchRow::without_limit("  and the disk's part of it, one fsync (wall)", BenchFigure::Milliseconds(sync_ms)),
         BenchRow::without_limit("a whole review with one agent", BenchFigure::Milliseconds(cpu_ms)),
     ])
 }
@@ -158,13 +142,11 @@ fn find_waits(journal: &str, agent_ends: &Path) -> Result<Vec<f64>> {
     for (entry_index, entry) in entries.iter().enumerate() {
         let end_ms = entry["key"].as_str().and_then(|key| agent_ends.get(key));
         // The effect that follows the reply in the journal is the one that the reply has caused.
-        let next_effect =
-            entries[entry_index..].iter().find(|next_effect| next_effect["kind"] == "effect_started");
+        let next_effect = entries[entry_index..].iter().find(|next_effect| next_effect["kind"] == "effect_started");
         if let (Some(end_ms), Some(next_effect), "effect_finished") =
             (end_ms, next_effect, entry["kind"].as_str().unwrap_or_default())
         {
-            wait_times
-                .push(next_effect["at"]["wall_ms"].as_f64().context("an entry without a time")? - end_ms);
+            wait_times.push(next_effect["at"]["wall_ms"].as_f64().context("an entry without a time")? - end_ms);
         }
     }
     Ok(wait_times)

@@ -57,9 +57,10 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     }
     let built = build_programs(is_debug)?;
     let mut exceeded_count = 0;
-    for bench in BENCH_ENTRIES.iter().filter(|bench| {
-        named_benches.is_empty() || named_benches.iter().any(|bench_name| *bench_name == bench.name)
-    }) {
+    for bench in BENCH_ENTRIES
+        .iter()
+        .filter(|bench| named_benches.is_empty() || named_benches.iter().any(|bench_name| *bench_name == bench.name))
+    {
         let rows = (bench.run)(&built).with_context(|| format!("`{}` cannot be measured", bench.name))?;
         for row in rows {
             exceeded_count += usize::from(!row.is_within_limit());
@@ -85,8 +86,7 @@ fn build_programs(is_debug: bool) -> Result<BuiltPrograms> {
         bail!("the programs to measure cannot be built");
     }
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let programs_dir =
-        xtask::workspace_root().join(target_dir).join(if is_debug { "debug" } else { "release" });
+    let programs_dir = xtask::workspace_root().join(target_dir).join(if is_debug { "debug" } else { "release" });
     Ok(BuiltPrograms { programs_dir, is_debug })
 }
 
@@ -114,8 +114,7 @@ impl BuiltPrograms {
         if self.is_debug {
             bench_command.args(["--profile", "dev"]);
         }
-        let output =
-            bench_command.arg("--").args(bench_args).stderr(std::process::Stdio::inherit()).output()?;
+        let output = bench_command.arg("--").args(bench_args).stderr(std::process::Stdio::inherit()).output()?;
         if !output.status.success() {
             bail!("`measures {}` failed", bench_args.join(" "));
         }
@@ -141,11 +140,9 @@ fn measure_overhead(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     );
     // The number of started programs needs strace, which many machines do not have.
     let execs_row = match find_value(&values, "execs") {
-        Ok(execs_row) => BenchRow::new(
-            "agent process: programs executed",
-            BenchFigure::Count(execs_row),
-            BenchFigure::Count(2.0),
-        ),
+        Ok(execs_row) => {
+            BenchRow::new("agent process: programs executed", BenchFigure::Count(execs_row), BenchFigure::Count(2.0))
+        }
         Err(_) => BenchRow::from_note("agent process: programs executed", "not counted: there is no strace"),
     };
     Ok(vec![cpu_row, execs_row])
@@ -177,11 +174,7 @@ fn measure_replay(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
 
 fn measure_masking(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     let mb_per_second = find_value(&built.run_measures(&["masking"])?, "masking")?;
-    Ok(vec![BenchRow::at_least(
-        "masking",
-        BenchFigure::MbPerSecond(mb_per_second),
-        BenchFigure::MbPerSecond(100.0),
-    )])
+    Ok(vec![BenchRow::at_least("masking", BenchFigure::MbPerSecond(mb_per_second), BenchFigure::MbPerSecond(100.0))])
 }
 
 fn measure_loop_check(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {

@@ -14,10 +14,9 @@ pub enum BenchFigure {
 impl BenchFigure {
     fn as_number(self) -> f64 {
         match self {
-            Self::Milliseconds(number)
-            | Self::Megabytes(number)
-            | Self::MbPerSecond(number)
-            | Self::Count(number) => number,
+            Self::Milliseconds(number) | Self::Megabytes(number) | Self::MbPerSecond(number) | Self::Count(number) => {
+                number
+            }
         }
     }
 }
@@ -105,14 +104,11 @@ mod tests {
 
     #[test]
     fn a_value_equal_to_its_limit_is_allowed() {
-        let most = |ms| {
-            BenchRow::new("x", BenchFigure::Milliseconds(ms), BenchFigure::Milliseconds(5.0))
-                .is_within_limit()
-        };
+        let most =
+            |ms| BenchRow::new("x", BenchFigure::Milliseconds(ms), BenchFigure::Milliseconds(5.0)).is_within_limit();
         assert_eq!([most(4.9), most(5.0), most(5.1)], [true, true, false]);
         let least = |speed| {
-            BenchRow::at_least("x", BenchFigure::MbPerSecond(speed), BenchFigure::MbPerSecond(100.0))
-                .is_within_limit()
+            BenchRow::at_least("x", BenchFigure::MbPerSecond(speed), BenchFigure::MbPerSecond(100.0)).is_within_limit()
         };
         assert_eq!([least(99.0), least(100.0)], [false, true]);
         assert!(BenchRow::without_limit("x", BenchFigure::Megabytes(1e9)).is_within_limit());
@@ -120,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_row_shows_value_limit_and_verdict() {
-        let row = BenchRow::new("start-up", BenchFigure::Milliseconds(12.34), BenchFigure::Milliseconds(3.0))
-            .to_string();
+        let row =
+            BenchRow::new("start-up", BenchFigure::Milliseconds(12.34), BenchFigure::Milliseconds(3.0)).to_string();
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words, ["start-up", "12.3", "ms", "at", "most", "3.0", "ms", "over"]);
         assert!(BenchRow::from_note("execs", "not counted").to_string().ends_with("not counted"));

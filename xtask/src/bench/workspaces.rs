@@ -69,16 +69,12 @@ impl BenchProject {
     fn install_counting_git(&self) -> Result<()> {
         let real_git = std::env::var("PATH").unwrap_or_default();
         // The absolute path of the real git keeps the script from calling itself.
-        let real_git =
-            std::env::split_paths(&real_git).map(|path_dir| path_dir.join("git")).find(|git| git.is_file());
+        let real_git = std::env::split_paths(&real_git).map(|path_dir| path_dir.join("git")).find(|git| git.is_file());
         let real_git = real_git.context("there is no git")?;
         let counting_git = self.bin_dir().join("git");
         fs::create_dir_all(self.bin_dir())?;
-        let script = format!(
-            "#!/bin/sh\necho >> '{}'\nexec '{}' \"$@\"\n",
-            self.starts_path.display(),
-            real_git.display()
-        );
+        let script =
+            format!("#!/bin/sh\necho >> '{}'\nexec '{}' \"$@\"\n", self.starts_path.display(), real_git.display());
         fs::write(&counting_git, script)?;
         Ok(fs::set_permissions(counting_git, fs::Permissions::from_mode(0o755))?)
     }

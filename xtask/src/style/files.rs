@@ -51,9 +51,9 @@ pub fn measure_file(source: &SourceFile) -> FileFigures {
         match identifier.as_str() {
             "fn" => {
                 figures.function_names.push(name.to_string());
-                figures.function_lines.extend(
-                    find_body_end(following_tokens).map(|end_line| end_line + 1 - line_number(token_tree)),
-                );
+                figures
+                    .function_lines
+                    .extend(find_body_end(following_tokens).map(|end_line| end_line + 1 - line_number(token_tree)));
             }
             // A function pointer type has no name after `fn`, so it is not counted above.
             "struct" | "enum" | "trait" => figures.type_names.push(name.to_string()),
@@ -73,8 +73,7 @@ pub fn measure_file(source: &SourceFile) -> FileFigures {
         let line_text = line_text.trim_start();
         if line_text.starts_with("//!") || (line_text.starts_with("///") && !line_text.starts_with("////")) {
             figures.doc_lines += 1;
-        } else if (line_text.starts_with("//") && !code_lines.contains(&(line_index + 1)))
-            || line_text.contains(" // ")
+        } else if (line_text.starts_with("//") && !code_lines.contains(&(line_index + 1))) || line_text.contains(" // ")
         {
             figures.comment_lines += 1;
         }

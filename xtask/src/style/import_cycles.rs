@@ -33,9 +33,7 @@ pub fn find_import_cycles(sources: &[&SourceFile]) -> Vec<ImportCycle> {
     }
     let mut cycles: Vec<ImportCycle> =
         crates.iter().flat_map(|(crate_dir, sources)| find_crate_cycles(crate_dir, sources)).collect();
-    cycles.sort_by(|left, right| {
-        right.files.len().cmp(&left.files.len()).then_with(|| left.files.cmp(&right.files))
-    });
+    cycles.sort_by(|left, right| right.files.len().cmp(&left.files.len()).then_with(|| left.files.cmp(&right.files)));
     cycles
 }
 
@@ -49,8 +47,7 @@ fn find_crate_cycles(crate_dir: &str, sources: &[&SourceFile]) -> Vec<ImportCycl
         .collect();
     let mut imports: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); sources.len()];
     for (module, source_index) in &modules {
-        let is_submodule =
-            |name: &str| modules.contains_key(&[module.as_slice(), &[name.to_owned()]].concat());
+        let is_submodule = |name: &str| modules.contains_key(&[module.as_slice(), &[name.to_owned()]].concat());
         for named_path in find_module_paths(sources[*source_index], module, &is_submodule) {
             let Some((target, target_index)) = find_longest_module(&modules, &named_path) else { continue };
             // A module may use what its parents define.
@@ -61,8 +58,7 @@ fn find_crate_cycles(crate_dir: &str, sources: &[&SourceFile]) -> Vec<ImportCycl
     }
     let cyclic_components = find_components(&imports).into_iter().filter(|component| component.len() > 1);
     let cycles = cyclic_components.map(|component| {
-        let mut files: Vec<String> =
-            component.iter().map(|source_index| sources[*source_index].path.clone()).collect();
+        let mut files: Vec<String> = component.iter().map(|source_index| sources[*source_index].path.clone()).collect();
         files.sort();
         ImportCycle { crate_dir: crate_dir.to_owned(), files }
     });
@@ -71,16 +67,10 @@ fn find_crate_cycles(crate_dir: &str, sources: &[&SourceFile]) -> Vec<ImportCycl
 
 /// The module path of a file: `crates/core/src/review/mod.rs` is `review`, `crates/core/src/lib.rs` is the empty path.
 fn module_path_of_file(crate_dir: &str, path: &str) -> ModulePath {
-    let path_in_crate = path
-        .strip_prefix(crate_dir)
-        .and_then(|path_suffix| path_suffix.strip_prefix("/src/"))
-        .unwrap_or(path);
-    let mut components: ModulePath =
-        path_in_crate.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
-    if components
-        .last()
-        .is_some_and(|last_component| ["mod", "lib", "main"].contains(&last_component.as_str()))
-    {
+    let path_in_crate =
+        path.strip_prefix(crate_dir).and_then(|path_suffix| path_suffix.strip_prefix("/src/")).unwrap_or(path);
+    let mut components: ModulePath = path_in_crate.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    if components.last().is_some_and(|last_component| ["mod", "lib", "main"].contains(&last_component.as_str())) {
         components.pop();
     }
     components
@@ -98,28 +88,18 @@ fn find_longest_module<'m>(
 
 /// Finds every path of this crate that a file names, from the root of the crate. `is_submodule` knows the modules below this
 /// one.
-fn find_module_paths(
-    source: &SourceFile,
-    module: &ModulePath,
-    is_submodule: &dyn Fn(&str) -> bool,
-) -> Vec<ModulePath> {
+fn find_module_paths(source: &SourceFile, module: &ModulePath, is_submodule: &dyn Fn(&str) -> bool) -> Vec<ModulePath> {
     let mut paths = Vec::new();
     visit_production_tokens(&source.tokens, &mut |remaining_tokens| {
         let (base, following_tokens) = match remaining_tokens {
             // A path may also begin with the name of a submodule, without a keyword.
             [TokenTree::Ident(name), first_colon, second_colon, ..]
-                if is_punct(first_colon, ':')
-                    && is_punct(second_colon, ':')
-                    && is_submodule(&name.to_string()) =>
+                if is_punct(first_colon, ':') && is_punct(second_colon, ':') && is_submodule(&name.to_string()) =>
             {
                 ([module.as_slice(), &[name.to_string()]].concat(), &remaining_tokens[1..])
             }
-            [first_token, following_tokens @ ..] if is_word(first_token, "crate") => {
-                (Vec::new(), following_tokens)
-            }
-            [first_token, following_tokens @ ..] if is_word(first_token, "self") => {
-                (module.clone(), following_tokens)
-            }
+            [first_token, following_tokens @ ..] if is_word(first_token, "crate") => (Vec::new(), following_tokens),
+            [first_token, following_tokens @ ..] if is_word(first_token, "self") => (module.clone(), following_tokens),
             [first_token, following_tokens @ ..] if is_word(first_token, "super") => {
                 (module[..module.len().saturating_sub(1)].to_vec(), following_tokens)
             }
@@ -207,8 +187,7 @@ impl ComponentSearch<'_> {
             match self.visit_numbers[neighbour] {
                 None => {
                     self.visit_node(neighbour);
-                    self.lowest_reachable[node] =
-                        self.lowest_reachable[node].min(self.lowest_reachable[neighbour]);
+                    self.lowest_reachable[node] = self.lowest_reachable[node].min(self.lowest_reachable[neighbour]);
                 }
                 Some(number) if self.stack.contains(&neighbour) => {
                     self.lowest_reachable[node] = self.lowest_reachable[node].min(number);

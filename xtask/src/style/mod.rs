@@ -56,8 +56,7 @@ pub fn measure_repository(root: &Path) -> Result<StyleFigures> {
 }
 
 fn measure_tree(repository: &RepositoryTree) -> StyleFigures {
-    let sources: Vec<&SourceFile> =
-        repository.sources.iter().filter(|source| is_production(&source.path)).collect();
+    let sources: Vec<&SourceFile> = repository.sources.iter().filter(|source| is_production(&source.path)).collect();
     StyleFigures {
         files: sources.iter().map(|source| files::measure_file(source)).collect(),
         tuple_parameters: sources.iter().flat_map(|source| find_tuple_parameters(source)).collect(),
@@ -83,8 +82,7 @@ impl StyleFigures {
     pub fn to_rows(&self) -> Vec<(&'static str, String)> {
         // Sums over all files come first, then the rows in the order in which they are printed.
         let file_lines: Vec<usize> = self.files.iter().map(|file| file.lines).collect();
-        let function_lines: Vec<usize> =
-            self.files.iter().flat_map(|file| file.function_lines.clone()).collect();
+        let function_lines: Vec<usize> = self.files.iter().flat_map(|file| file.function_lines.clone()).collect();
         let code_lines: usize = self.files.iter().map(|file| file.code_lines).sum();
         let doc_lines: usize = self.files.iter().map(|file| file.doc_lines).sum();
         let comment_lines: usize = self.files.iter().map(|file| file.comment_lines).sum();
@@ -103,25 +101,16 @@ impl StyleFigures {
                 ),
             ),
             ("functions", function_lines.len().to_string()),
-            (
-                "functions over 60 lines",
-                function_lines.iter().filter(|lines| **lines > 60).count().to_string(),
-            ),
+            ("functions over 60 lines", function_lines.iter().filter(|lines| **lines > 60).count().to_string()),
             ("tuple parameters", self.tuple_parameters.len().to_string()),
             (
                 "functions whose name is one word",
                 format!("{:.0} %", percentage_of_names(&function_names, |name| !name.contains('_'))),
             ),
-            (
-                "types whose name is one word",
-                format!("{:.0} %", percentage_of_names(&type_names, is_one_word)),
-            ),
+            ("types whose name is one word", format!("{:.0} %", percentage_of_names(&type_names, is_one_word))),
             ("mean length of an identifier", format!("{:.1}", self.mean_identifier_length())),
             ("doc comment lines per 100 lines of code", format!("{:.1}", per_hundred(doc_lines, code_lines))),
-            (
-                "plain comment lines per 100 lines of code",
-                format!("{:.1}", per_hundred(comment_lines, code_lines)),
-            ),
+            ("plain comment lines per 100 lines of code", format!("{:.1}", per_hundred(comment_lines, code_lines))),
             ("`patched` marks", self.patched_marks.len().to_string()),
             ("circles of more than 3 files", large_cycles.to_string()),
         ]

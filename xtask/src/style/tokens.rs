@@ -73,11 +73,7 @@ pub fn find_patched_marks(source: &SourceFile) -> Vec<SourcePlace> {
             && let Some(TokenTree::Literal(mark_name)) = group.stream().into_iter().next()
         {
             let mark_name = mark_name.to_string().trim_matches('"').to_owned();
-            marks.push(SourcePlace {
-                path: source.path.clone(),
-                line: line_number(method_name),
-                name: mark_name,
-            });
+            marks.push(SourcePlace { path: source.path.clone(), line: line_number(method_name), name: mark_name });
         }
     });
     marks

@@ -46,9 +46,7 @@ impl SizeExceptions {
         let table: Table = match text.parse() {
             Ok(table) => table,
             Err(error) => {
-                exceptions
-                    .breaches
-                    .push(RuleBreach::in_file(EXCEPTIONS_FILE, format!("this is not toml: {error}")));
+                exceptions.breaches.push(RuleBreach::in_file(EXCEPTIONS_FILE, format!("this is not toml: {error}")));
                 return exceptions;
             }
         };
@@ -78,11 +76,7 @@ impl SizeExceptions {
                 format!("the exception for `{item}` in {path:?} {message}"),
             ));
         };
-        for key in entry
-            .as_table()
-            .into_iter()
-            .flat_map(Table::keys)
-            .filter(|key| !KNOWN_KEYS.contains(&key.as_str()))
+        for key in entry.as_table().into_iter().flat_map(Table::keys).filter(|key| !KNOWN_KEYS.contains(&key.as_str()))
         {
             breach(format!("has a key `{key}` that is not known, only {}", KNOWN_KEYS.join(", ")));
         }
@@ -122,10 +116,7 @@ impl SizeExceptions {
         let unused = self.exceptions.into_iter().filter(|description| !description.is_used);
         let stale_breaches = unused.map(|SizeException { path, item, rule, .. }| {
             let description = format!("the exception for `{item}` in {path:?} ({})", rule.rule_name());
-            RuleBreach::in_file(
-                EXCEPTIONS_FILE,
-                format!("{description} no longer matches anything: take it out"),
-            )
+            RuleBreach::in_file(EXCEPTIONS_FILE, format!("{description} no longer matches anything: take it out"))
         });
         self.breaches.into_iter().chain(stale_breaches).collect()
     }

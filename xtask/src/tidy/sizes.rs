@@ -60,16 +60,14 @@ pub struct SizeFinding {
 
 /// Checks the sizes of one source file.
 pub fn check_sizes(source: &SourceFile, test_files: &TestFiles) -> Vec<SizeFinding> {
-    let mut counter =
-        SizeCounter { path: &source.path, findings: Vec::new(), test_lines: 0, in_tests: false };
+    let mut counter = SizeCounter { path: &source.path, findings: Vec::new(), test_lines: 0, in_tests: false };
     counter.visit_file(&source.syntax);
 
     // A file that consists of tests may be longer; `TestFiles` knows these files.
     let line_count = source.text.lines().count().saturating_sub(counter.test_lines);
     if line_count > MAX_FILE_LINES && !test_files.contains_path(&source.path) {
-        let message = format!(
-            "this file has {line_count} lines without its tests, at most {MAX_FILE_LINES} are allowed"
-        );
+        let message =
+            format!("this file has {line_count} lines without its tests, at most {MAX_FILE_LINES} are allowed");
         let breach = RuleBreach::in_file(&source.path, message);
         counter.findings.push(SizeFinding { breach, excusable: Some((SizeRule::File, "file".to_owned())) });
     }
@@ -172,8 +170,7 @@ impl TestFiles {
     }
 
     fn contains_path(&self, path: &str) -> bool {
-        let is_in_test_dir =
-            path.rsplit('/').skip(1).any(|directory| directory == "tests" || directory == "benches");
+        let is_in_test_dir = path.rsplit('/').skip(1).any(|directory| directory == "tests" || directory == "benches");
         let is_declared = |module: &String| {
             // The module may be a file or a directory; another file whose name begins the same does not count.
             path.strip_prefix(module.as_str())
@@ -209,14 +206,12 @@ fn find_test_modules(source: &SourceFile) -> Vec<String> {
 
 /// Returns the value of `#[path = "…"]`.
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {
-    attributes.iter().find(|attribute| attribute.path().is_ident("path")).and_then(|attribute| {
-        match &attribute.meta {
-            Meta::NameValue(syn::MetaNameValue { value: syn::Expr::Lit(value), .. }) => match &value.lit {
-                syn::Lit::Str(path) => Some(path.value()),
-                _ => None,
-            },
+    attributes.iter().find(|attribute| attribute.path().is_ident("path")).and_then(|attribute| match &attribute.meta {
+        Meta::NameValue(syn::MetaNameValue { value: syn::Expr::Lit(value), .. }) => match &value.lit {
+            syn::Lit::Str(path) => Some(path.value()),
             _ => None,
-        }
+        },
+        _ => None,
     })
 }
 
@@ -233,9 +228,8 @@ fn requires_test_cfg(condition: &Meta) -> bool {
     let Meta::List(list) = condition else {
         return condition.path().is_ident("test");
     };
-    let conditions = list
-        .parse_args_with(syn::punctuated::Punctuated::<Meta, Token![,]>::parse_terminated)
-        .unwrap_or_default();
+    let conditions =
+        list.parse_args_with(syn::punctuated::Punctuated::<Meta, Token![,]>::parse_terminated).unwrap_or_default();
     (list.path.is_ident("all") && conditions.iter().any(requires_test_cfg))
         || (list.path.is_ident("any") && !conditions.is_empty() && conditions.iter().all(requires_test_cfg))
 }

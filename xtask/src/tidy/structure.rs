@@ -2,13 +2,10 @@
 
 use crate::RuleBreach;
 use crate::repository::{RepositoryTree, SourceFile};
-use crate::style::{
-    LARGE_CYCLE, find_import_cycles, find_patched_marks, find_tuple_parameters, is_production,
-};
+use crate::style::{LARGE_CYCLE, find_import_cycles, find_patched_marks, find_tuple_parameters, is_production};
 
 pub fn check_structure(repository: &RepositoryTree) -> Vec<RuleBreach> {
-    let sources: Vec<&SourceFile> =
-        repository.sources.iter().filter(|source| is_production(&source.path)).collect();
+    let sources: Vec<&SourceFile> = repository.sources.iter().filter(|source| is_production(&source.path)).collect();
     let tuple_breaches = sources.iter().flat_map(|source| find_tuple_parameters(source)).map(|place| {
         let message = format!(
             "a parameter of `{}` is a tuple: make it a struct with field names, or several parameters",
@@ -23,8 +20,7 @@ pub fn check_structure(repository: &RepositoryTree) -> Vec<RuleBreach> {
         );
         RuleBreach::at_line(&place.path, place.line, message)
     });
-    let cycle_breaches =
-        find_import_cycles(&sources).into_iter().filter(|cycle| cycle.files.len() >= LARGE_CYCLE);
+    let cycle_breaches = find_import_cycles(&sources).into_iter().filter(|cycle| cycle.files.len() >= LARGE_CYCLE);
     // The breach is reported at one file, although it belongs to all of them.
     let cycle_breaches = cycle_breaches.flat_map(|cycle| {
         let first_file = cycle.files.first()?.clone();

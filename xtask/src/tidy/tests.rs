@@ -76,21 +76,13 @@ fn a_test_file_may_be_long() -> Result<()> {
 
 #[test]
 fn a_function_has_80_lines_from_its_signature_to_its_brace() -> Result<()> {
-    let function = |lines: usize| {
-        format!("/// Docs and attributes\n#[inline]\nfn long() {{{}}}", "\n".repeat(lines - 1))
-    };
+    let function =
+        |lines: usize| format!("/// Docs and attributes\n#[inline]\nfn long() {{{}}}", "\n".repeat(lines - 1));
     assert_eq!(size_breaches("a.rs", &function(80))?, NONE);
-    assert_eq!(
-        size_breaches("a.rs", &function(81))?,
-        ["a.rs:3: `long` has 81 lines, at most 80 are allowed"]
-    );
-    for wrapped in [
-        "impl A { FN }",
-        "trait A { FN }",
-        "mod a { FN }",
-        "fn outer() { FN }",
-        "#[cfg(test)] mod tests { FN }",
-    ] {
+    assert_eq!(size_breaches("a.rs", &function(81))?, ["a.rs:3: `long` has 81 lines, at most 80 are allowed"]);
+    for wrapped in
+        ["impl A { FN }", "trait A { FN }", "mod a { FN }", "fn outer() { FN }", "#[cfg(test)] mod tests { FN }"]
+    {
         let found = size_breaches("a.rs", &wrapped.replace("FN", &function(81)))?;
         assert!(found.iter().any(|breach| breach.contains("`long` has 81 lines")), "{wrapped}: {found:?}");
     }
@@ -100,10 +92,7 @@ fn a_function_has_80_lines_from_its_signature_to_its_brace() -> Result<()> {
 #[test]
 fn a_function_has_5_parameters_besides_self() -> Result<()> {
     let five = "a: u8, b: u8, c: u8, d: u8, e: u8";
-    assert_eq!(
-        size_breaches("a.rs", &format!("fn f({five}) {{}} impl A {{ fn g(&mut self, {five}) {{}} }}"))?,
-        NONE
-    );
+    assert_eq!(size_breaches("a.rs", &format!("fn f({five}) {{}} impl A {{ fn g(&mut self, {five}) {{}} }}"))?, NONE);
     let found = "a.rs:1: `f` has 6 parameters, at most 5 are allowed";
     assert_eq!(size_breaches("a.rs", &format!("fn f({five}, f: u8) {{}}"))?, [found]);
     assert_eq!(size_breaches("a.rs", &format!("trait A {{ fn f(&self, {five}, f: u8); }}"))?, [found]);
@@ -127,8 +116,7 @@ fn the_journal_has_30_kinds_of_events() -> Result<()> {
     };
     let path = "crates/core/src/event.rs";
     assert_eq!(size_breaches(path, &kinds("RunEvent", 30))?, NONE);
-    let found =
-        "crates/core/src/event.rs:1: `EventKind` has 31 kinds of journaled events, at most 30 are allowed";
+    let found = "crates/core/src/event.rs:1: `EventKind` has 31 kinds of journaled events, at most 30 are allowed";
     assert_eq!(size_breaches(path, &kinds("EventKind", 31))?, [found]);
     assert_eq!(size_breaches(path, &kinds("RunEvent", 31))?.len(), 1);
     assert_eq!(size_breaches(path, &kinds("Word", 31))?, NONE);
@@ -181,12 +169,8 @@ fn paths_of_one_machine_are_refused() {
     for folder in ["work", "home"] {
         let inside = format!("/{folder}/someone");
         let found = [format!("docs/a.md:2: a path below /{folder} is of one machine only")];
-        for line in [
-            inside.clone(),
-            format!("see `{inside}`"),
-            format!("file://{inside}"),
-            format!("--root={inside}"),
-        ] {
+        for line in [inside.clone(), format!("see `{inside}`"), format!("file://{inside}"), format!("--root={inside}")]
+        {
             assert_eq!(text_breaches("docs/a.md", &format!("\n{line}\n")), found, "{line}");
         }
         assert_eq!(text_breaches("docs/fixtures/a.md", &format!("\n{inside}")).len(), 1);
@@ -206,17 +190,10 @@ fn lines_end_without_whitespace_and_files_with_one_newline() {
     assert_eq!(text_breaches("a.md", "a\n"), NONE);
     assert_eq!(text_breaches("a.md", ""), NONE);
     for end in ["\x20", "\t", "\r"] {
-        assert_eq!(
-            text_breaches("a.md", &format!("a{end}\nb\n")),
-            ["a.md:1: whitespace at the end of the line"]
-        );
+        assert_eq!(text_breaches("a.md", &format!("a{end}\nb\n")), ["a.md:1: whitespace at the end of the line"]);
     }
     for text in ["a", "a\n\n", "\n\n"] {
-        assert_eq!(
-            text_breaches("a.md", text),
-            ["a.md: the file has to end with exactly one newline"],
-            "{text:?}"
-        );
+        assert_eq!(text_breaches("a.md", text), ["a.md: the file has to end with exactly one newline"], "{text:?}");
     }
     for path in ["a/b.snap", "crates/bmad/tests/fixtures/old/a.md"] {
         assert_eq!(text_breaches(path, "a\x20\n\n"), NONE, "{path}");
@@ -227,10 +204,7 @@ fn lines_end_without_whitespace_and_files_with_one_newline() {
 fn lines_of_rust_have_140_characters() {
     let line = |length: usize| format!("{}\n", "ä".repeat(length));
     assert_eq!(text_breaches("a.rs", &line(140)), NONE);
-    assert_eq!(
-        text_breaches("a.rs", &line(141)),
-        ["a.rs:1: this line has 141 characters, at most 140 are allowed"]
-    );
+    assert_eq!(text_breaches("a.rs", &line(141)), ["a.rs:1: this line has 141 characters, at most 140 are allowed"]);
     assert_eq!(text_breaches("a.md", &line(141)), NONE);
 }
 
@@ -240,10 +214,7 @@ fn a_crate_begins_with_a_doc() {
     for path in ["crates/core/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/main.rs"] {
         assert_eq!(text_breaches(path, "//! One.\n//!\n//! Three.\nuse a;\n"), NONE);
         assert_eq!(text_breaches(path, "//! One.\n//! Two.\n\n//! Four.\n"), [format!("{path}: {found}")]);
-        assert_eq!(
-            text_breaches(path, "use a;\n//! One.\n//! Two.\n//! Three.\n"),
-            [format!("{path}: {found}")]
-        );
+        assert_eq!(text_breaches(path, "use a;\n//! One.\n//! Two.\n//! Three.\n"), [format!("{path}: {found}")]);
     }
     assert_eq!(text_breaches("crates/core/src/rules/main.rs", "use a;\n"), NONE);
 }
@@ -321,10 +292,7 @@ fn tidy_checks_sources_texts_exceptions_and_dependencies() -> Result<()> {
         ("Cargo.toml", "[workspace]\n".to_owned()),
         ("README.md", "no newline".to_owned()),
         ("target/ignored.md", "no newline".to_owned()),
-        (
-            "crates/core/Cargo.toml",
-            "[package]\nname = \"tribunal-core\"\n[dependencies]\ntokio = \"1\"\n".to_owned(),
-        ),
+        ("crates/core/Cargo.toml", "[package]\nname = \"tribunal-core\"\n[dependencies]\ntokio = \"1\"\n".to_owned()),
         ("crates/core/src/lib.rs", "//! One.\n//! Two.\n//! Three.\n#![no_std]\nmod a;\n".to_owned()),
         ("crates/core/src/a.rs", format!("struct A({fields});\nstruct B({fields});\nfn f() {{ todo!() }}\n")),
         ("xtask/tidy-exceptions.toml", format!("{}{}", exception("A"), exception("C"))),

@@ -20,11 +20,8 @@ pub fn check_text(file_path: &str, file_text: &str) -> Vec<RuleBreach> {
     let is_fixture = file_path.split('/').any(|part| part == "fixtures");
     let keeps_whitespace = is_fixture || has_extension(file_path, "snap");
     for (line_index, line) in file_text.split('\n').enumerate() {
-        let mut breach =
-            |message: String| breaches.push(RuleBreach::at_line(file_path, line_index + 1, message));
-        if let Some(machine_dir) =
-            MACHINE_FOLDERS.iter().find(|machine_dir| has_machine_path(line, machine_dir))
-        {
+        let mut breach = |message: String| breaches.push(RuleBreach::at_line(file_path, line_index + 1, message));
+        if let Some(machine_dir) = MACHINE_FOLDERS.iter().find(|machine_dir| has_machine_path(line, machine_dir)) {
             breach(format!("a path below /{machine_dir} is of one machine only"));
         }
         if !keeps_whitespace && line.ends_with(char::is_whitespace) {
@@ -37,14 +34,10 @@ pub fn check_text(file_path: &str, file_text: &str) -> Vec<RuleBreach> {
         }
     }
     // An empty file, such as a placeholder for git, needs no newline.
-    if !keeps_whitespace
-        && !file_text.is_empty()
-        && (!file_text.ends_with('\n') || file_text.ends_with("\n\n"))
-    {
+    if !keeps_whitespace && !file_text.is_empty() && (!file_text.ends_with('\n') || file_text.ends_with("\n\n")) {
         breaches.push(RuleBreach::in_file(file_path, "the file has to end with exactly one newline"));
     }
-    if is_crate_root(file_path)
-        && file_text.lines().take_while(|line| line.starts_with("//!")).count() < MIN_DOC_LINES
+    if is_crate_root(file_path) && file_text.lines().take_while(|line| line.starts_with("//!")).count() < MIN_DOC_LINES
     {
         let message = format!(
             "a crate begins with at least {MIN_DOC_LINES} lines of `//!`: what it does, what not, and where that is"
@@ -58,16 +51,12 @@ pub fn check_text(file_path: &str, file_text: &str) -> Vec<RuleBreach> {
 fn has_machine_path(line: &str, machine_dir: &str) -> bool {
     let needle = format!("/{machine_dir}/");
     // One of these characters before the slash means that a longer path goes on here.
-    let continues_a_path =
-        |character: char| character.is_alphanumeric() || "._-~})>]*$+@%".contains(character);
+    let continues_a_path = |character: char| character.is_alphanumeric() || "._-~})>]*$+@%".contains(character);
     line.match_indices(&needle).any(|(match_offset, _)| !line[..match_offset].ends_with(continues_a_path))
 }
 
 /// Whether the file is `src/lib.rs` or `src/main.rs` of a crate of this repository.
 fn is_crate_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
-    matches!(
-        parts.as_slice(),
-        ["crates", _, "src", "lib.rs" | "main.rs"] | ["xtask", "src", "lib.rs" | "main.rs"]
-    )
+    matches!(parts.as_slice(), ["crates", _, "src", "lib.rs" | "main.rs"] | ["xtask", "src", "lib.rs" | "main.rs"])
 }

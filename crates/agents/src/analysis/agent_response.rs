@@ -117,9 +117,9 @@ impl AgentResponse {
                     }
                 }
             }
-            "user" => content_blocks.iter().for_each(|content_block| {
-                self.add_command_text(&tool_result_text(content_block.get("content")))
-            }),
+            "user" => content_blocks
+                .iter()
+                .for_each(|content_block| self.add_command_text(&tool_result_text(content_block.get("content")))),
             "result" => {
                 self.collect_denials(stream_line);
                 let result_text = text_field(stream_line, "result");
@@ -137,11 +137,9 @@ impl AgentResponse {
 fn tool_result_text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(plain_text)) => plain_text.clone(),
-        Some(Value::Array(content_blocks)) => content_blocks
-            .iter()
-            .map(|content_block| text_field(content_block, "text"))
-            .collect::<Vec<_>>()
-            .join("\n"),
+        Some(Value::Array(content_blocks)) => {
+            content_blocks.iter().map(|content_block| text_field(content_block, "text")).collect::<Vec<_>>().join("\n")
+        }
         _ => String::new(),
     }
 }

@@ -3,29 +3,14 @@
 use super::{AgentResponse, AnalysisContext, ResponseAnalysis};
 
 /// Phrases that suggest that the work is complete.
-const COMPLETION_PHRASES: &[&str] = &[
-    "all tasks complete",
-    "project complete",
-    "ready for review",
-    "done",
-    "complete",
-    "completed",
-    "finished",
-];
-const NOTHING_TO_DO_PHRASES: &[&str] = &[
-    "nothing to do",
-    "nothing left to do",
-    "no changes",
-    "no work remaining",
-    "already implemented",
-    "up to date",
-];
-const TESTING_PHRASES: &[&str] =
-    &["running tests", "npm test", "cargo test", "go test", "bats", "pytest", "jest"];
+const COMPLETION_PHRASES: &[&str] =
+    &["all tasks complete", "project complete", "ready for review", "done", "complete", "completed", "finished"];
+const NOTHING_TO_DO_PHRASES: &[&str] =
+    &["nothing to do", "nothing left to do", "no changes", "no work remaining", "already implemented", "up to date"];
+const TESTING_PHRASES: &[&str] = &["running tests", "npm test", "cargo test", "go test", "bats", "pytest", "jest"];
 const BUILDING_PHRASES: &[&str] = &["implementing", "creating", "writing", "adding", "function", "class"];
 /// Words that negate a phrase if they come right before it.
-const NEGATIONS: &[&str] =
-    &["not", "never", "isn't", "aren't", "wasn't", "hasn't", "cannot", "can't", "nor", "before"];
+const NEGATIONS: &[&str] = &["not", "never", "isn't", "aren't", "wasn't", "hasn't", "cannot", "can't", "nor", "before"];
 
 /// The score from which on the work counts as done.
 const DONE_THRESHOLD: u32 = 40;
@@ -42,9 +27,7 @@ pub(super) fn score_keywords(
     let phrase_groups =
         [(COMPLETION_PHRASES, 10, "says"), (NOTHING_TO_DO_PHRASES, 15, "says that there is nothing to do:")];
     for (phrases, points, reason_prefix) in phrase_groups {
-        if let Some(phrase) =
-            phrases.iter().find(|phrase| contains_phrase(&agent_response.answer, phrase, NEGATIONS))
-        {
+        if let Some(phrase) = phrases.iter().find(|phrase| contains_phrase(&agent_response.answer, phrase, NEGATIONS)) {
             has_done_phrase = true;
             analysis.score += points;
             analysis.reasons.push(format!("{reason_prefix} “{phrase}” (+{points})"));
@@ -54,9 +37,9 @@ pub(super) fn score_keywords(
     let (current_length, previous_length) = (analysis.length, analysis_context.previous_length.unwrap_or(0));
     if previous_length > 0 && current_length.saturating_mul(2) < previous_length {
         analysis.score += 10;
-        analysis.reasons.push(format!(
-            "less than half as long as the last one: {current_length} of {previous_length} bytes (+10)"
-        ));
+        analysis
+            .reasons
+            .push(format!("less than half as long as the last one: {current_length} of {previous_length} bytes (+10)"));
     }
     analysis.done = has_done_phrase || analysis.score >= DONE_THRESHOLD;
     // Testing and errors show in what it said and ran, not only in its final answer.
@@ -71,11 +54,8 @@ pub(super) fn score_keywords(
         analysis.test_only = true;
         analysis.reasons.push(format!("only tests: “{testing_phrase}”, and no word of any building"));
     }
-    let error_count = work_texts
-        .iter()
-        .flat_map(|work_text| work_text.lines())
-        .filter(|work_line| is_error_line(work_line))
-        .count();
+    let error_count =
+        work_texts.iter().flat_map(|work_text| work_text.lines()).filter(|work_line| is_error_line(work_line)).count();
     if error_count > MAX_ERROR_LINES {
         analysis.stuck = true;
         analysis.reasons.push(format!("stuck: {error_count} lines of error"));
@@ -91,8 +71,7 @@ fn contains_phrase(searched_text: &str, phrase: &str, negations: &[&str]) -> boo
         // The negations are listed with the plain apostrophe.
         let search_line = search_line.to_lowercase().replace('’', "'");
         search_line.match_indices(phrase).any(|(position, _)| {
-            let (text_before, text_after) =
-                (&search_line[..position], &search_line[position + phrase.len()..]);
+            let (text_before, text_after) = (&search_line[..position], &search_line[position + phrase.len()..]);
             let word = |character: char| character.is_alphanumeric() || character == '_';
             let is_whole_word = !text_before.ends_with(word) && !text_after.starts_with(word);
             // Two words back is enough for "not yet done"; further back, the negation belongs to something else.
@@ -109,15 +88,8 @@ fn is_error_line(output_line: &str) -> bool {
         return false;
     }
     let error_prefixes = ["Error:", "ERROR:", "error:", "error[", "FATAL", "Fatal", "fatal:", "panicked at"];
-    let error_fragments = [
-        "]: error",
-        "Link: error",
-        "Error occurred",
-        "failed with error",
-        "Exception",
-        "exception:",
-        " FATAL",
-    ];
+    let error_fragments =
+        ["]: error", "Link: error", "Error occurred", "failed with error", "Exception", "exception:", " FATAL"];
     error_prefixes.iter().any(|fragment| trimmed_line.starts_with(fragment))
         || error_fragments.iter().any(|fragment| output_line.contains(fragment))
 }

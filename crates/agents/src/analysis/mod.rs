@@ -84,9 +84,7 @@ pub fn analyse_response(
         // One file is named; of several, the first one and their number keep the reason on one line.
         [only_file] => analysis.reasons.push(format!("changed since the loop began: {only_file}")),
         [first_file, other_files @ ..] => {
-            analysis
-                .reasons
-                .push(format!("changed since the loop began: {first_file} and {} more", other_files.len()));
+            analysis.reasons.push(format!("changed since the loop began: {first_file} and {} more", other_files.len()));
         }
     }
     analysis
@@ -101,9 +99,7 @@ fn apply_status_block(analysis: &mut ResponseAnalysis, status_block: StatusBlock
         (None, Some(WorkStatus::Complete)) => {
             (true, 100, "the status block says STATUS: COMPLETE, and has no EXIT_SIGNAL".to_string())
         }
-        (None, Some(status)) => {
-            (false, 0, format!("the status block says STATUS: {status}, and has no EXIT_SIGNAL"))
-        }
+        (None, Some(status)) => (false, 0, format!("the status block says STATUS: {status}, and has no EXIT_SIGNAL")),
         (None, None) => (false, 0, "the status block says neither STATUS nor EXIT_SIGNAL".to_string()),
     };
     (analysis.done, analysis.score) = (is_done, score);

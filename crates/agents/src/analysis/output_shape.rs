@@ -47,16 +47,14 @@ impl OutputShape {
     /// Detects the shape of an output.
     pub fn detect(client_output: &str) -> OutputShape {
         let json_lines: Vec<Value> = collect_objects(client_output).collect();
-        let has_type = |unique_type: &&str| {
-            json_lines.iter().any(|json_line| text_field(json_line, "type") == *unique_type)
-        };
+        let has_type =
+            |unique_type: &&str| json_lines.iter().any(|json_line| text_field(json_line, "type") == *unique_type);
         let known_formats = || CLIENTS.iter().filter_map(|known_client| known_client.output_format);
         // A unique line type is certain. A mere resemblance may be a client that adopted another one's form, so it
         // comes second.
-        let marked_format =
-            known_formats().find(|output_format| output_format.unique_types.iter().any(has_type));
-        if let Some(output_format) = marked_format
-            .or_else(|| known_formats().find(|output_format| (output_format.looks_alike)(&json_lines)))
+        let marked_format = known_formats().find(|output_format| output_format.unique_types.iter().any(has_type));
+        if let Some(output_format) =
+            marked_format.or_else(|| known_formats().find(|output_format| (output_format.looks_alike)(&json_lines)))
         {
             OutputShape::ClientLines(output_format)
         } else if matches!(serde_json::from_str(client_output.trim()), Ok(Value::Object(_))) {

@@ -95,12 +95,10 @@ impl StatusBlock {
             }
         }
         // Agents decorate the names with Markdown: `**STATUS**:`, "- `EXIT_SIGNAL`:".
-        let field_name = field_name.trim_matches(|character: char| {
-            character.is_whitespace() || matches!(character, '*' | '-' | '`')
-        });
-        let field_value = field_value.trim_matches(|character: char| {
-            character.is_whitespace() || matches!(character, '*' | '`' | '"')
-        });
+        let field_name = field_name
+            .trim_matches(|character: char| character.is_whitespace() || matches!(character, '*' | '-' | '`'));
+        let field_value = field_value
+            .trim_matches(|character: char| character.is_whitespace() || matches!(character, '*' | '`' | '"'));
         match field_name {
             "STATUS" => set_if_empty(&mut self.status, parse_work_status(field_value)),
             "EXIT_SIGNAL" => set_if_empty(&mut self.exit_signal, parse_yes_no(field_value)),
@@ -108,9 +106,7 @@ impl StatusBlock {
             "FILES_MODIFIED" => set_if_empty(&mut self.files_modified, field_value.parse().ok()),
             "TESTS_STATUS" => set_if_empty(&mut self.tests, parse_tests_status(field_value)),
             "WORK_TYPE" if self.work_type.is_empty() => self.work_type = field_value.to_string(),
-            "RECOMMENDATION" if self.recommendation.is_empty() => {
-                self.recommendation = field_value.to_string()
-            }
+            "RECOMMENDATION" if self.recommendation.is_empty() => self.recommendation = field_value.to_string(),
             // A repeated text field is still a line of the block, although its value is ignored.
             "WORK_TYPE" | "RECOMMENDATION" => {}
             _ => return false,

@@ -2,9 +2,7 @@
 //! evidence.
 
 use tribunal_core::{
-    brief::{
-        AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, PartyMinutes, RaisedFinding,
-    },
+    brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, PartyMinutes, RaisedFinding},
     finding::{Evidence, Severity},
     ids::FindingId,
     text::truncate_chars,
@@ -17,8 +15,7 @@ use super::{
     node::{AnswerNode, matches_any_name},
 };
 
-const DESCRIPTION_KEYS: &[&str] =
-    &["description", "issue", "problem", "title", "message", "summary", "finding"];
+const DESCRIPTION_KEYS: &[&str] = &["description", "issue", "problem", "title", "message", "summary", "finding"];
 const SEVERITY_KEYS: &[&str] = &["severity", "priority", "level"];
 const CATEGORY_KEYS: &[&str] = &["category", "type", "kind", "area"];
 const QUOTE_KEYS: &[&str] = &["quote", "exactquote", "quotedtext", "quotation", "excerpt", "snippet"];
@@ -29,12 +26,10 @@ const TERM_KEYS: &[&str] = &["terms", "term", "words", "searched", "searchedfor"
 const LINE_KEYS: &[&str] = &["line", "lines", "linenumber", "startline"];
 const LOCATION_KEYS: &[&str] = &["location", "place", "where", "position"];
 const FILE_KEYS: &[&str] = &["file", "path", "filename", "filepath"];
-const SUGGESTED_FIX_KEYS: &[&str] =
-    &["suggestedfix", "fix", "suggestion", "recommendation", "remedy", "proposedfix"];
+const SUGGESTED_FIX_KEYS: &[&str] = &["suggestedfix", "fix", "suggestion", "recommendation", "remedy", "proposedfix"];
 const FINDING_ID_KEYS: &[&str] = &["id", "finding", "findingid", "issue", "issueid"];
 const STATUS_KEYS: &[&str] = &["status", "result", "state"];
-const NOTE_KEYS: &[&str] =
-    &["fixdescription", "description", "reason", "note", "explanation", "because", "comment"];
+const NOTE_KEYS: &[&str] = &["fixdescription", "description", "reason", "note", "explanation", "because", "comment"];
 const VERIFICATION_KEYS: &[&str] = &["verification", "verified", "check"];
 const MODIFIED_FILES_KEYS: &[&str] = &["filesmodified", "files", "fileschanged", "modifiedfiles"];
 const MEMORY_SAVED_KEYS: &[&str] = &["memorysaved", "savedtomemory"];
@@ -168,10 +163,8 @@ pub(super) fn into_list_items(list_value: AnswerNode, answer_kind: AnswerKind) -
                 return Some(vec![map_node]);
             }
             let AnswerNode::Map(pairs) = map_node else { return None };
-            let list_items: Vec<AnswerNode> = pairs
-                .into_iter()
-                .flat_map(|(pair_key, list_value)| items_below_key(pair_key, list_value))
-                .collect();
+            let list_items: Vec<AnswerNode> =
+                pairs.into_iter().flat_map(|(pair_key, list_value)| items_below_key(pair_key, list_value)).collect();
             (!list_items.is_empty()).then_some(list_items)
         }
         AnswerNode::Text(_) | AnswerNode::Nothing => None,
@@ -196,11 +189,9 @@ fn items_below_key(group_key: String, group_value: AnswerNode) -> Vec<AnswerNode
             });
             list_items.collect()
         }
-        AnswerNode::Text(status_text) => vec![with_first_pair(
-            "id",
-            vec![("status".to_string(), AnswerNode::Text(status_text))],
-            &group_key,
-        )],
+        AnswerNode::Text(status_text) => {
+            vec![with_first_pair("id", vec![("status".to_string(), AnswerNode::Text(status_text))], &group_key)]
+        }
         AnswerNode::Nothing => Vec::new(),
     }
 }
@@ -219,14 +210,9 @@ pub(super) fn read_items(found_lists: FoundLists, answer_kind: AnswerKind) -> Pa
     let (content, minutes) = match answer_kind {
         AnswerKind::Findings => read_findings(&items, &sibling_maps, &mut remarks),
         AnswerKind::Fixes => {
-            let claims = read_each_item(&items, read_claim, &mut remarks)
-                .into_iter()
-                .map(|(_, fix_claim)| fix_claim)
-                .collect();
-            (
-                AnswerContent::Fixes { claims: limit_items(claims, |_| 0, &mut remarks) },
-                PartyMinutes::default(),
-            )
+            let claims =
+                read_each_item(&items, read_claim, &mut remarks).into_iter().map(|(_, fix_claim)| fix_claim).collect();
+            (AnswerContent::Fixes { claims: limit_items(claims, |_| 0, &mut remarks) }, PartyMinutes::default())
         }
         AnswerKind::Verdicts => {
             let rulings = read_each_item(&items, read_ruling, &mut remarks)
@@ -234,10 +220,7 @@ pub(super) fn read_items(found_lists: FoundLists, answer_kind: AnswerKind) -> Pa
                 .map(|(_, finding_ruling)| finding_ruling)
                 .collect();
             let rulings = limit_items(rulings, |_| 0, &mut remarks);
-            (
-                AnswerContent::Rulings { rulings: merge_rulings(rulings, &mut remarks) },
-                PartyMinutes::default(),
-            )
+            (AnswerContent::Rulings { rulings: merge_rulings(rulings, &mut remarks) }, PartyMinutes::default())
         }
     };
     let kept_count = match &content {
@@ -288,10 +271,7 @@ fn limit_items<T>(all_items: Vec<T>, rank_item: impl Fn(&T) -> usize, remarks: &
     // This remark comes first, so that it is not lost when the remarks are limited.
     remarks.insert(
         0,
-        format!(
-            "of {} items {MAX_ITEMS} were kept, the most severe; the others were left out",
-            all_items.len()
-        ),
+        format!("of {} items {MAX_ITEMS} were kept, the most severe; the others were left out", all_items.len()),
     );
     let mut ranked_indexes: Vec<(usize, usize)> =
         all_items.iter().enumerate().map(|(index, ranked_item)| (rank_item(ranked_item), index)).collect();
@@ -301,11 +281,7 @@ fn limit_items<T>(all_items: Vec<T>, rank_item: impl Fn(&T) -> usize, remarks: &
     for (_, index) in ranked_indexes {
         is_kept[index] = true;
     }
-    all_items
-        .into_iter()
-        .zip(is_kept)
-        .filter_map(|(ranked_item, is_kept)| is_kept.then_some(ranked_item))
-        .collect()
+    all_items.into_iter().zip(is_kept).filter_map(|(ranked_item, is_kept)| is_kept.then_some(ranked_item)).collect()
 }
 
 type ItemReader<T> = fn(&AnswerNode, &mut Vec<String>) -> Result<T, String>;
@@ -318,9 +294,7 @@ fn read_each_item<'n, T>(
     let mut kept_items = Vec::new();
     for (index, source_item) in items.iter().enumerate() {
         let item_result = match source_item {
-            AnswerNode::Map(_) if is_blank_form(source_item) => {
-                Err("it is the form, not an answer".to_string())
-            }
+            AnswerNode::Map(_) if is_blank_form(source_item) => Err("it is the form, not an answer".to_string()),
             AnswerNode::Map(_) => read_item(source_item, remarks),
             _ => Err("it is not a mapping".to_string()),
         };
@@ -360,18 +334,12 @@ fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<Rai
     };
     Ok(RaisedFinding {
         severity: finding_severity,
-        category: truncate_chars(
-            &item_node.get_text(CATEGORY_KEYS).unwrap_or_else(|| "general".to_string()),
-            60,
-        ),
+        category: truncate_chars(&item_node.get_text(CATEGORY_KEYS).unwrap_or_else(|| "general".to_string()), 60),
         description: truncate_chars(&description, MAX_TEXT_CHARS),
         evidence: finding_evidence,
         file: read_file_name(item_node),
         line: read_line_number(item_node),
-        suggested_fix: truncate_chars(
-            &item_node.get_text(SUGGESTED_FIX_KEYS).unwrap_or_default(),
-            MAX_TEXT_CHARS,
-        ),
+        suggested_fix: truncate_chars(&item_node.get_text(SUGGESTED_FIX_KEYS).unwrap_or_default(), MAX_TEXT_CHARS),
     })
 }
 
@@ -401,12 +369,10 @@ fn read_evidence(item_node: &AnswerNode) -> Option<Evidence> {
                 .find_map(read_evidence)
                 .or_else(|| Some(Evidence::Quote { text: truncate_quote(find_scalar()?) }))
         }
-        Some(inner_node @ AnswerNode::Map(_)) => {
-            read_evidence(inner_node).or_else(|| read_absence(inner_node))
+        Some(inner_node @ AnswerNode::Map(_)) => read_evidence(inner_node).or_else(|| read_absence(inner_node)),
+        Some(evidence_value) => {
+            evidence_value.to_text().map(|evidence_value| Evidence::Quote { text: truncate_quote(evidence_value) })
         }
-        Some(evidence_value) => evidence_value
-            .to_text()
-            .map(|evidence_value| Evidence::Quote { text: truncate_quote(evidence_value) }),
         None if item_node.has_any(TERM_KEYS) => read_absence(item_node),
         None => None,
     }
@@ -421,10 +387,7 @@ fn first_text(item_node: &AnswerNode) -> Option<String> {
 
 fn read_absence(item_node: &AnswerNode) -> Option<Evidence> {
     let absence_terms = item_node.get(TERM_KEYS).map(AnswerNode::to_texts).unwrap_or_default();
-    Some(Evidence::Absence {
-        heading: truncate_chars(&item_node.get_text(HEADING_KEYS)?, 300),
-        terms: absence_terms,
-    })
+    Some(Evidence::Absence { heading: truncate_chars(&item_node.get_text(HEADING_KEYS)?, 300), terms: absence_terms })
 }
 
 /// Cuts a long quote without an ellipsis: its beginning can still be found in the subject, a changed text could not.
@@ -439,12 +402,8 @@ fn truncate_quote(quote_text: String) -> String {
 fn read_file_name(item_node: &AnswerNode) -> Option<String> {
     let file_text = item_node.get_text(FILE_KEYS).or_else(|| {
         let location_text = item_node.get_text(LOCATION_KEYS)?;
-        let file_name = location_text
-            .split([':', '#', ' ', ','])
-            .next()
-            .unwrap_or_default()
-            .trim_matches('`')
-            .to_string();
+        let file_name =
+            location_text.split([':', '#', ' ', ',']).next().unwrap_or_default().trim_matches('`').to_string();
         // A location may also be a section title; only something like a path is a file.
         (file_name.contains('/') || file_name.contains('.')).then_some(file_name)
     })?;
@@ -460,8 +419,7 @@ fn read_file_name(item_node: &AnswerNode) -> Option<String> {
 fn read_line_number(item_node: &AnswerNode) -> Option<u32> {
     let parse_digits = |digit_text: &str| -> Option<u32> {
         let digits_start = digit_text.find(|character: char| character.is_ascii_digit())?;
-        let number_text: String =
-            digit_text[digits_start..].chars().take_while(char::is_ascii_digit).collect();
+        let number_text: String = digit_text[digits_start..].chars().take_while(char::is_ascii_digit).collect();
         number_text.parse().ok()
     };
     if let Some(place_text) = item_node.get_text(LINE_KEYS) {
@@ -482,17 +440,13 @@ fn read_line_number(item_node: &AnswerNode) -> Option<u32> {
         .or_else(|| place_text.rsplit_once("line"))
         .or_else(|| place_text.rsplit_once('#'))?;
     let number_text = number_text.trim_start().trim_start_matches(['l', '#', 's', ' ']);
-    number_text
-        .starts_with(|character: char| character.is_ascii_digit())
-        .then(|| parse_digits(number_text))
-        .flatten()
+    number_text.starts_with(|character: char| character.is_ascii_digit()).then(|| parse_digits(number_text)).flatten()
 }
 
 /// Finds an id like `F3` between any other characters.
 fn parse_finding_id(id_text: &str) -> Option<FindingId> {
-    let mut id_words = id_text
-        .split(|character: char| !character.is_alphanumeric())
-        .filter(|name_word| !name_word.is_empty());
+    let mut id_words =
+        id_text.split(|character: char| !character.is_alphanumeric()).filter(|name_word| !name_word.is_empty());
     id_words.find_map(FindingId::parse)
 }
 
@@ -502,9 +456,8 @@ fn read_finding_id(item_node: &AnswerNode) -> Result<FindingId, String> {
 }
 
 fn split_words(spoken_text: &str) -> Vec<String> {
-    let lowercase_words = spoken_text
-        .split(|character: char| !character.is_alphanumeric())
-        .filter(|name_word| !name_word.is_empty());
+    let lowercase_words =
+        spoken_text.split(|character: char| !character.is_alphanumeric()).filter(|name_word| !name_word.is_empty());
     lowercase_words.take(12).map(str::to_lowercase).collect()
 }
 
@@ -514,9 +467,8 @@ fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, S
     let status_words = split_words(&status_text);
     let says_word = |status_word: &str| status_words.iter().any(|known_word| known_word == status_word);
     let negations = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
-    let done_index = status_words
-        .iter()
-        .position(|status_word| ["fixed", "resolved", "done"].contains(&status_word.as_str()));
+    let done_index =
+        status_words.iter().position(|status_word| ["fixed", "resolved", "done"].contains(&status_word.as_str()));
     // Only the words before it negate it: `done; will need a note` is done.
     let is_negated = |word_index: usize| {
         status_words[..word_index].iter().any(|status_word| negations.contains(&status_word.as_str()))
@@ -534,10 +486,7 @@ fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, S
         id: claim_id,
         said: claim_status,
         note: truncate_chars(&item_node.get_text(NOTE_KEYS).unwrap_or_default(), MAX_TEXT_CHARS),
-        verification: truncate_chars(
-            &item_node.get_text(VERIFICATION_KEYS).unwrap_or_default(),
-            MAX_TEXT_CHARS,
-        ),
+        verification: truncate_chars(&item_node.get_text(VERIFICATION_KEYS).unwrap_or_default(), MAX_TEXT_CHARS),
         files_modified: item_node.get(MODIFIED_FILES_KEYS).map(AnswerNode::to_texts).unwrap_or_default(),
         memory_saved: item_node
             .get_text(MEMORY_SAVED_KEYS)
@@ -563,8 +512,7 @@ fn build_ruling(
     item_node: &AnswerNode,
     remarks: &mut Vec<String>,
 ) -> Result<ChallengerRuling, String> {
-    let verdict_text =
-        item_node.get_text(VERDICT_KEYS).ok_or_else(|| format!("it says nothing about {ruling_id}"))?;
+    let verdict_text = item_node.get_text(VERDICT_KEYS).ok_or_else(|| format!("it says nothing about {ruling_id}"))?;
     let note = truncate_chars(&item_node.get_text(NOTE_KEYS).unwrap_or_default(), MAX_TEXT_CHARS);
     let counter_evidence =
         item_node.get(COUNTER_EVIDENCE_KEYS).and_then(first_text).map(truncate_quote).unwrap_or_default();
@@ -584,9 +532,8 @@ fn build_ruling(
 
 fn parse_verdict(verdict_text: &str) -> Option<ChallengeVerdict> {
     let verdict_words = split_words(verdict_text);
-    let says_any = |known_words: &[&str]| {
-        verdict_words.iter().any(|verdict_word| known_words.contains(&verdict_word.as_str()))
-    };
+    let says_any =
+        |known_words: &[&str]| verdict_words.iter().any(|verdict_word| known_words.contains(&verdict_word.as_str()));
     let (is_valid, is_invalid) =
         (says_any(&["valid", "confirmed", "upheld"]), says_any(&["invalid", "rejected", "refuted"]));
     // The arms are tried in order: doubt and contradictions come before any clear verdict.
@@ -603,8 +550,7 @@ fn parse_verdict(verdict_text: &str) -> Option<ChallengeVerdict> {
 
 /// Keeps one ruling for each finding. Contradicting rulings on the same finding leave it in doubt.
 fn merge_rulings(rulings: Vec<ChallengerRuling>, remarks: &mut Vec<String>) -> Vec<ChallengerRuling> {
-    let mut index_by_finding: std::collections::BTreeMap<FindingId, usize> =
-        std::collections::BTreeMap::new();
+    let mut index_by_finding: std::collections::BTreeMap<FindingId, usize> = std::collections::BTreeMap::new();
     let mut kept_rulings: Vec<ChallengerRuling> = Vec::new();
     for ruling in rulings {
         match index_by_finding.get(&ruling.id).and_then(|kept_index| kept_rulings.get_mut(*kept_index)) {

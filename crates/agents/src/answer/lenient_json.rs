@@ -37,13 +37,7 @@ enum TextContext {
 impl<'t> LenientJsonReader<'t> {
     /// Starts reading at a `{` or `[`.
     pub fn new(source_text: &'t str, start_position: usize) -> LenientJsonReader<'t> {
-        LenientJsonReader {
-            source_text,
-            position: start_position,
-            depth: 0,
-            is_clean: true,
-            is_truncated: false,
-        }
+        LenientJsonReader { source_text, position: start_position, depth: 0, is_clean: true, is_truncated: false }
     }
 
     /// Reads one value; `None` if there is none.
@@ -67,8 +61,8 @@ impl<'t> LenientJsonReader<'t> {
     fn skip_blanks(&mut self) {
         loop {
             let remaining = self.remaining_text();
-            let after_blanks = remaining
-                .trim_start_matches(|character: char| character.is_whitespace() || character == '\u{feff}');
+            let after_blanks =
+                remaining.trim_start_matches(|character: char| character.is_whitespace() || character == '\u{feff}');
             self.position += remaining.len() - after_blanks.len();
             let comment_end = if after_blanks.starts_with("//") || after_blanks.starts_with('#') {
                 after_blanks.find('\n')
@@ -177,12 +171,10 @@ impl<'t> LenientJsonReader<'t> {
         // Whether a comma comes before it decides how a stray text is joined to the previous one.
         let follows_comma = self.source_text[..self.position].trim_end().ends_with(',');
         let pair_key = match self.peek() {
-            Some(character) if closing_marks(character).is_some() => {
-                match self.read_quoted_text(TextContext::Key) {
-                    Some(pair_key) => pair_key,
-                    None => return,
-                }
-            }
+            Some(character) if closing_marks(character).is_some() => match self.read_quoted_text(TextContext::Key) {
+                Some(pair_key) => pair_key,
+                None => return,
+            },
             _ => match find_bare_key(self.remaining_text()) {
                 Some(pair_key) => {
                     self.position += pair_key.len();
@@ -224,10 +216,8 @@ impl<'t> LenientJsonReader<'t> {
         let mut text_end = remaining.find([',', '}', ']', '\n']).unwrap_or(remaining.len());
         // A bracket that opens inside the text has to close inside it: `{{name}}`, `f[0]`.
         while has_unclosed_bracket(&remaining[..text_end]) {
-            let nearby_bytes =
-                remaining[text_end..].bytes().take(MAX_BARE_BYTES).take_while(|byte| *byte != b'\n');
-            let Some(closing_offset) = nearby_bytes.into_iter().position(|byte| byte == b'}' || byte == b']')
-            else {
+            let nearby_bytes = remaining[text_end..].bytes().take(MAX_BARE_BYTES).take_while(|byte| *byte != b'\n');
+            let Some(closing_offset) = nearby_bytes.into_iter().position(|byte| byte == b'}' || byte == b']') else {
                 break;
             };
             text_end += closing_offset + 1;
@@ -310,9 +300,7 @@ fn closes_text(following_text: &str, text_context: TextContext) -> bool {
         Some(',') if text_context == TextContext::Map => {
             let after_comma = following_text[1..].trim_start();
             let start_marks = ['"', '\'', '“', '”', '„', '‘', '’', '}', ']', '{', '#', '/', ','];
-            after_comma.is_empty()
-                || after_comma.starts_with(start_marks)
-                || find_bare_key(after_comma).is_some()
+            after_comma.is_empty() || after_comma.starts_with(start_marks) || find_bare_key(after_comma).is_some()
         }
         Some(',') => true,
         // Keys contain no quotation marks, so that any mark closes them.
@@ -341,9 +329,7 @@ fn starts_next_pair(next_line: &str) -> bool {
         .bytes()
         .take(MAX_KEY_BYTES)
         .position(|byte| !(byte.is_ascii_alphanumeric() || b"_- ".contains(&byte)));
-    let Some(after_mark) =
-        key_end.filter(|key_end| *key_end > 0).and_then(|key_end| after_mark.get(key_end..))
-    else {
+    let Some(after_mark) = key_end.filter(|key_end| *key_end > 0).and_then(|key_end| after_mark.get(key_end..)) else {
         return false;
     };
     let after_mark = after_mark.trim_start_matches(['"', '\'', '”', '“']);
@@ -421,9 +407,8 @@ mod tests {
                 format!("[{}]", list_items.iter().map(render_node).collect::<Vec<_>>().join(" | "))
             }
             AnswerNode::Map(pairs) => {
-                let pairs = pairs
-                    .iter()
-                    .map(|(pair_key, pair_value)| format!("{pair_key}={}", render_node(pair_value)));
+                let pairs =
+                    pairs.iter().map(|(pair_key, pair_value)| format!("{pair_key}={}", render_node(pair_value)));
                 format!("{{{}}}", pairs.collect::<Vec<_>>().join(" | "))
             }
         }
@@ -440,10 +425,7 @@ mod tests {
             ("{a: b: c, d: one, two, e: {{f}}}", "{a=b: c | d=one, two | e={{f}}}"),
             ("{\"a\": \"never closed,\n  \"b\": \"c\"}", "{a=never closed | b=c}"),
             ("[{\"a\": 1} {\"a\": 2}, , {\"a\": 3]", "[{a=1} | {a=2} | {a=3}]"),
-            (
-                "{\"a\": \"two\nlines\", \"r\": \"\\d+ \\u00e4 \\ud83d\\ude00\"}",
-                "{a=two↵lines | r=\\d+ ä 😀}",
-            ),
+            ("{\"a\": \"two\nlines\", \"r\": \"\\d+ \\u00e4 \\ud83d\\ude00\"}", "{a=two↵lines | r=\\d+ ä 😀}"),
             ("{'path': 'C:\\dir', \"w\": \"C:\\\\dir\"}", "{path=C:\\dir | w=C:\\dir}"),
         ] {
             assert_eq!(render_source(source_text), expected, "{source_text}");
@@ -453,8 +435,7 @@ mod tests {
     #[test]
     fn a_truncated_text_keeps_its_whole_values() {
         let whole_json = r#"[{"a": "one", "b": "x"}, {"a": "two", "b": "y"}]"#;
-        for cut_offset in (1..whole_json.len()).filter(|cut_offset| whole_json.is_char_boundary(*cut_offset))
-        {
+        for cut_offset in (1..whole_json.len()).filter(|cut_offset| whole_json.is_char_boundary(*cut_offset)) {
             let (node, _, is_truncated) = read_source(&whole_json[..cut_offset]);
             assert!(is_truncated, "{cut_offset}");
             let Some(AnswerNode::List(list_items)) = node else { panic!("{cut_offset}") };
@@ -471,8 +452,7 @@ mod tests {
 
     #[test]
     fn valid_json_is_read_exactly_and_counts_as_clean() {
-        let source_text =
-            r##"{"a": "x \"y\", \"z\": {", "b": ["", "#no comment", "//no", "}"], "c": {"d": "é"}}"##;
+        let source_text = r##"{"a": "x \"y\", \"z\": {", "b": ["", "#no comment", "//no", "}"], "c": {"d": "é"}}"##;
         let (node, is_clean, is_truncated) = read_source(source_text);
         assert_eq!(node, serde_json::from_str::<ExactNode>(source_text).unwrap().0);
         assert!(is_clean && !is_truncated);

@@ -49,8 +49,7 @@ struct ListHeading<'a> {
 /// Finds the lists of a text.
 pub(super) fn find_lists(source_text: &str, vocabulary: ListVocabulary) -> FoundNodes {
     let source_lines: Vec<IndentedLine<'_>> = split_indented_lines(source_text);
-    let mut list_finder =
-        ListFinder { source_text, vocabulary, found_nodes: FoundNodes::default(), nesting: 0 };
+    let mut list_finder = ListFinder { source_text, vocabulary, found_nodes: FoundNodes::default(), nesting: 0 };
     let mut line_index = 0;
     while line_index < source_lines.len() {
         // Every call must get at least one line further, or the loop would never end.
@@ -65,9 +64,9 @@ pub(super) fn parse_strict_yaml(yaml_text: &str) -> Result<AnswerNode, StrictYam
     let yaml_options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     match serde_saphyr::from_str_with_options::<ExactNode>(yaml_text, yaml_options) {
         Ok(ExactNode(exact_node)) => exact_node.ok_or(StrictYamlError::LossyValue),
-        Err(yaml_error) => Err(StrictYamlError::Invalid(
-            yaml_error.to_string().lines().next().unwrap_or_default().to_string(),
-        )),
+        Err(yaml_error) => {
+            Err(StrictYamlError::Invalid(yaml_error.to_string().lines().next().unwrap_or_default().to_string()))
+        }
     }
 }
 
@@ -118,8 +117,7 @@ impl IndentedLine<'_> {
 /// Splits a line into key and value. Markdown's bold marks around the key are ignored.
 fn split_key(line_content: &str) -> Option<(&str, &str)> {
     let (key_text, value_text) = line_content.split_once(':')?;
-    let key_text =
-        key_text.trim_start_matches(['#', '>', ' ']).trim_matches(['*', '_', '"', '\'', '`', ' ', '“', '”']);
+    let key_text = key_text.trim_start_matches(['#', '>', ' ']).trim_matches(['*', '_', '"', '\'', '`', ' ', '“', '”']);
     let is_key_char = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-' | ' ');
     let value_text = value_text.strip_prefix("**").unwrap_or(value_text);
     // `12:30` and `http://x` contain a colon but no key.
@@ -148,11 +146,7 @@ impl<'t> ListFinder<'t> {
                 || matches_any_name(line_key, self.vocabulary.sibling_keys)
         });
         if let Some((line_key, inline_value)) = named_key {
-            return self.read_named_list(
-                source_lines,
-                line_index,
-                ListHeading { key: line_key, inline_value },
-            );
+            return self.read_named_list(source_lines, line_index, ListHeading { key: line_key, inline_value });
         }
         // A list without a heading: the dash is followed by a key that only items have.
         let starts_item = source_line.is_list_item()
@@ -165,9 +159,7 @@ impl<'t> ListFinder<'t> {
             return block_end;
         }
         match source_line.content.find(['{', '[']) {
-            Some(bracket_offset) => {
-                self.read_flows(source_lines, line_index, source_line.start + bracket_offset)
-            }
+            Some(bracket_offset) => self.read_flows(source_lines, line_index, source_line.start + bracket_offset),
             None => line_index + 1,
         }
     }
@@ -208,17 +200,11 @@ impl<'t> ListFinder<'t> {
 
     /// Reads every flow that begins on the line where the previous one ended, and returns the line after the last
     /// one.
-    fn read_flows(
-        &mut self,
-        source_lines: &[IndentedLine<'t>],
-        line_index: usize,
-        mut position: usize,
-    ) -> usize {
+    fn read_flows(&mut self, source_lines: &[IndentedLine<'t>], line_index: usize, mut position: usize) -> usize {
         let mut next_index = line_index + 1;
         // The flow may have consumed many lines; the position decides which line comes next.
         loop {
-            next_index +=
-                source_lines[next_index..].partition_point(|source_line| source_line.start < position);
+            next_index += source_lines[next_index..].partition_point(|source_line| source_line.start < position);
             let last_line = source_lines[next_index - 1];
             let line_remainder =
                 self.source_text.get(position..last_line.start + last_line.content.len()).unwrap_or_default();
@@ -292,9 +278,7 @@ impl<'t> ListFinder<'t> {
             // The dash becomes a blank, so that the item is a document of its own.
             let yaml_document = format!("{}{item_body}", " ".repeat(first_line.indent));
             match parse_strict_yaml(&yaml_document) {
-                Ok(item_node @ AnswerNode::Map(_))
-                    if !has_flow_text(&item_node, self.vocabulary.item_keys) =>
-                {
+                Ok(item_node @ AnswerNode::Map(_)) if !has_flow_text(&item_node, self.vocabulary.item_keys) => {
                     return item_node;
                 }
                 Ok(item_node @ AnswerNode::Text(_)) if split_key(first_line.content).is_none() => {
@@ -362,10 +346,7 @@ impl<'t> ListFinder<'t> {
             let used_lines =
                 1 + source_lines[1..].iter().take_while(|source_line| belongs_to_value(source_line)).count();
             return (
-                AnswerNode::Text(join_block_text(
-                    &source_lines[1..used_lines],
-                    inline_value.starts_with('>'),
-                )),
+                AnswerNode::Text(join_block_text(&source_lines[1..used_lines], inline_value.starts_with('>'))),
                 used_lines,
             );
         }
@@ -387,19 +368,17 @@ impl<'t> ListFinder<'t> {
                     || source_line.indent > key_indent.max(map_indent)
                     || source_line.is_list_item() && source_line.indent >= key_indent
             };
-            let used_lines =
-                1 + source_lines[1..].iter().take_while(|source_line| is_nested(source_line)).count();
+            let used_lines = 1 + source_lines[1..].iter().take_while(|source_line| is_nested(source_line)).count();
             let first_nested = source_lines[1..used_lines].iter().find(|source_line| !source_line.is_blank());
-            if first_nested.is_some_and(|source_line| {
-                source_line.is_list_item() || split_key(source_line.content).is_some()
-            }) {
+            if first_nested
+                .is_some_and(|source_line| source_line.is_list_item() || split_key(source_line.content).is_some())
+            {
                 return (self.read_block(&source_lines[1..used_lines]), used_lines);
             }
             return (AnswerNode::Text(join_block_text(&source_lines[1..used_lines], true)), used_lines);
         }
         // A plain text may continue on the following lines, up to the next key.
-        let used_lines =
-            1 + source_lines[1..].iter().take_while(|source_line| belongs_to_value(source_line)).count();
+        let used_lines = 1 + source_lines[1..].iter().take_while(|source_line| belongs_to_value(source_line)).count();
         let mut joined_value = inline_value.to_string();
         for source_line in source_lines[1..used_lines].iter().filter(|source_line| !source_line.is_blank()) {
             joined_value.push(' ');
@@ -423,8 +402,7 @@ impl<'t> ListFinder<'t> {
             }
         }
         let Some(opening_quote @ ('"' | '\'')) = value_text.chars().next() else {
-            let uncommented =
-                value_text.find(" # ").map_or(value_text, |comment_start| &value_text[..comment_start]);
+            let uncommented = value_text.find(" # ").map_or(value_text, |comment_start| &value_text[..comment_start]);
             return AnswerNode::Text(uncommented.trim().to_string());
         };
         match value_text[1..].strip_suffix(opening_quote) {
@@ -444,12 +422,9 @@ impl<'t> ListFinder<'t> {
 fn has_flow_text(item_node: &AnswerNode, item_keys: &[&str]) -> bool {
     const TEXTS: &[&str] = &["quote", "description"];
     let AnswerNode::Map(pairs) = item_node else { return false };
-    let is_collection =
-        |pair_value: &AnswerNode| matches!(pair_value, AnswerNode::List(_) | AnswerNode::Map(_));
+    let is_collection = |pair_value: &AnswerNode| matches!(pair_value, AnswerNode::List(_) | AnswerNode::Map(_));
     !item_keys.is_empty()
-        && pairs
-            .iter()
-            .any(|(pair_key, pair_value)| matches_any_name(pair_key, TEXTS) && is_collection(pair_value))
+        && pairs.iter().any(|(pair_key, pair_value)| matches_any_name(pair_key, TEXTS) && is_collection(pair_value))
 }
 
 fn is_blank_or_comment(line_content: &str) -> bool {

@@ -23,12 +23,9 @@ pub(super) fn read_minutes<'n>(
     sibling_maps: &[AnswerNode],
     finding_items: impl Iterator<Item = &'n AnswerNode>,
 ) -> PartyMinutes {
-    let find_value =
-        |key_names: &[&str]| sibling_maps.iter().find_map(|sibling_map| sibling_map.get(key_names));
-    let find_statement =
-        |key_names: &[&str]| find_value(key_names).and_then(read_statement).unwrap_or_default();
-    let ballots =
-        finding_items.enumerate().filter_map(|(index, finding_item)| read_ballot(index, finding_item));
+    let find_value = |key_names: &[&str]| sibling_maps.iter().find_map(|sibling_map| sibling_map.get(key_names));
+    let find_statement = |key_names: &[&str]| find_value(key_names).and_then(read_statement).unwrap_or_default();
+    let ballots = finding_items.enumerate().filter_map(|(index, finding_item)| read_ballot(index, finding_item));
     PartyMinutes {
         personas: find_value(PERSONA_LIST_KEYS).map(read_persona_names).unwrap_or_default(),
         consensus: find_statement(CONSENSUS_KEYS),
@@ -80,10 +77,9 @@ fn read_votes(votes_node: &AnswerNode) -> Vec<SeverityVote> {
         Some(SeverityVote { persona: truncate_chars(persona, 80), severity: parse_severity(severity_text)? })
     };
     let counted_votes: Vec<SeverityVote> = match votes_node {
-        AnswerNode::Map(pairs) => pairs
-            .iter()
-            .filter_map(|(persona, severity_text)| build_vote(persona, &severity_text.to_text()?))
-            .collect(),
+        AnswerNode::Map(pairs) => {
+            pairs.iter().filter_map(|(persona, severity_text)| build_vote(persona, &severity_text.to_text()?)).collect()
+        }
         AnswerNode::List(vote_items) => vote_items
             .iter()
             .filter_map(|vote_item| {

@@ -76,8 +76,7 @@ pub fn parse_answer(answer_text: &str, answer_kind: AnswerKind) -> ParsedAnswer 
     let found_lists = gather_lists(&strip_wrapping(answer_text), answer_kind, MAX_ENVELOPES);
     // An empty list is an answer ("nothing found"); no list at all is not.
     if found_lists.list_count == 0 {
-        let message =
-            found_lists.read_problem.unwrap_or_else(|| describe_missing_list(answer_text, answer_kind));
+        let message = found_lists.read_problem.unwrap_or_else(|| describe_missing_list(answer_text, answer_kind));
         return ParsedAnswer {
             content: AnswerContent::Unreadable { message },
             minutes: PartyMinutes::default(),
@@ -132,35 +131,26 @@ fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> F
             // lost. That must not pass as an empty list.
             let list_name = answer_kind.vocabulary().list_names[0];
             region_lists.list_count = 0;
-            region_lists.read_problem = Some(format!(
-                "no `{list_name}` list could be read: the answer breaks off before its first item"
-            ));
+            region_lists.read_problem =
+                Some(format!("no `{list_name}` list could be read: the answer breaks off before its first item"));
         }
         if region_lists.list_count > 0 {
             region_lists.add_remark_if(
                 found_nodes.is_guessed,
                 "the list is not well-formed; it was read as far as it could be understood",
             );
-            region_lists.add_remark_if(
-                found_nodes.is_truncated,
-                "the answer breaks off in the middle; what is whole was kept",
-            );
+            region_lists
+                .add_remark_if(found_nodes.is_truncated, "the answer breaks off in the middle; what is whole was kept");
         }
         // An agent that repeats the requested form before answering did not mean it as findings.
-        let is_blank_form =
-            !region_lists.items.is_empty() && region_lists.items.iter().all(items::is_blank_form);
-        let target_lists =
-            if region.is_example || is_blank_form { &mut example_lists } else { &mut answer_lists };
+        let is_blank_form = !region_lists.items.is_empty() && region_lists.items.iter().all(items::is_blank_form);
+        let target_lists = if region.is_example || is_blank_form { &mut example_lists } else { &mut answer_lists };
         target_lists.merge_lists(region_lists);
     }
     // Texts inside of JSON are opened only if nothing was found outside of them.
     if answer_lists.list_count == 0 && envelopes > 0 {
         for nested_answer in std::mem::take(&mut answer_lists.nested_answers) {
-            answer_lists.merge_lists(gather_lists(
-                &strip_wrapping(&nested_answer),
-                answer_kind,
-                envelopes - 1,
-            ));
+            answer_lists.merge_lists(gather_lists(&strip_wrapping(&nested_answer), answer_kind, envelopes - 1));
         }
     }
     // An example is better than nothing: some agents call their only answer one.
@@ -168,8 +158,7 @@ fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> F
         example_lists.read_problem = answer_lists.read_problem;
         return example_lists;
     }
-    let example_count =
-        example_lists.items.iter().filter(|example_item| !items::is_blank_form(example_item)).count();
+    let example_count = example_lists.items.iter().filter(|example_item| !items::is_blank_form(example_item)).count();
     answer_lists.add_remark_if(
         example_count > 0,
         &format!("an example with {example_count} items before the answer was left out"),
@@ -178,11 +167,7 @@ fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> F
 }
 
 /// Reads a region. A fenced block is first parsed strictly; prose and broken blocks are searched for lists.
-fn read_region(
-    region: AnswerRegion<'_>,
-    answer_kind: AnswerKind,
-    read_problem: &mut Option<String>,
-) -> FoundNodes {
+fn read_region(region: AnswerRegion<'_>, answer_kind: AnswerKind, read_problem: &mut Option<String>) -> FoundNodes {
     let vocabulary_names = answer_kind.vocabulary();
     let region_text = region.text.trim();
     if !region.is_fenced {
@@ -205,8 +190,7 @@ fn read_region(
         Ok(_) | Err(StrictYamlError::LossyValue) => find_lists(region.text, vocabulary_names),
         // The strict parser's message is kept in case that the search finds nothing either.
         Err(StrictYamlError::Invalid(yaml_error)) => {
-            *read_problem =
-                Some(format!("no `{}` list could be read: {yaml_error}", vocabulary_names.list_names[0]));
+            *read_problem = Some(format!("no `{}` list could be read: {yaml_error}", vocabulary_names.list_names[0]));
             FoundNodes { is_guessed: true, ..find_lists(region.text, vocabulary_names) }
         }
     }
@@ -231,8 +215,7 @@ impl FoundLists {
         self.list_count += added_lists.list_count;
         if has_lists {
             // Drafts and envelopes repeat the same items. Inside one list, however, repetitions are kept as they are.
-            let new_items =
-                added_lists.items.into_iter().filter(|added_item| !self.known_items.contains(added_item));
+            let new_items = added_lists.items.into_iter().filter(|added_item| !self.known_items.contains(added_item));
             let new_items: Vec<AnswerNode> = new_items.collect();
             self.items.extend(new_items);
         } else {
@@ -268,9 +251,7 @@ impl FoundLists {
             // A text is only kept for opening if it could contain a list at all.
             AnswerNode::Text(nested_text) => {
                 let list_names = answer_kind.vocabulary().list_names;
-                if list_names.iter().any(|list_name| nested_text.contains(*list_name))
-                    && nested_text.contains(':')
-                {
+                if list_names.iter().any(|list_name| nested_text.contains(*list_name)) && nested_text.contains(':') {
                     self.nested_answers.push(nested_text);
                 }
             }
@@ -321,7 +302,8 @@ mod tests {
 
     #[test]
     fn the_same_finding_is_read_from_many_forms() {
-        let yaml_answer = "findings:\n  - severity: high\n    category: a\n    description: d\n    quote: \"q: 1\"\n    line: 7\n";
+        let yaml_answer =
+            "findings:\n  - severity: high\n    category: a\n    description: d\n    quote: \"q: 1\"\n    line: 7\n";
         let json_answer = r#"{"issues":[{"severity":"HIGH","category":"a","issue":"d","evidence":{"quote":"q: 1"},"location":"x.md:7"}]}"#;
         for answer_text in [
             format!("Here is what I found.\n\n```yaml\n{yaml_answer}```\nThat is all."),
@@ -388,9 +370,7 @@ mod tests {
             ("All good, nothing found!", "no `findings` list"),
             ("```yaml\nfindings: [\n```", "could be read"),
         ] {
-            let AnswerContent::Unreadable { message } =
-                parse_answer(answer_text, AnswerKind::Findings).content
-            else {
+            let AnswerContent::Unreadable { message } = parse_answer(answer_text, AnswerKind::Findings).content else {
                 panic!("{answer_text}")
             };
             assert!(message.contains(expected_words), "{message}");
@@ -417,11 +397,8 @@ mod tests {
                 AnswerKind::Fixes => "fixes: []",
                 AnswerKind::Verdicts => "verdicts: []",
             };
-            let content = parse_answer(
-                &format!("{echoed_prompt}\n```yaml\n{answer}\n```\n"),
-                AnswerKind::for_role(role),
-            )
-            .content;
+            let content =
+                parse_answer(&format!("{echoed_prompt}\n```yaml\n{answer}\n```\n"), AnswerKind::for_role(role)).content;
             assert!(!matches!(content, AnswerContent::Unreadable { .. }), "{role}: {content:?}");
         }
     }

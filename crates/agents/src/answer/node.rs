@@ -71,8 +71,7 @@ impl AnswerNode {
         match self {
             AnswerNode::List(list_items) => list_items.iter().filter_map(AnswerNode::to_text).collect(),
             AnswerNode::Text(comma_text) => {
-                let text_parts =
-                    comma_text.split(',').map(|text_part| unwrap_quotes(text_part.trim()).to_string());
+                let text_parts = comma_text.split(',').map(|text_part| unwrap_quotes(text_part.trim()).to_string());
                 text_parts.filter(|text_part| !text_part.is_empty()).collect()
             }
             // A map in place of a list has the texts as its keys: `{timeout: , retry: }`.
@@ -94,9 +93,8 @@ impl AnswerNode {
         let AnswerNode::Map(pairs) = self else { return None };
         // Real items have few keys. Only the first ones are compared, because the search is quadratic.
         let first_pairs = pairs.get(..pairs.len().min(32)).unwrap_or_default();
-        let is_repeated = |index: usize| {
-            first_pairs.iter().take(index).any(|(pair_key, _)| *pair_key == first_pairs[index].0)
-        };
+        let is_repeated =
+            |index: usize| first_pairs.iter().take(index).any(|(pair_key, _)| *pair_key == first_pairs[index].0);
         (0..first_pairs.len()).find(|index| is_repeated(*index)).map(|index| first_pairs[index].0.as_str())
     }
 }
@@ -104,9 +102,8 @@ impl AnswerNode {
 /// Removes a pair of typographic quotation marks around the whole text. They are decoration that a YAML parser takes
 /// for text.
 fn unwrap_quotes(quoted_text: &str) -> &str {
-    let inner_text = quoted_text
-        .strip_prefix(['“', '„', '”'])
-        .and_then(|after_quote| after_quote.strip_suffix(['”', '“']));
+    let inner_text =
+        quoted_text.strip_prefix(['“', '„', '”']).and_then(|after_quote| after_quote.strip_suffix(['”', '“']));
     // With further marks inside, the outer ones may belong to two different quotes.
     inner_text.filter(|inner_text| !inner_text.contains(['“', '”', '„'])).unwrap_or(quoted_text)
 }
@@ -203,9 +200,7 @@ mod tests {
 
     #[test]
     fn keys_are_compared_by_letters_and_digits() {
-        for written_key in
-            ["suggested_fix", "Suggested Fix", "suggestedFix", "SUGGESTED-FIX", "**suggested fix**"]
-        {
+        for written_key in ["suggested_fix", "Suggested Fix", "suggestedFix", "SUGGESTED-FIX", "**suggested fix**"] {
             assert!(matches_name(written_key, "suggestedfix"), "{written_key}");
         }
         assert!(!matches_name("suggested", "suggestedfix"));

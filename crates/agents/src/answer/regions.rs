@@ -26,8 +26,7 @@ pub(super) fn strip_wrapping(answer_text: &str) -> String {
 /// Whether the whole text was escaped for HTML: its quotation marks were, and no unescaped HTML character is left.
 fn is_html_escaped(answer_text: &str) -> bool {
     let escaped_quotes = ["&quot;", "&#34;", "&#x22;", "&#39;", "&#x27;", "&apos;"];
-    !answer_text.contains(['<', '"'])
-        && escaped_quotes.iter().any(|escaped_quote| answer_text.contains(escaped_quote))
+    !answer_text.contains(['<', '"']) && escaped_quotes.iter().any(|escaped_quote| answer_text.contains(escaped_quote))
 }
 
 /// Replaces HTML entities by their characters; an unknown entity stays as it is.
@@ -43,9 +42,8 @@ pub(super) fn unescape_html(escaped_text: &str) -> String {
             .take(10)
             .position(|byte| byte == b';')
             .and_then(|entity_end| remaining_text.get(1..entity_end));
-        match entity.and_then(|entity_name| {
-            decode_entity(entity_name).map(|decoded| (entity_name.len() + 2, decoded))
-        }) {
+        match entity.and_then(|entity_name| decode_entity(entity_name).map(|decoded| (entity_name.len() + 2, decoded)))
+        {
             Some((entity_length, decoded)) => {
                 unescaped.push(decoded);
                 remaining_text = &remaining_text[entity_length..];
@@ -118,8 +116,8 @@ pub(super) fn split_regions(answer_text: &str) -> Vec<AnswerRegion<'_>> {
                 is_example: open_fence.is_some() && after_example,
             });
             // A fence with a language opens a block, even if the previous block was never closed.
-            let opens_block = open_fence.is_none()
-                || line_fence.is_some_and(|(_, info_string)| is_data_language(info_string));
+            let opens_block =
+                open_fence.is_none() || line_fence.is_some_and(|(_, info_string)| is_data_language(info_string));
             open_fence = line_fence.map(|(line_fence, _)| line_fence).filter(|_| opens_block);
             after_example = introduces_example(introduction_line);
             region_start = next_start;
@@ -145,32 +143,24 @@ fn parse_fence(text_line: &str) -> Option<(CodeFence, &str)> {
     let after_fence = trimmed_line.trim_start_matches(fence_char);
     let fence_length = trimmed_line.len() - after_fence.len();
     (fence_length >= 3).then(|| {
-        (
-            CodeFence { indent: text_line.len() - trimmed_line.len(), fence_char, fence_length },
-            after_fence.trim(),
-        )
+        (CodeFence { indent: text_line.len() - trimmed_line.len(), fence_char, fence_length }, after_fence.trim())
     })
 }
 
 fn is_data_language(info_string: &str) -> bool {
-    ["yaml", "yml", "json", "jsonc", "json5"]
-        .iter()
-        .any(|language| info_string.eq_ignore_ascii_case(language))
+    ["yaml", "yml", "json", "jsonc", "json5"].iter().any(|language| info_string.eq_ignore_ascii_case(language))
 }
 
 /// Whether a line introduces an example: `For example:` or `The form:`, but not `My findings in the form you asked
 /// for:`.
 fn introduces_example(introduction: &str) -> bool {
     let lowercase_line = introduction.to_lowercase();
-    let mut line_words = lowercase_line
-        .split(|character: char| !character.is_alphanumeric())
-        .filter(|line_word| !line_word.is_empty());
+    let mut line_words =
+        lowercase_line.split(|character: char| !character.is_alphanumeric()).filter(|line_word| !line_word.is_empty());
     // Only a short line that ends with such a word is about the form itself.
     let first_words: Vec<&str> = line_words.by_ref().take(4).collect();
     let names_form = first_words.len() <= 3
-        && first_words
-            .last()
-            .is_some_and(|line_word| matches!(*line_word, "form" | "format" | "template" | "schema"));
+        && first_words.last().is_some_and(|line_word| matches!(*line_word, "form" | "format" | "template" | "schema"));
     names_form || first_words.iter().copied().chain(line_words).any(|line_word| line_word == "example")
 }
 
@@ -180,7 +170,8 @@ mod tests {
 
     #[test]
     fn fences_split_a_text_into_regions() {
-        let answer_text = "Hello\n```yaml\na: 1\n  ```\n  inside\n  ```\n```\nFor example:\n~~~~\n```\n~~~\n~~~~\nBye\n```json\n{\n";
+        let answer_text =
+            "Hello\n```yaml\na: 1\n  ```\n  inside\n  ```\n```\nFor example:\n~~~~\n```\n~~~\n~~~~\nBye\n```json\n{\n";
         let found_regions: Vec<(bool, bool, &str)> = split_regions(answer_text)
             .iter()
             .map(|region| (region.is_fenced, region.is_example, region.text))
@@ -201,10 +192,7 @@ mod tests {
     #[test]
     fn only_a_text_that_was_escaped_as_a_whole_is_unescaped() {
         assert_eq!(strip_wrapping("quote: &quot;a &lt; b &amp;&#x26; c&quot;"), "quote: \"a < b && c\"");
-        assert_eq!(
-            strip_wrapping("quote: \"write &quot;&lt;b&gt;&quot;\""),
-            "quote: \"write &quot;&lt;b&gt;&quot;\""
-        );
+        assert_eq!(strip_wrapping("quote: \"write &quot;&lt;b&gt;&quot;\""), "quote: \"write &quot;&lt;b&gt;&quot;\"");
         assert_eq!(unescape_html("a & b &unknown; &#xfffffff; &"), "a & b &unknown; &#xfffffff; &");
     }
 

@@ -156,11 +156,7 @@ pub trait AgentDriver: fmt::Debug + Sync {
     ) -> AgentLaunch;
 
     /// Decodes what the client printed.
-    fn decode_output(
-        &self,
-        client_spec: &ClientSpec,
-        finished_process: &FinishedProcess<'_>,
-    ) -> DecodedOutput;
+    fn decode_output(&self, client_spec: &ClientSpec, finished_process: &FinishedProcess<'_>) -> DecodedOutput;
 
     /// The events that a line of its output reports.
     fn read_events(&self, output_line: &str) -> Vec<AgentEvent>;

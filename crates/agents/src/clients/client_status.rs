@@ -39,9 +39,7 @@ pub struct SignInOutput<'a> {
 pub fn find_version(version_output: &str) -> Option<ClientVersion> {
     // A leading `v` counts as a separator, too: `v1.0.102`.
     version_output
-        .split(|character: char| {
-            character.is_whitespace() || character == 'v' || character == '(' || character == '"'
-        })
+        .split(|character: char| character.is_whitespace() || character == 'v' || character == '(' || character == '"')
         .find_map(parse_version)
 }
 
@@ -49,8 +47,8 @@ fn parse_version(version_text: &str) -> Option<ClientVersion> {
     let mut version_parts = version_text.splitn(3, '.');
     let (major, minor, patch_text) = (version_parts.next()?, version_parts.next()?, version_parts.next()?);
     // A suffix such as `-alpha.2` is ignored: a pre-release has the flags of its version.
-    let patch_digits: &str = &patch_text
-        [..patch_text.find(|character: char| !character.is_ascii_digit()).unwrap_or(patch_text.len())];
+    let patch_digits: &str =
+        &patch_text[..patch_text.find(|character: char| !character.is_ascii_digit()).unwrap_or(patch_text.len())];
     Some(ClientVersion(major.parse().ok()?, minor.parse().ok()?, patch_digits.parse().ok()?))
 }
 

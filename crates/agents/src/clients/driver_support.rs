@@ -71,9 +71,7 @@ pub(super) fn estimate_cost(task_usage: &AgentUsage, session_mode: SessionMode<'
     let (Cost(session_cost), session_tokens) = (session_usage.cost?, session_usage.weighted_tokens());
     // A session without tokens has no price per token.
     (session_tokens > 0).then(|| {
-        Cost::from_amount(
-            Cost(session_cost).amount() / session_tokens as f64 * task_usage.weighted_tokens() as f64,
-        )
+        Cost::from_amount(Cost(session_cost).amount() / session_tokens as f64 * task_usage.weighted_tokens() as f64)
     })
 }
 
@@ -101,8 +99,7 @@ pub(super) fn fault_without_result(
         stream_text.lines().map(str::trim).rfind(|stream_line| !stream_line.is_empty()).map(String::from)
     };
     // Output that is not from the client at all, such as a message of the shell, explains the failure.
-    let foreign_line =
-        || last_line(finished_process.stdout).filter(|stream_line| !stream_line.starts_with('{'));
+    let foreign_line = || last_line(finished_process.stdout).filter(|stream_line| !stream_line.starts_with('{'));
     let last_line = last_line(finished_process.stderr).or_else(foreign_line).unwrap_or_default();
     let detail_suffix =
         if last_line.is_empty() { String::new() } else { format!(": {}", first_message_line(&last_line)) };
@@ -111,9 +108,7 @@ pub(super) fn fault_without_result(
         // timeout does.
         None => retry_fault,
         // Exit code 0 promises a result; without its final line the output is broken.
-        Some(0) => {
-            Some(Fault::new(FaultKind::Malformed, format!("ended without a last word{detail_suffix}")))
-        }
+        Some(0) => Some(Fault::new(FaultKind::Malformed, format!("ended without a last word{detail_suffix}"))),
         // 128 + 15: the client handled SIGTERM and exited in order.
         Some(143) => Some(Fault::new(FaultKind::Killed { signal: 15 }, "was asked to stop")),
         Some(exit_code) => Some(Fault::new(
@@ -125,8 +120,7 @@ pub(super) fn fault_without_result(
 
 /// The first line of a message, to be used as part of a sentence.
 pub(super) fn first_message_line(message: &str) -> String {
-    let first_line =
-        message.lines().map(str::trim).find(|first_line| !first_line.is_empty()).unwrap_or_default();
+    let first_line = message.lines().map(str::trim).find(|first_line| !first_line.is_empty()).unwrap_or_default();
     truncate_chars(first_line.trim_end_matches('.'), 300)
 }
 
@@ -192,10 +186,7 @@ mod tests {
             estimate_cost(&task_usage, SessionMode::Resume(&build_session(build_usage(100, 0.5)))),
             Some(Cost::from_amount(0.1))
         );
-        assert_eq!(
-            estimate_cost(&task_usage, SessionMode::Resume(&build_session(build_usage(0, 0.5)))),
-            None
-        );
+        assert_eq!(estimate_cost(&task_usage, SessionMode::Resume(&build_session(build_usage(0, 0.5)))), None);
         let usage_without_cost = AgentUsage { cost: None, ..build_usage(100, 0.5) };
         assert_eq!(estimate_cost(&task_usage, SessionMode::Resume(&build_session(usage_without_cost))), None);
     }
@@ -203,9 +194,7 @@ mod tests {
     #[test]
     fn many_denials_are_shortened_to_a_few_lines() {
         let mut denied_actions = Vec::new();
-        (0..13)
-            .chain(0..13)
-            .for_each(|file_number| push_unique(&mut denied_actions, format!("Write {file_number}")));
+        (0..13).chain(0..13).for_each(|file_number| push_unique(&mut denied_actions, format!("Write {file_number}")));
         let remarks = denial_remarks(&denied_actions);
         assert_eq!((remarks.len(), remarks[9].as_str()), (11, "was denied Write 9"));
         assert_eq!(remarks[10], "was denied 3 more");

@@ -61,9 +61,7 @@ const fn agent_ids() -> [&'static str; AGENT_CLIENT_COUNT] {
 
 /// Finds a client by its id or by one of its other names.
 pub fn find_client(client_name: &str) -> Option<&'static CodingClient> {
-    CLIENTS
-        .iter()
-        .find(|known_client| known_client.id == client_name || known_client.aliases.contains(&client_name))
+    CLIENTS.iter().find(|known_client| known_client.id == client_name || known_client.aliases.contains(&client_name))
 }
 
 /// The id of the client with this name; an unknown name stays as it is.
@@ -137,10 +135,7 @@ impl AgentClient {
     }
 
     fn from_client(client_row: &'static CodingClient) -> Option<AgentClient> {
-        client_row
-            .agent_facts
-            .as_ref()
-            .map(|agent_facts| AgentClient { client: client_row, facts: agent_facts })
+        client_row.agent_facts.as_ref().map(|agent_facts| AgentClient { client: client_row, facts: agent_facts })
     }
 
     /// Finds a client by its id alone. Other names were resolved before they got into settings or journals.
@@ -153,8 +148,7 @@ impl AgentClient {
     /// empty.
     pub fn read_sign_in(self, status_output: SignInOutput<'_>, set_variables: &[&str]) -> SignInStatus {
         // The status command of a client may ignore a variable that its actual work uses.
-        match self.facts.key_variables.iter().find(|key_variable| set_variables.contains(&key_variable.name))
-        {
+        match self.facts.key_variables.iter().find(|key_variable| set_variables.contains(&key_variable.name)) {
             Some(key_variable) => SignInStatus::SignedIn {
                 method: key_variable.name.to_string(),
                 is_subscription: key_variable.is_subscription,
@@ -192,14 +186,8 @@ mod tests {
     fn a_key_variable_signs_in_regardless_of_what_the_client_reports() {
         let status_output = SignInOutput { stdout: "", stderr: "Not logged in" };
         let sign_in_status = agent_client("codex").read_sign_in(status_output, &["CODEX_API_KEY"]);
-        assert_eq!(
-            sign_in_status,
-            SignInStatus::SignedIn { method: "CODEX_API_KEY".into(), is_subscription: false }
-        );
-        assert_eq!(
-            agent_client("codex").read_sign_in(status_output, &["ANTHROPIC_API_KEY"]),
-            SignInStatus::SignedOut
-        );
+        assert_eq!(sign_in_status, SignInStatus::SignedIn { method: "CODEX_API_KEY".into(), is_subscription: false });
+        assert_eq!(agent_client("codex").read_sign_in(status_output, &["ANTHROPIC_API_KEY"]), SignInStatus::SignedOut);
         let sign_in_status =
             agent_client("claude-code").read_sign_in(SignInOutput::default(), &["CLAUDE_CODE_OAUTH_TOKEN"]);
         assert_eq!(

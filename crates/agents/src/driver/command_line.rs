@@ -10,12 +10,7 @@ use super::{
 pub(super) fn build_launch(argv: &[String], launch_request: LaunchRequest<'_>) -> AgentLaunch {
     let mut command_words = argv.iter().map(OsString::from);
     let program = command_words.next().unwrap_or_default();
-    AgentLaunch {
-        program,
-        args: command_words.collect(),
-        stdin_text: launch_request.prompt,
-        ..AgentLaunch::default()
-    }
+    AgentLaunch { program, args: command_words.collect(), stdin_text: launch_request.prompt, ..AgentLaunch::default() }
 }
 
 pub(super) fn decode_output(finished_process: &FinishedProcess<'_>) -> DecodedOutput {

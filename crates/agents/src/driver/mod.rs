@@ -91,26 +91,18 @@ impl DrivenAgent {
                 replay::build_launch(script, *is_paced, launch_request, launch_env)
             }
             AgentDriverKind::Client { client, client_spec } => {
-                let mut agent_launch = client.facts.driver.build_launch(
-                    &self.agent_spec,
-                    client_spec,
-                    launch_request,
-                    launch_env,
-                );
+                let mut agent_launch =
+                    client.facts.driver.build_launch(&self.agent_spec, client_spec, launch_request, launch_env);
                 agent_launch.program = match &client_spec.program {
                     // The agent works in a copy of the project. A program that is given by a path belongs to the
                     // project itself.
-                    Some(program) if program.contains('/') => {
-                        launch_env.project_root.join(program).into_os_string()
-                    }
+                    Some(program) if program.contains('/') => launch_env.project_root.join(program).into_os_string(),
                     Some(program) => program.into(),
                     None => client.program.into(),
                 };
                 // This comes last, so that no variable that a driver took from the user's settings can leak either.
                 agent_launch.removed_variables = clients::withheld_variables(client);
-                agent_launch
-                    .env
-                    .retain(|variable_name, _| !agent_launch.removed_variables.contains(variable_name));
+                agent_launch.env.retain(|variable_name, _| !agent_launch.removed_variables.contains(variable_name));
                 agent_launch
             }
         };

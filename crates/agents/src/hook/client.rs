@@ -70,9 +70,9 @@ impl FromStr for HookClient {
         let is_named = |hook_client: &HookClient| {
             hook_client.client_id() == client_name || hook_client.registry_row.aliases.contains(&client_name)
         };
-        HookClient::all().find(is_named).ok_or_else(|| {
-            format!("there is no client `{client_name}`, only {}", HookClient::all_ids().join(", "))
-        })
+        HookClient::all()
+            .find(is_named)
+            .ok_or_else(|| format!("there is no client `{client_name}`, only {}", HookClient::all_ids().join(", ")))
     }
 }
 
@@ -103,24 +103,15 @@ mod tests {
     fn the_refusal_cap_of_each_client() {
         let refusal_cap = |client_id: &str, variable_value: Option<&str>| {
             let refusal_cap = |variable_name: &str| {
-                variable_value
-                    .filter(|_| variable_name == "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
-                    .map(String::from)
+                variable_value.filter(|_| variable_name == "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").map(String::from)
             };
             test_hook_client(client_id).hooks.refusal_cap(&refusal_cap)
         };
         let claude_cap = |variable_value| refusal_cap("claude-code", variable_value);
-        assert_eq!(
-            [claude_cap(None), claude_cap(Some("3")), claude_cap(Some("0"))],
-            [Some(8), Some(3), None]
-        );
+        assert_eq!([claude_cap(None), claude_cap(Some("3")), claude_cap(Some("0"))], [Some(8), Some(3), None]);
         assert_eq!([claude_cap(Some("")), claude_cap(Some("-1")), claude_cap(Some("many"))], [Some(8); 3]);
         for other_client in ["codex", "copilot", "gemini"] {
-            assert_eq!(
-                refusal_cap(other_client, Some("0")),
-                Some(8),
-                "{other_client} does not know that variable"
-            );
+            assert_eq!(refusal_cap(other_client, Some("0")), Some(8), "{other_client} does not know that variable");
         }
     }
 }

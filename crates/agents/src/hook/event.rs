@@ -68,9 +68,6 @@ mod tests {
             assert_eq!(hook_event.name().parse(), Ok(hook_event));
         }
         let hook_event = "Stop".parse::<HookEvent>().unwrap_err();
-        assert!(
-            hook_event.starts_with("there is no hook `Stop`, only stop, subagent-stop, "),
-            "{hook_event}"
-        );
+        assert!(hook_event.starts_with("there is no hook `Stop`, only stop, subagent-stop, "), "{hook_event}");
     }
 }

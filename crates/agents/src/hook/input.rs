@@ -12,11 +12,7 @@ use super::{HookClient, HookEvent, HookInput, HookToolCall};
 
 impl HookInput {
     /// Parses what a client passed. The error describes for the user what is wrong with it.
-    pub fn parse(
-        hook_client: HookClient,
-        hook_event: HookEvent,
-        stdin_bytes: &[u8],
-    ) -> Result<HookInput, String> {
+    pub fn parse(hook_client: HookClient, hook_event: HookEvent, stdin_bytes: &[u8]) -> Result<HookInput, String> {
         // A byte order mark may come first, and invalid bytes must not lose the whole input.
         let stdin_text = String::from_utf8_lossy(stdin_bytes);
         let stdin_text = stdin_text.trim_start_matches('\u{feff}').trim();
@@ -101,18 +97,12 @@ impl HookInputReader {
 }
 
 impl<'de> JsonSink<'de> for HookInputReader {
-    fn accept_field<M: MapAccess<'de>>(
-        &mut self,
-        field_name: &str,
-        map_access: &mut M,
-    ) -> Result<(), M::Error> {
+    fn accept_field<M: MapAccess<'de>>(&mut self, field_name: &str, map_access: &mut M) -> Result<(), M::Error> {
         let (is_stop, is_tool_event) = (self.hook_event.is_stop(), self.is_tool_event());
         match field_name {
             // Clients spell the fields in snake case or in camel case; both are accepted from every client.
             "session_id" | "sessionId" => read_value_into(map_access, &mut self.hook_input.session_id),
-            "transcript_path" | "transcriptPath" => {
-                read_value_into(map_access, &mut self.hook_input.transcript_path)
-            }
+            "transcript_path" | "transcriptPath" => read_value_into(map_access, &mut self.hook_input.transcript_path),
             "cwd" => read_value_into(map_access, &mut self.hook_input.working_dir),
             "agent_id" | "agentId" => read_value_into(map_access, &mut self.hook_input.agent_id),
             "agent_type" | "agentType" | "agent_name" | "agentName" => {
@@ -140,9 +130,7 @@ impl<'de> JsonSink<'de> for HookInputReader {
             "prompt" if self.hook_event == HookEvent::UserPromptSubmit => {
                 read_value_into(map_access, &mut self.hook_input.user_prompt)
             }
-            field_name if self.is_source_field(field_name) => {
-                read_value_into(map_access, &mut self.hook_input.source)
-            }
+            field_name if self.is_source_field(field_name) => read_value_into(map_access, &mut self.hook_input.source),
             // Everything else is skipped without building it, however large it is.
             _ => skip_value(map_access),
         }
@@ -208,13 +196,9 @@ mod tests {
             "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": "a"}, "last_assistant_message": "x",
             "stop_hook_active": true, "prompt_response": "not this client's",
         });
-        let tool_call = HookToolCall {
-            tool_name: "Bash".into(),
-            tool_input: json!({"command": "ls"}),
-            tool_response: None,
-        };
-        let call_with_response =
-            HookToolCall { tool_response: Some(json!({"stdout": "a"})), ..tool_call.clone() };
+        let tool_call =
+            HookToolCall { tool_name: "Bash".into(), tool_input: json!({"command": "ls"}), tool_response: None };
+        let call_with_response = HookToolCall { tool_response: Some(json!({"stdout": "a"})), ..tool_call.clone() };
         let empty_input = HookInput::default();
         let stop_input = HookInput {
             is_stop_active: true,
@@ -271,10 +255,7 @@ mod tests {
         }
         assert!(!parse_input(CLAUDE, Stop, &json!({"stop_hook_active": "true"})).is_stop_active);
         assert_eq!(parse_input(CLAUDE, Stop, &json!({"session_id": true})).session_id, "");
-        assert_eq!(
-            parse_input(CLAUDE, Stop, &json!({"last_assistant_message": ""})).last_answer,
-            Some(String::new())
-        );
+        assert_eq!(parse_input(CLAUDE, Stop, &json!({"last_assistant_message": ""})).last_answer, Some(String::new()));
     }
 
     #[test]
@@ -292,10 +273,7 @@ mod tests {
     fn input_that_is_not_an_object_is_an_error() {
         let read_error =
             |stdin_bytes: &[u8]| HookInput::parse(test_hook_client(CLAUDE), Stop, stdin_bytes).unwrap_err();
-        assert_eq!(
-            read_error(b" \n"),
-            "nothing came on standard input, where the client's JSON was expected"
-        );
+        assert_eq!(read_error(b" \n"), "nothing came on standard input, where the client's JSON was expected");
         for other_json in ["[]", "\"{}\"", "null", "hello"] {
             assert_eq!(read_error(other_json.as_bytes()), "what came on standard input is not a JSON object");
         }
@@ -312,16 +290,10 @@ mod tests {
     fn fields_that_an_event_does_not_need_may_be_large_and_deep() {
         let deep_json = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let large_text = "x".repeat(50 << 20);
-        let input_json =
-            format!(r#"{{"tool_input":{deep_json},"tool_response":"{large_text}","session_id":"a"}}"#);
+        let input_json = format!(r#"{{"tool_input":{deep_json},"tool_response":"{large_text}","session_id":"a"}}"#);
+        assert_eq!(HookInput::parse(test_hook_client(CLAUDE), Stop, input_json.as_bytes()).unwrap().session_id, "a");
         assert_eq!(
-            HookInput::parse(test_hook_client(CLAUDE), Stop, input_json.as_bytes()).unwrap().session_id,
-            "a"
-        );
-        assert_eq!(
-            HookInput::parse(test_hook_client(CLAUDE), UserPromptSubmit, input_json.as_bytes())
-                .unwrap()
-                .tool_call,
+            HookInput::parse(test_hook_client(CLAUDE), UserPromptSubmit, input_json.as_bytes()).unwrap().tool_call,
             None
         );
     }

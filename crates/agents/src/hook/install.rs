@@ -36,16 +36,12 @@ pub struct InstallProblem {
 impl InstallProblem {
     fn at_byte(file_text: &str, byte_offset: usize, message: impl Into<String>) -> InstallProblem {
         let (line, column) = jsonc::line_and_column(file_text, byte_offset);
-        InstallProblem {
-            file_problem: JsoncProblem { line, column, message: message.into() },
-            is_ours: false,
-        }
+        InstallProblem { file_problem: JsoncProblem { line, column, message: message.into() }, is_ours: false }
     }
 
     fn from(refusal: EditRefusal) -> InstallProblem {
         // Both mean that the edit was not proven to be safe. The user cannot do anything with the difference.
-        let unsafe_change =
-            || JsoncProblem { line: 1, column: 1, message: "it cannot be changed safely".into() };
+        let unsafe_change = || JsoncProblem { line: 1, column: 1, message: "it cannot be changed safely".into() };
         let file_problem = match refusal {
             EditRefusal::Unreadable(file_problem) => file_problem,
             EditRefusal::Misplaced | EditRefusal::Unverified => unsafe_change(),
@@ -81,9 +77,8 @@ pub fn install_hooks(
     let mut jsonc_changes = Vec::new();
     let (mut added_events, mut updated_events, mut new_members) = (Vec::new(), Vec::new(), Vec::new());
     let hooks_node = hook_document.root.get("hooks");
-    for (hook_event, event_name) in supported_events(hook_client)
-        .into_iter()
-        .filter(|(hook_event, _)| !events_elsewhere.contains(hook_event))
+    for (hook_event, event_name) in
+        supported_events(hook_client).into_iter().filter(|(hook_event, _)| !events_elsewhere.contains(hook_event))
     {
         let wanted_command = hook_program.command_line(hook_client, hook_event);
         let mut event_entries =
@@ -114,9 +109,7 @@ pub fn install_hooks(
     // New lists are added in one change, because two changes of the same object would overlap.
     if !new_members.is_empty() {
         jsonc_changes.push(match hooks_node {
-            Some(_) => {
-                JsoncChange { path: vec![key_step("hooks")], edit: JsoncEdit::AddMembers(new_members) }
-            }
+            Some(_) => JsoncChange { path: vec![key_step("hooks")], edit: JsoncEdit::AddMembers(new_members) },
             None => JsoncChange {
                 path: Vec::new(),
                 edit: JsoncEdit::AddMembers(vec![("hooks".into(), JsoncValue::Map(new_members))]),
@@ -124,12 +117,9 @@ pub fn install_hooks(
         });
     }
     let new_text = jsonc::edit_document(file_text, &jsonc_changes).map_err(InstallProblem::from)?;
-    let switch_node =
-        hook_client.hooks.off_switch().and_then(|switch_node| hook_document.root.get(switch_node));
-    let active_switch =
-        switch_node.filter(|active_switch| active_switch.to_value() == JsoncValue::Flag(true));
-    let switched_off =
-        active_switch.map(|active_switch| jsonc::line_and_column(file_text, active_switch.span.start).0);
+    let switch_node = hook_client.hooks.off_switch().and_then(|switch_node| hook_document.root.get(switch_node));
+    let active_switch = switch_node.filter(|active_switch| active_switch.to_value() == JsoncValue::Flag(true));
+    let switched_off = active_switch.map(|active_switch| jsonc::line_and_column(file_text, active_switch.span.start).0);
     Ok(InstalledHooks {
         file_text: new_text,
         added_events,
@@ -148,9 +138,7 @@ pub fn installed_events(hook_client: HookClient, file_text: &str) -> Result<Vec<
     }
     Ok(HookEvent::ALL
         .into_iter()
-        .filter(|hook_event| {
-            installed_entries.iter().any(|installed_entry| installed_entry.hook_event == *hook_event)
-        })
+        .filter(|hook_event| installed_entries.iter().any(|installed_entry| installed_entry.hook_event == *hook_event))
         .collect())
 }
 
@@ -172,12 +160,9 @@ pub fn uninstall_hooks(hook_client: HookClient, file_text: &str) -> Result<Unins
         // then the object itself.
         for (list_index, event_item) in hooks_node.items().iter().enumerate() {
             let list_path = vec![key_step("hooks"), PathStep::Index(list_index)];
-            let own_entries: Vec<&InstalledEntry> = installed_entries
-                .iter()
-                .filter(|installed_entry| installed_entry.list_index == list_index)
-                .collect();
-            let emptied_groups =
-                find_emptied_groups(&event_item.value, &list_path, &own_entries, &mut jsonc_changes);
+            let own_entries: Vec<&InstalledEntry> =
+                installed_entries.iter().filter(|installed_entry| installed_entry.list_index == list_index).collect();
+            let emptied_groups = find_emptied_groups(&event_item.value, &list_path, &own_entries, &mut jsonc_changes);
             match emptied_groups.len() == event_item.value.items().len() && !emptied_groups.is_empty() {
                 true => emptied_events.push(list_index),
                 false => push_removal(list_path, emptied_groups, &mut jsonc_changes),
@@ -185,8 +170,7 @@ pub fn uninstall_hooks(hook_client: HookClient, file_text: &str) -> Result<Unins
         }
         match emptied_events.len() == hooks_node.items().len() {
             true => {
-                let list_index =
-                    hook_document.root.items().iter().position(|root_item| root_item.key == "hooks");
+                let list_index = hook_document.root.items().iter().position(|root_item| root_item.key == "hooks");
                 push_removal(Vec::new(), list_index.into_iter().collect(), &mut jsonc_changes);
             }
             false => push_removal(vec![key_step("hooks")], emptied_events, &mut jsonc_changes),
@@ -195,10 +179,7 @@ pub fn uninstall_hooks(hook_client: HookClient, file_text: &str) -> Result<Unins
     let new_text = jsonc::edit_document(file_text, &jsonc_changes).map_err(InstallProblem::from)?;
     // A file that was empty before our hooks were removed stays as it is.
     let is_empty = !installed_entries.is_empty() && new_text.trim_start_matches('\u{feff}').trim() == "{}";
-    Ok(UninstalledHooks {
-        remaining_text: (!is_empty).then_some(new_text),
-        removed_count: installed_entries.len(),
-    })
+    Ok(UninstalledHooks { remaining_text: (!is_empty).then_some(new_text), removed_count: installed_entries.len() })
 }
 
 /// Finds the groups of a list that contain only our hooks. From the other groups, ours are removed.
@@ -215,8 +196,7 @@ fn find_emptied_groups(
             .filter(|installed_entry| installed_entry.group_index == group_index)
             .map(|installed_entry| installed_entry.entry_index)
             .collect();
-        match removed_indexes.len()
-            == group_item.value.get("hooks").map_or(0, |group_hooks| group_hooks.items().len())
+        match removed_indexes.len() == group_item.value.get("hooks").map_or(0, |group_hooks| group_hooks.items().len())
             && !removed_indexes.is_empty()
         {
             true => emptied_groups.push(group_index),
@@ -230,14 +210,9 @@ fn find_emptied_groups(
     emptied_groups
 }
 
-fn push_removal(
-    container_path: Vec<PathStep>,
-    removed_indexes: Vec<usize>,
-    jsonc_changes: &mut Vec<JsoncChange>,
-) {
+fn push_removal(container_path: Vec<PathStep>, removed_indexes: Vec<usize>, jsonc_changes: &mut Vec<JsoncChange>) {
     if !removed_indexes.is_empty() {
-        jsonc_changes
-            .push(JsoncChange { path: container_path, edit: JsoncEdit::RemoveItems(removed_indexes) });
+        jsonc_changes.push(JsoncChange { path: container_path, edit: JsoncEdit::RemoveItems(removed_indexes) });
     }
 }
 
@@ -265,11 +240,10 @@ fn read_entries(
     hook_client: HookClient,
     file_text: &str,
 ) -> Result<(JsoncDocument, Vec<InstalledEntry>), InstallProblem> {
-    let hook_document = jsonc::read_document(file_text)
-        .map_err(|file_problem| InstallProblem { file_problem, is_ours: false })?;
-    let unknown_form = |jsonc_node: &JsoncNode, message: String| {
-        InstallProblem::at_byte(file_text, jsonc_node.span.start, message)
-    };
+    let hook_document =
+        jsonc::read_document(file_text).map_err(|file_problem| InstallProblem { file_problem, is_ours: false })?;
+    let unknown_form =
+        |jsonc_node: &JsoncNode, message: String| InstallProblem::at_byte(file_text, jsonc_node.span.start, message);
     if !hook_document.root.is_map() {
         return Err(unknown_form(&hook_document.root, "the file is no object".into()));
     }
@@ -289,17 +263,11 @@ fn read_entries(
         for (group_index, list_item) in event_item.value.items().iter().enumerate() {
             let command_list = list_item.value.get("hooks").filter(|command_list| command_list.is_list());
             let command_list = command_list.ok_or_else(|| {
-                unknown_form(
-                    &list_item.value,
-                    format!("this entry of `hooks.{event_name}` has no list `hooks`"),
-                )
+                unknown_form(&list_item.value, format!("this entry of `hooks.{event_name}` has no list `hooks`"))
             })?;
             for (entry_index, list_item) in command_list.items().iter().enumerate() {
                 if !list_item.value.is_map() {
-                    return Err(unknown_form(
-                        &list_item.value,
-                        format!("this hook of `{event_name}` is no object"),
-                    ));
+                    return Err(unknown_form(&list_item.value, format!("this hook of `{event_name}` is no object")));
                 }
                 // Hooks of other kinds have no command.
                 let Some(command_text) = list_item.value.get("command").and_then(JsoncNode::as_text) else {
@@ -309,14 +277,10 @@ fn read_entries(
                     CommandOwner::Foreign => continue,
                     // A command of ours under another event would answer the wrong question, so that it counts as
                     // edited.
-                    CommandOwner::Ours(event_item) if is_event_name(hook_client, event_item, event_name) => {
-                        event_item
-                    }
+                    CommandOwner::Ours(event_item) if is_event_name(hook_client, event_item, event_name) => event_item,
                     CommandOwner::Ours(_) | CommandOwner::Changed => {
-                        let install_problem = unknown_form(
-                            &list_item.value,
-                            format!("Tribunal's hook of `{event_name}` was changed"),
-                        );
+                        let install_problem =
+                            unknown_form(&list_item.value, format!("Tribunal's hook of `{event_name}` was changed"));
                         return Err(InstallProblem { is_ours: true, ..install_problem });
                     }
                 };
@@ -350,8 +314,7 @@ pub fn render_hook_file(hook_client: HookClient, hook_program: &HookProgram) -> 
 
 fn build_hook_tree(hook_client: HookClient, hook_program: &HookProgram) -> JsoncValue {
     let event_lists = supported_events(hook_client).into_iter().map(|(hook_event, event_name)| {
-        let hook_entry =
-            hook_client.hooks.hook_entry(hook_event, hook_program.command_line(hook_client, hook_event));
+        let hook_entry = hook_client.hooks.hook_entry(hook_event, hook_program.command_line(hook_client, hook_event));
         (event_name.to_string(), JsoncValue::List(vec![hook_entry]))
     });
     hook_client.hooks.hook_document(JsoncValue::Map(event_lists.collect()))
@@ -359,8 +322,8 @@ fn build_hook_tree(hook_client: HookClient, hook_program: &HookProgram) -> Jsonc
 
 /// Whether a file of our own has the expected content, for this or any other program.
 pub fn check_own_file(hook_client: HookClient, file_text: &str) -> Result<(), InstallProblem> {
-    let own_document = jsonc::read_document(file_text)
-        .map_err(|file_problem| InstallProblem { file_problem, is_ours: true })?;
+    let own_document =
+        jsonc::read_document(file_text).map_err(|file_problem| InstallProblem { file_problem, is_ours: true })?;
     // Both sides are reduced to the same program, so that an installation under another path is accepted.
     match neutralize_program(own_document.root.to_value(), hook_client)
         == neutralize_program(build_hook_tree(hook_client, &HookProgram::ByName), hook_client)

@@ -72,10 +72,7 @@ pub(super) fn read_item_into<'de, S: SeqAccess<'de>>(
 }
 
 /// Reads one JSON value with nothing after it.
-pub(super) fn read_json_into<'de>(
-    json_text: &'de str,
-    json_sink: &mut impl JsonSink<'de>,
-) -> serde_json::Result<()> {
+pub(super) fn read_json_into<'de>(json_text: &'de str, json_sink: &mut impl JsonSink<'de>) -> serde_json::Result<()> {
     // The default recursion limit stays in place for what is built; skipped values are not recursive.
     let mut deserializer = serde_json::Deserializer::from_str(json_text);
     SinkSeed(json_sink).deserialize(&mut deserializer)?;

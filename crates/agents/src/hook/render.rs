@@ -31,8 +31,9 @@ impl HookAnswer {
 
     fn user_message(&self) -> Option<&str> {
         match self {
-            HookAnswer::Allow { user_message: message }
-            | HookAnswer::Refuse { user_message: message, .. } => message.as_deref(),
+            HookAnswer::Allow { user_message: message } | HookAnswer::Refuse { user_message: message, .. } => {
+                message.as_deref()
+            }
             HookAnswer::Deny { .. } | HookAnswer::AddContext { .. } => None,
         }
     }
@@ -53,10 +54,7 @@ mod tests {
             ("allow", HookAnswer::Allow { user_message: None }),
             ("allow and say", HookAnswer::Allow { user_message: Some(owned_text("S")) }),
             ("refuse", HookAnswer::Refuse { reason: owned_text("R"), user_message: None }),
-            (
-                "refuse and say",
-                HookAnswer::Refuse { reason: owned_text("R"), user_message: Some(owned_text("S")) },
-            ),
+            ("refuse and say", HookAnswer::Refuse { reason: owned_text("R"), user_message: Some(owned_text("S")) }),
             ("deny", HookAnswer::Deny { reason: owned_text("R") }),
             ("tell", HookAnswer::AddContext { context: owned_text("C") }),
         ]
@@ -78,11 +76,8 @@ mod tests {
             }
             let total_count = HookClient::all().count() * HookEvent::ALL.len();
             for (answer_line, recipients) in recipients_by_answer {
-                let recipients = if recipients.len() > total_count / 2 {
-                    "all others".to_owned()
-                } else {
-                    recipients.join(", ")
-                };
+                let recipients =
+                    if recipients.len() > total_count / 2 { "all others".to_owned() } else { recipients.join(", ") };
                 table.push_str(&format!("  {}\n    {recipients}\n", answer_line.trim_end()));
             }
         }

@@ -25,10 +25,8 @@ pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> H
     // An earlier version of Copilot passed the input as a JSON text.
     let parsed_input =
         tool_call.tool_input.as_str().and_then(|input_text| serde_json::from_str::<Value>(input_text).ok());
-    let tool_input = parsed_input
-        .as_ref()
-        .filter(|parsed_input| parsed_input.is_object())
-        .unwrap_or(&tool_call.tool_input);
+    let tool_input =
+        parsed_input.as_ref().filter(|parsed_input| parsed_input.is_object()).unwrap_or(&tool_call.tool_input);
     let tool_kind = find_tool_kind(hook_client, &tool_call.tool_name);
     let mut described_use = HookToolUse { tool_name: tool_call.tool_name.clone(), ..HookToolUse::default() };
     match tool_kind {
@@ -40,8 +38,7 @@ pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> H
         }
         // Patches can also be applied through the shell, and their files count like those of the patch tool.
         ToolKind::Shell => {
-            described_use.command =
-                tool_input.get("command").or_else(|| tool_input.get("cmd")).and_then(shell_command);
+            described_use.command = tool_input.get("command").or_else(|| tool_input.get("cmd")).and_then(shell_command);
             described_use.working_dir =
                 find_text_field(tool_input, &["directory", "dir_path", "workdir", "cwd"]).map(str::to_string);
             described_use.paths = described_use
@@ -57,8 +54,7 @@ pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> H
                 .as_str()
                 .or_else(|| find_text_field(tool_input, &["command", "input", "patch", "patchText"]));
             // The patch is the last word of a command line.
-            let last_word =
-                tool_input.get("command").and_then(Value::as_array).and_then(|last_word| last_word.last());
+            let last_word = tool_input.get("command").and_then(Value::as_array).and_then(|last_word| last_word.last());
             described_use.paths =
                 patch_text.or(last_word.and_then(Value::as_str)).map(patched_files).unwrap_or_default();
             described_use.is_write = true;
@@ -79,17 +75,12 @@ fn find_tool_kind(hook_client: HookClient, tool_name: &str) -> ToolKind {
 
 /// Whether a tool of an MCP server writes, for example `mcp__files__write_file`. Only its name tells.
 fn is_writing_server_tool(tool_name: &str) -> bool {
-    const WRITING_VERBS: [&str; 8] =
-        ["write", "edit", "create", "delete", "remove", "move", "rename", "append"];
-    let own_name = tool_name
-        .strip_prefix("mcp__")
-        .and_then(|tool_name| tool_name.split_once("__"))
-        .map(|(_, own_name)| own_name);
+    const WRITING_VERBS: [&str; 8] = ["write", "edit", "create", "delete", "remove", "move", "rename", "append"];
+    let own_name =
+        tool_name.strip_prefix("mcp__").and_then(|tool_name| tool_name.split_once("__")).map(|(_, own_name)| own_name);
     let own_name = own_name.map(str::to_lowercase);
     // Whole words are compared: `rewrites` and `created_at` are no writing verbs.
-    own_name.is_some_and(|own_name| {
-        own_name.split(['_', '-', '.']).any(|name_part| WRITING_VERBS.contains(&name_part))
-    })
+    own_name.is_some_and(|own_name| own_name.split(['_', '-', '.']).any(|name_part| WRITING_VERBS.contains(&name_part)))
 }
 
 fn find_text_field<'v>(tool_input: &'v Value, field_names: &[&str]) -> Option<&'v str> {
@@ -110,11 +101,7 @@ fn collect_path_fields(tool_input: &Value) -> Vec<String> {
         "old_path",
         "new_path",
     ];
-    PATH_FIELDS
-        .iter()
-        .filter_map(|field_name| find_text_field(tool_input, &[field_name]))
-        .map(str::to_string)
-        .collect()
+    PATH_FIELDS.iter().filter_map(|field_name| find_text_field(tool_input, &[field_name])).map(str::to_string).collect()
 }
 
 /// The command as a text for the shell. A list of words such as `["bash", "-lc", "ls"]` is quoted.
@@ -123,15 +110,13 @@ fn shell_command(command_value: &Value) -> Option<String> {
         return Some(command_text.to_string());
     }
     let command_words: Vec<&str> = command_value.as_array()?.iter().filter_map(Value::as_str).collect();
-    let quoted_words =
-        command_words.iter().map(|command_word| format!("'{}'", command_word.replace('\'', "'\\''")));
+    let quoted_words = command_words.iter().map(|command_word| format!("'{}'", command_word.replace('\'', "'\\''")));
     Some(quoted_words.collect::<Vec<_>>().join(" "))
 }
 
 /// The files of a patch in Codex's format.
 fn patched_files(patch_text: &str) -> Vec<String> {
-    const FILE_HEADERS: [&str; 4] =
-        ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    const FILE_HEADERS: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
     let header_path = |patch_line: &str| {
         FILE_HEADERS
             .iter()
@@ -158,8 +143,7 @@ mod tests {
         let tool_call = HookToolCall { tool_name: tool_name.to_string(), tool_input, tool_response: None };
         let described_use = describe_tool_use(test_hook_client(client_id), &tool_call);
         let write_words = if described_use.is_write { "writes" } else { "does not write" };
-        let directory =
-            described_use.working_dir.map(|directory| format!(" in {directory}")).unwrap_or_default();
+        let directory = described_use.working_dir.map(|directory| format!(" in {directory}")).unwrap_or_default();
         let command_words = described_use
             .command
             .map(|command_words| format!(", runs {command_words:?}{directory}"))
@@ -179,41 +163,21 @@ mod tests {
                 json!({ "file_path": "/p/a.md", "old_string": "x", "new_string": "y" }),
             ),
             render_tool_use("claude-code", "MultiEdit", json!({ "file_path": "/p/a.md", "edits": [] })),
-            render_tool_use(
-                "claude-code",
-                "NotebookEdit",
-                json!({ "notebook_path": "/p/a.ipynb", "new_source": "x" }),
-            ),
+            render_tool_use("claude-code", "NotebookEdit", json!({ "notebook_path": "/p/a.ipynb", "new_source": "x" })),
             render_tool_use("claude-code", "Bash", json!({ "command": "ls", "description": "x" })),
             render_tool_use("claude-code", "Read", json!({ "file_path": "/etc/passwd" })),
             render_tool_use("claude-code", "Task", json!({ "prompt": "x" })),
-            render_tool_use(
-                "claude-code",
-                "mcp__files__write_file",
-                json!({ "path": "/p/a.md", "content": "x" }),
-            ),
-            render_tool_use(
-                "claude-code",
-                "mcp__files__move_file",
-                json!({ "source": "a", "destination": "b" }),
-            ),
+            render_tool_use("claude-code", "mcp__files__write_file", json!({ "path": "/p/a.md", "content": "x" })),
+            render_tool_use("claude-code", "mcp__files__move_file", json!({ "source": "a", "destination": "b" })),
             render_tool_use("claude-code", "mcp__files__read_file", json!({ "path": "/p/a.md" })),
             render_tool_use("claude-code", "mcp__files__rewrites", json!({ "path": "/p/a.md" })),
             render_tool_use("codex", "Bash", json!({ "command": "ls" })),
-            render_tool_use(
-                "codex",
-                "shell",
-                json!({ "command": ["bash", "-lc", "echo it's"], "workdir": "/p" }),
-            ),
+            render_tool_use("codex", "shell", json!({ "command": ["bash", "-lc", "echo it's"], "workdir": "/p" })),
             render_tool_use("codex", "apply_patch", json!({ "command": patch_text })),
             render_tool_use("codex", "apply_patch", json!({ "input": patch_text })),
             render_tool_use("codex", "apply_patch", json!({ "command": ["apply_patch", patch_text] })),
             render_tool_use("codex", "apply_patch", json!(patch_text)),
-            render_tool_use(
-                "codex",
-                "Bash",
-                json!({ "command": format!("apply_patch <<'EOF'\n{patch_text}\nEOF") }),
-            ),
+            render_tool_use("codex", "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch_text}\nEOF") })),
             render_tool_use("gemini", "write_file", json!({ "file_path": "a.md", "content": "x" })),
             render_tool_use("gemini", "replace", json!({ "file_path": "a.md" })),
             render_tool_use("gemini", "run_shell_command", json!({ "command": "ls", "directory": "src" })),

@@ -89,14 +89,12 @@ fn read_extent(
         return Ok(TranscriptTail::default());
     };
     let line_filter = LineFilter::new(transcript_format);
-    let mut backward_lines =
-        BackwardLines::new(transcript_file, read_limits.max_bytes, read_limits.read_sizes)?;
+    let mut backward_lines = BackwardLines::new(transcript_file, read_limits.max_bytes, read_limits.read_sizes)?;
     let mut tail_state = TailState::default();
     while let Some(raw_line) = backward_lines.previous_line()? {
         // Once the answer is complete and a tool was used, only input lines can still change the result. Skipping the
         // others saves most of the parsing.
-        let speaker_filter =
-            if tail_state.is_settled() { SpeakerFilter::UsersOnly } else { SpeakerFilter::Everyone };
+        let speaker_filter = if tail_state.is_settled() { SpeakerFilter::UsersOnly } else { SpeakerFilter::Everyone };
         match line_filter.read_line(raw_line, speaker_filter) {
             LineMeaning::Irrelevant => (),
             LineMeaning::Message { message_id, texts, uses_tool } => {
@@ -105,11 +103,7 @@ fn read_extent(
             LineMeaning::Refusal(refusal_text) => {
                 // A refusal ends the search: what happened before it is about an earlier stop.
                 let (has_used_tools, refusal) = (Some(tail_state.used_tool), Some(refusal_text));
-                return Ok(TranscriptTail {
-                    tools_since_refusal: has_used_tools,
-                    refusal,
-                    ..tail_state.into_tail()
-                });
+                return Ok(TranscriptTail { tools_since_refusal: has_used_tools, refusal, ..tail_state.into_tail() });
             }
             // The user's own input starts a new turn, in which no refusal counts any more.
             LineMeaning::UserInput => break,
@@ -154,15 +148,12 @@ impl TailState {
         let message_texts = message_texts.into_iter().rev();
         match &mut self.last_message {
             None => {
-                self.last_message =
-                    Some(LastMessage { message_id, texts: message_texts.collect(), is_complete: false })
+                self.last_message = Some(LastMessage { message_id, texts: message_texts.collect(), is_complete: false })
             }
             // Earlier messages are only needed for their tool calls, which were counted above.
             Some(known_message) if known_message.is_complete => (),
             // Lines without an id are messages of their own.
-            Some(known_message)
-                if known_message.message_id.is_some() && known_message.message_id == message_id =>
-            {
+            Some(known_message) if known_message.message_id.is_some() && known_message.message_id == message_id => {
                 known_message.texts.extend(message_texts)
             }
             Some(known_message) => known_message.is_complete = true,

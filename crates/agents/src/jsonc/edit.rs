@@ -3,9 +3,7 @@
 
 use std::ops::Range;
 
-use super::{
-    JsoncFrame, JsoncItem, JsoncKind, JsoncNode, JsoncProblem, JsoncValue, read_document, render::JsoncStyle,
-};
+use super::{JsoncFrame, JsoncItem, JsoncKind, JsoncNode, JsoncProblem, JsoncValue, read_document, render::JsoncStyle};
 
 /// One change, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,21 +57,15 @@ pub fn edit_document(document_text: &str, changes: &[JsoncChange]) -> Result<Str
     let mut expected_value = root_node.to_value();
     let mut placed_changes = Vec::with_capacity(changes.len());
     for jsonc_change in changes {
-        let target_node =
-            jsonc_change.path.iter().try_fold(&root_node, follow_step).ok_or(EditRefusal::Misplaced)?;
-        patch_writer
-            .patch_node(target_node, &jsonc_change.edit, &mut patches)
-            .ok_or(EditRefusal::Misplaced)?;
+        let target_node = jsonc_change.path.iter().try_fold(&root_node, follow_step).ok_or(EditRefusal::Misplaced)?;
+        patch_writer.patch_node(target_node, &jsonc_change.edit, &mut patches).ok_or(EditRefusal::Misplaced)?;
         placed_changes.push((target_node.span.start, jsonc_change));
     }
     // Inner values begin later in the text. They are changed first, so that the positions of outer items stay valid.
     placed_changes.sort_by_key(|(node_start, _)| std::cmp::Reverse(*node_start));
     for (_, jsonc_change) in placed_changes {
-        let target_value = jsonc_change
-            .path
-            .iter()
-            .try_fold(&mut expected_value, follow_step_mut)
-            .ok_or(EditRefusal::Misplaced)?;
+        let target_value =
+            jsonc_change.path.iter().try_fold(&mut expected_value, follow_step_mut).ok_or(EditRefusal::Misplaced)?;
         apply_edit(target_value, &jsonc_change.edit).ok_or(EditRefusal::Misplaced)?;
     }
     // The text is read again: a patch at a wrong offset could otherwise go unnoticed.
@@ -95,10 +87,9 @@ fn follow_step<'a>(parent_node: &'a JsoncNode, path_step: &PathStep) -> Option<&
 /// Follows one step of a path in the content.
 fn follow_step_mut<'a>(parent_value: &'a mut JsoncValue, path_step: &PathStep) -> Option<&'a mut JsoncValue> {
     match (parent_value, path_step) {
-        (JsoncValue::Map(child_items), PathStep::Key(member_key)) => child_items
-            .iter_mut()
-            .find(|(known_key, _)| known_key == member_key)
-            .map(|(_, member_value)| member_value),
+        (JsoncValue::Map(child_items), PathStep::Key(member_key)) => {
+            child_items.iter_mut().find(|(known_key, _)| known_key == member_key).map(|(_, member_value)| member_value)
+        }
         (JsoncValue::Map(child_items), PathStep::Index(index)) => {
             child_items.get_mut(*index).map(|(_, member_value)| member_value)
         }
@@ -166,8 +157,7 @@ fn detect_style(document_text: &str, root_node: &JsoncNode) -> JsoncStyle {
 
 /// Whether a text with items is written on a single line.
 fn is_one_line(document_text: &str, root_node: &JsoncNode) -> bool {
-    !root_node.items().is_empty()
-        && !document_text.get(root_node.span.clone()).unwrap_or_default().contains('\n')
+    !root_node.items().is_empty() && !document_text.get(root_node.span.clone()).unwrap_or_default().contains('\n')
 }
 
 /// The white space at the beginning of the line of a byte.
@@ -177,8 +167,7 @@ fn line_indent(document_text: &str, byte_offset: usize) -> &str {
         .and_then(|text_before| text_before.rfind('\n'))
         .map_or(0, |indent_end| indent_end + 1);
     let line_text = document_text.get(line_start..byte_offset).unwrap_or_default();
-    let indent_end =
-        line_text.find(|character| character != ' ' && character != '\t').unwrap_or(line_text.len());
+    let indent_end = line_text.find(|character| character != ' ' && character != '\t').unwrap_or(line_text.len());
     line_text.get(..indent_end).unwrap_or_default()
 }
 
@@ -199,12 +188,7 @@ struct JsoncContainer<'a> {
 
 impl PatchWriter<'_> {
     /// Adds the patches of one change; `None` if such a value cannot be changed like this.
-    fn patch_node(
-        &self,
-        target_node: &JsoncNode,
-        jsonc_edit: &JsoncEdit,
-        patches: &mut TextPatches,
-    ) -> Option<()> {
+    fn patch_node(&self, target_node: &JsoncNode, jsonc_edit: &JsoncEdit, patches: &mut TextPatches) -> Option<()> {
         match (&target_node.kind, jsonc_edit) {
             (JsoncKind::Map(child_items, frame), JsoncEdit::AddMembers(new_values)) => {
                 // A key that exists already would become a duplicate.
@@ -309,11 +293,8 @@ impl PatchWriter<'_> {
             let separator = if self.style.has_spaces { " " } else { "" };
             // With only one item there is no separator to follow yet.
             let last_separator = text_slice(last_item.space_start..last_item.start);
-            let separator = if child_items.len() < 2 || last_separator.contains('\n') {
-                separator
-            } else {
-                last_separator
-            };
+            let separator =
+                if child_items.len() < 2 || last_separator.contains('\n') { separator } else { last_separator };
             format!("{separator}{}", self.render_inline(new_items, separator))
         };
         // A list with a trailing comma keeps having one.
@@ -374,10 +355,7 @@ impl PatchWriter<'_> {
             }
             let mut last_removed = first_removed;
             let piece_end = |item_index: usize, last_removed: &JsoncItem| {
-                frame
-                    .comma_offsets
-                    .get(item_index)
-                    .map_or(last_removed.value.span.end, |comma_at| comma_at + 1)
+                frame.comma_offsets.get(item_index).map_or(last_removed.value.span.end, |comma_at| comma_at + 1)
             };
             // Items that follow without a comment between them are removed in one piece.
             while let Some(next_item) =
@@ -410,9 +388,7 @@ impl PatchWriter<'_> {
         }
         // The comma behind the item that is now the last one belonged to what was removed.
         let had_comma = frame.comma_offsets.len() == child_items.len();
-        if let Some(kept_index) =
-            last_kept.filter(|kept_index| *kept_index + 1 < child_items.len() && !had_comma)
-        {
+        if let Some(kept_index) = last_kept.filter(|kept_index| *kept_index + 1 < child_items.len() && !had_comma) {
             let comma_offset = *frame.comma_offsets.get(kept_index)?;
             patches.push((comma_offset..comma_offset + 1, String::new()));
         }
@@ -437,8 +413,7 @@ impl PatchWriter<'_> {
         // Empty lines before it stay: only the last line end is removed.
         let removal_start = match space_before.rfind('\n') {
             Some(newline_offset)
-                if text_slice(first_item.space_start..first_item.space_start + newline_offset)
-                    .ends_with('\r') =>
+                if text_slice(first_item.space_start..first_item.space_start + newline_offset).ends_with('\r') =>
             {
                 first_item.space_start + newline_offset - 1
             }
@@ -447,10 +422,8 @@ impl PatchWriter<'_> {
         };
         // The only line end behind a comment may go if another one takes its place.
         let is_replaced = ends_line && next_is_removed != Some(true) && piece_end - removed_range.end <= 1;
-        let needs_line_end =
-            first_item.follows_line_comment && removal_start == first_item.space_start && !is_replaced;
-        let is_first_on_line =
-            removal_start == first_item.start && next_is_removed == Some(false) && !ends_line;
+        let needs_line_end = first_item.follows_line_comment && removal_start == first_item.space_start && !is_replaced;
+        let is_first_on_line = removal_start == first_item.start && next_is_removed == Some(false) && !ends_line;
         // The four cases: the line end must stay with or without an item following on the same line, or it may go.
         match (needs_line_end, next_is_removed) {
             (true, Some(false)) if !ends_line => (first_item.start, blank_count),

@@ -145,10 +145,7 @@ impl JsoncNode {
                 JsoncValue::List(child_items.iter().map(|child_item| child_item.value.to_value()).collect())
             }
             JsoncKind::Map(child_items, _) => JsoncValue::Map(
-                child_items
-                    .iter()
-                    .map(|child_item| (child_item.key.clone(), child_item.value.to_value()))
-                    .collect(),
+                child_items.iter().map(|child_item| (child_item.key.clone(), child_item.value.to_value())).collect(),
             ),
         }
     }
@@ -165,10 +162,7 @@ impl JsoncValue {
 
     pub fn from_members<const N: usize>(members: [(&str, JsoncValue); N]) -> JsoncValue {
         JsoncValue::Map(
-            members
-                .into_iter()
-                .map(|(member_key, member_value)| (member_key.to_string(), member_value))
-                .collect(),
+            members.into_iter().map(|(member_key, member_value)| (member_key.to_string(), member_value)).collect(),
         )
     }
 }
@@ -179,7 +173,6 @@ pub fn line_and_column(document_text: &str, byte_offset: usize) -> (usize, usize
     let line_number = text_before.bytes().filter(|byte_offset| *byte_offset == b'\n').count() + 1;
     let column_number = text_before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     // Editors do not show a byte order mark as a column.
-    let mark_width =
-        usize::from(line_number == 1 && document_text.starts_with('\u{feff}') && column_number > 1);
+    let mark_width = usize::from(line_number == 1 && document_text.starts_with('\u{feff}') && column_number > 1);
     (line_number, column_number - mark_width)
 }

@@ -19,8 +19,7 @@ pub fn read_document(document_text: &str) -> Result<JsoncDocument, JsoncProblem>
         let (line_number, column_number) = line_and_column(document_text, byte_offset);
         JsoncProblem { line: line_number, column: column_number, message }
     };
-    let non_json =
-        jsonc_reader.non_json.map(|(byte_offset, message)| to_problem((byte_offset, message.to_string())));
+    let non_json = jsonc_reader.non_json.map(|(byte_offset, message)| to_problem((byte_offset, message.to_string())));
     root_result.map(|root| JsoncDocument { root, non_json }).map_err(to_problem)
 }
 
@@ -109,9 +108,9 @@ impl JsoncReader<'_> {
             Some(b'{') => {
                 self.read_items(b'}', depth).map(|(child_items, frame)| JsoncKind::Map(child_items, frame))?
             }
-            Some(b'[') => self
-                .read_items(b']', depth)
-                .map(|(child_items, frame)| JsoncKind::List(child_items, frame))?,
+            Some(b'[') => {
+                self.read_items(b']', depth).map(|(child_items, frame)| JsoncKind::List(child_items, frame))?
+            }
             Some(b'"') => JsoncKind::Text(self.read_string()?),
             Some(b'-' | b'0'..=b'9') => JsoncKind::Number(self.read_number()?),
             Some(b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$') => self.read_keyword()?,
@@ -122,11 +121,7 @@ impl JsoncReader<'_> {
     }
 
     /// Reads the inside of a list or an object, with its brackets.
-    fn read_items(
-        &mut self,
-        closing_byte: u8,
-        depth: usize,
-    ) -> Result<(Vec<JsoncItem>, JsoncFrame), OffsetMessage> {
+    fn read_items(&mut self, closing_byte: u8, depth: usize) -> Result<(Vec<JsoncItem>, JsoncFrame), OffsetMessage> {
         if depth >= MAX_DEPTH {
             return self.error_here(format!("there are more than {MAX_DEPTH} brackets in one another"));
         }
@@ -270,8 +265,7 @@ impl JsoncReader<'_> {
         loop {
             let remaining = self.remaining_text();
             // Everything up to the next special byte is copied at once.
-            let plain_length =
-                remaining.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
+            let plain_length = remaining.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
             let Some(plain_length) = plain_length else {
                 return Err((open_offset, "this text is not closed".into()));
             };
@@ -321,8 +315,7 @@ impl JsoncReader<'_> {
         }
         let low_unit = self.read_hex_digits().filter(|low_unit| (0xDC00..0xE000).contains(low_unit));
         let low_unit = low_unit.ok_or_else(invalid_escape)?;
-        char::from_u32(0x10000 + ((high_unit - 0xD800) << 10) + (low_unit - 0xDC00))
-            .ok_or_else(invalid_escape)
+        char::from_u32(0x10000 + ((high_unit - 0xD800) << 10) + (low_unit - 0xDC00)).ok_or_else(invalid_escape)
     }
 
     fn read_hex_digits(&mut self) -> Option<u32> {

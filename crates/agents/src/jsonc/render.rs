@@ -19,10 +19,7 @@ impl JsoncStyle {
         let (brackets, rendered_items): ([char; 2], Vec<String>) = match jsonc_value {
             JsoncValue::List(rendered_items) => (
                 ['[', ']'],
-                rendered_items
-                    .iter()
-                    .map(|child_value| self.render_lines(child_value, &inner_indent))
-                    .collect(),
+                rendered_items.iter().map(|child_value| self.render_lines(child_value, &inner_indent)).collect(),
             ),
             JsoncValue::Map(rendered_items) => {
                 let line_start = |(member_key, jsonc_value): &(String, JsoncValue)| {

@@ -29,8 +29,7 @@ fn extensions_of_json_are_read_and_pointed_out() {
         ("\u{feff}{} // end", Some("1:4: a comment")),
         ("{\"url\": \"http://x/*y*/\"}", None),
     ] {
-        let found_extension =
-            read_document(document_text).unwrap().non_json.map(|problem| problem.to_string());
+        let found_extension = read_document(document_text).unwrap().non_json.map(|problem| problem.to_string());
         assert_eq!(found_extension.as_deref(), expected, "{document_text}");
     }
 }
@@ -59,11 +58,7 @@ fn unreadable_text_is_reported_with_its_place() {
         ("{\"a\": /* 1}", "1:7: a comment is not closed"),
         ("{\"ä\": ?}", "1:7: a value is missing"),
     ] {
-        assert_eq!(
-            read_document(document_text).unwrap_err().to_string(),
-            expected_problem,
-            "{document_text}"
-        );
+        assert_eq!(read_document(document_text).unwrap_err().to_string(), expected_problem, "{document_text}");
     }
     assert!(read_document(&"[".repeat(100_000)).unwrap_err().message.contains("in one another"));
     assert!(read_document(&format!("{}{}", "[".repeat(100), "]".repeat(100))).is_ok());
@@ -71,8 +66,7 @@ fn unreadable_text_is_reported_with_its_place() {
 
 #[test]
 fn added_members_are_laid_out_like_their_neighbours() {
-    let added_list =
-        JsoncValue::List(vec![number_one(), JsoncValue::from_members([("x", JsoncValue::Flag(true))])]);
+    let added_list = JsoncValue::List(vec![number_one(), JsoncValue::from_members([("x", JsoncValue::Flag(true))])]);
     for (document_text, expected) in [
         ("{}", "{\n  \"k\": [\n    1,\n    {\n      \"x\": true\n    }\n  ]\n}"),
         ("{\n}\n", "{\n  \"k\": [\n    1,\n    {\n      \"x\": true\n    }\n  ]\n}\n"),
@@ -87,10 +81,7 @@ fn added_members_are_laid_out_like_their_neighbours() {
         ("{\"a\":1}", "{\"a\":1,\"k\":[1,{\"x\":true}]}"),
         ("{\"a\": 1}", "{\"a\": 1, \"k\": [1, {\"x\": true}]}"),
         ("{ \"a\": 1, /* b */ }", "{ \"a\": 1, /* b */ \"k\": [1, {\"x\": true}], }"),
-        (
-            "{ \"a\": 1 // why\n}",
-            "{ \"a\": 1, // why\n  \"k\": [\n    1,\n    {\n      \"x\": true\n    }\n  ]\n}",
-        ),
+        ("{ \"a\": 1 // why\n}", "{ \"a\": 1, // why\n  \"k\": [\n    1,\n    {\n      \"x\": true\n    }\n  ]\n}"),
     ] {
         assert_eq!(
             edit_document(document_text, &[build_addition(&[], "k", added_list.clone())]).unwrap(),
@@ -107,11 +98,7 @@ fn removed_items_take_their_comma_but_no_comment() {
         ("{\n  \"a\": 1,\n  \"b\": 2\n}", vec![1], "{\n  \"a\": 1\n}"),
         ("{\n  \"a\": 1,\n  \"b\": 2,\n}", vec![1], "{\n  \"a\": 1,\n}"),
         ("{\n  \"a\": 1,\n  \"b\": 2\n}", vec![0, 1], "{}"),
-        (
-            "{\n  // of a\n  \"a\": 1, // also\n  \"b\": 2\n}",
-            vec![0],
-            "{\n  // of a\n  // also\n  \"b\": 2\n}",
-        ),
+        ("{\n  // of a\n  \"a\": 1, // also\n  \"b\": 2\n}", vec![0], "{\n  // of a\n  // also\n  \"b\": 2\n}"),
         ("{ // x\n  \"a\": 1\n}", vec![0], "{ // x\n}"),
         ("{\"a\": 1, \"b\": 2, \"c\": 3}", vec![0], "{\"b\": 2, \"c\": 3}"),
         ("{\"a\": 1, \"b\": 2, \"c\": 3}", vec![1], "{\"a\": 1, \"c\": 3}"),
@@ -120,8 +107,7 @@ fn removed_items_take_their_comma_but_no_comment() {
         ("{\n  \"a\": 1,\n\n  // of b\n  \"b\": 2\n}", vec![1], "{\n  \"a\": 1\n\n  // of b\n}"),
     ] {
         assert_eq!(
-            edit_document(document_text, &[build_change(&[], JsoncEdit::RemoveItems(removed_indexes))])
-                .unwrap(),
+            edit_document(document_text, &[build_change(&[], JsoncEdit::RemoveItems(removed_indexes))]).unwrap(),
             expected,
             "{document_text}"
         );
@@ -145,9 +131,8 @@ fn several_changes_are_one_edit() {
 
 #[test]
 fn impossible_changes_are_refused() {
-    let edit_refusal = |document_text: &str, jsonc_changes: &[JsoncChange]| {
-        edit_document(document_text, jsonc_changes).unwrap_err()
-    };
+    let edit_refusal =
+        |document_text: &str, jsonc_changes: &[JsoncChange]| edit_document(document_text, jsonc_changes).unwrap_err();
     assert_eq!(
         edit_refusal("{\"a\": 1}", &[build_addition(&[], "a", number_one())]),
         EditRefusal::Misplaced,
@@ -158,26 +143,18 @@ fn impossible_changes_are_refused() {
         edit_refusal("{}", &[build_change(&[key_step("a")], JsoncEdit::Replace(number_one()))]),
         EditRefusal::Misplaced
     );
-    assert_eq!(
-        edit_refusal("[1]", &[build_change(&[], JsoncEdit::RemoveItems(vec![1]))]),
-        EditRefusal::Misplaced
-    );
+    assert_eq!(edit_refusal("[1]", &[build_change(&[], JsoncEdit::RemoveItems(vec![1]))]), EditRefusal::Misplaced);
     assert!(matches!(edit_refusal("{", &[]), EditRefusal::Unreadable(_)));
     let overlapping_changes = [
         build_change(&[], JsoncEdit::RemoveItems(vec![0])),
         build_change(&[PathStep::Index(0)], JsoncEdit::Replace(number_one())),
     ];
-    assert_eq!(
-        edit_refusal("[[], 2]", &overlapping_changes),
-        EditRefusal::Misplaced,
-        "two changes of one place"
-    );
+    assert_eq!(edit_refusal("[[], 2]", &overlapping_changes), EditRefusal::Misplaced, "two changes of one place");
 }
 
 #[test]
 fn ten_megabytes_are_read_without_delay() {
-    let member_line =
-        "  \"kéy number\": { \"list\": [1, 2, 3], \"text\": \"a \\\"quoted\\\" one\" }, // note\n";
+    let member_line = "  \"kéy number\": { \"list\": [1, 2, 3], \"text\": \"a \\\"quoted\\\" one\" }, // note\n";
     let member_lines: Vec<String> =
         (0..140_000).map(|member_number| member_line.replace("number", &member_number.to_string())).collect();
     let document_text = format!("{{\n{}}}", member_lines.concat());
@@ -223,10 +200,7 @@ impl SloppyWriter<'_> {
             }
             JsoncValue::Map(child_items) => (
                 ["{", "}"],
-                child_items
-                    .iter()
-                    .map(|(member_key, child_item)| (Some(member_key.as_str()), child_item))
-                    .collect(),
+                child_items.iter().map(|(member_key, child_item)| (Some(member_key.as_str()), child_item)).collect(),
             ),
             scalar_value => return self.written_text.push_str(&render_pretty(scalar_value)),
         };
@@ -252,8 +226,7 @@ impl SloppyWriter<'_> {
 
 fn any_document() -> impl Strategy<Value = (JsoncValue, String)> {
     (any_value(), prop::collection::vec(any::<u8>(), 1..30)).prop_map(|(jsonc_value, random_bytes)| {
-        let mut sloppy_writer =
-            SloppyWriter { random_bytes: random_bytes.iter().cycle(), written_text: String::new() };
+        let mut sloppy_writer = SloppyWriter { random_bytes: random_bytes.iter().cycle(), written_text: String::new() };
         sloppy_writer.write_trivia();
         sloppy_writer.write_value(&jsonc_value);
         sloppy_writer.write_trivia();

@@ -42,11 +42,7 @@ impl<'t> MarkedBlocks<'t> {
     fn find_unique_mark(&self, block_text: &str) -> String {
         // A text could contain its own hash, or that of a neighbour, by attack. Hashing again ends this quickly.
         let mut mark_hash = Hash::digest_of(block_text.as_bytes());
-        while self
-            .prompt_texts
-            .iter()
-            .chain([&block_text])
-            .any(|block_text| block_text.contains(mark_hash.short_hex()))
+        while self.prompt_texts.iter().chain([&block_text]).any(|block_text| block_text.contains(mark_hash.short_hex()))
         {
             mark_hash = Hash::digest_of(mark_hash.as_str().as_bytes());
         }
@@ -97,10 +93,8 @@ pub(super) fn find_block<'t>(prompt_text: &'t str, block_name: &str) -> Option<&
     for prompt_line in prompt_text.split_inclusive('\n') {
         body_start += prompt_line.len();
         // The name may be followed by more, for example the path of the subject.
-        let mark_and_name =
-            prompt_line.strip_prefix(BEGIN_PREFIX).and_then(|name_text| name_text.split_once(' '));
-        let Some((block_mark, _)) = mark_and_name.filter(|(_, name_text)| name_text.starts_with(block_name))
-        else {
+        let mark_and_name = prompt_line.strip_prefix(BEGIN_PREFIX).and_then(|name_text| name_text.split_once(' '));
+        let Some((block_mark, _)) = mark_and_name.filter(|(_, name_text)| name_text.starts_with(block_name)) else {
             continue;
         };
         let end_offset = prompt_text[body_start..].find(&format!("{END_PREFIX}{block_mark}{MARK_SUFFIX}"))?;

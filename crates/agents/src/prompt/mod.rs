@@ -177,24 +177,19 @@ fn collect_values(
     };
     let value_name = task_brief.subject.file_path().map_or_else(|| task_brief.subject.title(), String::from);
     // Criteria belong to the subject: a custom template that shows the subject shows them as well.
-    let subject_block = format!(
-        "\n{}",
-        prompt_blocks.render_block(&format!("subject {}", fold_line(&value_name)), subject_text)
-    ) + &optional_block("acceptance criteria", &criteria_text);
+    let subject_block =
+        format!("\n{}", prompt_blocks.render_block(&format!("subject {}", fold_line(&value_name)), subject_text))
+            + &optional_block("acceptance criteria", &criteria_text);
     let prompt_blocks = [
         ("known", optional_block("known findings", &known_findings)),
         ("fixed", optional_block("fixed since the last round", &fixed_findings)),
         ("subject", subject_block),
-        (
-            "findings",
-            optional_block(ASSIGNED_BLOCK, &assigned_json) + &optional_block(DISPUTED_BLOCK, &disputed_json),
-        ),
+        ("findings", optional_block(ASSIGNED_BLOCK, &assigned_json) + &optional_block(DISPUTED_BLOCK, &disputed_json)),
     ];
-    let exempt_bytes =
-        [subject_text, &criteria_text, &known_findings, &fixed_findings, &assigned_json, &disputed_json]
-            .iter()
-            .map(|subject_text| subject_text.len())
-            .sum();
+    let exempt_bytes = [subject_text, &criteria_text, &known_findings, &fixed_findings, &assigned_json, &disputed_json]
+        .iter()
+        .map(|subject_text| subject_text.len())
+        .sum();
     let (rules_text, answer_form) = rules_and_form(task_brief);
     // Without a plan of its own, a role gets the default one for the length of the text.
     let session_plan = match &task_brief.plan {
@@ -248,22 +243,16 @@ fn to_pretty_json<T: serde::Serialize>(json_items: &[T]) -> String {
 /// The rules for a role and the form in which it answers.
 fn rules_and_form(task_brief: &TaskBrief) -> (&'static str, &'static str) {
     match task_brief.role {
-        AgentRole::Fixer => (
-            include_str!("../../templates/parts/fix.md"),
-            include_str!("../../templates/parts/fixes-form.md"),
-        ),
-        AgentRole::Challenger => (
-            include_str!("../../templates/parts/challenge.md"),
-            include_str!("../../templates/parts/verdicts-form.md"),
-        ),
-        _ if task_brief.subject.code_change().is_some() => (
-            include_str!("../../templates/parts/review.md"),
-            include_str!("../../templates/parts/change-form.md"),
-        ),
-        _ => (
-            include_str!("../../templates/parts/review.md"),
-            include_str!("../../templates/parts/findings-form.md"),
-        ),
+        AgentRole::Fixer => {
+            (include_str!("../../templates/parts/fix.md"), include_str!("../../templates/parts/fixes-form.md"))
+        }
+        AgentRole::Challenger => {
+            (include_str!("../../templates/parts/challenge.md"), include_str!("../../templates/parts/verdicts-form.md"))
+        }
+        _ if task_brief.subject.code_change().is_some() => {
+            (include_str!("../../templates/parts/review.md"), include_str!("../../templates/parts/change-form.md"))
+        }
+        _ => (include_str!("../../templates/parts/review.md"), include_str!("../../templates/parts/findings-form.md")),
     }
 }
 
@@ -377,15 +366,9 @@ fn describe_plan(plan: &SeatPlan) -> (String, String, String) {
 fn method_question(method: ElicitationMethod) -> &'static str {
     match method {
         ElicitationMethod::Assumptions => "what does it take for granted, and what if that does not hold?",
-        ElicitationMethod::EdgeCases => {
-            "nothing, one, the most, too many, twice, at once, out of order: what happens?"
-        }
-        ElicitationMethod::FailureModes => {
-            "how can each part fail, who notices, what is lost, how does it come back?"
-        }
-        ElicitationMethod::Stakeholders => {
-            "whom does it touch that it does not name, and what would they refuse?"
-        }
+        ElicitationMethod::EdgeCases => "nothing, one, the most, too many, twice, at once, out of order: what happens?",
+        ElicitationMethod::FailureModes => "how can each part fail, who notices, what is lost, how does it come back?",
+        ElicitationMethod::Stakeholders => "whom does it touch that it does not name, and what would they refuse?",
         ElicitationMethod::Constraints => {
             "which limits of time, money, law, load and skill bind it, and are they kept?"
         }
@@ -413,9 +396,7 @@ fn render_context(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize)
         let context_text = task_brief.surroundings.context.render(max_chars);
         match context_text.len() {
             0 => break,
-            byte_count if byte_count > bytes_left => {
-                max_chars = max_chars.saturating_sub(byte_count - bytes_left)
-            }
+            byte_count if byte_count > bytes_left => max_chars = max_chars.saturating_sub(byte_count - bytes_left),
             _ => {
                 return format!(
                     "\n{}",
@@ -444,8 +425,7 @@ fn render_memory(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize) 
     }
     format!(
         "\n{}",
-        MarkedBlocks::new(vec![subject_text, &kept_lines])
-            .render_block("what earlier reviews taught", &kept_lines)
+        MarkedBlocks::new(vec![subject_text, &kept_lines]).render_block("what earlier reviews taught", &kept_lines)
     )
 }
 
@@ -508,10 +488,7 @@ mod tests {
         };
         let mut fixer_brief = sample_brief(AgentRole::Fixer);
         fixer_brief.assigned = vec![assigned_finding.clone()];
-        assert_eq!(
-            read_assigned(&render_sample(&fixer_brief, "text")),
-            std::slice::from_ref(&assigned_finding)
-        );
+        assert_eq!(read_assigned(&render_sample(&fixer_brief, "text")), std::slice::from_ref(&assigned_finding));
         let disputed_finding = DisputedFinding {
             id: FindingId(8),
             severity: Severity::Low,
@@ -561,9 +538,7 @@ mod tests {
         Subject::Change(Box::new(CodeChange {
             range: "main..HEAD".into(),
             files: (0..200).map(changed_file).collect(),
-            left_out: (0..100)
-                .map(|file_number| format!("assets/picture{file_number}.png: binary"))
-                .collect(),
+            left_out: (0..100).map(|file_number| format!("assets/picture{file_number}.png: binary")).collect(),
             ..CodeChange::default()
         }))
     }
@@ -571,23 +546,15 @@ mod tests {
     #[test]
     fn a_change_with_many_files_and_criteria_stays_under_four_kilobytes_without_them() {
         let diff_text = "+x\n".repeat(10_000);
-        let criteria: Vec<String> = (0..50)
-            .map(|criterion_number| format!("Given {criterion_number}\nThen {}", "c".repeat(100)))
-            .collect();
+        let criteria: Vec<String> =
+            (0..50).map(|criterion_number| format!("Given {criterion_number}\nThen {}", "c".repeat(100))).collect();
         for role in AgentRole::ALL {
-            let task_brief = TaskBrief {
-                required: 10,
-                correction: "y".repeat(2_000),
-                ..TaskBrief::new(role, sample_change(), 1)
-            };
-            let rendered_prompt = render_prompt(
-                &task_brief,
-                PromptMaterial { subject_text: &diff_text, criteria: &criteria },
-                None,
-            )
-            .unwrap();
-            let extra_bytes =
-                rendered_prompt.len() - diff_text.len() - code_change::number_criteria(&criteria).len();
+            let task_brief =
+                TaskBrief { required: 10, correction: "y".repeat(2_000), ..TaskBrief::new(role, sample_change(), 1) };
+            let rendered_prompt =
+                render_prompt(&task_brief, PromptMaterial { subject_text: &diff_text, criteria: &criteria }, None)
+                    .unwrap();
+            let extra_bytes = rendered_prompt.len() - diff_text.len() - code_change::number_criteria(&criteria).len();
             println!("{role}: {extra_bytes} bytes");
             assert!(extra_bytes <= MAX_PROMPT_BYTES, "{role}: {extra_bytes}");
             assert!(rendered_prompt.contains("50. Given 49\n   Then ccc"), "{role}");
@@ -602,22 +569,16 @@ mod tests {
             code_change_subject.left_out.truncate(1);
         }
         let task_brief = TaskBrief::new(AgentRole::Spec, subject, 1);
-        let criteria =
-            ["Given a stop\nWhen it starts anew\nThen nothing is lost".to_string(), "It is fast".into()];
-        let rendered_prompt = render_prompt(
-            &task_brief,
-            PromptMaterial { subject_text: "+let x = 1;\n", criteria: &criteria },
-            None,
-        )
-        .unwrap();
-        let shown_lines: Vec<&str> = rendered_prompt
-            .lines()
-            .skip_while(|prompt_line| !prompt_line.starts_with("Answer with"))
-            .collect();
+        let criteria = ["Given a stop\nWhen it starts anew\nThen nothing is lost".to_string(), "It is fast".into()];
+        let rendered_prompt =
+            render_prompt(&task_brief, PromptMaterial { subject_text: "+let x = 1;\n", criteria: &criteria }, None)
+                .unwrap();
+        let shown_lines: Vec<&str> =
+            rendered_prompt.lines().skip_while(|prompt_line| !prompt_line.starts_with("Answer with")).collect();
         let shown_lines = shown_lines.join("\n");
         let shown_lines = shown_lines.replace(Hash::digest_of(b"+let x = 1;\n").short_hex(), "1");
-        let shown_lines = shown_lines
-            .replace(Hash::digest_of(code_change::number_criteria(&criteria).as_bytes()).short_hex(), "2");
+        let shown_lines =
+            shown_lines.replace(Hash::digest_of(code_change::number_criteria(&criteria).as_bytes()).short_hex(), "2");
         insta::assert_snapshot!(shown_lines, @r#"
         Answer with one fenced block and nothing after it:
         ```yaml
@@ -662,12 +623,8 @@ mod tests {
     #[test]
     fn fixers_and_challengers_of_a_change_get_their_own_instructions() {
         let fixer_prompt = render_sample(&TaskBrief::new(AgentRole::Fixer, sample_change(), 1), "+x\n");
-        assert!(
-            fixer_prompt.contains("where another fixer holds one, nothing of yours lands"),
-            "{fixer_prompt}"
-        );
-        let challenger_prompt =
-            render_sample(&TaskBrief::new(AgentRole::Challenger, sample_change(), 1), "+x\n");
+        assert!(fixer_prompt.contains("where another fixer holds one, nothing of yours lands"), "{fixer_prompt}");
+        let challenger_prompt = render_sample(&TaskBrief::new(AgentRole::Challenger, sample_change(), 1), "+x\n");
         assert!(challenger_prompt.contains("subject change main..HEAD (material"), "{challenger_prompt}");
         assert!(!render_sample(&sample_brief(AgentRole::Fixer), "x\n").contains("another fixer"));
     }
@@ -719,28 +676,24 @@ mod tests {
             ..TaskEnvironment::default()
         };
         let rendered_prompt = render_sample(&task_brief, "# Goals\nWin.\n");
-        let without_mark = |prompt_line: &str| match prompt_line
-            .split_once(' ')
-            .filter(|_| prompt_line.starts_with("==="))
-        {
-            Some(_) => prompt_line
-                .split(' ')
-                .enumerate()
-                .filter(|(word_index, _)| *word_index != 2)
-                .map(|(_, line_word)| line_word)
-                .collect::<Vec<_>>()
-                .join(" "),
-            None => prompt_line.to_string(),
-        };
+        let without_mark =
+            |prompt_line: &str| match prompt_line.split_once(' ').filter(|_| prompt_line.starts_with("===")) {
+                Some(_) => prompt_line
+                    .split(' ')
+                    .enumerate()
+                    .filter(|(word_index, _)| *word_index != 2)
+                    .map(|(_, line_word)| line_word)
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                None => prompt_line.to_string(),
+            };
         let shown_lines: Vec<String> = rendered_prompt
             .lines()
             .skip_while(|prompt_line| !prompt_line.starts_with("Likewise"))
             .map(without_mark)
             .collect();
-        let form_start =
-            shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Answer with")).unwrap();
-        let form_end =
-            shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Put texts")).unwrap();
+        let form_start = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Answer with")).unwrap();
+        let form_end = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Put texts")).unwrap();
         let shown_lines = [&shown_lines[..form_start], &shown_lines[form_end + 1..]].concat().join("\n");
         insta::assert_snapshot!(shown_lines, @r"
         Likewise: `sprint-status.yaml`.
@@ -779,8 +732,7 @@ mod tests {
     #[test]
     fn a_custom_template_replaces_the_built_in_one() {
         let custom_template = "Review this as a lawyer would.\n{{subject}}\n{{form}}\n{{task}}\n";
-        let rendered_prompt =
-            render_prompt(&sample_brief(AgentRole::Spec), "§ 1\n", Some(custom_template)).unwrap();
+        let rendered_prompt = render_prompt(&sample_brief(AgentRole::Spec), "§ 1\n", Some(custom_template)).unwrap();
         assert!(rendered_prompt.starts_with("Review this as a lawyer would.\n"), "{rendered_prompt}");
         assert!(
             rendered_prompt.contains("§ 1\n=== end")
@@ -791,8 +743,7 @@ mod tests {
 
     #[test]
     fn a_template_without_what_the_agent_needs_is_refused_before_anything_starts() {
-        let check_error =
-            |role, template_text: &str| check_template(role, template_text).unwrap_err().to_string();
+        let check_error = |role, template_text: &str| check_template(role, template_text).unwrap_err().to_string();
         insta::assert_snapshot!(
             check_error(AgentRole::Spec, "{{form}}{{task}}"),
             @"`{{subject}}` is missing: the agent would not get the text under review"
@@ -807,8 +758,7 @@ mod tests {
         );
         let misspelt_error = check_error(AgentRole::Spec, "{{subject}}{{form}}{{task}}\n{{sbject}}");
         assert!(
-            misspelt_error
-                .starts_with("line 2: there is no value `{{sbject}}`; there are rules, own_files, form, "),
+            misspelt_error.starts_with("line 2: there is no value `{{sbject}}`; there are rules, own_files, form, "),
             "{misspelt_error}"
         );
         for role in AgentRole::ALL {
@@ -828,11 +778,7 @@ mod tests {
         long_brief.said = vec!["ä".repeat(20_000)];
         long_brief.known = vec!["k".repeat(20_000)];
         let rendered_prompt = render_sample(&long_brief, &"s".repeat(20_000));
-        assert!(
-            rendered_prompt.contains(&"s".repeat(20_000)) && rendered_prompt.contains(&"k".repeat(20_000))
-        );
-        assert!(
-            rendered_prompt.contains("bytes were cut") && rendered_prompt.matches('ä').count() < 10_240 / 2
-        );
+        assert!(rendered_prompt.contains(&"s".repeat(20_000)) && rendered_prompt.contains(&"k".repeat(20_000)));
+        assert!(rendered_prompt.contains("bytes were cut") && rendered_prompt.matches('ä').count() < 10_240 / 2);
     }
 }

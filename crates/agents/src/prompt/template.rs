@@ -34,10 +34,7 @@ enum TemplatePart<'t> {
 }
 
 /// Splits a line into plain text and names of values.
-fn split_template_line(
-    template_line: &str,
-    line_number: usize,
-) -> Result<Vec<TemplatePart<'_>>, TemplateError> {
+fn split_template_line(template_line: &str, line_number: usize) -> Result<Vec<TemplatePart<'_>>, TemplateError> {
     let mut line_parts = Vec::new();
     let mut remaining_text = template_line;
     while let Some(brace_offset) = remaining_text.find("{{") {
@@ -59,10 +56,7 @@ fn split_template_line(
 }
 
 /// Fills a template with its values. A line that held nothing but empty values is dropped.
-pub(super) fn fill_template(
-    template_text: &str,
-    template_values: &TemplateValues,
-) -> Result<String, TemplateError> {
+pub(super) fn fill_template(template_text: &str, template_values: &TemplateValues) -> Result<String, TemplateError> {
     if template_text.len() > MAX_TEMPLATE_BYTES {
         return Err(TemplateError::TooLong { bytes: template_text.len(), most: MAX_TEMPLATE_BYTES });
     }
@@ -82,8 +76,8 @@ pub(super) fn fill_template(
                         .iter()
                         .find(|(known_name, _)| *known_name == value_name)
                         .map(|(_, found_value)| found_value);
-                    let found_value = found_value
-                        .ok_or_else(|| unknown_value(value_name, line_index + 1, template_values))?;
+                    let found_value =
+                        found_value.ok_or_else(|| unknown_value(value_name, line_index + 1, template_values))?;
                     has_empty_value |= found_value.is_empty();
                     filled_line.push_str(found_value);
                 }
@@ -99,10 +93,8 @@ pub(super) fn fill_template(
 
 /// Whether a template uses a value.
 pub(super) fn uses_value(template_text: &str, value_name: &str) -> bool {
-    let line_parts = template_text
-        .lines()
-        .filter_map(|template_line| split_template_line(template_line, 0).ok())
-        .flatten();
+    let line_parts =
+        template_text.lines().filter_map(|template_line| split_template_line(template_line, 0).ok()).flatten();
     line_parts.into_iter().any(|line_part| line_part == TemplatePart::Value(value_name))
 }
 
@@ -116,8 +108,7 @@ mod tests {
     use super::*;
 
     fn fill_sample(template_text: &str) -> Result<String, String> {
-        let sample_values =
-            vec![("a", "1\n2".to_string()), ("b", "{{a}}".to_string()), ("none", String::new())];
+        let sample_values = vec![("a", "1\n2".to_string()), ("b", "{{a}}".to_string()), ("none", String::new())];
         fill_template(template_text, &sample_values).map_err(|template_error| template_error.to_string())
     }
 

@@ -57,9 +57,7 @@ pub fn decode_output(agent_stdout: &str) -> DecodedOutput {
         match serde_json::from_str::<ReplayLine>(output_line) {
             // Progress was shown while the agent ran and is no part of the answer.
             Ok(ReplayLine::Progress { .. }) => {}
-            Ok(ReplayLine::Text { text: answer_part }) => {
-                push_line(&mut decoded_output.answer_text, &answer_part)
-            }
+            Ok(ReplayLine::Text { text: answer_part }) => push_line(&mut decoded_output.answer_text, &answer_part),
             Ok(ReplayLine::Usage { usage }) => decoded_output.usage = usage,
             Err(_) => push_line(&mut decoded_output.answer_text, output_line),
         }

@@ -53,10 +53,7 @@ pub struct ScriptExit(pub i32);
 const SCRIPT_FAULT_CODE: i32 = 70;
 
 /// Plays the script's part for a task.
-pub fn play_script(
-    agent_script: &AgentScript,
-    script_player: &mut ScriptPlayer<'_>,
-) -> io::Result<ScriptExit> {
+pub fn play_script(agent_script: &AgentScript, script_player: &mut ScriptPlayer<'_>) -> io::Result<ScriptExit> {
     let disputed_findings = read_disputed(script_player.prompt);
     let script_task = match agent_script.find_task(script_player.task_key) {
         Ok(script_task) => script_task,
@@ -89,9 +86,7 @@ pub fn play_script(
     // A script that cannot apply its fixes must not answer as if it had.
     if !script_task.fix.is_empty() {
         match script_player.apply_fixes(script_task) {
-            Ok(fixes) => {
-                script_player.write_answer(&format!("```json\n{}\n```", json!({ "fixes": fixes })))?
-            }
+            Ok(fixes) => script_player.write_answer(&format!("```json\n{}\n```", json!({ "fixes": fixes })))?,
             Err(fix_problem) => {
                 writeln!(script_player.stderr, "{fix_problem}")?;
                 return Ok(ScriptExit(SCRIPT_FAULT_CODE));
@@ -99,8 +94,7 @@ pub fn play_script(
         }
     }
     // A script that prints its own answer is not given a second one.
-    let has_text_step =
-        script_task.steps.iter().any(|script_step| matches!(script_step, ScriptStep::Text(_)));
+    let has_text_step = script_task.steps.iter().any(|script_step| matches!(script_step, ScriptStep::Text(_)));
     if !disputed_findings.is_empty() && (!script_task.rule.is_empty() || !has_text_step) {
         let verdicts = rule_on_findings(script_task, disputed_findings);
         script_player.write_answer(&format!("```json\n{}\n```", json!({ "verdicts": verdicts })))?;
@@ -175,15 +169,12 @@ impl ScriptPlayer<'_> {
                 continue;
             };
             if let Some(block_reason) = &fix_entry.blocked {
-                fixes.push(
-                    json!({"id": assigned_finding.id, "status": "BLOCKED", "fix_description": block_reason}),
-                );
+                fixes.push(json!({"id": assigned_finding.id, "status": "BLOCKED", "fix_description": block_reason}));
                 continue;
             }
             if let Some(old_text) = &fix_entry.replace {
                 // Without a file in the script, the finding's own place is edited.
-                let finding_file =
-                    assigned_finding.place.rsplit_once(':').map_or("", |(place_file, _)| place_file);
+                let finding_file = assigned_finding.place.rsplit_once(':').map_or("", |(place_file, _)| place_file);
                 self.edit_file(fix_entry.file.as_deref().unwrap_or(finding_file), old_text, &fix_entry.with)?;
             }
             fixes.push(json!({
@@ -198,8 +189,7 @@ impl ScriptPlayer<'_> {
 
     fn edit_file(&mut self, file_name: &str, old_text: &str, new_text: &str) -> Result<(), String> {
         let file_path = self.resolve_path(file_name)?;
-        let file_text =
-            fs::read_to_string(&file_path).map_err(|io_error| format!("{file_name}: {io_error}"))?;
+        let file_text = fs::read_to_string(&file_path).map_err(|io_error| format!("{file_name}: {io_error}"))?;
         // An ambiguous replacement would make a script depend on the order of the text.
         match file_text.matches(old_text).count() {
             1 => fs::write(&file_path, file_text.replacen(old_text, new_text, 1))
@@ -231,9 +221,7 @@ impl ScriptPlayer<'_> {
 
     fn write_answer(&mut self, answer_text: &str) -> io::Result<()> {
         match self.output_form {
-            ScriptOutputForm::JsonLines => {
-                self.write_line(&ReplayLine::Text { text: answer_text.to_string() })
-            }
+            ScriptOutputForm::JsonLines => self.write_line(&ReplayLine::Text { text: answer_text.to_string() }),
             ScriptOutputForm::PlainText => writeln!(self.stdout, "{answer_text}"),
         }
     }
@@ -299,12 +287,10 @@ mod tests {
             place: "a.md:1".into(),
         };
         let mut task_brief = TaskBrief::new(AgentRole::Challenger, Subject::from_path("a.md", None), 1);
-        task_brief.disputed = vec![
-            disputed_finding(1, "wrong"),
-            disputed_finding(2, "right"),
-            disputed_finding(3, "unheard of"),
-        ];
-        let script_yaml = "tasks: [{task: '*', rule: [{match: wrong, verdict: INVALID, reason: r}, {match: right, verdict: VALID}]}]";
+        task_brief.disputed =
+            vec![disputed_finding(1, "wrong"), disputed_finding(2, "right"), disputed_finding(3, "unheard of")];
+        let script_yaml =
+            "tasks: [{task: '*', rule: [{match: wrong, verdict: INVALID, reason: r}, {match: right, verdict: VALID}]}]";
         let mut stdout_bytes = Vec::new();
         let mut script_player = ScriptPlayer {
             task_key: "challenge",
@@ -316,13 +302,9 @@ mod tests {
             stderr: &mut Vec::new(),
             wait_for: &|_| {},
         };
-        assert_eq!(
-            play_script(&AgentScript::parse(script_yaml).unwrap(), &mut script_player).unwrap(),
-            ScriptExit(0)
-        );
+        assert_eq!(play_script(&AgentScript::parse(script_yaml).unwrap(), &mut script_player).unwrap(), ScriptExit(0));
         let answer_text = String::from_utf8(stdout_bytes).unwrap();
-        let AnswerContent::Rulings { rulings } = parse_answer(&answer_text, AnswerKind::Verdicts).content
-        else {
+        let AnswerContent::Rulings { rulings } = parse_answer(&answer_text, AnswerKind::Verdicts).content else {
             panic!("{answer_text}")
         };
         let spoken_verdicts = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds));

@@ -115,8 +115,7 @@ impl AgentScript {
 
     /// The first entry that matches a task.
     pub fn find_task(&self, task_key: &str) -> Result<&TaskEntry, ScriptError> {
-        let mut matching_entries =
-            self.tasks.iter().filter(|task_entry| matches_pattern(&task_entry.task, task_key));
+        let mut matching_entries = self.tasks.iter().filter(|task_entry| matches_pattern(&task_entry.task, task_key));
         matching_entries.next().ok_or_else(|| ScriptError::NoPart(task_key.to_string()))
     }
 }
@@ -125,8 +124,7 @@ impl AgentScript {
 fn matches_pattern(pattern: &str, matched_text: &str) -> bool {
     let mut pattern_parts = pattern.split('*');
     // Before the first star the text must match literally, and behind the last one as well.
-    let Some(mut remaining_text) =
-        pattern_parts.next().and_then(|first_part| matched_text.strip_prefix(first_part))
+    let Some(mut remaining_text) = pattern_parts.next().and_then(|first_part| matched_text.strip_prefix(first_part))
     else {
         return false;
     };
@@ -163,8 +161,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_step_is_an_error_with_its_line() {
-        let script_error =
-            AgentScript::parse("tasks:\n  - task: x\n    setps: []\n").unwrap_err().to_string();
+        let script_error = AgentScript::parse("tasks:\n  - task: x\n    setps: []\n").unwrap_err().to_string();
         assert!(script_error.contains("setps") && script_error.contains("line 3"), "{script_error}");
     }
 }

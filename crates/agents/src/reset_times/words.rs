@@ -6,9 +6,8 @@ use jiff::civil::Weekday;
 pub(super) fn tokenize_message(message: &str) -> Vec<String> {
     let is_separator = |character: char| character.is_whitespace() || "\"'(),;|·[]{}<>=".contains(character);
     // Inner dots and colons stay: `1.5s`, `18:00` and `a.m.` are single tokens.
-    let trimmed_words = message
-        .split(is_separator)
-        .map(|message_word| message_word.trim_matches(['.', ':', '!', '?', '`', '*']));
+    let trimmed_words =
+        message.split(is_separator).map(|message_word| message_word.trim_matches(['.', ':', '!', '?', '`', '*']));
     trimmed_words.filter(|message_word| !message_word.is_empty()).map(str::to_lowercase).collect()
 }
 
@@ -33,26 +32,26 @@ pub(super) fn parse_duration(remaining_tokens: &[String]) -> Option<f64> {
             "a" | "an" | "one" => Some(1.0),
             _ => parse_amount(token),
         };
-        let part_seconds =
-            match (token_amount, duration_tokens.peek().and_then(|next_token| unit_seconds(next_token))) {
-                (Some(token_amount), Some(seconds_per_unit)) => {
-                    duration_tokens.next();
-                    token_amount * seconds_per_unit
-                }
-                // A number without a unit is a time of day or counts something else, so the duration ends before it.
-                (Some(_), None)
-                    if duration_tokens.peek().is_some()
-                        || total_seconds.is_some()
-                        || matches!(token, "a" | "an" | "one") =>
-                {
-                    return total_seconds;
-                }
-                (Some(token_amount), None) => token_amount,
-                (None, _) => match parse_compact_duration(token) {
-                    Some(part_seconds) => part_seconds,
-                    None => return total_seconds,
-                },
-            };
+        let part_seconds = match (token_amount, duration_tokens.peek().and_then(|next_token| unit_seconds(next_token)))
+        {
+            (Some(token_amount), Some(seconds_per_unit)) => {
+                duration_tokens.next();
+                token_amount * seconds_per_unit
+            }
+            // A number without a unit is a time of day or counts something else, so the duration ends before it.
+            (Some(_), None)
+                if duration_tokens.peek().is_some()
+                    || total_seconds.is_some()
+                    || matches!(token, "a" | "an" | "one") =>
+            {
+                return total_seconds;
+            }
+            (Some(token_amount), None) => token_amount,
+            (None, _) => match parse_compact_duration(token) {
+                Some(part_seconds) => part_seconds,
+                None => return total_seconds,
+            },
+        };
         total_seconds = Some(total_seconds.unwrap_or(0.0) + part_seconds);
     }
     total_seconds
@@ -76,8 +75,8 @@ fn parse_compact_duration(token: &str) -> Option<f64> {
         let letters_end = remaining_text[digits_end..]
             .find(|character: char| character.is_ascii_digit())
             .map_or(remaining_text.len(), |letter_count| digits_end + letter_count);
-        total_seconds += parse_amount(&remaining_text[..digits_end])?
-            * unit_seconds(&remaining_text[digits_end..letters_end])?;
+        total_seconds +=
+            parse_amount(&remaining_text[..digits_end])? * unit_seconds(&remaining_text[digits_end..letters_end])?;
         remaining_text = &remaining_text[letters_end..];
     }
     Some(total_seconds)
@@ -141,8 +140,7 @@ pub(super) fn parse_month(month_name: &str) -> Option<i8> {
 /// The offset from UTC in hours, of the abbreviations that clients use and of `UTC+2`.
 pub(super) fn zone_offset_hours(zone_name: &str) -> Option<i8> {
     // A bare `utc` has no suffix and falls through to the table.
-    let utc_suffix =
-        zone_name.strip_prefix("utc").or_else(|| zone_name.strip_prefix("gmt")).unwrap_or_default();
+    let utc_suffix = zone_name.strip_prefix("utc").or_else(|| zone_name.strip_prefix("gmt")).unwrap_or_default();
     if let Some(offset_hours) = utc_suffix.strip_prefix(['+', '-']) {
         let offset_hours: i8 = parse_digits(offset_hours).filter(|offset_hours| *offset_hours <= 14)?;
         return Some(if utc_suffix.starts_with('-') { -offset_hours } else { offset_hours });

@@ -9,9 +9,7 @@ fn analyse_text(response_text: &str) -> ResponseAnalysis {
 }
 
 fn wrap_in_block(block_lines: &str) -> String {
-    format!(
-        "Some prose.\n---RALPH_STATUS---\n{block_lines}\n---END_RALPH_STATUS---\nAll done, complete, finished."
-    )
+    format!("Some prose.\n---RALPH_STATUS---\n{block_lines}\n---END_RALPH_STATUS---\nAll done, complete, finished.")
 }
 
 #[test]
@@ -55,18 +53,15 @@ fn the_end_may_be_missing_and_the_first_block_wins() {
     assert!(analyse_text(open_block).done);
     let cut_block = "---RALPH_STATUS---\nSTATUS: IN_PROGRESS\nEXIT_SIG";
     assert_eq!(analyse_text(cut_block).block.unwrap().status, Some(WorkStatus::InProgress));
-    let two_blocks =
-        format!("{}\n{}", wrap_in_block("EXIT_SIGNAL: false"), wrap_in_block("EXIT_SIGNAL: true"));
+    let two_blocks = format!("{}\n{}", wrap_in_block("EXIT_SIGNAL: false"), wrap_in_block("EXIT_SIGNAL: true"));
     assert_eq!((analyse_text(&two_blocks).done, analyse_text(&two_blocks).score), (false, 80));
 }
 
 #[test]
 fn a_status_block_overrides_the_stuck_and_test_only_signs() {
     let error_lines = "Error: no\n".repeat(9);
-    let analysis = analyse_text(&format!(
-        "{error_lines}\nnpm test\n{}",
-        wrap_in_block("STATUS: IN_PROGRESS\nEXIT_SIGNAL: false")
-    ));
+    let analysis =
+        analyse_text(&format!("{error_lines}\nnpm test\n{}", wrap_in_block("STATUS: IN_PROGRESS\nEXIT_SIGNAL: false")));
     assert!(!analysis.stuck && !analysis.test_only);
 }
 
@@ -116,10 +111,7 @@ fn stuck_is_more_than_five_lines_that_report_an_error() {
     assert!(!analyse_text(&"Error: x\n".repeat(5)).stuck);
     assert!(analyse_text(&"Error: x\n".repeat(6)).stuck);
     assert!(analyse_text(&"src/a.c[3]: error\nException in thread\n".repeat(3)).stuck);
-    assert!(
-        !analyse_text(&"  \"is_error\": false,\n  \"error\": \"Error: x\"\n".repeat(9)).stuck,
-        "names of fields"
-    );
+    assert!(!analyse_text(&"  \"is_error\": false,\n  \"error\": \"Error: x\"\n".repeat(9)).stuck, "names of fields");
     assert!(!analyse_text(&"The error handling is good; no errors.\n".repeat(9)).stuck, "talk of errors");
 }
 
@@ -144,8 +136,7 @@ fn shapes_are_recognised_and_only_the_agents_words_are_read() {
     let cursor_output = r#"{"type":"system","subtype":"init","session_id":"c-1"}
 {"type":"tool_call","tool_call":{"shellToolCall":{"args":{"command":"pytest"},"result":{"success":{"stdout":"ok"}}}}}
 {"type":"result","subtype":"success","is_error":false,"result":"Looked at it.","session_id":"c-1"}"#;
-    let object_output =
-        r#"{"result":"ok","sessionId":"o-1","metadata":{"exit_signal":true,"files_changed":3}}"#;
+    let object_output = r#"{"result":"ok","sessionId":"o-1","metadata":{"exit_signal":true,"files_changed":3}}"#;
     for (client_output, expected_shape, expected_session, is_done) in [
         (claude_output, "stream", "s-1", true),
         (codex_output, "codex", "t-1", true),
@@ -170,8 +161,7 @@ fn shapes_are_recognised_and_only_the_agents_words_are_read() {
 
 #[test]
 fn an_object_that_is_broken_is_text_and_a_block_in_its_string_is_found() {
-    let broken_object =
-        r#"{"result":"---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---"#;
+    let broken_object = r#"{"result":"---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---"#;
     let analysis = analyse_text(broken_object);
     assert_eq!(analysis.shape, OutputShape::PlainText);
     assert!(analysis.done, "{analysis:?}");

@@ -75,18 +75,17 @@ fn any_finding() -> impl Strategy<Value = RaisedFinding> {
         1 => ("[A-Z][a-z]{1,8}( [a-z]{2,6})?", prop::collection::vec("[a-z]{2,8}", 1..4))
             .prop_map(|(heading, terms)| Evidence::Absence { heading, terms }),
     ];
-    (any_severity(), "[a-z]{3,9}", any_sentence(), any_evidence, prop::option::of(1u32..5000), any_sentence())
-        .prop_map(|(severity, category, description, any_evidence, line_number, suggested_fix)| {
-            RaisedFinding {
-                severity,
-                category,
-                description,
-                evidence: any_evidence,
-                file: None,
-                line: line_number,
-                suggested_fix,
-            }
-        })
+    (any_severity(), "[a-z]{3,9}", any_sentence(), any_evidence, prop::option::of(1u32..5000), any_sentence()).prop_map(
+        |(severity, category, description, any_evidence, line_number, suggested_fix)| RaisedFinding {
+            severity,
+            category,
+            description,
+            evidence: any_evidence,
+            file: None,
+            line: line_number,
+            suggested_fix,
+        },
+    )
 }
 
 fn any_answer() -> impl Strategy<Value = Vec<RaisedFinding>> {
@@ -97,9 +96,7 @@ fn finding_to_json(raised_finding: &RaisedFinding) -> Value {
     let mut json_item = json!({"severity": raised_finding.severity, "category": raised_finding.category, "description": raised_finding.description});
     match &raised_finding.evidence {
         Evidence::Quote { text: answer_text } => json_item["quote"] = json!(answer_text),
-        Evidence::Absence { heading, terms } => {
-            json_item["absent"] = json!({"heading": heading, "terms": terms})
-        }
+        Evidence::Absence { heading, terms } => json_item["absent"] = json!({"heading": heading, "terms": terms}),
     }
     if let Some(line_number) = raised_finding.line {
         json_item["line"] = json!(line_number);
@@ -131,8 +128,7 @@ fn as_yaml(all_findings: &[RaisedFinding], write_text: impl Fn(&str) -> String) 
             }
             Evidence::Absence { heading, terms } => {
                 let terms = terms.join(", ");
-                yaml_text
-                    .push_str(&format!("    absent:\n      heading: {heading}\n      terms: [{terms}]\n"));
+                yaml_text.push_str(&format!("    absent:\n      heading: {heading}\n      terms: [{terms}]\n"));
             }
         }
         if let Some(line_number) = raised_finding.line {
@@ -312,7 +308,8 @@ fn colons_in_unquoted_texts_are_kept() {
 
 #[test]
 fn numbers_and_words_of_yaml_stay_as_they_were_written() {
-    let answer_text = "findings:\n- description: d\n  quote: 1.50\n- {description: e, absent: {heading: Off, terms: [yes, 99.90]}}\n";
+    let answer_text =
+        "findings:\n- description: d\n  quote: 1.50\n- {description: e, absent: {heading: Off, terms: [yes, 99.90]}}\n";
     for answer_text in [answer_text.to_string(), format!("```yaml\n{answer_text}```")] {
         let parsed_answer = parse_answer(&answer_text, AnswerKind::Findings);
         assert!(
@@ -331,10 +328,7 @@ fn numbers_and_words_of_yaml_stay_as_they_were_written() {
 fn json_with_typographic_quotes_is_read() {
     let answer_text = "{“findings”: [{“severity”: “high”, “description”: “a “b” c”, “quote”: “q: 1”}]}";
     let read_findings = parse_findings(answer_text);
-    assert_eq!(
-        (read_findings[0].severity, read_findings[0].description.as_str()),
-        (Severity::High, "a “b” c")
-    );
+    assert_eq!((read_findings[0].severity, read_findings[0].description.as_str()), (Severity::High, "a “b” c"));
     assert_eq!(read_findings[0].evidence, Evidence::Quote { text: "q: 1".into() });
 }
 
@@ -387,8 +381,7 @@ fn the_file_of_a_finding_is_read_from_every_field() {
         ("location", "Makefile", None, None),
         ("location", "section 2", None, None),
     ] {
-        let json_item =
-            json!({ "severity": "low", "description": "d", "quote": "q", field_name: field_text });
+        let json_item = json!({ "severity": "low", "description": "d", "quote": "q", field_name: field_text });
         let read_findings = parse_findings(&json!({ "findings": [json_item] }).to_string());
         assert_eq!(
             (read_findings[0].file.as_deref(), read_findings[0].line),
@@ -413,8 +406,7 @@ fn line_numbers_are_read_in_every_notation() {
         ("location", "section 2", None),
         ("location", "prd.md:intro", None),
     ] {
-        let answer_text =
-            json!({"findings": [{"description": "d", "quote": "q", field_name: field_text}]}).to_string();
+        let answer_text = json!({"findings": [{"description": "d", "quote": "q", field_name: field_text}]}).to_string();
         assert_eq!(parse_findings(&answer_text)[0].line, expected_line, "{field_name}: {field_text}");
     }
 }
@@ -475,13 +467,9 @@ fn a_negated_fix_is_not_a_fix() {
 /// Other tools took a word for a signal: `abandoned` contains `done`, and a promise in the prompt ended a loop.
 #[test]
 fn a_word_inside_another_word_is_not_a_claim() {
-    for status in
-        ["abandoned", "undone", "prefixed", "unresolved", "will be done", "to be fixed", "LOOP_COMPLETE"]
-    {
-        let parsed_answer = parse_answer(
-            &format!("fixes:\n  - id: F1\n    status: {status}\n    note: x\n"),
-            AnswerKind::Fixes,
-        );
+    for status in ["abandoned", "undone", "prefixed", "unresolved", "will be done", "to be fixed", "LOOP_COMPLETE"] {
+        let parsed_answer =
+            parse_answer(&format!("fixes:\n  - id: F1\n    status: {status}\n    note: x\n"), AnswerKind::Fixes);
         let claims = match parsed_answer.content {
             AnswerContent::Fixes { claims } => claims,
             _ => vec![],
@@ -528,10 +516,7 @@ dissent: none worth naming
         let minutes = parsed_answer.minutes.clone();
         let mut read_findings = expect_findings(parsed_answer, &answer_text);
         minutes.raise_severities(&mut read_findings);
-        assert_eq!(
-            read_findings.iter().map(|one| one.severity).collect::<Vec<_>>(),
-            [Severity::High, Severity::Low]
-        );
+        assert_eq!(read_findings.iter().map(|one| one.severity).collect::<Vec<_>>(), [Severity::High, Severity::Low]);
         assert_eq!(minutes.personas, ["architect", "tester", "security"]);
         assert_eq!(minutes.consensus, "ship after the first is fixed");
         assert_eq!(minutes.dissent, "none worth naming");
@@ -567,9 +552,7 @@ fn ten_thousand_findings_are_limited_to_the_most_severe() {
 #[test]
 fn the_number_of_remarks_is_limited() {
     let yaml_items: String = (0..500)
-        .map(|item_number| {
-            format!("- {{description: d{item_number}, quote: q, severity: odd{item_number}}}\n")
-        })
+        .map(|item_number| format!("- {{description: d{item_number}, quote: q, severity: odd{item_number}}}\n"))
         .collect();
     let parsed_answer = parse_answer(&format!("findings:\n{yaml_items}"), AnswerKind::Findings);
     assert_eq!(parsed_answer.remarks.len(), MAX_REMARKS + 1);
@@ -612,17 +595,16 @@ fn megabytes_of_opened_blocks_are_parsed_in_time() {
 fn ten_megabytes_of_findings_are_parsed_in_time() {
     let long_text = "A long story. ".repeat(70);
     let json_items: Vec<Value> = (0..10_000)
-        .map(|item_number| json!({"severity": "low", "description": format!("{item_number} {long_text}"), "quote": "q"}))
+        .map(
+            |item_number| json!({"severity": "low", "description": format!("{item_number} {long_text}"), "quote": "q"}),
+        )
         .collect();
     let json_answer = json!({ "findings": json_items }).to_string();
     assert!(json_answer.len() > 10_000_000);
     assert_eq!(parse_findings(&json_answer).len(), MAX_ITEMS);
     // One item is broken, so that the strict parser fails and all items are read by the list finder.
     let yaml_items: String = json_items.iter().map(|json_item| format!("- {json_item}\n")).collect();
-    assert_eq!(
-        parse_findings(&format!("findings:\n- description: a: b\n  quote: q\n{yaml_items}")).len(),
-        MAX_ITEMS
-    );
+    assert_eq!(parse_findings(&format!("findings:\n- description: a: b\n  quote: q\n{yaml_items}")).len(), MAX_ITEMS);
     let single_answer = json!({"findings": [{"description": json_answer, "quote": yaml_items}]}).to_string();
     assert!(parse_findings(&single_answer)[0].description.len() < 5_000, "texts are bounded");
 }

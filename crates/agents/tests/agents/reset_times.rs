@@ -31,10 +31,7 @@ fn format_ms(epoch_ms: Option<u64>) -> Option<String> {
 #[test]
 fn reset_times_are_found_in_every_wording() {
     for (message, expected_time) in [
-        (
-            "API Error: Request rejected (429) · Claude AI usage limit reached|1794780000",
-            "2026-11-15T22:00:00Z",
-        ),
+        ("API Error: Request rejected (429) · Claude AI usage limit reached|1794780000", "2026-11-15T22:00:00Z"),
         ("Claude AI usage limit reached|1794780000000", "2026-11-15T22:00:00Z"),
         ("You've hit your 5-hour limit · resets 10pm (UTC)", "2026-11-15T22:00:00Z"),
         ("You've hit your weekly limit · resets Nov 20, 6:40pm (UTC)", "2026-11-20T18:40:00Z"),
@@ -59,10 +56,7 @@ fn reset_times_are_found_in_every_wording() {
         ("Please try again in 1 hour and 5 minutes", "2026-11-15T13:05:00Z"),
         ("resets in 1h 5m", "2026-11-15T13:05:00Z"),
         ("resets in 1h5m0s", "2026-11-15T13:05:00Z"),
-        (
-            "Rate limit reached for model: Limit 30000, Used 29000. Please try again in 1.5s.",
-            "2026-11-15T12:00:01.5Z",
-        ),
+        ("Rate limit reached for model: Limit 30000, Used 29000. Please try again in 1.5s.", "2026-11-15T12:00:01.5Z"),
         ("Please try again in 250ms", "2026-11-15T12:00:00.25Z"),
         ("please wait 45 seconds", "2026-11-15T12:00:45Z"),
         ("Retry-After: 30", "2026-11-15T12:00:30Z"),
@@ -121,17 +115,14 @@ fn a_time_of_day_that_has_just_passed_is_now_and_an_earlier_one_is_tomorrow() {
 fn a_time_that_daylight_saving_skips_is_still_found() {
     // 02:30 does not exist on that day in Berlin.
     let local_clock = clock_at("2026-03-28T23:00:00Z", "Europe/Berlin");
-    assert_eq!(
-        format_ms(parse_reset_ms("resets 2:30am", &local_clock)).as_deref(),
-        Some("2026-03-29T01:30:00Z")
-    );
+    assert_eq!(format_ms(parse_reset_ms("resets 2:30am", &local_clock)).as_deref(), Some("2026-03-29T01:30:00Z"));
 }
 
 #[test]
 fn errors_are_classified_by_phrase_and_status() {
     use FaultKind::{
-        Connection, Curtailed, Limited, Malformed, NoCredit, NoModel, NotSignedIn, Overflow, Overloaded,
-        Refused, Rejected,
+        Connection, Curtailed, Limited, Malformed, NoCredit, NoModel, NotSignedIn, Overflow, Overloaded, Refused,
+        Rejected,
     };
     for (message, status, expected_kind) in [
         ("Invalid API key · Fix external API key", Some(401), NotSignedIn),
@@ -165,16 +156,13 @@ fn errors_are_classified_by_phrase_and_status() {
 
 #[test]
 fn a_limit_comes_with_its_reset_time() {
-    let fault_kind =
-        classify_fault("You've hit your 5-hour limit · resets 10pm (UTC)", Some(429), &berlin_clock());
+    let fault_kind = classify_fault("You've hit your 5-hour limit · resets 10pm (UTC)", Some(429), &berlin_clock());
     assert_eq!(fault_kind, Some(FaultKind::Limited { until_ms: Some(1_794_780_000_000) }));
 }
 
 #[test]
 fn numbers_without_an_announcement_are_no_fault() {
-    for message in
-        ["exit 401", "line 429 of limits.rs", "the limit is 500", "process ended", "status 200", ""]
-    {
+    for message in ["exit 401", "line 429 of limits.rs", "the limit is 500", "process ended", "status 200", ""] {
         assert_eq!(classify_fault(message, None, &berlin_clock()), None, "{message}");
     }
 }

@@ -126,9 +126,7 @@ pub fn move_entry(
     if current == target {
         return Ok(MovedBoard { board_text: board_text.to_string(), moves: Vec::new() });
     }
-    if let (MoveMode::InOrder, Some(violation)) =
-        (move_mode, find_violation(&board, board_key, current, target))
-    {
+    if let (MoveMode::InOrder, Some(violation)) = (move_mode, find_violation(&board, board_key, current, target)) {
         return Err(BoardMoveRefusal::OutOfOrder {
             key: board_key.clone(),
             current,
@@ -183,18 +181,16 @@ fn find_violation(
             if !next_action::is_epic_complete(board, board_key.epic_number()) =>
         {
             let own_stories = board.stories().filter(|(story, _)| story.epic == board_key.epic_number());
-            let open_stories = own_stories.filter(|(_, board_entry)| {
-                board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done))
-            });
+            let open_stories = own_stories
+                .filter(|(_, board_entry)| board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done)));
             Some(OrderViolation::StoriesOpen {
                 open: open_stories.map(|(_, board_entry)| board_entry.key.clone()).collect(),
             })
         }
         // BMAD itself moves retrospectives in both directions.
-        (
-            BoardEntryState::Retrospective(RetroStatus::Done),
-            BoardEntryState::Retrospective(RetroStatus::Optional),
-        ) => None,
+        (BoardEntryState::Retrospective(RetroStatus::Done), BoardEntryState::Retrospective(RetroStatus::Optional)) => {
+            None
+        }
         _ => None,
     }
 }
@@ -230,10 +226,8 @@ fn replace_values(
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for board_move in &moves {
         // The entry is found by the key as it is written: `01-1-a` and `1-1-a` are the same story.
-        let value_node =
-            root_node.get(DEVELOPMENT_KEY).and_then(|status_map| status_map.get(&board_move.name));
-        let not_plain_value =
-            || BoardMoveRefusal::NotPlainValue { key: board_move.key.clone(), line: board_move.line };
+        let value_node = root_node.get(DEVELOPMENT_KEY).and_then(|status_map| status_map.get(&board_move.name));
+        let not_plain_value = || BoardMoveRefusal::NotPlainValue { key: board_move.key.clone(), line: board_move.line };
         let span = value_node.and_then(|value_node| value_node.span.clone()).ok_or_else(not_plain_value)?;
         let old_text = board_text.get(span.clone()).ok_or_else(not_plain_value)?;
         let new_text = requote(old_text, board_move.to.as_str()).ok_or_else(not_plain_value)?;
@@ -259,9 +253,7 @@ fn requote(old_text: &str, new_state: &str) -> Option<String> {
     let quote = old_text.chars().next().filter(|character| matches!(character, '"' | '\''));
     match quote {
         _ if old_text.contains(['\n', '\r']) || old_text.is_empty() => None,
-        Some(quote) if old_text.len() > 1 && old_text.ends_with(quote) => {
-            Some(format!("{quote}{new_state}{quote}"))
-        }
+        Some(quote) if old_text.len() > 1 && old_text.ends_with(quote) => Some(format!("{quote}{new_state}{quote}")),
         Some(_) => None,
         None => Some(new_state.to_string()),
     }

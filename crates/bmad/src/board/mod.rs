@@ -192,8 +192,7 @@ fn find_merge_conflict(board_path: &str, board_text: &str) -> Option<FileProblem
 fn parse_error_problem(board_path: &str, parse_error: &yaml::YamlError) -> FileProblem {
     let is_duplicate_key = parse_error.kind == yaml::YamlErrorKind::DuplicateKey;
     let rule = if is_duplicate_key { "board-duplicate-key" } else { "board-broken" };
-    let reason =
-        if is_duplicate_key { "one of the two lines is wrong, and only a person knows which" } else { "" };
+    let reason = if is_duplicate_key { "one of the two lines is wrong, and only a person knows which" } else { "" };
     let mut problem = FileProblem::error(rule, board_path, parse_error.message.clone()).with_reason(reason);
     problem.line = parse_error.line;
     problem.column = parse_error.column;
@@ -240,12 +239,8 @@ fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
         }
         // An older name of a state is understood, but the user should know what it means today.
         Some(state) if state.as_str() != state_text => board.problems.push(
-            FileProblem::note(
-                "board-older-word",
-                &board_path,
-                format!("`{state_text}` is read as `{state}`"),
-            )
-            .at_line(yaml_entry.value.line),
+            FileProblem::note("board-older-word", &board_path, format!("`{state_text}` is read as `{state}`"))
+                .at_line(yaml_entry.value.line),
         ),
         Some(_) => {}
     }
@@ -295,30 +290,27 @@ fn read_action_items(board: &mut Board, item_nodes: Option<&YamlNode>) {
 
 /// Reports what no single line shows.
 fn check_consistency(board: &mut Board) {
-    let named_epics: BTreeSet<u32> =
-        board
-            .entries
-            .iter()
-            .filter_map(|board_entry| {
+    let named_epics: BTreeSet<u32> = board
+        .entries
+        .iter()
+        .filter_map(
+            |board_entry| {
                 if let BoardKey::Epic(epic_number) = board_entry.key { Some(epic_number) } else { None }
-            })
-            .collect();
+            },
+        )
+        .collect();
     let mut found_problems = Vec::new();
     // The first entry of each number; a later one is reported against it.
     let mut first_by_number: BTreeMap<StoryNumber, &BoardEntry> = BTreeMap::new();
     let with_stories: BTreeSet<u32> = board.stories().map(|(story, _)| story.epic).collect();
     for (story, board_entry) in board.stories() {
         if !named_epics.contains(&story.epic) {
-            let message =
-                format!("`{story}` belongs to epic {}, which has no line `epic-{}`", story.epic, story.epic);
+            let message = format!("`{story}` belongs to epic {}, which has no line `epic-{}`", story.epic, story.epic);
             found_problems.push(
                 FileProblem::warning("board-orphan-story", &board.path, message)
                     .at_line(board_entry.line)
                     .with_reason("its epic's state is unknown")
-                    .with_advice(format!(
-                        "add `epic-{}: backlog` above it, or run sprint planning",
-                        story.epic
-                    )),
+                    .with_advice(format!("add `epic-{}: backlog` above it, or run sprint planning", story.epic)),
             );
         }
         // Two stories with one number happen when a story was renamed and its old line stayed.
@@ -366,15 +358,12 @@ fn check_consistency(board: &mut Board) {
         let count_open = || {
             let own_stories = board.stories().filter(|(story, _)| story.epic == epic_number);
             own_stories
-                .filter(|(_, board_entry)| {
-                    board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done))
-                })
+                .filter(|(_, board_entry)| board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done)))
                 .count()
         };
         if board_entry.state == Some(BoardEntryState::Epic(EpicStatus::Done)) && count_open() > 0 {
             let message = format!("epic {epic_number} is done, and {} of its stories are not", count_open());
-            let advice =
-                format!("finish them, or: tribunal board move epic-{epic_number} in-progress --anyway");
+            let advice = format!("finish them, or: tribunal board move epic-{epic_number} in-progress --anyway");
             found_problems.push(
                 FileProblem::warning("board-epic-done", &board.path, message)
                     .at_line(board_entry.line)

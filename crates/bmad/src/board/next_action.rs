@@ -40,20 +40,16 @@ impl NextBoardActionKind {
 /// before it is developed.
 pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<NextBoardAction> {
     // Work that was begun is finished before new work starts.
-    let state_order =
-        [StoryStatus::InProgress, StoryStatus::Review, StoryStatus::ReadyForDev, StoryStatus::Backlog];
+    let state_order = [StoryStatus::InProgress, StoryStatus::Review, StoryStatus::ReadyForDev, StoryStatus::Backlog];
     for story_state in state_order {
         if let Some(story_key) = first_story_at(board, story_state) {
             let (action_kind, reason) = match story_state {
                 StoryStatus::InProgress => (NextBoardActionKind::Develop, "it was begun and is not finished"),
-                StoryStatus::Review => {
-                    (NextBoardActionKind::Review, "it is finished and waits for its review")
-                }
+                StoryStatus::Review => (NextBoardActionKind::Review, "it is finished and waits for its review"),
                 StoryStatus::ReadyForDev => (NextBoardActionKind::Develop, "it is the first that is ready"),
-                _ if creates_story_files => (
-                    NextBoardActionKind::CreateStory,
-                    "it is the first in the backlog, and has to be written first",
-                ),
+                _ if creates_story_files => {
+                    (NextBoardActionKind::CreateStory, "it is the first in the backlog, and has to be written first")
+                }
                 _ => (NextBoardActionKind::Develop, "it is the first in the backlog"),
             };
             return Some(NextBoardAction {
@@ -64,27 +60,18 @@ pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<Next
         }
     }
     // With all stories done, only retrospectives are left. An epic without stories needs none.
-    let open_epic =
-        board.entries.iter().filter_map(|board_entry| match (&board_entry.key, board_entry.state) {
-            (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => {
-                Some(*epic)
-            }
-            _ => None,
-        });
-    let open_epic =
-        open_epic.filter(|epic| board.stories().any(|(story_key, _)| story_key.epic == *epic)).min()?;
+    let open_epic = board.entries.iter().filter_map(|board_entry| match (&board_entry.key, board_entry.state) {
+        (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => Some(*epic),
+        _ => None,
+    });
+    let open_epic = open_epic.filter(|epic| board.stories().any(|(story_key, _)| story_key.epic == *epic)).min()?;
     let reason = format!("all stories are done, and epic {open_epic} has not been looked back on");
-    Some(NextBoardAction {
-        what: NextBoardActionKind::Retrospective,
-        key: BoardKey::Retrospective(open_epic),
-        reason,
-    })
+    Some(NextBoardAction { what: NextBoardActionKind::Retrospective, key: BoardKey::Retrospective(open_epic), reason })
 }
 
 fn first_story_at(board: &Board, story_state: StoryStatus) -> Option<StoryKey> {
-    let stories = board
-        .stories()
-        .filter(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(story_state)));
+    let stories =
+        board.stories().filter(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(story_state)));
     stories.map(|(story, _)| story).min_by_key(|story| story.story_number()).cloned()
 }
 
@@ -92,8 +79,7 @@ fn first_story_at(board: &Board, story_state: StoryStatus) -> Option<StoryKey> {
 pub fn is_epic_complete(board: &Board, epic_number: u32) -> bool {
     let mut own_stories = board.stories().filter(|(story, _)| story.epic == epic_number).peekable();
     own_stories.peek().is_some()
-        && own_stories
-            .all(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(StoryStatus::Done)))
+        && own_stories.all(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(StoryStatus::Done)))
 }
 
 /// The state of an epic's own entry.

@@ -46,9 +46,7 @@ fn a_board_is_read_in_its_order_with_older_words_and_quotes() {
     let rendered: Vec<String> = board
         .entries
         .iter()
-        .map(|entry| {
-            format!("{} {} {}", entry.line, entry.key, entry.state.map_or("?", BoardEntryState::as_str))
-        })
+        .map(|entry| format!("{} {} {}", entry.line, entry.key, entry.state.map_or("?", BoardEntryState::as_str)))
         .collect();
     assert_eq!(
         rendered,
@@ -63,10 +61,7 @@ fn a_board_is_read_in_its_order_with_older_words_and_quotes() {
         ]
     );
     assert_eq!(board.project.as_deref(), Some("Mill"));
-    assert_eq!(
-        board.open_action_items().map(|item| item.action.as_str()).collect::<Vec<_>>(),
-        ["grease the stone"]
-    );
+    assert_eq!(board.open_action_items().map(|item| item.action.as_str()).collect::<Vec<_>>(), ["grease the stone"]);
     assert_eq!(
         render_problems(BOARD),
         "b.yaml:11: `contexted` is read as `in-progress`\nb.yaml:18: `drafted` is read as `ready-for-dev`\n"
@@ -99,15 +94,13 @@ fn every_mistake_is_reported_with_its_place() {
     ] {
         assert_eq!(render_problems(board_text), expected, "{board_text:?}");
     }
-    let conflicted_board =
-        "development_status:\n<<<<<<< HEAD\n  1-1-a: done\n=======\n  1-1-a: review\n>>>>>>> x\n";
+    let conflicted_board = "development_status:\n<<<<<<< HEAD\n  1-1-a: done\n=======\n  1-1-a: review\n>>>>>>> x\n";
     assert_eq!(render_problems(conflicted_board), "b.yaml:2:1: a merge conflict is not resolved here\n");
     for broken_board in ["development_status:\n\t1-1-a: done\n", "development_status: [\n", "a: b: c\n"] {
         let board = read_board("b.yaml", broken_board);
         assert!(!board.is_readable && board.problems.len() == 1, "{broken_board:?}");
         assert!(board.problems[0].line.is_some() && board.problems[0].column.is_some(), "{broken_board:?}");
-        let refusal =
-            move_entry(broken_board, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forced);
+        let refusal = move_entry(broken_board, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forced);
         assert!(matches!(refusal, Err(BoardMoveRefusal::BrokenBoard { .. })));
     }
 }
@@ -120,8 +113,7 @@ fn a_move_replaces_one_value_and_keeps_its_quotes() {
         ("2-1-knead", "in-progress", "  2-1-knead: drafted # waits", "  2-1-knead: in-progress # waits"),
     ] {
         let moved_board =
-            move_entry(BOARD, &board_key(key_text), entry_state(key_text, state_text), MoveMode::InOrder)
-                .unwrap();
+            move_entry(BOARD, &board_key(key_text), entry_state(key_text, state_text), MoveMode::InOrder).unwrap();
         let expected = BOARD.replace(old_line, new_line);
         // The epic starts with its first story.
         let expected = if key_text.starts_with('2') {
@@ -142,8 +134,7 @@ fn a_move_replaces_one_value_and_keeps_its_quotes() {
         assert_eq!(moved_crlf.board_text, format!("\u{feff}{}", expected.replace('\n', "\r\n")));
     }
     let unchanged =
-        move_entry(BOARD, &board_key("1-1-grind"), entry_state("1-1-grind", "done"), MoveMode::InOrder)
-            .unwrap();
+        move_entry(BOARD, &board_key("1-1-grind"), entry_state("1-1-grind", "done"), MoveMode::InOrder).unwrap();
     assert_eq!((unchanged.board_text.as_str(), unchanged.moves.len()), (BOARD, 0));
 }
 
@@ -161,23 +152,12 @@ fn a_story_moves_only_along_these_transitions() {
     for current in StoryStatus::ALL {
         for target in StoryStatus::ALL {
             let board_text = format!("development_status:\n  epic-1: in-progress\n  1-1-a: {current}\n");
-            let outcome = move_entry(
-                &board_text,
-                &board_key("1-1-a"),
-                BoardEntryState::Story(target),
-                MoveMode::InOrder,
-            );
-            let allowed =
-                current == target || allowed_moves.contains(&format!("{current}>{target}").as_str());
+            let outcome =
+                move_entry(&board_text, &board_key("1-1-a"), BoardEntryState::Story(target), MoveMode::InOrder);
+            let allowed = current == target || allowed_moves.contains(&format!("{current}>{target}").as_str());
             assert_eq!(outcome.is_ok(), allowed, "{current} > {target}: {outcome:?}");
             assert!(
-                move_entry(
-                    &board_text,
-                    &board_key("1-1-a"),
-                    BoardEntryState::Story(target),
-                    MoveMode::Forced
-                )
-                .is_ok()
+                move_entry(&board_text, &board_key("1-1-a"), BoardEntryState::Story(target), MoveMode::Forced).is_ok()
             );
         }
     }
@@ -198,9 +178,8 @@ fn a_story_moves_only_along_these_transitions() {
 
 #[test]
 fn a_value_that_cannot_be_replaced_safely_is_refused() {
-    let move_to_done = |board_text: &str| {
-        move_entry(board_text, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forced)
-    };
+    let move_to_done =
+        |board_text: &str| move_entry(board_text, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forced);
     for board_text in [
         "development_status:\n  1-0-x: &r review\n  1-1-a: *r\n",
         "development_status:\n  1-1-a: |\n    review\n",
@@ -230,12 +209,8 @@ fn a_value_that_cannot_be_replaced_safely_is_refused() {
         move_to_done("development_status:\n  1-1-a: soon\n"),
         Err(BoardMoveRefusal::NoKnownState { line: 2, .. })
     ));
-    assert!(matches!(
-        move_to_done("development_status:\n  1-1-b: done\n"),
-        Err(BoardMoveRefusal::UnknownKey { .. })
-    ));
-    let wrong_kind =
-        move_entry(BOARD, &board_key("epic-1"), entry_state("1-1-a", "review"), MoveMode::Forced);
+    assert!(matches!(move_to_done("development_status:\n  1-1-b: done\n"), Err(BoardMoveRefusal::UnknownKey { .. })));
+    let wrong_kind = move_entry(BOARD, &board_key("epic-1"), entry_state("1-1-a", "review"), MoveMode::Forced);
     assert!(matches!(wrong_kind, Err(BoardMoveRefusal::WrongKind { .. })));
 }
 
@@ -246,8 +221,7 @@ fn started_stories_come_before_new_ones() {
             .map_or("nothing".into(), |next| format!("{} {}", next.what.as_str(), next.key))
     };
     let board_with = |entry_states: &[(&str, &str)]| {
-        let entry_lines: String =
-            entry_states.iter().map(|(key, state)| format!("  {key}: {state}\n")).collect();
+        let entry_lines: String = entry_states.iter().map(|(key, state)| format!("  {key}: {state}\n")).collect();
         format!("development_status:\n{entry_lines}")
     };
     let sample_entries = [
@@ -269,8 +243,5 @@ fn started_stories_come_before_new_ones() {
         next_text(&board_with(&[("1-1-a", "done"), sample_entries[4]]), true),
         "retrospective epic-1-retrospective"
     );
-    assert_eq!(
-        next_text(&board_with(&[("1-1-a", "done"), ("epic-1-retrospective", "done")]), true),
-        "nothing"
-    );
+    assert_eq!(next_text(&board_with(&[("1-1-a", "done"), ("epic-1-retrospective", "done")]), true), "nothing");
 }

@@ -17,10 +17,8 @@ use crate::{
 };
 
 pub(super) fn check_links(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
-    let document_texts = check_material
-        .texts
-        .iter()
-        .map(|document_text| (document_text.path.as_str(), document_text.text.as_str()));
+    let document_texts =
+        check_material.texts.iter().map(|document_text| (document_text.path.as_str(), document_text.text.as_str()));
     let story_texts =
         check_material.stories.iter().map(|story_file| (story_file.path.as_str(), story_file.text.as_str()));
     // Many links lead to the same file, whose headings are read once.
@@ -45,9 +43,9 @@ fn check_inputs(
     let input_nodes = front_matter.get("inputDocuments").map(YamlNode::items).unwrap_or_default();
     for input_node in input_nodes.iter().take(MAX_INPUTS) {
         // An input is a path, or a mapping with the path under one of these keys.
-        let input_text = input_node.scalar_text().or_else(|| {
-            input_node.get("path").or_else(|| input_node.get("file")).and_then(YamlNode::scalar_text)
-        });
+        let input_text = input_node
+            .scalar_text()
+            .or_else(|| input_node.get("path").or_else(|| input_node.get("file")).and_then(YamlNode::scalar_text));
         let Some(input_path) = input_text.map(str::trim) else { continue };
         if is_document_path(input_path) && !is_input_found(check_material, document_path, input_path) {
             let message = format!("it was made from `{input_path}`, which is not there");
@@ -66,9 +64,8 @@ const MAX_INPUTS: usize = 500;
 
 /// Whether a text is a path to a document, and not a sentence, pattern or address.
 fn is_document_path(input_path: &str) -> bool {
-    let has_extension = [".md", ".yaml", ".yml", ".txt"]
-        .iter()
-        .any(|extension| input_path.to_ascii_lowercase().ends_with(extension));
+    let has_extension =
+        [".md", ".yaml", ".yml", ".txt"].iter().any(|extension| input_path.to_ascii_lowercase().ends_with(extension));
     has_extension
         && !input_path.contains(['*', '?', '<', '>', '|', '(', ','])
         && !input_path.contains("://")
@@ -86,9 +83,7 @@ fn is_input_found(check_material: &CheckMaterial<'_>, document_path: &str, input
         ("{project_knowledge}", project_folders.knowledge.as_str()),
     ];
     let expanded = folder_variables.iter().find_map(|(file_name, directory)| {
-        input_path
-            .strip_prefix(file_name)
-            .map(|remainder| join_path(directory, remainder.trim_start_matches('/')))
+        input_path.strip_prefix(file_name).map(|remainder| join_path(directory, remainder.trim_start_matches('/')))
     });
     let input_path = expanded.as_deref().unwrap_or_else(|| config::normalize_folder(input_path));
     if input_path.contains('{') || !is_inside_project(input_path) {
@@ -104,9 +99,7 @@ fn is_input_found(check_material: &CheckMaterial<'_>, document_path: &str, input
         &project_folders.implementation,
     ];
     base_directories.push(&project_folders.knowledge);
-    base_directories
-        .iter()
-        .any(|base_directory| check_material.path_exists(&join_path(base_directory, input_path)))
+    base_directories.iter().any(|base_directory| check_material.path_exists(&join_path(base_directory, input_path)))
         || check_material
             // Documents are moved between folders; the same name elsewhere is most likely the input.
             .documents
@@ -125,17 +118,15 @@ struct DocumentLink<'t> {
 /// Finds the links of a page, outside of inline code.
 fn find_links<'t>(markdown: &MarkdownPage<'t>) -> Vec<DocumentLink<'t>> {
     let mut found_links = Vec::new();
-    for line in markdown.lines.iter().filter(|line| line.kind == LineKind::Prose && line.text.contains("]("))
-    {
+    for line in markdown.lines.iter().filter(|line| line.kind == LineKind::Prose && line.text.contains("](")) {
         let mut in_code = false;
         let mut remaining_text = line.text;
         while let Some(mark_offset) = remaining_text.find(['`', ']']) {
             let after_mark = &remaining_text[mark_offset + 1..];
             // Every backtick toggles inline code, where brackets are no links.
             in_code ^= remaining_text[mark_offset..].starts_with('`');
-            let link_target = after_mark
-                .strip_prefix('(')
-                .filter(|_| !in_code && remaining_text[mark_offset..].starts_with(']'));
+            let link_target =
+                after_mark.strip_prefix('(').filter(|_| !in_code && remaining_text[mark_offset..].starts_with(']'));
             remaining_text = match link_target.and_then(split_target) {
                 Some((link_target, after_link)) => {
                     found_links.push(DocumentLink { line: line.number, target: link_target });
@@ -169,10 +160,7 @@ fn check_link(
     let (target_file, anchor) = link_target.split_once('#').unwrap_or((link_target, ""));
     // A colon marks an address of the web, a mail address or a drive; none of them is a file of the project.
     let is_foreign = link_target.contains(':') || target_file.starts_with(['/', '~', '$']);
-    if link_target.is_empty()
-        || is_foreign
-        || link_target.contains(['{', '*', '<', '…'])
-        || link_target.contains("...")
+    if link_target.is_empty() || is_foreign || link_target.contains(['{', '*', '<', '…']) || link_target.contains("...")
     {
         return;
     }
@@ -194,11 +182,8 @@ fn check_link(
         if normalize_path(&target_file).is_some_and(|target_file| check_material.path_exists(&target_file)) {
             return;
         }
-        let problem = FileProblem::warning(
-            "link-missing",
-            document_path,
-            format!("the link to `{target_file}` leads nowhere"),
-        );
+        let problem =
+            FileProblem::warning("link-missing", document_path, format!("the link to `{target_file}` leads nowhere"));
         problems.push(problem.at_line(line_number).with_advice("correct the path, or take the link out"));
         return;
     }
@@ -249,12 +234,8 @@ impl AnchorCache<'_, '_> {
         let known_anchors = anchors_by_file.entry(target_path.to_string()).or_insert_with(|| {
             let file_text = self.material.project_files.read_file(target_path).ok().flatten()?;
             let markdown = MarkdownPage::parse(&file_text);
-            let mut anchor_names: BTreeSet<String> = markdown
-                .lines
-                .iter()
-                .filter_map(|line| line.heading())
-                .map(|(_, title)| fold_letters(title))
-                .collect();
+            let mut anchor_names: BTreeSet<String> =
+                markdown.lines.iter().filter_map(|line| line.heading()).map(|(_, title)| fold_letters(title)).collect();
             // Anchors can also be written as HTML or as an attribute of the heading.
             for line in markdown.lines.iter().filter(|line| line.kind == LineKind::Prose) {
                 for anchor_mark in ["id=\"", "name=\"", "{#"] {
@@ -267,9 +248,7 @@ impl AnchorCache<'_, '_> {
             Some(anchor_names)
         });
         let Some(known_anchors) = known_anchors else { return true };
-        wanted_anchor.is_empty()
-            || known_anchors.contains(&wanted_anchor)
-            || known_anchors.contains(without_number)
+        wanted_anchor.is_empty() || known_anchors.contains(&wanted_anchor) || known_anchors.contains(without_number)
     }
 }
 

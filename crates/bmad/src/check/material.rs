@@ -125,8 +125,7 @@ impl<'a> CheckMaterial<'a> {
             if story::key_from_path(&story_path).is_none() || !seen_paths.insert(story_path.clone()) {
                 continue;
             }
-            let Some(story_text) =
-                project_files::read_or_report(self.project_files, &story_path, &mut self.problems)
+            let Some(story_text) = project_files::read_or_report(self.project_files, &story_path, &mut self.problems)
             else {
                 continue;
             };
@@ -149,20 +148,16 @@ impl<'a> CheckMaterial<'a> {
     fn find_stories_elsewhere(&self) -> Vec<String> {
         let story_location = self.board.and_then(|board| board.story_location.as_deref());
         // The board is a file of the project and could name any path.
-        let Some(story_directory) = story_location
-            .map(config::normalize_folder)
-            .filter(|story_directory| is_inside_project(story_directory))
+        let Some(story_directory) =
+            story_location.map(config::normalize_folder).filter(|story_directory| is_inside_project(story_directory))
         else {
             return Vec::new();
         };
         if story_directory.is_empty() || story_directory == self.config.folders.implementation {
             return Vec::new();
         }
-        let file_names = self
-            .project_files
-            .list_names(story_directory)
-            .into_iter()
-            .filter(|file_name| file_name.ends_with(".md"));
+        let file_names =
+            self.project_files.list_names(story_directory).into_iter().filter(|file_name| file_name.ends_with(".md"));
         file_names.map(|file_name| join_path(story_directory, &file_name)).collect()
     }
 
@@ -230,12 +225,7 @@ impl<'a> CheckMaterial<'a> {
 
     /// What to type or to do for a step.
     pub fn command_for_step(&self, step: BmadStep) -> String {
-        self.lookup_cache
-            .borrow_mut()
-            .step_commands
-            .entry(step)
-            .or_insert_with(|| self.describe_command(step))
-            .clone()
+        self.lookup_cache.borrow_mut().step_commands.entry(step).or_insert_with(|| self.describe_command(step)).clone()
     }
 
     /// The problem of a step that cannot be run here, with or without its documents.
@@ -266,9 +256,8 @@ impl<'a> CheckMaterial<'a> {
     }
 
     pub fn summarize(&self) -> CheckSummary {
-        let is_no_story = |document: &&ProjectDocument| {
-            !matches!(document.kind, DocumentKind::Story | DocumentKind::StorySpec)
-        };
+        let is_no_story =
+            |document: &&ProjectDocument| !matches!(document.kind, DocumentKind::Story | DocumentKind::StorySpec);
         CheckSummary {
             era: self.layout.era.map(|era| era.to_string()),
             version: self.layout.version.clone(),

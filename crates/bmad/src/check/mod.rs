@@ -119,9 +119,8 @@ pub fn check_project(check_input: &CheckInput<'_>, step: Option<BmadStep>) -> Re
     specs::check_specs(&check_material, &mut problems);
     references::check_references(&check_material, &mut problems);
     for document in check_input.documents.of_kind(DocumentKind::Retro) {
-        let document_text =
-            project_files::read_or_report(check_input.project_files, &document.path, &mut Vec::new())
-                .unwrap_or_default();
+        let document_text = project_files::read_or_report(check_input.project_files, &document.path, &mut Vec::new())
+            .unwrap_or_default();
         problems.extend(retrospective::read_retrospective(&document.path, &document_text).problems);
     }
     let (missing, suggestion) = match step {
@@ -152,14 +151,9 @@ pub fn sort_problems(problems: &mut Vec<FileProblem>) {
 }
 
 /// Adjusts the weight of problems that one file alone cannot judge.
-fn adjust_weights(
-    check_material: &CheckMaterial<'_>,
-    step: Option<BmadStep>,
-    problems: &mut Vec<FileProblem>,
-) {
+fn adjust_weights(check_material: &CheckMaterial<'_>, step: Option<BmadStep>, problems: &mut Vec<FileProblem>) {
     // Epics are designed before their stories, so a list of epics without any story is an intermediate state.
-    let has_only_epics =
-        !check_material.epics.epics.is_empty() && check_material.epics.stories().next().is_none();
+    let has_only_epics = !check_material.epics.epics.is_empty() && check_material.epics.stories().next().is_none();
     problems.retain(|problem| !(has_only_epics && problem.rule == rules::EPIC_EMPTY));
     let due_paths = check_material.due_story_paths();
     for problem in problems {

@@ -113,8 +113,7 @@ fn find_gaps(check_material: &CheckMaterial<'_>, step: BmadStep) -> Vec<StepGap>
     let mut found_gaps: Vec<StepGap> = Vec::new();
     for step_need in needs_of_step(check_material, step) {
         // Without a board there are no stories on it: the board is what is missing.
-        let depends_on_others =
-            matches!(step_need, StepNeed::Stories | StepNeed::StoryAt(_) | StepNeed::StoryFile);
+        let depends_on_others = matches!(step_need, StepNeed::Stories | StepNeed::StoryAt(_) | StepNeed::StoryFile);
         if depends_on_others && !found_gaps.is_empty() {
             continue;
         }
@@ -153,11 +152,9 @@ fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<S
     match step_need {
         StepNeed::Document(kind) => find_document_gap(check_material, kind),
         StepNeed::Stories => {
-            let missing_path =
-                check_material.documents.epics().map(|epics| epics.path.clone()).unwrap_or_default();
+            let missing_path = check_material.documents.epics().map(|epics| epics.path.clone()).unwrap_or_default();
             let is_missing = check_material.epics.stories().next().is_none();
-            is_missing
-                .then(|| make_gap("stories", missing_path, BmadStep::Epics, "the epics have no stories"))?
+            is_missing.then(|| make_gap("stories", missing_path, BmadStep::Epics, "the epics have no stories"))?
         }
         StepNeed::Plan => {
             let plans = [
@@ -169,25 +166,19 @@ fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<S
             ];
             let has_plan = plans.iter().any(|kind| check_material.documents.first_of_kind(*kind).is_some());
             let missing_path = join_path(&project_folders.planning, "epics.md");
-            (!has_plan).then(|| {
-                make_gap("epics", missing_path, BmadStep::Epics, "nothing says what is to be built")
-            })?
+            (!has_plan).then(|| make_gap("epics", missing_path, BmadStep::Epics, "nothing says what is to be built"))?
         }
         StepNeed::Readiness => {
-            let is_judged = planning_documents::read_readiness(check_material)
-                .is_some_and(|(_, reading)| reading.stated.is_some());
-            let missing_path =
-                join_path(&project_folders.planning, "implementation-readiness-report-DATE.md");
+            let is_judged =
+                planning_documents::read_readiness(check_material).is_some_and(|(_, reading)| reading.stated.is_some());
+            let missing_path = join_path(&project_folders.planning, "implementation-readiness-report-DATE.md");
             let reason = "nobody has judged whether the plan can be built";
             (!is_judged).then(|| make_gap("readiness report", missing_path, BmadStep::Readiness, reason))?
         }
         StepNeed::Board => {
             let missing_path = check_material.board_path.to_string();
             let reason = "there is no board that says how far the stories are";
-            check_material
-                .board
-                .is_none()
-                .then(|| make_gap("board", missing_path, BmadStep::SprintPlanning, reason))?
+            check_material.board.is_none().then(|| make_gap("board", missing_path, BmadStep::SprintPlanning, reason))?
         }
         StepNeed::StoryAt(wanted_states) => {
             let is_missing = stories_in_state(check_material, wanted_states).is_empty();
@@ -209,8 +200,7 @@ fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<S
             let story_key = due_stories.into_iter().min_by_key(|story_key| story_key.story_number())?;
             let is_missing = !check_material.has_story_file(story_key.story_number());
             let missing_path = join_path(&project_folders.implementation, &format!("{story_key}.md"));
-            is_missing
-                .then(|| make_gap("story", missing_path, BmadStep::CreateStory, "the story has no file"))?
+            is_missing.then(|| make_gap("story", missing_path, BmadStep::CreateStory, "the story has no file"))?
         }
     }
 }
@@ -227,17 +217,12 @@ fn find_document_gap(check_material: &CheckMaterial<'_>, document_kind: Document
     let is_late_era = check_material.layout.era == Some(Era::D);
     let file_name = match document_kind {
         DocumentKind::Prd if is_late_era => "prds/prd-PROJECT-DATE/prd.md",
-        DocumentKind::Architecture if is_late_era => {
-            "architecture/architecture-PROJECT-DATE/ARCHITECTURE-SPINE.md"
-        }
+        DocumentKind::Architecture if is_late_era => "architecture/architecture-PROJECT-DATE/ARCHITECTURE-SPINE.md",
         DocumentKind::Ux if is_late_era => "ux-designs/ux-PROJECT-DATE/DESIGN.md",
         _ => file_name,
     };
     let (missing_path, reason) = match check_material.documents.first_of_kind(document_kind) {
-        None => (
-            join_path(&check_material.config.folders.planning, file_name),
-            format!("there is no {document_name}"),
-        ),
+        None => (join_path(&check_material.config.folders.planning, file_name), format!("there is no {document_name}")),
         Some(existing) if existing.empty && existing.sharded.is_empty() => {
             (existing.path.clone(), format!("the {document_name} is empty"))
         }
@@ -247,34 +232,20 @@ fn find_document_gap(check_material: &CheckMaterial<'_>, document_kind: Document
         Some(_) => return None,
     };
     let missing = MissingDocument { document: document_name.to_string(), path: missing_path };
-    Some(StepGap {
-        missing,
-        maker_step: planning_documents::maker_step(document_kind),
-        reason,
-        is_immediate: false,
-    })
+    Some(StepGap { missing, maker_step: planning_documents::maker_step(document_kind), reason, is_immediate: false })
 }
 
-fn stories_in_state<'a>(
-    check_material: &CheckMaterial<'a>,
-    wanted_states: &[StoryStatus],
-) -> Vec<&'a StoryKey> {
+fn stories_in_state<'a>(check_material: &CheckMaterial<'a>, wanted_states: &[StoryStatus]) -> Vec<&'a StoryKey> {
     let is_wanted = |state: Option<BoardEntryState>| match state {
         Some(BoardEntryState::Story(state)) => wanted_states.contains(&state),
         _ => false,
     };
     let board_stories = check_material.board.map(|board| board.stories()).into_iter().flatten();
-    board_stories
-        .filter(|(_, board_entry)| is_wanted(board_entry.state))
-        .map(|(story_key, _)| story_key)
-        .collect()
+    board_stories.filter(|(_, board_entry)| is_wanted(board_entry.state)).map(|(story_key, _)| story_key).collect()
 }
 
 /// The step that brings a story to one of these states, and why.
-fn step_towards(
-    check_material: &CheckMaterial<'_>,
-    wanted_states: &[StoryStatus],
-) -> (BmadStep, &'static str) {
+fn step_towards(check_material: &CheckMaterial<'_>, wanted_states: &[StoryStatus]) -> (BmadStep, &'static str) {
     let has_story_at = |state: StoryStatus| !stories_in_state(check_material, &[state]).is_empty();
     let is_wanted = |state: StoryStatus| wanted_states.contains(&state);
     // A story is done after its review, so a story at review is the nearest one.
@@ -298,8 +269,7 @@ fn step_towards(
 fn add_remarks(check_material: &CheckMaterial<'_>, step: BmadStep, problems: &mut Vec<FileProblem>) {
     let needs_ux = matches!(step, BmadStep::Architecture | BmadStep::Epics | BmadStep::Readiness);
     if needs_ux
-        && let Some(prd_document) =
-            check_material.documents.prd().filter(|_| check_material.documents.ux().is_none())
+        && let Some(prd_document) = check_material.documents.prd().filter(|_| check_material.documents.ux().is_none())
     {
         problems.push(
             FileProblem::note("ux-missing", &prd_document.path, "there is no UX design")
@@ -312,10 +282,8 @@ fn add_remarks(check_material: &CheckMaterial<'_>, step: BmadStep, problems: &mu
     {
         // An epic without stories is no reason to wait.
         let has_open_story = |epic_number: &u32| {
-            let mut epic_stories =
-                board.stories().filter(|(story_key, _)| story_key.epic == *epic_number).peekable();
-            let is_done =
-                |state: Option<BoardEntryState>| state == Some(BoardEntryState::Story(StoryStatus::Done));
+            let mut epic_stories = board.stories().filter(|(story_key, _)| story_key.epic == *epic_number).peekable();
+            let is_done = |state: Option<BoardEntryState>| state == Some(BoardEntryState::Story(StoryStatus::Done));
             epic_stories.peek().is_some() && epic_stories.any(|(_, board_entry)| !is_done(board_entry.state))
         };
         if !board.epic_numbers().is_empty() && board.epic_numbers().iter().all(has_open_story) {

@@ -25,10 +25,7 @@ pub(super) fn check_documents(
                 FileProblem::warning("document-template", &document.path, "only the template stands here")
                     .at_line(1)
                     .with_reason("its workflow was begun and nothing was written")
-                    .with_advice(format!(
-                        "go on with it: {}",
-                        check_material.command_for_step(maker_step(kind))
-                    )),
+                    .with_advice(format!("go on with it: {}", check_material.command_for_step(maker_step(kind)))),
             );
             continue;
         }
@@ -52,8 +49,7 @@ pub(super) fn maker_step(kind: DocumentKind) -> BmadStep {
 
 /// Whether a document is still its template: mostly placeholders, or no step is done and there is next to no text.
 pub(super) fn is_template(check_material: &CheckMaterial<'_>, document: &ProjectDocument) -> bool {
-    let Some(document_text) =
-        check_material.texts.iter().find(|document_text| document_text.path == document.path)
+    let Some(document_text) = check_material.texts.iter().find(|document_text| document_text.path == document.path)
     else {
         return false;
     };
@@ -74,8 +70,7 @@ pub(super) fn is_template(check_material: &CheckMaterial<'_>, document: &Project
             completed_steps.items().is_empty() && completed_steps.scalar_text().is_none()
         })
     });
-    (placeholder_count > 0 && placeholder_count * 2 >= text_lines.len())
-        || (is_just_begun && text_lines.len() < 3)
+    (placeholder_count > 0 && placeholder_count * 2 >= text_lines.len()) || (is_just_begun && text_lines.len() < 3)
 }
 
 /// The first placeholder such as `{{project_name}}`: lower-case words, as BMAD's templates have them. Products have
@@ -84,8 +79,7 @@ fn find_placeholder(line_text: &str) -> Option<&str> {
     let mut remaining_text = line_text;
     while let Some((_, after_open)) = remaining_text.split_once("{{") {
         let (placeholder_name, after_close) = after_open.split_once("}}")?;
-        let is_name_character =
-            |character: char| character.is_ascii_alphanumeric() || "_- ./".contains(character);
+        let is_name_character = |character: char| character.is_ascii_alphanumeric() || "_- ./".contains(character);
         if !placeholder_name.is_empty() && placeholder_name.chars().all(is_name_character) {
             return Some(placeholder_name);
         }
@@ -99,16 +93,8 @@ fn parse_front_matter(markdown: &MarkdownPage<'_>) -> Option<yaml::YamlNode> {
 }
 
 /// The placeholders of BMAD's own templates.
-const TEMPLATE_NAMES: [&str; 8] = [
-    "project_name",
-    "user_name",
-    "date",
-    "epic_title",
-    "story_title",
-    "epic_goal",
-    "user_type",
-    "capability",
-];
+const TEMPLATE_NAMES: [&str; 8] =
+    ["project_name", "user_name", "date", "epic_title", "story_title", "epic_goal", "user_type", "capability"];
 
 /// Reports a placeholder of the template that was not filled in.
 fn report_placeholders(
@@ -129,8 +115,7 @@ fn report_placeholders(
         };
         if let Some(line) = markdown.lines.iter().find(has_template_name) {
             let message = format!("a placeholder of the template is left: {}", truncate(line.text.trim()));
-            let problem =
-                FileProblem::note("document-placeholder", &document_text.path, message).at_line(line.number);
+            let problem = FileProblem::note("document-placeholder", &document_text.path, message).at_line(line.number);
             problems.push(problem.with_advice("fill it in"));
         }
     }
@@ -142,30 +127,21 @@ pub(super) fn truncate(long_text: &str) -> String {
 }
 
 /// Reports a workflow that was not finished, by the steps that are installed. The last steps of some eras are not recorded.
-fn report_unfinished(
-    check_material: &CheckMaterial<'_>,
-    document: &ProjectDocument,
-    problems: &mut Vec<FileProblem>,
-) {
+fn report_unfinished(check_material: &CheckMaterial<'_>, document: &ProjectDocument, problems: &mut Vec<FileProblem>) {
     let last_done = document.steps_completed.iter().filter_map(|step_name| step_number(step_name)).max();
-    let (Some(last_done), Some(last_step_number)) =
-        (last_done, last_installed_step(check_material, document.kind))
+    let (Some(last_done), Some(last_step_number)) = (last_done, last_installed_step(check_material, document.kind))
     else {
         return;
     };
-    let Some(document_text) =
-        check_material.texts.iter().find(|document_text| document_text.path == document.path)
+    let Some(document_text) = check_material.texts.iter().find(|document_text| document_text.path == document.path)
     else {
         return;
     };
     let markdown = MarkdownPage::parse(&document_text.text);
     // A document may be declared complete without its last steps.
     let is_declared_complete = parse_front_matter(&markdown).is_some_and(|front_matter| {
-        let status = front_matter
-            .get("status")
-            .and_then(yaml::YamlNode::scalar_text)
-            .unwrap_or_default()
-            .to_lowercase();
+        let status =
+            front_matter.get("status").and_then(yaml::YamlNode::scalar_text).unwrap_or_default().to_lowercase();
         ["complete", "completed", "done", "final", "approved"].contains(&status.as_str())
             || front_matter.get("completedAt").is_some()
             || front_matter.get("workflow_completed").is_some()
@@ -174,15 +150,11 @@ fn report_unfinished(
         return;
     }
     let line = markdown.lines.iter().find(|line| line.text.trim_start().starts_with("stepsCompleted"));
-    let message =
-        format!("its workflow has {last_step_number} steps, and the last that was done is step {last_done}");
+    let message = format!("its workflow has {last_step_number} steps, and the last that was done is step {last_done}");
     let problem = FileProblem::warning("document-unfinished", &document.path, message)
         .at_line(line.map_or(1, |line| line.number))
         .with_reason("what the later steps write is missing")
-        .with_advice(format!(
-            "go on with it: {}",
-            check_material.command_for_step(maker_step(document.kind))
-        ));
+        .with_advice(format!("go on with it: {}", check_material.command_for_step(maker_step(document.kind))));
     problems.push(problem);
 }
 
@@ -207,8 +179,7 @@ fn last_installed_step(check_material: &CheckMaterial<'_>, kind: DocumentKind) -
     if let Some(bmad_root) = &check_material.layout.root {
         let workflows = join_path(bmad_root, "bmm/workflows");
         let phase_directories = check_material.project_files.list_names(&workflows);
-        let phase_directories =
-            phase_directories.iter().filter_map(|entry_name| entry_name.strip_suffix('/'));
+        let phase_directories = phase_directories.iter().filter_map(|entry_name| entry_name.strip_suffix('/'));
         workflow_directories.extend(
             phase_directories
                 .flat_map(|phase| names.iter().map(move |entry_name| format!("{phase}/{entry_name}")))
@@ -216,8 +187,7 @@ fn last_installed_step(check_material: &CheckMaterial<'_>, kind: DocumentKind) -
         );
     }
     for client in &check_material.layout.clients {
-        workflow_directories
-            .extend(names.iter().map(|entry_name| format!("{}/bmad-{entry_name}", client.folder)));
+        workflow_directories.extend(names.iter().map(|entry_name| format!("{}/bmad-{entry_name}", client.folder)));
     }
     workflow_directories
         .iter()
@@ -233,21 +203,14 @@ fn last_installed_step(check_material: &CheckMaterial<'_>, kind: DocumentKind) -
 }
 
 /// The verdict of the report that counts.
-pub(super) fn read_readiness(
-    check_material: &CheckMaterial<'_>,
-) -> Option<(String, VerdictReading<ReadinessVerdict>)> {
+pub(super) fn read_readiness(check_material: &CheckMaterial<'_>) -> Option<(String, VerdictReading<ReadinessVerdict>)> {
     let document = check_material.documents.readiness()?;
-    let report_text =
-        project_files::read_or_report(check_material.project_files, &document.path, &mut Vec::new())?;
+    let report_text = project_files::read_or_report(check_material.project_files, &document.path, &mut Vec::new())?;
     Some((document.path.clone(), ReadinessVerdict::from_report(&document.path, &report_text)))
 }
 
 /// Reports a verdict that the plan is not ready.
-fn report_readiness(
-    check_material: &CheckMaterial<'_>,
-    step: Option<BmadStep>,
-    problems: &mut Vec<FileProblem>,
-) {
+fn report_readiness(check_material: &CheckMaterial<'_>, step: Option<BmadStep>, problems: &mut Vec<FileProblem>) {
     let Some((report_path, reading)) = read_readiness(check_material) else { return };
     problems.extend(reading.problems);
     let Some(stated) = reading.stated else { return };
@@ -256,10 +219,8 @@ fn report_readiness(
         Some(step) => matches!(step, BmadStep::SprintPlanning | BmadStep::CreateStory | BmadStep::DevStory),
         None => check_material.board.is_none(),
     };
-    let advice = format!(
-        "mend what the report names and check again: {}",
-        check_material.command_for_step(BmadStep::Readiness)
-    );
+    let advice =
+        format!("mend what the report names and check again: {}", check_material.command_for_step(BmadStep::Readiness));
     let verdict_text = stated.said.clone();
     let problem = match stated.verdict {
         ReadinessVerdict::Ready => return,
@@ -300,11 +261,12 @@ fn report_trace(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProbl
         _ => return,
     };
     let message = format!("the trace gate says {}", truncate(&stated.said));
-    let problem = FileProblem::warning("trace-negative", &document.path, message)
-        .at_line(stated.line)
-        .with_reason(reason);
-    problems.push(problem.with_advice(format!(
-        "add the tests and run it again: {}",
-        check_material.command_for_step(BmadStep::Trace)
-    )));
+    let problem =
+        FileProblem::warning("trace-negative", &document.path, message).at_line(stated.line).with_reason(reason);
+    problems.push(
+        problem.with_advice(format!(
+            "add the tests and run it again: {}",
+            check_material.command_for_step(BmadStep::Trace)
+        )),
+    );
 }

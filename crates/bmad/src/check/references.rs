@@ -40,8 +40,7 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
                 continue;
             }
             // The ledger has many forms, so any mention of the id counts.
-            let message =
-                format!("it closes the deferred work `{deferred_id}`, which is not listed anywhere");
+            let message = format!("it closes the deferred work `{deferred_id}`, which is not listed anywhere");
             let problem = FileProblem::warning("closes-deferred-unknown", &story_file.path, message);
             let problem = problem.at_line(find_front_matter_line(&story_file.text, deferred_id));
             problems.push(problem.with_advice("see deferred-work.md for what is open"));
@@ -64,8 +63,7 @@ impl KnownStories {
         let mut known_stories = KnownStories::default();
         let file_keys = check_material.stories.iter().filter_map(|story_file| story_file.story.key.as_ref());
         let planned_keys = check_material.epics.stories().map(|story| &story.key);
-        let board_keys =
-            check_material.board.into_iter().flat_map(Board::stories).map(|(story_key, _)| story_key);
+        let board_keys = check_material.board.into_iter().flat_map(Board::stories).map(|(story_key, _)| story_key);
         // A story may exist in only one of the three places.
         for story_key in file_keys.chain(planned_keys).chain(board_keys) {
             known_stories.numbers.insert(story_key.story_number());
@@ -93,8 +91,7 @@ impl KnownStories {
 fn read_deferred_text(check_material: &CheckMaterial<'_>) -> String {
     let mut all_text = String::new();
     for document in check_material.documents.of_kind(crate::documents::DocumentKind::Deferred) {
-        let ledger_text =
-            project_files::read_or_report(check_material.project_files, &document.path, &mut Vec::new());
+        let ledger_text = project_files::read_or_report(check_material.project_files, &document.path, &mut Vec::new());
         all_text.push_str(&ledger_text.unwrap_or_default().to_lowercase());
         all_text.push('\n');
     }

@@ -36,10 +36,8 @@ pub(super) fn check_requirements(check_material: &CheckMaterial<'_>, problems: &
         .texts_of_kind(DocumentKind::Prd)
         .flat_map(|document_text| find_requirement_ids(&document_text.text))
         .collect();
-    let unknown_ids = named_in_epics
-        .into_iter()
-        .filter(|(requirement_id, _)| !mentioned_ids.contains(requirement_id))
-        .collect();
+    let unknown_ids =
+        named_in_epics.into_iter().filter(|(requirement_id, _)| !mentioned_ids.contains(requirement_id)).collect();
     report_unknown(&prd_requirements, unknown_ids, problems);
 }
 
@@ -56,20 +54,18 @@ struct RequirementPlace {
 /// Every functional requirement that the epics name, with its first place.
 fn named_requirements(check_material: &CheckMaterial<'_>) -> BTreeMap<String, RequirementPlace> {
     let epics = &check_material.epics;
-    let in_inventory =
-        epics.requirements.iter().map(|list_entry| (&list_entry.id, &list_entry.path, list_entry.line));
+    let in_inventory = epics.requirements.iter().map(|list_entry| (&list_entry.id, &list_entry.path, list_entry.line));
     let in_coverage =
         epics.coverage.iter().map(|list_entry| (&list_entry.requirement, &list_entry.path, list_entry.line));
-    let in_epics = epics.epics.iter().flat_map(|epic| {
-        epic.requirements.iter().map(move |requirement_id| (requirement_id, &epic.path, epic.line))
-    });
+    let in_epics = epics
+        .epics
+        .iter()
+        .flat_map(|epic| epic.requirements.iter().map(move |requirement_id| (requirement_id, &epic.path, epic.line)));
     let in_stories = epics.stories().flat_map(|story| {
         story.requirements.iter().map(move |requirement_id| (requirement_id, &story.path, story.line))
     });
     let mut places_by_id = BTreeMap::new();
-    for (requirement_id, epics_path, line_number) in
-        in_inventory.chain(in_coverage).chain(in_epics).chain(in_stories)
-    {
+    for (requirement_id, epics_path, line_number) in in_inventory.chain(in_coverage).chain(in_epics).chain(in_stories) {
         if is_functional(requirement_id) {
             places_by_id
                 .entry(requirement_id.clone())
@@ -86,11 +82,8 @@ fn report_uncovered(
     problems: &mut Vec<FileProblem>,
 ) {
     let epics = &check_material.epics;
-    let by_map = epics
-        .coverage
-        .iter()
-        .filter(|map_entry| !map_entry.epics.is_empty())
-        .map(|map_entry| &map_entry.requirement);
+    let by_map =
+        epics.coverage.iter().filter(|map_entry| !map_entry.epics.is_empty()).map(|map_entry| &map_entry.requirement);
     let by_epics = epics.epics.iter().flat_map(|epic| &epic.requirements);
     let by_stories = epics.stories().flat_map(|story| &story.requirements);
     let covered_ids: BTreeSet<&String> = by_map.chain(by_epics).chain(by_stories).collect();
@@ -105,10 +98,7 @@ fn report_uncovered(
             FileProblem::warning("requirement-uncovered", &requirement.path, message)
                 .at_line(requirement.line)
                 .with_reason("what no story asks for is not built")
-                .with_advice(format!(
-                    "add it to an epic: {}",
-                    check_material.command_for_step(BmadStep::Epics)
-                )),
+                .with_advice(format!("add it to an epic: {}", check_material.command_for_step(BmadStep::Epics))),
         );
     }
 }
@@ -141,8 +131,7 @@ fn report_unknown_epics(check_material: &CheckMaterial<'_>, problems: &mut Vec<F
     for coverage in &check_material.epics.coverage {
         for epic in coverage.epics.iter().filter(|epic| !known_epics.contains(epic)) {
             let message = format!("{} is mapped to epic {epic}; there is none", coverage.requirement);
-            let problem =
-                FileProblem::warning("coverage-unknown-epic", &coverage.path, message).at_line(coverage.line);
+            let problem = FileProblem::warning("coverage-unknown-epic", &coverage.path, message).at_line(coverage.line);
             problems.push(problem.with_advice("correct the map, or write the epic"));
         }
     }

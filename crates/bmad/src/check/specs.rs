@@ -11,9 +11,7 @@ pub(super) fn check_specs(check_material: &CheckMaterial<'_>, problems: &mut Vec
         let Some(list_path) = document.sharded.iter().find(|path| path.ends_with("/stories.yaml")) else {
             continue;
         };
-        let Some(yaml_text) =
-            project_files::read_or_report(check_material.project_files, list_path, problems)
-        else {
+        let Some(yaml_text) = project_files::read_or_report(check_material.project_files, list_path, problems) else {
             continue;
         };
         let spec_stories = specs::read_stories(list_path, &yaml_text);
@@ -57,9 +55,7 @@ fn compare_files(
                 .with_advice("list it, or take the file away"),
             ),
         }
-        if let Some(story_text) =
-            project_files::read_or_report(check_material.project_files, story_path, problems)
-        {
+        if let Some(story_text) = project_files::read_or_report(check_material.project_files, story_path, problems) {
             problems.extend(specs::read_spec(story_path, &story_text).problems);
             check_dependencies(story_path, &story_text, &lines_by_id, problems);
         }
@@ -82,10 +78,8 @@ fn check_dependencies(
     lines_by_id: &BTreeMap<&str, usize>,
     problems: &mut Vec<FileProblem>,
 ) {
-    for dependency_id in story::read_story(story_path, story_text)
-        .depends_on
-        .into_iter()
-        .take(super::references::MAX_REFERENCES)
+    for dependency_id in
+        story::read_story(story_path, story_text).depends_on.into_iter().take(super::references::MAX_REFERENCES)
     {
         if !lines_by_id.contains_key(dependency_id.as_str()) {
             let message = format!("it depends on `{dependency_id}`, and no story has that id");

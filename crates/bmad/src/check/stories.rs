@@ -32,11 +32,7 @@ pub(super) fn check_stories(check_material: &CheckMaterial<'_>, problems: &mut V
 }
 
 /// Reports a story that counts as done while its review's findings are open.
-fn check_follow_ups(
-    check_material: &CheckMaterial<'_>,
-    story_file: &StoryDocument,
-    problems: &mut Vec<FileProblem>,
-) {
+fn check_follow_ups(check_material: &CheckMaterial<'_>, story_file: &StoryDocument, problems: &mut Vec<FileProblem>) {
     let board_entry = story_file.story.key.as_ref().and_then(|key| check_material.board_entry(key));
     let is_done = board_entry.is_some_and(|board_entry| story_state(board_entry) == Some(StoryStatus::Done));
     let mut open_items = story_file.story.open_follow_ups();
@@ -46,8 +42,7 @@ fn check_follow_ups(
         more => format!(" and {more} more"),
     };
     let message = format!("the story is done, and what a review left is not: {}{more}", first_open.text);
-    let problem =
-        FileProblem::warning("story-follow-ups-open", &story_file.path, message).at_line(first_open.line);
+    let problem = FileProblem::warning("story-follow-ups-open", &story_file.path, message).at_line(first_open.line);
     problems.push(problem.with_advice("see to it, or tick it"));
 }
 
@@ -62,8 +57,7 @@ fn check_duplicate_files(check_material: &CheckMaterial<'_>, problems: &mut Vec<
             Some(first_file) => {
                 let message = format!("this is story {story_number}, as is {}", first_file.path);
                 let problem = FileProblem::warning("story-two-files", &story_file.path, message);
-                problems
-                    .push(problem.with_reason("agents may work from either").with_advice("keep one of them"));
+                problems.push(problem.with_reason("agents may work from either").with_advice("keep one of them"));
             }
             None => {
                 first_by_number.insert(story_number, story_file);
@@ -96,11 +90,7 @@ fn stories_by_number(board: &Board) -> BTreeMap<StoryNumber, BoardStory<'_>> {
 }
 
 /// Compares the stories of the epics with those of the board.
-fn compare_epics_and_board(
-    check_material: &CheckMaterial<'_>,
-    board: &Board,
-    problems: &mut Vec<FileProblem>,
-) {
+fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, problems: &mut Vec<FileProblem>) {
     let planned_stories: BTreeMap<StoryNumber, &EpicStory> =
         check_material.epics.stories().map(|story| (story.number, story)).collect();
     let on_board = stories_by_number(board);
@@ -131,8 +121,7 @@ fn compare_epics_and_board(
         }
     }
     // Epics may be archived once they are built, so only epics that still exist are compared.
-    let compared_epics: BTreeSet<u32> =
-        planned_numbers.iter().map(|story_number| story_number.epic).collect();
+    let compared_epics: BTreeSet<u32> = planned_numbers.iter().map(|story_number| story_number.epic).collect();
     for BoardStory { key: story_key, entry: board_entry } in on_board.values() {
         if !compared_epics.contains(&story_key.epic)
             || planned_numbers.contains(&without_letter(story_key.story_number()))
@@ -186,18 +175,12 @@ fn check_renamed(
         _ => "sprint planning would add it anew and drop the old line with its state",
     };
     problems.push(
-        problem
-            .with_reason(reason)
-            .with_advice("if it was renamed, rename it on the board and its file as well"),
+        problem.with_reason(reason).with_advice("if it was renamed, rename it on the board and its file as well"),
     );
 }
 
 /// Compares the story files with the board, by key and then by number.
-fn compare_files_and_board(
-    check_material: &CheckMaterial<'_>,
-    board: &Board,
-    problems: &mut Vec<FileProblem>,
-) {
+fn compare_files_and_board(check_material: &CheckMaterial<'_>, board: &Board, problems: &mut Vec<FileProblem>) {
     let board_by_number = stories_by_number(board);
     if board_by_number.is_empty() {
         return;
@@ -218,10 +201,8 @@ fn compare_files_and_board(
             // This is a second file about a story that has its own.
             Some(BoardStory { key: board_key, .. }) if file_keys.contains(board_key) => {}
             Some(BoardStory { key: board_key, entry }) => {
-                let message = format!(
-                    "the file is `{key}`, and the board has `{board_key}` ({}:{})",
-                    board.path, entry.line
-                );
+                let message =
+                    format!("the file is `{key}`, and the board has `{board_key}` ({}:{})", board.path, entry.line);
                 problems.push(
                     FileProblem::warning("story-file-renamed", &story_file.path, message)
                         .with_reason("BMAD's workflows look for the file by the board's key")
@@ -255,10 +236,8 @@ fn compare_status(
     let Some(own_status) = &story_file.story.status else { return };
     // A blocked story is no contradiction to the board, but the agent will stop at it.
     if own_status.status.is_none() && own_status.said.trim().eq_ignore_ascii_case("blocked") {
-        let message =
-            format!("the story says blocked, the board {} ({}:{})", entry.raw_state, board.path, entry.line);
-        let problem =
-            FileProblem::warning("story-blocked", &story_file.path, message).at_line(own_status.line);
+        let message = format!("the story says blocked, the board {} ({}:{})", entry.raw_state, board.path, entry.line);
+        let problem = FileProblem::warning("story-blocked", &story_file.path, message).at_line(own_status.line);
         problems.push(
             problem
                 .with_reason("whoever develops it stops there at once")
@@ -268,18 +247,15 @@ fn compare_status(
     }
     let (Some(file_state), Some(board_state)) = (own_status.status, story_state(entry)) else { return };
     // A spec is done when it is built, and its story is then at review.
-    let is_expected =
-        story_file.is_spec && !(file_state == StoryStatus::Done && board_state < StoryStatus::Review);
+    let is_expected = story_file.is_spec && !(file_state == StoryStatus::Done && board_state < StoryStatus::Review);
     if file_state == board_state || is_expected {
         return;
     }
-    let message =
-        format!("the story says {file_state}, the board {board_state} ({}:{})", board.path, entry.line);
+    let message = format!("the story says {file_state}, the board {board_state} ({}:{})", board.path, entry.line);
     let advice = format!(
         "write `Status: {board_state}` here; or, if the story is right: tribunal board move {key} {file_state} --anyway"
     );
-    let problem =
-        FileProblem::warning("story-status-not-board-s", &story_file.path, message).at_line(own_status.line);
+    let problem = FileProblem::warning("story-status-not-board-s", &story_file.path, message).at_line(own_status.line);
     problems.push(problem.with_reason("the board holds").with_advice(advice));
 }
 
@@ -298,8 +274,7 @@ fn check_missing_files(check_material: &CheckMaterial<'_>, board: &Board, proble
         if check_material.has_story_file(story_key.story_number()) {
             continue;
         }
-        let expected_path =
-            join_path(&check_material.config.folders.implementation, &format!("{story_key}.md"));
+        let expected_path = join_path(&check_material.config.folders.implementation, &format!("{story_key}.md"));
         // A file that cannot be read is another problem, which is already reported.
         if check_material.path_exists(&expected_path) {
             continue;
@@ -310,23 +285,17 @@ fn check_missing_files(check_material: &CheckMaterial<'_>, board: &Board, proble
             .with_reason(format!("{expected_path} is not there"));
         problems.push(match problem_weight {
             ProblemWeight::Note => problem,
-            _ => problem
-                .with_advice(format!("write it: {}", check_material.command_for_step(BmadStep::CreateStory))),
+            _ => problem.with_advice(format!("write it: {}", check_material.command_for_step(BmadStep::CreateStory))),
         });
     }
 }
 
 /// Reports a story in progress whose tasks are all ticked.
-fn check_all_ticked(
-    check_material: &CheckMaterial<'_>,
-    story_file: &StoryDocument,
-    problems: &mut Vec<FileProblem>,
-) {
+fn check_all_ticked(check_material: &CheckMaterial<'_>, story_file: &StoryDocument, problems: &mut Vec<FileProblem>) {
     let (done_count, total_count) = story_file.story.task_progress();
     let Some(status_line) = story_file.story.status.as_ref() else { return };
     let story_key = story_file.story.key.as_ref();
-    let board_state =
-        story_key.and_then(|story_key| check_material.board_entry(story_key)).and_then(story_state);
+    let board_state = story_key.and_then(|story_key| check_material.board_entry(story_key)).and_then(story_state);
     let effective_state = board_state.or(status_line.status);
     if total_count == 0 || done_count < total_count || effective_state != Some(StoryStatus::InProgress) {
         return;
@@ -336,8 +305,7 @@ fn check_all_ticked(
         return;
     }
     let message = format!("all {total_count} tasks are ticked, and the story is still in-progress");
-    let problem =
-        FileProblem::warning("story-all-ticked", &story_file.path, message).at_line(status_line.line);
+    let problem = FileProblem::warning("story-all-ticked", &story_file.path, message).at_line(status_line.line);
     let advice = story_key
         .map(|story_key| format!("if it is finished: tribunal board move {story_key} review"))
         .unwrap_or_default();
@@ -345,14 +313,9 @@ fn check_all_ticked(
 }
 
 /// Reports files that a story lists and that do not exist.
-fn check_listed_files(
-    check_material: &CheckMaterial<'_>,
-    story_file: &StoryDocument,
-    problems: &mut Vec<FileProblem>,
-) {
+fn check_listed_files(check_material: &CheckMaterial<'_>, story_file: &StoryDocument, problems: &mut Vec<FileProblem>) {
     let story_key = story_file.story.key.as_ref();
-    let board_state =
-        story_key.and_then(|story_key| check_material.board_entry(story_key)).and_then(story_state);
+    let board_state = story_key.and_then(|story_key| check_material.board_entry(story_key)).and_then(story_state);
     let own_state = story_file.story.status.as_ref().and_then(|status| status.status);
     let problem_weight = match board_state.or(own_state) {
         Some(StoryStatus::Review) => ProblemWeight::Warning,
@@ -381,17 +344,11 @@ fn check_listed_files(
         .collect();
     let Some((_, line_number)) = missing_files.first() else { return };
     // Three names show what is meant; a list may be long.
-    let first_names: Vec<&str> =
-        missing_files.iter().take(3).map(|(missing_name, _)| *missing_name).collect();
-    let more_text = if missing_files.len() > 3 {
-        format!(" and {} more", missing_files.len() - 3)
-    } else {
-        String::new()
-    };
-    let message = format!(
-        "of the files it lists, these are not there: {}{more_text}",
-        truncate(&first_names.join(", "))
-    );
+    let first_names: Vec<&str> = missing_files.iter().take(3).map(|(missing_name, _)| *missing_name).collect();
+    let more_text =
+        if missing_files.len() > 3 { format!(" and {} more", missing_files.len() - 3) } else { String::new() };
+    let message =
+        format!("of the files it lists, these are not there: {}{more_text}", truncate(&first_names.join(", ")));
     let reason = "what a story says it made is what a review looks at";
     problems.push(
         FileProblem::new(problem_weight, "story-file-list", &story_file.path, message)

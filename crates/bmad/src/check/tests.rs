@@ -65,8 +65,7 @@ fn check_files(files: &InMemoryFiles, step: Option<BmadStep>) -> ReadinessReport
     let layout = layout::read_layout(files);
     let config = config::read_config(files);
     let board_path = format!("{}/{}", config.folders.implementation, board::BOARD_FILE);
-    let board =
-        files.read_file(&board_path).unwrap().map(|board_text| board::read_board(&board_path, &board_text));
+    let board = files.read_file(&board_path).unwrap().map(|board_text| board::read_board(&board_path, &board_text));
     let documents = documents::find_documents(files, &config.folders);
     let check_input = CheckInput {
         project_files: files,
@@ -82,19 +81,13 @@ fn check_files(files: &InMemoryFiles, step: Option<BmadStep>) -> ReadinessReport
 /// Renders every problem as `weight rule name:line`.
 fn render_problems(report: &ReadinessReport) -> Vec<String> {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
-    let line_suffix = |line_suffix: Option<usize>| {
-        line_suffix.map(|line_suffix| format!(":{line_suffix}")).unwrap_or_default()
-    };
+    let line_suffix =
+        |line_suffix: Option<usize>| line_suffix.map(|line_suffix| format!(":{line_suffix}")).unwrap_or_default();
     let problems = report.problems.iter();
     problems
         .map(|problem| {
             let weight_name = format!("{:?}", problem.weight).to_lowercase();
-            format!(
-                "{weight_name} {} {}{}",
-                problem.rule,
-                file_name(&problem.path),
-                line_suffix(problem.line)
-            )
+            format!("{weight_name} {} {}{}", problem.rule, file_name(&problem.path), line_suffix(problem.line))
         })
         .collect()
 }
@@ -111,10 +104,7 @@ fn healthy_project_with(changes: &[(&str, &str)]) -> InMemoryFiles {
             files.insert_file(path, &healthy_files.read_file(path).unwrap().unwrap());
         }
     }
-    changes
-        .iter()
-        .filter(|(_, text)| !text.is_empty())
-        .for_each(|(path, text)| files.insert_file(path, text));
+    changes.iter().filter(|(_, text)| !text.is_empty()).for_each(|(path, text)| files.insert_file(path, text));
     files
 }
 
@@ -160,10 +150,7 @@ fn plans_that_disagree_are_reported_with_their_place() {
     let unfinished_prd = PRD_TEXT.replace(", step-11-polish", ", step-04-journeys");
     check_table(&[
         (&[(PRD, &uncovered_prd)], &["warning requirement-uncovered prd.md:11"]),
-        (
-            &[(PRD, &uncovered_prd.replace("- FR3:", "- **FR3**"))],
-            &["warning requirement-uncovered prd.md:11"],
-        ),
+        (&[(PRD, &uncovered_prd.replace("- FR3:", "- **FR3**"))], &["warning requirement-uncovered prd.md:11"]),
         (
             &[(EPICS, &unknown_requirement)],
             &["warning coverage-unknown-epic epics.md:7", "warning requirement-unknown epics.md:7"],
@@ -193,31 +180,19 @@ fn stories_that_disagree_are_reported_with_their_place() {
             &[(BOARD, &BOARD_TEXT.replace("epic-1-r", "1-3-pay: backlog\n  epic-1-r"))],
             &["warning story-not-in-epics sprint-status.yaml:5"],
         ),
-        (
-            &[(BOARD, &BOARD_TEXT.replace(": review", ": done"))],
-            &["warning story-status-not-board-s 1-1-log-in.md:3"],
-        ),
+        (&[(BOARD, &BOARD_TEXT.replace(": review", ": done"))], &["warning story-status-not-board-s 1-1-log-in.md:3"]),
         (
             &[(BOARD, &BOARD_TEXT.replace("1-2-log-out", "1-2-leave"))],
             &["warning story-file-renamed 1-2-log-out.md", "note story-renamed epics.md:18"],
         ),
-        (
-            &[(&LOG_OUT.replace("log-out", "leave"), LOG_OUT_TEXT)],
-            &["warning story-two-files 1-2-log-out.md"],
-        ),
+        (&[(&LOG_OUT.replace("log-out", "leave"), LOG_OUT_TEXT)], &["warning story-two-files 1-2-log-out.md"]),
         (&[(LOG_OUT, "")], &["warning story-no-file sprint-status.yaml:4"]),
         (
             &[(&LOG_OUT.replace("1-2", "2-7"), LOG_OUT_TEXT)],
-            &[
-                "warning story-file-not-on-board 2-7-log-out.md",
-                "warning story-number-differs 2-7-log-out.md:1",
-            ],
+            &["warning story-file-not-on-board 2-7-log-out.md", "warning story-number-differs 2-7-log-out.md:1"],
         ),
         (&[("src/in.rs", "")], &["warning story-file-list 1-1-log-in.md:15"]),
-        (
-            &[(LOG_OUT, &LOG_OUT_TEXT.replace("AC: 1", "AC: 4"))],
-            &["warning task-unknown-criterion 1-2-log-out.md:11"],
-        ),
+        (&[(LOG_OUT, &LOG_OUT_TEXT.replace("AC: 1", "AC: 4"))], &["warning task-unknown-criterion 1-2-log-out.md:11"]),
         (
             &[
                 (LOG_OUT, &LOG_OUT_TEXT.replace("ready-for-dev", "in-progress").replace("[ ]", "[x]")),
@@ -226,14 +201,8 @@ fn stories_that_disagree_are_reported_with_their_place() {
             &["warning story-all-ticked 1-2-log-out.md:3"],
         ),
         (
-            &[(
-                LOG_OUT,
-                &format!("---\ndepends_on: [1.1, 9-9-x]\ncloses_deferred: D-7\n---\n{LOG_OUT_TEXT}"),
-            )],
-            &[
-                "warning depends-on-unknown 1-2-log-out.md:2",
-                "warning closes-deferred-unknown 1-2-log-out.md:3",
-            ],
+            &[(LOG_OUT, &format!("---\ndepends_on: [1.1, 9-9-x]\ncloses_deferred: D-7\n---\n{LOG_OUT_TEXT}"))],
+            &["warning depends-on-unknown 1-2-log-out.md:2", "warning closes-deferred-unknown 1-2-log-out.md:3"],
         ),
         (
             &[(READINESS, "# R\n\n### Overall Readiness Status\n\nNOT READY\n")],
@@ -271,10 +240,7 @@ fn usual_projects_cause_no_alarm() {
         &[(PRD, &PRD_TEXT.replace("- FR2:", "- FR2"))],
         &[(PRD, &PRD_TEXT.replace("- FR2:", "- **FR2**"))],
         &[(BOARD, &split_stories), (LOG_OUT, "")],
-        &[
-            (BOARD, &archived_board),
-            (LOG_OUT, &LOG_OUT_TEXT.replace("ready-for-dev", "done").replace("[ ]", "[x]")),
-        ],
+        &[(BOARD, &archived_board), (LOG_OUT, &LOG_OUT_TEXT.replace("ready-for-dev", "done").replace("[ ]", "[x]"))],
         // A report about a story, beside it.
         &[("_bmad-output/implementation-artifacts/1-1-log-in-validation.md", "# Validation\n\nFine.\n")],
         // A product with placeholders of its own.
@@ -293,10 +259,8 @@ fn a_step_needs_what_comes_before_it() {
     let render_needs = |files: &InMemoryFiles, step: BmadStep| {
         let report = check_files(files, Some(step));
         let missing: Vec<&str> = report.missing.iter().map(|missing| missing.document.as_str()).collect();
-        let first_step =
-            report.suggestion.map(|suggestion| format!("{} {}", suggestion.step, suggestion.command));
-        let first_step =
-            first_step.map(|first_step| first_step.lines().next().unwrap_or_default().to_string());
+        let first_step = report.suggestion.map(|suggestion| format!("{} {}", suggestion.step, suggestion.command));
+        let first_step = first_step.map(|first_step| first_step.lines().next().unwrap_or_default().to_string());
         format!("{} [{}] {}", report.ready, missing.join(", "), first_step.unwrap_or_default())
     };
     for (step, expected) in [
@@ -304,10 +268,7 @@ fn a_step_needs_what_comes_before_it() {
         (BmadStep::QuickDev, "true [] "),
         (BmadStep::Architecture, "false [PRD] prd /bmad-bmm-create-prd"),
         (BmadStep::Epics, "false [PRD, architecture] prd /bmad-bmm-create-prd"),
-        (
-            BmadStep::SprintPlanning,
-            "false [PRD, architecture, epics, readiness report] prd /bmad-bmm-create-prd",
-        ),
+        (BmadStep::SprintPlanning, "false [PRD, architecture, epics, readiness report] prd /bmad-bmm-create-prd"),
         (BmadStep::CreateStory, "false [epics, board] prd /bmad-bmm-create-prd"),
         (BmadStep::DevStory, "false [board] prd /bmad-bmm-create-prd"),
         (BmadStep::Retrospective, "false [board] prd /bmad-bmm-create-prd"),
@@ -349,10 +310,7 @@ fn a_story_without_criteria_cannot_be_developed() {
         LOG_OUT,
         "# Story 1.2: Log out\n\nStatus: ready-for-dev\n\n## Tasks\n\n- [ ] Do it\n",
     )]);
-    assert_eq!(
-        render_problems(&check_files(&without_criteria, None)),
-        ["warning story-no-criteria 1-2-log-out.md"]
-    );
+    assert_eq!(render_problems(&check_files(&without_criteria, None)), ["warning story-no-criteria 1-2-log-out.md"]);
     assert_eq!(
         render_problems(&check_files(&without_criteria, Some(BmadStep::DevStory))),
         ["error story-no-criteria 1-2-log-out.md"]

@@ -104,18 +104,14 @@ impl EpicsReader {
             .collect();
         let list_ranges = find_epic_lists(markdown);
         // The text under a heading ends at the next of our headings, or at any heading of its level or above.
-        let section_ends: BTreeMap<usize, usize> = markdown
-            .sections()
-            .into_iter()
-            .map(|section| (section.heading_index, section.line_range.end))
-            .collect();
+        let section_ends: BTreeMap<usize, usize> =
+            markdown.sections().into_iter().map(|section| (section.heading_index, section.line_range.end)).collect();
         let mut current_epic = None;
         for (heading_position, (index, heading)) in found_headings.iter().enumerate() {
             let next_heading = found_headings
                 .get(heading_position + 1)
                 .map_or(markdown.lines.len(), |(next_heading, _)| *next_heading);
-            let body_end =
-                section_ends.get(index).map_or(next_heading, |body_end| next_heading.min(*body_end));
+            let body_end = section_ends.get(index).map_or(next_heading, |body_end| next_heading.min(*body_end));
             let body = EpicSectionBody {
                 path: epics_path,
                 markdown,
@@ -132,9 +128,7 @@ impl EpicsReader {
                     );
                     current_epic = Some(*parsed_number);
                 }
-                EpicsHeading::Story(parsed_number, title) => {
-                    self.add_story(*parsed_number, title, current_epic, &body)
-                }
+                EpicsHeading::Story(parsed_number, title) => self.add_story(*parsed_number, title, current_epic, &body),
                 EpicsHeading::Malformed => self.report_malformed_heading(&body),
             }
         }
@@ -142,13 +136,7 @@ impl EpicsReader {
     }
 
     /// Adds an epic, or merges it with the entry of the same number.
-    fn add_epic(
-        &mut self,
-        epic_number: u32,
-        epic_title: &str,
-        is_listed: bool,
-        body: &EpicSectionBody<'_, '_>,
-    ) {
+    fn add_epic(&mut self, epic_number: u32, epic_title: &str, is_listed: bool, body: &EpicSectionBody<'_, '_>) {
         let mut epic = Epic {
             number: epic_number,
             title: epic_title.to_string(),
@@ -174,14 +162,11 @@ impl EpicsReader {
             }
             // The list may also come after the epics; then it only adds requirements.
             (false, true) => {
-                known_epic.requirements =
-                    merge_ids(std::mem::take(&mut known_epic.requirements), &epic.requirements)
+                known_epic.requirements = merge_ids(std::mem::take(&mut known_epic.requirements), &epic.requirements)
             }
             _ => {
-                let message =
-                    format!("epic {epic_number} stands at {}:{} already", known_epic.path, known_epic.line);
-                let problem =
-                    FileProblem::error("epic-twice", body.path, message).at_line(body.heading_line());
+                let message = format!("epic {epic_number} stands at {}:{} already", known_epic.path, known_epic.line);
+                let problem = FileProblem::error("epic-twice", body.path, message).at_line(body.heading_line());
                 self.problems.push(
                     problem
                         .with_reason("its stories are taken together")
@@ -203,21 +188,16 @@ impl EpicsReader {
         // BMAD's planner goes by the number, so the story is kept and the mismatch is reported.
         if let Some(current_epic) = current_epic.filter(|current_epic| *current_epic != story_number.epic) {
             let message = format!("story {story_number} stands under epic {current_epic}");
-            let problem =
-                FileProblem::warning("story-elsewhere", body.path, message).at_line(body.heading_line());
+            let problem = FileProblem::warning("story-elsewhere", body.path, message).at_line(body.heading_line());
             let reason = format!("it counts for epic {}, as its number says", story_number.epic);
             self.problems.push(problem.with_reason(reason).with_advice("move it, or give it another number"));
         }
         let title_slug = slugify(story_title);
         if title_slug.is_empty() {
             let message = format!("story {story_number} has no title");
-            let problem =
-                FileProblem::warning("story-no-title", body.path, message).at_line(body.heading_line());
-            self.problems.push(
-                problem
-                    .with_reason("its key and its file are named after the title")
-                    .with_advice("write one"),
-            );
+            let problem = FileProblem::warning("story-no-title", body.path, message).at_line(body.heading_line());
+            self.problems
+                .push(problem.with_reason("its key and its file are named after the title").with_advice("write one"));
         }
         epic_stories.push(EpicStory {
             number: story_number,
@@ -244,10 +224,7 @@ impl EpicsReader {
         );
         let advice = "write `## Epic 1: Title` or `### Story 1.2: Title`";
         self.problems.push(
-            problem
-                .at_line(body.heading_line())
-                .with_reason("what stands under it is overlooked")
-                .with_advice(advice),
+            problem.at_line(body.heading_line()).with_reason("what stands under it is overlooked").with_advice(advice),
         );
     }
 
@@ -259,10 +236,8 @@ impl EpicsReader {
             let Some(first_story) = stories.first().filter(|_| !self.epics.contains_key(epic_number)) else {
                 continue;
             };
-            let message =
-                format!("story {} belongs to epic {epic_number}, which has no heading", first_story.number);
-            let problem =
-                FileProblem::error("epic-missing", &first_story.path, message).at_line(first_story.line);
+            let message = format!("story {} belongs to epic {epic_number}, which has no heading", first_story.number);
+            let problem = FileProblem::error("epic-missing", &first_story.path, message).at_line(first_story.line);
             // Stories without a heading of their epic still count: the missing epic gets an entry without a title.
             self.problems.push(problem.with_advice(format!("write `## Epic {epic_number}: Title` above it")));
             let (epics_path, line) = (first_story.path.clone(), first_story.line);
@@ -287,10 +262,8 @@ impl EpicsReader {
         for (epic_number, epic) in &self.epics {
             if *epic_number > previous_number.saturating_add(1) {
                 let message = format!("after epic {previous_number} comes epic {epic_number}");
-                let message =
-                    if previous_number == 0 { format!("the first epic is {epic_number}") } else { message };
-                let problem =
-                    FileProblem::warning(rules::EPIC_NUMBER_MISSING, &epic.path, message).at_line(epic.line);
+                let message = if previous_number == 0 { format!("the first epic is {epic_number}") } else { message };
+                let problem = FileProblem::warning(rules::EPIC_NUMBER_MISSING, &epic.path, message).at_line(epic.line);
                 self.problems.push(problem.with_advice("see whether one was lost"));
             }
             previous_number = *epic_number;
@@ -324,11 +297,8 @@ fn report_duplicates(stories: &mut Vec<EpicStory>, problems: &mut Vec<FileProble
         };
         let message = format!("story {} stands at {first_path}:{first_line} already", story.number);
         let problem = FileProblem::error("story-twice", &story.path, message).at_line(story.line);
-        problems.push(
-            problem
-                .with_reason("two stories cannot share a key")
-                .with_advice("give one of them another number"),
-        );
+        problems
+            .push(problem.with_reason("two stories cannot share a key").with_advice("give one of them another number"));
         *first_slug != story.key.slug
     });
 }
@@ -347,8 +317,7 @@ fn report_number_gaps(stories: &[EpicStory], problems: &mut Vec<FileProblem>) {
                 0 => format!("the first story of epic {} is {}", story.number.epic, story.number),
                 _ => format!("after story {}.{previous_number} comes {}", story.number.epic, story.number),
             };
-            let problem =
-                FileProblem::warning(rules::STORY_NUMBER_MISSING, &story.path, message).at_line(story.line);
+            let problem = FileProblem::warning(rules::STORY_NUMBER_MISSING, &story.path, message).at_line(story.line);
             problems.push(problem.with_advice("see whether one was lost"));
         }
         previous_number = story_position;
@@ -382,18 +351,15 @@ impl<'t> EpicSectionBody<'_, 't> {
     /// The text before the next heading, except for the line of covered requirements.
     fn read_goal(&self) -> String {
         let lines = self.body_lines().iter().take_while(|line| line.heading().is_none());
-        let goal_lines = lines
-            .filter(|line| line.is_prose() && split_ids_label(line.text).is_none())
-            .map(|line| line.text.trim());
+        let goal_lines =
+            lines.filter(|line| line.is_prose() && split_ids_label(line.text).is_none()).map(|line| line.text.trim());
         let goal_text = goal_lines.collect::<Vec<_>>().join("\n");
         // A rule `---` between sections is no part of the goal.
         let goal_text = goal_text.trim().trim_end_matches('-').trim();
         let labelled_goal = goal_text
             .split_once(':')
             .filter(|(label, _)| matches!(normalize_title(label).as_str(), "goal" | "epic goal"));
-        labelled_goal
-            .map_or(goal_text, |(_, after_label)| after_label.trim_start_matches('*').trim())
-            .to_string()
+        labelled_goal.map_or(goal_text, |(_, after_label)| after_label.trim_start_matches('*').trim()).to_string()
     }
 
     fn requirement_ids(&self) -> Vec<String> {
@@ -414,8 +380,7 @@ impl<'t> EpicSectionBody<'_, 't> {
     fn read_criteria(&self) -> Vec<String> {
         let own_lines = self.body_lines();
         let is_start = |line: &MarkdownLine<'_>| {
-            story::is_criteria_label(line)
-                || line.heading().is_some_and(|(_, title)| story::is_criteria_title(title))
+            story::is_criteria_label(line) || line.heading().is_some_and(|(_, title)| story::is_criteria_title(title))
         };
         // Without a label the text of a story is a description, not a list of criteria.
         let Some(label_index) = own_lines.iter().position(is_start) else { return Vec::new() };
@@ -428,10 +393,7 @@ impl<'t> EpicSectionBody<'_, 't> {
                 || line.is_prose() && line.text.trim_end() == "---"
         };
         let criteria_end = following_lines.iter().position(ends_criteria).unwrap_or(following_lines.len());
-        story::criteria_in_lines(&following_lines[..criteria_end])
-            .into_iter()
-            .map(|criterion| criterion.text)
-            .collect()
+        story::criteria_in_lines(&following_lines[..criteria_end]).into_iter().map(|criterion| criterion.text).collect()
     }
 }
 
@@ -445,10 +407,7 @@ fn split_ids_label(line_text: &str) -> Option<&str> {
 /// The line ranges of `## Epic List`, where epics are only named.
 fn find_epic_lists(markdown: &MarkdownPage<'_>) -> Vec<Range<usize>> {
     let sections = markdown.sections().into_iter();
-    sections
-        .filter(|section| normalize_title(section.title) == "epic list")
-        .map(|section| section.line_range)
-        .collect()
+    sections.filter(|section| normalize_title(section.title) == "epic list").map(|section| section.line_range).collect()
 }
 
 /// Parses `## Epic 1: Title` and `### Story 1.2: Title` as BMAD's planner matches them.
@@ -480,9 +439,8 @@ fn parse_heading<'t>(markdown_line: &MarkdownLine<'t>) -> Option<EpicsHeading<'t
         Some(parsed_heading) if allowed_levels.contains(&level) => Some(parsed_heading),
         // `Epic List` and `Story points` are ordinary headings; `Epic N`, `Story 1` and `Story {{N}}.{{M}}` are mistakes.
         _ => {
-            let looks_like_slip = after_word.starts_with(|character: char| {
-                character.is_ascii_digit() || character == '{' || character == '['
-            });
+            let looks_like_slip = after_word
+                .starts_with(|character: char| character.is_ascii_digit() || character == '{' || character == '[');
             let looks_like_slip = looks_like_slip
                 || after_word.starts_with("N:")
                 || after_word.starts_with("X:")
@@ -501,11 +459,8 @@ fn parse_epic_heading(after_number: &str) -> Option<EpicsHeading<'_>> {
 fn parse_story_heading(after_number: &str) -> Option<EpicsHeading<'_>> {
     let (epic_number, after_number) = split_digits(after_number)?;
     let (story_number, after_number) = split_digits(after_number.strip_prefix('.')?)?;
-    let letter = after_number
-        .chars()
-        .next()
-        .filter(char::is_ascii_alphabetic)
-        .map(|character| character.to_ascii_lowercase());
+    let letter =
+        after_number.chars().next().filter(char::is_ascii_alphabetic).map(|character| character.to_ascii_lowercase());
     // A split story has a letter behind its number: `1.2a`.
     let after_number = if letter.is_some() { &after_number[1..] } else { after_number };
     let story_number = StoryNumber { epic: epic_number, number: story_number, letter };

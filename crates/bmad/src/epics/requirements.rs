@@ -49,10 +49,7 @@ pub(super) fn gather_requirements(
                     && section.line_range.contains(&inner_section.heading_index)
             });
             let inventory_end = map.map_or(section.line_range.end, |map| map.heading_index);
-            requirements.extend(find_defined(
-                document_path,
-                &markdown.lines[section.line_range.start..inventory_end],
-            ));
+            requirements.extend(find_defined(document_path, &markdown.lines[section.line_range.start..inventory_end]));
         }
     }
 }
@@ -103,15 +100,12 @@ fn parse_coverage_line(document_path: &str, markdown_line: &MarkdownLine<'_>) ->
     let mut epic_numbers = Vec::new();
     let mut remaining_text = from_epic;
     // The numbers of `Epic 1` and `Epics 2, 3 and 4` count; a number in a description does not.
-    while let Some(word_offset) =
-        remaining_text.to_ascii_lowercase().find("epic").filter(|_| epic_numbers.len() < 100)
+    while let Some(word_offset) = remaining_text.to_ascii_lowercase().find("epic").filter(|_| epic_numbers.len() < 100)
     {
         remaining_text = remaining_text[word_offset + 4..].trim_start_matches(['s', 'S', ' ', ':']);
         loop {
-            let after_digits =
-                remaining_text.trim_start_matches(|character: char| character.is_ascii_digit());
-            let Ok(epic_number) = remaining_text[..remaining_text.len() - after_digits.len()].parse::<u32>()
-            else {
+            let after_digits = remaining_text.trim_start_matches(|character: char| character.is_ascii_digit());
+            let Ok(epic_number) = remaining_text[..remaining_text.len() - after_digits.len()].parse::<u32>() else {
                 break;
             };
             epic_numbers.push(epic_number);
@@ -172,8 +166,7 @@ pub fn find_requirement_ids(text: &str) -> Vec<String> {
         let new_numbers = (range_start..=last_number).filter(|between| seen.insert((id_kind, *between)));
         found_ids.extend(new_numbers.map(|between| format!("{id_kind}{between}")));
         scan_offset = text.len() - after_id.len();
-        previous =
-            Some(PreviousRequirementId { kind: id_kind, id_number: last_number, end_offset: scan_offset });
+        previous = Some(PreviousRequirementId { kind: id_kind, id_number: last_number, end_offset: scan_offset });
         // Behind an id the scan is still inside a word until another character comes.
         inside_word = true;
     }

@@ -10,8 +10,7 @@ fn render_epics(epic_files: &[(&str, &str)]) -> String {
     for epic in &epics {
         let listed_note = if epic.only_listed { " only listed" } else { "" };
         let Epic { number, title, path, line, goal, requirements, .. } = epic;
-        rendered
-            .push(format!("epic {number} {title:?} {path}:{line} {goal:?} {requirements:?}{listed_note}"));
+        rendered.push(format!("epic {number} {title:?} {path}:{line} {goal:?} {requirements:?}{listed_note}"));
         for story in &epic.stories {
             let EpicStory { number, key, title, line, criteria, requirements, .. } = story;
             rendered.push(format!("  {number} {title:?} {key} ({line}) {criteria:?} {requirements:?}"));
@@ -21,12 +20,9 @@ fn render_epics(epic_files: &[(&str, &str)]) -> String {
         rendered.push(format!("{} {:?} ({})", parsed_entry.id, parsed_entry.text, parsed_entry.line))
     });
     coverage.iter().for_each(|parsed_entry| {
-        rendered
-            .push(format!("{} -> {:?} ({})", parsed_entry.requirement, parsed_entry.epics, parsed_entry.line))
+        rendered.push(format!("{} -> {:?} ({})", parsed_entry.requirement, parsed_entry.epics, parsed_entry.line))
     });
-    problems
-        .iter()
-        .for_each(|problem| rendered.push(format!("{:?} {} {problem}", problem.weight, problem.rule)));
+    problems.iter().for_each(|problem| rendered.push(format!("{:?} {} {problem}", problem.weight, problem.rule)));
     rendered.join("\n")
 }
 
@@ -116,8 +112,7 @@ fn the_highest_numbers_are_read_like_others() {
     let epics_text = "## Epic 4294967295: A\n### Story 4294967295.4294967295: a\n### Story 4294967295.4294967295: b\n\
                 ### Story 4294967295.4294967295c: c\n";
     let epics_document = read_epics(&[("a.md", epics_text), ("b.md", epics_text)]);
-    let missing_count =
-        epics_document.problems.iter().filter(|problem| problem.rule == "story-number-missing").count();
+    let missing_count = epics_document.problems.iter().filter(|problem| problem.rule == "story-number-missing").count();
     assert_eq!((epics_document.epics.len(), missing_count), (1, 1));
 }
 
@@ -126,10 +121,8 @@ fn ten_megabytes_are_read_in_one_pass() {
     let stories: String =
         (1..40_000).map(|number| format!("### Story 1.{number}: Title {number}\n- FR{number}\n")).collect();
     let coverage_map = format!("### FR Coverage Map\nFR1: {}\n", "Epic 1, epic ".repeat(100_000));
-    let epics_text = format!(
-        "## Requirements Inventory\n{coverage_map}## Epic 1: A\n{stories}{}",
-        "FR1-FR99 ".repeat(100_000)
-    );
+    let epics_text =
+        format!("## Requirements Inventory\n{coverage_map}## Epic 1: A\n{stories}{}", "FR1-FR99 ".repeat(100_000));
     assert_eq!(read_epics(&[("e.md", &epics_text)]).epics[0].stories.len(), 39_999);
 }
 

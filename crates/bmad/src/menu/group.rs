@@ -48,9 +48,7 @@ impl MenuCandidate {
             (CandidateLayout::Glued, _) => MenuShape::Glued,
             (CandidateLayout::Trailing, _) => MenuShape::Trailing,
             _ if known_shapes::sorted_keys(self) == "NVY" => MenuShape::Iteration,
-            (_, options) if options.iter().all(|option| option.key.parse::<u32>().is_ok()) => {
-                MenuShape::Numbered
-            }
+            (_, options) if options.iter().all(|option| option.key.parse::<u32>().is_ok()) => MenuShape::Numbered,
             (CandidateLayout::Horizontal, _) => MenuShape::Horizontal,
             (CandidateLayout::Vertical, _) => MenuShape::Vertical,
         }
@@ -65,8 +63,7 @@ fn is_party_exit(option: &MenuChoice) -> bool {
 /// The candidates of a page in the order of their lines, and how many of the first ones were dropped because there are too
 /// many.
 pub(super) fn find_groups(markdown: &MarkdownPage<'_>) -> (Vec<MenuCandidate>, usize) {
-    let mut group_builder =
-        GroupBuilder { markdown, finished: Vec::new(), dropped_count: 0, open_group: None };
+    let mut group_builder = GroupBuilder { markdown, finished: Vec::new(), dropped_count: 0, open_group: None };
     for (index, markdown_line) in markdown.lines.iter().enumerate() {
         group_builder.read_line(index, markdown_line);
     }
@@ -148,9 +145,8 @@ impl<'t> GroupBuilder<'_, 't> {
     fn read_between(&mut self, markdown_line: &MarkdownLine<'t>) {
         let Some(open_group) = &mut self.open_group else { return };
         open_group.lines_between += 1;
-        let continues_group = markdown_line.is_blank()
-            || markdown_line.text.starts_with("  ")
-            || markdown_line.text.starts_with('\t');
+        let continues_group =
+            markdown_line.is_blank() || markdown_line.text.starts_with("  ") || markdown_line.text.starts_with('\t');
         if open_group.lines_between > 1 || !continues_group {
             self.close_group();
         }
@@ -173,27 +169,19 @@ impl<'t> GroupBuilder<'_, 't> {
             return self.close_group();
         }
         let fits_open_group = self.open_group.as_ref().is_some_and(|open_group| {
-            let is_same_place =
-                open_group.line_kind == markdown_line.kind && open_group.is_quoted == in_quote;
+            let is_same_place = open_group.line_kind == markdown_line.kind && open_group.is_quoted == in_quote;
             // `[X] Exit` follows other options; a ticked box is among boxes.
-            let same_key_kind = open_group
-                .keys
-                .iter()
-                .all(|key| key.parse::<u32>().is_ok() == key_mark.key.parse::<u32>().is_ok());
+            let same_key_kind =
+                open_group.keys.iter().all(|key| key.parse::<u32>().is_ok() == key_mark.key.parse::<u32>().is_ok());
             // A key that occurs again begins a new menu.
             is_same_place
                 && same_key_kind
-                && if open_group.are_checkboxes {
-                    is_checkbox
-                } else {
-                    !open_group.keys.contains(key_mark.key)
-                }
+                && if open_group.are_checkboxes { is_checkbox } else { !open_group.keys.contains(key_mark.key) }
         });
         if !fits_open_group {
             self.close_group();
         }
-        let menu_choice =
-            make_choice(key_mark.key, parsed_label.label, parsed_label.about, markdown_line.number);
+        let menu_choice = make_choice(key_mark.key, parsed_label.label, parsed_label.about, markdown_line.number);
         let make_lead = || find_lead(self.markdown, line_index, &markdown_line.text[..key_mark.start]);
         let open_group = match &mut self.open_group {
             Some(open_group) => open_group,
@@ -226,8 +214,7 @@ impl<'t> GroupBuilder<'_, 't> {
 
     /// Ends the open group and keeps it as a candidate.
     fn close_group(&mut self) {
-        let Some(OpenMenuGroup { mut candidate, all_glued, are_checkboxes, .. }) = self.open_group.take()
-        else {
+        let Some(OpenMenuGroup { mut candidate, all_glued, are_checkboxes, .. }) = self.open_group.take() else {
             return;
         };
         if all_glued {
@@ -273,40 +260,30 @@ impl<'t> GroupBuilder<'_, 't> {
         let mut options = Vec::with_capacity(key_marks.len());
         let mut label_start = 0;
         for (mark_position, key_mark) in key_marks.iter().enumerate() {
-            let label_end =
-                key_marks.get(mark_position + 1).map_or(markdown_line.text.len(), |next| next.start);
+            let label_end = key_marks.get(mark_position + 1).map_or(markdown_line.text.len(), |next| next.start);
             if layout == CandidateLayout::Trailing {
-                let label_text =
-                    line_scan::parse_label_before(&markdown_line.text[label_start..key_mark.start]);
+                let label_text = line_scan::parse_label_before(&markdown_line.text[label_start..key_mark.start]);
                 options.push(make_choice(key_mark.key, label_text, String::new(), markdown_line.number));
             } else {
-                let parsed_label =
-                    line_scan::parse_label(key_mark.key, &markdown_line.text[key_mark.end..label_end]);
+                let parsed_label = line_scan::parse_label(key_mark.key, &markdown_line.text[key_mark.end..label_end]);
                 all_glued &= parsed_label.is_glued;
                 // A key in parentheses, or one that is followed by `option`, is only mentioned.
                 if parsed_label.is_closed || is_mentioned(&parsed_label.label) {
                     refusals.push(MenuRefusal::Sentence);
                 }
-                options.push(make_choice(
-                    key_mark.key,
-                    parsed_label.label,
-                    parsed_label.about,
-                    markdown_line.number,
-                ));
+                options.push(make_choice(key_mark.key, parsed_label.label, parsed_label.about, markdown_line.number));
             }
             label_start = key_mark.end;
         }
         let before_marks = key_marks.first().map_or("", |key_mark| &markdown_line.text[..key_mark.start]);
         // `Choose [1], [2] or …` refers to a list; if there is one, the list is the menu.
         let is_reference = |key_mark: &KeyMark<'_>| {
-            key_mark.key.parse::<u32>().is_ok()
-                && markdown_line.text[key_mark.end..].starts_with([',', ')', ':'])
+            key_mark.key.parse::<u32>().is_ok() && markdown_line.text[key_mark.end..].starts_with([',', ')', ':'])
         };
         if before_marks.contains(char::is_alphanumeric) && key_marks.iter().any(is_reference) {
             return;
         }
-        let layout =
-            if layout == CandidateLayout::Horizontal && all_glued { CandidateLayout::Glued } else { layout };
+        let layout = if layout == CandidateLayout::Horizontal && all_glued { CandidateLayout::Glued } else { layout };
         let lead_text = find_lead(self.markdown, line_index, before_marks);
         self.finish_candidate(MenuCandidate {
             layout,
@@ -320,8 +297,7 @@ impl<'t> GroupBuilder<'_, 't> {
 
     /// Checks the structure of a candidate and keeps it, with its refusals.
     fn finish_candidate(&mut self, mut candidate: MenuCandidate) {
-        let distinct_keys: HashSet<&str> =
-            candidate.options.iter().map(|option| option.key.as_str()).collect();
+        let distinct_keys: HashSet<&str> = candidate.options.iter().map(|option| option.key.as_str()).collect();
         if candidate.options.len() > MAX_OPTIONS {
             candidate.refusals.push(MenuRefusal::Many);
         }
@@ -350,13 +326,7 @@ impl<'t> GroupBuilder<'_, 't> {
 }
 
 pub(super) fn make_choice(key: &str, label: String, about: String, markdown_line: usize) -> MenuChoice {
-    MenuChoice {
-        key: key.to_string(),
-        meaning: ChoiceMeaning::from_label(&label),
-        label,
-        about,
-        line: markdown_line,
-    }
+    MenuChoice { key: key.to_string(), meaning: ChoiceMeaning::from_label(&label), label, about, line: markdown_line }
 }
 
 /// The text before the first key, otherwise the nearest line above.
@@ -383,8 +353,7 @@ fn non_key_refusal(key_marks: &[KeyMark<'_>]) -> Option<MenuRefusal> {
 fn is_mentioned(label: &str) -> bool {
     let mut label_words = label.split_whitespace();
     let starts_lower_case = label.starts_with(char::is_lowercase);
-    starts_lower_case
-        && label_words.by_ref().take(2).any(|label_word| matches!(label_word, "option" | "options"))
+    starts_lower_case && label_words.by_ref().take(2).any(|label_word| matches!(label_word, "option" | "options"))
 }
 
 /// Whether every key has a short name before it.
@@ -410,9 +379,8 @@ pub(super) fn is_placeholder(candidate: &MenuCandidate) -> bool {
     let options = &candidate.options;
     let has_placeholder_key = |option: &MenuChoice| "NXYZ".contains(option.key.as_str());
     let has_no_meaning = |option: &MenuChoice| matches!(option.meaning, ChoiceMeaning::Other(_));
-    let all_placeholders = options
-        .iter()
-        .all(|option| has_placeholder_key(option) && has_no_meaning(option) && !option.label.is_empty());
+    let all_placeholders =
+        options.iter().all(|option| has_placeholder_key(option) && has_no_meaning(option) && !option.label.is_empty());
     let is_unfilled = |option: &MenuChoice| option.label.starts_with(['[', '{', '<']);
     // One placeholder may be a mistake of the agent; most of the options make it a template.
     all_placeholders || options.iter().filter(|option| is_unfilled(option)).count() * 2 > options.len()

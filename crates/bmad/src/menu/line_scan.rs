@@ -32,9 +32,8 @@ pub(super) fn find_marks(line_text: &str, max_marks: usize) -> Vec<KeyMark<'_>> 
             break;
         }
         let is_closed_after = |key_length: usize| bytes.get(mark_start + 1 + key_length) == Some(&b']');
-        let is_byte = |byte_offset: usize, is_byte: fn(&u8) -> bool| {
-            bytes.get(mark_start + byte_offset).is_some_and(is_byte)
-        };
+        let is_byte =
+            |byte_offset: usize, is_byte: fn(&u8) -> bool| bytes.get(mark_start + byte_offset).is_some_and(is_byte);
         // A key is one letter or digit, or a number of two digits.
         let key_length = if is_byte(1, u8::is_ascii_alphanumeric) && is_closed_after(1) {
             1
@@ -45,10 +44,9 @@ pub(super) fn find_marks(line_text: &str, max_marks: usize) -> Vec<KeyMark<'_>> 
         };
         // `[Y][V][N]` are three keys; `rows[1][2]` has none.
         let previous_character = line_text[..mark_start].chars().next_back();
-        let follows_mark = previous_character == Some(']')
-            && key_marks.last().is_some_and(|key_mark| key_mark.end == mark_start);
-        if previous_character
-            .is_some_and(|character| character.is_alphanumeric() || "_])[\\!^$@{%".contains(character))
+        let follows_mark =
+            previous_character == Some(']') && key_marks.last().is_some_and(|key_mark| key_mark.end == mark_start);
+        if previous_character.is_some_and(|character| character.is_alphanumeric() || "_])[\\!^$@{%".contains(character))
             && !follows_mark
         {
             continue;
@@ -86,23 +84,19 @@ pub(super) enum LineLead {
     Sentence,
 }
 
-const ASKING_WORDS: [&str; 12] = [
-    "select", "choose", "option", "options", "choice", "choices", "pick", "enter", "type", "press", "reply",
-    "either",
-];
+const ASKING_WORDS: [&str; 12] =
+    ["select", "choose", "option", "options", "choice", "choices", "pick", "enter", "type", "press", "reply", "either"];
 
 /// Classifies the text before the first key of a line.
 pub(super) fn classify_lead(text_before: &str) -> LineLead {
     let unmarked_text = text_before.trim().trim_start_matches('>').trim();
-    let number_prefix =
-        unmarked_text.trim_end_matches(EMPHASIS_AND_QUOTES).trim_end().strip_suffix(['.', ')']);
+    let number_prefix = unmarked_text.trim_end_matches(EMPHASIS_AND_QUOTES).trim_end().strip_suffix(['.', ')']);
     // `1. [A] …` is a list item, however it is emphasized.
-    let is_numbered = number_prefix
-        .is_some_and(|number_prefix| number_prefix.len() < 3 && number_prefix.parse::<u32>().is_ok());
+    let is_numbered =
+        number_prefix.is_some_and(|number_prefix| number_prefix.len() < 3 && number_prefix.parse::<u32>().is_ok());
     if is_numbered || !unmarked_text.contains(char::is_alphanumeric) {
-        let is_bullet = unmarked_text.starts_with(['-', '+', '•'])
-            || unmarked_text.starts_with("* ")
-            || unmarked_text == "*";
+        let is_bullet =
+            unmarked_text.starts_with(['-', '+', '•']) || unmarked_text.starts_with("* ") || unmarked_text == "*";
         return if is_bullet || is_numbered { LineLead::Bullet } else { LineLead::Start };
     }
     // Bold text before a key is a prompt even without a colon: `**Select an option** [A]`.
@@ -113,11 +107,8 @@ pub(super) fn classify_lead(text_before: &str) -> LineLead {
     if !unmarked_text.ends_with(char::is_alphanumeric) {
         return if unmarked_text.ends_with('(') { LineLead::Sentence } else { LineLead::Prompt };
     }
-    let last_word = unmarked_text
-        .rsplit(|character: char| !character.is_alphanumeric())
-        .next()
-        .unwrap_or_default()
-        .to_lowercase();
+    let last_word =
+        unmarked_text.rsplit(|character: char| !character.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
     if ASKING_WORDS.contains(&last_word.as_str()) { LineLead::Word } else { LineLead::Sentence }
 }
 
@@ -141,10 +132,9 @@ pub(super) fn parse_label(option_key: &str, after_key: &str) -> OptionLabel {
     let label_text = if is_glued { format!("{option_key}{after_key}") } else { after_key.to_string() };
     // Emphasis may begin before the key and end behind the label.
     let label_text = label_text.replace(['*', '`'], "");
-    let (label_head, about) =
-        split_label(label_text.trim_start_matches(|character: char| {
-            !character.is_alphanumeric() && !"[{(<".contains(character)
-        }));
+    let (label_head, about) = split_label(
+        label_text.trim_start_matches(|character: char| !character.is_alphanumeric() && !"[{(<".contains(character)),
+    );
     OptionLabel { label: trim_label(label_head), about: trim_label(about), is_glued, is_closed }
 }
 
@@ -153,9 +143,7 @@ fn split_label(label_text: &str) -> (&str, &str) {
     const SEPARATORS: [&str; 6] = [" - ", " – ", " — ", ": ", " → ", " -- "];
     let separator_offset = SEPARATORS
         .iter()
-        .filter_map(|separator| {
-            label_text.find(separator).map(|separator_offset| (separator_offset, separator.len()))
-        })
+        .filter_map(|separator| label_text.find(separator).map(|separator_offset| (separator_offset, separator.len())))
         .min();
     separator_offset.map_or((label_text, ""), |(separator_offset, length)| {
         (&label_text[..separator_offset], &label_text[separator_offset + length..])
@@ -165,16 +153,12 @@ fn split_label(label_text: &str) -> (&str, &str) {
 /// The text without separators and words that join it to its neighbours.
 fn trim_label(trimmed_text: &str) -> String {
     let is_edge_character = |character: char| {
-        character.is_whitespace()
-            || EMPHASIS_AND_QUOTES.contains(&character)
-            || "|/,;:.·•?!—–-→(".contains(character)
+        character.is_whitespace() || EMPHASIS_AND_QUOTES.contains(&character) || "|/,;:.·•?!—–-→(".contains(character)
     };
     let mut trimmed_text = trimmed_text.trim_matches(is_edge_character);
     for joining_word in [" or", " and"] {
-        trimmed_text = trimmed_text
-            .strip_suffix(joining_word)
-            .unwrap_or(trimmed_text)
-            .trim_end_matches(is_edge_character);
+        trimmed_text =
+            trimmed_text.strip_suffix(joining_word).unwrap_or(trimmed_text).trim_end_matches(is_edge_character);
     }
     for joining_word in ["or ", "and ", "to "] {
         trimmed_text = trimmed_text.strip_prefix(joining_word).unwrap_or(trimmed_text);
@@ -218,11 +202,9 @@ pub(super) fn is_example(line_text: &str) -> bool {
         return false;
     };
     // Only a few words count: a sentence that ends with an example announces nothing.
-    let mut title_words = title_text
-        .split(|character: char| !character.is_alphanumeric())
-        .filter(|title_word| !title_word.is_empty());
-    let (Some(first_word), following_words) =
-        (title_words.next(), title_words.by_ref().take(4).collect::<Vec<_>>())
+    let mut title_words =
+        title_text.split(|character: char| !character.is_alphanumeric()).filter(|title_word| !title_word.is_empty());
+    let (Some(first_word), following_words) = (title_words.next(), title_words.by_ref().take(4).collect::<Vec<_>>())
     else {
         return false;
     };

@@ -70,10 +70,7 @@ impl ChoiceMeaning {
             {
                 ChoiceMeaning::Exit
             }
-            () if has_word("elicitation")
-                || lower_label == "advanced"
-                || lower_label == "advanced discovery" =>
-            {
+            () if has_word("elicitation") || lower_label == "advanced" || lower_label == "advanced discovery" => {
                 ChoiceMeaning::Advanced
             }
             () if has_word("party") || has_word("party-mode") => ChoiceMeaning::Party,

@@ -176,12 +176,8 @@ pub fn detect_menus(message_text: &str, context: &MenuContext) -> MenuDetection 
     let markdown = MarkdownPage::parse(message_text);
     // Blank lines at the end do not push a menu away from the end.
     let end_index = markdown.lines.iter().rposition(|line| !line.is_blank()).map_or(0, |index| index + 1);
-    let menu_judge = MenuJudge {
-        markdown: &markdown,
-        end_index,
-        reviewed_flags: mark_reviewed_lines(&markdown, context),
-        context,
-    };
+    let menu_judge =
+        MenuJudge { markdown: &markdown, end_index, reviewed_flags: mark_reviewed_lines(&markdown, context), context };
     let mut detection = MenuDetection::default();
     let (candidates, left_out) = find_candidates(&markdown);
     detection.left_out = left_out;
@@ -195,11 +191,9 @@ pub fn detect_menus(message_text: &str, context: &MenuContext) -> MenuDetection 
                 push_bounded(&mut detection.rejected, RejectedMenu { menu, because: refusals }, MAX_KEPT);
         }
     }
-    detection.left_out +=
-        drop_oldest(&mut detection.menus, MAX_KEPT) + drop_oldest(&mut detection.rejected, MAX_KEPT);
+    detection.left_out += drop_oldest(&mut detection.menus, MAX_KEPT) + drop_oldest(&mut detection.rejected, MAX_KEPT);
     // Questions come last, since a line of a menu must not be asked again.
-    detection.questions =
-        question::find_questions(&markdown, end_index, &detection, &menu_judge.reviewed_flags);
+    detection.questions = question::find_questions(&markdown, end_index, &detection, &menu_judge.reviewed_flags);
     detection
 }
 
@@ -298,9 +292,8 @@ impl MenuJudge<'_, '_> {
         }
         let has_structure = !refusals.contains(&MenuRefusal::OneOption);
         // Every part of the score is listed, also with zero points, so that the user can follow the sum.
-        let mut add_reason = |points: i32, explanation: String| {
-            menu.reasons.push(MenuScoreReason { points, why: explanation })
-        };
+        let mut add_reason =
+            |points: i32, explanation: String| menu.reasons.push(MenuScoreReason { points, why: explanation });
         match has_structure {
             true => add_reason(40, "keys in brackets, each with its option".into()),
             false => add_reason(0, "no structure of a menu".into()),
@@ -342,8 +335,7 @@ impl MenuJudge<'_, '_> {
     /// The refusals that follow from where the candidate stands.
     fn placement_refusals(&self, candidate: &MenuCandidate) -> Vec<MenuRefusal> {
         let mut refusals = Vec::new();
-        let candidate_lines =
-            self.markdown.lines.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
+        let candidate_lines = self.markdown.lines.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
         for line in candidate_lines.iter().filter(|line| !line.is_blank()) {
             refusals.extend(match line.kind {
                 MarkdownLineKind::Code => Some(MenuRefusal::Code),
@@ -353,8 +345,7 @@ impl MenuJudge<'_, '_> {
             });
         }
         // A single line under review is enough: the menu may be quoted in part.
-        let line_flags =
-            self.reviewed_flags.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
+        let line_flags = self.reviewed_flags.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
         if line_flags.contains(&true) {
             refusals.push(MenuRefusal::Reviewed);
         }
@@ -382,13 +373,8 @@ impl MenuJudge<'_, '_> {
 
     /// A mark against the candidate that costs points but does not decide.
     fn find_mark_against(&self, candidate: &MenuCandidate) -> Option<&'static str> {
-        let candidate_lines =
-            self.markdown.lines.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
-        if candidate_lines
-            .iter()
-            .filter(|line| !line.is_blank())
-            .all(|line| line.text.trim_start().starts_with('|'))
-        {
+        let candidate_lines = self.markdown.lines.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
+        if candidate_lines.iter().filter(|line| !line.is_blank()).all(|line| line.text.trim_start().starts_with('|')) {
             return Some("it stands in a table");
         }
         // A few lines may follow a menu, such as a hint how to answer; more text means that the agent went on.

@@ -35,9 +35,7 @@ pub(super) fn merge_lists(markdown: &MarkdownPage<'_>, key_groups: Vec<MenuCandi
         }
     }
     // A list counts only if a question asks about it.
-    merged.retain(|candidate| {
-        candidate.layout != CandidateLayout::NumberedList || is_asked_about(markdown, candidate)
-    });
+    merged.retain(|candidate| candidate.layout != CandidateLayout::NumberedList || is_asked_about(markdown, candidate));
     merged
 }
 
@@ -126,15 +124,11 @@ fn keep_list(finished_lists: &mut Vec<MenuCandidate>, finished_list: Option<Menu
 
 /// Parses an item such as `1. **Fix them** - …` or `2) …`.
 fn parse_item(markdown_line: &MarkdownLine<'_>) -> Option<(usize, MenuChoice)> {
-    let item_text =
-        markdown_line.text.trim_start().trim_start_matches('>').trim_start().trim_start_matches('*');
+    let item_text = markdown_line.text.trim_start().trim_start_matches('>').trim_start().trim_start_matches('*');
     let (number_text, after_number) = item_text.split_once(['.', ')'])?;
     let after_number = after_number.strip_prefix("**").unwrap_or(after_number);
     // A list item with keys in brackets is an option of another menu.
-    if number_text.len() > 2
-        || !after_number.starts_with(' ')
-        || !line_scan::find_marks(after_number, 1).is_empty()
-    {
+    if number_text.len() > 2 || !after_number.starts_with(' ') || !line_scan::find_marks(after_number, 1).is_empty() {
         return None;
     }
     let parsed_label = line_scan::parse_label(number_text, after_number);
@@ -178,7 +172,6 @@ pub(super) fn asks_for_choice(line_text: &str) -> bool {
     let is_question = visible_text.trim_end().trim_end_matches(line_scan::EMPHASIS_AND_QUOTES).ends_with('?');
     // Words such as `option` only count in a question; `choose` counts in any prompt.
     let mut line_words = lower_case.split(|character: char| !character.is_alphanumeric());
-    line_words
-        .any(|line_word| TAKE_WORDS.contains(&line_word) || is_question && WHICH_WORDS.contains(&line_word))
+    line_words.any(|line_word| TAKE_WORDS.contains(&line_word) || is_question && WHICH_WORDS.contains(&line_word))
         || PHRASES.iter().any(|phrase| lower_case.contains(phrase))
 }

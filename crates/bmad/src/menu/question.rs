@@ -70,9 +70,8 @@ pub(super) fn find_questions(
         }
         // The forms are tried from the most explicit to the least.
         let bold_choices = named_choices(end_lines, line_offset);
-        let question = lone_key_question(detection, markdown_line)
-            .or_else(|| question_in_line(markdown_line))
-            .or_else(|| {
+        let question =
+            lone_key_question(detection, markdown_line).or_else(|| question_in_line(markdown_line)).or_else(|| {
                 (bold_choices.len() >= 2).then(|| {
                     taken_lines.extend(bold_choices.iter().map(|choice| choice.line));
                     make_question(QuestionKind::Named, markdown_line, bold_choices)
@@ -110,16 +109,11 @@ fn make_question(
 }
 
 /// The questions of numbered lists in quotes: no menus, but BMAD's code review shows its own that way and waits.
-fn quoted_questions(
-    markdown: &MarkdownPage<'_>,
-    detection: &MenuDetection,
-    first_index: usize,
-) -> Vec<OpenQuestion> {
+fn quoted_questions(markdown: &MarkdownPage<'_>, detection: &MenuDetection, first_index: usize) -> Vec<OpenQuestion> {
     let late_rejections =
         detection.rejected.iter().rev().take_while(|rejected| rejected.menu.lines.start > first_index);
-    let quoted_lists = late_rejections.filter(|rejected| {
-        rejected.because == [MenuRefusal::Quote] && rejected.menu.shape == MenuShape::Numbered
-    });
+    let quoted_lists = late_rejections
+        .filter(|rejected| rejected.because == [MenuRefusal::Quote] && rejected.menu.shape == MenuShape::Numbered);
     let quoted_choices = quoted_lists.filter_map(|rejected| {
         let markdown_line = markdown.lines.get(rejected.menu.lines.start.checked_sub(1)?)?;
         Some(make_question(QuestionKind::Key, markdown_line, rejected.menu.options.clone()))
@@ -131,8 +125,7 @@ fn quoted_questions(
 fn lone_key_question(detection: &MenuDetection, markdown_line: &MarkdownLine<'_>) -> Option<OpenQuestion> {
     let nearby_rejections =
         detection.rejected.iter().rev().take_while(|rejected| rejected.menu.lines.end > markdown_line.number);
-    let is_lone_here =
-        |menu: &super::Menu| menu.shape == MenuShape::Lone && menu.lines.start == markdown_line.number;
+    let is_lone_here = |menu: &super::Menu| menu.shape == MenuShape::Lone && menu.lines.start == markdown_line.number;
     let mut lone_rejections = nearby_rejections
         .filter(|rejected| rejected.because == [MenuRefusal::OneOption] && is_lone_here(&rejected.menu));
     lone_rejections
@@ -165,9 +158,8 @@ fn question_in_line(markdown_line: &MarkdownLine<'_>) -> Option<OpenQuestion> {
 /// The choices of all keys in a line: `Choose option [1], [2], or [3]:`.
 fn keys_in_line(markdown_line: &MarkdownLine<'_>) -> Vec<MenuChoice> {
     let key_marks = line_scan::find_marks(markdown_line.text, 20);
-    let key_choices = key_marks
-        .iter()
-        .map(|key_mark| make_choice(key_mark.key, String::new(), String::new(), markdown_line.number));
+    let key_choices =
+        key_marks.iter().map(|key_mark| make_choice(key_mark.key, String::new(), String::new(), markdown_line.number));
     key_choices.collect()
 }
 
@@ -175,15 +167,12 @@ fn keys_in_line(markdown_line: &MarkdownLine<'_>) -> Vec<MenuChoice> {
 fn yes_no_choices(markdown_line: &MarkdownLine<'_>) -> Vec<MenuChoice> {
     let lower_case = markdown_line.text.to_lowercase();
     for (bracket_offset, _) in lower_case.match_indices(['(', '[']) {
-        let bracketed =
-            lower_case[bracket_offset + 1..].split([')', ']', '(', '[']).next().unwrap_or_default();
+        let bracketed = lower_case[bracket_offset + 1..].split([')', ']', '(', '[']).next().unwrap_or_default();
         let answer_words: Vec<&str> = bracketed.split('/').map(str::trim).collect();
         // The list must begin with yes and no; other words with slashes are no answers.
         let is_yes_no =
             matches!(answer_words.as_slice(), ["y", "n", ..] | ["yes", "no", ..]) && answer_words.len() <= 5;
-        if is_yes_no
-            && answer_words.iter().all(|answer_word| !answer_word.is_empty() && answer_word.len() <= 20)
-        {
+        if is_yes_no && answer_words.iter().all(|answer_word| !answer_word.is_empty() && answer_word.len() <= 20) {
             let full_label = |answer_word: &str| match answer_word {
                 "y" => "yes".to_string(),
                 "n" => "no".to_string(),
@@ -202,19 +191,14 @@ fn yes_no_choices(markdown_line: &MarkdownLine<'_>) -> Vec<MenuChoice> {
 
 /// The choices of `- **Approve and continue** — …` below a line that asks for a choice.
 fn named_choices(lines: &[MarkdownLine<'_>], lead_index: usize) -> Vec<MenuChoice> {
-    let Some(lead_line) = lines.get(lead_index).filter(|markdown_line| asks_for_choice(markdown_line.text))
-    else {
+    let Some(lead_line) = lines.get(lead_index).filter(|markdown_line| asks_for_choice(markdown_line.text)) else {
         return Vec::new();
     };
-    let lines_below = lines
-        .get(lead_index + 1..)
-        .unwrap_or_default()
-        .iter()
-        .filter(|markdown_line| !markdown_line.is_blank());
+    let lines_below =
+        lines.get(lead_index + 1..).unwrap_or_default().iter().filter(|markdown_line| !markdown_line.is_blank());
     let bold_choices = lines_below.map_while(|markdown_line| {
         let item_text = markdown_line.text.trim_start();
-        let after_bold_mark =
-            item_text.strip_prefix(['-', '*', '+', '•'])?.trim_start().strip_prefix("**")?;
+        let after_bold_mark = item_text.strip_prefix(['-', '*', '+', '•'])?.trim_start().strip_prefix("**")?;
         let (choice_name, description) = after_bold_mark.split_once("**")?;
         let description =
             description.trim_start_matches(|character: char| !character.is_alphanumeric()).trim().to_string();

@@ -14,10 +14,8 @@ fn detect_in(message_text: &str) -> MenuDetection {
 /// Renders the last menu of a text: `vertical 100 A:advanced elicitation C:continue`.
 fn render_last_menu(message_text: &str) -> String {
     let detection = detect_in(message_text);
-    let menu = detection
-        .menus
-        .last()
-        .unwrap_or_else(|| panic!("no menu in {message_text:?}: {:?}", detection.rejected));
+    let menu =
+        detection.menus.last().unwrap_or_else(|| panic!("no menu in {message_text:?}: {:?}", detection.rejected));
     let rendered_options: Vec<String> =
         menu.options.iter().map(|option| format!("{}:{}", option.key, option.meaning.as_str())).collect();
     format!("{:?} {} {}", menu.shape, menu.score, rendered_options.join(" ")).to_lowercase()
@@ -56,10 +54,7 @@ fn every_menu_shape_is_recognized() {
         ),
         ("I am done: `[A] Approve` | `[E] Edit`", "horizontal 100 a:approve e:edit"),
         ("- [C] Continue\n- [X] Exit", "vertical 100 c:continue x:exit"),
-        (
-            "[A] Elicitation\n\n[P] Party\n\n[C] Continue",
-            "vertical 100 a:advanced elicitation p:party c:continue",
-        ),
+        ("[A] Elicitation\n\n[P] Party\n\n[C] Continue", "vertical 100 a:advanced elicitation p:party c:continue"),
         (
             "What should I do with these?\n\n1. **Fix them** - all\n2. **Keep** - as items\n\nChoose [1], [2], or name one:",
             "numbered 100 1:fix 2:keep",
@@ -130,10 +125,7 @@ fn an_example_ends_where_other_text_begins() {
     let message_text = format!("Output:\n\n```\n3 files\n```\n\nAll written.\n\n{APC}");
     assert!(render_last_menu(&message_text).starts_with("vertical 100"));
     let sentence = format!("I have changed the example:\n{APC}");
-    assert!(
-        render_last_menu(&sentence).starts_with("vertical 100"),
-        "a sentence that ends with the word is no mark"
-    );
+    assert!(render_last_menu(&sentence).starts_with("vertical 100"), "a sentence that ends with the word is no mark");
 }
 
 #[test]
@@ -146,11 +138,7 @@ fn the_score_adds_up() {
         (followed_by(19), 90),
         (format!("{}\n\n", followed_by(19)), 90),
     ] {
-        assert_eq!(
-            detect_in(&message_text).menus.last().map(|menu| menu.score),
-            Some(score),
-            "{message_text}"
-        );
+        assert_eq!(detect_in(&message_text).menus.last().map(|menu| menu.score), Some(score), "{message_text}");
     }
     let far_from_end = detect_in(&followed_by(20));
     assert_eq!(far_from_end.menus, []);
@@ -187,14 +175,8 @@ fn an_option_means_what_its_label_says() {
     ] {
         assert_eq!(ChoiceMeaning::from_label(label), meaning, "{label}");
     }
-    let others = [
-        "Convert to BMAD Format",
-        "Clarify",
-        "Manual Review",
-        "Move to archive",
-        "Leave as action items",
-        "Notes",
-    ];
+    let others =
+        ["Convert to BMAD Format", "Clarify", "Manual Review", "Move to archive", "Leave as action items", "Notes"];
     for label in others {
         assert_eq!(ChoiceMeaning::from_label(label), ChoiceMeaning::Other(label.into()));
     }
@@ -209,22 +191,11 @@ fn an_option_means_what_its_label_says() {
 fn text_under_review_offers_no_menu() {
     let message_text = format!("intro\n{APC}outro\n");
     // Ranges come from other programs: one that ends before it begins is empty.
-    let reviewed_range =
-        |range: Range<usize>| MenuContext { reviewed_lines: vec![range], ..MenuContext::default() };
-    for (range, expected) in [
-        (2..5, 0),
-        (4..5, 0),
-        (1..2, 1),
-        (5..9, 1),
-        (0..0, 1),
-        (Range { start: 7, end: 3 }, 1),
-        (0..usize::MAX, 0),
-    ] {
-        assert_eq!(
-            detect_menus(&message_text, &reviewed_range(range.clone())).menus.len(),
-            expected,
-            "{range:?}"
-        );
+    let reviewed_range = |range: Range<usize>| MenuContext { reviewed_lines: vec![range], ..MenuContext::default() };
+    for (range, expected) in
+        [(2..5, 0), (4..5, 0), (1..2, 1), (5..9, 1), (0..0, 1), (Range { start: 7, end: 3 }, 1), (0..usize::MAX, 0)]
+    {
+        assert_eq!(detect_menus(&message_text, &reviewed_range(range.clone())).menus.len(), expected, "{range:?}");
     }
     let fenced = format!("<document>\n{APC}</document>\n\n[C] Continue\n[X] Exit\n");
     let fences = vec![("<document>".to_string(), "</document>".to_string())];
@@ -254,8 +225,7 @@ fn a_confirmed_mistake_costs_points_and_fades() {
     for (success_count, score) in [(10, 65), (1, 68), (1, 71), (3, 80)] {
         (0..success_count).for_each(|_| context.history.record_success(&other_place));
         let detection = detect_menus(message_text, &context);
-        let all_menus =
-            detection.menus.iter().chain(detection.rejected.iter().map(|rejected| &rejected.menu));
+        let all_menus = detection.menus.iter().chain(detection.rejected.iter().map(|rejected| &rejected.menu));
         assert_eq!(all_menus.map(|menu| menu.score).collect::<Vec<_>>(), [score]);
     }
     assert_eq!(context.history.confirmed, []);
@@ -352,11 +322,8 @@ proptest! {
 fn colours_hide_no_menu_and_footnotes_are_none() {
     let detect_menu = |message_text: &str| detect_menus(message_text, &MenuContext::default());
     let coloured = "\u{1b}[1m[A]\u{1b}[0m Advanced Elicitation\n\u{1b}[36m[P]\u{1b}[0m Party Mode\n\u{1b}[32m[C]\u{1b}[0m Continue\n";
-    let uncoloured = coloured
-        .replace("\u{1b}[1m", "")
-        .replace("\u{1b}[0m", "")
-        .replace("\u{1b}[36m", "")
-        .replace("\u{1b}[32m", "");
+    let uncoloured =
+        coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "").replace("\u{1b}[36m", "").replace("\u{1b}[32m", "");
     assert_eq!(detect_menu(coloured), detect_menu(&uncoloured));
     assert_eq!(detect_menu(coloured).menus.len(), 1);
     let footnotes = detect_menu("See both.\n\n[1] https://example.org/a\n[2] https://example.org/b\n");

@@ -72,15 +72,13 @@ impl Roster {
         let wanted_name = fold_case(wanted_name.trim().trim_start_matches(['/', '@']));
         let is_wanted = |agent_name: &str| !agent_name.is_empty() && fold_case(agent_name) == wanted_name;
         // An id identifies an agent even if it looks like the short name of another one.
-        let by_id = self.members.iter().filter(|member| {
-            is_wanted(&member.skill) || is_wanted(&member.id) && member.id != member.short_name()
-        });
-        let by_long_name = self
+        let by_id = self
             .members
             .iter()
-            .filter(|member| member.long_names().iter().any(|agent_name| is_wanted(agent_name)));
-        let by_short_name =
-            self.members.iter().filter(|member| member.ambiguous_names().into_iter().any(is_wanted));
+            .filter(|member| is_wanted(&member.skill) || is_wanted(&member.id) && member.id != member.short_name());
+        let by_long_name =
+            self.members.iter().filter(|member| member.long_names().iter().any(|agent_name| is_wanted(agent_name)));
+        let by_short_name = self.members.iter().filter(|member| member.ambiguous_names().into_iter().any(is_wanted));
         // The kinds of names are tried from the most to the least specific; the first kind that matches decides.
         for matching_members in [by_id.collect::<Vec<_>>(), by_long_name.collect(), by_short_name.collect()] {
             match matching_members.as_slice() {
@@ -97,11 +95,8 @@ impl Roster {
 
     fn nearest_name(&self, wanted_name: &str) -> Option<String> {
         let smallest_distance = |member: &RosterMember| {
-            let names = member
-                .ambiguous_names()
-                .map(fold_case)
-                .into_iter()
-                .chain([fold_case(&member.qualified_name())]);
+            let names =
+                member.ambiguous_names().map(fold_case).into_iter().chain([fold_case(&member.qualified_name())]);
             names
                 .filter(|agent_name| !agent_name.is_empty())
                 .map(|agent_name| edit_distance(wanted_name, &agent_name))

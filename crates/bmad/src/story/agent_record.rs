@@ -19,16 +19,15 @@ pub(super) fn read_file_list(markdown: &MarkdownPage<'_>) -> Vec<LocatedText> {
     let Some(section) = find_file_section(markdown) else { return Vec::new() };
     let mut seen_paths = std::collections::BTreeSet::new();
     let lines = markdown.lines[section.line_range].iter();
-    let listed_files = lines
-        .filter_map(|line| Some(LocatedText { text: parse_file_line(line)?.to_string(), line: line.number }));
+    let listed_files =
+        lines.filter_map(|line| Some(LocatedText { text: parse_file_line(line)?.to_string(), line: line.number }));
     listed_files.filter(|listed_file| seen_paths.insert(listed_file.text.clone())).collect()
 }
 
 /// Whether a line of the list consists of this path only.
 pub(super) fn is_only_path(markdown_line: &MarkdownLine<'_>, file_path: &str) -> bool {
     markdown_line.is_prose()
-        && strip_list_mark(markdown_line.text.trim()).trim_matches(['*', '_', '`', '"', '\'', ' '])
-            == file_path
+        && strip_list_mark(markdown_line.text.trim()).trim_matches(['*', '_', '`', '"', '\'', ' ']) == file_path
 }
 
 /// The path in a line of the list: `- src/a.rs`, `- **New:** src/a.rs - what it is`, and `` - `src/a.rs` (new) ``.
@@ -52,15 +51,14 @@ pub(super) fn find_path(line_text: &str) -> Option<&str> {
     // In `**New:** a`, `Modified: a` and `[NEW] a` the words before the path say what happened to it.
     const AROUND: [char; 11] = ['*', '_', ',', ';', ':', '(', ')', '[', ']', '"', '\''];
     let candidate_words = item_text.split_whitespace().map(|candidate| candidate.trim_matches(AROUND));
-    let mut candidate_words =
-        candidate_words.filter(|candidate| !candidate.is_empty() && !is_change_word(candidate));
+    let mut candidate_words = candidate_words.filter(|candidate| !candidate.is_empty() && !is_change_word(candidate));
     candidate_words.next().filter(|candidate| looks_like_path(candidate))
 }
 
 fn is_change_word(candidate: &str) -> bool {
     const CHANGE_WORDS: [&str; 12] = [
-        "new", "added", "add", "created", "create", "modified", "modify", "updated", "update", "deleted",
-        "removed", "renamed",
+        "new", "added", "add", "created", "create", "modified", "modify", "updated", "update", "deleted", "removed",
+        "renamed",
     ];
     CHANGE_WORDS.iter().any(|change_word| candidate.eq_ignore_ascii_case(change_word))
 }
@@ -68,10 +66,8 @@ fn is_change_word(candidate: &str) -> bool {
 /// The text without its bullet or number.
 fn strip_list_mark(line_text: &str) -> &str {
     let after_digits = line_text.trim_start_matches(|character: char| character.is_ascii_digit());
-    let list_marks: &[char] =
-        if after_digits.len() < line_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
-    let item_text =
-        after_digits.strip_prefix(list_marks).filter(|item_text| item_text.starts_with([' ', '\t']));
+    let list_marks: &[char] = if after_digits.len() < line_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
+    let item_text = after_digits.strip_prefix(list_marks).filter(|item_text| item_text.starts_with([' ', '\t']));
     item_text.unwrap_or(line_text).trim_start()
 }
 
@@ -82,9 +78,7 @@ fn looks_like_path(candidate: &str) -> bool {
     let has_extension = file_name.rsplit_once('.').is_some_and(|(_, extension)| {
         !extension.is_empty()
             && extension.len() <= 12
-            && extension
-                .chars()
-                .all(|character| character.is_alphanumeric() || character == '_' || character == '-')
+            && extension.chars().all(|character| character.is_alphanumeric() || character == '_' || character == '-')
     });
     let has_letter = candidate.chars().any(char::is_alphanumeric);
     has_letter
@@ -122,10 +116,8 @@ fn is_code_location(location_text: &str) -> bool {
         .split_once(':')
         .map_or((location_text, None), |(file_part, line_part)| (file_part, Some(line_part)));
     let has_line_numbers = line_part.is_some_and(|line_part| {
-        let is_line_character =
-            |character: char| character.is_ascii_digit() || matches!(character, '-' | ',' | ':');
-        line_part.starts_with(|character: char| character.is_ascii_digit())
-            && line_part.chars().all(is_line_character)
+        let is_line_character = |character: char| character.is_ascii_digit() || matches!(character, '-' | ',' | ':');
+        line_part.starts_with(|character: char| character.is_ascii_digit()) && line_part.chars().all(is_line_character)
     });
     let is_named = file_part.chars().any(char::is_alphanumeric) && file_part.trim() == file_part;
     let is_single_word = !location_text.contains(char::is_whitespace);
@@ -169,8 +161,8 @@ pub(super) fn read_follow_ups(markdown: &MarkdownPage<'_>) -> Vec<FollowUp> {
 pub(super) fn find_repeated_lines(markdown: &MarkdownPage<'_>, follow_up: &FollowUp) -> Vec<usize> {
     let checkbox_items = markdown.lines.iter().filter_map(parse_checkbox);
     let repetitions = checkbox_items.filter(|checkbox_item| {
-        let parsed_item = parse_tagged(checkbox_item.text)
-            .unwrap_or_else(|| parse_follow_up(follow_up.dialect, checkbox_item.text));
+        let parsed_item =
+            parse_tagged(checkbox_item.text).unwrap_or_else(|| parse_follow_up(follow_up.dialect, checkbox_item.text));
         parsed_item.text == follow_up.text
             && parsed_item.place == follow_up.place
             && (checkbox_item.line == follow_up.line || parsed_item.kind.is_some())
@@ -258,17 +250,15 @@ fn split_location(item_text: &str) -> Option<(String, String)> {
     if after_bracket.starts_with('(') || !is_code_location(location_text) {
         return None;
     }
-    let text_without_location =
-        format!("{} {}", item_text[..bracket_start].trim_end(), after_bracket.trim_start());
+    let text_without_location = format!("{} {}", item_text[..bracket_start].trim_end(), after_bracket.trim_start());
     Some((location_text.to_string(), text_without_location.trim().to_string()))
 }
 
 /// The outcome of the last review in the file.
 pub(super) fn read_outcome(markdown: &MarkdownPage<'_>) -> Option<LocatedText> {
     let sections = markdown.sections();
-    let review_sections = sections
-        .iter()
-        .filter(|section| normalize_title(section.title).starts_with("senior developer review"));
+    let review_sections =
+        sections.iter().filter(|section| normalize_title(section.title).starts_with("senior developer review"));
     review_sections.rev().find_map(|section| find_outcome(&markdown.lines[section.line_range.clone()]))
 }
 
@@ -289,9 +279,8 @@ fn find_outcome(lines: &[MarkdownLine<'_>]) -> Option<LocatedText> {
         // Only the line right below the heading can state the outcome.
         below_heading = false;
         let Some(stated_value) = stated_value else { continue };
-        let outcome_text = stated_value.trim_matches(|character: char| {
-            character.is_whitespace() || matches!(character, '*' | '_' | '`')
-        });
+        let outcome_text = stated_value
+            .trim_matches(|character: char| character.is_whitespace() || matches!(character, '*' | '_' | '`'));
         // A template lists all outcomes; the parser accepts only a single one.
         if CodeReviewVerdict::parse(outcome_text).is_some() {
             last_outcome = Some(LocatedText { text: outcome_text.to_string(), line: line.number });

@@ -27,16 +27,13 @@ pub struct Criterion {
 
 /// The criteria of a story.
 pub(super) fn find_criteria(markdown: &MarkdownPage<'_>) -> Vec<Criterion> {
-    find_criteria_section(markdown)
-        .map(|line_range| criteria_in_lines(&markdown.lines[line_range]))
-        .unwrap_or_default()
+    find_criteria_section(markdown).map(|line_range| criteria_in_lines(&markdown.lines[line_range])).unwrap_or_default()
 }
 
 /// The criteria in lines that hold nothing else. Comments come from the template and are left out.
 pub(crate) fn criteria_in_lines(lines: &[MarkdownLine<'_>]) -> Vec<Criterion> {
     // Code is kept: a criterion may show an example.
-    let lines: Vec<&MarkdownLine<'_>> =
-        lines.iter().filter(|line| line.kind != MarkdownLineKind::Comment).collect();
+    let lines: Vec<&MarkdownLine<'_>> = lines.iter().filter(|line| line.kind != MarkdownLineKind::Comment).collect();
     let line_starts = find_starts(&lines);
     let mut open_criteria: Vec<OpenCriterion> = Vec::new();
     // Lines before the first criterion introduce it.
@@ -106,8 +103,7 @@ fn own_number(line_text: &str) -> Option<u32> {
         Some((item_number, _)) => return u32::try_from(item_number).ok(),
         None => parse_label(line_text)?,
     };
-    let digits_end =
-        label_digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(label_digits.len());
+    let digits_end = label_digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(label_digits.len());
     label_digits[..digits_end].parse().ok()
 }
 
@@ -149,10 +145,8 @@ fn has_story_key(file_name: &str) -> bool {
 /// The lines under `Acceptance Criteria`, up to the next heading that is not below it.
 pub(super) fn find_criteria_section(markdown: &MarkdownPage<'_>) -> Option<Range<usize>> {
     let lines = &markdown.lines;
-    let heading_index =
-        lines.iter().position(|line| line.heading().is_some_and(|(_, title)| is_criteria_title(title)));
-    let level =
-        heading_index.and_then(|heading_index| lines[heading_index].heading()).map_or(6, |(level, _)| level);
+    let heading_index = lines.iter().position(|line| line.heading().is_some_and(|(_, title)| is_criteria_title(title)));
+    let level = heading_index.and_then(|heading_index| lines[heading_index].heading()).map_or(6, |(level, _)| level);
     // Epics have the words in bold instead of a heading, and so do some stories.
     let heading_index = heading_index.or_else(|| lines.iter().position(is_criteria_label))?;
     let is_inside = |line: &MarkdownLine<'_>| line.heading().is_none_or(|(line_level, _)| line_level > level);
@@ -166,9 +160,7 @@ pub(super) fn find_criteria_section(markdown: &MarkdownPage<'_>) -> Option<Range
 
 /// Whether a line is a label in bold: `**Acceptance Criteria:**`.
 pub(crate) fn is_criteria_label(markdown_line: &MarkdownLine<'_>) -> bool {
-    markdown_line.is_prose()
-        && markdown_line.text.trim().starts_with("**")
-        && is_criteria_title(markdown_line.text)
+    markdown_line.is_prose() && markdown_line.text.trim().starts_with("**") && is_criteria_title(markdown_line.text)
 }
 
 /// Whether a title is `Acceptance Criteria`, `3. acceptance criteria (BDD):` or `**Acceptance Criteria:**`.
@@ -194,11 +186,8 @@ fn find_starts(lines: &[&MarkdownLine<'_>]) -> Vec<bool> {
         &|index, line| after_blank(index) && !line.is_blank(),
     ];
     for start_rule in start_rules {
-        let line_starts: Vec<bool> = lines
-            .iter()
-            .enumerate()
-            .map(|(index, line)| line.is_prose() && start_rule(index, line))
-            .collect();
+        let line_starts: Vec<bool> =
+            lines.iter().enumerate().map(|(index, line)| line.is_prose() && start_rule(index, line)).collect();
         if line_starts.contains(&true) {
             return line_starts;
         }
@@ -218,10 +207,8 @@ fn parse_label(line_text: &str) -> Option<&str> {
     }
     let unmarked_text = line_text.trim_start_matches('#');
     // Only a heading may have spaces before the label; an indented label is part of a list item.
-    let unmarked_text =
-        if unmarked_text.len() < line_text.len() { unmarked_text.trim_start() } else { unmarked_text };
-    let unmarked_text =
-        strip_bullet(unmarked_text).unwrap_or(unmarked_text).trim_start_matches(['*', '_', '[', ' ']);
+    let unmarked_text = if unmarked_text.len() < line_text.len() { unmarked_text.trim_start() } else { unmarked_text };
+    let unmarked_text = strip_bullet(unmarked_text).unwrap_or(unmarked_text).trim_start_matches(['*', '_', '[', ' ']);
     let after_label = unmarked_text.strip_prefix("AC").or_else(|| unmarked_text.strip_prefix("ac"))?;
     Some(after_label.trim_start_matches(['-', '#', ' ']))
         .filter(|unmarked_text| unmarked_text.starts_with(|character: char| character.is_ascii_digit()))
@@ -231,8 +218,7 @@ fn parse_label(line_text: &str) -> Option<&str> {
 fn parse_number(line_text: &str) -> Option<(usize, &str)> {
     let after_digits = line_text.trim_start_matches(|character: char| character.is_ascii_digit());
     let digit_count = line_text.len() - after_digits.len();
-    let item_text =
-        after_digits.strip_prefix(['.', ')']).filter(|item_text| item_text.starts_with([' ', '\t']))?;
+    let item_text = after_digits.strip_prefix(['.', ')']).filter(|item_text| item_text.starts_with([' ', '\t']))?;
     Some((line_text[..digit_count].parse().ok()?, item_text.trim_start()))
 }
 
@@ -262,9 +248,8 @@ enum StepKeyword {
 
 /// The keyword with which a step of Given/When/Then begins.
 fn parse_keyword(line_text: &str) -> Option<StepKeyword> {
-    let line_text = strip_bullet(line_text)
-        .or(parse_number(line_text).map(|(_, item_text)| item_text))
-        .unwrap_or(line_text);
+    let line_text =
+        strip_bullet(line_text).or(parse_number(line_text).map(|(_, item_text)| item_text)).unwrap_or(line_text);
     let first_word: String = line_text
         .trim_start_matches(['*', '_', ' '])
         .chars()
@@ -299,10 +284,7 @@ mod tests {
 
     #[test]
     fn bullets_and_ticks_are_criteria_where_there_are_no_numbers() {
-        assert_eq!(
-            criteria_of_section("- [ ] one\n  - a\n- [x] two\n* three"),
-            ["[ ] one\n  - a", "[x] two", "three"]
-        );
+        assert_eq!(criteria_of_section("- [ ] one\n  - a\n- [x] two\n* three"), ["[ ] one\n  - a", "[x] two", "three"]);
     }
 
     #[test]
@@ -331,10 +313,7 @@ mod tests {
     fn an_introduction_does_not_shift_the_numbers() {
         assert_eq!(criteria_of_section("All of these hold:\n\n1. a\n2. b"), ["All of these hold:\n\na", "b"]);
         assert_eq!(criteria_of_section("3. c\n4. d"), ["3. c", "4. d"]);
-        assert_eq!(
-            criteria_of_section("Just this.\nReally.\n\nAnd that."),
-            ["Just this.\nReally.", "And that."]
-        );
+        assert_eq!(criteria_of_section("Just this.\nReally.\n\nAnd that."), ["Just this.\nReally.", "And that."]);
     }
 
     #[test]

@@ -103,8 +103,8 @@ pub fn set_status(story_text: &str, target_status: StoryStatus) -> Result<String
     verify_edit(story_text, edited_text, |old_story, new_story| {
         let read_status = new_story.status.as_ref().and_then(|status_line| status_line.status);
         // Some states of a board have no name of their own in a spec.
-        let as_spec = new_story.status.as_ref().and_then(|status_line| status_line.spec)
-            == Some(SpecStatus::from(target_status));
+        let as_spec =
+            new_story.status.as_ref().and_then(|status_line| status_line.spec) == Some(SpecStatus::from(target_status));
         // The status is what was meant to change, so it is made equal before the rest is compared.
         old_story.status = new_story.status.clone();
         let differ = new_story.problems.iter().any(|problem| problem.rule == rules::STORY_STATUS_DIFFERS);
@@ -115,19 +115,15 @@ pub fn set_status(story_text: &str, target_status: StoryStatus) -> Result<String
 /// Whether front matter belongs to a spec, which has other names for states: `bmad-build-auto` stops at `review`. A type
 /// counts only if there is a status as well.
 fn is_spec_front_matter(front_matter: &yaml::YamlNode) -> bool {
-    const SPEC_KEYS: [&str; 4] =
-        ["review_loop_iteration", "followup_review_recommended", "route", "baseline_revision"];
+    const SPEC_KEYS: [&str; 4] = ["review_loop_iteration", "followup_review_recommended", "route", "baseline_revision"];
     const SPEC_TYPES: [&str; 4] = ["feature", "bugfix", "refactor", "chore"];
-    let text_of =
-        |spec_key: &str| front_matter.get(spec_key).and_then(yaml::YamlNode::scalar_text).map(str::trim);
+    let text_of = |spec_key: &str| front_matter.get(spec_key).and_then(yaml::YamlNode::scalar_text).map(str::trim);
     let spec_status = text_of("status").and_then(SpecStatus::parse);
     let is_spec_only_status =
         matches!(spec_status, Some(SpecStatus::Draft | SpecStatus::InReview | SpecStatus::Blocked));
-    let has_spec_type = text_of("type").is_some_and(|type_name| SPEC_TYPES.contains(&type_name))
-        && text_of("status").is_some();
-    is_spec_only_status
-        || has_spec_type
-        || SPEC_KEYS.iter().any(|spec_key| front_matter.get(spec_key).is_some())
+    let has_spec_type =
+        text_of("type").is_some_and(|type_name| SPEC_TYPES.contains(&type_name)) && text_of("status").is_some();
+    is_spec_only_status || has_spec_type || SPEC_KEYS.iter().any(|spec_key| front_matter.get(spec_key).is_some())
 }
 
 /// The refusal for a line whose text is no status: the text is a user's sentence, and it stays.
@@ -154,10 +150,8 @@ fn edit_body_status(
     }
     // An empty status gets spaces around it only where there are none yet.
     let is_blank = |neighbour: Option<char>| neighbour.is_none_or(char::is_whitespace);
-    let space_before =
-        if is_blank(story_text[..status_spot.byte_range.start].chars().next_back()) { "" } else { " " };
-    let space_behind =
-        if is_blank(story_text[status_spot.byte_range.end..].chars().next()) { "" } else { " " };
+    let space_before = if is_blank(story_text[..status_spot.byte_range.start].chars().next_back()) { "" } else { " " };
+    let space_behind = if is_blank(story_text[status_spot.byte_range.end..].chars().next()) { "" } else { " " };
     Ok((status_spot.byte_range.clone(), format!("{space_before}{status_word}{space_behind}")))
 }
 
@@ -174,9 +168,8 @@ fn edit_front_status(
     status_node: &yaml::YamlNode,
     new_status: NewStatus,
 ) -> Result<Option<ByteEdit>, StoryEditRefusal> {
-    let not_plain_refusal = || {
-        StoryEditRefusal::new("the status in the front matter is no plain word", "write it as `status: done`")
-    };
+    let not_plain_refusal =
+        || StoryEditRefusal::new("the status in the front matter is no plain word", "write it as `status: done`");
     if matches!(status_node.content, yaml::YamlContent::Null) {
         return Err(StoryEditRefusal::new(
             "the front matter has `status:` and nothing behind it",
@@ -185,18 +178,15 @@ fn edit_front_status(
     }
     let status_text = status_node.scalar_text().ok_or_else(not_plain_refusal)?;
     // The value may continue behind the word, as in `in-progress, see Bob`; only the word is replaced.
-    let word_range =
-        status::find_status_word(status_text).ok_or_else(|| unknown_status_refusal(status_text))?;
+    let word_range = status::find_status_word(status_text).ok_or_else(|| unknown_status_refusal(status_text))?;
     if status_text.get(word_range).and_then(StoryStatus::parse) == Some(new_status.status) {
         return Ok(None);
     }
     let span = status_node.span.clone().ok_or_else(not_plain_refusal)?;
     let (start, end) = (front_start + span.start, front_start + span.end);
     // A value over several lines or through an alias has no bytes of its own.
-    let old_text = story_text
-        .get(start..end)
-        .filter(|old_text| !old_text.contains('\n'))
-        .ok_or_else(not_plain_refusal)?;
+    let old_text =
+        story_text.get(start..end).filter(|old_text| !old_text.contains('\n')).ok_or_else(not_plain_refusal)?;
     let word_in_source = status::find_status_word(old_text).ok_or_else(not_plain_refusal)?;
     Ok(Some((start + word_in_source.start..start + word_in_source.end, new_status.written_as.to_string())))
 }
@@ -216,12 +206,11 @@ fn insert_status(markdown: &MarkdownPage<'_>, status_word: &str) -> ByteEdit {
         .iter()
         .position(|line| line.kind != crate::markdown::MarkdownLineKind::FrontMatter)
         .unwrap_or(markdown.lines.len());
-    let blank_line =
-        if markdown.lines.get(first_body_line).is_none_or(crate::markdown::MarkdownLine::is_blank) {
-            ""
-        } else {
-            line_ending
-        };
+    let blank_line = if markdown.lines.get(first_body_line).is_none_or(crate::markdown::MarkdownLine::is_blank) {
+        ""
+    } else {
+        line_ending
+    };
     let (range, inserted_text) = insert_lines(markdown, first_body_line, &[format!("Status: {status_word}")]);
     (range, format!("{inserted_text}{blank_line}"))
 }
@@ -261,11 +250,7 @@ pub fn tick_task(story_text: &str, task_id: &str, is_done: bool) -> Result<Strin
 }
 
 /// Ticks an item that a review left, by its line; the same item in the review's own list is ticked with it.
-pub fn tick_follow_up(
-    story_text: &str,
-    line_number: usize,
-    is_done: bool,
-) -> Result<String, StoryEditRefusal> {
+pub fn tick_follow_up(story_text: &str, line_number: usize, is_done: bool) -> Result<String, StoryEditRefusal> {
     let markdown = MarkdownPage::parse(story_text);
     let previous = agent_record::read_follow_ups(&markdown);
     let Some(follow_up) = previous.iter().find(|follow_up| follow_up.line == line_number) else {
@@ -283,10 +268,7 @@ pub fn tick_follow_up(
             .iter_mut()
             .filter(|follow_up| follow_up.line == line_number)
             .for_each(|follow_up| follow_up.done = is_done);
-        edited_story
-            .follow_ups
-            .iter()
-            .any(|follow_up| follow_up.line == line_number && follow_up.done == is_done)
+        edited_story.follow_ups.iter().any(|follow_up| follow_up.line == line_number && follow_up.done == is_done)
     })
 }
 
@@ -306,8 +288,7 @@ fn make_tick_edit(
     line_number: usize,
     is_done: bool,
 ) -> Result<Option<ByteEdit>, StoryEditRefusal> {
-    let missing_box =
-        || StoryEditRefusal::new(format!("line {line_number} has no box"), "read the file again");
+    let missing_box = || StoryEditRefusal::new(format!("line {line_number} has no box"), "read the file again");
     let markdown_line = markdown.lines.get(line_number.saturating_sub(1)).ok_or_else(missing_box)?;
     let checkbox_item = tasks::parse_checkbox(markdown_line).ok_or_else(missing_box)?;
     let box_mark = if is_done { "x" } else { " " };
@@ -320,8 +301,7 @@ pub fn add_files(story_text: &str, file_paths: &[&str]) -> Result<String, StoryE
     let markdown = MarkdownPage::parse(story_text);
     let known_files = agent_record::read_file_list(&markdown);
     let section = agent_record::find_file_section(&markdown);
-    let listed_lines =
-        section.as_ref().map(|section| &markdown.lines[section.line_range.clone()]).unwrap_or_default();
+    let listed_lines = section.as_ref().map(|section| &markdown.lines[section.line_range.clone()]).unwrap_or_default();
     let mut new_files: Vec<&str> = Vec::new();
     for file_path in file_paths {
         // A path that could not be read back from the list is refused before anything is written.
@@ -355,54 +335,40 @@ pub fn add_files(story_text: &str, file_paths: &[&str]) -> Result<String, StoryE
 }
 
 /// The edit that adds files behind the last one, in its style.
-fn append_to_list(
-    markdown: &MarkdownPage<'_>,
-    section: &MarkdownSection<'_>,
-    file_paths: &[&str],
-) -> ByteEdit {
+fn append_to_list(markdown: &MarkdownPage<'_>, section: &MarkdownSection<'_>, file_paths: &[&str]) -> ByteEdit {
     let lines = &markdown.lines[section.line_range.clone()];
     let last_index = lines.iter().rposition(|line| agent_record::parse_file_line(line).is_some());
-    let (insert_index, line_prefix, is_quoted) = match last_index
-        .and_then(|last_index| Some((last_index, lines.get(last_index)?)))
-    {
-        Some((last_index, line)) => {
-            // Indentation, bullet and backticks are taken from the last file of the list.
-            let item_text = line.text.trim_start_matches([' ', '\t']);
-            let indent = &line.text[..line.text.len() - item_text.len()];
-            let bullet_mark = item_text
-                .chars()
-                .next()
-                .filter(|character| matches!(character, '-' | '*' | '+'))
-                .unwrap_or('-');
-            (
-                section.line_range.start + last_index + 1,
-                format!("{indent}{bullet_mark} "),
-                line.text.contains('`'),
-            )
-        }
-        None => {
-            // Without files, the new ones follow the heading or a remark that there are none.
-            let section_lines = lines.iter().take_while(|line| line.heading().is_none()).enumerate();
-            let last_filled =
-                section_lines.filter(|(_, line)| !line.is_blank()).map(|(index, _)| index + 1).last();
-            let insert_index = section.line_range.start + last_filled.unwrap_or(0);
-            return insert_lines(
-                markdown,
-                insert_index,
-                &with_blank_line_before(markdown, insert_index, format_file_lines(file_paths, "- ", false)),
-            );
-        }
-    };
+    let (insert_index, line_prefix, is_quoted) =
+        match last_index.and_then(|last_index| Some((last_index, lines.get(last_index)?))) {
+            Some((last_index, line)) => {
+                // Indentation, bullet and backticks are taken from the last file of the list.
+                let item_text = line.text.trim_start_matches([' ', '\t']);
+                let indent = &line.text[..line.text.len() - item_text.len()];
+                let bullet_mark =
+                    item_text.chars().next().filter(|character| matches!(character, '-' | '*' | '+')).unwrap_or('-');
+                (section.line_range.start + last_index + 1, format!("{indent}{bullet_mark} "), line.text.contains('`'))
+            }
+            None => {
+                // Without files, the new ones follow the heading or a remark that there are none.
+                let section_lines = lines.iter().take_while(|line| line.heading().is_none()).enumerate();
+                let last_filled = section_lines.filter(|(_, line)| !line.is_blank()).map(|(index, _)| index + 1).last();
+                let insert_index = section.line_range.start + last_filled.unwrap_or(0);
+                return insert_lines(
+                    markdown,
+                    insert_index,
+                    &with_blank_line_before(markdown, insert_index, format_file_lines(file_paths, "- ", false)),
+                );
+            }
+        };
     insert_lines(markdown, insert_index, &format_file_lines(file_paths, &line_prefix, is_quoted))
 }
 
 fn format_file_lines(file_paths: &[&str], line_prefix: &str, is_quoted: bool) -> Vec<String> {
     // A path with a space cannot be read back without backticks.
-    let format_line =
-        |file_path: &&str| match is_quoted || agent_record::find_path(file_path) != Some(file_path) {
-            true => format!("{line_prefix}`{file_path}`"),
-            false => format!("{line_prefix}{file_path}"),
-        };
+    let format_line = |file_path: &&str| match is_quoted || agent_record::find_path(file_path) != Some(file_path) {
+        true => format!("{line_prefix}`{file_path}`"),
+        false => format!("{line_prefix}{file_path}"),
+    };
     file_paths.iter().map(format_line).collect()
 }
 
@@ -413,23 +379,14 @@ fn insert_file_list(markdown: &MarkdownPage<'_>, file_paths: &[&str]) -> ByteEdi
         new_lines.splice(0..0, [title.to_string(), String::new()]);
     };
     if let Some(record_section) = markdown.find_section(|title| title == "dev agent record") {
-        prepend_heading(
-            &mut new_lines,
-            &format!("{} File List", "#".repeat((record_section.level + 1).min(6))),
-        );
-        let insert_index =
-            end_without_blanks(markdown, record_section.line_range.start, record_section.line_range.end);
-        return insert_lines(
-            markdown,
-            insert_index,
-            &with_blank_line_before(markdown, insert_index, new_lines),
-        );
+        prepend_heading(&mut new_lines, &format!("{} File List", "#".repeat((record_section.level + 1).min(6))));
+        let insert_index = end_without_blanks(markdown, record_section.line_range.start, record_section.line_range.end);
+        return insert_lines(markdown, insert_index, &with_blank_line_before(markdown, insert_index, new_lines));
     }
     prepend_heading(&mut new_lines, "### File List");
     prepend_heading(&mut new_lines, "## Dev Agent Record");
-    let following_section = markdown.find_section(|title| {
-        title.starts_with("change log") || title.starts_with("senior developer review")
-    });
+    let following_section =
+        markdown.find_section(|title| title.starts_with("change log") || title.starts_with("senior developer review"));
     let section_end = following_section.map_or(markdown.lines.len(), |section| section.heading_index);
     let insert_index = end_without_blanks(markdown, 0, section_end);
     insert_lines(markdown, insert_index, &with_blank_line_before(markdown, insert_index, new_lines))
@@ -462,9 +419,8 @@ pub fn add_follow_ups(
     let insertion_edit = insert_follow_ups(&markdown, dialect, new_lines);
     verify_edit(story_text, apply_edits(story_text, &[insertion_edit]), |old_story, new_story| {
         // Old items are kept in the comparison; the rest must be exactly the new ones, in their order.
-        let known_before = |new_item: &FollowUp| {
-            old_story.follow_ups.iter().any(|known_item| is_same_follow_up(known_item, new_item))
-        };
+        let known_before =
+            |new_item: &FollowUp| old_story.follow_ups.iter().any(|known_item| is_same_follow_up(known_item, new_item));
         let (known_before, added): (Vec<FollowUp>, Vec<FollowUp>) =
             std::mem::take(&mut new_story.follow_ups).into_iter().partition(known_before);
         new_story.follow_ups = known_before;
@@ -478,17 +434,11 @@ pub fn add_follow_ups(
 }
 
 fn is_same_follow_up(left_item: &FollowUp, right_item: &FollowUp) -> bool {
-    left_item.text == right_item.text
-        && left_item.place == right_item.place
-        && left_item.kind == right_item.kind
+    left_item.text == right_item.text && left_item.place == right_item.place && left_item.kind == right_item.kind
 }
 
 /// The edit that adds items behind the last one of their section; a missing section is created at the end of the tasks.
-fn insert_follow_ups(
-    markdown: &MarkdownPage<'_>,
-    dialect: ReviewDialect,
-    mut new_lines: Vec<String>,
-) -> ByteEdit {
+fn insert_follow_ups(markdown: &MarkdownPage<'_>, dialect: ReviewDialect, mut new_lines: Vec<String>) -> ByteEdit {
     let (title_start, section_title) = match dialect {
         ReviewDialect::AiReview => ("review follow", "Review Follow-ups (AI)"),
         ReviewDialect::Findings => ("review finding", "Review Findings"),
@@ -497,11 +447,8 @@ fn insert_follow_ups(
         let section_lines = &markdown.lines[section.line_range.clone()];
         let last_box = section_lines.iter().rposition(|line| tasks::parse_checkbox(line).is_some());
         let insert_index = section.line_range.start + last_box.map_or(0, |last_box| last_box + 1);
-        let new_lines = if last_box.is_some() {
-            new_lines
-        } else {
-            with_blank_line_before(markdown, insert_index, new_lines)
-        };
+        let new_lines =
+            if last_box.is_some() { new_lines } else { with_blank_line_before(markdown, insert_index, new_lines) };
         return insert_lines(markdown, insert_index, &new_lines);
     }
     let section = markdown.sections().into_iter().find(|section| tasks::is_tasks_title(section.title));
@@ -514,11 +461,7 @@ fn insert_follow_ups(
                 agent_titles.iter().any(|title_start| section_title.starts_with(title_start))
             });
             let heading_level = if tasks::find_task_items(markdown).is_empty() { 3 } else { 2 };
-            (
-                heading_level,
-                0,
-                following_section.map_or(markdown.lines.len(), |section| section.heading_index),
-            )
+            (heading_level, 0, following_section.map_or(markdown.lines.len(), |section| section.heading_index))
         }
     };
     new_lines.splice(0..0, [format!("{} {section_title}", "#".repeat(heading_level)), String::new()]);
@@ -541,21 +484,18 @@ fn format_readable_line(
         let read_back = agent_record::parse_follow_up_line(item_line)?;
         (!read_back.text.is_empty() && read_back.kind.as_ref() == Some(&new_item.kind)).then_some(read_back)
     };
-    if let Some(read_back) = read_back(&item_line)
-        .filter(|read_back| new_item.place.is_none() || read_back.place == new_item.place)
+    if let Some(read_back) =
+        read_back(&item_line).filter(|read_back| new_item.place.is_none() || read_back.place == new_item.place)
     {
         return Ok((item_line, read_back));
     }
-    let code_location =
-        new_item.place.as_deref().map(str::trim).filter(|code_location| !code_location.is_empty());
+    let code_location = new_item.place.as_deref().map(str::trim).filter(|code_location| !code_location.is_empty());
     let text_with_location = code_location
         .map(|code_location| format!("{} ({code_location})", new_item.text))
         .filter(|_| !new_item.text.trim().is_empty());
     // Brackets in the text would be read as tags or places.
-    let plain_text =
-        text_with_location.unwrap_or_else(|| new_item.text.clone()).replace('[', "(").replace(']', ")");
-    let plain_line =
-        format_follow_up(dialect, &NewFollowUp { text: plain_text, place: None, ..new_item.clone() });
+    let plain_text = text_with_location.unwrap_or_else(|| new_item.text.clone()).replace('[', "(").replace(']', ")");
+    let plain_line = format_follow_up(dialect, &NewFollowUp { text: plain_text, place: None, ..new_item.clone() });
     let readable_line = read_back(&plain_line).map(|read_back| (plain_line, read_back));
     readable_line.ok_or_else(|| {
         let reason = format!("{item_line:?} would not be read again as it is meant");
@@ -568,8 +508,7 @@ fn format_follow_up(dialect: ReviewDialect, new_item: &NewFollowUp) -> String {
     let box_text = if new_item.done { "[x]" } else { "[ ]" };
     let item_text: Vec<&str> = new_item.text.split_whitespace().collect();
     let item_text = escape_comments(&item_text.join(" "));
-    let location_text =
-        new_item.place.as_ref().map(|location_text| format!(" [{location_text}]")).unwrap_or_default();
+    let location_text = new_item.place.as_ref().map(|location_text| format!(" [{location_text}]")).unwrap_or_default();
     let review_tag = match dialect {
         ReviewDialect::AiReview => "AI-Review",
         ReviewDialect::Findings => "Review",
@@ -580,16 +519,11 @@ fn format_follow_up(dialect: ReviewDialect, new_item: &NewFollowUp) -> String {
 /// The index behind the last line that is not blank.
 fn end_without_blanks(markdown: &MarkdownPage<'_>, first_index: usize, end_index: usize) -> usize {
     let section_lines = markdown.lines.get(first_index..end_index).unwrap_or_default();
-    first_index
-        + section_lines.iter().rposition(|line| !line.is_blank()).map_or(0, |last_filled| last_filled + 1)
+    first_index + section_lines.iter().rposition(|line| !line.is_blank()).map_or(0, |last_filled| last_filled + 1)
 }
 
 /// The lines with a blank line before them, if the line before is not blank.
-fn with_blank_line_before(
-    markdown: &MarkdownPage<'_>,
-    insert_index: usize,
-    mut new_lines: Vec<String>,
-) -> Vec<String> {
+fn with_blank_line_before(markdown: &MarkdownPage<'_>, insert_index: usize, mut new_lines: Vec<String>) -> Vec<String> {
     if insert_index
         .checked_sub(1)
         .and_then(|previous_index| markdown.lines.get(previous_index))
@@ -662,8 +596,7 @@ impl FollowUpKind {
             FollowUpKind::Other(severity_name) => severity_name.clone(),
             FollowUpKind::Severity(severity) => {
                 let severity_name = severity.as_str();
-                let first_letter =
-                    severity_name.chars().next().map(|character| character.to_ascii_uppercase());
+                let first_letter = severity_name.chars().next().map(|character| character.to_ascii_uppercase());
                 first_letter.into_iter().chain(severity_name.chars().skip(1)).collect()
             }
         }

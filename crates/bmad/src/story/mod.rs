@@ -199,8 +199,7 @@ fn find_title(markdown: &MarkdownPage<'_>, front_matter: Option<&yaml::YamlNode>
     });
     heading.or_else(|| {
         let title_node = front_matter?.get("title")?;
-        let title_text =
-            title_node.scalar_text().map(str::trim).filter(|title_text| !title_text.is_empty())?;
+        let title_text = title_node.scalar_text().map(str::trim).filter(|title_text| !title_text.is_empty())?;
         Some(LocatedText { text: title_text.to_string(), line: title_node.line + 1 })
     })
 }
@@ -235,8 +234,7 @@ fn title_without_number(title: &str) -> &str {
 pub fn key_from_path(story_path: &str) -> Option<StoryKey> {
     let file_name = story_path.rsplit(['/', '\\']).next().unwrap_or(story_path);
     let file_stem = file_name.strip_suffix(".md").unwrap_or(file_name);
-    let key_text =
-        file_stem.strip_prefix("spec-").or_else(|| file_stem.strip_prefix("story-")).unwrap_or(file_stem);
+    let key_text = file_stem.strip_prefix("spec-").or_else(|| file_stem.strip_prefix("story-")).unwrap_or(file_stem);
     StoryKey::parse(key_text)
 }
 
@@ -248,8 +246,7 @@ fn key_from_title(story_number: Option<StoryNumber>, title: Option<&LocatedText>
 
 /// The texts of a scalar, or of a list of scalars.
 pub(crate) fn scalar_texts(node: &yaml::YamlNode) -> Vec<String> {
-    let all_scalars =
-        node.scalar_text().into_iter().chain(node.items().iter().filter_map(yaml::YamlNode::scalar_text));
+    let all_scalars = node.scalar_text().into_iter().chain(node.items().iter().filter_map(yaml::YamlNode::scalar_text));
     all_scalars.map(|scalar| scalar.trim().to_string()).filter(|scalar| !scalar.is_empty()).collect()
 }
 
@@ -283,9 +280,7 @@ fn find_oddities(
     if let Some(line) = markdown.lines.iter().find(|line| line.is_prose() && has_placeholder(line.text)) {
         let message = format!("a placeholder of the template is left: {}", line.text.trim());
         problems.push(
-            FileProblem::note("story-placeholder", story_path, message)
-                .at_line(line.number)
-                .with_advice("fill it in"),
+            FileProblem::note("story-placeholder", story_path, message).at_line(line.number).with_advice("fill it in"),
         );
     }
     find_task_oddities(story_path, story, &mut problems);
@@ -312,24 +307,19 @@ fn find_task_oddities(story_path: &str, story: &Story, problems: &mut Vec<FilePr
         for criterion_number in
             task.criteria.iter().filter(|criterion_number| !known_criteria.contains(criterion_number))
         {
-            let message =
-                format!("task {} names acceptance criterion {criterion_number}; there is none", task.id);
-            problems
-                .push(FileProblem::warning("task-unknown-criterion", story_path, message).at_line(task.line));
+            let message = format!("task {} names acceptance criterion {criterion_number}; there is none", task.id);
+            problems.push(FileProblem::warning("task-unknown-criterion", story_path, message).at_line(task.line));
         }
         if task.done && task.subtasks.iter().any(|subtask| !subtask.done) {
             let message = format!("task {} is ticked, and not all of its subtasks are", task.id);
             let reason = "what is ticked counts as done";
             problems.push(
-                FileProblem::warning("task-ticked-early", story_path, message)
-                    .at_line(task.line)
-                    .with_reason(reason),
+                FileProblem::warning("task-ticked-early", story_path, message).at_line(task.line).with_reason(reason),
             );
         }
     });
     let story_state = story.status.as_ref().and_then(|status| status.status);
-    if let (Some(line), Some(story_state @ (StoryStatus::Review | StoryStatus::Done))) =
-        (first_open_line, story_state)
+    if let (Some(line), Some(story_state @ (StoryStatus::Review | StoryStatus::Done))) = (first_open_line, story_state)
     {
         let message = format!("the story is at {story_state}, and this task is not ticked");
         problems.push(

@@ -66,8 +66,8 @@ pub(super) fn read_status(
     let first_status = body.next().map(|spot| spot.status_line);
     if let (Some(first_status), Some(second_spot)) = (&first_status, body.next()) {
         let message = format!("a second status stands here; the one on line {} counts", first_status.line);
-        let second_spot = FileProblem::warning("story-status-twice", story_path, message)
-            .at_line(second_spot.status_line.line);
+        let second_spot =
+            FileProblem::warning("story-status-twice", story_path, message).at_line(second_spot.status_line.line);
         problems.push(second_spot.with_advice("take one of them out"));
     }
     let front = front.and_then(find_in_front_matter).map(|spot| spot.status_line);
@@ -75,10 +75,8 @@ pub(super) fn read_status(
     if let (Some(body), Some(front)) = (&first_status, &front)
         && comparable_status(body) != comparable_status(front)
     {
-        let message =
-            format!("the body says {:?} on line {}, the front matter {:?}", body.said, body.line, front.said);
-        let difference =
-            FileProblem::warning(rules::STORY_STATUS_DIFFERS, story_path, message).at_line(front.line);
+        let message = format!("the body says {:?} on line {}, the front matter {:?}", body.said, body.line, front.said);
+        let difference = FileProblem::warning(rules::STORY_STATUS_DIFFERS, story_path, message).at_line(front.line);
         problems.push(difference.with_reason("the body's counts").with_advice("make them the same"));
     }
     // The body wins: that is the line that the story workflows of BMAD read and write.
@@ -196,21 +194,20 @@ const EMPHASIS_MARKS: [char; 4] = ['*', '_', '`', ' '];
 fn parse_labelled(markdown_line: &MarkdownLine<'_>) -> Option<StatusSpot> {
     let unmarked_text = markdown_line.text.trim_start_matches(['>', '-', '*', '_', ' ', '\t']);
     let label_word = unmarked_text.get(..6).filter(|label_word| label_word.eq_ignore_ascii_case("status"))?;
-    let after_colon =
-        unmarked_text[label_word.len()..].trim_start_matches(EMPHASIS_MARKS).strip_prefix(':')?;
+    let after_colon = unmarked_text[label_word.len()..].trim_start_matches(EMPHASIS_MARKS).strip_prefix(':')?;
     let status_spot = parse_spot(markdown_line, markdown_line.text.len() - after_colon.len());
     // A list has fields of other things, too: `- Status: one of open, held`.
     let item_text = markdown_line.text.trim_start();
-    let is_item = item_text.starts_with('>')
-        || ["- ", "-\t", "* ", "*\t"].iter().any(|mark| item_text.starts_with(mark));
+    let is_item =
+        item_text.starts_with('>') || ["- ", "-\t", "* ", "*\t"].iter().any(|mark| item_text.starts_with(mark));
     (!is_item || status_spot.is_known()).then_some(status_spot)
 }
 
 /// The status on the first line under `Status`, which may be a list item.
 fn parse_unlabelled(markdown_line: &MarkdownLine<'_>) -> StatusSpot {
     let item_text = markdown_line.text.trim_start_matches(['>', '-', '+', ' ', '\t']);
-    let known_spot = Some(parse_spot(markdown_line, markdown_line.text.len() - item_text.len()))
-        .filter(StatusSpot::is_known);
+    let known_spot =
+        Some(parse_spot(markdown_line, markdown_line.text.len() - item_text.len())).filter(StatusSpot::is_known);
     // A sentence is kept as it is, without bytes to replace: an edit must not overwrite it.
     known_spot.unwrap_or_else(|| {
         let line_end = markdown_line.start_offset + markdown_line.text.len();
@@ -239,8 +236,7 @@ fn parse_spot(markdown_line: &MarkdownLine<'_>, value_start: usize) -> StatusSpo
             let status_text = status_value.trim_matches(QUOTE_MARKS);
             // Nothing but the end of an emphasis is left: `**Status:**`.
             let value_end = status_value.trim_end_matches([' ', '\t']).len();
-            let is_only_emphasis =
-                status_value.chars().all(|character| matches!(character, ' ' | '\t' | '*' | '_'));
+            let is_only_emphasis = status_value.chars().all(|character| matches!(character, ' ' | '\t' | '*' | '_'));
             let status_text = if is_only_emphasis {
                 ""
             } else if status_text.is_empty() {
@@ -253,25 +249,13 @@ fn parse_spot(markdown_line: &MarkdownLine<'_>, value_start: usize) -> StatusSpo
     };
     let start_offset = markdown_line.start_offset + value_start;
     let byte_range = start_offset + word_range.start..start_offset + word_range.end;
-    StatusSpot {
-        status_line: self::make_status_line(status_text, markdown_line.number, StatusPlace::Body),
-        byte_range,
-    }
+    StatusSpot { status_line: self::make_status_line(status_text, markdown_line.number, StatusPlace::Body), byte_range }
 }
 
 /// The range of the longest status word at the start of a value, quotes and emphasis aside.
 pub(super) fn find_status_word(status_value: &str) -> Option<Range<usize>> {
-    const STATUS_WORDS: [&str; 9] = [
-        "ready-for-dev",
-        "in-progress",
-        "in-review",
-        "backlog",
-        "drafted",
-        "blocked",
-        "review",
-        "draft",
-        "done",
-    ];
+    const STATUS_WORDS: [&str; 9] =
+        ["ready-for-dev", "in-progress", "in-review", "backlog", "drafted", "blocked", "review", "draft", "done"];
     let unquoted = status_value.trim_start_matches(QUOTE_MARKS);
     let word_start = status_value.len() - unquoted.len();
     // `in-progress` is also written `in progress` and `in_progress`.
@@ -281,9 +265,9 @@ pub(super) fn find_status_word(status_value: &str) -> Option<Range<usize>> {
     };
     let begins_with = |status_word: &&&str| {
         let leading_bytes = unquoted.as_bytes().get(..status_word.len());
-        leading_bytes.is_some_and(|leading_bytes| {
-            status_word.bytes().zip(leading_bytes.iter().copied()).all(is_same_byte)
-        }) && is_word_end(&unquoted[status_word.len()..])
+        leading_bytes
+            .is_some_and(|leading_bytes| status_word.bytes().zip(leading_bytes.iter().copied()).all(is_same_byte))
+            && is_word_end(&unquoted[status_word.len()..])
     };
     // The list is sorted by length, so the first match is the longest.
     let matched_word = STATUS_WORDS.iter().find(begins_with)?;

@@ -64,15 +64,13 @@ pub(super) fn find_task_items<'t>(markdown: &MarkdownPage<'t>) -> Vec<(usize, Ch
             }
             // A subheading inherits from the heading above it, unless its title says something else.
             let inherits_tasks = open_sections.last().map_or(!in_section, |(_, holds_tasks)| *holds_tasks);
-            let is_task_section =
-                if is_tasks_title(title) { true } else { inherits_tasks && !is_other_title(title) };
+            let is_task_section = if is_tasks_title(title) { true } else { inherits_tasks && !is_other_title(title) };
             open_sections.push((level, is_task_section));
             continue;
         }
         // Late specs label the criteria in bold within the section for tasks; the boxes below are criteria.
         is_criteria |= criteria::is_criteria_label(line);
-        let is_wanted =
-            open_sections.last().map_or(!in_section, |(_, holds_tasks)| *holds_tasks) && !is_criteria;
+        let is_wanted = open_sections.last().map_or(!in_section, |(_, holds_tasks)| *holds_tasks) && !is_criteria;
         if let Some(checkbox_item) = parse_checkbox(line)
             .filter(|checkbox_item| is_wanted && agent_record::parse_tagged(checkbox_item.text).is_none())
         {
@@ -113,19 +111,15 @@ pub(super) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Che
     }
     let item_text = markdown_line.text.trim_start_matches([' ', '\t']);
     let indent =
-        markdown_line.text[..markdown_line.text.len() - item_text.len()].bytes().fold(0, |column, byte| {
-            match byte {
-                b'\t' => (column / 4 + 1) * 4,
-                _ => column + 1,
-            }
+        markdown_line.text[..markdown_line.text.len() - item_text.len()].bytes().fold(0, |column, byte| match byte {
+            b'\t' => (column / 4 + 1) * 4,
+            _ => column + 1,
         });
     // A numbered item has digits and then a dot or a parenthesis; a bullet has neither.
     let after_digits = item_text.trim_start_matches(|character: char| character.is_ascii_digit());
-    let list_marks: &[char] =
-        if after_digits.len() < item_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
-    let after_bracket = after_digits
-        .strip_prefix(list_marks)
-        .filter(|after_bracket| after_bracket.starts_with([' ', '\t']))?;
+    let list_marks: &[char] = if after_digits.len() < item_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
+    let after_bracket =
+        after_digits.strip_prefix(list_marks).filter(|after_bracket| after_bracket.starts_with([' ', '\t']))?;
     let after_bracket = after_bracket.trim_start_matches([' ', '\t']).strip_prefix('[')?;
     let (box_content, after_box) = after_bracket.split_once(']')?;
     // The marks `[~]`, `[-]` and `[/]` have many meanings, but the item is a task, and it is not done.
@@ -173,8 +167,7 @@ impl TaskTree {
         }
         self.heading_group = heading_group;
         let position =
-            self.open_tasks.last().map_or(self.top_level_tasks.len(), |(_, parent)| parent.subtasks.len())
-                + 1;
+            self.open_tasks.last().map_or(self.top_level_tasks.len(), |(_, parent)| parent.subtasks.len()) + 1;
         let task_id = match self.open_tasks.last() {
             Some((_, parent)) => format!("{}.{position}", parent.id),
             None => position.to_string(),
@@ -266,8 +259,7 @@ fn parse_number_ranges(numbers_text: &str) -> Vec<u32> {
             .filter(|character| !matches!(character, ' ' | '#' | 'A' | 'C'))
             .collect();
         let digits_text = &remaining_text[digit_start..];
-        let digits_end =
-            digits_text.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits_text.len());
+        let digits_end = digits_text.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits_text.len());
         let Ok(parsed_number) = digits_text[..digits_end].parse::<u32>() else { return parsed_numbers };
         match previous_number {
             // A range is only expanded if it is short, since `1-4000000000` would fill the memory.

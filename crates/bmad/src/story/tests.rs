@@ -15,10 +15,7 @@ fn render_story(story: &Story) -> String {
     rendered.push(format!("key {:?}", story.key.as_ref().map(ToString::to_string)));
     rendered.push(format!("title {}", render_located(&story.title)));
     rendered.push(story.status.as_ref().map_or("status -".into(), |status| {
-        format!(
-            "status {:?} {:?} {:?} {:?} ({})",
-            status.said, status.status, status.spec, status.place, status.line
-        )
+        format!("status {:?} {:?} {:?} {:?} ({})", status.said, status.status, status.spec, status.place, status.line)
     }));
     tasks::visit_tasks(&story.tasks, &mut |task| {
         rendered.push(format!(
@@ -37,12 +34,7 @@ fn render_story(story: &Story) -> String {
     for list_entry in &story.follow_ups {
         rendered.push(format!(
             "left {:?} {} {:?} {:?} {:?} ({})",
-            list_entry.dialect,
-            list_entry.done,
-            list_entry.kind,
-            list_entry.text,
-            list_entry.place,
-            list_entry.line
+            list_entry.dialect, list_entry.done, list_entry.kind, list_entry.text, list_entry.place, list_entry.line
         ));
     }
     rendered.push(format!("outcome {}", render_located(&story.outcome)));
@@ -52,10 +44,7 @@ fn render_story(story: &Story) -> String {
         }
     }
     rendered.extend(story.baseline.iter().map(|baseline| format!("baseline {baseline}")));
-    story
-        .problems
-        .iter()
-        .for_each(|problem| rendered.push(format!("{:?} {} {problem}", problem.weight, problem.rule)));
+    story.problems.iter().for_each(|problem| rendered.push(format!("{:?} {} {problem}", problem.weight, problem.rule)));
     rendered.join("\n")
 }
 
@@ -179,12 +168,8 @@ fn a_spec_of_a_late_era_is_read_as_a_story() {
 fn a_status_is_found_only_where_it_belongs() {
     let render_status = |story_text: &str| {
         let story = read_story("x.md", story_text);
-        let rules: Vec<&str> = story
-            .problems
-            .iter()
-            .map(|problem| problem.rule)
-            .filter(|rule| rule.contains("status"))
-            .collect();
+        let rules: Vec<&str> =
+            story.problems.iter().map(|problem| problem.rule).filter(|rule| rule.contains("status")).collect();
         let line = story.status.map(|render_status| {
             format!(
                 "{:?} {:?} {:?} {}",
@@ -268,21 +253,12 @@ fn tasks_have_a_box_with_any_list_mark() {
     };
     for (story_text, expected) in [
         ("## Tasks\n- [ ] a\n* [x] b\n+ [X] c\n1. [ ] d\n2) [] e\n", "1-a | 2xb | 3xc | 4-d | 5-e"),
-        (
-            "## Tasks\n- [ ] a\n\t- [x] b\n\t\t- [ ] c\n\t- [ ] d\n- [ ] e\n",
-            "1-a | 1.1xb | 1.1.1-c | 1.2-d | 2-e",
-        ),
+        ("## Tasks\n- [ ] a\n\t- [x] b\n\t\t- [ ] c\n\t- [ ] d\n- [ ] e\n", "1-a | 1.1xb | 1.1.1-c | 1.2-d | 2-e"),
         ("## Tasks\n- group\n  - [ ] a\n  - [ ] b\n- [ ] c\n", "1-a | 2-b | 3-c"),
         ("## Tasks\n### One\n- [ ] a\n  - [ ] b\n### Two\n  - [ ] c\n", "1-a | 1.1-b | 2-c"),
         ("## Tasks\n```\n- [ ] no\n```\n<!-- - [ ] no -->\n- [ ] a\n- [x](no)\n- [CI] no\n-[ ] no\n", "1-a"),
-        (
-            "## Tasks\n- [x] a\n- [~] b\n\t- [-] c\n- [/] d\n- [✓] e\n- [ ] f\n",
-            "1xa | 2-b | 2.1-c | 3-d | 4xe | 5-f",
-        ),
-        (
-            "# S\n- [ ] a\n## Dev Notes\n- [ ] no\n## Acceptance Criteria\n- [ ] no\n## Work\n- [x] b\n",
-            "1-a | 2xb",
-        ),
+        ("## Tasks\n- [x] a\n- [~] b\n\t- [-] c\n- [/] d\n- [✓] e\n- [ ] f\n", "1xa | 2-b | 2.1-c | 3-d | 4xe | 5-f"),
+        ("# S\n- [ ] a\n## Dev Notes\n- [ ] no\n## Acceptance Criteria\n- [ ] no\n## Work\n- [x] b\n", "1-a | 2xb"),
         ("- [ ] a\n\n## Tasks\n\n- [ ] b\n\n## More\n\n- [ ] no\n", "1-b"),
         ("## Tasks / Subtasks\r\n\r\n- [ ] a\r\n  - [x] b  \r\n", "1-a | 1.1xb"),
         ("## Tasks\n\n- [ ] \n- [x]\n", "1- | 2x"),
@@ -293,9 +269,8 @@ fn tasks_have_a_box_with_any_list_mark() {
 
 #[test]
 fn a_task_names_its_criteria() {
-    let criteria_of = |task_text: &str| {
-        read_story("x.md", &format!("## Tasks\n- [ ] {task_text}\n")).tasks[0].criteria.clone()
-    };
+    let criteria_of =
+        |task_text: &str| read_story("x.md", &format!("## Tasks\n- [ ] {task_text}\n")).tasks[0].criteria.clone();
     for (task_text, numbers) in [
         ("a (AC: 1, 2)", vec![1, 2]),
         ("a (AC: #1, #3)", vec![1, 3]),
@@ -315,8 +290,7 @@ fn a_task_names_its_criteria() {
 #[test]
 fn files_are_paths_and_nothing_else() {
     let render_files = |story_text: &str| {
-        let render_files =
-            read_story("x.md", &format!("### File List\n{story_text}\n## Next\n- no.rs\n")).files;
+        let render_files = read_story("x.md", &format!("### File List\n{story_text}\n## Next\n- no.rs\n")).files;
         render_files.into_iter().map(|listed_file| listed_file.text).collect::<Vec<_>>().join(" ")
     };
     for (story_text, expected) in [
@@ -388,8 +362,7 @@ proptest! {
 fn render_difference(old_lines: &str, new_lines: &str) -> String {
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
         (old_lines.split_inclusive('\n').collect(), new_lines.split_inclusive('\n').collect());
-    let common_start =
-        old_lines.iter().zip(&new_lines).take_while(|(old_line, new_line)| old_line == new_line).count();
+    let common_start = old_lines.iter().zip(&new_lines).take_while(|(old_line, new_line)| old_line == new_line).count();
     let common_end = old_lines[common_start..]
         .iter()
         .rev()
@@ -450,11 +423,7 @@ fn a_status_is_replaced_where_it_stands() {
             StoryStatus::Done,
             "-status: \"review\" # x⏎ ----⏎ -# A⏎ -Status: review⏎ +status: \"done\" # x⏎ +---⏎ +# A⏎ +Status: done⏎",
         ),
-        (
-            "---\nstatus: review\n---\n# A\nStatus: done\n",
-            StoryStatus::Done,
-            "-status: review⏎ +status: done⏎",
-        ),
+        ("---\nstatus: review\n---\n# A\nStatus: done\n", StoryStatus::Done, "-status: review⏎ +status: done⏎"),
         (
             "---\ntype: 'feature'\nstatus: 'in-progress'\n---\n",
             StoryStatus::Review,
@@ -585,11 +554,7 @@ fn boxes_are_ticked_and_nothing_else() {
         );
     }
     let edited_text = edit::tick_follow_up(STORY, 36, true).unwrap();
-    assert_eq!(
-        edited_text.matches("[x]").count(),
-        STORY.matches("[x]").count() + 2,
-        "the review's own list, too"
-    );
+    assert_eq!(edited_text.matches("[x]").count(), STORY.matches("[x]").count() + 2, "the review's own list, too");
 }
 
 #[test]
@@ -618,10 +583,7 @@ fn new_files_follow_the_last_one_in_its_style() {
 
 #[test]
 fn follow_ups_are_added_once_in_their_dialect() {
-    let items = [
-        new_follow_up("High", "the hash\nis fast", Some("src/a.rs:1")),
-        new_follow_up("Low", "a name", None),
-    ];
+    let items = [new_follow_up("High", "the hash\nis fast", Some("src/a.rs:1")), new_follow_up("Low", "a name", None)];
     let finding_items =
         [new_follow_up("Decision", "Lock — how long?", None), new_follow_up("Defer", "old", Some("b.rs"))];
     for (story_text, dialect, items, expected) in [
@@ -659,18 +621,13 @@ fn follow_ups_are_added_once_in_their_dialect() {
 
 #[test]
 fn any_follow_up_is_written_and_everything_else_is_read_as_before() {
-    let story_text =
-        "# A\n\n## Tasks\n\n- [ ] a\n\n## Dev Notes\n\n- x\n\n### File List\n\n- a.rs\n\n<!-- b -->\n";
+    let story_text = "# A\n\n## Tasks\n\n- [ ] a\n\n## Dev Notes\n\n- x\n\n### File List\n\n- a.rs\n\n<!-- b -->\n";
     for (item, expected_text, expected_place) in [
         (new_follow_up("High", "tab missing", Some("Makefile:2")), "tab missing", Some("Makefile:2")),
         (new_follow_up("High", "range", Some("Makefile:2-4")), "range", Some("Makefile:2-4")),
         (new_follow_up("High", "space", Some("docs/my file.md:3")), "space", Some("docs/my file.md:3")),
         (new_follow_up("High", "no path", Some("my file:3")), "no path (my file:3)", None),
-        (
-            new_follow_up("High", "bracket", Some("app/[id]/page.tsx:3")),
-            "bracket (app/(id)/page.tsx:3)",
-            None,
-        ),
+        (new_follow_up("High", "bracket", Some("app/[id]/page.tsx:3")), "bracket (app/(id)/page.tsx:3)", None),
         (new_follow_up("High", "drops `<!--` at the end", None), "drops `<!--` at the end", None),
         (new_follow_up("High", "drops <!-- at ` the end", None), "drops &lt;!-- at ` the end", None),
         (new_follow_up("High", "see [a.rs:1]", Some("b.rs:2")), "see [a.rs:1]", Some("b.rs:2")),
@@ -679,11 +636,8 @@ fn any_follow_up_is_written_and_everything_else_is_read_as_before() {
         let items = [new_follow_up("Low", "first", None), item, new_follow_up("Low", "last", Some("b.rs:1"))];
         let edited_text = edit::add_follow_ups(story_text, ReviewDialect::AiReview, &items).unwrap();
         let story = read_story("1-1-a.md", &edited_text);
-        let found: Vec<(&str, Option<&str>)> = story
-            .follow_ups
-            .iter()
-            .map(|follow_up| (follow_up.text.as_str(), follow_up.place.as_deref()))
-            .collect();
+        let found: Vec<(&str, Option<&str>)> =
+            story.follow_ups.iter().map(|follow_up| (follow_up.text.as_str(), follow_up.place.as_deref())).collect();
         assert_eq!(found, [("first", None), (expected_text, expected_place), ("last", Some("b.rs:1"))]);
         assert_eq!(edit::add_follow_ups(&edited_text, ReviewDialect::AiReview, &items).unwrap(), edited_text);
         assert_eq!((story.files.len(), story.tasks.len()), (1, 1));
@@ -751,13 +705,10 @@ fn story_texts() -> impl Strategy<Value = String> {
         prop::collection::vec((story_line, prop_oneof![9 => line_ending.clone(), 1 => Just("\n")]), 0..24);
     (any::<bool>(), any::<bool>(), story_lines, any::<bool>()).prop_map(
         |(has_byte_order_mark, has_front_matter, story_lines, cuts_last_ending)| {
-            let body: String = story_lines
-                .iter()
-                .map(|(story_line, line_ending)| format!("{story_line}{line_ending}"))
-                .collect();
+            let body: String =
+                story_lines.iter().map(|(story_line, line_ending)| format!("{story_line}{line_ending}")).collect();
             let has_front_matter = if has_front_matter { "---\nstatus: review\n---\n" } else { "" };
-            let story_text =
-                format!("{}{has_front_matter}{body}", if has_byte_order_mark { "\u{feff}" } else { "" });
+            let story_text = format!("{}{has_front_matter}{body}", if has_byte_order_mark { "\u{feff}" } else { "" });
             if cuts_last_ending { story_text.trim_end_matches(['\r', '\n']).to_string() } else { story_text }
         },
     )
@@ -765,31 +716,18 @@ fn story_texts() -> impl Strategy<Value = String> {
 
 /// Whether one text is the other with a status word replaced by this one, or with a new line for the status.
 fn is_only_status_changed(old_text: &str, new_text: &str, status_word: &str) -> bool {
-    let status_words = [
-        "backlog",
-        "ready-for-dev",
-        "drafted",
-        "in-progress",
-        "in-review",
-        "review",
-        "done",
-        "draft",
-        "blocked",
-    ];
+    let status_words =
+        ["backlog", "ready-for-dev", "drafted", "in-progress", "in-review", "review", "done", "draft", "blocked"];
     let is_replaced = |(old_text, new_text): (&str, &str)| {
-        let match_offset = new_text.match_indices(status_word).map(|(match_offset, _)| {
-            (&new_text[..match_offset], &new_text[match_offset + status_word.len()..])
-        });
-        let mut replaced_words = match_offset.filter_map(|(before_match, after_match)| {
-            old_text.strip_prefix(before_match)?.strip_suffix(after_match)
-        });
-        let is_word = |old_word: &str| {
-            status_words.contains(&old_word.to_lowercase().replace([' ', '_'], "-").as_str())
-        };
-        let is_filled_in = || {
-            old_text.trim_end().ends_with(':')
-                && new_text == old_text.replacen(':', &format!(": {status_word}"), 1)
-        };
+        let match_offset = new_text
+            .match_indices(status_word)
+            .map(|(match_offset, _)| (&new_text[..match_offset], &new_text[match_offset + status_word.len()..]));
+        let mut replaced_words = match_offset
+            .filter_map(|(before_match, after_match)| old_text.strip_prefix(before_match)?.strip_suffix(after_match));
+        let is_word =
+            |old_word: &str| status_words.contains(&old_word.to_lowercase().replace([' ', '_'], "-").as_str());
+        let is_filled_in =
+            || old_text.trim_end().ends_with(':') && new_text == old_text.replacen(':', &format!(": {status_word}"), 1);
         old_text == new_text || replaced_words.any(is_word) || is_filled_in()
     };
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =

@@ -38,8 +38,7 @@ fn board_row() -> impl Strategy<Value = BoardRow> {
     ];
     let space = prop_oneof![4 => Just(" ".to_string()), 1 => "[ ]{1,5}", 1 => Just("\t".to_string()), 1 => Just(" \t ".to_string())];
     let quote = prop_oneof![3 => Just(""), 1 => Just("\""), 1 => Just("'")];
-    let after_state =
-        prop_oneof![3 => Just(String::new()), 1 => "[ ]{1,4}", 2 => "[ ]{1,3}#[ a-z:é'\"{}*&-]{0,16}"];
+    let after_state = prop_oneof![3 => Just(String::new()), 1 => "[ ]{1,4}", 2 => "[ ]{1,3}#[ a-z:é'\"{}*&-]{0,16}"];
     prop_oneof![
         8 => (key, space, quote, 0..100usize, after_state).prop_map(|(key, space, quote, pick, after_state)| {
             let state = pick_state(&key, pick);
@@ -53,25 +52,20 @@ fn board_row() -> impl Strategy<Value = BoardRow> {
 
 /// A readable board without duplicate keys, and the number of its entries.
 fn board_text() -> impl Strategy<Value = (String, usize)> {
-    (prop::collection::vec(board_row(), 1..25), any::<bool>(), any::<bool>(), any::<bool>(), 2..5usize)
-        .prop_map(|(rows, has_crlf, has_byte_order_mark, ends_with_newline, indent)| {
+    (prop::collection::vec(board_row(), 1..25), any::<bool>(), any::<bool>(), any::<bool>(), 2..5usize).prop_map(
+        |(rows, has_crlf, has_byte_order_mark, ends_with_newline, indent)| {
             let mut seen_keys = std::collections::BTreeSet::new();
             let mut entry_count = 0;
-            let mut lines =
-                vec!["# generated: 05-06-2-2025".to_string(), "project: \"a: b\"".into(), String::new()];
+            let mut lines = vec!["# generated: 05-06-2-2025".to_string(), "project: \"a: b\"".into(), String::new()];
             lines.push("development_status:   # all".into());
             for board_line in rows {
                 match board_line {
-                    BoardRow::Entry { key, space, quote, state, after_state }
-                        if seen_keys.insert(key.clone()) =>
-                    {
+                    BoardRow::Entry { key, space, quote, state, after_state } if seen_keys.insert(key.clone()) => {
                         let indentation = " ".repeat(indent);
                         entry_count += 1;
                         lines.push(format!("{indentation}{key}:{space}{quote}{state}{quote}{after_state}"));
                     }
-                    BoardRow::OtherLine(line)
-                        if line.contains(':') && !line.trim_start().starts_with('#') =>
-                    {
+                    BoardRow::OtherLine(line) if line.contains(':') && !line.trim_start().starts_with('#') => {
                         let key = line.trim_start().split(':').next().unwrap_or_default().to_string();
                         if seen_keys.insert(key) {
                             lines.push(format!("{}{}", " ".repeat(indent), line.trim_start()));
@@ -89,16 +83,14 @@ fn board_text() -> impl Strategy<Value = (String, usize)> {
             }
             let file_text = if has_crlf { file_text.replace('\n', "\r\n") } else { file_text };
             (if has_byte_order_mark { format!("\u{feff}{file_text}") } else { file_text }, entry_count)
-        })
+        },
+    )
 }
 
 /// The expected text, line by line and without the reader that is tested: the old text with the states of the moved lines
 /// replaced.
 fn expected_text(old_text: &str, board_moves: &[BoardMove]) -> String {
-    let line = |(index, line): (usize, &str)| match board_moves
-        .iter()
-        .find(|board_move| board_move.line == index + 1)
-    {
+    let line = |(index, line): (usize, &str)| match board_moves.iter().find(|board_move| board_move.line == index + 1) {
         Some(board_move) => {
             let (key_part, value_part) = line.split_once(':').unwrap_or_default();
             let blank_length = value_part.len() - value_part.trim_start_matches([' ', '\t', '"', '\'']).len();
@@ -140,10 +132,7 @@ fn move_stories(board: (String, usize), picks: Vec<(Index, usize, bool)>) -> Res
                     moved_board.moves
                 );
                 let new_board = board::read_board("b", &moved_board.board_text);
-                prop_assert_eq!(
-                    new_board.find_entry(&entry.key).and_then(|entry| entry.state),
-                    Some(state_pick)
-                );
+                prop_assert_eq!(new_board.find_entry(&entry.key).and_then(|entry| entry.state), Some(state_pick));
                 for old_entry in board
                     .entries
                     .iter()
@@ -180,9 +169,4 @@ macro_rules! quarters {
     };
 }
 
-quarters!(
-    every_other_byte_stays_1,
-    every_other_byte_stays_2,
-    every_other_byte_stays_3,
-    every_other_byte_stays_4
-);
+quarters!(every_other_byte_stays_1, every_other_byte_stays_2, every_other_byte_stays_3, every_other_byte_stays_4);

@@ -12,8 +12,7 @@ fn find_in(files: &[(&str, &str)]) -> ProjectDocuments {
 
 /// Renders `kind path + parts`, one line each, then the problems.
 fn render_documents(files: &[&str]) -> String {
-    let files: Vec<(String, &str)> =
-        files.iter().map(|path| (format!("_bmad-output/{path}"), "# T\n")).collect();
+    let files: Vec<(String, &str)> = files.iter().map(|path| (format!("_bmad-output/{path}"), "# T\n")).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
     let ProjectDocuments { found: found_documents, problems } = find_in(&files);
     let shorten_path = |path: &str| path.replace("_bmad-output/", "");
@@ -21,15 +20,12 @@ fn render_documents(files: &[&str]) -> String {
         .iter()
         .map(|document| {
             let part_list: Vec<String> = document.sharded.iter().map(|part| shorten_path(part)).collect();
-            let part_list =
-                if part_list.is_empty() { String::new() } else { format!(" + {}", part_list.join(" ")) };
+            let part_list = if part_list.is_empty() { String::new() } else { format!(" + {}", part_list.join(" ")) };
             format!("{:?} {}{part_list}", document.kind, shorten_path(&document.path))
         })
         .collect();
     rendered.extend(
-        problems
-            .iter()
-            .map(|problem| shorten_path(&format!("{:?} {} {problem}", problem.weight, problem.rule))),
+        problems.iter().map(|problem| shorten_path(&format!("{:?} {} {problem}", problem.weight, problem.rule))),
     );
     rendered.join("\n")
 }
@@ -111,10 +107,7 @@ fn parts_are_one_document_and_two_forms_are_reported() {
 #[test]
 fn the_title_and_steps_of_a_document_are_read() {
     let documents = find_in(&[
-        (
-            "_bmad-output/planning-artifacts/prd.md",
-            "---\nstepsCompleted: [1, 2, step-03-x]\ntitle: T\n---\n\n",
-        ),
+        ("_bmad-output/planning-artifacts/prd.md", "---\nstepsCompleted: [1, 2, step-03-x]\ntitle: T\n---\n\n"),
         ("docs/architecture.md", "# The parts\r\n"),
     ]);
     let prd = documents.prd().unwrap();

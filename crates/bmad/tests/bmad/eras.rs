@@ -30,15 +30,14 @@ fn every_tree_is_of_one_era_by_its_version_and_by_its_files() {
         assert_eq!(layout.version.as_deref(), Some(tree_version(&installed_tree)));
         assert_eq!(layout.by_version, layout.by_files, "{}", installed_tree.name);
         assert_eq!(layout.problems, [], "{}", installed_tree.name);
-        rendered.push(format!(
-            "{}: {}",
-            installed_tree.name,
-            layout.era.map_or("-".into(), |era| era.to_string())
-        ));
+        rendered.push(format!("{}: {}", installed_tree.name, layout.era.map_or("-".into(), |era| era.to_string())));
         rendered.extend(layout.reasons.iter().map(|reason| format!("  {reason}")));
-        rendered.extend(layout.clients.iter().map(|client| {
-            format!("  {} {:?} in {}: {}", client.name, client.entries, client.folder, client.count)
-        }));
+        rendered.extend(
+            layout
+                .clients
+                .iter()
+                .map(|client| format!("  {} {:?} in {}: {}", client.name, client.entries, client.folder, client.count)),
+        );
         let modules = layout.modules.iter().map(|module| module.name.clone()).collect::<Vec<_>>();
         rendered.push(format!("  modules {}", modules.join(", ")));
     }
@@ -113,11 +112,7 @@ fn no_tree_lacks_a_step_of_the_story_run() {
         for step in required_steps.into_iter().chain(planning_steps).chain(create_story) {
             for client in ["claude-code", "codex", "opencode", "gemini"] {
                 let command = commands::find_command(&layout, step, client, &installed_tree);
-                assert!(
-                    command.to_prompt("").is_some(),
-                    "{} {client} {step}: {command:?}",
-                    installed_tree.name
-                );
+                assert!(command.to_prompt("").is_some(), "{} {client} {step}: {command:?}", installed_tree.name);
             }
         }
     }
@@ -136,8 +131,7 @@ fn every_tree_has_a_roster_whose_agents_can_be_called() {
             assert_eq!(roster.find_member(&member.qualified_name()), Ok(member), "{}", installed_tree.name);
             assert_eq!(roster.find_member(&member.name), Ok(member), "{}", installed_tree.name);
         }
-        let member_names: Vec<String> =
-            roster.members.iter().map(roster::RosterMember::qualified_name).collect();
+        let member_names: Vec<String> = roster.members.iter().map(roster::RosterMember::qualified_name).collect();
         let roster_line = format!(
             "{} from {roster_path}: {} personas, {}",
             installed_tree.name,
@@ -164,9 +158,10 @@ fn a_fresh_tree_is_clean_and_its_method_is_known() {
             "{}",
             installed_tree.name
         );
-        let next_names = survey.next_workflows.iter().map(|next_names| {
-            format!("{}{}", next_names.workflow, if next_names.required { "!" } else { "" })
-        });
+        let next_names = survey
+            .next_workflows
+            .iter()
+            .map(|next_names| format!("{}{}", next_names.workflow, if next_names.required { "!" } else { "" }));
         rendered.push(format!("{}: {}", installed_tree.name, next_names.collect::<Vec<_>>().join(" ")));
         let help_path = format!("_bmad/{}", help::HELP_PATH);
         if let Some(csv_text) = installed_tree.read_file(&help_path).unwrap() {
@@ -184,23 +179,17 @@ fn a_fresh_tree_is_clean_and_its_method_is_known() {
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn the_paths_of_the_alpha_lead_to_existing_files() {
     let trees = trees::all_trees();
-    let alpha_tree =
-        trees.iter().find(|installed_tree| installed_tree.name.contains("alpha")).expect("an alpha");
+    let alpha_tree = trees.iter().find(|installed_tree| installed_tree.name.contains("alpha")).expect("an alpha");
     let directory = format!("_bmad/{}", workflow_paths::PATHS_DIR);
     let track_names = alpha_tree.list_names(&directory);
     assert_eq!(track_names.len(), 4);
     for track_name in track_names {
         let track_path = format!("{directory}/{track_name}");
-        let track =
-            workflow_paths::read_track(&track_path, &alpha_tree.read_file(&track_path).unwrap().unwrap());
+        let track = workflow_paths::read_track(&track_path, &alpha_tree.read_file(&track_path).unwrap().unwrap());
         assert_eq!(track.problems, [], "{track_name}");
         assert!(track.workflows.len() >= 8, "{track_name}");
         for workflow in track.workflows.iter().filter(|workflow| !workflow.file.is_empty()) {
-            assert!(
-                project_files::is_readable(alpha_tree, &workflow.file),
-                "{track_name}: {}",
-                workflow.file
-            );
+            assert!(project_files::is_readable(alpha_tree, &workflow.file), "{track_name}: {}", workflow.file);
         }
     }
     let levels_path = format!("_bmad/{}", tier::LEVELS_FILE);
@@ -221,9 +210,7 @@ fn every_file_is_read_and_can_be_edited_in_one_place() {
             let extension = file_path.rsplit('.').next().unwrap_or_default().to_string();
             match extension.as_str() {
                 "yaml" | "yml" => match yaml::parse_yaml(&file_text) {
-                    Ok(node) => {
-                        check_each_value(&file_text, &node, &format!("{} {file_path}", installed_tree.name))
-                    }
+                    Ok(node) => check_each_value(&file_text, &node, &format!("{} {file_path}", installed_tree.name)),
                     Err(error) => parse_failures.push(format!(
                         "{} {file_path}:{} {}",
                         installed_tree.name,
@@ -259,10 +246,7 @@ fn every_file_is_read_and_can_be_edited_in_one_place() {
 
 /// Replaces one value after the other: that leaf has the new text, and every other leaf is unchanged.
 fn check_each_value(yaml_text: &str, node: &yaml::YamlNode, file_name: &str) {
-    fn collect_leaves(
-        node: &yaml::YamlNode,
-        leaf_values: &mut Vec<(Option<std::ops::Range<usize>>, String)>,
-    ) {
+    fn collect_leaves(node: &yaml::YamlNode, leaf_values: &mut Vec<(Option<std::ops::Range<usize>>, String)>) {
         leaf_values.extend(node.scalar_text().map(|scalar| (node.span.clone(), scalar.to_string())));
         node.items().iter().for_each(|item| collect_leaves(item, leaf_values));
         node.entries().iter().for_each(|entry| collect_leaves(&entry.value, leaf_values));

@@ -25,19 +25,12 @@ use tribunal_bmad::menu::{Menu, MenuContext, MenuRefusal, MenuShape, detect_menu
 const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
 const ELICITATION_PROMPT: &str = "Choose a number (1-5), [r] to Reshuffle, [a] List All, or [x] to Proceed:";
 /// Each era with the version that represents it.
-const ERAS: [(&str, &str); 6] = [
-    ("a", "6.0.0-alpha.22"),
-    ("b", "6.0.4"),
-    ("c1", "6.1.0"),
-    ("c2", "6.3.0"),
-    ("c3", "6.10.0"),
-    ("d", "6.12.0"),
-];
+const ERAS: [(&str, &str); 6] =
+    [("a", "6.0.0-alpha.22"), ("b", "6.0.4"), ("c1", "6.1.0"), ("c2", "6.3.0"), ("c3", "6.10.0"), ("d", "6.12.0")];
 
 /// Collects all step files, workflows and tasks below a directory, including those of the agent's own directory.
 fn collect_texts(directory: &Path, text_paths: &mut Vec<PathBuf>) {
-    let mut entry_paths: Vec<PathBuf> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entry_paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     entry_paths.sort();
     for entry_path in entry_paths {
         if entry_path.is_dir() {
@@ -68,18 +61,16 @@ fn count_menus(tree_root: &Path) -> MenuCensus {
         let file_text = String::from_utf8_lossy(&fs::read(&text_path).unwrap()).into_owned();
         let relative_path = text_path.strip_prefix(tree_root).unwrap().display().to_string();
         for shaped_menu in find_shapes(&file_text) {
-            let joined_keys: Vec<&str> =
-                shaped_menu.menu.options.iter().map(|option| option.key.as_str()).collect();
+            let joined_keys: Vec<&str> = shaped_menu.menu.options.iter().map(|option| option.key.as_str()).collect();
             let joined_keys = joined_keys.join("/");
             let shape = format!("{:?}", shaped_menu.menu.shape).to_lowercase();
             match shaped_menu.because.as_slice() {
                 [] => {
                     *census.menus.entry(format!("{shape} {joined_keys}")).or_default() += 1;
                     if score_when_shown(&shaped_menu.menu) != Some(100) {
-                        census.unsure.push(format!(
-                            "{shape} {joined_keys} {relative_path}:{}",
-                            shaped_menu.menu.lines.start
-                        ));
+                        census
+                            .unsure
+                            .push(format!("{shape} {joined_keys} {relative_path}:{}", shaped_menu.menu.lines.start));
                     }
                 }
                 [MenuRefusal::OneOption] if shape == "exit" => {
@@ -121,8 +112,7 @@ fn render_census(census: &MenuCensus) -> String {
     for (shape, count) in rows {
         rendered += &format!("  {count:>3} {shape}\n");
     }
-    let lone_counts: Vec<String> =
-        census.lone_keys.iter().map(|(key, count)| format!("[{key}] {count}")).collect();
+    let lone_counts: Vec<String> = census.lone_keys.iter().map(|(key, count)| format!("[{key}] {count}")).collect();
     rendered += &format!("alone: {}\n", lone_counts.join(", "));
     for menu in &census.unsure {
         rendered += &format!("not sure if shown: {menu}\n");
@@ -140,12 +130,9 @@ fn render_census(census: &MenuCensus) -> String {
 #[ignore = "needs real BMAD trees: cargo xtask bmad"]
 fn every_menu_of_every_era_is_counted() {
     let trees_directory = std::env::var_os(TREES_VARIABLE).map(PathBuf::from);
-    let trees_directory = trees_directory
-        .unwrap_or_else(|| panic!("{TREES_VARIABLE} says where the trees are: run cargo xtask bmad"));
+    let trees_directory =
+        trees_directory.unwrap_or_else(|| panic!("{TREES_VARIABLE} says where the trees are: run cargo xtask bmad"));
     for (era, version) in ERAS {
-        insta::assert_snapshot!(
-            format!("era_{era}"),
-            render_census(&count_menus(&trees_directory.join(version)))
-        );
+        insta::assert_snapshot!(format!("era_{era}"), render_census(&count_menus(&trees_directory.join(version))));
     }
 }

@@ -95,8 +95,7 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
     };
     let updated_story = updated_story.map(|rewritten| rewritten.file_path);
     if let Some((file_path, status_text)) = untouched_story {
-        let notice =
-            format!("{file_path} says `{status_text}`, which is not what the board said; it stays as it is");
+        let notice = format!("{file_path} says `{status_text}`, which is not what the board said; it stays as it is");
         writeln!(stderr(), "[i] {}", escape_line(&notice))?;
     }
     if context.wants_json {
@@ -118,26 +117,19 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
         writeln!(stdout(), "{board_key} is {target_state} already")?;
     }
     // Moving one story can move its epic, too, so there may be more moves than the one that was asked for.
-    for BoardMove { key: board_key, from: from_state, to: target_state, line: line_number, .. } in board_moves
-    {
+    for BoardMove { key: board_key, from: from_state, to: target_state, line: line_number, .. } in board_moves {
         let prefix = if arguments.dry_run { "would move" } else { "✓" };
         writeln!(
             stdout(),
             "{}",
-            escape_line(&format!(
-                "{prefix} {board_key}: {from_state} → {target_state} · {file_path}:{line_number}"
-            ))
+            escape_line(&format!("{prefix} {board_key}: {from_state} → {target_state} · {file_path}:{line_number}"))
         )?;
     }
     Ok(0)
 }
 
 /// Refuses to start a story without a file, where the project has a command that writes stories ahead of development.
-fn require_story_file(
-    bmad: &BmadProject,
-    board_key: &BoardKey,
-    board_moves: &[BoardMove],
-) -> Result<(), UserError> {
+fn require_story_file(bmad: &BmadProject, board_key: &BoardKey, board_moves: &[BoardMove]) -> Result<(), UserError> {
     let (BoardKey::Story(story_key), Some(story_move)) =
         (board_key, board_moves.iter().find(|board_move| board_move.key == *board_key))
     else {
@@ -151,11 +143,9 @@ fn require_story_file(
     match create_command.to_prompt(&story_key.story_number().to_string()) {
         // An era without a command to create stories has no prompt here, and then a missing file is normal.
         Some(prompt) if skips_writing && bmad.find_story_file(story_key).is_none() => {
-            let problem = format!(
-                "{board_key} is backlog: not moved to in-progress, since it has no file to develop it from"
-            );
-            let user_error =
-                UserError::new(EXIT_NEGATIVE, problem).with_step(format!("have it written: {prompt}"));
+            let problem =
+                format!("{board_key} is backlog: not moved to in-progress, since it has no file to develop it from");
+            let user_error = UserError::new(EXIT_NEGATIVE, problem).with_step(format!("have it written: {prompt}"));
             Err(user_error.with_step("if it is meant: add --anyway"))
         }
         _ => Ok(()),
@@ -218,31 +208,30 @@ fn update_story_status(
         return Ok(StoryFileUpdate::Unchanged);
     };
     let Some(story_path) = bmad.find_story_file(story_key) else { return Ok(StoryFileUpdate::Unchanged) };
-    let rewrite_status =
-        |story_text: &str| -> Result<(String, StoryFileUpdate), story::edit::StoryEditRefusal> {
-            let leave_text = |file_update: StoryFileUpdate| Ok((story_text.to_string(), file_update));
-            let Some(status_line) = story::read_story(&story_path, story_text).status else {
-                return leave_text(StoryFileUpdate::Unchanged);
-            };
-            if status_line.status == Some(to_status) {
-                return leave_text(StoryFileUpdate::Unchanged);
-            }
-            if status_line.status != Some(from_status) {
-                return leave_text(StoryFileUpdate::LeftAlone {
-                    story_path: story_path.clone(),
-                    status_text: status_line.said,
-                });
-            }
-            let new_text = set_status(story_text, to_status)?;
-            Ok((
-                new_text.clone(),
-                StoryFileUpdate::Updated(RewrittenFile {
-                    file_path: story_path.clone(),
-                    old_text: story_text.to_string(),
-                    new_text,
-                }),
-            ))
+    let rewrite_status = |story_text: &str| -> Result<(String, StoryFileUpdate), story::edit::StoryEditRefusal> {
+        let leave_text = |file_update: StoryFileUpdate| Ok((story_text.to_string(), file_update));
+        let Some(status_line) = story::read_story(&story_path, story_text).status else {
+            return leave_text(StoryFileUpdate::Unchanged);
         };
+        if status_line.status == Some(to_status) {
+            return leave_text(StoryFileUpdate::Unchanged);
+        }
+        if status_line.status != Some(from_status) {
+            return leave_text(StoryFileUpdate::LeftAlone {
+                story_path: story_path.clone(),
+                status_text: status_line.said,
+            });
+        }
+        let new_text = set_status(story_text, to_status)?;
+        Ok((
+            new_text.clone(),
+            StoryFileUpdate::Updated(RewrittenFile {
+                file_path: story_path.clone(),
+                old_text: story_text.to_string(),
+                new_text,
+            }),
+        ))
+    };
     let explain_edit_refusal = |refusal: story::edit::StoryEditRefusal| {
         UserError::new(
             EXIT_NEGATIVE,
@@ -280,8 +269,7 @@ fn restore_story(project: &Project, rewritten: Option<&RewrittenFile>) {
 }
 
 fn parse_state(board_key: &BoardKey, state_name: &str) -> Result<BoardEntryState, UserError> {
-    let state_names: Vec<&str> =
-        BoardEntryState::all_for(board_key).into_iter().map(BoardEntryState::as_str).collect();
+    let state_names: Vec<&str> = BoardEntryState::all_for(board_key).into_iter().map(BoardEntryState::as_str).collect();
     BoardEntryState::parse(board_key, state_name).ok_or_else(|| {
         let user_error = UserError::usage(format!("`{state_name}` is no state of {board_key}"))
             .with_reason(format!("It can be {}.", state_names.join(", ")));
@@ -340,11 +328,8 @@ pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserErro
         EditFileError::Unreadable { path: file_path, why: read_failure } => {
             let problem = read_failure.to_problem(file_path);
             // What the system refuses is a matter of this machine; every other cause is in the file itself.
-            let exit_code = if matches!(read_failure, UnreadableFile::Refused { .. }) {
-                EXIT_ENVIRONMENT
-            } else {
-                EXIT_NEGATIVE
-            };
+            let exit_code =
+                if matches!(read_failure, UnreadableFile::Refused { .. }) { EXIT_ENVIRONMENT } else { EXIT_NEGATIVE };
             UserError::new(exit_code, problem.to_string()).with_reason(problem.why).with_step(problem.todo)
         }
         EditFileError::LockedByOther {
@@ -361,9 +346,7 @@ pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserErro
                 // A process of another container is not visible here, so its age is the only sign that it may be
                 // gone.
                 Some(_) if holder.age >= STALE_LOCK_AGE => user_error
-                    .with_reason(
-                        "It may be of another container, where this one cannot see whether it lives.",
-                    )
+                    .with_reason("It may be of another container, where this one cannot see whether it lives.")
                     .with_step(format!("see who writes the file; if nobody does: rm {lock_path}")),
                 Some(_) => user_error.with_step("again when it is done"),
                 None => user_error
@@ -376,18 +359,14 @@ pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserErro
             locked: FileLockFailure::IoFailed { cause, lock: lock_path },
         } => {
             let cause = cause.kind();
-            UserError::new(
-                EXIT_ENVIRONMENT,
-                format!("{file_path} cannot be locked: {}: {cause}", lock_path.display()),
-            )
-            .with_step("see who may write in its folder")
+            UserError::new(EXIT_ENVIRONMENT, format!("{file_path} cannot be locked: {}: {cause}", lock_path.display()))
+                .with_step("see who may write in its folder")
         }
-        EditFileError::AlwaysChanged { path: file_path } => UserError::new(
-            EXIT_ENVIRONMENT,
-            format!("{file_path} changed each time it was about to be written"),
-        )
-        .with_reason("Nothing was written; what others wrote is there.")
-        .with_step("see who writes it, and again"),
+        EditFileError::AlwaysChanged { path: file_path } => {
+            UserError::new(EXIT_ENVIRONMENT, format!("{file_path} changed each time it was about to be written"))
+                .with_reason("Nothing was written; what others wrote is there.")
+                .with_step("see who writes it, and again")
+        }
         EditFileError::Failed { path: file_path, cause } => {
             UserError::new(EXIT_ENVIRONMENT, format!("{file_path} cannot be written: {cause}"))
                 .with_step("see that the disk is not full, and who may write there")
@@ -408,15 +387,26 @@ fn explain_refusal(board_path: &str, reason: BoardMoveRefusal) -> UserError {
             }
             None => UserError::new(EXIT_NEGATIVE, format!("{board_path} is no board")),
         },
-        BoardMoveRefusal::UnknownKey { key: board_key } => UserError::usage(format!("{board_key} is not in {board_path}")),
-        BoardMoveRefusal::NoKnownState { key: board_key, raw_state: state_text, line: line_number } => {
-            UserError::new(EXIT_NEGATIVE, format!("{board_path}:{line_number}: {board_key} says `{state_text}`, which is no state"))
-                .with_reason("Where it is moved from decides whether it may move.")
-                .with_step("write the state it is in by hand")
+        BoardMoveRefusal::UnknownKey { key: board_key } => {
+            UserError::usage(format!("{board_key} is not in {board_path}"))
         }
-        BoardMoveRefusal::WrongKind { key: board_key, target: to_state } => UserError::usage(format!("{board_key} cannot be {to_state}")),
+        BoardMoveRefusal::NoKnownState { key: board_key, raw_state: state_text, line: line_number } => UserError::new(
+            EXIT_NEGATIVE,
+            format!("{board_path}:{line_number}: {board_key} says `{state_text}`, which is no state"),
+        )
+        .with_reason("Where it is moved from decides whether it may move.")
+        .with_step("write the state it is in by hand"),
+        BoardMoveRefusal::WrongKind { key: board_key, target: to_state } => {
+            UserError::usage(format!("{board_key} cannot be {to_state}"))
+        }
         // Going back or skipping a state is refused by default, because it is usually a typing mistake.
-        BoardMoveRefusal::OutOfOrder { key: board_key, current: from_state, target: to_state, line: line_number, violation: reason } => UserError::new(
+        BoardMoveRefusal::OutOfOrder {
+            key: board_key,
+            current: from_state,
+            target: to_state,
+            line: line_number,
+            violation: reason,
+        } => UserError::new(
             EXIT_NEGATIVE,
             format!("{board_path}:{line_number}: {board_key} is {from_state}: not moved to {to_state}, since {reason}"),
         )

@@ -18,12 +18,7 @@ pub(crate) struct CompletionsArguments {
 
 pub(crate) fn run(arguments: &CompletionsArguments) -> Result<u8, UserError> {
     let mut completion_script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut build_visible_command(),
-        "tribunal",
-        &mut completion_script,
-    );
+    clap_complete::generate(arguments.shell, &mut build_visible_command(), "tribunal", &mut completion_script);
     stdout().write_all(&completion_script)?;
     Ok(0)
 }

@@ -92,10 +92,7 @@ pub(crate) fn run(arguments: DecisionsArguments, context: &CommandContext) -> Re
             write!(
                 stdout(),
                 "{}",
-                tables::render_decisions(
-                    asking_runs.iter().map(|asking| &asking.run_view),
-                    &context.answer_screen
-                )
+                tables::render_decisions(asking_runs.iter().map(|asking| &asking.run_view), &context.answer_screen)
             )?;
             // An answer that no run has read yet would otherwise look as if it had been lost.
             for AskingRun { run_view, answered_ids } in
@@ -103,10 +100,8 @@ pub(crate) fn run(arguments: DecisionsArguments, context: &CommandContext) -> Re
             {
                 let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
                 let answered_names: Vec<&str> = answered_ids.iter().map(DecisionId::as_str).collect();
-                let reminder = format!(
-                    "{} answered, not yet taken in: tribunal resume {run_id}",
-                    answered_names.join(", ")
-                );
+                let reminder =
+                    format!("{} answered, not yet taken in: tribunal resume {run_id}", answered_names.join(", "));
                 writeln!(stdout(), "{}", escape_line(&reminder))?;
             }
         }
@@ -151,22 +146,13 @@ fn print_decision(
         }
         writeln!(output)?;
     }
-    writeln!(
-        output,
-        "{} for {}",
-        escape_line(&format!("{run_id}.{}", decision.id)),
-        escape_line(&decision.owner)
-    )?;
+    writeln!(output, "{} for {}", escape_line(&format!("{run_id}.{}", decision.id)), escape_line(&decision.owner))?;
     writeln!(output, "  {}", escape_line(&decision.question))?;
     let key_width = decision.choices.iter().map(|choice| choice.key.as_str().len()).max().unwrap_or(0);
     for choice in &decision.choices {
         writeln!(output, "  {:<key_width$}  {}", choice.key.as_str(), choice.label)?;
     }
-    writeln!(
-        output,
-        "next: tribunal decisions {} ANSWER",
-        escape_line(&format!("{run_id}.{}", decision.id))
-    )?;
+    writeln!(output, "next: tribunal decisions {} ANSWER", escape_line(&format!("{run_id}.{}", decision.id)))?;
     Ok(())
 }
 
@@ -189,23 +175,17 @@ fn collect_asking_runs(store: &Store, project: &Project) -> Result<Vec<AskingRun
         let Some(run_id) = run_view.run_id.clone() else { continue };
         // Answers wait in the inbox until the run is resumed; until then the journal still shows the question as
         // open.
-        let answered_ids = store.pending_requests(&run_id)?.into_iter().filter_map(|stored_request| {
-            match stored_request.request {
+        let answered_ids =
+            store.pending_requests(&run_id)?.into_iter().filter_map(|stored_request| match stored_request.request {
                 UserRequest::Answer { decision, .. } => Some(decision),
-                UserRequest::Resume
-                | UserRequest::Say(_)
-                | UserRequest::Amend { .. }
-                | UserRequest::Add { .. } => None,
-            }
-        });
+                UserRequest::Resume | UserRequest::Say(_) | UserRequest::Amend { .. } | UserRequest::Add { .. } => None,
+            });
         asking_runs.push(AskingRun { run_view, answered_ids: answered_ids.collect() });
     }
     // A loop is no run: its questions are in a journal of its own.
     for run_id in store.list_loops()? {
-        let run_view = RunView {
-            run_id: Some(run_id.clone()),
-            ..RunView::from_entries(&store.read_entries(&run_id, 0)?)
-        };
+        let run_view =
+            RunView { run_id: Some(run_id.clone()), ..RunView::from_entries(&store.read_entries(&run_id, 0)?) };
         asking_runs.push(AskingRun { run_view, answered_ids: Vec::new() });
     }
     Ok(asking_runs)
@@ -218,9 +198,7 @@ fn find_decision<'a>(asking_runs: &'a [AskingRun], typed_name: &str) -> Result<N
         for decision in run_view.open_decisions() {
             // Both spellings are accepted: `RUN.D1`, and `D1` alone where only one run asks a D1.
             let full_name = format!("{run_id}.{}", decision.id);
-            if typed_name.eq_ignore_ascii_case(&full_name)
-                || typed_name.eq_ignore_ascii_case(decision.id.as_str())
-            {
+            if typed_name.eq_ignore_ascii_case(&full_name) || typed_name.eq_ignore_ascii_case(decision.id.as_str()) {
                 matching_decisions.push((run_id.clone(), decision, answered_ids.contains(&decision.id)));
             }
         }
@@ -229,17 +207,12 @@ fn find_decision<'a>(asking_runs: &'a [AskingRun], typed_name: &str) -> Result<N
         [(run_id, _, true)] => Err(UserError::usage(format!("{typed_name} is answered already"))
             .with_step(format!("the run takes it in: tribunal resume {run_id}"))),
         [(run_id, decision, false)] => Ok(NamedDecision { run_id: run_id.clone(), decision }),
-        [] => {
-            Err(UserError::usage(format!("no decision {typed_name} is open")).with_step("tribunal decisions"))
-        }
+        [] => Err(UserError::usage(format!("no decision {typed_name} is open")).with_step("tribunal decisions")),
         candidates => {
             let candidate_names: Vec<String> =
                 candidates.iter().map(|(run_id, decision, _)| format!("{run_id}.{}", decision.id)).collect();
-            Err(UserError::usage(format!(
-                "`{typed_name}` fits several decisions: {}",
-                candidate_names.join(", ")
-            ))
-            .with_step(format!("name the run too: tribunal decisions {} ANSWER", candidate_names[0])))
+            Err(UserError::usage(format!("`{typed_name}` fits several decisions: {}", candidate_names.join(", ")))
+                .with_step(format!("name the run too: tribunal decisions {} ANSWER", candidate_names[0])))
         }
     }
 }

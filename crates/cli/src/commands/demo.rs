@@ -30,39 +30,26 @@ pub(crate) struct DemoArguments {
 pub(crate) fn run(arguments: DemoArguments, context: &CommandContext) -> Result<u8, UserError> {
     let demo_dir = prepare_demo_dir(arguments.dir, context)?;
     write_demo_files(&demo_dir).map_err(|cause| {
-        UserError::new(
-            EXIT_ENVIRONMENT,
-            format!("the demo could not be put into {}: {cause}", demo_dir.display()),
-        )
-        .with_step("name a folder that can be written: tribunal demo --dir DIR")
+        UserError::new(EXIT_ENVIRONMENT, format!("the demo could not be put into {}: {cause}", demo_dir.display()))
+            .with_step("name a folder that can be written: tribunal demo --dir DIR")
     })?;
     print_introduction(&demo_dir, context)?;
     // The user's settings are left out on purpose: the demo shows the same to every user. Only the pace can be
     // changed.
-    let run_inputs =
-        RunInputs { is_paced: RunInputs::from_environment(context).is_paced, ..RunInputs::default() };
+    let run_inputs = RunInputs { is_paced: RunInputs::from_environment(context).is_paced, ..RunInputs::default() };
     let ResolvedSettings { settings, share, .. } =
         resolve_settings(&demo_dir, Subject::from_path(DEMO_SUBJECT, None), &run_inputs)?;
     let job = RunJob::Start(Box::new(settings));
     // From here on the demo is an ordinary run: the same executor, journal and reporters as a real review.
-    let finished_run = execute_run(
-        context,
-        Project::from_root(&demo_dir),
-        job,
-        arguments.progress.mode.unwrap_or_default(),
-        share,
-    )?;
+    let finished_run =
+        execute_run(context, Project::from_root(&demo_dir), job, arguments.progress.mode.unwrap_or_default(), share)?;
     if !context.wants_json {
         print_next_steps(&demo_dir, &finished_run, context)?;
     }
     Ok(finished_run.exit_code)
 }
 
-fn print_next_steps(
-    demo_dir: &Path,
-    finished_run: &RunEnd,
-    context: &CommandContext,
-) -> Result<(), UserError> {
+fn print_next_steps(demo_dir: &Path, finished_run: &RunEnd, context: &CommandContext) -> Result<(), UserError> {
     let mut progress_output = stderr().lock();
     let run_id = &finished_run.run_id;
     // A demo that was stopped has a journal like any other run, so it can be resumed.
@@ -81,11 +68,9 @@ fn print_next_steps(
     ] {
         match context.progress_screen.max_columns {
             // The two columns need about 100 characters; below that, the purpose goes on a line of its own.
-            Some(screen_width) if screen_width < 100 => writeln!(
-                progress_output,
-                "  {command_line}\n{}",
-                context.progress_screen.wrap_text(6, purpose)
-            )?,
+            Some(screen_width) if screen_width < 100 => {
+                writeln!(progress_output, "  {command_line}\n{}", context.progress_screen.wrap_text(6, purpose))?
+            }
             _ => writeln!(progress_output, "  {command_line:<42} {purpose}")?,
         }
     }

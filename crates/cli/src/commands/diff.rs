@@ -33,10 +33,8 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     // A finding in an argument of its own takes precedence over one that is part of `RUN.F3`.
     if let Some(finding_name) = &arguments.finding {
         let parsed_id = FindingId::parse(finding_name);
-        finding_id = Some(
-            parsed_id
-                .ok_or_else(|| UserError::usage(format!("`{finding_name}` is no finding such as F3")))?,
-        );
+        finding_id =
+            Some(parsed_id.ok_or_else(|| UserError::usage(format!("`{finding_name}` is no finding such as F3")))?);
     }
     let (store, run_id) = context.find_requested_run(&project, run_name)?;
     let landings = RunLandings::read_landings(&project, &store, &run_id)?;
@@ -45,11 +43,8 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     if context.wants_json {
         let diff = diff.unwrap_or_default();
         // `path` is there for consumers that expect a single file; a change over several files has no such path.
-        let only_path = if let [file_diff] = diff.file_diffs.as_slice() {
-            Some(file_diff.relative_path.as_str())
-        } else {
-            None
-        };
+        let only_path =
+            if let [file_diff] = diff.file_diffs.as_slice() { Some(file_diff.relative_path.as_str()) } else { None };
         json_documents::print_document(&ChangesDocument {
             schema: "tribunal.diff/1",
             finding: finding_id,
@@ -65,11 +60,7 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     }
     // No diff is not an error: the run may have landed nothing, or everything was undone.
     let Some(diff) = diff else {
-        writeln!(
-            stderr(),
-            "[i] {}",
-            escape_line(&explain_empty_diff(&run_id, finding_id, &matching_landings))
-        )?;
+        writeln!(stderr(), "[i] {}", escape_line(&explain_empty_diff(&run_id, finding_id, &matching_landings)))?;
         return Ok(0);
     };
     let mut output = stdout().lock();
@@ -80,10 +71,7 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     }
     // A text between two landings can include edits of other programs, which cannot be told apart on the same lines.
     if diff.includes_other_edits {
-        writeln!(
-            stderr(),
-            "[i] somebody else changed the same lines between two changes; that is shown, too"
-        )?;
+        writeln!(stderr(), "[i] somebody else changed the same lines between two changes; that is shown, too")?;
     }
     Ok(0)
 }
@@ -110,21 +98,13 @@ fn write_stat(output: &mut dyn Write, diff: &LandingsDiff, landings: &[&LandingR
         // A landing whose claims were not borne out has repaired nothing.
         let finding_list =
             if landing.findings.is_empty() { "nothing".into() } else { join_finding_ids(&landing.findings) };
-        writeln!(
-            output,
-            "  {} repaired {finding_list}{undone_suffix}",
-            escape_line(landing.task_key().as_str())
-        )?;
+        writeln!(output, "  {} repaired {finding_list}{undone_suffix}", escape_line(landing.task_key().as_str()))?;
     }
     Ok(())
 }
 
 /// Says why there is nothing to show or to undo.
-pub(super) fn explain_empty_diff(
-    run_id: &RunId,
-    finding_id: Option<FindingId>,
-    landings: &[&LandingRecord],
-) -> String {
+pub(super) fn explain_empty_diff(run_id: &RunId, finding_id: Option<FindingId>, landings: &[&LandingRecord]) -> String {
     match (finding_id, landings.is_empty()) {
         (None, true) => format!("run {run_id} has landed nothing"),
         (Some(finding_id), true) => format!("run {run_id} has landed nothing that repaired {finding_id}"),
@@ -151,11 +131,7 @@ pub(super) fn format_count(count: usize, noun: &str) -> String {
 }
 
 pub(super) fn build_landing_row(landing: &LandingRecord) -> LandingRow {
-    LandingRow {
-        by: landing.task_key().clone(),
-        findings: landing.findings.clone(),
-        undone: landing.is_undone,
-    }
+    LandingRow { by: landing.task_key().clone(), findings: landing.findings.clone(), undone: landing.is_undone }
 }
 
 pub(super) fn build_file_row(file_diff: &RenderedFileDiff) -> ChangedFile {
@@ -184,8 +160,8 @@ pub(super) fn write_diff(output: &mut dyn Write, screen: &Screen, diff_text: &st
     while let Some(diff_line) = diff_lines.next() {
         // A `--- ` line may also be a removed line of the hunk; only with `+++ ` behind it does it start the next
         // file.
-        let is_header = diff_line.starts_with("--- ")
-            && diff_lines.peek().is_some_and(|next_line| next_line.starts_with("+++ "));
+        let is_header =
+            diff_line.starts_with("--- ") && diff_lines.peek().is_some_and(|next_line| next_line.starts_with("+++ "));
         in_hunk &= !is_header && !diff_line.starts_with("diff --git ");
         in_hunk |= diff_line.starts_with("@@");
         let style = match diff_line.chars().next() {
@@ -211,26 +187,18 @@ pub(super) fn find_repairing_run(
     for run_id in store.list_runs()? {
         let landings = RunLandings::read_landings(project, store, &run_id)?;
         // Every run counts its findings from F1, so a bare id is often ambiguous.
-        if landings
-            .landed_changes
-            .iter()
-            .any(|landing| !landing.is_undone && landing.findings.contains(&finding_id))
-        {
+        if landings.landed_changes.iter().any(|landing| !landing.is_undone && landing.findings.contains(&finding_id)) {
             matching_runs.push(run_id);
         }
     }
     match matching_runs.as_slice() {
         [run_id] => Ok(run_id.clone()),
-        [] => Err(UserError::usage(format!("no run has repaired a finding {finding_id}"))
-            .with_step("tribunal runs")),
+        [] => Err(UserError::usage(format!("no run has repaired a finding {finding_id}")).with_step("tribunal runs")),
         [first_run, ..] => {
             let candidate_names: Vec<String> =
                 matching_runs.iter().map(|run_id| format!("{run_id}.{finding_id}")).collect();
-            Err(UserError::usage(format!(
-                "`{finding_id}` fits several findings: {}",
-                candidate_names.join(", ")
-            ))
-            .with_step(format!("name the run too: tribunal undo {first_run}.{finding_id}")))
+            Err(UserError::usage(format!("`{finding_id}` fits several findings: {}", candidate_names.join(", ")))
+                .with_step(format!("name the run too: tribunal undo {first_run}.{finding_id}")))
         }
     }
 }

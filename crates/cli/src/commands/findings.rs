@@ -58,8 +58,7 @@ pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Re
     let wanted_statuses = &arguments.status;
     // Without `--status` all findings are printed, dismissed ones included: the filter is the user's choice.
     let is_wanted = |finding: &&Finding| {
-        wanted_statuses.is_empty()
-            || wanted_statuses.iter().any(|status_name| status_name == finding.status.as_str())
+        wanted_statuses.is_empty() || wanted_statuses.iter().any(|status_name| status_name == finding.status.as_str())
     };
     let findings: Vec<&Finding> = run_view.findings.values().filter(is_wanted).collect();
     let rulings = RulingIndex::from_entries(&journal_entries);

@@ -103,8 +103,7 @@ fn print_collected(collected: &GcReport, dry_run: bool) -> Result<(), UserError>
     let text_bytes = total_bytes(&collected.originals) + total_bytes(&collected.checkpoints);
     print_line(collected.removed_runs.len(), REMOVED_RUNS, journal.entry_bytes + text_bytes)?;
     if !collected.removed_runs.is_empty() {
-        let run_names: Vec<&str> =
-            collected.removed_runs.iter().map(RunId::as_str).take(MAX_NAMED_RUNS).collect();
+        let run_names: Vec<&str> = collected.removed_runs.iter().map(RunId::as_str).take(MAX_NAMED_RUNS).collect();
         let unnamed_runs = collected.removed_runs.len() - run_names.len();
         let unnamed_runs = if unnamed_runs > 0 { format!(" and {unnamed_runs} more") } else { String::new() };
         writeln!(output, "  {}{unnamed_runs}", escape_line(&run_names.join(" ")))?;
@@ -114,12 +113,7 @@ fn print_collected(collected: &GcReport, dry_run: bool) -> Result<(), UserError>
         (0, _) => writeln!(output, "nothing to remove")?,
         (bytes, true) => writeln!(output, "{} in all; nothing was removed", format_size(bytes))?,
         (bytes, false) => {
-            writeln!(
-                output,
-                "{} in all; the journal has {} now",
-                format_size(bytes),
-                format_size(journal.file_after)
-            )?;
+            writeln!(output, "{} in all; the journal has {} now", format_size(bytes), format_size(journal.file_after))?;
         }
     }
     for leftover in &collected.leftovers {

@@ -83,9 +83,7 @@ pub(crate) enum InspectCommand {
 
 pub(crate) fn run(inspect_command: InspectCommand, context: &CommandContext) -> Result<u8, UserError> {
     match inspect_command {
-        InspectCommand::Findings { file: input_file } => {
-            inspect_answer(&input_file, AnswerKind::Findings, context)
-        }
+        InspectCommand::Findings { file: input_file } => inspect_answer(&input_file, AnswerKind::Findings, context),
         InspectCommand::Response { file: input_file, agent, fixes, verdicts } => {
             let expected_content = match (fixes, verdicts) {
                 (true, _) => AnswerKind::Fixes,
@@ -94,9 +92,7 @@ pub(crate) fn run(inspect_command: InspectCommand, context: &CommandContext) -> 
             };
             // With an agent, the file is its raw output, from which the answer has to be extracted first.
             match agent {
-                Some(agent) => {
-                    response::run(&agent, &read_input(&input_file, context)?, expected_content, context)
-                }
+                Some(agent) => response::run(&agent, &read_input(&input_file, context)?, expected_content, context),
                 None => inspect_answer(&input_file, expected_content, context),
             }
         }
@@ -105,9 +101,7 @@ pub(crate) fn run(inspect_command: InspectCommand, context: &CommandContext) -> 
         InspectCommand::Story { file: input_file } => story::run(&input_file, context),
         InspectCommand::Project(arguments) => project::run(&arguments, context),
         InspectCommand::Transcript(arguments) => transcript::run(&arguments, context),
-        InspectCommand::Settings { file: Some(input_file), .. } => {
-            inspect_settings_file(&input_file, context)
-        }
+        InspectCommand::Settings { file: Some(input_file), .. } => inspect_settings_file(&input_file, context),
         InspectCommand::Settings { file: None, all: show_all } => inspect_settings(show_all, context),
     }
 }
@@ -124,17 +118,9 @@ fn inspect_settings(show_all: bool, context: &CommandContext) -> Result<u8, User
     let project_root = project.root().display().to_string();
     if context.wants_json {
         // Programs get every setting; `--all` is for the terminal only, where unused ones are noise.
-        json_documents::print_document(&settings::SettingsDocument::from_project(
-            &effective,
-            &survey,
-            project_root,
-        ))?;
+        json_documents::print_document(&settings::SettingsDocument::from_project(&effective, &survey, project_root))?;
     } else {
-        write!(
-            stdout(),
-            "{}",
-            settings::draw_settings(&effective, &project_root, show_all, &context.answer_screen)
-        )?;
+        write!(stdout(), "{}", settings::draw_settings(&effective, &project_root, show_all, &context.answer_screen))?;
         write!(stdout(), "{}", settings::draw_survey(&survey, &project_root, &context.answer_screen))?;
     }
     Ok(if survey.problems.is_empty() { 0 } else { EXIT_NEGATIVE })
@@ -151,17 +137,9 @@ fn inspect_settings_file(file: &Path, context: &CommandContext) -> Result<u8, Us
     let file_name = file.display().to_string();
     let parsed_file = settings::read_settings(&file_name, &settings_text, manner);
     if context.wants_json {
-        json_documents::print_document(&settings::SettingsDocument::from_file(
-            &parsed_file,
-            file_name,
-            layer,
-        ))?;
+        json_documents::print_document(&settings::SettingsDocument::from_file(&parsed_file, file_name, layer))?;
     } else {
-        write!(
-            stdout(),
-            "{}",
-            settings::draw_settings_file(&parsed_file, &file_name, &context.answer_screen)
-        )?;
+        write!(stdout(), "{}", settings::draw_settings_file(&parsed_file, &file_name, &context.answer_screen))?;
     }
     Ok(if parsed_file.problems.is_empty() { 0 } else { EXIT_NEGATIVE })
 }
@@ -175,18 +153,13 @@ fn read_input(input_file: &Path, context: &CommandContext) -> Result<String, Use
     } else {
         let input_path = context.resolve_path(input_file);
         let input_bytes = fs::read(&input_path).map_err(|cause| {
-            UserError::usage(format!("{} cannot be read: {cause}", input_file.display()))
-                .with_step("check the path")
+            UserError::usage(format!("{} cannot be read: {cause}", input_file.display())).with_step("check the path")
         })?;
         Ok(String::from_utf8_lossy(&input_bytes).into_owned())
     }
 }
 
-fn inspect_answer(
-    answer_file: &Path,
-    expected_content: AnswerKind,
-    context: &CommandContext,
-) -> Result<u8, UserError> {
+fn inspect_answer(answer_file: &Path, expected_content: AnswerKind, context: &CommandContext) -> Result<u8, UserError> {
     let answer_text = read_input(answer_file, context)?;
     let parsed = parse_answer(&answer_text, expected_content);
     // No findings at all is a readable answer; only what the parser could not understand is negative.
@@ -249,12 +222,7 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
             writeln!(output, "{}", format_count(claims.len(), "claim"))?;
             for claim in claims {
                 let claim_status = if claim.said == ClaimStatus::Fixed { "fixed" } else { "blocked" };
-                writeln!(
-                    output,
-                    "  {:<4} {claim_status:<8} {}",
-                    claim.id.to_string(),
-                    escape_line(&claim.note)
-                )?;
+                writeln!(output, "  {:<4} {claim_status:<8} {}", claim.id.to_string(), escape_line(&claim.note))?;
             }
         }
     }
@@ -275,8 +243,7 @@ fn print_minutes(output: &mut impl Write, minutes: &PartyMinutes) -> Result<(), 
         let votes = votes.collect::<Vec<_>>().join(", ");
         let dissent = if ballot.dissent.is_empty() { "" } else { "; dissent: " };
         // Ballots refer to findings by position from 0; users count from 1.
-        let ballot_line =
-            format!("votes on finding {}: {votes}{dissent}{}", ballot.finding + 1, ballot.dissent);
+        let ballot_line = format!("votes on finding {}: {votes}{dissent}{}", ballot.finding + 1, ballot.dissent);
         writeln!(output, "{}", escape_line(&ballot_line))?;
     }
     for (label, statement) in [("consensus", &minutes.consensus), ("dissent", &minutes.dissent)] {

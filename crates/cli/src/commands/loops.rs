@@ -15,8 +15,7 @@ use tribunal_core::{
     event::RunEvent,
     ids::RunId,
     session::{
-        DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionBinding,
-        SessionWork,
+        DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionBinding, SessionWork,
     },
     text::truncate_chars,
     timestamp::Timestamp,
@@ -109,8 +108,8 @@ fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result
         let mut prompt_bytes = Vec::new();
         // One byte more than allowed is read, so that a longer prompt is refused and not cut.
         stdin().lock().take(MAX_PROMPT_BYTES as u64 + 1).read_to_end(&mut prompt_bytes)?;
-        prompt = String::from_utf8(prompt_bytes)
-            .map_err(|_| UserError::usage("the prompt is no text (it is no UTF-8)"))?;
+        prompt =
+            String::from_utf8(prompt_bytes).map_err(|_| UserError::usage("the prompt is no text (it is no UTF-8)"))?;
     }
     // Everything is checked before the state file is written: a loop that starts must be able to run.
     let prompt = prompt.trim().to_string();
@@ -166,9 +165,7 @@ const MAX_PROMPT_BYTES: usize = 64 << 10;
 
 fn check_prompt(prompt: &str) -> Result<(), UserError> {
     if prompt.is_empty() {
-        return Err(
-            UserError::usage("the prompt is empty").with_reason("A loop sends the session back with it.")
-        );
+        return Err(UserError::usage("the prompt is empty").with_reason("A loop sends the session back with it."));
     }
     if prompt.len() > MAX_PROMPT_BYTES {
         return Err(UserError::usage(format!("the prompt is longer than {} KB", MAX_PROMPT_BYTES >> 10))
@@ -192,8 +189,7 @@ fn check_promise(promise: &str) -> Result<String, UserError> {
 
 /// Checks that a file has hooks and that they may run here.
 fn check_step(project: &Project, typed_path: &Path, context: &CommandContext) -> Result<String, UserError> {
-    let step_path =
-        tribunal_runner::subject::relative_to_root(project.root(), &context.resolve_path(typed_path))?;
+    let step_path = tribunal_runner::subject::relative_to_root(project.root(), &context.resolve_path(typed_path))?;
     let step_text = tribunal_runner::subject::load_subject(project.root(), &step_path)?;
     let hooks = tribunal_bmad::hooks::read_hooks(&step_path, &step_text);
     // With a broken front matter it is unknown which hooks were meant, so the loop is refused as a whole.
@@ -302,9 +298,7 @@ fn print_status(wanted_name: Option<&str>, context: &CommandContext) -> Result<u
             loop_row.detail.clone_from(detail);
         }
         loop_row.held = binding.release.is_none()
-            && file_state
-                .as_ref()
-                .is_some_and(|held_state| held_state.run_id.as_ref() == Some(&binding.run_id));
+            && file_state.as_ref().is_some_and(|held_state| held_state.run_id.as_ref() == Some(&binding.run_id));
         if let Some(held_state) = file_state.as_ref().filter(|_| loop_row.held) {
             // The user may have edited the limit in the state file, which then holds.
             loop_row.max_refusals = held_state.max_refusals;
@@ -323,10 +317,8 @@ fn print_status(wanted_name: Option<&str>, context: &CommandContext) -> Result<u
     for loop_row in &loop_rows[older_count..] {
         writeln!(output, "{}", escape_line(&format_row(loop_row)))?;
         if let Some(held_state) = file_state.as_ref().filter(|_| loop_row.held) {
-            let promise_text = held_state
-                .promise
-                .as_ref()
-                .map(|promise_text| format!("<promise>{promise_text}</promise> for: "));
+            let promise_text =
+                held_state.promise.as_ref().map(|promise_text| format!("<promise>{promise_text}</promise> for: "));
             let detail_line =
                 format!("{}{}", promise_text.unwrap_or_default(), truncate_chars(&held_state.prompt, 200));
             writeln!(output, "  {}", escape_line(&detail_line))?;
@@ -397,12 +389,8 @@ fn find_unrecorded_session(project: &Project, stale_age: Duration) -> Option<Box
         // `look_up_session` applies the rules of the hook: a stale or broken file holds no session.
         if file_state.run_id.is_none()
             && file_state.is_active
-            && let SessionLookup::HeldHere(bound_session) = session::look_up_session(
-                project,
-                &file_state.session_id,
-                session::current_wall_ms(),
-                stale_age,
-            )
+            && let SessionLookup::HeldHere(bound_session) =
+                session::look_up_session(project, &file_state.session_id, session::current_wall_ms(), stale_age)
         {
             return Some(bound_session);
         }
@@ -417,8 +405,7 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
     for state_name in [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE] {
         let Ok(state_text) = std::fs::read_to_string(project.root().join(state_name)) else { continue };
         let file_state = state_file::StateFile::parse_state(&state_text).ok();
-        let loop_name =
-            file_state.as_ref().and_then(|file_state| file_state.run_id.as_ref()).map(ToString::to_string);
+        let loop_name = file_state.as_ref().and_then(|file_state| file_state.run_id.as_ref()).map(ToString::to_string);
         // With a name only that loop is cancelled, without one all that is held here.
         if let (Some(wanted_name), loop_name) = (&arguments.name, &loop_name)
             && loop_name.as_ref() != Some(wanted_name)
@@ -449,8 +436,7 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
     }
     // An unknown name is an error, nothing to cancel is not: the wanted state is reached.
     if let (Some(wanted_name), true) = (&arguments.name, released_names.is_empty()) {
-        return Err(UserError::usage(format!("no session holds {wanted_name} here"))
-            .with_step("tribunal loop status"));
+        return Err(UserError::usage(format!("no session holds {wanted_name} here")).with_step("tribunal loop status"));
     }
     if context.wants_json {
         return print_status(arguments.name.as_deref(), context);

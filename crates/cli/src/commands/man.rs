@@ -14,9 +14,7 @@ use crate::{
 };
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "For instance:\n  tribunal man | man -l -\n  tribunal man --dir ~/.local/share/man/man1"
-)]
+#[command(after_help = "For instance:\n  tribunal man | man -l -\n  tribunal man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManArguments {
     /// Write all pages into this folder; else the main page is printed
     #[arg(long)]
@@ -61,9 +59,8 @@ fn write_pages(command: &Command, output_dir: &std::path::Path) -> io::Result<us
     fs::write(output_dir.join(format!("{page_name}.1")), render_page(command)?)?;
     let mut page_count = 1;
     // clap adds a `help` subcommand to every level, which needs no page.
-    for subcommand in command
-        .get_subcommands()
-        .filter(|subcommand| !subcommand.is_hide_set() && subcommand.get_name() != "help")
+    for subcommand in
+        command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set() && subcommand.get_name() != "help")
     {
         page_count += write_pages(subcommand, output_dir)?;
     }

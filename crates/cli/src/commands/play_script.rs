@@ -24,8 +24,8 @@ pub(crate) fn run(arguments: &PlayScriptArguments) -> Result<u8, UserError> {
     let script_path = arguments.script.display();
     let script_text = fs::read_to_string(&arguments.script)
         .map_err(|cause| UserError::usage(format!("{script_path} cannot be read: {cause}")))?;
-    let script = AgentScript::parse(&script_text)
-        .map_err(|cause| UserError::usage(format!("{script_path}: {cause}")))?;
+    let script =
+        AgentScript::parse(&script_text).map_err(|cause| UserError::usage(format!("{script_path}: {cause}")))?;
     // The prompt is read to its end even if the script ignores it, or the writing side could block.
     let mut prompt = String::new();
     stdin().read_to_string(&mut prompt)?;

@@ -26,8 +26,8 @@ use crate::{
     engine::{RunJob, execute_run},
     progress_display::ProgressArgs,
     settings::{
-        EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, gather_settings,
-        gather_user_settings, resolve_settings, user_item_hashes,
+        EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, gather_settings, gather_user_settings,
+        resolve_settings, user_item_hashes,
     },
     trust,
     trust_item::TrustItem,
@@ -83,9 +83,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     // The store is closed before the run opens it for writing.
     drop(store);
     let reloaded = match (arguments.reload, &run_view.settings) {
-        (true, Some(pinned_settings)) => {
-            Some(resolve_reloaded(project.root(), pinned_settings, arguments, context)?)
-        }
+        (true, Some(pinned_settings)) => Some(resolve_reloaded(project.root(), pinned_settings, arguments, context)?),
         _ => None,
     };
     // A finished run starts no process, so there is nothing to trust.
@@ -118,8 +116,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         _ => None,
     };
     let job = RunJob::Resume(run_id, reloaded).bind_session(assignment);
-    execute_run(context, project, job, progress_mode, typed_settings.share)
-        .map(|finished_run| finished_run.exit_code)
+    execute_run(context, project, job, progress_mode, typed_settings.share).map(|finished_run| finished_run.exit_code)
 }
 
 /// Finds the items of a run's pinned settings that may have come with a clone. Only what the user has set outside any

@@ -52,11 +52,7 @@ pub(super) fn list_runs(store: &Store, project: &Project) -> Result<Vec<(RunView
     Ok(listed_runs)
 }
 
-fn read_run(
-    store: &Store,
-    project: &Project,
-    outline: &[JournalEntry],
-) -> Result<(RunView, bool), UserError> {
+fn read_run(store: &Store, project: &Project, outline: &[JournalEntry]) -> Result<(RunView, bool), UserError> {
     let mut run_view = RunView::from_entries(outline);
     // The outline tells the state of a run that ended or parked; any other run has to be read in full.
     if let (RunPhase::Running, Some(first_entry)) = (&run_view.phase, outline.first()) {
@@ -76,21 +72,15 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
         Some(store) => list_runs(&store, &project)?,
         None => Vec::new(),
     };
-    let mut standings: Vec<RunStanding<'_>> = listed_runs
-        .iter()
-        .map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live })
-        .collect();
+    let mut standings: Vec<RunStanding<'_>> =
+        listed_runs.iter().map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live }).collect();
     standings.retain(|standing| arguments.matches_filter(standing));
     // The last ones are the newest, and those come last on the screen, too.
     let skipped_count = arguments.last.map_or(0, |max_runs| standings.len().saturating_sub(max_runs));
     let standings = &standings[skipped_count..];
     if context.wants_json {
         let run_rows = standings.iter().map(RunRow::from_standing).collect();
-        json_documents::print_document(&RunsDocument {
-            schema: "tribunal.runs/1",
-            runs: run_rows,
-            sprint: None,
-        })?;
+        json_documents::print_document(&RunsDocument { schema: "tribunal.runs/1", runs: run_rows, sprint: None })?;
     } else if listed_runs.is_empty() {
         // An empty project and an empty result are different answers.
         writeln!(

@@ -41,8 +41,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     // Secrets are masked before anything is stored.
     let remark_text = context.secret_masker().mask(&remark_text).into_owned();
     // The request waits in the inbox of the run, whether a process works on it now or later.
-    Store::open(&project.home_dir())?
-        .send_request(&run_id, &UserRequest::Say(UserRemark::new(remark_text.clone())))?;
+    Store::open(&project.home_dir())?.send_request(&run_id, &UserRequest::Say(UserRemark::new(remark_text.clone())))?;
     let run_is_live = Runner::is_live(&project, &run_id);
     if context.wants_json {
         // The masked text is echoed, so that the user sees what agents will really get.
@@ -50,11 +49,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
             &json!({ "schema": "tribunal.say/1", "run": run_id, "said": remark_text, "running": run_is_live }),
         )?;
     } else if run_is_live {
-        writeln!(
-            stdout(),
-            "run {} will tell its agents from the next brief on",
-            escape_line(run_id.as_str())
-        )?;
+        writeln!(stdout(), "run {} will tell its agents from the next brief on", escape_line(run_id.as_str()))?;
     } else {
         let resume_command = format!("{} resume {run_id}", context.answer_screen.program_name);
         let remark_text =
@@ -66,8 +61,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
 
 fn check_remark(remark_text: &str) -> Result<(), UserError> {
     if remark_text.is_empty() {
-        return Err(UserError::usage("there is nothing to say")
-            .with_step("tribunal say RUN \"what they should know\""));
+        return Err(UserError::usage("there is nothing to say").with_step("tribunal say RUN \"what they should know\""));
     }
     check_brief_text(remark_text)
 }

@@ -12,9 +12,9 @@ use super::{
 use crate::{
     build_info::BuildFacts,
     json_documents::{
-        self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, FindingsDocument,
-        GarbageDocument, InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit,
-        TranscriptsDocument, TrustDocument, UndoDocument, ValidationDocument,
+        self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, FindingsDocument, GarbageDocument,
+        InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit, TranscriptsDocument, TrustDocument,
+        UndoDocument, ValidationDocument,
     },
     settings::{self, SettingsDocument, nearest_name},
     user_errors::UserError,

@@ -33,10 +33,7 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
     let mut shown_runs: Vec<(RunView, bool)> = match (&store, &arguments.run) {
         (Some(store), Some(run_name)) => {
             let run_id = find_run(store, run_name)?;
-            vec![(
-                RunView::from_entries(&store.read_entries(&run_id, 0)?),
-                Runner::is_live(&project, &run_id),
-            )]
+            vec![(RunView::from_entries(&store.read_entries(&run_id, 0)?), Runner::is_live(&project, &run_id))]
         }
         (Some(store), None) => {
             let mut listed_runs = runs::list_runs(store, &project)?;
@@ -53,10 +50,7 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
             };
             // Runs that need no attention any more are left out.
             listed_runs.retain(|(run_view, run_is_live)| {
-                !matches!(
-                    RunStanding { run_view, is_live: *run_is_live }.state_name(),
-                    "resolved" | "cancelled"
-                )
+                !matches!(RunStanding { run_view, is_live: *run_is_live }.state_name(), "resolved" | "cancelled")
             });
             listed_runs.extend(last_run);
             listed_runs
@@ -76,10 +70,8 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
             apply_pending_answers(store, run_view)?;
         }
     }
-    let standings: Vec<RunStanding<'_>> = shown_runs
-        .iter()
-        .map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live })
-        .collect();
+    let standings: Vec<RunStanding<'_>> =
+        shown_runs.iter().map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live }).collect();
     if context.wants_json {
         let run_rows = standings.iter().map(RunRow::from_standing).collect();
         json_documents::print_document(&RunsDocument {

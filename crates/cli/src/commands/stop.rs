@@ -40,13 +40,13 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
         RunHold::HeldBy(process) => stop_request.signal_process(process),
         // The process is gone and its keeper is ending the agents; there is nothing left to signal.
         RunHold::EndingAgents if arguments.now => stop_request.wait_for_exit(),
-        RunHold::EndingAgents => stop_request
-            .print_pending("is no longer worked on; what is left of its agents is being ended; then"),
+        RunHold::EndingAgents => {
+            stop_request.print_pending("is no longer worked on; what is left of its agents is being ended; then")
+        }
         RunHold::Free => stop_request.print_ending(),
         RunHold::UnknownHolder => {
             // Killing by a number that is not understood could hit an unrelated process.
-            Err(stop_request
-                .explain_unreachable("Who works on it did not say so in a way that is understood here."))
+            Err(stop_request.explain_unreachable("Who works on it did not say so in a way that is understood here."))
         }
     }
 }
@@ -66,12 +66,8 @@ fn find_run_to_stop(
         return Ok(Some(with_hold(find_run(&store, run_name)?)));
     }
     // Without a name, only a single running run is unambiguous.
-    let mut running_runs: Vec<_> = store
-        .list_runs()?
-        .into_iter()
-        .map(with_hold)
-        .filter(|(_, run_hold)| *run_hold != RunHold::Free)
-        .collect();
+    let mut running_runs: Vec<_> =
+        store.list_runs()?.into_iter().map(with_hold).filter(|(_, run_hold)| *run_hold != RunHold::Free).collect();
     if running_runs.len() > 1 {
         let running_names: Vec<&str> = running_runs.iter().map(|(run_id, _)| run_id.as_str()).collect();
         return Err(UserError::usage(format!("several runs are running: {}", running_names.join(", ")))
@@ -110,16 +106,13 @@ impl StopRequest<'_> {
     fn wait_for_exit(&self) -> Result<u8, UserError> {
         // The lock is free only when no process of the run is left, so waiting for it is enough.
         if !Runner::wait_until_gone(&self.project, &self.run_id) {
-            return Err(UserError::new(
-                EXIT_ENVIRONMENT,
-                format!("processes of run {} are still there", self.run_id),
-            )
-            .with_reason("They were asked to end, and their time to do so is over.")
-            .with_step("look at them: ps -ef --forest")
-            .with_step(format!(
-                "then once more: {} stop {} --now",
-                self.context.answer_screen.program_name, self.run_id
-            )));
+            return Err(UserError::new(EXIT_ENVIRONMENT, format!("processes of run {} are still there", self.run_id))
+                .with_reason("They were asked to end, and their time to do so is over.")
+                .with_step("look at them: ps -ef --forest")
+                .with_step(format!(
+                    "then once more: {} stop {} --now",
+                    self.context.answer_screen.program_name, self.run_id
+                )));
         }
         self.print_ending()
     }
@@ -158,12 +151,9 @@ impl StopRequest<'_> {
     }
 
     fn explain_unreachable(&self, reason: &str) -> UserError {
-        UserError::new(
-            EXIT_ENVIRONMENT,
-            format!("run {} is being worked on, but could not be reached", self.run_id),
-        )
-        .with_reason(format!("{reason} It was not stopped."))
-        .with_step(format!("where it was started, as the user who did: tribunal stop {}", self.run_id))
+        UserError::new(EXIT_ENVIRONMENT, format!("run {} is being worked on, but could not be reached", self.run_id))
+            .with_reason(format!("{reason} It was not stopped."))
+            .with_step(format!("where it was started, as the user who did: tribunal stop {}", self.run_id))
     }
 }
 
@@ -181,11 +171,7 @@ fn describe_ending(run_view: &RunView, resume_line: &str) -> String {
     }
 }
 
-fn print_message(
-    context: &CommandContext,
-    message: &str,
-    document: &serde_json::Value,
-) -> Result<(), UserError> {
+fn print_message(context: &CommandContext, message: &str, document: &serde_json::Value) -> Result<(), UserError> {
     if context.wants_json {
         let mut document = document.clone();
         document["schema"] = "tribunal.stop/1".into();

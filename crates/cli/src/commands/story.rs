@@ -90,16 +90,10 @@ pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Resul
         // An edit that changes nothing writes nothing, so a dry run returns the old text and keeps the notes.
         Ok((if arguments.dry_run { old_text.to_string() } else { new_text }, change_notes))
     });
-    let mut change_notes =
-        write_result.map_err(|write_error| explain_story_error(&story_path, write_error))?;
+    let mut change_notes = write_result.map_err(|write_error| explain_story_error(&story_path, write_error))?;
     // The ledger comes last: a failure there leaves the story in a good state, and the command can be repeated.
     if let Some(leftovers) = leftovers.as_ref().filter(|_| has_ledger(&bmad)) {
-        change_notes.extend(update_ledger(
-            &project,
-            &bmad,
-            &leftovers.deferred_items(&story_path),
-            arguments.dry_run,
-        )?);
+        change_notes.extend(update_ledger(&project, &bmad, &leftovers.deferred_items(&story_path), arguments.dry_run)?);
     }
     if context.wants_json {
         let schema = "tribunal.story/1";
@@ -156,8 +150,7 @@ fn load_leftovers(
             escape_line(&format!("run {run_id} reviewed {subject_title}, and not {story_path}"))
         )?;
     }
-    let is_left =
-        |finding: &Finding| !matches!(finding.status, FindingStatus::Fixed | FindingStatus::Dismissed { .. });
+    let is_left = |finding: &Finding| !matches!(finding.status, FindingStatus::Fixed | FindingStatus::Dismissed { .. });
     Ok(LeftoverFindings { run_id, findings: run_view.findings.into_values().filter(is_left).collect() })
 }
 
@@ -273,8 +266,8 @@ fn update_ledger(
     let write_result = edit_or_create_file(project, ledger_path, |ledger_text| {
         let new_text = deferred_work::add_items(ledger_text, new_items);
         // The ledger skips what it has already, so the number of items says what was really added.
-        let added_count = deferred_work::read_ledger(&new_text).items.len()
-            - deferred_work::read_ledger(ledger_text).items.len();
+        let added_count =
+            deferred_work::read_ledger(&new_text).items.len() - deferred_work::read_ledger(ledger_text).items.len();
         Ok::<_, StoryEditRefusal>((if dry_run { ledger_text.to_string() } else { new_text }, added_count))
     });
     let added_count = write_result.map_err(|write_error| explain_story_error(ledger_path, write_error))?;

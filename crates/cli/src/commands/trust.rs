@@ -103,8 +103,7 @@ fn collect_trust_items(
     project: &Project,
     step_files: &[PathBuf],
 ) -> Result<Vec<TrustItem>, UserError> {
-    let mut all_found =
-        all_project_items(&gather_settings(project.root(), &SettingSources::from_environment())?);
+    let mut all_found = all_project_items(&gather_settings(project.root(), &SettingSources::from_environment())?);
     if let Some(store) = context.open_journal(project)? {
         for (run_view, _) in runs::list_runs(&store, project)? {
             // Finished runs never start anything again.
@@ -160,17 +159,12 @@ fn print_report(
             trusted: trust_store.is_trusted(project_root, trust_item),
         });
         let project = project_root.display().to_string();
-        json_documents::print_document(&TrustDocument {
-            schema: "tribunal.trust/1",
-            project,
-            items: rows.collect(),
-        })?;
+        json_documents::print_document(&TrustDocument { schema: "tribunal.trust/1", project, items: rows.collect() })?;
         return Ok(0);
     }
     let mut output = stdout().lock();
     for trust_item in trust_items {
-        let trust_label =
-            if trust_store.is_trusted(project_root, trust_item) { "trusted" } else { "not trusted" };
+        let trust_label = if trust_store.is_trusted(project_root, trust_item) { "trusted" } else { "not trusted" };
         // Commands are never cut, however narrow the screen is: a hidden part cannot be judged.
         writeln!(output, "{trust_label:<12} {}", trust_item.describe_masked(&masker))?;
     }

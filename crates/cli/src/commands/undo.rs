@@ -15,8 +15,8 @@ use tribunal_runner::{
 };
 
 use super::diff::{
-    build_file_row, build_landing_row, explain_empty_diff, find_repairing_run, format_count,
-    split_run_and_finding, write_diff,
+    build_file_row, build_landing_row, explain_empty_diff, find_repairing_run, format_count, split_run_and_finding,
+    write_diff,
 };
 use crate::{
     context::{CommandContext, find_run, shell_quote},
@@ -65,11 +65,7 @@ pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result
         writeln!(
             output,
             "{}",
-            escape_line(&explain_empty_diff(
-                &run_id,
-                finding_id,
-                &undo_plan.landings.landings_for(finding_id)?
-            ))
+            escape_line(&explain_empty_diff(&run_id, finding_id, &undo_plan.landings.landings_for(finding_id)?))
         )?;
     } else if arguments.yes {
         write!(output, "{}", format_result(&undo_plan, &parked, &project, context))?;
@@ -126,10 +122,9 @@ fn format_preview(undo_plan: &UndoPlan, git_reference: Option<&str>, context: &C
     let diff = undo_plan.preview_diff();
     let mut output_lines = vec![match diff.file_diffs.is_empty() {
         true => format!("{change_count} to take back; {} nothing of that any more", files_have(undo_plan)),
-        false => format!(
-            "{change_count} to take back; this is what would be done to {}",
-            describe_files(undo_plan, &diff)
-        ),
+        false => {
+            format!("{change_count} to take back; this is what would be done to {}", describe_files(undo_plan, &diff))
+        }
     }];
     // A single file is named in the first line already.
     if undo_plan.file_plans.len() > 1 {
@@ -153,19 +148,13 @@ fn format_preview(undo_plan: &UndoPlan, git_reference: Option<&str>, context: &C
     let finding_suffix = undo_plan.finding_id.map_or_else(String::new, |finding_id| format!(".{finding_id}"));
     let together_flag = if other_findings.is_empty() { "" } else { " --together" };
     let (program, run_id) = (&context.answer_screen.program_name, &undo_plan.landings.run_id);
-    output_lines.push(format!(
-        "nothing was changed; to do it: {program} undo {run_id}{finding_suffix}{together_flag} --yes"
-    ));
+    output_lines
+        .push(format!("nothing was changed; to do it: {program} undo {run_id}{finding_suffix}{together_flag} --yes"));
     join_lines(&output_lines)
 }
 
 /// Formats the result, after the undo.
-fn format_result(
-    undo_plan: &UndoPlan,
-    parked: &ParkedFiles,
-    project: &Project,
-    context: &CommandContext,
-) -> String {
+fn format_result(undo_plan: &UndoPlan, parked: &ParkedFiles, project: &Project, context: &CommandContext) -> String {
     let change_count = format_count(undo_plan.landings_to_undo.len(), "change");
     let diff = undo_plan.preview_diff();
     let mut output_lines = vec![match diff.file_diffs.is_empty() {
@@ -184,8 +173,8 @@ fn format_result(
         }
     }];
     for (file_path, parked) in parked {
-        let [source_path, target_path] = [parked, Path::new(file_path)]
-            .map(|file_path| quote_for_working_dir(file_path, project, context));
+        let [source_path, target_path] =
+            [parked, Path::new(file_path)].map(|file_path| quote_for_working_dir(file_path, project, context));
         // A file name such as `-x` would be taken for an option of `cp`.
         let target_path = if target_path.starts_with('-') { format!("./{target_path}") } else { target_path };
         output_lines.push(format!(
@@ -197,9 +186,7 @@ fn format_result(
     let (program, run_id) = (&context.answer_screen.program_name, &undo_plan.landings.run_id);
     // A finished run cannot be resumed, so the next step is a new review.
     match (undo_plan.landings.is_finished(), undo_plan.landings.subject_path()) {
-        (true, Some(file_path)) => {
-            output_lines.push(format!("next: {program} review {}", shell_quote(file_path)))
-        }
+        (true, Some(file_path)) => output_lines.push(format!("next: {program} review {}", shell_quote(file_path))),
         (true, None) => {}
         (false, _) => output_lines.push(format!("next: {program} resume {run_id}")),
     }
@@ -212,9 +199,7 @@ fn describe_files(undo_plan: &UndoPlan, diff: &LandingsDiff) -> String {
 }
 
 fn files_have(undo_plan: &UndoPlan) -> String {
-    undo_plan
-        .single_path()
-        .map_or_else(|| "the files have".to_string(), |file_path| format!("{file_path} has"))
+    undo_plan.single_path().map_or_else(|| "the files have".to_string(), |file_path| format!("{file_path} has"))
 }
 
 fn files_had(undo_plan: &UndoPlan) -> String {
@@ -234,8 +219,7 @@ fn describe_consequence(undo_plan: &UndoPlan, verb: &str) -> Option<String> {
 
 /// Quotes a file of the project as a command in the working directory has to name it.
 fn quote_for_working_dir(file_path: &Path, project: &Project, context: &CommandContext) -> String {
-    let is_project_root =
-        context.resolve_path(Path::new("")).canonicalize().ok() == project.root().canonicalize().ok();
+    let is_project_root = context.resolve_path(Path::new("")).canonicalize().ok() == project.root().canonicalize().ok();
     let file_path = if is_project_root { file_path.to_path_buf() } else { project.root().join(file_path) };
     shell_quote(&file_path.to_string_lossy())
 }

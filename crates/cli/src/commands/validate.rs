@@ -78,8 +78,7 @@ fn find_settings_problems(project_files: &dyn ProjectFiles) -> Vec<FileProblem> 
     for (settings_path, manner) in
         [(settings::SETTINGS_FILE, ReadMode::Strict), (tribunal_bmad::CONFIG_PATH, ReadMode::Lenient)]
     {
-        let Some(settings_text) = project_files::read_or_report(project_files, settings_path, &mut problems)
-        else {
+        let Some(settings_text) = project_files::read_or_report(project_files, settings_path, &mut problems) else {
             continue;
         };
         for setting_problem in settings::read_settings(settings_path, &settings_text, manner).problems {
@@ -109,14 +108,9 @@ fn render_report(report: &ReadinessReport, step: Option<BmadStep>, program: &str
     // This is advice only: the user may run the step in spite of it.
     if let (Some(suggestion), Some(step)) = (&report.suggestion, step) {
         rendered.push_str(&format!("    {}\n", escape_line(&suggestion.why)));
-        rendered.push_str(&format!(
-            "    [1] run {} first: {}\n",
-            suggestion.step,
-            escape_line(&suggestion.command)
-        ));
+        rendered.push_str(&format!("    [1] run {} first: {}\n", suggestion.step, escape_line(&suggestion.command)));
         rendered.push_str(&format!("        then again: {program} validate --for {step}\n"));
-        rendered
-            .push_str("    [2] continue anyway, if you know better\n    [3] abort, and leave it as it is\n");
+        rendered.push_str("    [2] continue anyway, if you know better\n    [3] abort, and leave it as it is\n");
     }
     rendered
 }
@@ -138,17 +132,10 @@ fn describe_scope(checked_scope: &CheckSummary) -> String {
     counts.push(format_count(checked_scope.epics, "epic", "epics"));
     counts.push(format_count(checked_scope.stories, "story file", "story files"));
     match checked_scope.on_board {
-        Some(story_count) => {
-            counts.push(format!("{} on the board", format_count(story_count, "story", "stories")))
-        }
+        Some(story_count) => counts.push(format!("{} on the board", format_count(story_count, "story", "stories"))),
         None => counts.push("no board".into()),
     }
-    format!(
-        "{bmad_text} · {} · {} · {}",
-        checked_scope.planning,
-        checked_scope.implementation,
-        counts.join(", ")
-    )
+    format!("{bmad_text} · {} · {} · {}", checked_scope.planning, checked_scope.implementation, counts.join(", "))
 }
 
 fn format_verdict(report: &ReadinessReport, step: Option<BmadStep>) -> String {

@@ -57,9 +57,7 @@ pub(super) fn choose_agents(
     project_root: &Path,
 ) -> Result<ChosenAgents, UserError> {
     // Unknown names are reported together, before any single agent is built.
-    if let Some(user_error) =
-        file_reader::problems_to_error(&find_agent_problems(effective, &typed_settings.agents))
-    {
+    if let Some(user_error) = file_reader::problems_to_error(&find_agent_problems(effective, &typed_settings.agents)) {
         return Err(user_error);
     }
     let selection = AgentSelection::from_settings(effective, typed_settings);
@@ -76,8 +74,7 @@ pub(super) fn choose_agents(
             agent_names.push(agent_name);
         }
     }
-    let mut agents =
-        agent_names.iter().map(|agent_name| make_agent(agent_name)).collect::<Result<Vec<_>, _>>()?;
+    let mut agents = agent_names.iter().map(|agent_name| make_agent(agent_name)).collect::<Result<Vec<_>, _>>()?;
     let (problems, warnings) = selection.assign_duties(&mut agents, &used_names, effective);
     if let Some(user_error) = file_reader::problems_to_error(&problems) {
         return Err(user_error);
@@ -121,9 +118,7 @@ fn default_agents(
             let mut clients = inputs.clients.clone();
             // A sign-in by keychain shows nowhere, so the clients are asked. This takes seconds and is done only if it is
             // needed.
-            if let Some(ask_clients) =
-                inputs.ask_sign_ins.filter(|_| !clients.iter().any(InstalledClient::is_ready))
-            {
+            if let Some(ask_clients) = inputs.ask_sign_ins.filter(|_| !clients.iter().any(InstalledClient::is_ready)) {
                 ask_clients(&mut clients);
             }
             let ready_clients = clients.iter().filter(|installed| installed.is_ready());
@@ -142,26 +137,17 @@ fn default_agents(
 }
 
 /// Finds names that lead nowhere: under `use`, in `agentConfig`, and from an agent to a stronger one.
-pub(super) fn find_agent_problems(
-    effective: &EffectiveSettings,
-    agent_choice: &AgentChoice,
-) -> Vec<SettingProblem> {
+pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &AgentChoice) -> Vec<SettingProblem> {
     let defined_names = defined_agents(effective);
-    let is_known =
-        |agent_name: &str| defined_names.contains(&agent_name) || client_named(agent_name).is_some();
+    let is_known = |agent_name: &str| defined_names.contains(&agent_name) || client_named(agent_name).is_some();
     let mut problems = Vec::new();
     for agent_name in agent_choice.used.iter().flatten().filter(|agent_name| !is_known(agent_name)) {
         let message = format!("there is no agent `{agent_name}`");
         let fix_hint = hint_for_undefined(agent_name, &defined_names);
-        problems.push(SettingProblem::from_origin(
-            effective.origin_of("agents.use"),
-            message,
-            Some(fix_hint),
-        ));
+        problems.push(SettingProblem::from_origin(effective.origin_of("agents.use"), message, Some(fix_hint)));
     }
-    for (setting_path, agent_name) in selection::configured_agent_names(effective)
-        .into_iter()
-        .filter(|(_, agent_name)| !is_known(agent_name))
+    for (setting_path, agent_name) in
+        selection::configured_agent_names(effective).into_iter().filter(|(_, agent_name)| !is_known(agent_name))
     {
         let message = format!("`{setting_path}` is `{agent_name}`, and there is no such agent");
         problems.push(SettingProblem::from_origin(
@@ -178,17 +164,12 @@ pub(super) fn find_agent_problems(
         let (message, fix_hint) = if stronger_name == *agent_name {
             ("the agent itself".to_string(), "name another agent, or remove the line".to_string())
         } else if !is_known(stronger_name) {
-            (
-                format!("`{stronger_name}`, and there is no such agent"),
-                hint_for_known(stronger_name, &other_names),
-            )
+            (format!("`{stronger_name}`, and there is no such agent"), hint_for_known(stronger_name, &other_names))
         } else if let Some(circle_names) = find_circle(effective, agent_name) {
             let circle_names = circle_names.join("`, then `");
             let fix_hint = "let the strongest of them have no stronger one".to_string();
             (
-                format!(
-                    "`{stronger_name}`, which leads back to it: `{circle_names}`, then `{agent_name}` again"
-                ),
+                format!("`{stronger_name}`, which leads back to it: `{circle_names}`, then `{agent_name}` again"),
                 fix_hint,
             )
         } else {
@@ -201,9 +182,7 @@ pub(super) fn find_agent_problems(
         ));
     }
     // A server without a command would make its client fail to start.
-    for (setting_path, _) in
-        effective.values.iter().filter(|(setting_path, _)| setting_path.starts_with("mcp."))
-    {
+    for (setting_path, _) in effective.values.iter().filter(|(setting_path, _)| setting_path.starts_with("mcp.")) {
         if list_setting(effective, setting_path).is_empty() {
             let fix_hint = Some("write the program and its arguments, or remove the server".into());
             problems.push(SettingProblem::from_origin(
@@ -278,15 +257,14 @@ fn no_usable_agent_error(project_root: &Path, clients: &[InstalledClient]) -> Us
             }
         });
     }
-    let mut user_error =
-        UserError::new(EXIT_ENVIRONMENT, "no agent is set, and no client can be used as it is")
-            .with_reason(reason_text);
+    let mut user_error = UserError::new(EXIT_ENVIRONMENT, "no agent is set, and no client can be used as it is")
+        .with_reason(reason_text);
     // Signing in is the shorter way if a client is already installed.
     if let Some(installed) = clients.iter().find(|installed| installed.program_path.is_some()) {
         user_error = user_error.with_step(format!("sign in: {}", installed.client.facts.sign_in_hint));
     } else if let Some(installed) = clients.first() {
-        user_error = user_error
-            .with_step(format!("install one, for instance: {}", installed.client.facts.install_hint));
+        user_error =
+            user_error.with_step(format!("install one, for instance: {}", installed.client.facts.install_hint));
     }
     user_error
         .with_step(format!(
@@ -309,11 +287,9 @@ fn make_agent_spec(
         && !project_root.join(script_path).is_file()
     {
         let script_origin = describe_origin(effective, &format!("agents.{agent_name}.script"));
-        return Err(UserError::usage(format!(
-            "agent `{agent_name}`: its script {script_path} does not exist"
-        ))
-        .with_reason("Nothing was started.")
-        .with_step(format!("correct `script:` ({script_origin})")));
+        return Err(UserError::usage(format!("agent `{agent_name}`: its script {script_path} does not exist"))
+            .with_reason("Nothing was started.")
+            .with_step(format!("correct `script:` ({script_origin})")));
     }
     // Two spellings of one provider count as one voice.
     let provider_name = text_setting(effective, &format!("agents.{agent_name}.provider"))
@@ -330,8 +306,7 @@ fn make_agent_spec(
 
 /// The vendor whose model a driver asks by default; empty if it is unknown.
 fn client_vendor(driver_spec: &DriverSpec) -> &'static str {
-    let known_client = driver_spec
-        .client_spec()
-        .and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
+    let known_client =
+        driver_spec.client_spec().and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
     known_client.map_or("", |known_client| known_client.facts.vendor)
 }

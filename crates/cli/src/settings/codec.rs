@@ -258,8 +258,7 @@ impl Codec<WriteBounds> for GuardPaths {
     }
 
     fn decode(setting_value: &SettingValue) -> Option<WriteBounds> {
-        let word_index =
-            GUARD_PATHS.iter().position(|path_word| Some(*path_word) == as_text(setting_value))?;
+        let word_index = GUARD_PATHS.iter().position(|path_word| Some(*path_word) == as_text(setting_value))?;
         GUARD_BOUNDS.get(word_index).copied()
     }
 }
@@ -269,8 +268,5 @@ fn word_for_flag(flag_words: &[&str; 2], is_second: bool) -> Option<SettingValue
 }
 
 fn flag_for_word(flag_words: &[&str; 2], setting_value: &SettingValue) -> Option<bool> {
-    flag_words
-        .iter()
-        .position(|flag_word| Some(*flag_word) == as_text(setting_value))
-        .map(|word_index| word_index == 1)
+    flag_words.iter().position(|flag_word| Some(*flag_word) == as_text(setting_value)).map(|word_index| word_index == 1)
 }

@@ -17,17 +17,8 @@ use super::{
 use crate::user_errors::UserError;
 
 /// Keys that only clients have.
-const CLIENT_ONLY_KEYS: [&str; 9] = [
-    "program",
-    "model",
-    "models.small",
-    "models.medium",
-    "models.large",
-    "inherit",
-    "bypass",
-    "allow",
-    "fresh",
-];
+const CLIENT_ONLY_KEYS: [&str; 9] =
+    ["program", "model", "models.small", "models.medium", "models.large", "inherit", "bypass", "allow", "fresh"];
 
 /// The client that an agent is named after, if any; it is its driver.
 pub(super) fn client_named(agent_name: &str) -> Option<&'static str> {
@@ -35,10 +26,7 @@ pub(super) fn client_named(agent_name: &str) -> Option<&'static str> {
 }
 
 /// Finds how an agent of the settings is driven. `None` if there is no such agent.
-pub(crate) fn find_driver(
-    agent_name: &str,
-    effective: &EffectiveSettings,
-) -> Option<Result<DriverSpec, UserError>> {
+pub(crate) fn find_driver(agent_name: &str, effective: &EffectiveSettings) -> Option<Result<DriverSpec, UserError>> {
     let agent_prefix = format!("agents.{agent_name}.");
     let is_defined = effective.values.keys().any(|setting_path| setting_path.starts_with(&agent_prefix));
     (is_defined || client_named(agent_name).is_some()).then(|| resolve_driver(agent_name, effective, false))
@@ -61,8 +49,7 @@ pub(super) fn resolve_driver(
             .with_step("see what is allowed: tribunal inspect settings, or tribunal schema settings")
     };
     // The error points at any key of the agent, because there is no line for the missing one.
-    let Some(driver_name) =
-        text_setting(effective, &setting_path("driver")).or_else(|| client_named(agent_name))
+    let Some(driver_name) = text_setting(effective, &setting_path("driver")).or_else(|| client_named(agent_name))
     else {
         let other_keys = ["script", "argv", "provider", "stronger"];
         let setting_key = other_keys
@@ -71,8 +58,7 @@ pub(super) fn resolve_driver(
             .find(|setting_key| is_set(setting_key))
             .copied()
             .unwrap_or("driver");
-        let message =
-            format!("it has no `driver`; write driver: {}, command or replay", AGENT_CLIENT_IDS.join(", "));
+        let message = format!("it has no `driver`; write driver: {}, command or replay", AGENT_CLIENT_IDS.join(", "));
         return Err(driver_error(message, setting_key));
     };
     let (own_keys, keys_text): (&[&str], &str) = match driver_name {
@@ -85,16 +71,11 @@ pub(super) fn resolve_driver(
     if let Some(setting_key) =
         foreign_keys.into_iter().find(|setting_key| is_set(setting_key) && !own_keys.contains(setting_key))
     {
-        return Err(driver_error(
-            format!("a `{driver_name}` agent {keys_text}, not `{setting_key}`"),
-            setting_key,
-        ));
+        return Err(driver_error(format!("a `{driver_name}` agent {keys_text}, not `{setting_key}`"), setting_key));
     }
     match driver_name {
         "command" => match list_setting(effective, &setting_path("argv")) {
-            arguments if arguments.is_empty() => {
-                Err(driver_error("a `command` agent needs `argv`".into(), "driver"))
-            }
+            arguments if arguments.is_empty() => Err(driver_error("a `command` agent needs `argv`".into(), "driver")),
             arguments => Ok(DriverSpec::Command { argv: arguments }),
         },
         "replay" => match text_setting(effective, &setting_path("script")) {
@@ -118,11 +99,7 @@ pub(super) fn resolve_driver(
 }
 
 /// Builds the settings of a client.
-fn make_client_spec(
-    agent_name: &str,
-    agent_client: AgentClient,
-    effective: &EffectiveSettings,
-) -> ClientSpec {
+fn make_client_spec(agent_name: &str, agent_client: AgentClient, effective: &EffectiveSettings) -> ClientSpec {
     let setting_path = |setting_key: &str| format!("agents.{agent_name}.{setting_key}");
     let text_of = |setting_key: &str| text_setting(effective, &setting_path(setting_key)).map(str::to_string);
     let is_set = |flag_path: &str, expected_flag: bool| {

@@ -84,14 +84,8 @@ pub(super) fn read_section(file_name: &str, yaml_text: &str, section_name: &str)
     read_filtered(file_name, yaml_text, ReadMode::Strict, Some(section_name))
 }
 
-fn read_filtered(
-    file_name: &str,
-    yaml_text: &str,
-    read_mode: ReadMode,
-    only_section: Option<&str>,
-) -> FileReading {
-    let mut settings_reader =
-        SettingsReader { file_name, yaml_text, read_mode, file_reading: FileReading::default() };
+fn read_filtered(file_name: &str, yaml_text: &str, read_mode: ReadMode, only_section: Option<&str>) -> FileReading {
+    let mut settings_reader = SettingsReader { file_name, yaml_text, read_mode, file_reading: FileReading::default() };
     match yaml::parse_yaml(yaml_text) {
         Ok(root_node) => settings_reader.read_top(&root_node, only_section),
         Err(yaml_error) => settings_reader.report_broken_yaml(&yaml_error),
@@ -118,8 +112,7 @@ impl SettingsReader<'_> {
                     .iter()
                     .filter(|top_entry| only_section.is_none_or(|only_section| top_entry.key == only_section))
                 {
-                    if self.read_mode == ReadMode::Lenient && !BMAD_SECTIONS.contains(&top_entry.key.as_str())
-                    {
+                    if self.read_mode == ReadMode::Lenient && !BMAD_SECTIONS.contains(&top_entry.key.as_str()) {
                         self.file_reading.foreign_keys += 1;
                     } else {
                         self.read_entry("", top_entry);
@@ -139,11 +132,8 @@ impl SettingsReader<'_> {
 
     /// Reads one key: a setting, a section, or neither.
     fn read_entry(&mut self, parent_path: &str, yaml_entry: &YamlEntry) {
-        let entry_path = if parent_path.is_empty() {
-            yaml_entry.key.clone()
-        } else {
-            format!("{parent_path}.{}", yaml_entry.key)
-        };
+        let entry_path =
+            if parent_path.is_empty() { yaml_entry.key.clone() } else { format!("{parent_path}.{}", yaml_entry.key) };
         if let Some((spelling, canonical_path)) = table::find_setting(&entry_path) {
             self.read_value(&entry_path, yaml_entry, spelling, canonical_path);
         } else if table::is_section_path(&entry_path) {
@@ -180,13 +170,7 @@ impl SettingsReader<'_> {
     }
 
     /// Reads the value of a setting.
-    fn read_value(
-        &mut self,
-        value_path: &str,
-        yaml_entry: &YamlEntry,
-        spelling: PathSpelling,
-        canonical_path: String,
-    ) {
+    fn read_value(&mut self, value_path: &str, yaml_entry: &YamlEntry, spelling: PathSpelling, canonical_path: String) {
         let value_kind = spelling.kind;
         // A key without a value in BMAD's file sets nothing and is no mistake.
         if self.read_mode == ReadMode::Lenient && yaml_entry.value.content == YamlContent::Null {
@@ -261,11 +245,7 @@ impl SettingsReader<'_> {
                         earlier_setting.line_number,
                         earlier_setting.setting_value
                     );
-                    self.add_problem(
-                        found_setting.line_number,
-                        message,
-                        Some("remove one of the two lines".into()),
-                    );
+                    self.add_problem(found_setting.line_number, message, Some("remove one of the two lines".into()));
                 }
             }
         }
@@ -274,11 +254,9 @@ impl SettingsReader<'_> {
 
     /// Adds a problem with its line.
     fn add_problem(&mut self, line_number: usize, message: String, hint: Option<String>) {
+        let source_line = line_number.checked_sub(1).and_then(|line_index| self.yaml_text.lines().nth(line_index));
         let source_line =
-            line_number.checked_sub(1).and_then(|line_index| self.yaml_text.lines().nth(line_index));
-        let source_line = source_line
-            .map(|line_number| line_number.trim().to_string())
-            .filter(|line_number| !line_number.is_empty());
+            source_line.map(|line_number| line_number.trim().to_string()).filter(|line_number| !line_number.is_empty());
         let line_place = format!("{}, line {line_number}", self.file_name);
         self.file_reading.problems.push(SettingProblem {
             place: line_place,
@@ -315,8 +293,7 @@ fn find_home_section(parent_path: &str, searched_key: &str) -> Option<&'static s
     let mut home_sections: Vec<&'static str> = Vec::new();
     for setting_row in table::all_rows().filter(|setting_row| !setting_row.path.contains(NAME_PART)) {
         // Sections have keys, too: `subagents` belongs under `review_loop`.
-        let section_paths =
-            setting_row.path.match_indices('.').map(|(dot_offset, _)| &setting_row.path[..dot_offset]);
+        let section_paths = setting_row.path.match_indices('.').map(|(dot_offset, _)| &setting_row.path[..dot_offset]);
         for full_path in section_paths.chain([setting_row.path]) {
             if let Some((home_section, last_key)) = full_path.rsplit_once('.')
                 && last_key == searched_key
@@ -344,9 +321,8 @@ fn find_stray_indent(yaml_text: &str) -> Option<(usize, String)> {
         let indent = yaml_line.len() - yaml_line.trim_start().len();
         let first_key = content.split(':').next().unwrap_or_default();
         // Indentation is wrong only below a line that opens nothing.
-        let is_stray = previous_line.is_some_and(|previous_line| {
-            !previous_line.starts_with(' ') && !previous_line.trim_end().ends_with(':')
-        });
+        let is_stray = previous_line
+            .is_some_and(|previous_line| !previous_line.starts_with(' ') && !previous_line.trim_end().ends_with(':'));
         if indent > 0 && is_stray && table::keys_under("").contains(&first_key) {
             let hint = format!("take {indent} blanks away before `{first_key}:` and every line of its block");
             return Some((line_index + 1, hint));
@@ -370,8 +346,7 @@ pub(crate) fn problems_to_error(problems: &[SettingProblem]) -> Option<UserError
     }
     for other_problem in other_problems {
         // The file is named once, as long as it is the same one.
-        let is_same_file =
-            other_problem.file_name().is_some_and(|file| Some(file) == first_problem.file_name());
+        let is_same_file = other_problem.file_name().is_some_and(|file| Some(file) == first_problem.file_name());
         let problem_place = other_problem
             .line_number
             .filter(|_| is_same_file)
@@ -395,10 +370,9 @@ impl SettingProblem {
         hint: Option<String>,
     ) -> SettingProblem {
         let line_number = setting_origin.and_then(|setting_origin| setting_origin.line_number);
-        let source_name =
-            setting_origin.map_or("the settings", |setting_origin| setting_origin.source_name.as_str());
-        let problem_place = line_number
-            .map_or(source_name.to_string(), |line_number| format!("{source_name}, line {line_number}"));
+        let source_name = setting_origin.map_or("the settings", |setting_origin| setting_origin.source_name.as_str());
+        let problem_place =
+            line_number.map_or(source_name.to_string(), |line_number| format!("{source_name}, line {line_number}"));
         SettingProblem { place: problem_place, line_number, message, source_line: None, hint }
     }
 
@@ -539,15 +513,13 @@ mod tests {
 
     #[test]
     fn in_the_bmad_file_only_our_sections_are_checked() {
-        let yaml_text = "project_name: x\nagents: whatever\nreview_loop:\n  spice: 3\n  limits:\n    max_review_rounds: many\n";
+        let yaml_text =
+            "project_name: x\nagents: whatever\nreview_loop:\n  spice: 3\n  limits:\n    max_review_rounds: many\n";
         let file_reading = read_settings("config.yaml", yaml_text, ReadMode::Lenient);
         assert_eq!(file_reading.foreign_keys, 2);
-        let problem_texts: Vec<String> =
-            file_reading.problems.iter().map(|problem| format!("{problem:?}")).collect();
+        let problem_texts: Vec<String> = file_reading.problems.iter().map(|problem| format!("{problem:?}")).collect();
         assert!(
-            problem_texts.len() == 2
-                && problem_texts[0].contains("spice")
-                && problem_texts[1].contains("many"),
+            problem_texts.len() == 2 && problem_texts[0].contains("spice") && problem_texts[1].contains("many"),
             "{problem_texts:?}"
         );
     }

@@ -19,22 +19,15 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
         ValueKind::Seconds { .. } => suggest_duration(value_kind, &lowercase_text, 1, "seconds")
             // A number that is too large by exactly a factor was probably written in a smaller unit.
             .or_else(|| {
-                suggest_scaled(
-                    value_kind,
-                    &lowercase_text,
-                    1000,
-                    "this looks like milliseconds; seconds are meant",
-                )
+                suggest_scaled(value_kind, &lowercase_text, 1000, "this looks like milliseconds; seconds are meant")
             }),
-        ValueKind::Minutes => suggest_duration(value_kind, &lowercase_text, 60, "minutes").or_else(|| {
-            suggest_scaled(value_kind, &lowercase_text, 60, "this looks like seconds; minutes are meant")
-        }),
+        ValueKind::Minutes => suggest_duration(value_kind, &lowercase_text, 60, "minutes")
+            .or_else(|| suggest_scaled(value_kind, &lowercase_text, 60, "this looks like seconds; minutes are meant")),
         ValueKind::Fraction => {
             let percent_value = parse_real(lowercase_text.trim_end_matches('%').trim())
                 .filter(|typed_number| *typed_number > 1.0 && *typed_number <= 100.0);
-            percent_value.map(|typed_number| {
-                format!("a fraction is meant, not a percentage: write {:.2}", typed_number / 100.0)
-            })
+            percent_value
+                .map(|typed_number| format!("a fraction is meant, not a percentage: write {:.2}", typed_number / 100.0))
         }
         ValueKind::Percent => suggest_percentage(&lowercase_text),
         ValueKind::Words(allowed_words) | ValueKind::ListOf(allowed_words) => {
@@ -52,23 +45,15 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
 
 /// Suggests a whole percentage for `98%` or `0.98`.
 fn suggest_percentage(typed_text: &str) -> Option<String> {
-    if let Some(typed_number) =
-        typed_text.strip_suffix('%').and_then(|typed_number| parse_whole(typed_number.trim()))
-    {
+    if let Some(typed_number) = typed_text.strip_suffix('%').and_then(|typed_number| parse_whole(typed_number.trim())) {
         return Some(format!("write it without the sign: {typed_number}"));
     }
-    let fraction =
-        parse_real(typed_text).filter(|typed_number| *typed_number > 0.0 && *typed_number < 1.0)?;
+    let fraction = parse_real(typed_text).filter(|typed_number| *typed_number > 0.0 && *typed_number < 1.0)?;
     Some(format!("a percentage is meant, not a fraction: write {:.0}", fraction * 100.0))
 }
 
 /// Suggests a plain number for `15m`, `2 h` or `90s`; `unit_seconds` is the length of the setting's unit.
-fn suggest_duration(
-    value_kind: ValueKind,
-    typed_text: &str,
-    unit_seconds: u64,
-    unit_name: &str,
-) -> Option<String> {
+fn suggest_duration(value_kind: ValueKind, typed_text: &str, unit_seconds: u64, unit_name: &str) -> Option<String> {
     let digits: String = typed_text.chars().take_while(char::is_ascii_digit).collect();
     let seconds_per_unit = match typed_text.get(digits.len()..)?.trim() {
         "s" | "sec" | "seconds" => 1,
@@ -85,14 +70,8 @@ fn suggest_duration(
 }
 
 /// Suggests the number divided by `scale_factor`, if that is allowed.
-fn suggest_scaled(
-    value_kind: ValueKind,
-    typed_text: &str,
-    scale_factor: u64,
-    reason: &str,
-) -> Option<String> {
-    let meant_value =
-        parse_whole(typed_text).filter(|typed_number| typed_number % scale_factor == 0)? / scale_factor;
+fn suggest_scaled(value_kind: ValueKind, typed_text: &str, scale_factor: u64, reason: &str) -> Option<String> {
+    let meant_value = parse_whole(typed_text).filter(|typed_number| typed_number % scale_factor == 0)? / scale_factor;
     value_kind.allowed_range().contains(&meant_value).then(|| format!("{reason}: write {meant_value}"))
 }
 

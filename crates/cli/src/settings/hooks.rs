@@ -16,10 +16,7 @@ use crate::user_errors::UserError;
 const HOOKS_SECTION: &str = "hooks";
 
 /// Folds the layers as for a run, but only this section of them.
-pub(crate) fn resolve_hook_settings(
-    project_root: &Path,
-    sources: &SettingSources,
-) -> Result<HookSettings, UserError> {
+pub(crate) fn resolve_hook_settings(project_root: &Path, sources: &SettingSources) -> Result<HookSettings, UserError> {
     let mut effective = EffectiveSettings::default();
     let mut problems = Vec::new();
     for (setting_layer, file_path) in [
@@ -59,11 +56,7 @@ mod tests {
 
     use super::*;
 
-    fn resolve_hooks(
-        project_yaml: &str,
-        user_yaml: &str,
-        variables: &[(&str, &str)],
-    ) -> Result<HookSettings, String> {
+    fn resolve_hooks(project_yaml: &str, user_yaml: &str, variables: &[(&str, &str)]) -> Result<HookSettings, String> {
         let directory = tempfile::tempdir().unwrap();
         let (project_root, user_file) = (directory.path().join("app"), directory.path().join("user.yaml"));
         fs::create_dir(&project_root).unwrap();
@@ -74,14 +67,11 @@ mod tests {
             .map(|(variable_name, variable_text)| (variable_name.to_string(), variable_text.to_string()))
             .collect();
         let sources = SettingSources { user_file: Some(user_file), variables, flags: Vec::new() };
-        let error_text = |user_error: UserError| {
-            user_error.to_string().replace(&directory.path().display().to_string(), "")
-        };
+        let error_text =
+            |user_error: UserError| user_error.to_string().replace(&directory.path().display().to_string(), "");
         let hooks_alone = resolve_hook_settings(&project_root, &sources).map_err(error_text);
         // If both can be read, they must agree.
-        if let (Ok(hooks_alone), Ok(all_settings)) =
-            (&hooks_alone, layers::gather_settings(&project_root, &sources))
-        {
+        if let (Ok(hooks_alone), Ok(all_settings)) = (&hooks_alone, layers::gather_settings(&project_root, &sources)) {
             assert_eq!(*hooks_alone, all_settings.to_typed().hooks);
         }
         hooks_alone
@@ -106,8 +96,7 @@ mod tests {
     #[test]
     fn the_strongest_layer_wins() {
         let project_yaml = "tier: 2\nhooks:\n  guard_paths: subject\n  guard_destructive: false\n";
-        let hook_settings =
-            resolve_hooks(project_yaml, "hooks: {guard_paths: off, stale_after: 3}\n", &[]).unwrap();
+        let hook_settings = resolve_hooks(project_yaml, "hooks: {guard_paths: off, stale_after: 3}\n", &[]).unwrap();
         assert_eq!(
             (hook_settings.guard.paths, hook_settings.stale_after),
             (WriteBounds::Subject, hours_to_duration(3))
@@ -115,10 +104,7 @@ mod tests {
         assert!(hook_settings.guard.own_files && !hook_settings.guard.destructive);
         let variables = [("TRIBUNAL_HOOKS__GUARD_PATHS", "off"), ("TRIBUNAL_HOOKS__STALE_AFTER", "48")];
         let hook_settings = resolve_hooks(project_yaml, "", &variables).unwrap();
-        assert_eq!(
-            (hook_settings.guard.paths, hook_settings.stale_after),
-            (WriteBounds::Off, hours_to_duration(48))
-        );
+        assert_eq!((hook_settings.guard.paths, hook_settings.stale_after), (WriteBounds::Off, hours_to_duration(48)));
     }
 
     #[test]

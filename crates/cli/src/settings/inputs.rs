@@ -38,9 +38,7 @@ impl RunInputs {
             sources: SettingSources::from_environment(),
             // A script without a spectator runs at full speed.
             is_paced: command_context.is_interactive && !command_context.wants_json,
-            clients: installed_clients::find_clients(&|variable_name| {
-                command_context.env_variable(variable_name)
-            }),
+            clients: installed_clients::find_clients(&|variable_name| command_context.env_variable(variable_name)),
             ask_sign_ins: Some(ask_sign_in),
         }
     }

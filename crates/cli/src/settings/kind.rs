@@ -73,10 +73,9 @@ impl ValueKind {
     pub(super) fn read_node(self, yaml_node: &YamlNode) -> Result<Option<SettingValue>, ValueError> {
         match (&yaml_node.content, self) {
             (YamlContent::Scalar(scalar_text), _) => self.read_scalar(scalar_text),
-            (
-                YamlContent::Sequence(list_items),
-                ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_),
-            ) => self.read_items(list_items).map(Some),
+            (YamlContent::Sequence(list_items), ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_)) => {
+                self.read_items(list_items).map(Some)
+            }
             // A list for a single value is not reduced to its first item: the rest would be lost silently.
             (YamlContent::Sequence(_), _) => Err(make_value_error("a list", None)),
             (YamlContent::Mapping(_), _) => Err(make_value_error("keys and values of its own", None)),
@@ -88,8 +87,7 @@ impl ValueKind {
 
     /// Reads the value of a variable or a flag. Text is taken literally; lists are written `[a, b]`.
     pub(super) fn read_text_source(self, given_text: &str) -> Result<Option<SettingValue>, ValueError> {
-        let scalar_node =
-            |given_text: &str| YamlNode::from_content(YamlContent::Scalar(given_text.to_string()));
+        let scalar_node = |given_text: &str| YamlNode::from_content(YamlContent::Scalar(given_text.to_string()));
         let yaml_node = match self {
             ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_)
                 if given_text.trim_start().starts_with('[') =>
@@ -109,12 +107,11 @@ impl ValueKind {
     fn read_scalar(self, scalar_text: &str) -> Result<Option<SettingValue>, ValueError> {
         let parsed_value = match self {
             ValueKind::TierOrSuggested if scalar_text == "auto-suggest" => return Ok(None),
-            ValueKind::Whole { .. }
-            | ValueKind::Seconds { .. }
-            | ValueKind::Percent
-            | ValueKind::TierOrSuggested => parse_whole(scalar_text)
-                .filter(|parsed_number| self.allowed_range().contains(parsed_number))
-                .map(SettingValue::Whole),
+            ValueKind::Whole { .. } | ValueKind::Seconds { .. } | ValueKind::Percent | ValueKind::TierOrSuggested => {
+                parse_whole(scalar_text)
+                    .filter(|parsed_number| self.allowed_range().contains(parsed_number))
+                    .map(SettingValue::Whole)
+            }
             ValueKind::Minutes => parse_whole(scalar_text)
                 .filter(|parsed_number| self.allowed_range().contains(parsed_number))
                 .map(|minutes| SettingValue::Whole(minutes * 60)),
@@ -127,9 +124,7 @@ impl ValueKind {
             ValueKind::Words(allowed_words) => match_word(scalar_text, allowed_words).map(SettingValue::Text),
             ValueKind::Flag => parse_flag(scalar_text).map(SettingValue::Flag),
             // `no` and `off` count as false as well, so an agent with such a name cannot be chosen here.
-            ValueKind::TextOrFalse if parse_flag(scalar_text) == Some(false) => {
-                Some(SettingValue::Flag(false))
-            }
+            ValueKind::TextOrFalse if parse_flag(scalar_text) == Some(false) => Some(SettingValue::Flag(false)),
             ValueKind::Text | ValueKind::TextOrFalse | ValueKind::Folder => {
                 nonempty_text(scalar_text).map(SettingValue::Text)
             }
@@ -138,9 +133,9 @@ impl ValueKind {
             }
             ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_) => None,
         };
-        parsed_value.map(Some).ok_or_else(|| {
-            make_value_error(&format!("`{scalar_text}`"), super::hints::suggest_fix(self, scalar_text))
-        })
+        parsed_value
+            .map(Some)
+            .ok_or_else(|| make_value_error(&format!("`{scalar_text}`"), super::hints::suggest_fix(self, scalar_text)))
     }
 
     fn read_items(self, list_items: &[YamlNode]) -> Result<SettingValue, ValueError> {
@@ -175,8 +170,7 @@ impl ValueKind {
 
     /// Describes the allowed values for users.
     pub fn describe_allowed(self) -> String {
-        let (min_text, max_text) =
-            (self.allowed_range().start().to_string(), self.allowed_range().end().to_string());
+        let (min_text, max_text) = (self.allowed_range().start().to_string(), self.allowed_range().end().to_string());
         match self {
             ValueKind::Whole { .. } => format!("a whole number, {min_text} to {max_text}"),
             ValueKind::Seconds { .. } => format!("seconds, {min_text} to {max_text}"),
@@ -264,10 +258,7 @@ fn match_word(typed_text: &str, allowed_words: &[&str]) -> Option<String> {
         "quiet" => "silent",
         typed_text => clients::canonical_id(typed_text),
     };
-    allowed_words
-        .iter()
-        .find(|known_word| **known_word == typed_text)
-        .map(|known_word| known_word.to_string())
+    allowed_words.iter().find(|known_word| **known_word == typed_text).map(|known_word| known_word.to_string())
 }
 
 fn nonempty_text(typed_text: &str) -> Option<String> {

@@ -89,12 +89,7 @@ impl EffectiveSettings {
     }
 
     /// Adds the settings of a file; they replace those of weaker layers.
-    pub(super) fn apply_reading(
-        &mut self,
-        setting_layer: SettingLayer,
-        file_name: &str,
-        file_reading: FileReading,
-    ) {
+    pub(super) fn apply_reading(&mut self, setting_layer: SettingLayer, file_name: &str, file_reading: FileReading) {
         // A layer that defines an agent defines all of it: keys of another definition with the same name must not mix in.
         let agent_prefixes: Vec<String> = file_reading
             .settings
@@ -102,18 +97,15 @@ impl EffectiveSettings {
             .filter_map(|found_setting| agent_prefix(&found_setting.canonical_path))
             .collect();
         // The old keys go before the new ones come, in one step for all agents of the file.
-        self.values
-            .retain(|setting_path, _| !agent_prefixes.iter().any(|prefix| setting_path.starts_with(prefix)));
+        self.values.retain(|setting_path, _| !agent_prefixes.iter().any(|prefix| setting_path.starts_with(prefix)));
         for found_setting in file_reading.settings {
             let origin = SettingOrigin {
                 layer: setting_layer,
                 source_name: file_name.to_string(),
                 line_number: Some(found_setting.line_number),
             };
-            self.values.insert(
-                found_setting.canonical_path,
-                SourcedValue { value: found_setting.setting_value, origin },
-            );
+            self.values
+                .insert(found_setting.canonical_path, SourcedValue { value: found_setting.setting_value, origin });
         }
     }
 
@@ -154,10 +146,7 @@ fn agent_prefix(setting_path: &str) -> Option<String> {
 }
 
 /// Folds all layers. All problems of all of them become one error.
-pub(crate) fn gather_settings(
-    project_root: &Path,
-    sources: &SettingSources,
-) -> Result<EffectiveSettings, UserError> {
+pub(crate) fn gather_settings(project_root: &Path, sources: &SettingSources) -> Result<EffectiveSettings, UserError> {
     fold_layers(Some(project_root), sources)
 }
 
@@ -178,25 +167,14 @@ pub(crate) fn gather_user_settings(sources: &SettingSources) -> Result<Effective
 }
 
 /// Folds the layers, with the project's files if there is a root.
-fn fold_layers(
-    project_root: Option<&Path>,
-    sources: &SettingSources,
-) -> Result<EffectiveSettings, UserError> {
+fn fold_layers(project_root: Option<&Path>, sources: &SettingSources) -> Result<EffectiveSettings, UserError> {
     let mut effective = EffectiveSettings::from_defaults();
     let mut problems = Vec::new();
     // The order of this list is the order in which the layers win.
     let layer_files = [
         (SettingLayer::User, sources.user_file.clone(), ReadMode::Strict),
-        (
-            SettingLayer::Bmad,
-            project_root.map(|project_root| project_root.join(CONFIG_PATH)),
-            ReadMode::Lenient,
-        ),
-        (
-            SettingLayer::Project,
-            project_root.map(|project_root| project_root.join(SETTINGS_FILE)),
-            ReadMode::Strict,
-        ),
+        (SettingLayer::Bmad, project_root.map(|project_root| project_root.join(CONFIG_PATH)), ReadMode::Lenient),
+        (SettingLayer::Project, project_root.map(|project_root| project_root.join(SETTINGS_FILE)), ReadMode::Strict),
     ];
     for (setting_layer, file_path, read_mode) in layer_files {
         // A missing file is an empty layer.
@@ -239,9 +217,7 @@ pub(super) fn read_settings_file(file_path: &Path) -> Result<Option<(String, Str
     }
     match fs::read_to_string(file_path) {
         Ok(file_text) => Ok(Some((file_name, file_text))),
-        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(cause) => Err(UserError::usage(format!("{file_name} cannot be read: {cause}"))
             .with_reason("Nothing was started.")
             .with_step("make it a readable UTF-8 file, or remove it")),
@@ -261,8 +237,7 @@ pub(super) fn apply_variable(
     let known_path = table::all_rows()
         .find(|setting_row| setting_row.path.to_lowercase() == written_path)
         .map(|setting_row| setting_row.path.to_string());
-    let setting_path =
-        known_path.or_else(|| table::find_setting(&written_path).map(|_| written_path.clone()));
+    let setting_path = known_path.or_else(|| table::find_setting(&written_path).map(|_| written_path.clone()));
     match setting_path {
         Some(setting_path) => {
             let origin = SettingOrigin {
@@ -280,8 +255,8 @@ pub(super) fn apply_variable(
                 .map(|setting_row| variable_name_of(setting_row.path))
                 .collect();
             let variable_names: Vec<&str> = known_variables.iter().map(String::as_str).collect();
-            let suggestion = nearest_name(variable_name, &variable_names)
-                .map(|suggestion| format!("did you mean `{suggestion}`?"));
+            let suggestion =
+                nearest_name(variable_name, &variable_names).map(|suggestion| format!("did you mean `{suggestion}`?"));
             problems.push(SettingProblem {
                 place: format!("environment variable {variable_name}"),
                 line_number: None,
@@ -299,16 +274,9 @@ pub(crate) fn variable_name_of(setting_path: &str) -> String {
 }
 
 /// Applies a flag.
-fn apply_flag(
-    effective: &mut EffectiveSettings,
-    setting_flag: &SettingFlag,
-    problems: &mut Vec<SettingProblem>,
-) {
-    let origin = SettingOrigin {
-        layer: SettingLayer::Flags,
-        source_name: setting_flag.flag_name.clone(),
-        line_number: None,
-    };
+fn apply_flag(effective: &mut EffectiveSettings, setting_flag: &SettingFlag, problems: &mut Vec<SettingProblem>) {
+    let origin =
+        SettingOrigin { layer: SettingLayer::Flags, source_name: setting_flag.flag_name.clone(), line_number: None };
     if table::find_setting(&setting_flag.setting_path).is_some() {
         return apply_text(effective, &setting_flag.setting_path, &setting_flag.flag_value, origin, problems);
     }

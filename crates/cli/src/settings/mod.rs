@@ -32,9 +32,7 @@ pub(crate) use drivers::find_driver;
 pub(crate) use file_reader::{ReadMode, read_settings};
 pub(crate) use hooks::resolve_hook_settings;
 pub(crate) use inputs::RunInputs;
-pub(crate) use layers::{
-    EffectiveSettings, SETTINGS_FILE, SettingSources, gather_settings, gather_user_settings,
-};
+pub(crate) use layers::{EffectiveSettings, SETTINGS_FILE, SettingSources, gather_settings, gather_user_settings};
 pub(crate) use origin::SettingLayer;
 pub(crate) use resolve::{ResolvedSettings, resolve_settings, survey_settings};
 pub(crate) use schema::settings_schema;
@@ -46,9 +44,8 @@ pub(crate) use typed::{ConcurrencyLimits, HookSettings};
 pub(crate) fn nearest_name<'a>(typed_name: &str, known: &[&'a str]) -> Option<&'a str> {
     let typed_name = typed_name.to_lowercase();
     // Jaro-Winkler favours a common beginning, which is where typed names are mostly right.
-    let scored_names = known
-        .iter()
-        .map(|known_name| (strsim::jaro_winkler(&typed_name, &known_name.to_lowercase()), *known_name));
+    let scored_names =
+        known.iter().map(|known_name| (strsim::jaro_winkler(&typed_name, &known_name.to_lowercase()), *known_name));
     scored_names
         .filter(|(similarity, _)| *similarity >= 0.8)
         .max_by(|left, right| left.0.total_cmp(&right.0))

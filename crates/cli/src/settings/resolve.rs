@@ -116,10 +116,8 @@ fn resolve_seeds(effective: &EffectiveSettings, written_seeds: &[String]) -> Res
     for written_seed in written_seeds {
         let seed_path = require_inside_project(effective, SEED_PATH, written_seed)?;
         // The history and our journal must never be copied to where an agent can write them.
-        let is_own_folder = seed_path
-            .split('/')
-            .next()
-            .is_some_and(|first_part| first_part == ".git" || first_part == ".tribunal");
+        let is_own_folder =
+            seed_path.split('/').next().is_some_and(|first_part| first_part == ".git" || first_part == ".tribunal");
         if is_own_folder {
             return Err(UserError::usage(format!(
                 "{}: `{SEED_PATH}` has `{written_seed}`, which no copy ever has",
@@ -144,8 +142,7 @@ fn require_inside_project(
 ) -> Result<String, UserError> {
     let resolved_folder = normalize_folder(written_path);
     // Any `..`, drive or absolute part is refused, even if it would lead back into the project.
-    let is_inside =
-        Path::new(resolved_folder).components().all(|path_part| matches!(path_part, Component::Normal(_)));
+    let is_inside = Path::new(resolved_folder).components().all(|path_part| matches!(path_part, Component::Normal(_)));
     if is_inside && !resolved_folder.is_empty() && !resolved_folder.contains('{') {
         return Ok(resolved_folder.to_string());
     }

@@ -40,8 +40,7 @@ pub(super) fn read_roster(project_root: &Path, min_personas: u32) -> PartyRoster
     // The caller may ask for fewer than a party can be held with.
     let needed_personas = MIN_PICKS.max(min_personas as usize);
     if personas.len() >= needed_personas {
-        let warning =
-            make_warning(&remarks.join(" and "), "the others take part").filter(|_| !remarks.is_empty());
+        let warning = make_warning(&remarks.join(" and "), "the others take part").filter(|_| !remarks.is_empty());
         return PartyRoster { personas, warning };
     }
     let warning = match personas.len() {
@@ -49,21 +48,16 @@ pub(super) fn read_roster(project_root: &Path, min_personas: u32) -> PartyRoster
         // warning.
         0 if remarks.is_empty() => None,
         0 => make_warning(&remarks.join(" and "), built_in_note),
-        persona_count => make_warning(
-            &format!("has {persona_count} personas and a party needs {needed_personas}"),
-            built_in_note,
-        ),
+        persona_count => {
+            make_warning(&format!("has {persona_count} personas and a party needs {needed_personas}"), built_in_note)
+        }
     };
     PartyRoster { personas: Vec::new(), warning }
 }
 
 /// The TOML files of late eras, the weakest first.
-const LAYER_PATHS: [&str; 4] = [
-    "_bmad/config.toml",
-    "_bmad/config.user.toml",
-    "_bmad/custom/config.toml",
-    "_bmad/custom/config.user.toml",
-];
+const LAYER_PATHS: [&str; 4] =
+    ["_bmad/config.toml", "_bmad/config.user.toml", "_bmad/custom/config.toml", "_bmad/custom/config.user.toml"];
 
 /// A roster with its file; or the file that could not be read, and why.
 type RosterResult = Result<Option<(&'static str, tribunal_bmad::Roster)>, (&'static str, String)>;
@@ -78,10 +72,8 @@ fn find_roster(project_root: &Path) -> RosterResult {
     }
     let mut layer_texts = Vec::new();
     for layer_path in LAYER_PATHS {
-        layer_texts.extend(
-            read_inside_project(project_root, layer_path)
-                .map_err(|problem_text| (layer_path, problem_text))?,
-        );
+        layer_texts
+            .extend(read_inside_project(project_root, layer_path).map_err(|problem_text| (layer_path, problem_text))?);
     }
     Ok(roster_from_toml(&layer_texts).map(|roster| (LAYER_PATHS[0], roster)))
 }
@@ -127,8 +119,7 @@ mod tests {
 
     fn describe_roster(manifest: &[u8], min_personas: u32) -> String {
         let party_roster = read_roster(project_with_roster(manifest).path(), min_personas);
-        let persona_names: Vec<String> =
-            party_roster.personas.iter().map(|persona| persona.name.clone()).collect();
+        let persona_names: Vec<String> = party_roster.personas.iter().map(|persona| persona.name.clone()).collect();
         format!("{}|{}", persona_names.join(","), party_roster.warning.unwrap_or_default())
     }
 
@@ -179,8 +170,7 @@ mod tests {
         write_file("_bmad/custom/config.toml", "[agents.c]\ntitle = 'Mate'\n");
         assert_eq!(roster_names(), ("Pilot,Cook,Mate".into(), None));
         write_file("_bmad/custom/config.toml", "[agents.a]\ntitle = 'Cook'\n[agents.c]\ntitle = 'cook'\n");
-        let too_few_warning =
-            "_bmad/config.toml has 1 personas and a party needs 3; parties use the built-in personas";
+        let too_few_warning = "_bmad/config.toml has 1 personas and a party needs 3; parties use the built-in personas";
         assert_eq!(roster_names().1.as_deref(), Some(too_few_warning));
         write_file(ROSTER_PATH, THREE_PERSONAS);
         assert_eq!(roster_names().0, "Clerk,Cook,Pilot", "the list is asked first");
@@ -214,10 +204,6 @@ mod tests {
         let inner_project = project_with_roster(THREE_PERSONAS.as_bytes());
         fs::rename(inner_project.path().join(ROSTER_PATH), inner_project.path().join("team.csv")).unwrap();
         symlink("../../team.csv", inner_project.path().join(ROSTER_PATH)).unwrap();
-        assert_eq!(
-            read_roster(inner_project.path(), 3).personas.len(),
-            3,
-            "a link inside the project is followed"
-        );
+        assert_eq!(read_roster(inner_project.path(), 3).personas.len(), 3, "a link inside the project is followed");
     }
 }

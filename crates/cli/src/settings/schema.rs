@@ -46,9 +46,7 @@ fn leaf_schema(spelling: &PathSpelling, defaults: &TypedSettings) -> Json {
     let mut value_schema = spelling.kind.json_schema();
     value_schema["description"] = json!(description);
     // An alias in another unit has another default, which is left out.
-    if let Some(default_value) =
-        setting_row.default_value(defaults).filter(|_| spelling.kind == setting_row.kind)
-    {
+    if let Some(default_value) = setting_row.default_value(defaults).filter(|_| spelling.kind == setting_row.kind) {
         value_schema["default"] = json_in_unit(setting_row.kind, &default_value);
     }
     value_schema

@@ -64,16 +64,11 @@ impl AgentSelection {
     pub fn from_settings(effective: &EffectiveSettings, typed_settings: &TypedSettings) -> AgentSelection {
         let (review_tier, fixer_model) = (typed_settings.run.tier, typed_settings.agents.fixer_model.clone());
         // The flag means: this agent and no other.
-        let is_named_by_flag = effective
-            .origin_of("agents.use")
-            .is_some_and(|use_origin| use_origin.layer == SettingLayer::Flags);
+        let is_named_by_flag =
+            effective.origin_of("agents.use").is_some_and(|use_origin| use_origin.layer == SettingLayer::Flags);
         // A default choice means that every agent in use takes every task.
         let choice_for = |review_job| {
-            if is_named_by_flag {
-                JobChoice::default()
-            } else {
-                read_job_choice(effective, review_job, review_tier)
-            }
+            if is_named_by_flag { JobChoice::default() } else { read_job_choice(effective, review_job, review_tier) }
         };
         AgentSelection {
             choices: REVIEW_JOBS.map(|review_job| (review_job, choice_for(review_job))).to_vec(),
@@ -114,26 +109,19 @@ impl AgentSelection {
                 // A model name is only valid for one vendor, so it must not go to several kinds of clients.
                 match check_model_fit(&taking_agents, setting_path, model_name) {
                     ModelFit::OneVendor => {}
-                    ModelFit::SeveralVendors(problem_text) => {
-                        selection_problems.push(SettingProblem::from_origin(
-                            effective.origin_of(setting_path),
-                            problem_text,
-                            Some(
-                                "name the agent it is for beside it as `primary`, or set `agents.NAME.model`"
-                                    .into(),
-                            ),
-                        ))
-                    }
+                    ModelFit::SeveralVendors(problem_text) => selection_problems.push(SettingProblem::from_origin(
+                        effective.origin_of(setting_path),
+                        problem_text,
+                        Some("name the agent it is for beside it as `primary`, or set `agents.NAME.model`".into()),
+                    )),
                     ModelFit::NoClient(problem_text) => remarks.push(problem_text),
                 }
             } else if let (JobKind::Fix, Some(model_name)) = (review_job, &self.fixer_model)
                 // Only a warning: the setting is often part of a pasted block.
                 && !taking_agents.iter().any(|agent_spec| uses_fixer_model(agent_spec))
             {
-                let matching_clients =
-                    AgentClient::all().filter(|known_client| known_client.facts.uses_fixer_model);
-                let client_names: Vec<&str> =
-                    matching_clients.map(|known_client| known_client.name).collect();
+                let matching_clients = AgentClient::all().filter(|known_client| known_client.facts.uses_fixer_model);
+                let client_names: Vec<&str> = matching_clients.map(|known_client| known_client.name).collect();
                 remarks.push(format!(
                     "`tasks.fixer_model` is `{model_name}`, and no fixer is {}: it is not used",
                     client_names.join(" or ")
@@ -169,19 +157,14 @@ impl AgentSelection {
             DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
         };
         // Only an agent that takes the task gets the model that was set for it.
-        JobDuty {
-            part: agent_part,
-            model: chosen_model.filter(|_| agent_part == JobPriority::Takes).cloned(),
-        }
+        JobDuty { part: agent_part, model: chosen_model.filter(|_| agent_part == JobPriority::Takes).cloned() }
     }
 }
 
 /// Returns whether `tasks.fixer_model` applies to this agent's client.
 fn uses_fixer_model(agent_spec: &AgentSpec) -> bool {
-    let known_client = agent_spec
-        .driver
-        .client_spec()
-        .and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
+    let known_client =
+        agent_spec.driver.client_spec().and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
     known_client.is_some_and(|known_client| known_client.facts.uses_fixer_model)
 }
 
@@ -299,14 +282,12 @@ fn read_fallback(effective: &EffectiveSettings, setting_path: &str) -> FallbackA
 /// Every agent name in `agentConfig` with its path, whether this review needs it or not. Tasks that no review has are left out.
 pub(super) fn configured_agent_names(effective: &EffectiveSettings) -> Vec<(&str, &str)> {
     let names_agent = |setting_path: &str| {
-        let task_name =
-            setting_path.split_once("perTask.").and_then(|(_, task_path)| task_path.split('.').next());
+        let task_name = setting_path.split_once("perTask.").and_then(|(_, task_path)| task_path.split('.').next());
         setting_path.starts_with("agentConfig.")
             && (setting_path == DEFAULT_FALLBACK_PATH
                 || setting_path.ends_with(".primary")
                 || setting_path.ends_with(".fallback"))
-            && task_name
-                .is_none_or(|task_name| REVIEW_JOBS.iter().any(|review_job| review_job.as_str() == task_name))
+            && task_name.is_none_or(|task_name| REVIEW_JOBS.iter().any(|review_job| review_job.as_str() == task_name))
     };
     let name_settings = effective.values.iter().filter(|(setting_path, _)| names_agent(setting_path));
     name_settings

@@ -75,10 +75,8 @@ impl SettingsDocument {
         source_name: String,
     ) -> SettingsDocument {
         // Origins inside the project are given relative to its root.
-        let setting_documents = setting_lines(effective)
-            .into_iter()
-            .map(|setting_line| setting_line.to_document(&source_name))
-            .collect();
+        let setting_documents =
+            setting_lines(effective).into_iter().map(|setting_line| setting_line.to_document(&source_name)).collect();
         let PartyRoster { personas, warning } = &survey.roster;
         let persona_names: Vec<String> = personas.iter().map(|persona| persona.name.clone()).collect();
         SettingsDocument {
@@ -91,23 +89,17 @@ impl SettingsDocument {
                 .collect(),
             of: source_name,
             foreign: 0,
-            roster: (!persona_names.is_empty())
-                .then_some(RosterDocument { origin: ROSTER_PATH, names: persona_names }),
+            roster: (!persona_names.is_empty()).then_some(RosterDocument { origin: ROSTER_PATH, names: persona_names }),
             warnings: warning.iter().cloned().collect(),
         }
     }
 
-    pub fn from_file(
-        file_reading: &FileReading,
-        source_name: String,
-        setting_layer: SettingLayer,
-    ) -> SettingsDocument {
+    pub fn from_file(file_reading: &FileReading, source_name: String, setting_layer: SettingLayer) -> SettingsDocument {
         let setting_documents = file_setting_lines(file_reading, &source_name, setting_layer)
             .into_iter()
             .map(|setting_line| setting_line.to_document(""))
             .collect();
-        let problems =
-            file_reading.problems.iter().map(|problem| ProblemDocument::from_problem(problem, "")).collect();
+        let problems = file_reading.problems.iter().map(|problem| ProblemDocument::from_problem(problem, "")).collect();
         let foreign = file_reading.foreign_keys;
         SettingsDocument {
             schema: SETTINGS_SCHEMA,
@@ -149,9 +141,7 @@ struct SettingLine {
 
 impl SettingLine {
     fn is_changed(&self) -> bool {
-        self.set_value
-            .as_ref()
-            .is_some_and(|(_, setting_origin)| setting_origin.layer != SettingLayer::Default)
+        self.set_value.as_ref().is_some_and(|(_, setting_origin)| setting_origin.layer != SettingLayer::Default)
     }
 
     fn value_text(&self) -> String {
@@ -230,24 +220,15 @@ fn setting_lines(effective: &EffectiveSettings) -> Vec<SettingLine> {
             }));
         } else {
             let set_value = effective.values.get(setting_row.path);
-            let set_value =
-                set_value.map(|sourced_value| (sourced_value.value.clone(), sourced_value.origin.clone()));
-            collected_lines.push(SettingLine {
-                setting_row,
-                setting_path: setting_row.path.to_string(),
-                set_value,
-            });
+            let set_value = set_value.map(|sourced_value| (sourced_value.value.clone(), sourced_value.origin.clone()));
+            collected_lines.push(SettingLine { setting_row, setting_path: setting_row.path.to_string(), set_value });
         }
     }
     collected_lines
 }
 
 /// The settings of one file.
-fn file_setting_lines(
-    file_reading: &FileReading,
-    file_name: &str,
-    setting_layer: SettingLayer,
-) -> Vec<SettingLine> {
+fn file_setting_lines(file_reading: &FileReading, file_name: &str, setting_layer: SettingLayer) -> Vec<SettingLine> {
     let to_line = |found_setting: &super::file_reader::FoundSetting| {
         let (spelling, _) = table::find_setting(&found_setting.canonical_path)?;
         let origin = SettingOrigin {
@@ -285,8 +266,7 @@ pub(crate) fn draw_settings(
     let mut current_section = "";
     for setting_line in &used_lines {
         // A new section gets its heading once.
-        let next_section =
-            setting_line.setting_path.split_once('.').map_or("", |(current_section, _)| current_section);
+        let next_section = setting_line.setting_path.split_once('.').map_or("", |(current_section, _)| current_section);
         if next_section != current_section {
             let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Bold, &format!("{next_section}:")));
             current_section = next_section;
@@ -294,8 +274,7 @@ pub(crate) fn draw_settings(
         draw_setting_line(&mut rendered, setting_line, project_root, screen);
     }
     if !unused_lines.is_empty() {
-        let _ =
-            writeln!(rendered, "{}", screen.paint(TextStyle::Bold, "accepted; not used by this version:"));
+        let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Bold, "accepted; not used by this version:"));
     }
     for setting_line in &unused_lines {
         draw_setting_line(&mut rendered, setting_line, project_root, screen);
@@ -312,8 +291,7 @@ pub(crate) fn draw_settings(
 /// Draws what the settings lead to: the project's own personas, and problems.
 pub(crate) fn draw_survey(survey: &SettingsSurvey, project_root: &str, screen: &Screen) -> String {
     let mut rendered = String::new();
-    let persona_names: Vec<&str> =
-        survey.roster.personas.iter().map(|persona| persona.name.as_str()).collect();
+    let persona_names: Vec<&str> = survey.roster.personas.iter().map(|persona| persona.name.as_str()).collect();
     if !persona_names.is_empty() {
         let personas_text = format!("personas of parties, from {ROSTER_PATH}: {}", persona_names.join(", "));
         let _ = writeln!(rendered, "{}", screen.wrap_text(0, &escape_line(&personas_text)));
@@ -329,9 +307,9 @@ pub(crate) fn draw_survey(survey: &SettingsSurvey, project_root: &str, screen: &
 
 /// Cuts a line to the screen. Unlike [`Screen::fit_text`] it keeps the blanks between columns.
 fn cut_to_screen(screen: &Screen, text_line: &str) -> String {
-    screen.max_columns.map_or(text_line.to_string(), |screen_columns| {
-        truncate_chars(text_line, screen_columns.saturating_sub(1))
-    })
+    screen
+        .max_columns
+        .map_or(text_line.to_string(), |screen_columns| truncate_chars(text_line, screen_columns.saturating_sub(1)))
 }
 
 /// Draws one setting.
@@ -359,21 +337,15 @@ fn draw_setting_line(rendered: &mut String, setting_line: &SettingLine, project_
             } else {
                 (line_head, Some(origin_name))
             };
-            let _ = writeln!(
-                rendered,
-                "{}",
-                screen.paint(line_style, &cut_to_screen(screen, line_head.trim_end()))
-            );
+            let _ = writeln!(rendered, "{}", screen.paint(line_style, &cut_to_screen(screen, line_head.trim_end())));
             if let Some(origin_name) = origin_below {
                 let _ = writeln!(rendered, "    {}", screen.paint(line_style, &origin_name));
             }
-            let _ =
-                writeln!(rendered, "{}", screen.paint(TextStyle::Dim, &screen.wrap_text(4, &allowed_text)));
+            let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Dim, &screen.wrap_text(4, &allowed_text)));
         }
         _ => {
             let value_text = truncate_chars(&setting_line.value_text(), 40);
-            let line_head =
-                format!("{change_mark} {shown_name:<name_columns$} {value_text:<14} {origin_name:<24}");
+            let line_head = format!("{change_mark} {shown_name:<name_columns$} {value_text:<14} {origin_name:<24}");
             let line_tail =
                 screen.paint(TextStyle::Dim, &screen.fit_text(line_head.chars().count() + 1, &allowed_text));
             let _ = writeln!(rendered, "{} {line_tail}", screen.paint(line_style, &line_head));
@@ -387,8 +359,7 @@ pub(crate) fn draw_settings_file(file_reading: &FileReading, file_name: &str, sc
     for setting_line in file_setting_lines(file_reading, file_name, SettingLayer::Project) {
         let line_number =
             setting_line.set_value.as_ref().and_then(|(_, origin)| origin.line_number).unwrap_or_default();
-        let unused_note =
-            if setting_line.setting_row.is_used() { "" } else { "  accepted; not used by this version" };
+        let unused_note = if setting_line.setting_row.is_used() { "" } else { "  accepted; not used by this version" };
         let line_text = format!(
             "line {line_number:<4} {:<44} {:<14}{unused_note}",
             escape_line(&setting_line.setting_path),
@@ -397,34 +368,19 @@ pub(crate) fn draw_settings_file(file_reading: &FileReading, file_name: &str, sc
         let _ = writeln!(rendered, "{}", cut_to_screen(screen, line_text.trim_end()));
     }
     for problem in &file_reading.problems {
-        let problem_place =
-            problem.line_number.map(|setting_line| format!("line {setting_line}")).unwrap_or_default();
+        let problem_place = problem.line_number.map(|setting_line| format!("line {setting_line}")).unwrap_or_default();
         draw_setting_problem(&mut rendered, &problem_place, problem, screen);
     }
-    let _ = writeln!(
-        rendered,
-        "settings: {}, problems: {}",
-        file_reading.settings.len(),
-        file_reading.problems.len()
-    );
+    let _ = writeln!(rendered, "settings: {}, problems: {}", file_reading.settings.len(), file_reading.problems.len());
     // Users of BMAD's file would otherwise wonder why these keys are missing.
     if file_reading.foreign_keys > 0 {
-        let _ = writeln!(
-            rendered,
-            "[i] keys that are BMAD's own and were left alone: {}",
-            file_reading.foreign_keys
-        );
+        let _ = writeln!(rendered, "[i] keys that are BMAD's own and were left alone: {}", file_reading.foreign_keys);
     }
     rendered
 }
 
 /// Draws one problem with its hint.
-fn draw_setting_problem(
-    rendered: &mut String,
-    problem_place: &str,
-    problem: &SettingProblem,
-    screen: &Screen,
-) {
+fn draw_setting_problem(rendered: &mut String, problem_place: &str, problem: &SettingProblem, screen: &Screen) {
     let problem_place = if problem_place.is_empty() { String::new() } else { format!("{problem_place}: ") };
     let _ = writeln!(rendered, "[!] {}", escape_line(&format!("{problem_place}{}", problem.message)));
     if let Some(hint) = &problem.hint {

@@ -43,8 +43,7 @@ fn effective_settings(files: &[(&str, &str)]) -> EffectiveSettings {
 
 fn resolved_run_settings(files: &[(&str, &str)]) -> Settings {
     let directory = project_with_files(files);
-    let resolution =
-        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
+    let resolution = resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
     resolution.unwrap_or_else(|user_error| panic!("{user_error}")).settings
 }
 
@@ -85,9 +84,7 @@ fn valid_value(value_kind: ValueKind) -> String {
         ValueKind::ListOf(allowed_words) => format!("[{}]", allowed_words[0]),
         ValueKind::Flag => "false".into(),
         ValueKind::List | ValueKind::Commands => "[mine]".into(),
-        ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => {
-            "\"mine\"".into()
-        }
+        ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => "\"mine\"".into(),
     }
 }
 
@@ -101,15 +98,8 @@ fn invalid_values(value_kind: ValueKind) -> Vec<String> {
         | ValueKind::TierOrSuggested => {
             let below_minimum =
                 minimum.checked_sub(1).map_or("-1".to_string(), |below_minimum| below_minimum.to_string());
-            [
-                below_minimum,
-                (maximum + 1).to_string(),
-                "1.5".into(),
-                "many".into(),
-                "infinite".into(),
-                "".into(),
-            ]
-            .to_vec()
+            [below_minimum, (maximum + 1).to_string(), "1.5".into(), "many".into(), "infinite".into(), "".into()]
+                .to_vec()
         }
         ValueKind::Fraction => ["1.01", "-0.1", "80", ".inf"].map(String::from).to_vec(),
         ValueKind::Cost => ["0", "-1", ".nan", "unlimited"].map(String::from).to_vec(),
@@ -142,10 +132,8 @@ fn every_spelling_of_every_setting_means_the_same_and_knows_its_line() {
         for spelling_path in spelling_paths {
             let yaml_text = nest_yaml(&spelling_path, &valid_value(spelling.kind));
             let effective_values = effective_settings(&[(SETTINGS_FILE, &yaml_text)]);
-            let sourced_value = effective_values
-                .values
-                .get(&canonical_path)
-                .unwrap_or_else(|| panic!("{spelling_path}: {yaml_text}"));
+            let sourced_value =
+                effective_values.values.get(&canonical_path).unwrap_or_else(|| panic!("{spelling_path}: {yaml_text}"));
             assert_eq!(sourced_value.value, expected, "{spelling_path}");
             assert_eq!(sourced_value.origin.line_number, Some(yaml_text.lines().count()), "{spelling_path}");
             assert_eq!(sourced_value.origin.layer, SettingLayer::Project);
@@ -176,10 +164,7 @@ fn without_settings_a_run_has_the_defaults_of_core() {
     let run_settings = resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]);
     assert_eq!(run_settings.limits, RunLimits::default());
     assert_eq!(run_settings.tasks, TaskSettings::default());
-    assert_eq!(
-        (run_settings.tier.number(), run_settings.level, run_settings.goal),
-        (2, None, ReviewGoal::ZeroOpen)
-    );
+    assert_eq!((run_settings.tier.number(), run_settings.level, run_settings.goal), (2, None, ReviewGoal::ZeroOpen));
     assert!(run_settings.fix && run_settings.verify.is_empty());
     assert_eq!(run_settings.reviews, ".tribunal/reviews");
 }
@@ -258,21 +243,14 @@ fn the_review_loop_block_is_read_alone_and_under_automation_and_in_the_bmad_file
         expected_line
     );
 
-    let nested_yaml =
-        format!("{AGENT_YAML}automation:\n  enabled: true\n  progress: {{}}\n{REVIEW_LOOP_YAML}");
+    let nested_yaml = format!("{AGENT_YAML}automation:\n  enabled: true\n  progress: {{}}\n{REVIEW_LOOP_YAML}");
     let strict_reading = read_settings(SETTINGS_FILE, &nested_yaml, ReadMode::Strict);
-    assert_eq!(
-        strict_reading.problems.len(),
-        1,
-        "only the key that nobody knows: {:?}",
-        strict_reading.problems
-    );
+    assert_eq!(strict_reading.problems.len(), 1, "only the key that nobody knows: {:?}", strict_reading.problems);
     let nested_yaml = nested_yaml.replace("  progress: {}\n", "");
     assert_pasted_settings(&resolved_run_settings(&[(SETTINGS_FILE, &nested_yaml)]), ".tribunal");
 
-    let bmad_yaml = format!(
-        "output_folder: \"{{project-root}}/_out\"\nautomation:\n  progress: {{}}\n{REVIEW_LOOP_YAML}"
-    );
+    let bmad_yaml =
+        format!("output_folder: \"{{project-root}}/_out\"\nautomation:\n  progress: {{}}\n{REVIEW_LOOP_YAML}");
     assert_pasted_settings(
         &resolved_run_settings(&[("_bmad/bmm/config.yaml", &bmad_yaml), (SETTINGS_FILE, AGENT_YAML)]),
         "_out",
@@ -336,51 +314,37 @@ progress_display:
         1,
         "the tier wins over the default tier"
     );
-    let small_yaml =
-        format!("{AGENT_YAML}automation:\n  enabled: true\n  tier: 4\n  require_final_approval: true\n");
+    let small_yaml = format!("{AGENT_YAML}automation:\n  enabled: true\n  tier: 4\n  require_final_approval: true\n");
     assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, &small_yaml)]).tier.number(), 4);
 }
 
 #[test]
 fn a_redefined_agent_is_not_mixed_with_the_earlier_one() {
-    let user_directory = project_with_files(&[(
-        "user.yaml",
-        "agents: {mine: {driver: replay, script: s.yaml}}\nlevel: dual\n",
-    )]);
+    let user_directory =
+        project_with_files(&[("user.yaml", "agents: {mine: {driver: replay, script: s.yaml}}\nlevel: dual\n")]);
     let project_directory = project_with_files(&[(SETTINGS_FILE, AGENT_YAML)]);
-    let sources = SettingSources {
-        user_file: Some(user_directory.path().join("user.yaml")),
-        ..SettingSources::default()
-    };
+    let sources =
+        SettingSources { user_file: Some(user_directory.path().join("user.yaml")), ..SettingSources::default() };
     let inputs = RunInputs { sources, ..RunInputs::default() };
-    let resolution =
-        resolve_settings(project_directory.path(), Subject::from_path("plan.md", None), &inputs).unwrap();
+    let resolution = resolve_settings(project_directory.path(), Subject::from_path("plan.md", None), &inputs).unwrap();
     assert_eq!(resolution.settings.level, Some(ReviewLevel::Dual));
     assert_eq!(resolution.items.len(), 1, "the project's command is the one that would run");
 }
 
 #[test]
 fn seeds_and_approval_can_be_set() {
-    assert_eq!(
-        resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]).tasks.writing,
-        WritingSettings::default()
-    );
+    assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]).tasks.writing, WritingSettings::default());
     let settings_yaml = format!("{AGENT_YAML}approve: each\ncopies: {{seed: [.env, ./vendor/, .env]}}\n");
     let writing = resolved_run_settings(&[(SETTINGS_FILE, &settings_yaml)]).tasks.writing;
     assert_eq!(
         writing,
-        WritingSettings {
-            approve_each: true,
-            seeds: vec![".env".into(), "vendor".into()],
-            in_session: false
-        }
+        WritingSettings { approve_each: true, seeds: vec![".env".into(), "vendor".into()], in_session: false }
     );
     let refusal_of = |seed_path: &str| {
         let directory =
             project_with_files(&[(SETTINGS_FILE, &format!("{AGENT_YAML}copies:\n  seed: [{seed_path}]\n"))]);
         let user_error =
-            resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
-                .unwrap_err();
+            resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap_err();
         user_error.to_string().replace(&directory.path().display().to_string(), "[project]")
     };
     insta::assert_snapshot!(refusal_of("../secrets"), @r"
@@ -407,10 +371,7 @@ const LADDER_YAML: &str = "agents:
 #[test]
 fn a_stronger_agent_that_is_not_used_is_in_reserve_with_its_own_reserve() {
     let spec_names = |agent_specs: &[AgentSpec]| -> Vec<String> {
-        agent_specs
-            .iter()
-            .map(|agent_spec| format!("{} of {}", agent_spec.name, agent_spec.provider_name()))
-            .collect()
+        agent_specs.iter().map(|agent_spec| format!("{} of {}", agent_spec.name, agent_spec.provider_name())).collect()
     };
     let run_settings = resolved_run_settings(&[(SETTINGS_FILE, LADDER_YAML)]);
     assert_eq!(spec_names(&run_settings.agents), ["fast of acme"]);
@@ -422,19 +383,14 @@ fn a_stronger_agent_that_is_not_used_is_in_reserve_with_its_own_reserve() {
     let several_yaml = LADDER_YAML.replace("use: [fast]", "use: [idle, fast, huge]");
     let run_settings = resolved_run_settings(&[(SETTINGS_FILE, &several_yaml)]);
     assert_eq!(spec_names(&run_settings.agents), ["idle of idle", "fast of acme", "huge of huge"]);
-    assert_eq!(
-        spec_names(&run_settings.reserves),
-        ["big of acme"],
-        "once, and not those who take part anyway"
-    );
+    assert_eq!(spec_names(&run_settings.reserves), ["big of acme"], "once, and not those who take part anyway");
 }
 
 #[test]
 fn a_command_in_reserve_needs_trust_like_any_other() {
     let directory = project_with_files(&[(SETTINGS_FILE, LADDER_YAML)]);
     let resolution =
-        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
-            .unwrap();
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap();
     let commands: Vec<String> = resolution.items.iter().map(TrustItem::command_text).collect();
     assert_eq!(commands, ["f", "b", "h"]);
 }
@@ -444,8 +400,7 @@ fn a_reserve_follows_the_same_rules_as_an_agent_in_use() {
     let broken_yaml = LADDER_YAML.replace("huge: {driver: command, argv: [h]}", "huge: {provider: acme}");
     let directory = project_with_files(&[(SETTINGS_FILE, &broken_yaml)]);
     let user_error =
-        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
-            .unwrap_err();
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap_err();
     assert!(user_error.message.contains("agent `huge`: it has no `driver`"), "{user_error}");
     assert!(user_error.to_string().contains("tribunal.yaml:5"), "{user_error}");
 }
@@ -464,8 +419,7 @@ fn unknown_names_are_reported_all_at_once_with_their_lines() {
 ";
     let directory = project_with_files(&[(SETTINGS_FILE, yaml_text)]);
     let user_error =
-        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
-            .unwrap_err();
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap_err();
     let error_text = user_error.to_string().replace(&directory.path().display().to_string(), "[project]");
     insta::assert_snapshot!(error_text, @r"
     [!] [project]/tribunal.yaml, line 2: there is no agent `absent`
@@ -488,9 +442,7 @@ fn an_undefined_agent_is_reported_where_it_is_requested() {
     let error_text = |yaml_text: &str, agent_flag: Option<&str>| {
         let directory = project_with_files(&[(SETTINGS_FILE, yaml_text)]);
         let inputs = RunInputs::default().with_flag("--agent", "agents.use", agent_flag.map(String::from));
-        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &inputs)
-            .unwrap_err()
-            .to_string()
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &inputs).unwrap_err().to_string()
     };
     insta::assert_snapshot!(error_text(AGENT_YAML, Some("mein")), @r"
     [!] --agent: there is no agent `mein`
@@ -514,8 +466,7 @@ fn the_project_roster_is_pinned_and_a_bad_one_is_only_a_warning() {
     let manifest = "_bmad/_config/agent-manifest.csv";
     let resolve_with = |roster_text: &str| {
         let directory = project_with_files(&[(SETTINGS_FILE, AGENT_YAML), (manifest, roster_text)]);
-        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default())
-            .unwrap()
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap()
     };
     let good_result = resolve_with("name,title,role\na,Clerk,bills\nb,Cook,food\nc,Pilot,charts\n");
     let pinned_roster = &good_result.settings.tasks.plans.roster;
@@ -533,8 +484,7 @@ fn the_project_roster_is_pinned_and_a_bad_one_is_only_a_warning() {
 fn the_target_confidence_is_pinned_only_if_it_is_set() {
     assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]).target_confidence, None);
     assert_eq!(
-        resolved_run_settings(&[(SETTINGS_FILE, &format!("{AGENT_YAML}target_confidence: 80\n"))])
-            .target_confidence,
+        resolved_run_settings(&[(SETTINGS_FILE, &format!("{AGENT_YAML}target_confidence: 80\n"))]).target_confidence,
         Some(80)
     );
 }
@@ -546,12 +496,10 @@ fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
         (user_path, "limits: {max_cost: 2}\n"),
         (SETTINGS_FILE, "tier: 1\nverify: [make a very long check]\n"),
     ]);
-    let sources =
-        SettingSources { user_file: Some(directory.path().join(user_path)), ..SettingSources::default() };
+    let sources = SettingSources { user_file: Some(directory.path().join(user_path)), ..SettingSources::default() };
     let effective_values = gather_settings(directory.path(), &sources).unwrap();
     let screen = Screen { max_columns: Some(60), ..Screen::default() };
-    let drawn_text =
-        draw_settings(&effective_values, &directory.path().display().to_string(), false, &screen);
+    let drawn_text = draw_settings(&effective_values, &directory.path().display().to_string(), false, &screen);
     let lines_from = |setting_name: &str| {
         let lines = drawn_text.lines().skip_while(|line| !line.contains(setting_name)).take(3);
         lines.map(|line| format!("{line}\n")).collect::<String>()
@@ -581,8 +529,7 @@ fn folders_stay_inside_the_project() {
     ] {
         let directory =
             project_with_files(&[(SETTINGS_FILE, &format!("{AGENT_YAML}output_folder: {written_folder}\n"))]);
-        let resolution =
-            resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
+        let resolution = resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
         match (resolution, expected_folder) {
             (Ok(resolution), Some(expected_folder)) => {
                 assert_eq!(resolution.settings.reviews, expected_folder)
@@ -600,16 +547,14 @@ fn folders_stay_inside_the_project() {
     );
     // BMAD's value matters only if no stronger layer sets one.
     let corrected_yaml = format!("{AGENT_YAML}output_folder: out\n");
-    let directory =
-        [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (SETTINGS_FILE, corrected_yaml.as_str())];
+    let directory = [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (SETTINGS_FILE, corrected_yaml.as_str())];
     assert_eq!(resolved_run_settings(&directory).reviews, "out/reviews");
 }
 
 #[test]
 fn a_check_is_a_text_for_the_shell_or_a_list_of_words() {
-    let yaml_text = format!(
-        "{AGENT_YAML}verify:\n  - make test && make lint\n  - [cargo, test, --, \"it's a name\", '']\n"
-    );
+    let yaml_text =
+        format!("{AGENT_YAML}verify:\n  - make test && make lint\n  - [cargo, test, --, \"it's a name\", '']\n");
     assert_eq!(
         resolved_run_settings(&[(SETTINGS_FILE, &yaml_text)]).verify,
         ["make test && make lint", r"cargo test -- 'it'\''s a name' ''"]

@@ -53,12 +53,8 @@ pub(crate) fn user_item_hashes(effective: &EffectiveSettings) -> Vec<Hash> {
 }
 
 /// The items that were set in the wanted layers.
-fn items_of_layers(
-    effective: &EffectiveSettings,
-    is_wanted: impl Fn(SettingLayer) -> bool,
-) -> Vec<TrustItem> {
-    let matching_settings =
-        effective.values.iter().filter(|(_, sourced_value)| is_wanted(sourced_value.origin.layer));
+fn items_of_layers(effective: &EffectiveSettings, is_wanted: impl Fn(SettingLayer) -> bool) -> Vec<TrustItem> {
+    let matching_settings = effective.values.iter().filter(|(_, sourced_value)| is_wanted(sourced_value.origin.layer));
     matching_settings
         .flat_map(|(setting_path, sourced_value)| items_of_setting(setting_path, &sourced_value.value))
         .collect()
@@ -88,9 +84,7 @@ fn items_of_setting(setting_path: &str, setting_value: &SettingValue) -> Vec<Tru
         (Some(("agents", (owner_name, "bypass"))), SettingValue::Flag(true)) => {
             vec![make_licence(owner_name, ClientLicence::Bypass)]
         }
-        (Some(("agents", (owner_name, "inherit"))), SettingValue::Text(inherit_word))
-            if inherit_word == "project" =>
-        {
+        (Some(("agents", (owner_name, "inherit"))), SettingValue::Text(inherit_word)) if inherit_word == "project" => {
             vec![make_licence(owner_name, ClientLicence::ProjectSettings)]
         }
         (Some(("agents", (owner_name, "allow"))), SettingValue::List(tool_names)) => tool_names

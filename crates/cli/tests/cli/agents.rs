@@ -18,10 +18,8 @@ fn any_command_line_can_be_an_agent() {
 #[test]
 fn an_agent_that_is_not_installed_fails_the_run() {
     let sandbox = Sandbox::with_demo();
-    sandbox.write_file(
-        "tribunal.yaml",
-        "agents: {use: [mine], mine: {driver: command, argv: [surely-not-installed]}}\n",
-    );
+    sandbox
+        .write_file("tribunal.yaml", "agents: {use: [mine], mine: {driver: command, argv: [surely-not-installed]}}\n");
     let output = sandbox.run_tribunal(&["review", PRD]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
     assert!(output.stderr.contains("failed · an agent or the environment failed"), "{}", output.stderr);
@@ -39,11 +37,7 @@ fn a_run_resumes_after_a_failing_agent_was_repaired() {
     let sandbox = Sandbox::with_script(failing_script);
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("agent `scripted` ended with exit code 41: not signed in"),
-        "{}",
-        output.stderr
-    );
+    assert!(output.stderr.contains("agent `scripted` ended with exit code 41: not signed in"), "{}", output.stderr);
     assert!(output.stderr.contains("tried once more"), "{}", output.stderr);
     sandbox.write_file("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
     let output = sandbox.run_tribunal(&["resume"]);
@@ -141,9 +135,8 @@ fn the_text_from_before_the_run_is_kept() {
 
 #[test]
 fn line_endings_stay_as_they_were() {
-    let sandbox = sandbox_with_fixer(
-        "{write: {file: plan.md, text: \"# Plan\\n\\n## Goals\\n\\nIt answers in 200 ms.\\n\"}}",
-    );
+    let sandbox =
+        sandbox_with_fixer("{write: {file: plan.md, text: \"# Plan\\n\\n## Goals\\n\\nIt answers in 200 ms.\\n\"}}");
     sandbox.write_file("plan.md", "# Plan\r\n\r\n## Goals\r\n\r\nIt shall be fast.\r\n");
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
@@ -188,8 +181,7 @@ fn git_commands_of_an_agent_do_not_reach_the_repository_of_the_user() {
         "git reset --hard -q; git stash -q; git rev-parse --show-toplevel; echo changed >> plan.md",
     );
     let run_git = |args: &[&str]| {
-        let output =
-            std::process::Command::new("git").args(args).current_dir(sandbox.root_dir()).output().unwrap();
+        let output = std::process::Command::new("git").args(args).current_dir(sandbox.root_dir()).output().unwrap();
         assert!(output.status.success(), "git {args:?}");
     };
     run_git(&["init", "-q"]);
@@ -203,11 +195,8 @@ fn git_commands_of_an_agent_do_not_reach_the_repository_of_the_user() {
     assert!(command_output.exit_code.is_some(), "{}", command_output.stderr);
     assert_eq!(sandbox.read_file("other.txt"), "uncommitted");
     assert!(sandbox.read_file("plan.md").contains("My uncommitted line."));
-    let stash_list = std::process::Command::new("git")
-        .args(["stash", "list"])
-        .current_dir(sandbox.root_dir())
-        .output()
-        .unwrap();
+    let stash_list =
+        std::process::Command::new("git").args(["stash", "list"]).current_dir(sandbox.root_dir()).output().unwrap();
     assert_eq!(stash_list.stdout, b"");
 }
 
@@ -215,8 +204,7 @@ fn git_commands_of_an_agent_do_not_reach_the_repository_of_the_user() {
 fn a_reviewer_can_read_the_git_history() {
     let sandbox = Sandbox::with_script("tasks: []\n");
     let spy_path = sandbox.path_of("../spy").display().to_string();
-    let script =
-        format!("(git log --format=%s; git diff --name-only) > {spy_path} 2>&1\necho 'findings: []'\n");
+    let script = format!("(git log --format=%s; git diff --name-only) > {spy_path} 2>&1\necho 'findings: []'\n");
     sandbox.write_file("agent.sh", &script);
     let agent_path = sandbox.path_of("agent.sh").display().to_string();
     sandbox.write_file(
@@ -228,8 +216,7 @@ fn a_reviewer_can_read_the_git_history() {
         &["add", "-A"],
         &["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"],
     ] {
-        let git_status =
-            std::process::Command::new("git").args(args).current_dir(sandbox.root_dir()).status().unwrap();
+        let git_status = std::process::Command::new("git").args(args).current_dir(sandbox.root_dir()).status().unwrap();
         assert!(git_status.success(), "git {args:?}");
     }
     sandbox.write_file("plan.md", &format!("{}\nMy uncommitted line.\n", sandbox.read_file("plan.md")));
@@ -342,9 +329,8 @@ fn an_edit_of_the_user_during_the_run_is_kept() {
 "
     ));
     let real_path = sandbox.path_of("plan.md").display().to_string();
-    let edit_command = format!(
-        "grep -q mine '{real_path}' || sed -i 's/None\\\\./None, says the person (mine)./' '{real_path}'"
-    );
+    let edit_command =
+        format!("grep -q mine '{real_path}' || sed -i 's/None\\\\./None, says the person (mine)./' '{real_path}'");
     let settings = sandbox.read_file("tribunal.yaml");
     sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [\"{edit_command}\"]\n"));
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
@@ -377,19 +363,13 @@ fn secrets_never_reach_journal_tracker_or_screen() {
             .unwrap(),
     );
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("[masked:github]") && output.stderr.contains("[masked:env]"),
-        "{}",
-        output.stderr
-    );
+    assert!(output.stderr.contains("[masked:github]") && output.stderr.contains("[masked:env]"), "{}", output.stderr);
     let tracker = sandbox.read_file(".tribunal/reviews/plan-issues.md");
     let journal = ["journal.db", "journal.db-wal"].map(|file| {
         let bytes = std::fs::read(sandbox.path_of(".tribunal").join(file)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     });
-    for (place, written_text) in
-        [("screen", &output.stderr), ("tracker", &tracker), ("journal", &journal.concat())]
-    {
+    for (place, written_text) in [("screen", &output.stderr), ("tracker", &tracker), ("journal", &journal.concat())] {
         assert!(
             !written_text.contains(&secret_token) && !written_text.contains(environment_secret),
             "a secret reached the {place}"
@@ -441,8 +421,7 @@ fn an_unreadable_answer_is_asked_for_once_more_and_then_given_up() {
 #[test]
 fn an_agent_that_never_ends_times_out() {
     let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{hang: true}]}]\n");
-    let settings =
-        sandbox.read_file("tribunal.yaml").replace("retry_after: 0", "retry_after: 0, reviewer_timeout: 1");
+    let settings = sandbox.read_file("tribunal.yaml").replace("retry_after: 0", "retry_after: 0, reviewer_timeout: 1");
     sandbox.write_file("tribunal.yaml", &settings);
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
@@ -459,16 +438,10 @@ fn the_agent_works_in_its_workspace_and_gets_its_task_name() {
         agent = scripted_agent_path().display(),
         script = sandbox.path_of("demo/court.yaml").display()
     );
-    sandbox.write_file(
-        "tribunal.yaml",
-        &format!("agents: {{use: [spy], spy: {{driver: command, argv: {argv}}}}}\n"),
-    );
+    sandbox.write_file("tribunal.yaml", &format!("agents: {{use: [spy], spy: {{driver: command, argv: {argv}}}}}\n"));
     assert_eq!(sandbox.run_tribunal(&["review", PRD, "--no-fix", "--tier", "0"]).exit_code, Some(3));
     let seen_text = sandbox.normalize_output(&sandbox.read_file("spy"));
-    assert_eq!(
-        seen_text,
-        "[project]/.tribunal/work/[run]/round-1.freeze/tree\nround-1/review/adversarial [run]\n"
-    );
+    assert_eq!(seen_text, "[project]/.tribunal/work/[run]/round-1.freeze/tree\nround-1/review/adversarial [run]\n");
 }
 
 #[test]
@@ -480,10 +453,7 @@ fn a_check_that_takes_too_long_is_ended_and_the_patch_not_landed() {
 "
     ));
     let settings_text = sandbox.read_file("tribunal.yaml");
-    sandbox.write_file(
-        "tribunal.yaml",
-        &format!("{settings_text}verify: [[sh, -c, 'echo started; sleep 1000']]\n"),
-    );
+    sandbox.write_file("tribunal.yaml", &format!("{settings_text}verify: [[sh, -c, 'echo started; sleep 1000']]\n"));
     assert_eq!(sandbox.run_tribunal(&["trust", "--yes"]).exit_code, Some(0));
     let output = sandbox.run_tribunal(&[
         "review",

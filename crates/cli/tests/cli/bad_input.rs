@@ -120,8 +120,7 @@ fn a_read_only_project_is_an_environment_error() {
 fn run_unprivileged(sandbox: &Sandbox, args: &[&str]) -> CommandOutput {
     use std::os::unix::process::CommandExt;
     // The unprivileged user must be able to reach the program.
-    let program =
-        sandbox.path_of("../").canonicalize().unwrap().join(format!("tribunal-{}", std::process::id()));
+    let program = sandbox.path_of("../").canonicalize().unwrap().join(format!("tribunal-{}", std::process::id()));
     copy_tribunal(&program);
     for directory in [sandbox.root_dir(), sandbox.root_dir().parent().unwrap()] {
         let traversable_mode = fs::metadata(directory).unwrap().permissions().mode() | 0o055;
@@ -202,9 +201,7 @@ fn a_secret_in_the_project_settings_is_refused() {
     let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
     sandbox.write_file(
         "tribunal.yaml",
-        &format!(
-            "agents: {{use: [mine], mine: {{driver: command, argv: [agent, --token, {secret_token}]}}}}\n"
-        ),
+        &format!("agents: {{use: [mine], mine: {{driver: command, argv: [agent, --token, {secret_token}]}}}}\n"),
     );
     let output = assert_refused(&sandbox, &["review", "plan.md"]);
     assert!(!output.stderr.contains(&secret_token), "{}", output.stderr);
@@ -219,8 +216,7 @@ fn a_secret_in_the_project_settings_is_refused() {
 fn a_secret_in_the_settings_of_the_user_is_refused() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
-    let output =
-        assert_refused(&sandbox, &["review", "plan.md", "--set", &format!("verify=[check {secret_token}]")]);
+    let output = assert_refused(&sandbox, &["review", "plan.md", "--set", &format!("verify=[check {secret_token}]")]);
     insta::assert_snapshot!(output.stderr, @r"
     [!] the settings contain what looks like a secret: check [masked:github]
         Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.
@@ -265,8 +261,7 @@ fn an_unknown_run_is_refused() {
         let output = sandbox.run_tribunal(&args);
         assert_eq!(output.exit_code, Some(2), "{args:?}");
         assert!(
-            output.stderr.contains("there is no run nope in this project")
-                && output.stderr.contains("tribunal runs"),
+            output.stderr.contains("there is no run nope in this project") && output.stderr.contains("tribunal runs"),
             "{}",
             output.stderr
         );

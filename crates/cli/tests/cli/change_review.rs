@@ -29,9 +29,7 @@ fn repository_with_change(fix_commands: &str) -> Sandbox {
     sandbox.write_file("src/other.rs", "fn other() {}\n");
     write_agent(
         &sandbox,
-        &format!(
-            "case $TRIBUNAL_TASK in {REVIEW_SCRIPT} */fix/*) {fix_commands}\necho '{FIXES_ANSWER}';; esac"
-        ),
+        &format!("case $TRIBUNAL_TASK in {REVIEW_SCRIPT} */fix/*) {fix_commands}\necho '{FIXES_ANSWER}';; esac"),
     );
     let path = sandbox.path_of("../agent.sh");
     sandbox.write_file(
@@ -102,10 +100,8 @@ fn refusal_events(sandbox: &Sandbox) -> Vec<Value> {
 /// Returns the diff that reviewers get first.
 fn first_shown_diff(sandbox: &Sandbox) -> String {
     let events = sandbox.run_events(&["log", &sandbox.last_run_id()]);
-    let frozen = events
-        .iter()
-        .find(|event| event["kind"] == "effect_finished" && event["key"] == "round-1/freeze")
-        .unwrap();
+    let frozen =
+        events.iter().find(|event| event["kind"] == "effect_finished" && event["key"] == "round-1/freeze").unwrap();
     frozen["reply"]["text"].as_str().unwrap().to_string()
 }
 
@@ -148,9 +144,8 @@ fn edits_of_the_user_while_checks_run_survive_beside_the_fix() {
 
 #[test]
 fn a_patch_that_touches_other_paths_does_not_land_at_all() {
-    let sandbox = repository_with_change(&format!(
-        "{FIX_BOTH}; echo '// theirs' >>src/other.rs; mkdir lib; touch lib/new.rs"
-    ));
+    let sandbox =
+        repository_with_change(&format!("{FIX_BOTH}; echo '// theirs' >>src/other.rs; mkdir lib; touch lib/new.rs"));
     review_change(&sandbox, 3);
     let refused_patches = refusal_events(&sandbox);
     assert!(!refused_patches.is_empty());
@@ -190,17 +185,11 @@ fn a_fix_that_conflicts_twice_with_the_user_is_asked_about_with_both_sides() {
     edit_during_checks(&sandbox, "sed -i 's|todo_b();|todo_b(); // mine|' src/b.rs");
     review_change(&sandbox, 3);
     let refused_patches = refusal_events(&sandbox);
-    assert_eq!(
-        refused_patches.iter().filter(|why| why["refused"] == "conflict").count(),
-        2,
-        "{refused_patches:?}"
-    );
+    assert_eq!(refused_patches.iter().filter(|why| why["refused"] == "conflict").count(), 2, "{refused_patches:?}");
     assert_eq!((&refused_patches[0]["file"], &refused_patches[0]["line"]), (&"src/b.rs".into(), &3.into()));
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
     assert!(
-        questions.contains("There stands:")
-            && questions.contains("// mine")
-            && questions.contains("fixed();"),
+        questions.contains("There stands:") && questions.contains("// mine") && questions.contains("fixed();"),
         "{questions}"
     );
     assert_eq!(sandbox.read_file("src/a.rs"), FILE_A, "nothing of a patch lands if a part of it cannot");
@@ -209,9 +198,8 @@ fn a_fix_that_conflicts_twice_with_the_user_is_asked_about_with_both_sides() {
 
 /// A reviewed change whose agent wrote outside its workspace.
 fn change_with_strays() -> Sandbox {
-    let sandbox = repository_with_change(&format!(
-        "{FIX_BOTH}; echo '// past' >>$ROOT/src/other.rs; echo x >$ROOT/appeared.txt"
-    ));
+    let sandbox =
+        repository_with_change(&format!("{FIX_BOTH}; echo '// past' >>$ROOT/src/other.rs; echo x >$ROOT/appeared.txt"));
     review_change(&sandbox, 3);
     assert_eq!(finding_statuses(&sandbox), ["fixed", "fixed"], "the work goes on");
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
@@ -265,11 +253,7 @@ fn writes_of_a_failing_agent_outside_its_workspace_are_noticed_too() {
     let output = sandbox.run_tribunal(&["review", "--work-tree"]);
     assert_ne!(output.exit_code, Some(0));
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
-    assert!(
-        questions.contains("src/other.rs was changed while agents were at work"),
-        "{questions}{}",
-        output.stderr
-    );
+    assert!(questions.contains("src/other.rs was changed while agents were at work"), "{questions}{}", output.stderr);
 }
 
 fn change_awaiting_approval() -> Sandbox {
@@ -280,8 +264,7 @@ fn change_awaiting_approval() -> Sandbox {
         (sandbox.read_file("src/a.rs"), sandbox.read_file("src/b.rs")),
         (FILE_A.to_string(), FILE_B.to_string())
     );
-    let decision_page =
-        sandbox.read_file(&format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run_id()));
+    let decision_page = sandbox.read_file(&format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run_id()));
     for line in ["--- a/src/a.rs", "+    done_a();", "-    todo_b();"] {
         assert!(decision_page.contains(line), "{decision_page}");
     }
@@ -420,11 +403,8 @@ fn line_endings_that_git_converts_are_no_change_and_stay_as_they_are() {
     sandbox.write_file("src/a.rs", &to_crlf(FILE_A));
     sandbox.write_file("src/b.rs", &to_crlf(FILE_B));
     review_change(&sandbox, 0);
-    let changed_lines: Vec<String> = first_shown_diff(&sandbox)
-        .lines()
-        .filter(|line| line.starts_with(['+', '-']))
-        .map(String::from)
-        .collect();
+    let changed_lines: Vec<String> =
+        first_shown_diff(&sandbox).lines().filter(|line| line.starts_with(['+', '-'])).map(String::from).collect();
     insta::assert_snapshot!(changed_lines.join("\n"), @r"
     --- a/src/a.rs
     +++ b/src/a.rs

@@ -70,10 +70,7 @@ fn a_dry_run_shows_files_size_story_and_skipped_files() {
 fn a_big_change_is_split_into_several_runs_and_announced() {
     let sandbox = repository_with_change();
     for file_number in 0..450 {
-        sandbox.write_file(
-            &format!("gen/{}/f{file_number:03}.rs", file_number / 150),
-            &format!("// {file_number}\n"),
-        );
+        sandbox.write_file(&format!("gen/{}/f{file_number:03}.rs", file_number / 150), &format!("// {file_number}\n"));
     }
     let output = sandbox.run_tribunal(&["review", "--work-tree", "--dry-run"]);
     let titles: Vec<&str> = output.stdout.lines().filter(|line| !line.starts_with(' ')).collect();

@@ -222,9 +222,8 @@ impl CommandOutput {
     }
 
     pub fn parse_events(&self) -> Vec<Value> {
-        let parse_event = |line: &str| {
-            serde_json::from_str(line).unwrap_or_else(|parse_error| panic!("{parse_error}: {line}"))
-        };
+        let parse_event =
+            |line: &str| serde_json::from_str(line).unwrap_or_else(|parse_error| panic!("{parse_error}: {line}"));
         self.stdout.lines().map(parse_event).collect()
     }
 }
@@ -241,17 +240,12 @@ pub fn write_program(program_path: &Path, program_text: &str) {
 
 /// Copies the binary to another name. Another process copies it, for the same reason as in [`write_program`].
 pub fn copy_tribunal(target_path: &Path) {
-    assert!(
-        Command::new("cp").arg(TRIBUNAL).arg(target_path).status().unwrap().success(),
-        "{}",
-        target_path.display()
-    );
+    assert!(Command::new("cp").arg(TRIBUNAL).arg(target_path).status().unwrap().success(), "{}", target_path.display());
 }
 
 /// Takes the lock of a run as another process would, with `lock_text` in it.
 pub fn hold_run_lock(sandbox: &Sandbox, run_id: &str, lock_text: &str) -> fs::File {
-    let lock_name =
-        format!(".tribunal/locks/{}.lock", Hash::digest_of(format!("run {run_id}").as_bytes()).short_hex());
+    let lock_name = format!(".tribunal/locks/{}.lock", Hash::digest_of(format!("run {run_id}").as_bytes()).short_hex());
     let lock_file = fs::File::open(sandbox.path_of(&lock_name)).unwrap();
     lock_file.lock().unwrap();
     fs::write(sandbox.path_of(&lock_name), lock_text).unwrap();
@@ -261,10 +255,6 @@ pub fn hold_run_lock(sandbox: &Sandbox, run_id: &str, lock_text: &str) -> fs::Fi
 /// Returns the path of the scripted agent. It is built with the workspace; `cargo test -p tribunal` alone does not build it.
 pub fn scripted_agent_path() -> PathBuf {
     let agent_path = Path::new(TRIBUNAL).with_file_name("scripted-agent");
-    assert!(
-        agent_path.is_file(),
-        "{} is missing: run `cargo build -p tribunal-testkit` first",
-        agent_path.display()
-    );
+    assert!(agent_path.is_file(), "{} is missing: run `cargo build -p tribunal-testkit` first", agent_path.display());
     agent_path
 }

@@ -37,19 +37,14 @@ fn an_exhausted_budget_halts_the_run() {
     sandbox.write_file("tribunal.yaml", &format!("{settings}limits: {{max_cost: 0.40}}\n"));
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(4), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("halted · the cost budget is used up: 0.50 of 0.40 in cost"),
-        "{}",
-        output.stderr
-    );
+    assert!(output.stderr.contains("halted · the cost budget is used up: 0.50 of 0.40 in cost"), "{}", output.stderr);
     assert!(
         output.stderr.contains("left: 2 rounds, 3 fix iterations in this one, 5 failures, 7,1"),
         "{}",
         output.stderr
     );
     assert!(
-        output.stderr.starts_with("review of plan.md")
-            && output.stderr.contains("0.40 in cost (or 1,000,000 tokens"),
+        output.stderr.starts_with("review of plan.md") && output.stderr.contains("0.40 in cost (or 1,000,000 tokens"),
         "{}",
         output.stderr
     );
@@ -140,10 +135,8 @@ fn a_dry_run_starts_nothing() {
     let output = sandbox.run_tribunal(&["review", PRD, "--dry-run", "--tier", "1"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     // The estimate changes with every word of the prompts, so the snapshot leaves it out.
-    let steady_lines = output
-        .stdout
-        .lines()
-        .map(|line| if line.contains("prompts:") { line[..11].trim_end() } else { line });
+    let steady_lines =
+        output.stdout.lines().map(|line| if line.contains("prompts:") { line[..11].trim_end() } else { line });
     insta::assert_snapshot!(steady_lines.collect::<Vec<_>>().join("\n"), @r"
     _bmad-output/planning-artifacts/prd.md would be reviewed; nothing was started
       level:    dual (tier 1)
@@ -279,8 +272,7 @@ fn the_transcript_of_an_agent_can_be_inspected() {
     {"type":"text","text":"```json\n{\"findings\":[{\"category\"
     {"type":"usage","usage":{"input_tokens":1000,"output_tokens"
     "#);
-    let document =
-        sandbox.run_json(&["inspect", "transcript", &run_id, "--key", "round-1/review/adversarial"]);
+    let document = sandbox.run_json(&["inspect", "transcript", &run_id, "--key", "round-1/review/adversarial"]);
     assert_matches_schema(&sandbox.run_json(&["schema", "transcript"]), &document, "transcript");
     assert_eq!(document["calls"][0]["read"]["raised"][0]["description"], "fast is vague");
 
@@ -300,28 +292,13 @@ fn several_subjects_are_several_runs_and_the_worst_exit_code_counts() {
     let output = sandbox.run_tribunal(&["review", "good.md", "plan.md", "--no-fix", "--jobs", "1"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
     let runs = sandbox.run_json(&["runs"]);
-    let states: Vec<&str> = runs["runs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|run_summary| run_summary["state"].as_str().unwrap())
-        .collect();
+    let states: Vec<&str> =
+        runs["runs"].as_array().unwrap().iter().map(|run_summary| run_summary["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["resolved", "waiting"]);
-    let listed_count =
-        |args: &[&str]| sandbox.run_json(&[&["runs"], args].concat())["runs"].as_array().unwrap().len();
-    assert_eq!(
-        (listed_count(&["--live"]), listed_count(&["--waiting"]), listed_count(&["-n", "1"])),
-        (0, 1, 1)
-    );
-    assert_eq!(
-        sandbox.run_json(&["runs", "-n", "1"])["runs"][0]["state"],
-        "waiting",
-        "the newest is the last"
-    );
-    assert_eq!(
-        sandbox.run_tribunal(&["runs", "--live"]).stdout,
-        "no such runs; all of them: tribunal runs\n"
-    );
+    let listed_count = |args: &[&str]| sandbox.run_json(&[&["runs"], args].concat())["runs"].as_array().unwrap().len();
+    assert_eq!((listed_count(&["--live"]), listed_count(&["--waiting"]), listed_count(&["-n", "1"])), (0, 1, 1));
+    assert_eq!(sandbox.run_json(&["runs", "-n", "1"])["runs"][0]["state"], "waiting", "the newest is the last");
+    assert_eq!(sandbox.run_tribunal(&["runs", "--live"]).stdout, "no such runs; all of them: tribunal runs\n");
 }
 
 #[test]
@@ -329,10 +306,8 @@ fn the_list_of_runs_shows_the_same_as_the_status_of_each() {
     let sandbox = Sandbox::with_script(VAGUE_GOAL_SCRIPT);
     sandbox.write_file("good.md", "# Good\n\nNothing to see.\n");
     sandbox.run_tribunal(&["review", "good.md", "plan.md"]);
-    let killed_output = sandbox
-        .tribunal_command(&["review", "good.md"])
-        .env("TRIBUNAL_FAULT", "after:0:round_ended:1#1")
-        .output();
+    let killed_output =
+        sandbox.tribunal_command(&["review", "good.md"]).env("TRIBUNAL_FAULT", "after:0:round_ended:1#1").output();
     assert!(!killed_output.unwrap().status.success());
     let list = sandbox.run_json(&["runs"]);
     let rows = list["runs"].as_array().unwrap();
@@ -351,8 +326,7 @@ fn two_subjects_with_the_same_name_have_two_trackers() {
         Some(3)
     );
     let runs = sandbox.run_json(&["runs"]);
-    let trackers: Vec<&str> =
-        (0..2).map(|run_index| runs["runs"][run_index]["tracker"].as_str().unwrap()).collect();
+    let trackers: Vec<&str> = (0..2).map(|run_index| runs["runs"][run_index]["tracker"].as_str().unwrap()).collect();
     assert_ne!(trackers[0], trackers[1]);
     assert!(sandbox.read_file(trackers[0]).starts_with("# Issue tracker: plan.md\n"));
     assert!(sandbox.read_file(trackers[1]).starts_with("# Issue tracker: old/plan.md\n"));

@@ -51,13 +51,7 @@ fn collect_result(sandbox: &Sandbox) -> ReviewResult {
             .iter()
             .map(|finding| {
                 let field_of = |field_name: &str| finding[field_name].clone();
-                (
-                    field_of("id"),
-                    field_of("status"),
-                    field_of("severity"),
-                    field_of("place"),
-                    field_of("raisers"),
-                )
+                (field_of("id"), field_of("status"), field_of("severity"), field_of("place"), field_of("raisers"))
             })
             .collect(),
         document: sandbox.read_file(PRD),
@@ -78,19 +72,14 @@ fn calls_by_task(sandbox: &Sandbox) -> BTreeMap<String, usize> {
 fn recorded_tasks(sandbox: &Sandbox) -> BTreeSet<String> {
     let Some(run_id) = sandbox.run_ids().pop() else { return BTreeSet::new() };
     let events = sandbox.run_events(&["log", &run_id]);
-    let replies = events
-        .iter()
-        .filter(|event| event["kind"] == "effect_finished" && event["reply"]["outcome"] == "answered");
+    let replies =
+        events.iter().filter(|event| event["kind"] == "effect_finished" && event["reply"]["outcome"] == "answered");
     replies.map(|event| event["key"].as_str().unwrap().to_string()).collect()
 }
 
 fn run_with_fault(sandbox: &Sandbox, args: &[&str], fault_point: &str) -> std::process::Output {
     let mut command = sandbox.tribunal_command(args);
-    command
-        .env("TRIBUNAL_CALLS", sandbox.path_of("../calls"))
-        .env("TRIBUNAL_FAULT", fault_point)
-        .output()
-        .unwrap()
+    command.env("TRIBUNAL_CALLS", sandbox.path_of("../calls")).env("TRIBUNAL_FAULT", fault_point).output().unwrap()
 }
 
 /// Runs with a kill at `fault_point`, resumes, and compares the result. Returns false if the run did not reach the fault
@@ -134,10 +123,7 @@ fn a_review_killed_at_any_instant_reaches_the_same_result() {
     let mut fault_points = Vec::new();
     for event in &events {
         for moment in ["before", "after"] {
-            fault_points.push((
-                format!("{moment}:{}", event["id"].as_str().unwrap()),
-                event["kind"].as_str().unwrap(),
-            ));
+            fault_points.push((format!("{moment}:{}", event["id"].as_str().unwrap()), event["kind"].as_str().unwrap()));
         }
     }
 
@@ -149,9 +135,7 @@ fn a_review_killed_at_any_instant_reaches_the_same_result() {
     }
 
     // The text of the subject is also written to the originals; these points are around the user's own file.
-    fault_points.extend(
-        ["before:landing", "after:landing"].map(|landing_point| (landing_point.to_string(), "write")),
-    );
+    fault_points.extend(["before:landing", "after:landing"].map(|landing_point| (landing_point.to_string(), "write")));
 
     let next_index = AtomicUsize::new(0);
     let reached_kinds: Mutex<BTreeSet<(&str, bool)>> = Mutex::default();
@@ -159,8 +143,7 @@ fn a_review_killed_at_any_instant_reaches_the_same_result() {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
-                while let Some((fault_point, event_kind)) =
-                    fault_points.get(next_index.fetch_add(1, Ordering::Relaxed))
+                while let Some((fault_point, event_kind)) = fault_points.get(next_index.fetch_add(1, Ordering::Relaxed))
                 {
                     if survives_kill(fault_point, &reference_result) {
                         reached_kinds.lock().unwrap().insert((event_kind, fault_point.starts_with("before")));
@@ -174,11 +157,7 @@ fn a_review_killed_at_any_instant_reaches_the_same_result() {
 
     let expected_kinds: BTreeSet<(&str, bool)> =
         fault_points.iter().flat_map(|(_, event_kind)| [(*event_kind, true), (*event_kind, false)]).collect();
-    assert_eq!(
-        reached_kinds.into_inner().unwrap(),
-        expected_kinds,
-        "every kind of event was cut on both sides"
-    );
+    assert_eq!(reached_kinds.into_inner().unwrap(), expected_kinds, "every kind of event was cut on both sides");
     let missed_count = missed_count.into_inner();
     assert_eq!(missed_count, 0, "{missed_count} of {} fault points did not come up", fault_points.len());
     println!("killed at {} points", fault_points.len());
@@ -198,14 +177,10 @@ fn a_killed_attempt_is_charged_for_its_prompt() {
     assert!(run_with_fault(&uninterrupted, &["review", PRD, "--json"], "").status.success());
     let interrupted = Sandbox::with_demo();
     // The prompts of the running agents were paid for, even if their answers were lost.
-    let output =
-        run_with_fault(&interrupted, &["review", PRD, "--json"], &format!("before:0:finished:{key}"));
+    let output = run_with_fault(&interrupted, &["review", PRD, "--json"], &format!("before:0:finished:{key}"));
     assert_eq!(output.status.signal(), Some(9));
     assert!(run_with_fault(&interrupted, &["resume", "--json"], "").status.success());
     let (tokens_once, tokens_twice) =
         (recorded_input_tokens(&uninterrupted, key), recorded_input_tokens(&interrupted, key));
-    assert!(
-        tokens_twice > tokens_once + 1_000,
-        "{tokens_once} tokens, and {tokens_twice} after a try that was lost"
-    );
+    assert!(tokens_twice > tokens_once + 1_000, "{tokens_once} tokens, and {tokens_twice} after a try that was lost");
 }

@@ -41,8 +41,8 @@ fn file_text(file_number: usize, first_word: &str) -> String {
 /// Builds the script of reviewers and fixers: 200 findings of all severities in 40 files.
 fn review_script() -> String {
     let (mut findings, mut fix_rules) = (String::new(), String::new());
-    for (file_number, flaw_number) in (0..FILE_COUNT)
-        .flat_map(|file_number| (0..FLAWS_PER_FILE).map(move |flaw_number| (file_number, flaw_number)))
+    for (file_number, flaw_number) in
+        (0..FILE_COUNT).flat_map(|file_number| (0..FLAWS_PER_FILE).map(move |flaw_number| (file_number, flaw_number)))
     {
         let (flawed_line, fixed_line) =
             (flaw_line("Flaw", file_number, flaw_number), flaw_line("Done", file_number, flaw_number));
@@ -80,9 +80,7 @@ fn sandbox_with_big_change() -> Sandbox {
     );
     for args in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-q", "-m", "x"]] {
         let mut git_command = Command::new("git");
-        git_command
-            .args(["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"])
-            .args(args);
+        git_command.args(["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"]).args(args);
         sandbox.set_home_env(&mut git_command);
         assert!(git_command.current_dir(sandbox.root_dir()).status().unwrap().success());
     }
@@ -104,9 +102,7 @@ fn collect_result(sandbox: &Sandbox) -> ChangeResult {
     let findings = sandbox.run_json(&["findings"]);
     let field_of = |finding: &Value, field_name: &str| finding[field_name].clone();
     let fields_of = |finding: &Value| {
-        ["id", "status", "severity", "place", "raisers"]
-            .map(|field_name| field_of(finding, field_name))
-            .to_vec()
+        ["id", "status", "severity", "place", "raisers"].map(|field_name| field_of(finding, field_name)).to_vec()
     };
     ChangeResult {
         outcome: sandbox.run_json(&["runs"])["runs"][0]["last"]["outcome"].clone(),
@@ -165,12 +161,7 @@ fn run_until_killed(sandbox: &Sandbox, args: &[&str], fault_point: &str, max_eve
         let _ = child.kill();
     }
     let output = CommandOutput::from_output(child.wait_with_output().unwrap());
-    assert!(
-        matches!(output.exit_code, None | Some(0)),
-        "{fault_point}: {:?}: {}",
-        output.exit_code,
-        output.stderr
-    );
+    assert!(matches!(output.exit_code, None | Some(0)), "{fault_point}: {:?}: {}", output.exit_code, output.stderr);
     output.exit_code.is_none()
 }
 
@@ -186,8 +177,7 @@ fn next_fault_point(sandbox: &Sandbox, missing_ids: &[&str], kills_left: usize, 
     // The stride leaves enough entries for the later kills.
     let stride = (missing_ids.len() / kills_left).clamp(1, missing_ids.len());
     let is_agent_reply = |entry_id: &&&str| {
-        let (reply, key) =
-            (entry_id.contains(":finished:"), entry_id.rsplit_once('/').map_or("", |(key, _)| key));
+        let (reply, key) = (entry_id.contains(":finished:"), entry_id.rsplit_once('/').map_or("", |(key, _)| key));
         reply && (key.ends_with("/fix") || key.ends_with("/review"))
     };
     let replies: Vec<&&str> = missing_ids.iter().filter(is_agent_reply).take(3).collect();
@@ -225,8 +215,7 @@ fn a_big_change_survives_many_kills_with_the_same_result() {
     let mut paid_calls: BTreeMap<String, usize> = BTreeMap::new();
     for kill in 0..KILL_COUNT {
         let recorded_events = journal_events(&sandbox);
-        let recorded_ids: BTreeSet<&str> =
-            recorded_events.iter().filter_map(|event| event["id"].as_str()).collect();
+        let recorded_ids: BTreeSet<&str> = recorded_events.iter().filter_map(|event| event["id"].as_str()).collect();
         let call_counts = calls_by_task(&sandbox);
         for event in &recorded_events {
             if event["kind"] == "effect_finished" && event["reply"]["outcome"] == "answered" {

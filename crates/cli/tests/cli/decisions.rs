@@ -94,9 +94,7 @@ fn a_retry_brings_the_note_to_the_next_fixer() {
     let logged_events = sandbox.run_events(&["log", &sandbox.last_run_id()]);
     let briefs: Vec<&serde_json::Value> = logged_events
         .iter()
-        .filter(|event_entry| {
-            event_entry["kind"] == "effect_started" && event_entry["effect"]["effect"] == "ask"
-        })
+        .filter(|event_entry| event_entry["kind"] == "effect_started" && event_entry["effect"]["effect"] == "ask")
         .collect();
     assert_eq!(briefs.last().unwrap()["effect"]["task"]["brief"]["said"][0], "two hundred milliseconds");
 }
@@ -112,13 +110,8 @@ fn a_note_has_a_maximum_length_and_secrets_in_it_are_masked() {
         1. put it into a file of the project and name that file
     ");
     let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
-    let output = sandbox.run_tribunal(&[
-        "decisions",
-        "D1",
-        "retry",
-        "--note",
-        &format!("{secret_token} {}", "x".repeat(1900)),
-    ]);
+    let output =
+        sandbox.run_tribunal(&["decisions", "D1", "retry", "--note", &format!("{secret_token} {}", "x".repeat(1900))]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let journal = std::fs::read(sandbox.path_of(".tribunal/journal.db")).unwrap();
     let write_ahead_log = std::fs::read(sandbox.path_of(".tribunal/journal.db-wal")).unwrap_or_default();
@@ -132,8 +125,7 @@ fn an_answer_may_be_written_into_the_file_of_the_decision() {
     let decision_file = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run_id());
     let decision_page = sandbox.read_file(&decision_file);
     assert!(
-        decision_page.contains("how fast must it be")
-            && decision_page.contains("dismiss: it is not an issue"),
+        decision_page.contains("how fast must it be") && decision_page.contains("dismiss: it is not an issue"),
         "{decision_page}"
     );
     sandbox.write_file(&decision_file, &decision_page.replace("answer: \"\"", "answer: dismiss"));
@@ -209,10 +201,7 @@ fn a_halted_run_offers_more_iterations_and_goes_on_with_them() {
     let output = sandbox.run_tribunal(&["resume"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
     assert!(output.stderr.contains("fixers go in circles about it"), "{}", output.stderr);
-    assert_eq!(
-        sandbox.run_tribunal(&["decisions", "D2", "defer", "--note", "good enough"]).exit_code,
-        Some(0)
-    );
+    assert_eq!(sandbox.run_tribunal(&["decisions", "D2", "defer", "--note", "good enough"]).exit_code, Some(0));
     assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(0));
     assert_eq!(sandbox.run_json(&["runs"])["runs"][0]["state"], "resolved");
 }
@@ -233,14 +222,8 @@ fn edits_in_the_tracker_are_applied() {
     assert!(output.stderr.contains("dismissed: a person said: we know"), "{}", output.stderr);
     assert!(output.stderr.contains("Nobody says who pays."), "{}", output.stderr);
     let text_now = sandbox.read_file(tracker);
-    assert!(
-        text_now.contains("· dismissed (by a person)") && text_now.contains("- Raised by: a person"),
-        "{text_now}"
-    );
-    assert!(
-        !sandbox.path_of(".tribunal/reviews/plan-issues.edited-1.md").exists(),
-        "all of it was understood"
-    );
+    assert!(text_now.contains("· dismissed (by a person)") && text_now.contains("- Raised by: a person"), "{text_now}");
+    assert!(!sandbox.path_of(".tribunal/reviews/plan-issues.edited-1.md").exists(), "all of it was understood");
 }
 
 #[test]
@@ -289,8 +272,7 @@ fn the_first_interrupt_lets_agents_finish_and_the_second_ends_them() {
     let mut remaining_output = String::new();
     lines.read_to_string(&mut remaining_output).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let last_event: serde_json::Value =
-        serde_json::from_str(remaining_output.lines().last().unwrap()).unwrap();
+    let last_event: serde_json::Value = serde_json::from_str(remaining_output.lines().last().unwrap()).unwrap();
     assert_eq!((&last_event["kind"], &last_event["reason"]), (&"run_parked".into(), &"stopped".into()));
 
     sandbox.write_file("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
@@ -304,11 +286,7 @@ fn a_hang_up_is_ignored_and_a_termination_request_parks_the_run_at_once() {
     send_signal(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let status = sandbox.run_tribunal(&["status"]);
-    assert!(
-        status.stdout.contains("stopped") && status.stdout.contains("tribunal resume plan-"),
-        "{}",
-        status.stdout
-    );
+    assert!(status.stdout.contains("stopped") && status.stdout.contains("tribunal resume plan-"), "{}", status.stdout);
 }
 
 #[test]
@@ -413,10 +391,7 @@ fn a_critical_finding_in_dispute_waits_for_the_user_with_the_command_to_type() {
      challenged: in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide: speed is the risk (“It shall be fast.”)
     ");
     let tracker = sandbox.read_file(".tribunal/reviews/plan-issues.md");
-    assert!(
-        tracker.contains("- Challenged: in doubt, taken as medium; 2 ambiguous: fast for whom?"),
-        "{tracker}"
-    );
+    assert!(tracker.contains("- Challenged: in doubt, taken as medium; 2 ambiguous: fast for whom?"), "{tracker}");
     assert!(tracker.contains("- Challenged: challengers do not agree on something critical"), "{tracker}");
 }
 

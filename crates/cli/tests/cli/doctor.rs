@@ -214,10 +214,8 @@ fn settings_that_cannot_work_are_reported_as_faults() {
 fn a_program_named_by_the_project_is_not_started_before_it_is_trusted() {
     let settings = "agents: {use: [claude-code], claude-code: {program: ./tools/claude}}\n";
     let machine = FakeMachine::new(settings, &[("git", GIT_VERSION)]);
-    machine.add_program(
-        "tools/claude",
-        &format!("echo ran >> {}\n{SIGNED_IN}", machine.sandbox.path_of("ran").display()),
-    );
+    machine
+        .add_program("tools/claude", &format!("echo ran >> {}\n{SIGNED_IN}", machine.sandbox.path_of("ran").display()));
     insta::assert_snapshot!(machine.doctor_text(), @r"
     clients
       · claude-code: not installed
@@ -306,12 +304,7 @@ fn every_client_of_the_registry_is_listed_everywhere() {
     machine.sandbox.write_file("plan.md", "# Plan\n");
     let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     let ids_in = |list_name: &str| -> Vec<&str> {
-        report[list_name]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|client_row| client_row["id"].as_str().unwrap())
-            .collect()
+        report[list_name].as_array().unwrap().iter().map(|client_row| client_row["id"].as_str().unwrap()).collect()
     };
     assert_eq!(ids_in("clients"), AGENT_CLIENT_IDS);
     let other_ids: Vec<&str> =
@@ -354,9 +347,9 @@ fn a_client_is_asked_whether_it_is_signed_in_when_nothing_else_shows_it() {
     let output = machine.run_command(&["review", "plan.md", "--dry-run"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert!(
-        output.stderr.contains(
-            "claude-code takes part, the first client that is installed and signed in (claude.ai, max)"
-        ),
+        output
+            .stderr
+            .contains("claude-code takes part, the first client that is installed and signed in (claude.ai, max)"),
         "{}",
         output.stderr
     );

@@ -47,10 +47,7 @@ fn findings_are_exported_as_a_pull_request_comment() {
     let comment = export_findings(&reviewed_sandbox(), &["--pr-comment"]);
     let (open_part, folded_part) = comment.split_once("<details>\n<summary>1 dismissed</summary>\n").unwrap();
     assert!(open_part.starts_with("**Tribunal: waiting**, "), "{comment}");
-    assert!(
-        open_part.contains("\n| F1 | high | open | fast is vague, @&#8203;octocat | line 5 |\n"),
-        "{comment}"
-    );
+    assert!(open_part.contains("\n| F1 | high | open | fast is vague, @&#8203;octocat | line 5 |\n"), "{comment}");
     assert!(folded_part.contains("\n| F2 | low |") && folded_part.ends_with("\n</details>\n"), "{comment}");
 }
 
@@ -67,9 +64,7 @@ fn findings_are_exported_as_sarif() {
 #[test]
 fn every_format_can_be_filtered_by_status() {
     let sandbox = reviewed_sandbox();
-    for (status, expected_ids) in
-        [("open", &["F1"][..]), ("fixed", &[]), ("open,blocked,dismissed", &["F1", "F2"])]
-    {
+    for (status, expected_ids) in [("open", &["F1"][..]), ("fixed", &[]), ("open,blocked,dismissed", &["F1", "F2"])] {
         let mut findings_document = sandbox.run_json(&["findings", "--status", status]);
         let found_ids =
             findings_document["findings"].as_array_mut().unwrap().iter().map(|finding| finding["id"].clone());

@@ -32,10 +32,8 @@ fn project_with_three_runs() -> (Sandbox, [String; 3]) {
     );
     assert_eq!(sandbox.run_tribunal(&["review", "other.md"]).exit_code, Some(3));
     let waiting_run = sandbox.last_run_id();
-    let killed_review = sandbox
-        .tribunal_command(&["review", "third.md"])
-        .env("TRIBUNAL_FAULT", "after:0:round_ended:1#1")
-        .output();
+    let killed_review =
+        sandbox.tribunal_command(&["review", "third.md"]).env("TRIBUNAL_FAULT", "after:0:round_ended:1#1").output();
     assert!(!killed_review.unwrap().status.success());
     let died_run = sandbox.last_run_id();
     (sandbox, [resolved_run, waiting_run, died_run])
@@ -70,11 +68,7 @@ fn kept_runs_read_as_before_and_can_resume() {
     assert!(sandbox.path_of(&format!(".tribunal/originals/{resolved_run}")).exists());
 
     assert_eq!(sandbox.run_tribunal(&["gc", "--runs", "--keep-days", "0"]).exit_code, Some(0));
-    assert_eq!(
-        sandbox.run_ids(),
-        [waiting_run.clone(), died_run.clone()],
-        "only what came to a good end may go"
-    );
+    assert_eq!(sandbox.run_ids(), [waiting_run.clone(), died_run.clone()], "only what came to a good end may go");
     assert_eq!(
         vec![readable_record(&sandbox, &waiting_run), readable_record(&sandbox, &died_run)],
         records_before[1..]
@@ -102,9 +96,7 @@ fn leftovers_are_removed_and_unfinished_runs_keep_their_copies() {
     }
     let planned = sandbox.run_json(&["gc", "--dry-run"]);
     assert_eq!(planned["copies"].as_array().unwrap().len(), 2);
-    assert!(
-        copies_dir(&resolved_run).exists() && sandbox.path_of(".tribunal-tmp-999999999@1@0-abc").exists()
-    );
+    assert!(copies_dir(&resolved_run).exists() && sandbox.path_of(".tribunal-tmp-999999999@1@0-abc").exists());
     let removed = sandbox.run_json(&["gc"]);
     assert_eq!(
         (&planned["bytes"], &planned["copies"], &planned["temporary"]),
@@ -113,8 +105,7 @@ fn leftovers_are_removed_and_unfinished_runs_keep_their_copies() {
     assert!(!copies_dir(&resolved_run).exists() && !copies_dir("nobody-0000").exists());
     assert!(copies_dir(&waiting_run).exists() && copies_dir(&died_run).exists());
     assert!(
-        sandbox.path_of(".tribunal-tmp-mine").exists()
-            && sandbox.path_of(".tribunal/work/somebody/thesis.md").exists()
+        sandbox.path_of(".tribunal-tmp-mine").exists() && sandbox.path_of(".tribunal/work/somebody/thesis.md").exists()
     );
     assert_eq!(sandbox.temporary_leftovers().len(), 1);
     assert_eq!(sandbox.run_tribunal(&["gc"]).stdout, "nothing to remove\n");
@@ -188,9 +179,6 @@ fn a_run_whose_processes_are_still_ending_is_left_alone() {
     // The lock looks as if the process had been killed and its keepers had not finished yet.
     let _held = hold_run_lock(&sandbox, &run_id, &format!("{run_id}\n1@1@0\n"));
     let removed = sandbox.run_json(&["gc", "--runs", "--keep-days", "0"]);
-    assert_eq!(
-        (&removed["live"][0], removed["runs"].as_array().unwrap().len()),
-        (&run_id.as_str().into(), 0)
-    );
+    assert_eq!((&removed["live"][0], removed["runs"].as_array().unwrap().len()), (&run_id.as_str().into(), 0));
     assert_eq!(sandbox.run_ids(), [run_id]);
 }

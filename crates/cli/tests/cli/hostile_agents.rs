@@ -36,9 +36,7 @@ impl LifetimePipe {
     fn wait_until_closed(self) -> String {
         // If no process ever opened the pipe for writing, the reader thread still waits for one.
         drop(fs::OpenOptions::new().read(true).write(true).open(&self.path).unwrap());
-        self.end_receiver
-            .recv_timeout(Duration::from_secs(120))
-            .unwrap_or_else(|_| panic!("a process is still there"))
+        self.end_receiver.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("a process is still there"))
     }
 }
 
@@ -55,12 +53,8 @@ fn review_with_daemon() -> (Sandbox, LifetimePipe, Child) {
         ready_pipe.display()
     );
     sandbox.write_file("agent.sh", &script);
-    let child = sandbox
-        .tribunal_command(&["review", "plan.md"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child =
+        sandbox.tribunal_command(&["review", "plan.md"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     assert_eq!(fs::read_to_string(ready_pipe).unwrap(), "up\n");
     (sandbox, lifetime_pipe, child)
 }
@@ -157,17 +151,9 @@ fn stop_reaches_a_running_run() {
     let (sandbox, lifetime_pipe, mut child) = review_with_daemon();
     let stop_output = sandbox.run_tribunal(&["stop"]);
     assert_eq!(stop_output.exit_code, Some(0));
-    assert!(
-        stop_output.stdout.contains("stops as soon as its agents have finished"),
-        "{}",
-        stop_output.stdout
-    );
+    assert!(stop_output.stdout.contains("stops as soon as its agents have finished"), "{}", stop_output.stdout);
     let stop_output = sandbox.run_tribunal(&["stop", "plan", "--now"]);
-    assert!(
-        stop_output.stdout.contains("has stopped; to go on: tribunal resume plan-"),
-        "{}",
-        stop_output.stdout
-    );
+    assert!(stop_output.stdout.contains("has stopped; to go on: tribunal resume plan-"), "{}", stop_output.stdout);
     // `stop --now` returned, so no process may be left.
     assert_eq!(child.wait().unwrap().code(), Some(130));
     lifetime_pipe.wait_until_closed();
@@ -204,8 +190,7 @@ fn a_hung_agent_is_reported_as_timed_out() {
 fn a_silent_agent_is_reported_as_silent() {
     let faults_after_idle = |seconds: u32, script: &str| {
         let sandbox = Sandbox::with_shell_agent(script);
-        let settings =
-            sandbox.read_file("tribunal.yaml").replace("retry", &format!("idle_timeout: {seconds}, retry"));
+        let settings = sandbox.read_file("tribunal.yaml").replace("retry", &format!("idle_timeout: {seconds}, retry"));
         sandbox.write_file("tribunal.yaml", &settings);
         let output = sandbox.run_tribunal(&["review", "plan.md"]);
         assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
@@ -216,16 +201,14 @@ fn a_silent_agent_is_reported_as_silent() {
     assert_eq!(faults_after_idle(1, "sleep 1000\n"), ["never_active"]);
     // On a busy machine the agent may not get to print its line in time; then it gets more time.
     let faults_after_output = |seconds: u32| {
-        Some(faults_after_idle(seconds, "echo now; sleep 1000\n"))
-            .filter(|seat_fault| seat_fault != &["never_active"])
+        Some(faults_after_idle(seconds, "echo now; sleep 1000\n")).filter(|seat_fault| seat_fault != &["never_active"])
     };
     assert_eq!([1, 4, 16].into_iter().find_map(faults_after_output).unwrap(), ["silent"]);
 }
 
 #[test]
 fn a_flooding_agent_is_reported_as_flood() {
-    let sandbox =
-        Sandbox::with_shell_agent("exec yes 'an answer that never ends, in lines of some length'\n");
+    let sandbox = Sandbox::with_shell_agent("exec yes 'an answer that never ends, in lines of some length'\n");
     // Printed output counts as tokens; the high limit lets the flood end the agent first.
     sandbox.append_setting("limits: {max_tokens: 100000000}");
     assert_fails_with(&sandbox, "flood", "printed without end (10");
@@ -270,11 +253,7 @@ fn a_message_of_the_user_reaches_the_next_brief_and_the_log() {
     let user_message = "the budget is 200 ms, see RFC 7";
     let say_output = sandbox.run_tribunal(&["say", "plan", user_message]);
     assert_eq!(say_output.exit_code, Some(0), "{}", say_output.stderr);
-    assert!(
-        say_output.stdout.contains("will tell its agents from the next brief on"),
-        "{}",
-        say_output.stdout
-    );
+    assert!(say_output.stdout.contains("will tell its agents from the next brief on"), "{}", say_output.stdout);
     open_gate(&gate_path);
     let mut remaining_output = String::new();
     lines.read_to_string(&mut remaining_output).unwrap();
@@ -282,15 +261,10 @@ fn a_message_of_the_user_reaches_the_next_brief_and_the_log() {
     assert!(sandbox.read_file("prompt").contains(user_message), "{}", sandbox.read_file("prompt"));
     assert!(sandbox.run_tribunal(&["log"]).stdout.contains(user_message));
 
-    let say_output = sandbox.run_tribunal(&[
-        "say",
-        "plan",
-        "token",
-        "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyzABCDEF",
-    ]);
+    let say_output =
+        sandbox.run_tribunal(&["say", "plan", "token", "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyzABCDEF"]);
     assert!(
-        say_output.stdout.contains("kept for run plan-")
-            && say_output.stdout.contains("tribunal resume plan-"),
+        say_output.stdout.contains("kept for run plan-") && say_output.stdout.contains("tribunal resume plan-"),
         "{}",
         say_output.stdout
     );
@@ -321,11 +295,7 @@ fn a_detached_run_continues_in_the_background() {
     sandbox.write_file("--detach", "# Odd\n\nIt shall be fast.\n");
     let review_output = sandbox.run_tribunal(&["review", "--detach", "--", "plan.md", "--detach"]);
     assert_eq!(review_output.exit_code, Some(0), "{}", review_output.stderr);
-    assert!(
-        review_output.stdout.contains("1 more subject follows, at most 2 at once"),
-        "{}",
-        review_output.stdout
-    );
+    assert!(review_output.stdout.contains("1 more subject follows, at most 2 at once"), "{}", review_output.stdout);
     while sandbox.run_ids().len() < 3 || sandbox.run_json(&["runs"]).to_string().contains("\"running\"") {}
     let run_summaries = sandbox.run_json(&["runs"])["runs"].as_array().cloned().unwrap();
     assert!(run_summaries.iter().any(|run| run["subject"]["path"] == "--detach"), "{run_summaries:?}");
@@ -359,11 +329,7 @@ fn two_subjects_can_be_reviewed_at_once_and_one_subject_only_once() {
     assert!(output.stderr.contains("several runs are running"), "{}", output.stderr);
     let busy_output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(busy_output.exit_code, Some(2));
-    assert!(
-        busy_output.stderr.contains("plan.md is already under review by run plan-"),
-        "{}",
-        busy_output.stderr
-    );
+    assert!(busy_output.stderr.contains("plan.md is already under review by run plan-"), "{}", busy_output.stderr);
     open_gate(&gate_path);
     for (mut child, mut lines) in [first_review, second_review] {
         let mut remaining_output = String::new();
@@ -395,8 +361,7 @@ fn a_killed_keeper_costs_only_its_own_task_one_attempt() {
     for fifo in &ready_pipes {
         assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
     }
-    let mut review_command =
-        sandbox.tribunal_command(&["review", "plan.md", "--json", "--level", "dual", "--no-fix"]);
+    let mut review_command = sandbox.tribunal_command(&["review", "plan.md", "--json", "--level", "dual", "--no-fix"]);
     let mut child = review_command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     for fifo in &ready_pipes {
         assert_eq!(fs::read_to_string(fifo).unwrap(), "up\n");

@@ -59,11 +59,7 @@ fn a_full_disk_at_any_write_is_reported_and_the_run_resumes_with_free_space() {
         if output.stdout.contains("tribunal resume prd-") {
             stopped_half_way += 1;
             assert!(output.stdout.contains("resolved"), "{kilobytes} KB: {}", output.stdout);
-            assert!(
-                output.stdout.contains("12 raised: 10 fixed, 2 dismissed"),
-                "{kilobytes} KB: {}",
-                output.stdout
-            );
+            assert!(output.stdout.contains("12 raised: 10 fixed, 2 dismissed"), "{kilobytes} KB: {}", output.stdout);
         }
     }
     assert!(stopped_half_way >= 3, "the sizes no longer end runs half-way: {stopped_half_way}");
@@ -106,11 +102,8 @@ fn a_full_process_table_is_an_environment_fault() {
 fn too_few_open_files_are_refused_before_anything_starts() {
     let sandbox = Sandbox::new();
     for file_limit in [8, 16, 24, 40, 63] {
-        let output = run_script(
-            &sandbox,
-            &["env"],
-            &format!("ulimit -n {file_limit}; exec $T demo --dir d{file_limit}"),
-        );
+        let output =
+            run_script(&sandbox, &["env"], &format!("ulimit -n {file_limit}; exec $T demo --dir d{file_limit}"));
         assert_eq!(output.exit_code, Some(5), "{file_limit}: {}", output.stderr);
         assert!(
             output.stderr.contains("files may be open at once") && output.stderr.contains("ulimit -n 1024"),
@@ -167,11 +160,7 @@ fn a_wall_clock_that_jumps_both_ways_changes_nothing() {
         Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl").status();
     assert!(compile_status.unwrap().success());
     let output = CommandOutput::from_output(
-        sandbox
-            .tribunal_command(&["demo", "--dir", "demo", "--json"])
-            .env("LD_PRELOAD", &library)
-            .output()
-            .unwrap(),
+        sandbox.tribunal_command(&["demo", "--dir", "demo", "--json"]).env("LD_PRELOAD", &library).output().unwrap(),
     );
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let events = output.parse_events();
@@ -182,8 +171,7 @@ fn a_wall_clock_that_jumps_both_ways_changes_nothing() {
     let last_event = events.last().unwrap();
     assert_eq!((&last_event["kind"], &last_event["outcome"]), (&"run_finished".into(), &"resolved".into()));
     assert!(last_event["elapsed_ms"].as_u64().unwrap() < 3_600_000, "{last_event}");
-    let awake_times: Vec<u64> =
-        events.iter().map(|event| event["at"]["awake_ms"].as_u64().unwrap()).collect();
+    let awake_times: Vec<u64> = events.iter().map(|event| event["at"]["awake_ms"].as_u64().unwrap()).collect();
     assert!(awake_times.is_sorted());
     let log_output = sandbox.run_tribunal(&["-C", "demo", "log"]);
     assert_eq!(log_output.exit_code, Some(0), "{}", log_output.stderr);
@@ -200,8 +188,7 @@ fn unusual_names_of_projects_and_files_work() {
     assert!(output.stderr.contains("12 raised: 10 fixed, 2 dismissed"), "{}", output.stderr);
 
     let sandbox = Sandbox::with_shell_agent("cat >/dev/null; echo 'findings: []'\n");
-    for unusual_name in
-        ["pl an.md", "it's \"one\".md", "two\nlines.md", "$(touch owned).md", "-C.md", "ümläut 中文.md"]
+    for unusual_name in ["pl an.md", "it's \"one\".md", "two\nlines.md", "$(touch owned).md", "-C.md", "ümläut 中文.md"]
     {
         sandbox.write_file(unusual_name, "# Plan\n\nIt shall be fast.\n");
         let output = sandbox.run_tribunal(&["review", "--", unusual_name]);
@@ -211,9 +198,8 @@ fn unusual_names_of_projects_and_files_work() {
     assert!(!sandbox.path_of("owned").exists());
     let non_utf8_name = OsStr::from_bytes(b"pl\xffan.md");
     fs::write(sandbox.root_dir().join(non_utf8_name), "# Plan\n").unwrap();
-    let output = CommandOutput::from_output(
-        sandbox.tribunal_command(&[OsStr::new("review"), non_utf8_name]).output().unwrap(),
-    );
+    let output =
+        CommandOutput::from_output(sandbox.tribunal_command(&[OsStr::new("review"), non_utf8_name]).output().unwrap());
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     assert!(output.stderr.contains("its name is no UTF-8"), "{}", output.stderr);
     let output = sandbox.run_tribunal(&["review", "no\nsuch.md"]);
@@ -234,9 +220,7 @@ fn symlinks_that_leave_the_project_are_not_followed() {
         assert!(is_directory_empty(outside_dir.path()), "{}", output.stderr);
         output.stderr
     };
-    assert!(
-        refusal_for(".tribunal", "", "plan.md").contains(".tribunal is a link that leads out of the project")
-    );
+    assert!(refusal_for(".tribunal", "", "plan.md").contains(".tribunal is a link that leads out of the project"));
     let refusal = refusal_for("out", "output_folder: out", "plan.md");
     assert!(refusal.contains("out/reviews is a link that leads out of the project"), "{refusal}");
     let refusal = refusal_for("out/awaiting-human", "output_folder: out", "plan.md");

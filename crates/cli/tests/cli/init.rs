@@ -46,9 +46,7 @@ impl ClientProject {
         symlink(git_path, project.bin_dir.join("git")).unwrap();
         let mut git_init = Command::new("git");
         project.sandbox.set_home_env(&mut git_init);
-        assert!(
-            git_init.args(["init", "-q"]).current_dir(project.sandbox.root_dir()).status().unwrap().success()
-        );
+        assert!(git_init.args(["init", "-q"]).current_dir(project.sandbox.root_dir()).status().unwrap().success());
         project
     }
 
@@ -80,8 +78,7 @@ impl ClientProject {
                 if entry_path.is_dir() && entry_path.file_name().unwrap() != ".git" {
                     directories.push(entry_path);
                 } else if entry_path.is_file() {
-                    let file_name =
-                        entry_path.strip_prefix(self.sandbox.root_dir()).unwrap().display().to_string();
+                    let file_name = entry_path.strip_prefix(self.sandbox.root_dir()).unwrap().display().to_string();
                     found_files.push((file_name, fs::read_to_string(entry_path).unwrap()));
                 }
             }
@@ -97,10 +94,7 @@ impl ClientProject {
     fn normalize_paths(&self, text: &str) -> String {
         let parent_dir = self.sandbox.root_dir().parent().unwrap().display().to_string();
         let own_program = Path::new(TRIBUNAL).canonicalize().unwrap().display().to_string();
-        self.sandbox
-            .normalize_output(text)
-            .replace(&parent_dir, "[beside]")
-            .replace(&own_program, "[tribunal]")
+        self.sandbox.normalize_output(text).replace(&parent_dir, "[beside]").replace(&own_program, "[tribunal]")
     }
 
     /// Asserts that the command changes nothing and exits with this code; returns its message.
@@ -162,16 +156,12 @@ fn other_contents_of_a_settings_file_stay_byte_for_byte() {
     ] {
         let project = ClientProject::new(&["claude"]);
         project.sandbox.write_file(LOCAL_SETTINGS, old_text);
-        fs::set_permissions(project.sandbox.path_of(LOCAL_SETTINGS), fs::Permissions::from_mode(0o600))
-            .unwrap();
+        fs::set_permissions(project.sandbox.path_of(LOCAL_SETTINGS), fs::Permissions::from_mode(0o600)).unwrap();
         project.run_successfully(&["--yes"]);
         let new_text = project.sandbox.read_file(LOCAL_SETTINGS);
         assert!(new_text.contains("tribunal hook stop --client claude-code"), "{case_name}: {new_text}");
         let mut new_characters = new_text.chars();
-        assert!(
-            old_text.chars().all(|wanted| new_characters.any(|c| c == wanted)),
-            "{case_name}: {new_text}"
-        );
+        assert!(old_text.chars().all(|wanted| new_characters.any(|c| c == wanted)), "{case_name}: {new_text}");
         let mode = fs::metadata(project.sandbox.path_of(LOCAL_SETTINGS)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{case_name}");
         project.run_successfully(&["--remove", "--yes"]);
@@ -184,19 +174,9 @@ fn remove_restores_the_state_before_init() {
     let project = ClientProject::new_in_git(&["claude", "codex", "copilot", "gemini"]);
     project.sandbox.write_file("plan.md", "# Plan\n");
     let init_output = project.run_successfully(&["--yes"]);
-    assert!(
-        init_output.stdout.contains("\"AfterAgent\": ["),
-        "what Gemini needs is said: {}",
-        init_output.stdout
-    );
-    let created_files = [
-        LOCAL_SETTINGS,
-        ".codex/hooks.json",
-        ".github/hooks/tribunal.json",
-        ".gitignore",
-        "plan.md",
-        "tribunal.yaml",
-    ];
+    assert!(init_output.stdout.contains("\"AfterAgent\": ["), "what Gemini needs is said: {}", init_output.stdout);
+    let created_files =
+        [LOCAL_SETTINGS, ".codex/hooks.json", ".github/hooks/tribunal.json", ".gitignore", "plan.md", "tribunal.yaml"];
     assert_eq!(project.file_names(), created_files);
     let output = project.run_successfully(&["--remove", "--yes"]);
     assert_eq!(project.file_names(), [".gitignore", "plan.md", "tribunal.yaml"]);
@@ -231,11 +211,7 @@ fn without_a_terminal_nothing_is_written_unless_confirmed_by_a_flag() {
         "{}",
         output.stdout
     );
-    assert!(
-        output.stdout.ends_with("nothing was written; to do it: tribunal init --yes\n"),
-        "{}",
-        output.stdout
-    );
+    assert!(output.stdout.ends_with("nothing was written; to do it: tribunal init --yes\n"), "{}", output.stdout);
 }
 
 #[test]
@@ -278,8 +254,7 @@ fn a_hook_entry_that_the_user_changed_is_not_overwritten() {
     for args in [&["--yes"][..], &["--remove", "--yes"], &["--shared", "--yes"]] {
         let refusal = project.assert_refused(args, 3);
         assert!(
-            refusal
-                .starts_with("[!] .claude/settings.local.json:6:11: Tribunal's hook of `Stop` was changed"),
+            refusal.starts_with("[!] .claude/settings.local.json:6:11: Tribunal's hook of `Stop` was changed"),
             "{refusal}"
         );
     }
@@ -298,10 +273,7 @@ fn symlinks_that_leave_the_project_are_not_followed() {
     fs::write(outside_dir.join("settings.local.json"), "{}").unwrap();
     symlink(&outside_dir, project.sandbox.path_of(".claude")).unwrap();
     let refusal = project.assert_refused(&["--yes"], 2);
-    assert!(
-        refusal.contains("a link out of the project") && refusal.contains("Nothing was written."),
-        "{refusal}"
-    );
+    assert!(refusal.contains("a link out of the project") && refusal.contains("Nothing was written."), "{refusal}");
     fs::remove_file(outside_dir.join("settings.local.json")).unwrap();
     project.assert_refused(&["--yes"], 2);
     assert_eq!(fs::read_dir(&outside_dir).unwrap().count(), 0);
@@ -328,16 +300,9 @@ fn a_shared_file_has_hooks_that_do_nothing_where_tribunal_is_missing() {
     );
     assert_eq!(project.file_names(), [SHARED_SETTINGS, "tribunal.yaml"], "in both they would run twice");
     for command in hook_commands(&project, SHARED_SETTINGS) {
-        assert!(
-            command.starts_with("command -v tribunal >/dev/null 2>&1 && exec tribunal hook "),
-            "{command}"
-        );
-        let output =
-            Command::new("/bin/sh").arg("-c").arg(&command).env("PATH", "/nowhere").output().unwrap();
-        assert!(
-            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
-            "{output:?}"
-        );
+        assert!(command.starts_with("command -v tribunal >/dev/null 2>&1 && exec tribunal hook "), "{command}");
+        let output = Command::new("/bin/sh").arg("-c").arg(&command).env("PATH", "/nowhere").output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
     }
     let command_output = project.run_successfully(&[]);
     assert!(
@@ -356,21 +321,14 @@ fn hooks_start_this_program_and_are_updated_when_it_moves() {
     let own_program = Path::new(TRIBUNAL).canonicalize().unwrap();
     let first_command = &hook_commands(&project, LOCAL_SETTINGS)[0];
     assert!(
-        first_command.starts_with(own_program.to_str().unwrap())
-            && first_command.ends_with(" --client claude-code"),
+        first_command.starts_with(own_program.to_str().unwrap()) && first_command.ends_with(" --client claude-code"),
         "{first_command}"
     );
 
     symlink(TRIBUNAL, project.bin_dir.join("tribunal")).unwrap();
     let output = project.run_successfully(&["--yes"]);
-    assert!(
-        output.stdout.contains("8 brought up to date") && output.stdout.contains("\n-"),
-        "{}",
-        output.stdout
-    );
-    assert!(
-        hook_commands(&project, LOCAL_SETTINGS).iter().all(|command| command.starts_with("tribunal hook "))
-    );
+    assert!(output.stdout.contains("8 brought up to date") && output.stdout.contains("\n-"), "{}", output.stdout);
+    assert!(hook_commands(&project, LOCAL_SETTINGS).iter().all(|command| command.starts_with("tribunal hook ")));
 }
 
 #[test]
@@ -386,8 +344,7 @@ fn a_profile_fills_a_new_file_and_changes_no_existing_one() {
         let files_before = project.project_files();
         let output = project.run_successfully(&["--profile", "enterprise"]);
         assert_eq!(project.project_files(), files_before);
-        let expected_text =
-            "tribunal.yaml is there and is not changed; the profile enterprise would set in it: tier=4";
+        let expected_text = "tribunal.yaml is there and is not changed; the profile enterprise would set in it: tier=4";
         assert!(output.stderr.contains(expected_text), "{}", output.stderr);
     }
     assert_eq!(ClientProject::new(&[]).run_init(&["--profile", "big"]).exit_code, Some(2));
@@ -436,10 +393,7 @@ fn the_json_document_lists_what_was_done_and_fits_its_schema() {
     assert_eq!(document["files"][0]["path"], LOCAL_SETTINGS);
     assert_eq!(document["by_hand"][0]["file"], "~/.gemini/settings.json");
     let second_document = project.run_json(&[]);
-    assert_eq!(
-        (&second_document["done"], &second_document["files"]),
-        (&Value::Bool(false), &Value::Array(Vec::new()))
-    );
+    assert_eq!((&second_document["done"], &second_document["files"]), (&Value::Bool(false), &Value::Array(Vec::new())));
 }
 
 #[test]

@@ -37,10 +37,7 @@ fn filters_apply_to_events_too() {
         ["round_started", "round_ended"]
     );
     assert_eq!(event_kinds(&["--key", "round-1/freeze"]), ["effect_started", "effect_finished"]);
-    assert_eq!(
-        event_kinds(&["--kind", "finding_moved", "--finding", "f1"]),
-        ["finding_moved", "finding_moved"]
-    );
+    assert_eq!(event_kinds(&["--kind", "finding_moved", "--finding", "f1"]), ["finding_moved", "finding_moved"]);
     assert_eq!(event_kinds(&["--warnings"]), [""; 0]);
     assert_eq!(event_kinds(&["--since", "2970-01-01"]), [""; 0]);
     let empty_output = sandbox.run_tribunal(&["log", "--round", "9"]);
@@ -58,11 +55,7 @@ fn mistyped_filters_are_refused_with_a_suggestion() {
     ] {
         let output = sandbox.run_tribunal(&["log", args[0], args[1]]);
         assert_eq!(output.exit_code, Some(2));
-        assert!(
-            output.stderr.starts_with("[!] ") && output.stderr.contains(expected_message),
-            "{}",
-            output.stderr
-        );
+        assert!(output.stderr.starts_with("[!] ") && output.stderr.contains(expected_message), "{}", output.stderr);
     }
 }
 
@@ -142,10 +135,7 @@ fn prompts_are_listed_by_vendor_with_their_total_size() {
             &expected_size[..expected_size.len() - 3],
             &expected_size[expected_size.len() - 3..]
         );
-        assert!(
-            vendor_name == "nobody" || sent_listing.contains(&expected_size),
-            "{expected_size}: {sent_listing}"
-        );
+        assert!(vendor_name == "nobody" || sent_listing.contains(&expected_size), "{expected_size}: {sent_listing}");
     }
     assert_eq!(sandbox.run_json(&["log", "--prompts"])["vendors"], Value::Null);
 }

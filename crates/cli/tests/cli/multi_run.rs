@@ -125,8 +125,7 @@ fn six_runs_write_one_journal_at_once() {
         let shown_events = output.parse_events().into_iter().filter(|event| event["run"] == *run_id);
         let shown_numbers: Vec<u64> = shown_events.map(|event| event["seq"].as_u64().unwrap()).collect();
         let recorded_numbers = sandbox.run_events(&["log", &run_id]);
-        let recorded_numbers: Vec<u64> =
-            recorded_numbers.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+        let recorded_numbers: Vec<u64> = recorded_numbers.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
         assert_eq!(shown_numbers, recorded_numbers, "{run_id}");
     }
 }
@@ -139,8 +138,7 @@ fn the_limit_of_one_agent_holds_for_all_runs_together() {
         sandbox.root_dir().display()
     );
     sandbox.write_file("agent.sh", &agent_script);
-    let output = sandbox
-        .run_tribunal(&[&["review", "--jobs=6", "--set", "agents.at_once=1"], &SIX_FILES[..]].concat());
+    let output = sandbox.run_tribunal(&[&["review", "--jobs=6", "--set", "agents.at_once=1"], &SIX_FILES[..]].concat());
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert_eq!(run_states(&sandbox), ["resolved"; 6]);
     assert!(!sandbox.path_of("overlap").exists());
@@ -179,9 +177,8 @@ fn an_interrupt_lets_all_agents_finish_and_no_further_run_starts() {
     while stopping_runs.len() < 2 {
         line.clear();
         assert!(stderr_reader.read_line(&mut line).unwrap() > 0, "it ended early");
-        stopping_runs.extend(
-            line.split_once("stopping: 1 agent may finish").map(|(run_label, _)| run_label[..3].to_string()),
-        );
+        stopping_runs
+            .extend(line.split_once("stopping: 1 agent may finish").map(|(run_label, _)| run_label[..3].to_string()));
     }
     stopping_runs.sort();
     assert_eq!(stopping_runs, ["one", "two"]);
@@ -190,10 +187,7 @@ fn an_interrupt_lets_all_agents_finish_and_no_further_run_starts() {
     stderr_reader.read_to_string(&mut remaining_output).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(run_states(&sandbox), ["stopped", "stopped"]);
-    assert!(
-        remaining_output.contains("not started  three.md · stopped before its turn"),
-        "{remaining_output}"
-    );
+    assert!(remaining_output.contains("not started  three.md · stopped before its turn"), "{remaining_output}");
 }
 
 #[test]
@@ -223,10 +217,8 @@ fn a_second_interrupt_ends_all_runs_also_those_that_wait_for_an_agent() {
 
 /// Takes the lock of a subject as a run of another process would.
 fn hold_subject_lock(sandbox: &Sandbox, subject: &str) -> fs::File {
-    let lock_name = format!(
-        ".tribunal/locks/{}.lock",
-        Hash::digest_of(format!("subject {subject}").as_bytes()).short_hex()
-    );
+    let lock_name =
+        format!(".tribunal/locks/{}.lock", Hash::digest_of(format!("subject {subject}").as_bytes()).short_hex());
     sandbox.write_file(&lock_name, "other-abcd\n");
     let lock_file = fs::File::open(sandbox.path_of(&lock_name)).unwrap();
     lock_file.lock().unwrap();
@@ -257,8 +249,7 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
       two-xxxx  resolved     two.md · no findings
     ");
     // One job at a time gives the same result.
-    let output =
-        sandbox.run_tribunal(&["review", "one.md", "two.md", "--jobs", "1", "--progress", "summary"]);
+    let output = sandbox.run_tribunal(&["review", "one.md", "two.md", "--jobs", "1", "--progress", "summary"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @r"
     [!] one.md is already under review by run other-abcd
@@ -289,9 +280,8 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
 /// Masks limits, durations and token counts.
 fn mask_figures(text: &str) -> String {
     let mask_line = |mask_line: &str| {
-        let figures_start = mask_line
-            .find(" tokens · no cost reported")
-            .and_then(|position| mask_line[..position].rfind(" · "));
+        let figures_start =
+            mask_line.find(" tokens · no cost reported").and_then(|position| mask_line[..position].rfind(" · "));
         match figures_start.or_else(|| mask_line.find(" 3 rounds, ")) {
             Some(position) if mask_line[position..].starts_with(" ·") => {
                 format!("{} · […]", &mask_line[..position])
@@ -404,11 +394,7 @@ fn detached_runs_work_side_by_side_and_a_run_that_cannot_start_is_reported() {
     let _held = hold_subject_lock(&sandbox, "three.md");
     let review_output = sandbox.run_tribunal(&["review", "one.md", "two.md", "three.md", "--detach"]);
     assert_eq!(review_output.exit_code, Some(0), "{}", review_output.stderr);
-    assert!(
-        review_output.stdout.contains("2 more subjects follow, at most 3 at once"),
-        "{}",
-        review_output.stdout
-    );
+    assert!(review_output.stdout.contains("2 more subjects follow, at most 3 at once"), "{}", review_output.stdout);
     arrived.read_lines(2);
     release.release_agents(2);
     for run_id in sandbox.run_ids() {

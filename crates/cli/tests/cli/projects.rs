@@ -30,10 +30,7 @@ fn an_early_project_is_explained_with_a_tier_for_its_next_task() {
         "output_folder: \"{project-root}/out\"\nplanning_artifacts: \"{project-root}/plans\"\n",
     );
     sandbox.write_file(".claude/commands/bmad/bmm/workflows/dev-story.md", "x\n");
-    sandbox.write_file(
-        "_bmad/_config/agent-manifest.csv",
-        "name,displayName,title,module\ndev,Ada,Developer,bmm\n",
-    );
+    sandbox.write_file("_bmad/_config/agent-manifest.csv", "name,displayName,title,module\ndev,Ada,Developer,bmm\n");
     sandbox.write_file("plans/prd.md", "# PRD\n\nWords.\n");
     insta::assert_snapshot!(project_report(&sandbox, &["--task", "Fix the typo"]));
 }
@@ -50,10 +47,7 @@ fn a_late_project_names_files_for_clients_without_commands() {
         "[core]\noutput_folder = \"out\"\n[agents.bmad-agent-dev]\nmodule = \"bmm\"\nname = \"Ada\"\n",
     );
     sandbox.write_file(".agents/skills/bmad-build-auto/SKILL.md", "x\n");
-    sandbox.write_file(
-        "out/implementation-artifacts/sprint-status.yaml",
-        "development_status:\n  1-1-a: done\n",
-    );
+    sandbox.write_file("out/implementation-artifacts/sprint-status.yaml", "development_status:\n  1-1-a: done\n");
     insta::assert_snapshot!(project_report(&sandbox, &["--for", "codex"]));
 }
 
@@ -61,8 +55,7 @@ fn a_late_project_names_files_for_clients_without_commands() {
 fn broken_files_are_reported_with_their_line_and_exit_code_3() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     sandbox.write_file("_bmad/_config/manifest.yaml", "installation:\n  version: 6.12.0\n");
-    sandbox
-        .write_file("_bmad/bmm/config.yaml", "output_folder: /srv/\u{1b}[2Jout\nplanning_artifacts: [a]\n");
+    sandbox.write_file("_bmad/bmm/config.yaml", "output_folder: /srv/\u{1b}[2Jout\nplanning_artifacts: [a]\n");
     sandbox.write_file("_bmad/core/config.yaml", "a: [\n");
     insta::assert_snapshot!(project_report(&sandbox, &[]));
 }
@@ -75,8 +68,7 @@ fn an_agent_can_be_named_by_any_of_its_names_and_ambiguous_names_are_refused() {
         "_bmad/_config/agent-manifest.csv",
         "name,displayName,title,role,module\ndev,Amelia,Developer,r,bmm\ndev,Bo,Game Developer,r,gds\n",
     );
-    let inspect_agent =
-        |agent_name: &str| sandbox.run_tribunal(&["inspect", "project", "--agent", agent_name]);
+    let inspect_agent = |agent_name: &str| sandbox.run_tribunal(&["inspect", "project", "--agent", agent_name]);
     assert!(
         inspect_agent("bmm:dev").stdout.contains("agent      bmm:dev (Amelia, Developer)"),
         "{}",
@@ -84,14 +76,6 @@ fn an_agent_can_be_named_by_any_of_its_names_and_ambiguous_names_are_refused() {
     );
     assert!(inspect_agent("Bo").stdout.contains("agent      gds:dev (Bo, Game Developer)"));
     assert_eq!(inspect_agent("dev").exit_code, Some(2));
-    assert!(
-        inspect_agent("dev").stderr.contains("it could be bmm:dev or gds:dev"),
-        "{}",
-        inspect_agent("dev").stderr
-    );
-    assert!(
-        inspect_agent("Ameli").stderr.contains("did you mean `bmm:dev`?"),
-        "{}",
-        inspect_agent("Ameli").stderr
-    );
+    assert!(inspect_agent("dev").stderr.contains("it could be bmm:dev or gds:dev"), "{}", inspect_agent("dev").stderr);
+    assert!(inspect_agent("Ameli").stderr.contains("did you mean `bmm:dev`?"), "{}", inspect_agent("Ameli").stderr);
 }

@@ -7,7 +7,8 @@ use crate::common::Sandbox;
 /// Returns an answer as the client prints it, one JSON object per line.
 fn answered_output() -> String {
     let session_id = "3bb88e4a-9428-4796-be0a-9f5bd3501386";
-    let finding = json!({"severity": "high", "category": "test", "description": "fast is vague", "quote": "It shall be fast."});
+    let finding =
+        json!({"severity": "high", "category": "test", "description": "fast is vague", "quote": "It shall be fast."});
     let status = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---";
     let usage = json!({"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 0});
     let by_model = json!({"claude-opus-5-5": {"inputTokens": 100, "outputTokens": 20, "costUSD": 0.16}});
@@ -86,10 +87,7 @@ fn an_agent_of_the_settings_is_read_by_its_driver_and_an_unknown_one_is_refused(
         (&response_document["schema"], &response_document["driver"]),
         (&"tribunal.response/1".into(), &"codex".into())
     );
-    assert_eq!(
-        (&response_document["fault"]["fault"], &response_document["rule"]),
-        (&"limited".into(), &"wait".into())
-    );
+    assert_eq!((&response_document["fault"]["fault"], &response_document["rule"]), (&"limited".into(), &"wait".into()));
     let schema: Value = serde_json::from_str(&sandbox.run_tribunal(&["schema", "response"]).stdout).unwrap();
     assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&response_document), "{response_document}");
     let output = sandbox.run_tribunal(&["inspect", "response", "--agent", "codx", "out.jsonl"]);

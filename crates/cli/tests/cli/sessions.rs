@@ -17,8 +17,7 @@ pub fn stop_input(session: &str, last_message: &str) -> Value {
 
 pub fn run_hook(sandbox: &Sandbox, hook_args: &[&str], stdin_bytes: &[u8]) -> CommandOutput {
     let mut command = sandbox.tribunal_command(&[&["hook"], hook_args].concat());
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A hook that has already answered may have closed its stdin.
     let _ = child.stdin.take().unwrap().write_all(stdin_bytes);
     CommandOutput::from_output(child.wait_with_output().unwrap())
@@ -28,8 +27,8 @@ pub fn run_hook(sandbox: &Sandbox, hook_args: &[&str], stdin_bytes: &[u8]) -> Co
 pub fn hook_answer(sandbox: &Sandbox, event: &str, hook_input: &Value) -> (Value, String) {
     let output = run_hook(sandbox, &[event], hook_input.to_string().as_bytes());
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
-    let answer_json = serde_json::from_str(&output.stdout)
-        .unwrap_or_else(|parse_error| panic!("{parse_error}: {:?}", output.stdout));
+    let answer_json =
+        serde_json::from_str(&output.stdout).unwrap_or_else(|parse_error| panic!("{parse_error}: {:?}", output.stdout));
     (answer_json, output.stderr)
 }
 
@@ -106,10 +105,7 @@ fn a_loop_refuses_to_stop_until_the_session_makes_its_promise() {
     If only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>
     ");
     assert!(sandbox.read_file(STATE_FILE).contains("current_round: 1\n"));
-    assert!(
-        stop_refusal(&sandbox, &stop_input("s1", "<promise>OTHER</promise>")).is_some(),
-        "of another loop"
-    );
+    assert!(stop_refusal(&sandbox, &stop_input("s1", "<promise>OTHER</promise>")).is_some(), "of another loop");
     assert!(stop_refusal(&sandbox, &stop_input("s1", "")).is_some(), "only tools were called");
     assert!(stop_refusal(&sandbox, &stop_input("s2", "")).is_none(), "another session is free");
     assert!(sandbox.read_file(STATE_FILE).contains("current_round: 3\n"), "and counts for nothing");
@@ -126,8 +122,7 @@ fn a_loop_refuses_to_stop_until_the_session_makes_its_promise() {
 fn a_loop_is_always_finite() {
     let sandbox = new_project();
     for wrong_limit in ["0", "-1", "1001", "infinite"] {
-        let output =
-            sandbox.run_tribunal(&["loop", "start", "x", "--session", "s1", "--max-iterations", wrong_limit]);
+        let output = sandbox.run_tribunal(&["loop", "start", "x", "--session", "s1", "--max-iterations", wrong_limit]);
         assert_eq!(output.exit_code, Some(2), "{wrong_limit}: {}", output.stdout);
     }
     let loop_id = start_loop(&sandbox, &["--max-iterations", "2"]);
@@ -136,15 +131,10 @@ fn a_loop_is_always_finite() {
         stop_after["stop_hook_active"] = (refusal_count > 0).into();
         stop_after
     };
-    assert!(
-        stop_refusal(&sandbox, &stop_after(0)).is_some() && stop_refusal(&sandbox, &stop_after(0)).is_some()
-    );
+    assert!(stop_refusal(&sandbox, &stop_after(0)).is_some() && stop_refusal(&sandbox, &stop_after(0)).is_some());
     let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_after(0));
     let message = stop_answer["systemMessage"].as_str().unwrap();
-    assert!(
-        message.contains("2 of 2") && message.contains(&format!("tribunal decisions {loop_id}.D1")),
-        "{message}"
-    );
+    assert!(message.contains("2 of 2") && message.contains(&format!("tribunal decisions {loop_id}.D1")), "{message}");
     let output = sandbox.run_tribunal(&["decisions", "D1", "more"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert!(stop_refusal(&sandbox, &stop_after(0)).is_some(), "it goes on");
@@ -179,11 +169,7 @@ fn tool_uses_and_prompts_reset_the_count_of_refusals_in_a_row() {
         assert!(stop_refusal(&sandbox, &stop_input("s1", "no")).is_some(), "{round}");
         if round % 5 == 4 {
             let event = if round % 2 == 0 { "post-tool-use" } else { "user-prompt-submit" };
-            hook_answer(
-                &sandbox,
-                event,
-                &json!({ "session_id": "s1", "tool_name": "Bash", "prompt": "go on" }),
-            );
+            hook_answer(&sandbox, event, &json!({ "session_id": "s1", "tool_name": "Bash", "prompt": "go on" }));
         }
     }
     assert_eq!(listed_loops(&sandbox)[0]["refusals"], 20);
@@ -208,15 +194,8 @@ fn the_next_session_that_gets_a_prompt_takes_an_unbound_loop() {
     let sandbox = new_project();
     let output = sandbox.run_tribunal(&["loop", "start", "x", "--promise", "DONE"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stdout);
-    assert!(
-        output.stderr.contains("not typed in one") && output.stderr.contains("--next"),
-        "{}",
-        output.stderr
-    );
-    assert_eq!(
-        sandbox.run_tribunal(&["loop", "start", "x", "--promise", "DONE", "--next"]).exit_code,
-        Some(0)
-    );
+    assert!(output.stderr.contains("not typed in one") && output.stderr.contains("--next"), "{}", output.stderr);
+    assert_eq!(sandbox.run_tribunal(&["loop", "start", "x", "--promise", "DONE", "--next"]).exit_code, Some(0));
     assert_eq!(stop_refusal(&sandbox, &stop_input("s8", "")), None, "who only stops has said nothing");
     let (prompt_answer, _) =
         hook_answer(&sandbox, "user-prompt-submit", &json!({ "session_id": "s7", "prompt": "hello" }));
@@ -251,16 +230,11 @@ fn the_state_file_may_be_edited_and_deleted() {
     sandbox.write_file(STATE_FILE, &edited_state);
     let reason = stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).unwrap();
     assert!(reason.starts_with("Make it *good*\n\n---\nor leave it\n\nTribunal loop"), "{reason}");
-    assert!(
-        reason.contains("sent back 1 of at most 2") && reason.contains("<promise>all *[good]*</promise>")
-    );
+    assert!(reason.contains("sent back 1 of at most 2") && reason.contains("<promise>all *[good]*</promise>"));
     sandbox.write_file(STATE_FILE, &sandbox.read_file(STATE_FILE).replace("active: true", "active: false"));
     let (stop_answer, hook_stderr) = hook_answer(&sandbox, "stop", &stop_input("s1", ""));
     assert_eq!(stop_answer["decision"], Value::Null);
-    assert!(
-        hook_stderr.contains("it is not active; nobody is held (kept as .tribunal/sessions/1-"),
-        "{hook_stderr}"
-    );
+    assert!(hook_stderr.contains("it is not active; nobody is held (kept as .tribunal/sessions/1-"), "{hook_stderr}");
     assert_eq!(listed_loops(&sandbox)[0]["let_go"], "person");
 
     start_loop(&sandbox, &[]);
@@ -272,13 +246,9 @@ fn the_state_file_may_be_edited_and_deleted() {
 
 #[test]
 fn an_unreadable_state_file_is_moved_aside_and_holds_no_session() {
-    for broken_state in [
-        "",
-        "---\nactive: true\n",
-        "---\nactive: [\n---\n",
-        "\u{0}\u{1}",
-        "---\nactive: true\nmax_rounds: lots\n---\n",
-    ] {
+    for broken_state in
+        ["", "---\nactive: true\n", "---\nactive: [\n---\n", "\u{0}\u{1}", "---\nactive: true\nmax_rounds: lots\n---\n"]
+    {
         let sandbox = new_project();
         start_loop(&sandbox, &[]);
         sandbox.write_file(STATE_FILE, broken_state);
@@ -363,19 +333,11 @@ fn a_ralph_loop_is_understood() {
     );
     assert_eq!(stop_refusal(&sandbox, &stop_input("s2", "")), None, "it is the first one's now");
     assert_eq!(stop_refusal(&sandbox, &stop_input("", "")), None, "nobody knows whose that is");
-    assert!(
-        stop_refusal(&sandbox, &stop_input("s1", "as `<promise>all [x] * done</promise>` said")).is_some()
-    );
-    assert_eq!(
-        stop_refusal(&sandbox, &stop_input("s1", "so:\n<promise>\n all [x]  * done\n</promise>\nbye")),
-        None
-    );
+    assert!(stop_refusal(&sandbox, &stop_input("s1", "as `<promise>all [x] * done</promise>` said")).is_some());
+    assert_eq!(stop_refusal(&sandbox, &stop_input("s1", "so:\n<promise>\n all [x]  * done\n</promise>\nbye")), None);
     assert!(!sandbox.path_of(RALPH_STATE_FILE).exists());
 
-    sandbox.write_file(
-        RALPH_STATE_FILE,
-        &ralph_state("go", "null").replace("max_iterations: 5", "max_iterations: 0"),
-    );
+    sandbox.write_file(RALPH_STATE_FILE, &ralph_state("go", "null").replace("max_iterations: 5", "max_iterations: 0"));
     let reason = stop_refusal(&sandbox, &stop_input("s1", "<promise>null</promise>")).unwrap();
     assert!(reason.contains("sent back 2 of at most 50"), "what was without end has one: {reason}");
 }
@@ -400,11 +362,7 @@ fn without_a_last_message_the_end_of_the_transcript_counts() {
             ],
             false,
         ),
-        (
-            "nothing",
-            vec![json!({"type": "user", "message": {"role": "user", "content": DONE_PROMISE}})],
-            false,
-        ),
+        ("nothing", vec![json!({"type": "user", "message": {"role": "user", "content": DONE_PROMISE}})], false),
     ] {
         sandbox.write_file(RALPH_STATE_FILE, &ralph_state("go", "DONE"));
         let transcript_lines: Vec<String> = transcript_lines.iter().map(Value::to_string).collect();
@@ -427,30 +385,18 @@ fn sessions_may_not_write_files_of_tribunal_and_bound_ones_have_more_limits() {
         let hook_input = json!({ "session_id": session_id, "cwd": sandbox.root_dir(), "tool_name": tool_name, "tool_input": tool_input });
         let (tool_answer_json, _) = hook_answer(&sandbox, "pre-tool-use", &hook_input);
         let hook_output = &tool_answer_json["hookSpecificOutput"];
-        (hook_output["permissionDecision"] == "deny")
-            .then(|| hook_output["permissionDecisionReason"].to_string())
+        (hook_output["permissionDecision"] == "deny").then(|| hook_output["permissionDecisionReason"].to_string())
     };
-    assert_eq!(
-        denial_reason("s1", "Write", json!({ "file_path": ".tribunal/x" })),
-        None,
-        "nothing is Tribunal's yet"
-    );
+    assert_eq!(denial_reason("s1", "Write", json!({ "file_path": ".tribunal/x" })), None, "nothing is Tribunal's yet");
     start_loop(&sandbox, &[]);
     for session_id in ["s1", "s2"] {
         assert!(denial_reason(session_id, "Write", json!({ "file_path": ".tribunal/journal.db" })).is_some());
-        assert!(
-            denial_reason(session_id, "Bash", json!({ "command": "rm .claude/review-loop-state.yaml" }))
-                .is_some()
-        );
+        assert!(denial_reason(session_id, "Bash", json!({ "command": "rm .claude/review-loop-state.yaml" })).is_some());
         assert_eq!(denial_reason(session_id, "Write", json!({ "file_path": "src/main.rs" })), None);
     }
     let reset_command = json!({ "command": "git reset --hard HEAD~3" });
     assert!(denial_reason("s1", "Bash", reset_command.clone()).unwrap().contains("not committed"));
-    assert_eq!(
-        denial_reason("s2", "Bash", reset_command),
-        None,
-        "whoever has taken nothing on does as they like"
-    );
+    assert_eq!(denial_reason("s2", "Bash", reset_command), None, "whoever has taken nothing on does as they like");
     assert!(denial_reason("s1", "Edit", json!({ "file_path": "/etc/hosts" })).is_some());
     let status_text =
         sandbox.run_tribunal(&["loop", "status", listed_loops(&sandbox)[0]["id"].as_str().unwrap()]).stdout;
@@ -489,8 +435,7 @@ fn state_of_an_outer_project_and_pipes_hold_no_session() {
     let sandbox = new_project();
     for file_name in [STATE_FILE, "t.jsonl"] {
         std::fs::create_dir_all(sandbox.path_of(".claude")).unwrap();
-        let mkfifo_status =
-            std::process::Command::new("mkfifo").arg(sandbox.path_of("pipe")).status().unwrap();
+        let mkfifo_status = std::process::Command::new("mkfifo").arg(sandbox.path_of("pipe")).status().unwrap();
         assert!(mkfifo_status.success());
         std::os::unix::fs::symlink(sandbox.path_of("pipe"), sandbox.path_of(file_name)).unwrap();
         let hook_input = json!({ "session_id": "s1", "transcript_path": sandbox.path_of("t.jsonl") });
@@ -503,10 +448,7 @@ fn state_of_an_outer_project_and_pipes_hold_no_session() {
 #[test]
 fn a_loop_of_another_tool_is_released_before_its_client_ends_the_turn() {
     let sandbox = new_project();
-    sandbox.write_file(
-        RALPH_STATE_FILE,
-        &ralph_state("go", "DONE").replace("max_iterations: 5", "max_iterations: 40"),
-    );
+    sandbox.write_file(RALPH_STATE_FILE, &ralph_state("go", "DONE").replace("max_iterations: 5", "max_iterations: 40"));
     let refusals = (0..20).take_while(|_| stop_refusal(&sandbox, &stop_input("s1", "no")).is_some()).count();
     assert_eq!(refusals, 7);
 }
@@ -528,11 +470,7 @@ fn prompts_and_promises_that_cannot_work_are_refused() {
     );
     start_loop(&sandbox, &[]);
     let output = sandbox.run_tribunal(&["loop", "cancel", "nope"]);
-    assert!(
-        output.exit_code == Some(2) && output.stderr.contains("no session holds nope here"),
-        "{}",
-        output.stderr
-    );
+    assert!(output.exit_code == Some(2) && output.stderr.contains("no session holds nope here"), "{}", output.stderr);
 }
 
 #[test]
@@ -553,7 +491,8 @@ const STEP_WITH_HOOKS: &str = "---\nstep: 8a\nhooks:\n  SessionStart:\n    - com
                     - command: echo post >> trace; exit 3\n  Stop:\n    - command: echo stop >> trace\n---\n# Step\n";
 
 fn tool_answer(sandbox: &Sandbox, event: &str, tool_input: Value) -> Value {
-    let hook_input = json!({ "session_id": "s1", "cwd": sandbox.root_dir(), "tool_name": "Bash", "tool_input": tool_input });
+    let hook_input =
+        json!({ "session_id": "s1", "cwd": sandbox.root_dir(), "tool_name": "Bash", "tool_input": tool_input });
     hook_answer(sandbox, event, &hook_input).0
 }
 
@@ -597,8 +536,7 @@ fn hooks_of_a_step_run_in_their_order_and_only_if_they_are_trusted() {
 #[test]
 fn a_critical_hook_that_fails_ends_the_step_and_asks_the_user() {
     let sandbox = new_project();
-    sandbox
-        .write_file("step.md", "---\nhooks:\n  PreToolUse:\n    - {command: exit 4, critical: true}\n---\n");
+    sandbox.write_file("step.md", "---\nhooks:\n  PreToolUse:\n    - {command: exit 4, critical: true}\n---\n");
     assert_eq!(sandbox.run_tribunal(&["trust", "--yes", "--step", "step.md"]).exit_code, Some(0));
     start_loop(&sandbox, &["--step", "step.md"]);
     let denied_answer = tool_answer(&sandbox, "pre-tool-use", json!({ "command": "true" }));

@@ -31,10 +31,7 @@ fn review_in_session() -> Sandbox {
 
 fn repair_plan(sandbox: &Sandbox) {
     let plan_text = sandbox.read_file("plan.md");
-    sandbox.write_file(
-        "plan.md",
-        &plan_text.replace("fast", "done in 200 ms").replace("None.", "Two, see below."),
-    );
+    sandbox.write_file("plan.md", &plan_text.replace("fast", "done in 200 ms").replace("None.", "Two, see below."));
 }
 
 fn resume_in_session(sandbox: &Sandbox) -> CommandOutput {
@@ -49,18 +46,11 @@ fn run_state(sandbox: &Sandbox) -> String {
 #[test]
 fn a_session_may_not_stop_until_its_repairs_are_verified() {
     let sandbox = review_in_session();
-    assert!(
-        sandbox.read_file(STATE_FILE).contains("in_progress_count: 2\n"),
-        "{}",
-        sandbox.read_file(STATE_FILE)
-    );
+    assert!(sandbox.read_file(STATE_FILE).contains("in_progress_count: 2\n"), "{}", sandbox.read_file(STATE_FILE));
     let reason = stop_refusal(&sandbox, &stop_input("s1", "All is well.")).unwrap();
     insta::assert_snapshot!(sandbox.normalize_output(&reason));
     let reason = stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).unwrap();
-    assert!(
-        reason.contains("You said that it is done, and it is not.") && reason.contains("F1 high"),
-        "{reason}"
-    );
+    assert!(reason.contains("You said that it is done, and it is not.") && reason.contains("F1 high"), "{reason}");
     assert_eq!(stop_refusal(&sandbox, &stop_input("s2", "")), None);
 
     repair_plan(&sandbox);
@@ -117,15 +107,10 @@ fn a_session_cannot_answer_for_the_user() {
     assert!(output.stderr.contains("this very session's work"), "{}", output.stderr);
 
     let decision_file = format!(".tribunal/awaiting-human/{run_id}.D1.yaml");
-    sandbox.write_file(
-        &decision_file,
-        &sandbox.read_file(&decision_file).replace("answer: \"\"", "answer: accept"),
-    );
+    sandbox.write_file(&decision_file, &sandbox.read_file(&decision_file).replace("answer: \"\"", "answer: accept"));
     let tracker = ".tribunal/reviews/plan-issues.md";
-    sandbox.write_file(
-        tracker,
-        &sandbox.read_file(tracker).replace("open", "dismissed").replace("assigned", "dismissed"),
-    );
+    sandbox
+        .write_file(tracker, &sandbox.read_file(tracker).replace("open", "dismissed").replace("assigned", "dismissed"));
     let output = resume_in_session(&sandbox);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
     assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some());
@@ -143,10 +128,7 @@ fn a_session_that_gives_up_leaves_the_decision_to_the_user() {
     let (stop_answer, _) =
         hook_answer(&sandbox, "stop", &stop_input("s1", "<review-blocked>only legal knows</review-blocked>"));
     let message = stop_answer["systemMessage"].as_str().unwrap();
-    assert!(
-        message.contains("only legal knows") && message.contains("2 open findings wait for you"),
-        "{message}"
-    );
+    assert!(message.contains("only legal knows") && message.contains("2 open findings wait for you"), "{message}");
     assert_eq!(run_state(&sandbox), "waiting");
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
     assert!(questions.contains("who repairs what is open?"), "{questions}");
@@ -187,12 +169,10 @@ fn a_review_in_a_session_has_one_subject_and_needs_the_session() {
 #[test]
 fn a_new_session_gets_the_state_of_the_project() {
     let sandbox = review_in_session();
-    let (start_answer, _) =
-        hook_answer(&sandbox, "session-start", &json!({ "session_id": "s9", "source": "startup" }));
+    let (start_answer, _) = hook_answer(&sandbox, "session-start", &json!({ "session_id": "s9", "source": "startup" }));
     let message = start_answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(message.contains("1 questions wait") || message.contains("1 question waits"), "{message}");
-    let (start_answer, _) =
-        hook_answer(&sandbox, "session-start", &json!({ "session_id": "s1", "source": "resume" }));
+    let (start_answer, _) = hook_answer(&sandbox, "session-start", &json!({ "session_id": "s1", "source": "resume" }));
     let message = start_answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(message.contains("This session has taken on plan-"), "{message}");
 }
@@ -206,8 +186,7 @@ fn the_state_file_does_not_decide_whether_a_session_may_stop() {
         &sandbox.read_file(STATE_FILE).replace("workflow_name: review", "workflow_name: loop\niteration: 1"),
     );
     assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some());
-    let (stop_answer, _) =
-        hook_answer(&sandbox, "stop", &stop_input("s1", "<review-blocked>x y</review-blocked>"));
+    let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_input("s1", "<review-blocked>x y</review-blocked>"));
     assert!(stop_answer["systemMessage"].as_str().unwrap().contains("open findings wait"), "{stop_answer}");
     repair_plan(&sandbox);
     assert_eq!(resume_in_session(&sandbox).exit_code, Some(0), "the journal is as it was");
@@ -228,10 +207,7 @@ fn the_state_file_does_not_decide_whether_a_session_may_stop() {
 #[test]
 fn a_session_out_of_time_leaves_the_review_halted() {
     let sandbox = review_in_session();
-    assert_eq!(
-        stop_refusal(&sandbox, &stop_input("s1", "<review-timeout>five hours</review-timeout>")),
-        None
-    );
+    assert_eq!(stop_refusal(&sandbox, &stop_input("s1", "<review-timeout>five hours</review-timeout>")), None);
     assert_eq!(run_state(&sandbox), "halted");
     repair_plan(&sandbox);
     assert_eq!(resume_in_session(&sandbox).exit_code, Some(0));
@@ -253,8 +229,7 @@ fn a_session_under_review_cannot_reload_settings_or_message_reviewers() {
     let run_id = sandbox.last_run_id();
     for arguments in [&["resume", "--reload"][..], &["say", &run_id, "all is well"]] {
         let mut command = sandbox.tribunal_command(arguments);
-        let output =
-            CommandOutput::from_output(command.env("CLAUDE_CODE_SESSION_ID", "s1").output().unwrap());
+        let output = CommandOutput::from_output(command.env("CLAUDE_CODE_SESSION_ID", "s1").output().unwrap());
         assert_eq!(output.exit_code, Some(3), "{arguments:?} {}", output.stderr);
         assert!(output.stderr.contains("this very session's work"), "{arguments:?} {}", output.stderr);
     }

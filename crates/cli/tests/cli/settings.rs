@@ -11,10 +11,8 @@ const NO_FINDINGS_SCRIPT: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\
 /// Returns the value and the origin of the setting at this path.
 fn value_and_origin(document: &Value, setting_path: &str) -> (Value, String) {
     let all_settings = document["settings"].as_array().unwrap();
-    let found_setting = all_settings
-        .iter()
-        .find(|setting| setting["path"] == setting_path)
-        .unwrap_or_else(|| panic!("{setting_path}"));
+    let found_setting =
+        all_settings.iter().find(|setting| setting["path"] == setting_path).unwrap_or_else(|| panic!("{setting_path}"));
     (found_setting["value"].clone(), found_setting["origin"].as_str().unwrap().to_string())
 }
 
@@ -28,10 +26,8 @@ fn write_user_settings(sandbox: &Sandbox, settings_text: &str) -> String {
 #[test]
 fn later_layers_win_and_every_value_keeps_its_origin() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
-    let user_settings = write_user_settings(
-        &sandbox,
-        "# mine\nlimits:\n  max_cost: 1\n  max_tokens: 2000\n  max_findings: 9\n",
-    );
+    let user_settings =
+        write_user_settings(&sandbox, "# mine\nlimits:\n  max_cost: 1\n  max_tokens: 2000\n  max_findings: 9\n");
     sandbox.write_file(
         "_bmad/bmm/config.yaml",
         "project_name: x\noutput_folder: out\nreview_loop:\n  limits:\n    max_total_issues: 8\n    max_review_rounds: 2\n",
@@ -53,15 +49,8 @@ fn later_layers_win_and_every_value_keeps_its_origin() {
     ] {
         assert_eq!(value_and_origin(&document, setting_path), (value, expected_origin), "{setting_path}");
     }
-    let plan_document = sandbox.run_json(&[
-        "review",
-        "plan.md",
-        "--dry-run",
-        "--set",
-        "limits.max_cost=0.25",
-        "--level",
-        "dual",
-    ]);
+    let plan_document =
+        sandbox.run_json(&["review", "plan.md", "--dry-run", "--set", "limits.max_cost=0.25", "--level", "dual"]);
     assert_eq!(plan_document["limits"]["cost"], 0.25);
     assert_eq!(plan_document["limits"]["rounds"], 4);
     assert_eq!(plan_document["level"], "dual");
@@ -70,19 +59,9 @@ fn later_layers_win_and_every_value_keeps_its_origin() {
 #[test]
 fn variables_and_flags_are_checked_like_files() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
-    let mut command = sandbox.tribunal_command(&[
-        "review",
-        "plan.md",
-        "--dry-run",
-        "--set",
-        "limits.max_cots=1",
-        "--set",
-        "tier=9",
-    ]);
-    command
-        .env("TRIBUNAL_LIMITS__MAX_COTS", "3")
-        .env("TRIBUNAL_TIER", "many")
-        .env("TRIBUNAL_SOMETHING", "else");
+    let mut command =
+        sandbox.tribunal_command(&["review", "plan.md", "--dry-run", "--set", "limits.max_cots=1", "--set", "tier=9"]);
+    command.env("TRIBUNAL_LIMITS__MAX_COTS", "3").env("TRIBUNAL_TIER", "many").env("TRIBUNAL_SOMETHING", "else");
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @r"
@@ -172,8 +151,7 @@ fn the_settings_in_force_read_well() {
 #[test]
 fn one_file_alone_is_explained_with_all_its_problems() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
-    sandbox
-        .write_file("other.yaml", "tier: 1\nlimits:\n  max_cost: 0\nspeed: 3\nreview_loop:\n  enabled: no\n");
+    sandbox.write_file("other.yaml", "tier: 1\nlimits:\n  max_cost: 0\nspeed: 3\nreview_loop:\n  enabled: no\n");
     let output = sandbox.run_tribunal(&["inspect", "settings", "other.yaml"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
     insta::assert_snapshot!(output.stdout, @r"
@@ -204,8 +182,7 @@ fn the_settings_schema_accepts_what_the_reader_accepts() {
     let sandbox = Sandbox::new();
     let schema = sandbox.run_json(&["schema", "settings"]);
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let fits_schema =
-        |settings_json: &str| validator.is_valid(&serde_json::from_str::<Value>(settings_json).unwrap());
+    let fits_schema = |settings_json: &str| validator.is_valid(&serde_json::from_str::<Value>(settings_json).unwrap());
     assert!(fits_schema(
         r#"{"tier": 2, "limits": {"max_cost": 2.5}, "agents": {"use": ["a"], "a": {"driver": "command", "argv": ["x"]}}}"#
     ));
@@ -250,12 +227,7 @@ fn a_stronger_agent_takes_over_from_one_that_failed_twice() {
     let mut calls_by_agent: Vec<String> = Vec::new();
     for line in calls.lines() {
         let columns: Vec<&str> = line.split_whitespace().collect();
-        calls_by_agent.push(format!(
-            "{} {} {}",
-            columns[0].split('/').next().unwrap(),
-            columns[1],
-            columns[2]
-        ));
+        calls_by_agent.push(format!("{} {} {}", columns[0].split('/').next().unwrap(), columns[1], columns[2]));
     }
     calls_by_agent.sort();
     calls_by_agent.dedup();
@@ -292,12 +264,8 @@ fn a_dry_run_seats_agents_of_different_providers_like_the_run() {
     );
     sandbox.write_file("tribunal.yaml", &settings);
     let plan_document = sandbox.run_json(&["review", "plan.md", "--dry-run"]);
-    let agent_names: Vec<&str> = plan_document["panel"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|seat| seat["agent"].as_str().unwrap())
-        .collect();
+    let agent_names: Vec<&str> =
+        plan_document["panel"].as_array().unwrap().iter().map(|seat| seat["agent"].as_str().unwrap()).collect();
     assert_eq!(agent_names, ["one", "other", "two"]);
 }
 
@@ -313,8 +281,7 @@ fn a_party_uses_the_team_of_the_project_as_personas() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     sandbox.write_file(AGENT_MANIFEST, TEAM_CSV);
     let shown_text = sandbox.run_tribunal(&["inspect", "settings"]).stdout;
-    let roster_line =
-        "personas of parties, from _bmad/_config/agent-manifest.csv: Billing Clerk, Ship's Cook, Pilot\n";
+    let roster_line = "personas of parties, from _bmad/_config/agent-manifest.csv: Billing Clerk, Ship's Cook, Pilot\n";
     assert!(shown_text.ends_with(roster_line), "{shown_text}");
     let document = sandbox.run_json(&["inspect", "settings"]);
     assert_eq!(document["roster"]["origin"], AGENT_MANIFEST);
@@ -364,11 +331,7 @@ fn undefined_agents_are_reported_as_problems() {
     [!] tribunal.yaml, line 3: `agents.scripted.stronger` is `scriptde`, and there is no such agent
         did you mean `scripted-2`?
     ");
-    assert!(
-        output.stdout.contains("* use                      [nope]         tribunal.yaml:2"),
-        "{}",
-        output.stdout
-    );
+    assert!(output.stdout.contains("* use                      [nope]         tribunal.yaml:2"), "{}", output.stdout);
     let document = sandbox.run_json(&["inspect", "settings"]);
     assert_eq!(document["problems"][1]["line"], 3);
     assert_eq!(document["problems"][1]["place"], "tribunal.yaml, line 3");

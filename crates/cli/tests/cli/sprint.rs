@@ -85,11 +85,7 @@ fn status_shows_the_sprint_as_a_tree_with_the_next_step() {
             "done",
             "next: create 2-6a-knead: it is the first in the backlog, and has to be written first",
         ),
-        (
-            "6a-knead: backlog",
-            "6a-knead: done",
-            "next: retrospective epic-1-retrospective: all stories are done",
-        ),
+        ("6a-knead: backlog", "6a-knead: done", "next: retrospective epic-1-retrospective: all stories are done"),
         ("optional", "done", "next: nothing; everything on the board is done"),
     ] {
         sandbox.write_file(BOARD_FILE, &sandbox.read_file(BOARD_FILE).replace(old_status, new_status));
@@ -102,10 +98,7 @@ fn status_shows_the_sprint_as_a_tree_with_the_next_step() {
 fn a_board_that_cannot_be_read_is_reported_with_its_line_and_not_touched() {
     for (board_bytes, expected_problem) in [
         (BOARD_TEXT.replace("  1-2-sift", "\t1-2-sift").into_bytes(), ":7:2: this is no YAML: tabs"),
-        (
-            BOARD_TEXT.replace("1-3-pack", "1-2-sift").into_bytes(),
-            ":8:3: `1-2-sift` stands here for the second time",
-        ),
+        (BOARD_TEXT.replace("1-3-pack", "1-2-sift").into_bytes(), ":8:3: `1-2-sift` stands here for the second time"),
         (
             BOARD_TEXT.replace("grease", "gr\u{e9}ase").chars().map(|character| character as u8).collect(),
             ":14:25: this is not UTF-8 text",
@@ -135,16 +128,12 @@ fn a_move_changes_one_word_and_nothing_else() {
     sandbox.write_file(BOARD_FILE, &board_text);
     let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
     let story_path = format!("{STORIES_DIR}/1-2-sift.md");
-    let expected_output =
-        format!("✓ Status: done · {story_path}\n✓ 1-2-sift: review → done · {BOARD_FILE}:7\n");
+    let expected_output = format!("✓ Status: done · {story_path}\n✓ 1-2-sift: review → done · {BOARD_FILE}:7\n");
     assert_eq!((output.exit_code, output.stdout), (Some(0), expected_output));
     assert_eq!(sandbox.read_file(&story_path), SIFT_STORY.replace("Status: review", "Status: done"));
     assert_eq!(sandbox.read_file(BOARD_FILE), board_text.replace("'review'", "'done'"));
-    let file_names: Vec<_> = fs::read_dir(sandbox.path_of(STORIES_DIR))
-        .unwrap()
-        .flatten()
-        .map(|dir_entry| dir_entry.file_name())
-        .collect();
+    let file_names: Vec<_> =
+        fs::read_dir(sandbox.path_of(STORIES_DIR)).unwrap().flatten().map(|dir_entry| dir_entry.file_name()).collect();
     assert_eq!(file_names.len(), 2, "{file_names:?}");
     let second_move = sandbox.run_tribunal(&["board", "move", "1-2-sift", "done"]);
     assert_eq!((second_move.exit_code, second_move.stdout.as_str()), (Some(0), "1-2-sift is done already\n"));
@@ -157,10 +146,7 @@ fn a_move_changes_one_word_and_nothing_else() {
     assert_eq!(sandbox.read_file(BOARD_FILE), board_text.replace("'review'", "'done'"));
     // A dry run takes no lock.
     sandbox.write_file(&format!("{BOARD_FILE}.lock"), "somebody's\n");
-    assert_eq!(
-        sandbox.run_tribunal(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]).exit_code,
-        Some(0)
-    );
+    assert_eq!(sandbox.run_tribunal(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]).exit_code, Some(0));
 }
 
 #[test]
@@ -214,8 +200,7 @@ fn a_board_outside_the_project_is_not_written_and_a_foreign_lock_is_respected() 
 fn a_story_is_edited_in_place_and_gets_the_open_findings_of_its_review() {
     let sandbox = sandbox_with_sprint();
     let story_path = format!("{STORIES_DIR}/1-2-sift.md");
-    let output =
-        sandbox.run_tribunal(&["story", "1.2", "--tick", "1.1", "--add-file", "src/sieve.py", "--dry-run"]);
+    let output = sandbox.run_tribunal(&["story", "1.2", "--tick", "1.1", "--add-file", "src/sieve.py", "--dry-run"]);
     assert_eq!(output.stdout, "would be task 1.1 ticked\nwould be src/sieve.py added to the list of files\n");
     assert_eq!(sandbox.read_file(&story_path), SIFT_STORY);
     assert_eq!(sandbox.run_tribunal(&["story", "1.2", "--tick", "1.1"]).exit_code, Some(0));
@@ -229,11 +214,7 @@ fn a_story_is_edited_in_place_and_gets_the_open_findings_of_its_review() {
     assert_eq!(missing_story.exit_code, Some(2));
     let follow_up_tick = sandbox.run_tribunal(&["story", "1.2", "--tick-follow-up", "20"]);
     assert_eq!(follow_up_tick.stdout, "✓ follow-up of line 20 ticked\n", "{}", follow_up_tick.stderr);
-    assert!(
-        sandbox
-            .read_file(&story_path)
-            .ends_with("- [x] [AI-Review][High] holes are too big [src/sieve.py:1]\n")
-    );
+    assert!(sandbox.read_file(&story_path).ends_with("- [x] [AI-Review][High] holes are too big [src/sieve.py:1]\n"));
     sandbox.write_file(&story_path, &SIFT_STORY.replace("- [ ] Test it", "- [x] Test it"));
     // Open findings of a review are added to the story once, in the format its file uses.
     sandbox.write_file(
@@ -270,11 +251,7 @@ fn a_story_follows_the_board_only_if_both_had_the_same_status() {
         ("Status: done", "done", "Status: done"),
         ("Status: in-progress", "done", "Status: in-progress"),
         ("Status: blocked", "in-progress", "Status: blocked"),
-        (
-            "Status: review - Bob looks at it, see #12",
-            "in-progress",
-            "Status: in-progress - Bob looks at it, see #12",
-        ),
+        ("Status: review - Bob looks at it, see #12", "in-progress", "Status: in-progress - Bob looks at it, see #12"),
     ] {
         sandbox.write_file(BOARD_FILE, BOARD_TEXT);
         sandbox.write_file(&story_path, &SIFT_STORY.replace("Status: review", story_status));
@@ -286,12 +263,7 @@ fn a_story_follows_the_board_only_if_both_had_the_same_status() {
             "{story_status}"
         );
         let is_left_alone = output.stderr.contains("it stays as it is");
-        assert_eq!(
-            is_left_alone,
-            !expected_status.contains(board_status),
-            "{story_status}: {}",
-            output.stderr
-        );
+        assert_eq!(is_left_alone, !expected_status.contains(board_status), "{story_status}: {}", output.stderr);
         // Moving again changes nothing, because the board has this status already.
         sandbox.write_file(&story_path, SIFT_STORY);
         assert_eq!(sandbox.run_tribunal(&["board", "move", "1.2", board_status]).exit_code, Some(0));
@@ -309,10 +281,7 @@ fn a_story_file_is_found_by_its_full_key_where_the_board_says() {
     let sandbox = sandbox_with_sprint();
     sandbox.write_file(
         BOARD_FILE,
-        &BOARD_TEXT.replace(
-            "  1-3-pack: ready-for-dev\n",
-            "  1-3-pack: ready-for-dev\n  1-2-sieve: ready-for-dev\n",
-        ),
+        &BOARD_TEXT.replace("  1-3-pack: ready-for-dev\n", "  1-3-pack: ready-for-dev\n  1-2-sieve: ready-for-dev\n"),
     );
     // The file of another story is not used, even if it has the same number.
     let other_story = sandbox.run_tribunal(&["story", "1-2-sieve", "--tick", "1.1"]);
@@ -322,19 +291,11 @@ fn a_story_file_is_found_by_its_full_key_where_the_board_says() {
         BOARD_FILE,
         &BOARD_TEXT.replace("project: Mill", "story_location: \"{project-root}/docs/stories\""),
     );
-    fs::rename(
-        sandbox.path_of(&format!("{STORIES_DIR}/1-2-sift.md")),
-        sandbox.path_of(&format!("{STORIES_DIR}/x.md")),
-    )
-    .unwrap();
+    fs::rename(sandbox.path_of(&format!("{STORIES_DIR}/1-2-sift.md")), sandbox.path_of(&format!("{STORIES_DIR}/x.md")))
+        .unwrap();
     sandbox.write_file("docs/stories/1-2-sift.md", SIFT_STORY);
     let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
-    assert!(
-        output.stdout.contains("✓ Status: done · docs/stories/1-2-sift.md"),
-        "{}{}",
-        output.stdout,
-        output.stderr
-    );
+    assert!(output.stdout.contains("✓ Status: done · docs/stories/1-2-sift.md"), "{}{}", output.stdout, output.stderr);
     assert_eq!(sandbox.run_tribunal(&["story", "1.2"]).exit_code, Some(0));
 }
 
@@ -349,11 +310,7 @@ fn directories_outside_the_project_are_refused() {
         write_config(directory);
         let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
         assert_eq!(output.exit_code, Some(3), "{}", output.stdout);
-        assert!(
-            output.stderr.contains("_bmad/bmm/config.yaml:2: `implementation_artifacts` is"),
-            "{}",
-            output.stderr
-        );
+        assert!(output.stderr.contains("_bmad/bmm/config.yaml:2: `implementation_artifacts` is"), "{}", output.stderr);
         assert_eq!(sandbox.read_file(BOARD_FILE), BOARD_TEXT);
         assert!(sandbox.run_tribunal(&["status"]).stdout.contains("`implementation_artifacts` is"));
     }
@@ -373,8 +330,7 @@ fn two_writers_of_one_board_lose_no_move() {
     let mut board_text = "development_status:\n".to_string();
     for epic in [1, 2] {
         board_text += &format!("  epic-{epic}: in-progress   # {epic}\n");
-        board_text
-            .extend((1..=STORIES_EACH).map(|story_number| format!("  {epic}-{story_number}-x: backlog\n")));
+        board_text.extend((1..=STORIES_EACH).map(|story_number| format!("  {epic}-{story_number}-x: backlog\n")));
     }
     sandbox.write_file(BOARD_FILE, &board_text);
     thread::scope(|scope| {
@@ -387,8 +343,7 @@ fn two_writers_of_one_board_lose_no_move() {
                         // Exit code 5 means that the lock was held for too long; the move is tried again.
                         let mut exit_code = Some(5);
                         while exit_code == Some(5) {
-                            exit_code =
-                                sandbox.run_tribunal(&["board", "move", &story_key, story_state]).exit_code;
+                            exit_code = sandbox.run_tribunal(&["board", "move", &story_key, story_state]).exit_code;
                         }
                         assert_eq!(exit_code, Some(0), "{story_key} {story_state}");
                     }
@@ -417,8 +372,7 @@ fn a_killed_writer_leaves_a_complete_board_and_a_lock_that_expires() {
         let early_move = sandbox.run_tribunal(&["board", "move", "1.3", "in-progress"]);
         assert_eq!(early_move.exit_code, Some(5));
         assert!(
-            early_move.stderr.contains("which is dead, left it")
-                && early_move.stderr.contains("half a minute"),
+            early_move.stderr.contains("which is dead, left it") && early_move.stderr.contains("half a minute"),
             "{}",
             early_move.stderr
         );
@@ -427,10 +381,7 @@ fn a_killed_writer_leaves_a_complete_board_and_a_lock_that_expires() {
         fs::File::options().write(true).open(&lock_path).unwrap().set_modified(expired_time).unwrap();
         let late_move = sandbox.run_tribunal(&["board", "move", "1.3", "in-progress"]);
         assert_eq!(late_move.exit_code, Some(0), "{}", late_move.stderr);
-        assert_eq!(
-            sandbox.read_file(BOARD_FILE),
-            expected_board.replace("pack: ready-for-dev", "pack: in-progress")
-        );
+        assert_eq!(sandbox.read_file(BOARD_FILE), expected_board.replace("pack: ready-for-dev", "pack: in-progress"));
         assert!(!lock_path.exists());
         assert_eq!(sandbox.temporary_leftovers(), Vec::<PathBuf>::new());
     }
@@ -453,10 +404,7 @@ fn a_story_is_reviewed_with_the_changes_since_its_baseline() {
     sandbox.write_file("src/sieve.py", "holes = 9\n");
     let run_git = |args: &[&str]| {
         let mut run_git = Command::new("git");
-        run_git
-            .args(["-c", "user.name=n", "-c", "user.email=e@e"])
-            .args(args)
-            .current_dir(sandbox.root_dir());
+        run_git.args(["-c", "user.name=n", "-c", "user.email=e@e"]).args(args).current_dir(sandbox.root_dir());
         sandbox.set_home_env(&mut run_git);
         let output = run_git.output().unwrap();
         assert!(output.status.success(), "{args:?}");
@@ -493,11 +441,8 @@ fn a_story_is_reviewed_with_the_changes_since_its_baseline() {
         ["\"change\" null src/new.py src/sieve.py", &format!("\"document\" \"{STORIES_DIR}/1-2-sift.md\" ")]
     );
     let prompts = fs::read_dir(&prompts_dir).unwrap().flatten();
-    let prompts: Vec<String> =
-        prompts.map(|dir_entry| fs::read_to_string(dir_entry.path()).unwrap()).collect();
-    assert!(
-        prompts.iter().any(|prompt| prompt.contains("No grain is left.") && prompt.contains("grain = 0"))
-    );
+    let prompts: Vec<String> = prompts.map(|dir_entry| fs::read_to_string(dir_entry.path()).unwrap()).collect();
+    assert!(prompts.iter().any(|prompt| prompt.contains("No grain is left.") && prompt.contains("grain = 0")));
     // The story file does not exist yet.
     let command_output = sandbox.run_tribunal(&["review", "--story", "1-3"]);
     assert_eq!(command_output.exit_code, Some(2));

@@ -6,8 +6,7 @@ use crate::common::Sandbox;
 const ESCAPE_SEQUENCES: &str = "\x1b[2J\u{9b}31m\u{202e}";
 
 fn assert_no_control_characters(source_name: &str, shown_text: &str) {
-    let is_control =
-        |character: char| (character.is_control() && character != '\n') || character == '\u{202e}';
+    let is_control = |character: char| (character.is_control() && character != '\n') || character == '\u{202e}';
     assert!(!shown_text.is_empty() && !shown_text.contains(is_control), "{source_name}: {shown_text:?}");
 }
 
@@ -56,17 +55,13 @@ fn inspected_answers_are_shown_without_control_characters() {
       high      a\u{1b}[2J\nb
                 quote “c\u{202e}”
     ");
-    sandbox
-        .write_file("fixes.yaml", "fixes: [{id: F1, status: fixed, note: \"a\\e[2J\"}]\nother: \"\\e[2J\"\n");
+    sandbox.write_file("fixes.yaml", "fixes: [{id: F1, status: fixed, note: \"a\\e[2J\"}]\nother: \"\\e[2J\"\n");
     assert_no_control_characters(
         "fixes",
         &sandbox.run_tribunal(&["inspect", "response", "--fixes", "fixes.yaml"]).stdout,
     );
     sandbox.write_file("none.txt", "no \x1b[2J answer\n");
-    assert_no_control_characters(
-        "unreadable",
-        &sandbox.run_tribunal(&["inspect", "response", "none.txt"]).stdout,
-    );
+    assert_no_control_characters("unreadable", &sandbox.run_tribunal(&["inspect", "response", "none.txt"]).stdout);
 }
 
 #[test]
@@ -77,11 +72,9 @@ fn settings_are_shown_without_control_characters() {
         "agents: {use: [\"s\\e[2J\"], \"s\\e[2J\": {driver: replay, script: \"x\\u202e.yaml\"}}\n\
          verify: [\"make \\e[2J\\r true\"]\n",
     );
-    for args in [
-        &["inspect", "settings"][..],
-        &["inspect", "settings", "tribunal.yaml"],
-        &["review", "plan.md", "--dry-run"],
-    ] {
+    for args in
+        [&["inspect", "settings"][..], &["inspect", "settings", "tribunal.yaml"], &["review", "plan.md", "--dry-run"]]
+    {
         let output = sandbox.run_tribunal(args);
         assert_no_control_characters(&format!("{args:?}"), &format!("{}{}", output.stdout, output.stderr));
     }

@@ -46,11 +46,7 @@ fn commands_of_an_untrusted_project_are_shown_and_do_not_run() {
         They came with the project and would run with your rights. Nothing was started.
         1. if that is well: tribunal trust
     ");
-    assert_eq!(
-        sandbox.run_tribunal(&["review", "plan.md", "--dry-run"]).exit_code,
-        Some(0),
-        "a plan runs nothing"
-    );
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md", "--dry-run"]).exit_code, Some(0), "a plan runs nothing");
 }
 
 #[test]
@@ -93,10 +89,7 @@ fn trust_can_be_withdrawn() {
     let listing = sandbox.run_json(&["trust", "--list"]);
     assert_eq!(listing["items"][1]["kind"], "check");
     assert_eq!(listing["items"][1]["trusted"], true);
-    assert_eq!(
-        sandbox.run_tribunal(&["trust", "--forget"]).stdout,
-        "2 commands are no longer trusted here\n"
-    );
+    assert_eq!(sandbox.run_tribunal(&["trust", "--forget"]).stdout, "2 commands are no longer trusted here\n");
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(2));
     assert_eq!(sandbox.run_json(&["trust", "--list"])["items"][0]["trusted"], false, "--list trusts nothing");
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(2));
@@ -135,11 +128,7 @@ fn a_journal_that_came_with_a_clone_runs_no_untrusted_command() {
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     assert!(output.stderr.contains("2 commands that you have not trusted"), "{}", output.stderr);
     assert!(!has_run_commands(&sandbox));
-    assert_eq!(
-        sandbox.run_tribunal(&["trust"]).exit_code,
-        Some(0),
-        "the commands of unfinished runs can be trusted"
-    );
+    assert_eq!(sandbox.run_tribunal(&["trust"]).exit_code, Some(0), "the commands of unfinished runs can be trusted");
     assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(5));
     assert!(has_run_commands(&sandbox));
 }
@@ -272,10 +261,8 @@ fn a_check_that_the_user_typed_needs_no_trust_on_resume() {
 fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
     let sandbox = Sandbox::new().without_trust();
     sandbox.write_file("tribunal.yaml", "tier: 0\n");
-    sandbox.write_file(
-        "step.md",
-        "---\nhooks:\n  Stop:\n    - make lint\n    - ''\n  Stopp: make never\n---\n# Step\n",
-    );
+    sandbox
+        .write_file("step.md", "---\nhooks:\n  Stop:\n    - make lint\n    - ''\n  Stopp: make never\n---\n# Step\n");
     let listing = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md"]);
     insta::assert_snapshot!(format!("{}{}", listing.stdout, listing.stderr), @r"
     not trusted  hook of `step.md`: make lint
@@ -289,10 +276,7 @@ fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
         listing_json.contains("\"kind\": \"hook\"") || listing_json.contains("\"kind\":\"hook\""),
         "{listing_json}"
     );
-    assert!(
-        listing_json.contains("\"trusted\": true") || listing_json.contains("\"trusted\":true"),
-        "{listing_json}"
-    );
+    assert!(listing_json.contains("\"trusted\": true") || listing_json.contains("\"trusted\":true"), "{listing_json}");
     // A changed command needs new trust, even in the same file.
     sandbox.write_file("step.md", "---\nhooks: {Stop: make lint all}\n---\n");
     let listing = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md"]);

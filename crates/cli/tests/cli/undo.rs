@@ -10,8 +10,7 @@ use serde_json::Value;
 
 use crate::common::{CommandOutput, PRD, Sandbox, hold_run_lock};
 
-const PLAN_TEXT: &str =
-    "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n\n## Team\n\nWe are three.\n";
+const PLAN_TEXT: &str = "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n\n## Team\n\nWe are three.\n";
 const FIXED_TEXT: &str =
     "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nNone.\n\n## Team\n\nWe are three.\n";
 
@@ -57,8 +56,7 @@ fn resolved_run() -> (Sandbox, String) {
 }
 
 fn parked_files(sandbox: &Sandbox, run_id: &str) -> Vec<PathBuf> {
-    let items =
-        fs::read_dir(sandbox.path_of(&format!(".tribunal/parked/{run_id}"))).into_iter().flatten().flatten();
+    let items = fs::read_dir(sandbox.path_of(&format!(".tribunal/parked/{run_id}"))).into_iter().flatten().flatten();
     items.map(|dir_entry| dir_entry.path()).collect()
 }
 
@@ -90,8 +88,7 @@ fn a_whole_review_can_be_shown_and_undone() {
     let (run_id, text_after) = (sandbox.last_run_id(), sandbox.read_file(PRD));
     let diff_output = sandbox.run_tribunal(&["diff", &run_id]);
     assert!(
-        diff_output.stdout.starts_with(&format!("--- a/{PRD}\n+++ b/{PRD}\n@@ "))
-            && diff_output.stderr.is_empty(),
+        diff_output.stdout.starts_with(&format!("--- a/{PRD}\n+++ b/{PRD}\n@@ ")) && diff_output.stderr.is_empty(),
         "{}",
         diff_output.stdout
     );
@@ -107,12 +104,7 @@ fn a_whole_review_can_be_shown_and_undone() {
         undo_preview.stdout
     );
     let undo_output = sandbox.run_tribunal(&["undo", &run_id, "--yes"]);
-    assert_eq!(
-        (undo_output.exit_code, sandbox.read_file(PRD)),
-        (Some(0), text_before),
-        "{}",
-        undo_output.stderr
-    );
+    assert_eq!((undo_output.exit_code, sandbox.read_file(PRD)), (Some(0), text_before), "{}", undo_output.stderr);
     let parked_paths = parked_files(&sandbox, &run_id);
     assert_eq!(fs::read_to_string(&parked_paths[0]).unwrap(), text_after);
     assert_eq!(fs::metadata(&parked_paths[0]).unwrap().permissions().mode() & 0o777, 0o600);
@@ -192,10 +184,7 @@ fn an_undone_finding_is_open_again_and_is_fixed_by_the_run() {
     let moves: Vec<&Value> =
         events.iter().filter(|event| event["kind"] == "finding_moved" && event["finding"] == "F1").collect();
     assert!(moves.iter().any(|event| event["note"] == "a person opened it again"), "{moves:?}");
-    assert_eq!(
-        (finding_status(&sandbox, 1), sandbox.read_file("plan.md")),
-        ("fixed".into(), FIXED_TEXT.into())
-    );
+    assert_eq!((finding_status(&sandbox, 1), sandbox.read_file("plan.md")), ("fixed".into(), FIXED_TEXT.into()));
     // The second fix is a landing of its own, although it made the same change, and it can be undone, too.
     let landings = sandbox.run_json(&["diff", &run_id])["landings"].clone();
     let undone: Vec<&Value> = landings.as_array().unwrap().iter().map(|landing| &landing["undone"]).collect();
@@ -225,11 +214,7 @@ fn findings_fixed_by_one_change_are_undone_together() {
     ");
     assert_eq!(sandbox.read_file("plan.md"), text_after);
     let undo_output = sandbox.run_tribunal(&["undo", &first_finding, "--together", "--yes"]);
-    assert!(
-        undo_output.stdout.contains("has ended; its journal keeps F1, F2 as fixed\n"),
-        "{}",
-        undo_output.stdout
-    );
+    assert!(undo_output.stdout.contains("has ended; its journal keeps F1, F2 as fixed\n"), "{}", undo_output.stdout);
     assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
     assert_eq!(finding_status(&sandbox, 1), "fixed", "the journal of a run that has ended stays as it is");
 }
@@ -243,10 +228,7 @@ fn later_edits_stay_and_conflicting_ones_prevent_the_undo() {
         Taking the change back would lose what was written there since. Nothing was changed.
         1. take it back by hand; what it was: tribunal diff [run] F1
     ");
-    sandbox.write_file(
-        "plan.md",
-        &FIXED_TEXT.replace("None.", "One:\n\ntime").replace("# Plan", "# The plan\r"),
-    );
+    sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One:\n\ntime").replace("# Plan", "# The plan\r"));
     assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
     assert_eq!(
         sandbox.read_file("plan.md"),
@@ -268,17 +250,11 @@ fn one_fix_can_be_undone_and_the_others_stay() {
     fix_second_finding(&sandbox, &run_id);
     assert_eq!(sandbox.read_file("plan.md"), FIXED_TEXT.replace("three", "four"));
     let finding_diff = sandbox.run_tribunal(&["diff", &format!("{run_id}.F2")]).stdout;
-    assert!(
-        finding_diff.contains("+We are four.") && !finding_diff.contains("+It answers"),
-        "{finding_diff}"
-    );
+    assert!(finding_diff.contains("+We are four.") && !finding_diff.contains("+It answers"), "{finding_diff}");
     assert_eq!(sandbox.run_tribunal(&["undo", "F1", "--yes"]).exit_code, Some(0));
     assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT.replace("three", "four"));
     let remaining_diff = sandbox.run_tribunal(&["diff", &run_id]).stdout;
-    assert!(
-        remaining_diff.contains("+We are four.") && !remaining_diff.contains("+It answers"),
-        "{remaining_diff}"
-    );
+    assert!(remaining_diff.contains("+We are four.") && !remaining_diff.contains("+It answers"), "{remaining_diff}");
 }
 
 #[test]
@@ -333,9 +309,7 @@ fn a_file_that_is_no_longer_a_text_file_is_left_alone() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     let plan_path = sandbox.path_of("plan.md");
     fs::write(&plan_path, b"# Plan\n\xff\n").unwrap();
-    assert!(
-        assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is not text (it is no UTF-8)")
-    );
+    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is not text (it is no UTF-8)"));
     fs::remove_file(&plan_path).unwrap();
     insta::assert_snapshot!(assert_undo_refused(&sandbox, &run_id, 2).stderr, @r"
     [!] plan.md does not exist
@@ -392,9 +366,7 @@ fn a_damaged_checkpoint_is_reported() {
 fn a_running_run_is_left_alone() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     let _held = hold_run_lock(&sandbox, &run_id, &format!("{run_id}\n1@1@0\n"));
-    assert!(
-        assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("is being worked on by another process")
-    );
+    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("is being worked on by another process"));
     assert_eq!(sandbox.run_tribunal(&["undo", &run_id]).exit_code, Some(2));
 }
 
@@ -443,17 +415,9 @@ fn a_killed_undo_is_completed_by_the_same_command() {
         let text_now = sandbox.read_file("plan.md");
         assert!(text_now == PLAN_TEXT || text_now == FIXED_TEXT, "{fault_point}: {text_now}");
         let undo_output = sandbox.run_json(&["undo", &run_id, "--yes"]);
-        assert_eq!(
-            (&undo_output["done"], &undo_output["findings"][0]),
-            (&true.into(), &"F1".into()),
-            "{fault_point}"
-        );
+        assert_eq!((&undo_output["done"], &undo_output["findings"][0]), (&true.into(), &"F1".into()), "{fault_point}");
         assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT, "{fault_point}");
-        assert_eq!(
-            fs::read_to_string(&parked_files(&sandbox, &run_id)[0]).unwrap(),
-            FIXED_TEXT,
-            "{fault_point}"
-        );
+        assert_eq!(fs::read_to_string(&parked_files(&sandbox, &run_id)[0]).unwrap(), FIXED_TEXT, "{fault_point}");
         sandbox.run_tribunal(&["resume", &run_id]);
         assert_eq!(
             sandbox.read_file("plan.md"),
@@ -501,11 +465,9 @@ fn agents_cannot_read_checkpoints() {
 #[test]
 fn documents_fit_their_schema() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
-    for (args, name) in [
-        (&["diff", &run_id][..], "diff"),
-        (&["undo", &run_id], "undo"),
-        (&["undo", &run_id, "--yes"], "undo"),
-    ] {
+    for (args, name) in
+        [(&["diff", &run_id][..], "diff"), (&["undo", &run_id], "undo"), (&["undo", &run_id, "--yes"], "undo")]
+    {
         let document = sandbox.run_json(args);
         assert_eq!(document["schema"], format!("tribunal.{name}/1"));
         let schema = sandbox.run_json(&["schema", name]);
@@ -517,9 +479,8 @@ fn documents_fit_their_schema() {
 fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
     let sandbox = Sandbox::with_script(&review_script("blocked: who pays"));
     sandbox.write_file("plan.md", PLAN_TEXT);
-    let run_git = |args: &[&str]| {
-        CommandOutput::from_output(sandbox.isolated_command("git").args(args).output().unwrap()).stdout
-    };
+    let run_git =
+        |args: &[&str]| CommandOutput::from_output(sandbox.isolated_command("git").args(args).output().unwrap()).stdout;
     run_git(&["init", "-q", "-b", "main"]);
     run_git(&["config", "user.email", "p@x"]);
     run_git(&["config", "user.name", "P"]);
@@ -542,10 +503,7 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
     assert_eq!(run_git(&["show", &format!("{reference}~1:plan.md")]), PLAN_TEXT);
     assert_eq!(run_git(&["show", &format!("{reference}:plan.md")]), FIXED_TEXT);
     let undo_preview = sandbox.run_tribunal(&["undo", &run_id]).stdout;
-    assert!(
-        undo_preview.contains(&format!("\ngit has them, too: git log -p {reference}\n")),
-        "{undo_preview}"
-    );
+    assert!(undo_preview.contains(&format!("\ngit has them, too: git log -p {reference}\n")), "{undo_preview}");
     assert_eq!(sandbox.run_json(&["undo", &run_id])["reference"], reference.as_str());
     assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
     assert_eq!(
@@ -561,10 +519,7 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
         4,
         "the second repair found the first gone"
     );
-    assert_eq!(
-        sandbox.run_json(&["gc", "--runs", "--keep-days", "0", "--dry-run"])["runs"][0],
-        run_id.as_str()
-    );
+    assert_eq!(sandbox.run_json(&["gc", "--runs", "--keep-days", "0", "--dry-run"])["runs"][0], run_id.as_str());
     assert_ne!(run_git(&["for-each-ref", "refs/tribunal"]), "");
     assert_eq!(sandbox.run_tribunal(&["gc", "--runs", "--keep-days", "0"]).exit_code, Some(0));
     assert_eq!(run_git(&["for-each-ref", "refs/tribunal"]), "");

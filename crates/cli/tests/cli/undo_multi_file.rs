@@ -24,10 +24,8 @@ const FIRST_LANDING: [FileBeforeAfter<'static>; 3] = [
     ("new.rs", None, Some("fn new() {}\n")),
     ("old.sh", Some("#!/bin/sh\n"), None),
 ];
-const SECOND_LANDING: [FileBeforeAfter<'static>; 2] = [
-    ("docs/a.md", Some("one\n2\n3\n4\n"), Some("one\n2\n3\nfour\n")),
-    ("src/b.rs", Some("b\n"), Some("B\n")),
-];
+const SECOND_LANDING: [FileBeforeAfter<'static>; 2] =
+    [("docs/a.md", Some("one\n2\n3\n4\n"), Some("one\n2\n3\nfour\n")), ("src/b.rs", Some("b\n"), Some("B\n"))];
 
 /// A project with a run that landed `FIRST_LANDING` for F1 and F2, then `SECOND_LANDING` for F3.
 fn sandbox_with_landings() -> Sandbox {
@@ -41,8 +39,7 @@ fn sandbox_with_landings() -> Sandbox {
         };
         let mut records = Vec::new();
         for (path, old_text, new_text) in *files {
-            let mut record =
-                json!({"path": path, "before": store_text(*old_text), "after": store_text(*new_text)});
+            let mut record = json!({"path": path, "before": store_text(*old_text), "after": store_text(*new_text)});
             if new_text.is_none() {
                 record["mode"] = 0o750.into();
             }
@@ -55,8 +52,7 @@ fn sandbox_with_landings() -> Sandbox {
             format!("{checkpoints_dir}/0.{}.1.json", landing_key(landing_number).as_str().replace('/', "."));
         sandbox.write_file(&record_path, &json!({"files": records}).to_string());
     }
-    let events =
-        landed_change(&[vec![FindingId(1), FindingId(2)], vec![FindingId(3)]]).into_iter().enumerate();
+    let events = landed_change(&[vec![FindingId(1), FindingId(2)], vec![FindingId(3)]]).into_iter().enumerate();
     let entries = events.map(|(landing_number, event)| {
         let draft = EntryDraft { id: landing_number.to_string(), event };
         NewEntry { run_id: RunId::new(RUN_ID), timestamp: Timestamp { wall_ms: 5, awake_ms: 1 }, draft }
@@ -68,10 +64,7 @@ fn sandbox_with_landings() -> Sandbox {
 
 /// Returns the files as they are on disk.
 fn files_on_disk(sandbox: &Sandbox) -> BTreeMap<&'static str, String> {
-    ALL_FILES
-        .into_iter()
-        .filter_map(|path| Some((path, fs::read_to_string(sandbox.path_of(path)).ok()?)))
-        .collect()
+    ALL_FILES.into_iter().filter_map(|path| Some((path, fs::read_to_string(sandbox.path_of(path)).ok()?))).collect()
 }
 
 /// Returns the files as they were before the run.
@@ -88,10 +81,8 @@ fn files_after() -> BTreeMap<&'static str, String> {
 }
 
 fn parked_names(sandbox: &Sandbox) -> Vec<String> {
-    let items =
-        fs::read_dir(sandbox.path_of(&format!(".tribunal/parked/{RUN_ID}"))).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        items.map(|dir_entry| dir_entry.file_name().to_string_lossy().into_owned()).collect();
+    let items = fs::read_dir(sandbox.path_of(&format!(".tribunal/parked/{RUN_ID}"))).into_iter().flatten().flatten();
+    let mut names: Vec<String> = items.map(|dir_entry| dir_entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -132,16 +123,14 @@ fn each_file_is_shown_with_its_kind_of_change() {
       round-1/fix-1/fix/2 repaired F3
     ");
     let finding_diff = sandbox.run_json(&["diff", RUN_ID, "F3"]);
-    let files: Vec<&Value> =
-        finding_diff["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+    let files: Vec<&Value> = finding_diff["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
     assert_eq!(files, ["docs/a.md", "src/b.rs"]);
     assert!(
         finding_diff["path"].is_null() && !finding_diff["diff"].as_str().unwrap().contains("+one"),
         "{finding_diff}"
     );
     let run_diff = sandbox.run_json(&["diff", RUN_ID]);
-    let change_kinds: Vec<&Value> =
-        run_diff["files"].as_array().unwrap().iter().map(|file| &file["what"]).collect();
+    let change_kinds: Vec<&Value> = run_diff["files"].as_array().unwrap().iter().map(|file| &file["what"]).collect();
     assert_eq!(change_kinds, ["changed", "made", "deleted", "changed"]);
     assert_eq!((&run_diff["lines_added"], &run_diff["lines_removed"]), (&4.into(), &4.into()));
 }
@@ -187,28 +176,16 @@ fn undo_shows_its_plan_and_its_result() {
 fn the_change_of_one_finding_is_undone_in_all_its_files() {
     let sandbox = sandbox_with_landings();
     let undo_document = sandbox.run_json(&["undo", &format!("{RUN_ID}.F3"), "--yes"]);
-    let files: Vec<(&Value, &Value)> = undo_document["files"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|file| (&file["path"], &file["parked"]))
-        .collect();
+    let files: Vec<(&Value, &Value)> =
+        undo_document["files"].as_array().unwrap().iter().map(|file| (&file["path"], &file["parked"])).collect();
     let parked_path = |parked_name: &str| Value::from(format!(".tribunal/parked/{RUN_ID}/{parked_name}"));
-    assert_eq!(
-        files,
-        [(&"docs/a.md".into(), &parked_path("1-a.md")), (&"src/b.rs".into(), &parked_path("1-b.rs"))]
-    );
+    assert_eq!(files, [(&"docs/a.md".into(), &parked_path("1-a.md")), (&"src/b.rs".into(), &parked_path("1-b.rs"))]);
     let mut expected = files_after();
     expected.insert("docs/a.md", "one\n2\n3\n4\n".into());
     expected.insert("src/b.rs", "b\n".into());
     assert_eq!(files_on_disk(&sandbox), expected);
     let joint_undo = sandbox.run_tribunal(&["undo", &format!("{RUN_ID}.F1"), "--together", "--yes"]);
-    assert_eq!(
-        (joint_undo.exit_code, files_on_disk(&sandbox)),
-        (Some(0), files_before()),
-        "{}",
-        joint_undo.stderr
-    );
+    assert_eq!((joint_undo.exit_code, files_on_disk(&sandbox)), (Some(0), files_before()), "{}", joint_undo.stderr);
 }
 
 #[test]
@@ -231,11 +208,7 @@ fn if_one_file_conflicts_no_file_is_changed() {
     ");
     fs::remove_file(sandbox.path_of("src/b.rs")).unwrap();
     let missing_file_undo = sandbox.run_tribunal(&["undo", &format!("{RUN_ID}.F3"), "--yes"]);
-    assert!(
-        missing_file_undo.stderr.starts_with("[!] src/b.rs does not exist\n"),
-        "{}",
-        missing_file_undo.stderr
-    );
+    assert!(missing_file_undo.stderr.starts_with("[!] src/b.rs does not exist\n"), "{}", missing_file_undo.stderr);
     assert_eq!(sandbox.read_file("docs/a.md"), "uno\n2\n3\nfour\n");
 }
 
@@ -269,11 +242,8 @@ fn a_killed_undo_is_completed_by_the_same_command() {
         "after:write:0.round-1.fix-1.fix.2.undone",
     ] {
         let sandbox = sandbox_with_landings();
-        let killed_output = sandbox
-            .tribunal_command(&["undo", RUN_ID, "--yes"])
-            .env("TRIBUNAL_FAULT", fault_point)
-            .output()
-            .unwrap();
+        let killed_output =
+            sandbox.tribunal_command(&["undo", RUN_ID, "--yes"]).env("TRIBUNAL_FAULT", fault_point).output().unwrap();
         assert!(!killed_output.status.success(), "{fault_point} did not come up");
         let (old_files, new_files, files_between) = (files_before(), files_after(), files_on_disk(&sandbox));
         for path in ALL_FILES {
@@ -301,10 +271,7 @@ fn a_killed_undo_is_completed_by_the_same_command() {
             format!("all that run {RUN_ID} had landed was taken back\n")
         );
         assert_eq!(sandbox.temporary_leftovers(), Vec::<PathBuf>::new(), "{fault_point}");
-        assert!(
-            !sandbox.path_of(&format!(".tribunal/checkpoints/{RUN_ID}/undo.1.json")).exists(),
-            "{fault_point}"
-        );
+        assert!(!sandbox.path_of(&format!(".tribunal/checkpoints/{RUN_ID}/undo.1.json")).exists(), "{fault_point}");
     }
 }
 
@@ -341,11 +308,7 @@ fn a_directory_that_became_a_symlink_is_not_written_through() {
     std::os::unix::fs::symlink(&outside_dir, sandbox.path_of("src")).unwrap();
     let refused_undo = sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]);
     assert_eq!(refused_undo.exit_code, Some(2), "{}", refused_undo.stderr);
-    assert!(
-        refused_undo.stderr.starts_with("[!] src/b.rs is outside the project"),
-        "{}",
-        refused_undo.stderr
-    );
+    assert!(refused_undo.stderr.starts_with("[!] src/b.rs is outside the project"), "{}", refused_undo.stderr);
     assert_eq!(fs::read_to_string(outside_dir.join("b.rs")).unwrap(), "B\n");
     fs::remove_file(outside_dir.join("b.rs")).unwrap();
     assert_eq!(sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]).exit_code, Some(2));

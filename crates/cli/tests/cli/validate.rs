@@ -70,8 +70,7 @@ fn inconsistencies_are_reported_with_their_place_and_a_remedy() {
         "development_status:\n  epic-1: in-progress\n  1-1-log-in: review\n  1-1-log-in: done\n",
     );
     sandbox.write_file("tribunal.yaml", "tier: 9\ntargetconfidence: 0.80\n");
-    sandbox
-        .write_file(&format!("{PLANNING_DIR}/architecture.md"), "# Shop\n\nSee [\u{1b}[31mit](gone.md).\n");
+    sandbox.write_file(&format!("{PLANNING_DIR}/architecture.md"), "# Shop\n\nSee [\u{1b}[31mit](gone.md).\n");
     insta::assert_snapshot!(validation_report(&sandbox, &[]));
 }
 
@@ -92,8 +91,7 @@ fn the_json_document_reports_the_same() {
         let validator = jsonschema::validator_for(&schema).unwrap();
         for args in [&["validate"][..], &["validate", "--for", "dev-story"]] {
             let document = sandbox.run_json(args);
-            let errors: Vec<String> =
-                validator.iter_errors(&document).map(|error| error.to_string()).collect();
+            let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
             assert!(errors.is_empty(), "{errors:?}");
             assert_eq!(document["schema"], "tribunal.validate/1");
         }

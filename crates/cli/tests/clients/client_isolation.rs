@@ -20,12 +20,10 @@ with_each_client!(
 
 /// Writes hooks of the user and of the project that leave a file behind when a turn ends.
 fn write_hooks(testbed: &ClientTestbed, client: Client) -> [std::path::PathBuf; 2] {
-    let mark_files =
-        ["person", "project"].map(|owner| testbed.sandbox.home_dir().join(format!("{owner}-hook-ran")));
+    let mark_files = ["person", "project"].map(|owner| testbed.sandbox.home_dir().join(format!("{owner}-hook-ran")));
     let hook_settings = |mark_file: &Path| {
         let command = format!("touch '{}'", mark_file.display());
-        json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command, "timeout": 20}]}]}})
-            .to_string()
+        json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command, "timeout": 20}]}]}}).to_string()
     };
     let (user_path, project_path) = match client {
         Client::Claude => ("../home/claude/settings.json", ".claude/settings.json"),
@@ -44,10 +42,7 @@ fn hooks_of_user_and_project_do_not_run_in_agents(client: Client) {
             ScenarioRule::on_last_text("hello", [AnswerStep::from_text("x")]),
         ],
     );
-    testbed.replace_in_settings(
-        "agents: {",
-        "agents: {claude-code: {inherit: project}, codex: {inherit: project}, ",
-    );
+    testbed.replace_in_settings("agents: {", "agents: {claude-code: {inherit: project}, codex: {inherit: project}, ");
     let [user_mark, project_mark] = write_hooks(&testbed, client);
     testbed.review_without_fixing();
     assert!(!user_mark.exists() && !project_mark.exists());
@@ -91,10 +86,9 @@ fn servers_of_the_user_are_not_offered_to_agents(client: Client) {
         Client::Codex => {
             let config_path = "../home/codex/config.toml";
             let server_config = format!("[mcp_servers.mine]\ncommand = {program:?}\n");
-            testbed.sandbox.write_file(
-                config_path,
-                &format!("{}\n{server_config}", testbed.sandbox.read_file(config_path)),
-            );
+            testbed
+                .sandbox
+                .write_file(config_path, &format!("{}\n{server_config}", testbed.sandbox.read_file(config_path)));
         }
     }
     testbed.review_without_fixing();
@@ -118,10 +112,7 @@ fn a_configured_server_can_be_used(client: Client) {
         &[client],
         [ScenarioRule::on_condition(
             condition,
-            [
-                AnswerStep::from_calls([echo_call(client, "echo")]),
-                AnswerStep::from_structured(found_findings),
-            ],
+            [AnswerStep::from_calls([echo_call(client, "echo")]), AnswerStep::from_structured(found_findings)],
         )],
     );
     testbed.sandbox.append_setting(&format!("mcp: {{echo: {{argv: [{:?}]}}}}", helper_program("mcp-echo")));
@@ -151,10 +142,9 @@ fn allow_outside(testbed: &ClientTestbed, client: Client, outside_dir: &Path) {
             testbed.sandbox.write_file("../home/codex/rules/default.rules", rules);
             let config_path = "../home/codex/config.toml";
             let roots_config = format!("[sandbox_workspace_write]\nwritable_roots = [{outside_dir:?}]\n");
-            testbed.sandbox.write_file(
-                config_path,
-                &format!("{}\n{roots_config}", testbed.sandbox.read_file(config_path)),
-            );
+            testbed
+                .sandbox
+                .write_file(config_path, &format!("{}\n{roots_config}", testbed.sandbox.read_file(config_path)));
         }
     }
 }
@@ -166,10 +156,9 @@ fn permissions_of_the_user_do_not_apply_to_agents(client: Client) {
     std::fs::write(&secret_file, "nobody may read this").unwrap();
     let read_call = ScenarioCall::Tool { name: "Read".into(), input: json!({ "file_path": secret_file }) };
     let write_call = || match client {
-        Client::Claude => ScenarioCall::Tool {
-            name: "Write".into(),
-            input: json!({"file_path": outside_file, "content": "x"}),
-        },
+        Client::Claude => {
+            ScenarioCall::Tool { name: "Write".into(), input: json!({"file_path": outside_file, "content": "x"}) }
+        }
         Client::Codex => ScenarioCall::Shell(format!("touch {outside_file}")),
     };
     let findings_step =
@@ -179,10 +168,7 @@ fn permissions_of_the_user_do_not_apply_to_agents(client: Client) {
     let testbed = ClientTestbed::new(
         &[client],
         [
-            ScenarioRule::on_last_text(
-                "You are one reviewer",
-                [AnswerStep::from_calls([write_call()]), findings_step],
-            ),
+            ScenarioRule::on_last_text("You are one reviewer", [AnswerStep::from_calls([write_call()]), findings_step]),
             ScenarioRule::on_condition(
                 fixer_condition("fast is vague"),
                 [AnswerStep::from_calls([write_call(), read_call]), blocked_step],
@@ -195,8 +181,7 @@ fn permissions_of_the_user_do_not_apply_to_agents(client: Client) {
     );
     allow_outside(&testbed, client, outside_dir.path());
     testbed.run_expecting(&["review", "plan.md"], 3);
-    let attempt_count =
-        testbed.server.request_log().requests.iter().filter(|request| request.tool_rounds == 1).count();
+    let attempt_count = testbed.server.request_log().requests.iter().filter(|request| request.tool_rounds == 1).count();
     assert_eq!(attempt_count, 2, "a reviewer and a fixer");
     assert!(!Path::new(&outside_file).exists());
     let server_tally = testbed.server.request_log();

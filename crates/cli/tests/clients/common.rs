@@ -46,9 +46,8 @@ impl Client {
             Client::Codex => "codex",
         };
         let clients_dir = env::var_os("TRIBUNAL_CLIENTS").map(PathBuf::from);
-        let clients_dir = clients_dir.unwrap_or_else(|| {
-            panic!("TRIBUNAL_CLIENTS does not say where the clients are: cargo xtask clients")
-        });
+        let clients_dir = clients_dir
+            .unwrap_or_else(|| panic!("TRIBUNAL_CLIENTS does not say where the clients are: cargo xtask clients"));
         clients_dir.join(program_name).join("node_modules/.bin").join(program_name)
     }
 }
@@ -196,9 +195,8 @@ impl ClientTestbed {
         let mut command = self.tribunal_command(&[arguments, &["--json"]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut output_lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut events = output_lines
-            .by_ref()
-            .map(|output_line| serde_json::from_str::<Value>(&output_line.unwrap()).unwrap());
+        let mut events =
+            output_lines.by_ref().map(|output_line| serde_json::from_str::<Value>(&output_line.unwrap()).unwrap());
         assert!(events.any(|event| is_awaited(&event)), "it ended before that happened");
         StartedCommand { child, output_lines }
     }
@@ -211,12 +209,10 @@ impl ClientTestbed {
     /// Finds the reply of the effect with this key.
     pub fn find_reply(&self, effect_key: &str) -> Value {
         let run_journal = self.last_journal();
-        let is_reply = |journal_entry: &&Value| {
-            journal_entry["kind"] == "effect_finished" && journal_entry["key"] == effect_key
-        };
+        let is_reply =
+            |journal_entry: &&Value| journal_entry["kind"] == "effect_finished" && journal_entry["key"] == effect_key;
         let reply_entry = run_journal.iter().find(is_reply);
-        let known_keys: Vec<&Value> =
-            run_journal.iter().filter_map(|journal_entry| journal_entry.get("key")).collect();
+        let known_keys: Vec<&Value> = run_journal.iter().filter_map(|journal_entry| journal_entry.get("key")).collect();
         reply_entry.unwrap_or_else(|| panic!("no `{effect_key}` among {known_keys:?}"))["reply"].clone()
     }
 
@@ -224,9 +220,7 @@ impl ClientTestbed {
     pub fn list_findings(&self) -> Vec<String> {
         let document = self.sandbox.run_json(&["findings"]);
         let all_findings = document["findings"].as_array().unwrap().iter();
-        all_findings
-            .map(|finding| format!("{} {}", str_field(finding, "id"), str_field(finding, "status")))
-            .collect()
+        all_findings.map(|finding| format!("{} {}", str_field(finding, "id"), str_field(finding, "status"))).collect()
     }
 
     /// Returns the prompts for which the scenario has no rule.
@@ -317,9 +311,8 @@ fn find_processes(proc_file: &str, words: &str) -> Vec<String> {
         name != own_pid && name.bytes().all(|byte| byte.is_ascii_digit())
     });
     // A process that ends while it is read counts as not running.
-    let read_proc_file = |path: PathBuf| {
-        fs::read(path).map(|file_text| String::from_utf8_lossy(&file_text).replace('\0', " "))
-    };
+    let read_proc_file =
+        |path: PathBuf| fs::read(path).map(|file_text| String::from_utf8_lossy(&file_text).replace('\0', " "));
     let matching_dirs = process_dirs.filter(|dir_entry| {
         read_proc_file(dir_entry.path().join(proc_file)).is_ok_and(|file_text| file_text.contains(words))
     });

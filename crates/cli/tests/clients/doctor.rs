@@ -27,9 +27,7 @@ fn installed_clients_are_known_by_version_and_sign_in() {
     let testbed = ClientTestbed::new(&Client::ALL, []);
     // An empty configuration takes away the test server, so that the sign-in is judged as it is for a user.
     testbed.sandbox.write_file("../home/codex/config.toml", "");
-    for (api_key, expected_code, expected_state) in
-        [(None, 5, "not signed in"), (Some("sk-test"), 0, "ready")]
-    {
+    for (api_key, expected_code, expected_state) in [(None, 5, "not signed in"), (Some("sk-test"), 0, "ready")] {
         let (exit_code, document) = run_doctor(&testbed, api_key);
         assert_eq!(exit_code, Some(expected_code), "{document:#}");
         for (tested_client, version) in [(Client::Claude, "2.1.325"), (Client::Codex, "0.166.0")] {

@@ -7,9 +7,7 @@ use tribunal_testkit::model::{
     review_rules::{ScriptedEdit, finding_json, fixed_json, fixer_condition, fixer_rule, reviewer_rule},
 };
 
-use crate::common::{
-    CLEAR_SENTENCE, Client, ClientTestbed, PLAN_TEXT, VAGUE_SENTENCE, find_running, with_each_client,
-};
+use crate::common::{CLEAR_SENTENCE, Client, ClientTestbed, PLAN_TEXT, VAGUE_SENTENCE, find_running, with_each_client};
 
 with_each_client!(
     a_fix_lands_as_a_patch,
@@ -74,8 +72,7 @@ fn a_client_that_falls_silent_is_ended_with_all_it_started(client: Client) {
     allow_commands(&testbed);
     testbed.sandbox.append_setting("limits: {max_fix_iterations: 1}");
     testbed.replace_in_settings("tasks: {", "tasks: {idle_timeout: 10, ");
-    let mut started_review =
-        testbed.start_until(&["review", "plan.md"], |event| event["key"] == "round-1/fix-1/fix/1");
+    let mut started_review = testbed.start_until(&["review", "plan.md"], |event| event["key"] == "round-1/fix-1/fix/1");
     while find_running(&sleep_command).is_empty() {
         assert!(started_review.is_running(), "nobody slept");
         thread::sleep(Duration::from_millis(20));

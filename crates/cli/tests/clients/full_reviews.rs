@@ -6,8 +6,7 @@ use std::process::Command;
 use tribunal_testkit::model::{
     ModelRequest, RequestLog, ScenarioRule,
     review_rules::{
-        ScriptedEdit, challenger_rule, finding_json, fixed_json, fixer_rule, reviewer_rule, seat_rule,
-        verdict_json,
+        ScriptedEdit, challenger_rule, finding_json, fixed_json, fixer_rule, reviewer_rule, seat_rule, verdict_json,
     },
 };
 
@@ -75,22 +74,15 @@ fn a_mixed_panel_finds_disputes_repairs_and_reviews_again() {
     let request_count = server_tally.requests.len() as u64;
     assert_eq!(sum_tokens(&testbed), [100 * request_count, 20 * request_count]);
     let sent_document = testbed.sandbox.run_json(&["log", "--sent"]);
-    let vendors: Vec<&str> = sent_document["vendors"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|vendor_row| str_field(vendor_row, "vendor"))
-        .collect();
+    let vendors: Vec<&str> =
+        sent_document["vendors"].as_array().unwrap().iter().map(|vendor_row| str_field(vendor_row, "vendor")).collect();
     assert_eq!(vendors, ["anthropic", "openai"]);
 }
 
 /// Sums up tokens in and out from the journal.
 fn sum_tokens(testbed: &ClientTestbed) -> [u64; 2] {
     let run_journal = testbed.last_journal();
-    let usages = run_journal
-        .iter()
-        .filter_map(|journal_entry| journal_entry["reply"].get("usage"))
-        .collect::<Vec<_>>();
+    let usages = run_journal.iter().filter_map(|journal_entry| journal_entry["reply"].get("usage")).collect::<Vec<_>>();
     assert!(usages.iter().all(|usage| usage["estimated"] != true), "{usages:?}");
     ["input_tokens", "output_tokens"]
         .map(|field_name| usages.iter().filter_map(|usage| usage[field_name].as_u64()).sum())
@@ -141,9 +133,7 @@ const CODE_BEFORE: &str = "fn work() {\n    one();\n    two();\n    three();\n}\
 
 fn run_git(testbed: &ClientTestbed, arguments: &[&str]) {
     let mut git_command = Command::new("git");
-    git_command
-        .args(["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"])
-        .args(arguments);
+    git_command.args(["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"]).args(arguments);
     testbed.sandbox.set_home_env(&mut git_command);
     let output = git_command.current_dir(testbed.sandbox.root_dir()).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -11,10 +11,7 @@ use crate::common::{Client, ClientTestbed, VAGUE_SENTENCE};
 const CLAUDE_SETTINGS: &str = "../home/claude/settings.json";
 
 fn claude_testbed() -> ClientTestbed {
-    ClientTestbed::new(
-        &[Client::Claude],
-        [reviewer_rule(1, &[finding_json("high", "fast is vague", VAGUE_SENTENCE)])],
-    )
+    ClientTestbed::new(&[Client::Claude], [reviewer_rule(1, &[finding_json("high", "fast is vague", VAGUE_SENTENCE)])])
 }
 
 #[test]
@@ -35,10 +32,7 @@ fn instructions_of_the_user_are_passed_on_only_when_inherited() {
     let instructions = "The person likes short sentences.";
     for (inherit_level, is_passed_on) in [("nothing", false), ("user", false), ("project", true)] {
         let testbed = claude_testbed();
-        testbed.replace_in_settings(
-            "agents: {",
-            &format!("agents: {{claude-code: {{inherit: {inherit_level}}}, "),
-        );
+        testbed.replace_in_settings("agents: {", &format!("agents: {{claude-code: {{inherit: {inherit_level}}}, "));
         testbed.sandbox.write_file("../home/claude/CLAUDE.md", instructions);
         testbed.review_without_fixing();
         let request_text = testbed.server.request_log().requests[0].body.to_string();

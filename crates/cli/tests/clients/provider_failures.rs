@@ -45,9 +45,8 @@ fn status_failure(code: u16, error_kind: &str, message: &str) -> AnswerStep {
 }
 
 fn fault_cases() -> Vec<FaultCase> {
-    let overflow_failure = |code: u16| {
-        status_failure(code, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum")
-    };
+    let overflow_failure =
+        |code: u16| status_failure(code, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum");
     let quota_failure = || status_failure(429, "insufficient_quota", "You exceeded your current quota");
     let credit_failure =
         || status_failure(400, "invalid_request_error", "Your credit balance is too low to access the API");
@@ -64,18 +63,8 @@ fn fault_cases() -> Vec<FaultCase> {
             "not_signed_in",
             "not_signed_in",
         ),
-        new_case(
-            "403",
-            status_failure(403, "permission_error", "not allowed"),
-            "not_signed_in",
-            "not_signed_in",
-        ),
-        new_case(
-            "404",
-            status_failure(404, "not_found_error", "The model `x` does not exist"),
-            "no_model",
-            "no_model",
-        ),
+        new_case("403", status_failure(403, "permission_error", "not allowed"), "not_signed_in", "not_signed_in"),
+        new_case("404", status_failure(404, "not_found_error", "The model `x` does not exist"), "no_model", "no_model"),
         new_case("429", status_failure(429, "rate_limit_error", "too many requests"), "limited", "limited"),
         new_case("quota", quota_failure(), "no_credit", "no_credit"),
         new_case("credit", credit_failure(), "no_credit", "no_credit"),
@@ -89,10 +78,7 @@ fn fault_cases() -> Vec<FaultCase> {
         new_case("overflow", overflow_failure(400), "overflow", "overflow"),
         new_case(
             "overflow in the stream",
-            streamed_failure(
-                "context_length_exceeded",
-                "Your input exceeds the context window of this model",
-            ),
+            streamed_failure("context_length_exceeded", "Your input exceeds the context window of this model"),
             "overflow",
             "overflow",
         ),
@@ -110,8 +96,7 @@ const MAX_REQUESTS_PER_TASK: usize = 8;
 
 fn provider_failures_get_the_right_fault_class(client: Client) {
     let cases = fault_cases();
-    let deviations: Vec<String> =
-        cases.chunks(4).flat_map(|cases| run_cases_concurrently(client, cases)).collect();
+    let deviations: Vec<String> = cases.chunks(4).flat_map(|cases| run_cases_concurrently(client, cases)).collect();
     assert!(deviations.is_empty(), "{}", deviations.join("\n"));
 }
 
@@ -127,16 +112,13 @@ fn run_cases_concurrently(client: Client, cases: &[FaultCase]) -> Vec<String> {
 /// Runs one case and describes what differs from it; `None` if nothing does.
 fn run_case(client: Client, fault_case: &FaultCase) -> Option<String> {
     let condition = RuleCondition { first: Some("You are one reviewer".into()), ..RuleCondition::default() };
-    let testbed = ClientTestbed::new(
-        &[client],
-        [ScenarioRule::on_condition(condition, [fault_case.model_step.clone()])],
-    );
+    let testbed =
+        ClientTestbed::new(&[client], [ScenarioRule::on_condition(condition, [fault_case.model_step.clone()])]);
     // Without this limit a rate-limited run would wait instead of ending.
     testbed.sandbox.append_setting("limits: {max_wait: 0}");
     let command_output = testbed.run_tribunal(&["review", "plan.md"]);
     let recorded_faults = read_faults(&testbed);
-    let expected_fault =
-        if client == Client::Claude { fault_case.claude_fault } else { fault_case.codex_fault };
+    let expected_fault = if client == Client::Claude { fault_case.claude_fault } else { fault_case.codex_fault };
     let request_count = testbed.server.request_log().requests.len();
     let requests_per_task = request_count.div_ceil(recorded_faults.len().max(1));
     let summary = format!(
@@ -154,8 +136,7 @@ fn run_case(client: Client, fault_case: &FaultCase) -> Option<String> {
 /// Reads all faults of agents in the last run.
 fn read_faults(testbed: &ClientTestbed) -> Vec<Value> {
     let run_journal = testbed.last_journal();
-    let failed_entries =
-        run_journal.iter().filter(|journal_entry| journal_entry["reply"]["outcome"] == "failed");
+    let failed_entries = run_journal.iter().filter(|journal_entry| journal_entry["reply"]["outcome"] == "failed");
     failed_entries.map(|journal_entry| journal_entry["reply"].clone()).collect()
 }
 
@@ -163,19 +144,15 @@ fn read_faults(testbed: &ClientTestbed) -> Vec<Value> {
 fn counts_failures(testbed: &ClientTestbed) -> bool {
     let run_journal = testbed.last_journal();
     // The last metrics file has the final counts.
-    let metrics = run_journal
-        .iter()
-        .rfind(|journal_entry| journal_entry["effect"]["file"]["file"] == "metrics")
-        .unwrap();
+    let metrics =
+        run_journal.iter().rfind(|journal_entry| journal_entry["effect"]["file"]["file"] == "metrics").unwrap();
     let metrics: Value = serde_json::from_str(str_field(&metrics["effect"], "text")).unwrap();
     metrics["failures"].as_u64().unwrap() > 0
 }
 
 fn a_model_that_never_answers_is_a_silent_fault(client: Client) {
-    let testbed = ClientTestbed::new(
-        &[client],
-        [ScenarioRule::always([AnswerStep::from_failure(AnswerFailure::Silence)])],
-    );
+    let testbed =
+        ClientTestbed::new(&[client], [ScenarioRule::always([AnswerStep::from_failure(AnswerFailure::Silence)])]);
     testbed.replace_in_settings("tasks: {", "tasks: {idle_timeout: 8, ");
     testbed.run_expecting(&["review", "plan.md"], 5);
     let recorded_faults = read_faults(&testbed);
@@ -201,8 +178,7 @@ fn an_unreachable_provider_is_a_connection_fault(client: Client) {
 #[ignore = "needs the real clients: cargo xtask clients"]
 fn a_client_that_knows_prices_stops_at_the_remaining_budget() {
     let expensive_usage = ScriptedTokens { input: 400_000, cached: 0, output: 20_000, reasoning: 0 };
-    let read_step =
-        AnswerStep::from_calls([ScenarioCall::Read("plan.md".into())]).with_tokens(expensive_usage);
+    let read_step = AnswerStep::from_calls([ScenarioCall::Read("plan.md".into())]).with_tokens(expensive_usage);
     let testbed = ClientTestbed::new(
         &[Client::Claude],
         [ScenarioRule::always([read_step.clone(), read_step.clone(), read_step])],

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use tribunal_testkit::model::{
-    AnswerFailure, AnswerStep, ModelRequest, RuleCondition, ScenarioCall, ScenarioRule, ScriptedTokens,
-    TextPattern,
+    AnswerFailure, AnswerStep, ModelRequest, RuleCondition, ScenarioCall, ScenarioRule, ScriptedTokens, TextPattern,
     review_rules::{finding_json, findings_json, reviewer_rule},
 };
 
@@ -25,14 +24,10 @@ fn raised_findings() -> Value {
 
 /// Lists ways to write that this client's model may try, in its copy and in the user's own file.
 fn write_attempts(client: Client, user_file: &str) -> Vec<ScenarioCall> {
-    let script =
-        format!("echo vandalism >> plan.md; echo vandalism > made.md; echo vandalism > '{user_file}'");
+    let script = format!("echo vandalism >> plan.md; echo vandalism > made.md; echo vandalism > '{user_file}'");
     match client {
         Client::Claude => vec![
-            ScenarioCall::Tool {
-                name: "Write".into(),
-                input: json!({"file_path": user_file, "content": "vandalism"}),
-            },
+            ScenarioCall::Tool { name: "Write".into(), input: json!({"file_path": user_file, "content": "vandalism"}) },
             ScenarioCall::Tool {
                 name: "Edit".into(),
                 input: json!({"file_path": user_file, "old_string": VAGUE_SENTENCE, "new_string": "vandalism"}),
@@ -40,8 +35,7 @@ fn write_attempts(client: Client, user_file: &str) -> Vec<ScenarioCall> {
             ScenarioCall::Tool { name: "Bash".into(), input: json!({"command": script, "description": "x"}) },
         ],
         Client::Codex => {
-            let patch =
-                "apply_patch <<'X'\n*** Begin Patch\n*** Add File: made.md\n+vandalism\n*** End Patch\nX\n";
+            let patch = "apply_patch <<'X'\n*** Begin Patch\n*** Add File: made.md\n+vandalism\n*** End Patch\nX\n";
             vec![ScenarioCall::Shell(script), ScenarioCall::Shell(patch.to_string())]
         }
     }
@@ -56,8 +50,7 @@ fn is_refusal(tool_result: &str) -> bool {
 
 fn a_reviewer_cannot_write_files_by_any_tool(client: Client) {
     // The user's file stands outside of the project, since its path has to be known before the project exists.
-    let reviewer_prompt =
-        RuleCondition { last: Some("You are one reviewer".into()), ..RuleCondition::default() };
+    let reviewer_prompt = RuleCondition { last: Some("You are one reviewer".into()), ..RuleCondition::default() };
     let outside_dir = tempfile::tempdir().unwrap();
     let user_file = outside_dir.path().join("person.md");
     std::fs::write(&user_file, PLAN_TEXT).unwrap();
@@ -77,10 +70,7 @@ fn a_reviewer_cannot_write_files_by_any_tool(client: Client) {
     let refused_count = tool_results.iter().filter(|tool_result| is_refusal(tool_result)).count();
     assert_eq!(refused_count, tool_results.len(), "{tool_results:#?}");
     let copied_text = request_after(2).tool_results.join("\n");
-    assert!(
-        copied_text.contains(VAGUE_SENTENCE) && !copied_text.contains("vandalism"),
-        "the copy: {copied_text}"
-    );
+    assert!(copied_text.contains(VAGUE_SENTENCE) && !copied_text.contains("vandalism"), "the copy: {copied_text}");
     assert_eq!(std::fs::read_to_string(&user_file).unwrap(), PLAN_TEXT, "past the copy");
     assert_eq!(testbed.sandbox.read_file("plan.md"), PLAN_TEXT);
     assert!(!testbed.sandbox.path_of("made.md").exists());
@@ -90,18 +80,13 @@ fn a_reviewer_cannot_write_files_by_any_tool(client: Client) {
     let first_request = &server_tally.requests[0];
     assert!(first_request.has_api_key);
     assert!(
-        first_request.last_text.contains("Your seat: adversarial.")
-            && first_request.last_text.contains(VAGUE_SENTENCE),
+        first_request.last_text.contains("Your seat: adversarial.") && first_request.last_text.contains(VAGUE_SENTENCE),
         "{}",
         first_request.last_text
     );
     if client == Client::Claude {
         for tool in ["Write", "Edit", "NotebookEdit", "Bash"] {
-            assert!(
-                !first_request.offers_tool(tool),
-                "{tool} is offered among {:?}",
-                first_request.tool_names()
-            );
+            assert!(!first_request.offers_tool(tool), "{tool} is offered among {:?}", first_request.tool_names());
         }
         assert!(first_request.offers_tool("Read"), "{:?}", first_request.tool_names());
     }
@@ -120,10 +105,8 @@ fn find_answer_schema(client: Client, request_body: &Value) -> Value {
 }
 
 fn the_answer_is_requested_in_our_schema(client: Client) {
-    let testbed = ClientTestbed::new(
-        &[client],
-        [reviewer_rule(1, &[finding_json("low", "fast is vague", VAGUE_SENTENCE)])],
-    );
+    let testbed =
+        ClientTestbed::new(&[client], [reviewer_rule(1, &[finding_json("low", "fast is vague", VAGUE_SENTENCE)])]);
     testbed.review_without_fixing();
     let server_tally = testbed.server.request_log();
     let answer_schema = find_answer_schema(client, &server_tally.requests[0].body);
@@ -142,8 +125,7 @@ fn reviewer_session_rule(steps: impl IntoIterator<Item = AnswerStep>) -> Scenari
 
 fn a_free_text_answer_is_read(client: Client) {
     let answer_text = format!("I looked at it.\n```yaml\n{}\n```\n", raised_findings());
-    let testbed =
-        ClientTestbed::new(&[client], [reviewer_session_rule([AnswerStep::from_text(answer_text)])]);
+    let testbed = ClientTestbed::new(&[client], [reviewer_session_rule([AnswerStep::from_text(answer_text)])]);
     testbed.review_without_fixing();
     assert_eq!(testbed.list_findings(), ["F1 open"]);
     assert_eq!(testbed.unscripted_prompts(), [""; 0]);
@@ -151,10 +133,8 @@ fn a_free_text_answer_is_read(client: Client) {
 
 /// The session is forked because it is not known how far the killed run got in it.
 fn a_session_that_a_killed_run_had_continued_is_forked(client: Client) {
-    let retry_prompt = || RuleCondition {
-        last: Some("Your last answer was not accepted".into()),
-        ..RuleCondition::default()
-    };
+    let retry_prompt =
+        || RuleCondition { last: Some("Your last answer was not accepted".into()), ..RuleCondition::default() };
     let testbed = ClientTestbed::new(
         &[client],
         [
@@ -165,13 +145,10 @@ fn a_session_that_a_killed_run_had_continued_is_forked(client: Client) {
             reviewer_session_rule([AnswerStep::from_text("I looked at it, and it is what it is.")]),
         ],
     );
-    let is_retry =
-        |event: &Value| event["kind"] == "effect_started" && str_field(event, "key").ends_with("/again");
+    let is_retry = |event: &Value| event["kind"] == "effect_started" && str_field(event, "key").ends_with("/again");
     let started_review = testbed.start_until(&["review", "--no-fix", "plan.md"], is_retry);
     let is_retry_request = |request: &ModelRequest| request.last_text.contains("not accepted");
-    testbed
-        .server
-        .wait_until("it is asked again", |server_tally| server_tally.requests.iter().any(is_retry_request));
+    testbed.server.wait_until("it is asked again", |server_tally| server_tally.requests.iter().any(is_retry_request));
     started_review.kill();
     testbed.server.open_gate("killed");
     testbed.run_expecting(&["resume"], 3);
@@ -179,8 +156,7 @@ fn a_session_that_a_killed_run_had_continued_is_forked(client: Client) {
     let server_tally = testbed.server.request_log();
     let last_retry = server_tally.requests.iter().rfind(|request| is_retry_request(request)).unwrap();
     assert!(last_retry.body.to_string().contains("it is what it is"), "the branch has the talk so far");
-    let session_id =
-        |effect_key: &str| str_field(&testbed.find_reply(effect_key)["session"], "id").to_string();
+    let session_id = |effect_key: &str| str_field(&testbed.find_reply(effect_key)["session"], "id").to_string();
     let (first_session, forked_session) =
         (session_id("round-1/review/adversarial"), session_id("round-1/review/adversarial/again"));
     assert!(
@@ -221,10 +197,8 @@ fn a_rejected_answer_is_corrected_in_the_same_session_and_usage_counts_once(clie
     // A client may need several requests for one answer; all of them count towards its usage.
     let first_count =
         server_tally.requests.iter().filter(|request| !request.last_text.contains("not accepted")).count();
-    let (first_reply, retry_reply) = (
-        testbed.find_reply("round-1/review/adversarial"),
-        testbed.find_reply("round-1/review/adversarial/again"),
-    );
+    let (first_reply, retry_reply) =
+        (testbed.find_reply("round-1/review/adversarial"), testbed.find_reply("round-1/review/adversarial/again"));
     for (reply, request_count) in
         [(&first_reply, first_count), (&retry_reply, server_tally.requests.len() - first_count)]
     {
@@ -246,13 +220,11 @@ fn a_rejected_answer_is_corrected_in_the_same_session_and_usage_counts_once(clie
 
 fn a_large_document_is_read_completely(client: Client) {
     let last_line = "The last line of it all.";
-    let long_text: String = (0..3200)
-        .map(|line_number| format!("Line {line_number} of a long plan, which has many of them.\n"))
-        .collect();
+    let long_text: String =
+        (0..3200).map(|line_number| format!("Line {line_number} of a long plan, which has many of them.\n")).collect();
     let large_document = format!("{PLAN_TEXT}\n## Details\n\n{long_text}\n{last_line}\n");
     assert!(large_document.len() > 150_000);
-    let condition =
-        RuleCondition { last: Some(TextPattern::Text(last_line.into())), ..RuleCondition::default() };
+    let condition = RuleCondition { last: Some(TextPattern::Text(last_line.into())), ..RuleCondition::default() };
     let testbed = ClientTestbed::new(
         &[client],
         [ScenarioRule::on_condition(condition, [AnswerStep::from_structured(raised_findings())])],
@@ -268,18 +240,12 @@ fn a_document_cannot_make_a_client_send_other_files(client: Client) {
     let outside_dir = tempfile::tempdir().unwrap();
     let secret_file = outside_dir.path().join("secret.md");
     std::fs::write(&secret_file, "nobody may read this").unwrap();
-    let testbed = ClientTestbed::new(
-        &[client],
-        [reviewer_rule(1, &[finding_json("high", "fast is vague", VAGUE_SENTENCE)])],
-    );
-    testbed.sandbox.write_file(
-        "plan.md",
-        &format!("{PLAN_TEXT}\nSee @{0} and @\"{0}\" for more.\n", secret_file.display()),
-    );
+    let testbed =
+        ClientTestbed::new(&[client], [reviewer_rule(1, &[finding_json("high", "fast is vague", VAGUE_SENTENCE)])]);
+    testbed
+        .sandbox
+        .write_file("plan.md", &format!("{PLAN_TEXT}\nSee @{0} and @\"{0}\" for more.\n", secret_file.display()));
     testbed.review_without_fixing();
     let request_text = testbed.server.request_log().requests[0].body.to_string();
-    assert!(
-        request_text.contains("secret.md") && !request_text.contains("nobody may read this"),
-        "{request_text}"
-    );
+    assert!(request_text.contains("secret.md") && !request_text.contains("nobody may read this"), "{request_text}");
 }

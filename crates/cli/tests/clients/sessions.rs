@@ -39,8 +39,7 @@ with_each_client!(
 );
 
 const PLAN_TEXT: &str = "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n";
-const REPAIRED_PLAN: &str =
-    "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nThe disk may be full.\n";
+const REPAIRED_PLAN: &str = "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nThe disk may be full.\n";
 
 /// Reviewers that find two things in the first round and nothing afterwards.
 const REVIEWER_SCRIPT: &str = "tasks:
@@ -132,10 +131,7 @@ impl SessionResult {
                     output_events.iter().find_map(|output_event| output_event["thread_id"].as_str()).unwrap();
                 let mut items = output_events.iter().map(|output_event| &output_event["item"]);
                 let last_message = items.rfind(|item| item["type"] == "agent_message").unwrap();
-                SessionResult {
-                    session_id: session_id.into(),
-                    answer: str_field(last_message, "text").into(),
-                }
+                SessionResult { session_id: session_id.into(), answer: str_field(last_message, "text").into() }
             }
         }
     }
@@ -157,20 +153,14 @@ fn resume_step() -> AnswerStep {
 }
 
 fn edit_step(old_text: &str, new_text: &str) -> AnswerStep {
-    AnswerStep::from_calls([ScenarioCall::Edit {
-        path: "plan.md".into(),
-        old: old_text.into(),
-        new: new_text.into(),
-    }])
+    AnswerStep::from_calls([ScenarioCall::Edit { path: "plan.md".into(), old: old_text.into(), new: new_text.into() }])
 }
 
 /// Returns the prompts with which the session was sent back, in order, with the client's escaping undone.
 fn sent_back_prompts(testbed: &ClientTestbed) -> Vec<String> {
-    let first_requests =
-        testbed.server.request_log().requests.into_iter().filter(|request| request.tool_rounds == 0);
-    let refusals = first_requests
-        .map(|request| request.last_text)
-        .filter(|last_prompt| last_prompt.contains("sent back"));
+    let first_requests = testbed.server.request_log().requests.into_iter().filter(|request| request.tool_rounds == 0);
+    let refusals =
+        first_requests.map(|request| request.last_text).filter(|last_prompt| last_prompt.contains("sent back"));
     refusals.map(|prompt_text| unescape_tags(&prompt_text)).collect()
 }
 
@@ -265,10 +255,7 @@ fn a_session_that_keeps_lying_is_released_and_the_user_is_asked(client: Client) 
         client,
         [
             ScenarioRule::on_last_text("Please review", [review_step(), AnswerStep::from_text("All done.")]),
-            ScenarioRule::on_last_text(
-                "sent back",
-                [AnswerStep::from_text(format!("Really. {REVIEW_PROMISE}"))],
-            ),
+            ScenarioRule::on_last_text("sent back", [AnswerStep::from_text(format!("Really. {REVIEW_PROMISE}"))]),
             ScenarioRule::on_last_text("hello", [AnswerStep::from_text("Good day.")]),
         ],
     );
@@ -322,10 +309,7 @@ fn a_loop_ends_with_its_promise(client: Client) {
     assert_eq!(refusals.len(), 2);
     for refusal_text in &refusals {
         assert!(refusal_text.contains("Make it [good] * with --- in it."), "{refusal_text}");
-        assert!(
-            refusal_text.contains(&format!("say exactly: <promise>{GOOD_PROMISE}</promise>")),
-            "{refusal_text}"
-        );
+        assert!(refusal_text.contains(&format!("say exactly: <promise>{GOOD_PROMISE}</promise>")), "{refusal_text}");
     }
     let held_loop = only_loop(&testbed);
     assert_eq!(
@@ -334,9 +318,7 @@ fn a_loop_ends_with_its_promise(client: Client) {
         "{held_loop}"
     );
     assert_eq!(held_loop["refusals"], 2);
-    assert!(
-        !testbed.sandbox.path_of(STATE_FILE).exists() && testbed.sandbox.path_of(KEPT_STATE_FILE).exists()
-    );
+    assert!(!testbed.sandbox.path_of(STATE_FILE).exists() && testbed.sandbox.path_of(KEPT_STATE_FILE).exists());
 }
 
 /// Codex escapes what hooks say; a model that repeats exactly what it was shown has kept its promise.
@@ -396,10 +378,7 @@ fn a_loop_of_another_tool_goes_on_here(client: Client) {
         client,
         [
             ScenarioRule::on_last_text("hello", [AnswerStep::from_text("Good day.")]),
-            ScenarioRule::on_last_text(
-                "Count the stars",
-                [AnswerStep::from_text("<promise>COUNTED</promise>")],
-            ),
+            ScenarioRule::on_last_text("Count the stars", [AnswerStep::from_text("<promise>COUNTED</promise>")]),
         ],
     );
     let foreign_state_file = ".claude/ralph-loop.local.md";
@@ -425,10 +404,7 @@ fn another_session_in_the_same_directory_may_stop(tested_client: Client) {
                 .gated("the other one has gone"),
             ScenarioRule::on_last_text(
                 "hello",
-                [
-                    AnswerStep::from_calls([ScenarioCall::Read("plan.md".into())]),
-                    AnswerStep::from_text("Good day."),
-                ],
+                [AnswerStep::from_calls([ScenarioCall::Read("plan.md".into())]), AnswerStep::from_text("Good day.")],
             ),
         ],
     );
@@ -479,8 +455,7 @@ fn expect_free_session(testbed: &ClientTestbed, tested_client: Client) -> String
 fn replace_hook(testbed: &ClientTestbed, tested_client: Client, script: &str) {
     let (wrapper_path, stderr_path) =
         (testbed.sandbox.home_dir().join("instead"), testbed.sandbox.home_dir().join("said"));
-    let wrapper_script =
-        format!("#!/bin/sh\nexec 2>>'{}'\nT='{TRIBUNAL}'\n{script}\n", stderr_path.display());
+    let wrapper_script = format!("#!/bin/sh\nexec 2>>'{}'\nT='{TRIBUNAL}'\n{script}\n", stderr_path.display());
     write_program(&wrapper_path, &wrapper_script);
     point_hooks_at(testbed, tested_client, &wrapper_path.display().to_string());
 }
@@ -488,9 +463,7 @@ fn replace_hook(testbed: &ClientTestbed, tested_client: Client, script: &str) {
 fn point_hooks_at(testbed: &ClientTestbed, tested_client: Client, program: &str) {
     let settings_text = testbed.sandbox.read_file(hook_settings_path(tested_client));
     assert!(settings_text.contains(TRIBUNAL), "{settings_text}");
-    testbed
-        .sandbox
-        .write_file(self::hook_settings_path(tested_client), &settings_text.replace(TRIBUNAL, program));
+    testbed.sandbox.write_file(self::hook_settings_path(tested_client), &settings_text.replace(TRIBUNAL, program));
 }
 
 const RUN_HOOK: &str = "exec $T \"$@\"";
@@ -528,10 +501,7 @@ fn a_broken_state_file_holds_no_session_and_is_kept(tested_client: Client) {
         replace_hook(&testbed, tested_client, RUN_HOOK);
         testbed.sandbox.write_file(STATE_FILE, broken_state);
         let hook_messages = expect_free_session(&testbed, tested_client);
-        assert!(
-            hook_messages.contains(STATE_FILE) && hook_messages.contains(KEPT_STATE_FILE),
-            "{hook_messages}"
-        );
+        assert!(hook_messages.contains(STATE_FILE) && hook_messages.contains(KEPT_STATE_FILE), "{hook_messages}");
         assert_eq!(testbed.sandbox.read_file(KEPT_STATE_FILE), broken_state);
         assert!(!testbed.sandbox.path_of(STATE_FILE).exists());
     }
@@ -554,8 +524,7 @@ fn the_state_of_another_session_does_not_hold_this_one(tested_client: Client) {
         tested_client,
         [ScenarioRule::on_last_text("Please loop", [AnswerStep::from_text("All done.")])],
     );
-    let foreign_state =
-        "---\nactive: true\nsession_id: \"somebody-else\"\nworkflow_name: loop\n---\nGo on.\n";
+    let foreign_state = "---\nactive: true\nsession_id: \"somebody-else\"\nworkflow_name: loop\n---\nGo on.\n";
     testbed.sandbox.write_file(STATE_FILE, foreign_state);
     expect_free_session(&testbed, tested_client);
     assert_eq!(testbed.sandbox.read_file(STATE_FILE), foreign_state);
@@ -587,10 +556,9 @@ fn a_broken_journal_holds_no_session(tested_client: Client) {
 fn broken_client_settings_hold_no_session(tested_client: Client) {
     let testbed = looping_project(tested_client);
     let settings_path = hook_settings_path(tested_client);
-    testbed.sandbox.write_file(
-        settings_path,
-        testbed.sandbox.read_file(settings_path).trim_end().strip_suffix('}').unwrap(),
-    );
+    testbed
+        .sandbox
+        .write_file(settings_path, testbed.sandbox.read_file(settings_path).trim_end().strip_suffix('}').unwrap());
     expect_free_session(&testbed, tested_client);
     assert_eq!(only_loop(&testbed)["refusals"], 0);
 }
@@ -630,11 +598,7 @@ fn a_session_whose_answer_is_unknown_may_stop(tested_client: Client) {
             ScenarioRule::on_last_text("sent back", [AnswerStep::from_text("<promise>OVER</promise>")]),
         ],
     );
-    filter_hook_input(
-        &testbed,
-        tested_client,
-        &format!(r#"{NO_TRANSCRIPT}; s/"last_assistant_message"/"lost"/"#),
-    );
+    filter_hook_input(&testbed, tested_client, &format!(r#"{NO_TRANSCRIPT}; s/"last_assistant_message"/"lost"/"#));
     assert_eq!(run_session(&testbed, tested_client, "Please loop.").answer, "Begun.");
     assert_eq!(only_loop(&testbed)["refusals"], 0);
     let hook_messages = fs::read_to_string(testbed.sandbox.home_dir().join("said")).unwrap();
@@ -662,15 +626,11 @@ fn guarded_files_are_kept_and_the_model_is_told_why(tested_client: Client) {
     run_session(&testbed, tested_client, "Please loop.");
     let tool_results: Vec<String> =
         testbed.server.request_log().requests.iter().map(|request| request.tool_results.join("\n")).collect();
-    let files_exist = [".git/HEAD", ".tribunal/mine", "build/out"]
-        .map(|file_path| testbed.sandbox.path_of(file_path).exists());
+    let files_exist =
+        [".git/HEAD", ".tribunal/mine", "build/out"].map(|file_path| testbed.sandbox.path_of(file_path).exists());
     assert_eq!(files_exist, [true, false, false], "{tool_results:?}");
     assert!(tool_results[2].contains("Refused: ") && tool_results[2].contains(".git"), "{}", tool_results[2]);
-    assert!(
-        tool_results[3].contains("Refused: ") && tool_results[3].contains(".tribunal/mine"),
-        "{}",
-        tool_results[3]
-    );
+    assert!(tool_results[3].contains("Refused: ") && tool_results[3].contains(".tribunal/mine"), "{}", tool_results[3]);
     let history = testbed.run_tribunal(&["loop", "status", str_field(&only_loop(&testbed), "id")]).stdout;
     assert_eq!(history.matches("was kept from").count(), 2, "{history}");
 }

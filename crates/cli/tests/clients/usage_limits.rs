@@ -62,8 +62,7 @@ fn reviewer_request() -> RuleCondition {
 fn limited_testbed(client: Client, failure: AnswerFailure) -> ClientTestbed {
     let answer_step = AnswerStep::from_structured(findings_json(&[]));
     let rules = [
-        ScenarioRule::on_condition(reviewer_request(), [AnswerStep::from_failure(failure)])
-            .until_gate(LIMIT_OVER_GATE),
+        ScenarioRule::on_condition(reviewer_request(), [AnswerStep::from_failure(failure)]).until_gate(LIMIT_OVER_GATE),
         ScenarioRule::on_condition(reviewer_request(), [answer_step]),
     ];
     ClientTestbed::new(&[client], rules)
@@ -88,14 +87,9 @@ fn a_usage_limit_is_waited_out(client: Client) {
     let second_reply = testbed.find_reply("round-1/review/adversarial/then-1");
     assert_eq!(str_field(&second_reply, "answer"), "findings");
     let run_journal = testbed.last_journal();
-    let second_request = run_journal
-        .iter()
-        .find(|journal_entry| journal_entry["key"] == "round-1/review/adversarial/then-1")
-        .unwrap();
-    assert!(
-        second_request["at"]["wall_ms"].as_u64().unwrap() >= read_limit_end(&testbed),
-        "asked before its time"
-    );
+    let second_request =
+        run_journal.iter().find(|journal_entry| journal_entry["key"] == "round-1/review/adversarial/then-1").unwrap();
+    assert!(second_request["at"]["wall_ms"].as_u64().unwrap() >= read_limit_end(&testbed), "asked before its time");
 }
 
 fn a_wait_survives_the_end_of_the_process(client: Client) {
@@ -104,11 +98,7 @@ fn a_wait_survives_the_end_of_the_process(client: Client) {
     let earlier_count = testbed.server.request_log().requests.len();
     testbed.server.open_gate(LIMIT_OVER_GATE);
     testbed.run_expecting(&["resume"], 0);
-    assert_eq!(
-        testbed.server.request_log().requests.len(),
-        earlier_count + 1,
-        "asked once more, and once only"
-    );
+    assert_eq!(testbed.server.request_log().requests.len(), earlier_count + 1, "asked once more, and once only");
     let run_journal = testbed.last_journal();
     let count_wait_entries = |entry_kind: &str| {
         run_journal
@@ -162,8 +152,7 @@ fn another_agent_takes_over_at_a_limit(client: Client) {
     let run_journal = testbed.last_journal();
     let warning_entries = run_journal.iter().filter(|journal_entry| journal_entry["kind"] == "warned");
     let warnings: Vec<&str> = warning_entries.map(|journal_entry| str_field(journal_entry, "text")).collect();
-    let expected_warning =
-        format!("{} does it instead of {}", fallback_client.agent_name(), client.agent_name());
+    let expected_warning = format!("{} does it instead of {}", fallback_client.agent_name(), client.agent_name());
     assert!(warnings.iter().any(|text| text.contains(&expected_warning)), "{warnings:?}");
     assert_eq!(str_field(&testbed.find_reply("round-1/review/adversarial/other-1"), "answer"), "findings");
     assert_eq!(testbed.list_findings(), ["F1 open"]);

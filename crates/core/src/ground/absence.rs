@@ -44,8 +44,7 @@ pub(super) struct TextPart<'a> {
 pub(super) fn find_term<'t>(text_part: TextPart<'_>, search_terms: &'t [String]) -> Option<(&'t str, u32)> {
     let search_terms = search_terms.iter().map(|term| term.trim()).filter(|term| !term.is_empty());
     // The earliest line is reported, whichever term it belongs to.
-    let found_terms =
-        search_terms.filter_map(|term| Some((term, find_first_line(text_part, &parse_term(term))?)));
+    let found_terms = search_terms.filter_map(|term| Some((term, find_first_line(text_part, &parse_term(term))?)));
     found_terms.min_by_key(|(_, line)| *line)
 }
 
@@ -63,47 +62,32 @@ fn find_first_line(text_part: TextPart<'_>, search_term: &SearchTerm) -> Option<
             // Stems of neighbouring lines are adjacent, so a phrase is also found across a line break.
             let matches_window =
                 |window: &[(String, u32)]| window.iter().zip(stems).all(|((word, _), stem)| word == stem);
-            text_part
-                .word_stems
-                .windows(stems.len())
-                .find(|window| matches_window(window))
-                .map(|window| window[0].1)
+            text_part.word_stems.windows(stems.len()).find(|window| matches_window(window)).map(|window| window[0].1)
         }
     }
 }
 
 fn parse_term(term: &str) -> SearchTerm {
     let bare_term = term.trim_matches('`');
-    if let Some(prefix) =
-        bare_term.strip_suffix('*').filter(|prefix| prefix.len() >= 3 && is_plain_word(prefix))
-    {
+    if let Some(prefix) = bare_term.strip_suffix('*').filter(|prefix| prefix.len() >= 3 && is_plain_word(prefix)) {
         return SearchTerm::WordPrefix(prefix.to_lowercase());
     }
     // `getUser` is a name, `User` at the beginning of a sentence is not.
-    let is_camel_case =
-        bare_term.chars().any(char::is_lowercase) && bare_term.chars().skip(1).any(char::is_uppercase);
-    let is_code_character = |character: char| {
-        matches!(character, '_' | '/' | '(' | ')' | ':' | '.' | '=' | '<' | '>' | '@' | '#' | '$')
-    };
+    let is_camel_case = bare_term.chars().any(char::is_lowercase) && bare_term.chars().skip(1).any(char::is_uppercase);
+    let is_code_character =
+        |character: char| matches!(character, '_' | '/' | '(' | ')' | ':' | '.' | '=' | '<' | '>' | '@' | '#' | '$');
     let is_one_word = !bare_term.contains(char::is_whitespace);
-    if is_one_word
-        && (bare_term.len() < term.len() || is_camel_case || bare_term.chars().any(is_code_character))
-    {
+    if is_one_word && (bare_term.len() < term.len() || is_camel_case || bare_term.chars().any(is_code_character)) {
         return SearchTerm::CodeName(bare_term.to_string());
     }
     let stems: Vec<String> = line_stems(bare_term).collect();
     // A term of symbols alone has no stem, so it is searched as it is.
-    if stems.is_empty() {
-        SearchTerm::CodeName(bare_term.to_string())
-    } else {
-        SearchTerm::StemSequence(stems)
-    }
+    if stems.is_empty() { SearchTerm::CodeName(bare_term.to_string()) } else { SearchTerm::StemSequence(stems) }
 }
 
 /// Returns the stems of a line's words; `time-out` is two words.
 fn line_stems(line_text: &str) -> impl Iterator<Item = String> + '_ {
-    let pieces =
-        line_text.split(|character: char| !(character.is_alphanumeric() || plain_char(character) == '\''));
+    let pieces = line_text.split(|character: char| !(character.is_alphanumeric() || plain_char(character) == '\''));
     let plain_pieces = pieces.map(|word| word.chars().map(plain_char).collect::<String>());
     plain_pieces.map(|word| stem_word(word.trim_matches('\''))).filter(|stem| !stem.is_empty())
 }

@@ -122,20 +122,8 @@ fn add_touched_lines(file_diffs: &mut [DiffedFile], first_line: u32, last_line: 
 }
 
 /// Keywords that begin a definition in common languages.
-const DEFINITION_KEYWORDS: [&str; 12] = [
-    "fn",
-    "def",
-    "class",
-    "struct",
-    "enum",
-    "trait",
-    "interface",
-    "type",
-    "func",
-    "function",
-    "const",
-    "static",
-];
+const DEFINITION_KEYWORDS: [&str; 12] =
+    ["fn", "def", "class", "struct", "enum", "trait", "interface", "type", "func", "function", "const", "static"];
 
 /// Adds the symbols that a changed line defines: the names behind keywords such as `fn`.
 fn add_defined_symbols(file_diffs: &mut [DiffedFile], diff_line: &str) {
@@ -192,23 +180,12 @@ mod tests {
 
     #[test]
     fn a_place_belongs_to_a_change_within_a_few_lines() {
-        let touched = [TouchedLines {
-            file_path: "a.rs".into(),
-            line_ranges: alloc::vec![(10, 12)],
-            ..TouchedLines::default()
-        }];
+        let touched =
+            [TouchedLines { file_path: "a.rs".into(), line_ranges: alloc::vec![(10, 12)], ..TouchedLines::default() }];
         let touches = |file: &str, line: u32, end_line: u32| {
-            is_place_touched(
-                &FindingPlace { file: file.into(), line, end_line, section: String::new() },
-                &touched,
-            )
+            is_place_touched(&FindingPlace { file: file.into(), line, end_line, section: String::new() }, &touched)
         };
-        assert!(
-            touches("a.rs", 11, 11)
-                && touches("a.rs", 7, 7)
-                && touches("a.rs", 15, 20)
-                && touches("a.rs", 1, 90)
-        );
+        assert!(touches("a.rs", 11, 11) && touches("a.rs", 7, 7) && touches("a.rs", 15, 20) && touches("a.rs", 1, 90));
         assert!(!touches("a.rs", 6, 6) && !touches("a.rs", 16, 16) && !touches("b.rs", 11, 11));
     }
 }

@@ -29,19 +29,14 @@ impl FoldedText {
     pub fn new(text: &str, markers: LineMarkers) -> FoldedText {
         let mut folded = FoldedText::default();
         for line_text in text.lines() {
-            let line_text =
-                if markers == LineMarkers::Dropped { strip_line_markers(line_text) } else { line_text };
+            let line_text = if markers == LineMarkers::Dropped { strip_line_markers(line_text) } else { line_text };
             let length_before = folded.folded_text.len();
             for word in line_text.split_whitespace() {
                 folded.push_word(word);
             }
             // The blank before the first word belongs to the line before.
             let has_words = folded.folded_text.len() > length_before;
-            folded.line_starts.push(if has_words && length_before > 0 {
-                length_before + 1
-            } else {
-                length_before
-            });
+            folded.line_starts.push(if has_words && length_before > 0 { length_before + 1 } else { length_before });
         }
         folded
     }
@@ -67,8 +62,7 @@ impl FoldedText {
 
     /// Returns the bytes of these lines, both counted from 1 and both included.
     pub fn line_byte_range(&self, first_line: u32, last_line: u32) -> core::ops::Range<usize> {
-        let start_of_line =
-            |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.folded_text.len());
+        let start_of_line = |line: u32| self.line_starts.get(line as usize).copied().unwrap_or(self.folded_text.len());
         // Lines behind the end give an empty range instead of a panic.
         let start_byte = start_of_line(first_line.saturating_sub(1)).min(self.folded_text.len());
         start_byte..start_of_line(last_line).clamp(start_byte, self.folded_text.len())
@@ -94,9 +88,9 @@ fn strip_one_marker(line_text: &str) -> &str {
     }
     let (marker, remainder) = line_text.split_once([' ', '\t']).unwrap_or((line_text, ""));
     // At most three digits: `2026.` is a year at the end of a sentence.
-    let is_numbered = marker.strip_suffix(['.', ')']).is_some_and(|digits| {
-        (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit())
-    });
+    let is_numbered = marker
+        .strip_suffix(['.', ')'])
+        .is_some_and(|digits| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit()));
     let is_heading = (1..=6).contains(&marker.len()) && marker.bytes().all(|byte| byte == b'#');
     if is_numbered || is_heading || ["-", "*", "+", "•"].contains(&marker) {
         return remainder;
@@ -109,17 +103,14 @@ fn push_plain_word(folded: &mut String, word: &str) {
     let mut last_character = ' ';
     let mut remainder = word;
     while let Some(character) = remainder.chars().next() {
-        if let Some(masked_and_tail) =
-            remainder.strip_prefix("[masked:").and_then(|kind| kind.split_once(']'))
-        {
+        if let Some(masked_and_tail) = remainder.strip_prefix("[masked:").and_then(|kind| kind.split_once(']')) {
             folded.push_str(FOLDED_MASK);
             (remainder, last_character) = (masked_and_tail.1, ']');
             continue;
         }
         let star_count = remainder.len() - remainder.trim_start_matches('*').len();
         if star_count > 0 {
-            let character_after =
-                remainder[star_count..].trim_start_matches('`').chars().next().unwrap_or(' ');
+            let character_after = remainder[star_count..].trim_start_matches('`').chars().next().unwrap_or(' ');
             // Emphasis is at one side of a word; between two words, or alone, a star is arithmetic.
             if last_character.is_alphanumeric() == character_after.is_alphanumeric() {
                 folded.push_str(&remainder[..star_count]);
@@ -133,9 +124,7 @@ fn push_plain_word(folded: &mut String, word: &str) {
             '`' | '\u{200b}' | '\u{feff}' | '\u{ad}' => continue,
             '…' => folded.push_str("..."),
             // Typeset without blanks between words, but typed with them.
-            '—' | '―' if !last_character.is_whitespace() && !remainder.is_empty() => {
-                folded.push_str(" - ")
-            }
+            '—' | '―' if !last_character.is_whitespace() && !remainder.is_empty() => folded.push_str(" - "),
             // `--` is a typed dash: its first `-` was pushed already.
             '-' if word == "--" && remainder.is_empty() => {}
             plain => folded.push(plain_char(plain)),
@@ -147,8 +136,7 @@ fn push_plain_word(folded: &mut String, word: &str) {
 /// Whether these bytes are not part of something longer: `users can` is not found in `users cannot`, nor `1` in `1.5`.
 pub(super) fn is_whole_words(full_text: &str, start: usize, end: usize) -> bool {
     let (before, quote, after) = (&full_text[..start], &full_text[start..end], &full_text[end..]);
-    let (Some(first_character), Some(last_character)) = (quote.chars().next(), quote.chars().next_back())
-    else {
+    let (Some(first_character), Some(last_character)) = (quote.chars().next(), quote.chars().next_back()) else {
         return false;
     };
     let mut characters_before = before.chars().rev();
@@ -159,9 +147,7 @@ pub(super) fn is_whole_words(full_text: &str, start: usize, end: usize) -> bool 
         (characters_after.next().unwrap_or(' '), characters_after.next().unwrap_or(' '));
     let is_decimal_point = |character: char| character == '.' || character == ',';
     let is_cut_left = joins_words(nearest_before, first_character)
-        || (first_character.is_ascii_digit()
-            && is_decimal_point(nearest_before)
-            && second_before.is_ascii_digit());
+        || (first_character.is_ascii_digit() && is_decimal_point(nearest_before) && second_before.is_ascii_digit());
     let is_cut_right = joins_words(last_character, nearest_after)
         || (last_character.is_ascii_digit() && is_decimal_point(nearest_after) && second_after.is_ascii_digit())
         // `can` must not match in `can't`, which says the opposite.
@@ -186,10 +172,7 @@ mod tests {
 
     #[test]
     fn typography_and_markup_do_not_matter() {
-        assert_eq!(
-            fold_text("  “It’s” –\n\t**bold**, *soft* and **`code`**…"),
-            "\"It's\" - bold, soft and code..."
-        );
+        assert_eq!(fold_text("  “It’s” –\n\t**bold**, *soft* and **`code`**…"), "\"It's\" - bold, soft and code...");
         assert_eq!(fold_text("> - [x] one\n>   two\n1. three\n## Four"), "one two three Four");
         assert_eq!(fold_text("a—b -- c"), "a - b - c");
         assert_eq!(fold_text("key = [masked:github] [masked:x y]"), "key = [masked] [masked:x y]");
@@ -197,9 +180,7 @@ mod tests {
 
     #[test]
     fn what_carries_meaning_stays() {
-        for text in
-            ["2**3", "a * b", "a - b", "x > y", "--flag", "i--", "1.5 s", "snake_case", "__init__", "-1"]
-        {
+        for text in ["2**3", "a * b", "a - b", "x > y", "--flag", "i--", "1.5 s", "snake_case", "__init__", "-1"] {
             assert_eq!(fold_text(text), text);
         }
     }
@@ -224,9 +205,7 @@ mod tests {
             let start = text.find(quote).unwrap();
             is_whole_words(text, start, start + quote.len())
         };
-        assert!(
-            is_alone("users can, too", "users can") && is_alone("(a) b", "a") && is_alone("数据库", "据")
-        );
+        assert!(is_alone("users can, too", "users can") && is_alone("(a) b", "a") && is_alone("数据库", "据"));
         assert!(!is_alone("users cannot", "users can") && !is_alone("users can't", "users can"));
         assert!(!is_alone("flaw 12", "flaw 1") && !is_alone("1.5 s", "1") && !is_alone("0.5 s", "5 s"));
         assert!(!is_alone("get_user", "get"));

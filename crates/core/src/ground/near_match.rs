@@ -41,8 +41,8 @@ pub(super) fn find_near_match(folded_quote: &str, window: &str) -> Option<NearMa
     let alignment = align_words(&quote_words, &window_words)?;
     // Rounded against the quote, so that a quote below the threshold never passes by rounding.
     let percent = 100 - (alignment.cost * 100).div_ceil(quote_words.len() as u32 * WORD_COST).min(100);
-    let byte_range = window_words.get(alignment.first_word)?.byte_range.start
-        ..window_words.get(alignment.last_word)?.byte_range.end;
+    let byte_range =
+        window_words.get(alignment.first_word)?.byte_range.start..window_words.get(alignment.last_word)?.byte_range.end;
     (percent >= MIN_PERCENT).then_some(NearMatch { byte_range, percent })
 }
 
@@ -121,8 +121,7 @@ fn align_words(quote_words: &[ComparedWord], window_words: &[ComparedWord]) -> O
                 } else {
                     WORD_COST
                 };
-                let reading_before =
-                    if position == 0 { PartialReading::IMPOSSIBLE } else { next_row[position - 1] };
+                let reading_before = if position == 0 { PartialReading::IMPOSSIBLE } else { next_row[position - 1] };
                 let inserted = reading_before.add_cost(insertion_cost);
                 replaced.min(omitted).min(inserted)
             };

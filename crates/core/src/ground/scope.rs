@@ -68,8 +68,7 @@ impl<'a> EvidenceScope<'a> {
         let diffs_of_path =
             |path: &'a str| file_diffs.iter().filter(move |file_diff| file_diff.touched.file_path == path);
         // A symbol that one file defines may be used in another, so all files get all symbols.
-        let symbols =
-            file_diffs.iter().flat_map(|file_diff| file_diff.touched.symbols.iter().cloned()).collect();
+        let symbols = file_diffs.iter().flat_map(|file_diff| file_diff.touched.symbols.iter().cloned()).collect();
         let all_symbols = TouchedLines { symbols, ..TouchedLines::default() };
         let finders = files.iter().map(|file| {
             let own_touched = diffs_of_path(&file.path)
@@ -120,9 +119,8 @@ impl<'a> EvidenceScope<'a> {
     }
 
     fn find_quote(&self, raised_finding: &RaisedFinding) -> Result<GroundedEvidence, String> {
-        let is_named_file = |finder: &&EvidenceFinder<'_>| {
-            raised_finding.file.as_ref().is_some_and(|file| finder.is_named(file))
-        };
+        let is_named_file =
+            |finder: &&EvidenceFinder<'_>| raised_finding.file.as_ref().is_some_and(|file| finder.is_named(file));
         if let Some(finder) = self.finders.iter().find(is_named_file) {
             match finder.find_evidence(raised_finding) {
                 Ok(matches) if !matches.pre_existing => return Ok(matches),
@@ -138,8 +136,7 @@ impl<'a> EvidenceScope<'a> {
         let mut matches = self.finders.iter().filter_map(|finder| finder.find_evidence(searched).ok());
         let first_match = matches.next();
         // A match in the changed lines beats removed text, and both beat an earlier match in unchanged lines.
-        let match_in_change =
-            first_match.iter().cloned().chain(matches).find(|matches| !matches.pre_existing);
+        let match_in_change = first_match.iter().cloned().chain(matches).find(|matches| !matches.pre_existing);
         match_in_change
             .or_else(|| self.find_in_removed(raised_finding))
             .or(first_match)
@@ -149,9 +146,8 @@ impl<'a> EvidenceScope<'a> {
     /// Finds a quote in the removed lines; its place is where they were.
     fn find_in_removed(&self, raised_finding: &RaisedFinding) -> Option<GroundedEvidence> {
         let without_line = RaisedFinding { line: None, ..raised_finding.clone() };
-        let is_named_file = |finder: &EvidenceFinder<'_>| {
-            raised_finding.file.as_ref().is_none_or(|file| finder.is_named(file))
-        };
+        let is_named_file =
+            |finder: &EvidenceFinder<'_>| raised_finding.file.as_ref().is_none_or(|file| finder.is_named(file));
         let (finder, removed) = self
             .removed_texts
             .iter()
@@ -183,9 +179,8 @@ impl<'a> EvidenceScope<'a> {
                 return (Some(finder), remainder);
             }
         }
-        let is_named_file = |finder: &&EvidenceFinder<'_>| {
-            raised_finding.file.as_ref().is_some_and(|file| finder.is_named(file))
-        };
+        let is_named_file =
+            |finder: &&EvidenceFinder<'_>| raised_finding.file.as_ref().is_some_and(|file| finder.is_named(file));
         (self.finders.iter().find(is_named_file), heading.trim())
     }
 
@@ -208,8 +203,7 @@ impl<'a> EvidenceScope<'a> {
             }
             return first_absence.ok_or_else(|| "the change has no files to look at".to_string());
         }
-        let finder_with_heading =
-            self.finders.iter().find(|finder| finder.lines_under(heading, named_line).is_ok());
+        let finder_with_heading = self.finders.iter().find(|finder| finder.lines_under(heading, named_line).is_ok());
         match finder_with_heading {
             Some(finder) => finder.find_absence_in_change(heading, terms, named_line),
             None => Err(format!("there is no heading or file `{heading}`")),
@@ -219,16 +213,17 @@ impl<'a> EvidenceScope<'a> {
     /// Whether the evidence can be found in any file.
     pub fn has_evidence(&self, evidence: &Evidence) -> bool {
         self.finders.iter().any(|finder| finder.has_evidence(evidence))
-            || self.removed_texts.iter().any(|(finder, _)| {
-                matches!(evidence, Evidence::Quote { .. }) && finder.has_evidence(evidence)
-            })
+            || self
+                .removed_texts
+                .iter()
+                .any(|(finder, _)| matches!(evidence, Evidence::Quote { .. }) && finder.has_evidence(evidence))
     }
 
     /// Whether the evidence can be found in this file; without a place it may be in any file.
     pub fn has_evidence_in(&self, finding_place: Option<&FindingPlace>, evidence: &Evidence) -> bool {
-        match finding_place.and_then(|finding_place| {
-            self.finders.iter().find(|finder| finder.file_path == finding_place.file)
-        }) {
+        match finding_place
+            .and_then(|finding_place| self.finders.iter().find(|finder| finder.file_path == finding_place.file))
+        {
             Some(finder) => finder.has_evidence(evidence),
             None => self.finders.iter().any(|finder| finder.has_evidence(evidence)),
         }
@@ -260,13 +255,10 @@ impl<'a> EvidenceFinder<'a> {
     fn is_named(&self, named_path: &str) -> bool {
         let named_path = named_path.trim().trim_start_matches("./");
         let is_suffix_of = |long_path: &str, short_path: &str| {
-            long_path
-                .strip_suffix(short_path)
-                .is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('/'))
+            long_path.strip_suffix(short_path).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('/'))
         };
         // Agents name files relative to the project or to their workspace, so either may be the longer path.
-        !named_path.is_empty()
-            && (is_suffix_of(self.file_path, named_path) || is_suffix_of(named_path, self.file_path))
+        !named_path.is_empty() && (is_suffix_of(self.file_path, named_path) || is_suffix_of(named_path, self.file_path))
     }
 
     /// Finds an absence in a changed file. Without a heading it always belongs to the change.
@@ -283,8 +275,7 @@ impl<'a> EvidenceFinder<'a> {
             (grounded.place.line, grounded.place.end_line) = (*first_line, *first_line);
         }
         let is_outside_change = |touched: &Vec<_>| !is_place_touched(&grounded.place, touched);
-        grounded.pre_existing =
-            !heading.is_empty() && self.touched_lines.as_ref().is_some_and(is_outside_change);
+        grounded.pre_existing = !heading.is_empty() && self.touched_lines.as_ref().is_some_and(is_outside_change);
         Ok(grounded)
     }
 }

@@ -133,9 +133,7 @@ fn is_hex(candidate: &str) -> bool {
 }
 
 fn is_uuid(candidate: &str) -> bool {
-    candidate.len() == 36
-        && candidate.split('-').map(str::len).eq([8, 4, 4, 4, 12])
-        && candidate.split('-').all(is_hex)
+    candidate.len() == 36 && candidate.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && candidate.split('-').all(is_hex)
 }
 
 /// Whether it has at least seven hexadecimal digits, with letters and digits mixed unless it is long.
@@ -148,8 +146,7 @@ fn is_hash(candidate: &str) -> bool {
 /// Whether it is a date, a time of day, both, or seconds or milliseconds since 1970.
 fn is_time(candidate: &str) -> bool {
     // Unix times of the years 2001 to 2033 have ten digits and begin with 1.
-    if candidate.starts_with('1') && (is_all_digits(candidate, 10..=10) || is_all_digits(candidate, 13..=13))
-    {
+    if candidate.starts_with('1') && (is_all_digits(candidate, 10..=10) || is_all_digits(candidate, 13..=13)) {
         return true;
     }
     match candidate.split_at_checked(10) {
@@ -194,12 +191,9 @@ fn is_duration(candidate: &str) -> bool {
     let mut remainder = candidate;
     while !remainder.is_empty() {
         let number_length = remainder.len()
-            - remainder
-                .trim_start_matches(|character: char| character.is_ascii_digit() || character == '.')
-                .len();
+            - remainder.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.').len();
         let (value, tail) = remainder.split_at(number_length);
-        let unit_length =
-            tail.len() - tail.trim_start_matches(|character: char| character.is_alphabetic()).len();
+        let unit_length = tail.len() - tail.trim_start_matches(|character: char| character.is_alphabetic()).len();
         let (unit_name, tail) = tail.split_at(unit_length);
         if !is_number(value) || !is_unit(unit_name) {
             return false;
@@ -211,8 +205,8 @@ fn is_duration(candidate: &str) -> bool {
 
 fn is_unit(candidate: &str) -> bool {
     const UNITS: [&str; 20] = [
-        "ns", "us", "µs", "ms", "s", "m", "h", "d", "sec", "secs", "second", "seconds", "min", "mins",
-        "minute", "minutes", "hour", "hours", "day", "days",
+        "ns", "us", "µs", "ms", "s", "m", "h", "d", "sec", "secs", "second", "seconds", "min", "mins", "minute",
+        "minutes", "hour", "hours", "day", "days",
     ];
     UNITS.contains(&candidate)
 }

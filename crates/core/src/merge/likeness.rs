@@ -56,21 +56,15 @@ pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) 
     let (left_topic, right_topic) = (parse_topic(left.description), parse_topic(right.description));
     if left_topic.concepts.is_empty() || right_topic.concepts.is_empty() {
         // A description such as "this is vague" has no topic: it may mean anything.
-        return if distance == EvidenceCloseness::Overlap {
-            ClaimLikeness::Unsure
-        } else {
-            ClaimLikeness::Apart
-        };
+        return if distance == EvidenceCloseness::Overlap { ClaimLikeness::Unsure } else { ClaimLikeness::Apart };
     }
     let quoted_concepts: BTreeSet<String> =
         evidence_concepts(left.evidence).into_iter().chain(evidence_concepts(right.evidence)).collect();
-    let word_weight =
-        |word: &String| if quoted_concepts.contains(word) { QUOTED_WORD_WEIGHT } else { OWN_WORD_WEIGHT };
+    let word_weight = |word: &String| if quoted_concepts.contains(word) { QUOTED_WORD_WEIGHT } else { OWN_WORD_WEIGHT };
     let total_weight = |words: &BTreeSet<String>| words.iter().map(word_weight).sum::<u32>();
     let shared_weight: u32 = left_topic.concepts.intersection(&right_topic.concepts).map(word_weight).sum();
     // Twice the shared weight of both totals: 100 if both have the same words.
-    let percent =
-        shared_weight * 200 / (total_weight(&left_topic.concepts) + total_weight(&right_topic.concepts));
+    let percent = shared_weight * 200 / (total_weight(&left_topic.concepts) + total_weight(&right_topic.concepts));
     let by_percent = match percent {
         percent if percent >= same_percent => ClaimLikeness::Same,
         percent if percent >= unsure_percent => ClaimLikeness::Unsure,
@@ -82,14 +76,12 @@ pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) 
     };
     match by_percent {
         ClaimLikeness::Same
-            if are_different_kinds(&left_topic, &right_topic)
-                || are_different_kinds(&right_topic, &left_topic) =>
+            if are_different_kinds(&left_topic, &right_topic) || are_different_kinds(&right_topic, &left_topic) =>
         {
             ClaimLikeness::Unsure
         }
         ClaimLikeness::Unsure
-            if are_different_kinds(&left_topic, &right_topic)
-                || are_different_kinds(&right_topic, &left_topic) =>
+            if are_different_kinds(&left_topic, &right_topic) || are_different_kinds(&right_topic, &left_topic) =>
         {
             ClaimLikeness::Apart
         }
@@ -146,9 +138,8 @@ pub(super) fn evidence_overlaps(left: &Evidence, right: &Evidence) -> bool {
             }
         }
         (Evidence::Absence { terms: left, .. }, Evidence::Absence { terms: right, .. }) => {
-            let term_stems = |term: &String| {
-                content_words(term).into_iter().map(|word| stem_word(&word)).collect::<Vec<_>>()
-            };
+            let term_stems =
+                |term: &String| content_words(term).into_iter().map(|word| stem_word(&word)).collect::<Vec<_>>();
             left.iter().any(|term| right.iter().any(|right| term_stems(term) == term_stems(right)))
         }
         _ => false,
@@ -242,8 +233,7 @@ fn word_concept(word: &str) -> String {
         return word.into();
     }
     let word_stem = stem_word(word);
-    let synonym_group =
-        SYNONYM_GROUPS.iter().find(|synonym_group| synonym_group.contains(&word_stem.as_str()));
+    let synonym_group = SYNONYM_GROUPS.iter().find(|synonym_group| synonym_group.contains(&word_stem.as_str()));
     synonym_group.map_or(word_stem, |synonym_group| String::from(synonym_group[0]))
 }
 
@@ -257,8 +247,7 @@ fn content_words(claim_text: &str) -> Vec<String> {
     for raw_word in claim_text.split_whitespace() {
         let raw_word: String = raw_word.chars().map(plain_char).flat_map(char::to_lowercase).collect();
         // Operators and underscores at the edge belong to the word; other punctuation does not.
-        let is_edge =
-            |character: char| !character.is_alphanumeric() && !matches!(character, '<' | '>' | '=' | '_');
+        let is_edge = |character: char| !character.is_alphanumeric() && !matches!(character, '<' | '>' | '=' | '_');
         let word = raw_word.trim_matches(is_edge).trim_end_matches("'s");
         if word.chars().all(|character| character.is_alphabetic() || matches!(character, '\'' | '-' | '/')) {
             all_words.extend(word.split(['-', '/']).map(String::from));

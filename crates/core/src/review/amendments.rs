@@ -8,8 +8,7 @@ use crate::{
     effect::{FindingChange, FindingSnapshot},
     event::RunEvent,
     finding::{
-        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
-        TransitionCause,
+        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
     },
     host::Host,
     ids::FindingId,
@@ -74,11 +73,7 @@ pub(super) fn amend_finding(
         }
         _ => {}
     }
-    state.transition_finding(
-        host,
-        finding_id,
-        StatusTransition::new(new_status, TransitionCause::User, note_text),
-    );
+    state.transition_finding(host, finding_id, StatusTransition::new(new_status, TransitionCause::User, note_text));
     withdraw_questions_about(host, state, finding_id);
     state.reconsider_last_pass();
 }
@@ -92,13 +87,11 @@ fn change_severity(
     new_severity: Severity,
 ) {
     // Setting the same severity again is not a change.
-    let Some(finding) = state.find_finding_mut(finding_id).filter(|finding| finding.severity != new_severity)
-    else {
+    let Some(finding) = state.find_finding_mut(finding_id).filter(|finding| finding.severity != new_severity) else {
         return;
     };
     if snapshot.is_some_and(|snapshot| snapshot.severity != finding.severity) {
-        let warning =
-            format!("{finding_id} was to be {new_severity}, but is {} by now and stays so", finding.severity);
+        let warning = format!("{finding_id} was to be {new_severity}, but is {} by now and stays so", finding.severity);
         host.note_event(RunEvent::Warned { text: warning });
         return;
     }
@@ -129,9 +122,7 @@ fn change_severity(
             );
         }
         // With this goal only critical findings stay open.
-        (ReviewGoal::CriticalOnly, Severity::High | Severity::Medium | Severity::Low)
-            if current_status.is_open() =>
-        {
+        (ReviewGoal::CriticalOnly, Severity::High | Severity::Medium | Severity::Low) if current_status.is_open() => {
             let note_text = "the goal asks for critical findings only";
             state.transition_finding(
                 host,
@@ -163,9 +154,8 @@ pub(super) fn add_user_finding(
     quoted_text: String,
 ) {
     // The same edit of the tracker may be read more than once.
-    let is_same_finding = |finding: &Finding| {
-        finding.raisers.is_empty() && fold_case(&finding.description) == fold_case(&description)
-    };
+    let is_same_finding =
+        |finding: &Finding| finding.raisers.is_empty() && fold_case(&finding.description) == fold_case(&description);
     if state.findings.iter().any(is_same_finding) {
         return;
     }
@@ -195,9 +185,5 @@ pub(super) fn add_user_finding(
 }
 
 fn user_reason(given_reason: String) -> String {
-    if given_reason.is_empty() {
-        String::from("a person said so")
-    } else {
-        format!("a person said: {given_reason}")
-    }
+    if given_reason.is_empty() { String::from("a person said so") } else { format!("a person said: {given_reason}") }
 }

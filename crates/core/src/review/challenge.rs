@@ -9,20 +9,18 @@ use futures_util::future::try_join_all;
 
 use crate::{
     brief::{
-        AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, DisputedFinding,
-        TaskBrief, WorkspaceKind,
+        AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, DisputedFinding, TaskBrief,
+        WorkspaceKind,
     },
     challenge::{
-        ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt,
-        describe_voices, is_settled, lower_severity, needs_challenge,
+        ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt, describe_voices,
+        is_settled, lower_severity, needs_challenge,
     },
     client::JobKind,
     decision::Decision,
     event::RunEvent,
     fault::{Fault, FaultKind},
-    finding::{
-        DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
-    },
+    finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
     ground::EvidenceScope,
     host::{Host, ParkedRun},
     ids::{AgentName, FindingId, Key},
@@ -59,9 +57,9 @@ pub(super) fn select_due(
     overlapping: &[FindingId],
 ) -> Vec<FindingId> {
     let is_selected = |finding_id: &&FindingId| {
-        state.find_finding(**finding_id).is_some_and(|finding| {
-            needs_challenge(finding, host.settings(), overlapping.contains(&finding.id))
-        })
+        state
+            .find_finding(**finding_id)
+            .is_some_and(|finding| needs_challenge(finding, host.settings(), overlapping.contains(&finding.id)))
     };
     candidates.iter().filter(is_selected).copied().collect()
 }
@@ -85,18 +83,14 @@ pub(super) async fn challenge_findings(
         return Ok(ChallengeCompletion::All);
     }
     // Keys of challenges are below the round or the fix iteration that asks for them.
-    let challenge_input = ChallengeInput {
-        challenge_key: &challenge_input.challenge_key.child_key("challenge"),
-        ..challenge_input
-    };
-    let mut voices_by_finding: VoicesByFinding =
-        due_findings.iter().map(|finding_id| (*finding_id, vec![])).collect();
+    let challenge_input =
+        ChallengeInput { challenge_key: &challenge_input.challenge_key.child_key("challenge"), ..challenge_input };
+    let mut voices_by_finding: VoicesByFinding = due_findings.iter().map(|finding_id| (*finding_id, vec![])).collect();
     let mut progress = ChallengeCompletion::All;
     // Two voices at once, then a third where they disagree, then a replacement for voices that failed.
     for voice_range in [0..VOICES_AT_ONCE, VOICES_AT_ONCE..MAX_VOICES, MAX_VOICES..MAX_VOICES + 1] {
         let is_unsettled = |finding_id: &&FindingId| {
-            !is_settled(&voices_by_finding[*finding_id])
-                && voices_by_finding[*finding_id].len() < MAX_VOICES as usize
+            !is_settled(&voices_by_finding[*finding_id]) && voices_by_finding[*finding_id].len() < MAX_VOICES as usize
         };
         let open_findings: Vec<FindingId> = due_findings.iter().filter(is_unsettled).copied().collect();
         // If no agent works, a further voice would not be heard either.
@@ -106,9 +100,7 @@ pub(super) async fn challenge_findings(
             break;
         }
         let batches: Vec<ChallengeBatch> = voice_range
-            .flat_map(|voice_number| {
-                plan_batches(state, host, &open_findings, voice_number, &voices_by_finding)
-            })
+            .flat_map(|voice_number| plan_batches(state, host, &open_findings, voice_number, &voices_by_finding))
             .collect();
         progress = hear_batches(host, state, &challenge_input, batches, &mut voices_by_finding).await?;
         if matches!(progress, ChallengeCompletion::Halted(_)) {
@@ -153,13 +145,8 @@ fn plan_batches(
             voices_by_finding[&finding.id].iter().map(|voice_number| voice_number.agent.clone()).collect();
         // The first voices are chosen together; later ones only avoid the agents that were heard already.
         let nth_at_once = if voice_number < VOICES_AT_ONCE { voice_number } else { 0 };
-        let agent = seating::choose_challenger(
-            host.settings(),
-            finding,
-            nth_at_once,
-            &heard_agents,
-            &state.spent.failing,
-        );
+        let agent =
+            seating::choose_challenger(host.settings(), finding, nth_at_once, &heard_agents, &state.spent.failing);
         // A list keeps the order of the findings, so that keys of batches are the same in a replay.
         match by_agent.iter_mut().find(|(known_agent, _)| *known_agent == agent) {
             Some((_, findings)) => findings.push(finding.id),
@@ -194,12 +181,7 @@ async fn hear_batches(
         }
         let challenger_futures = parallel_batches.iter().map(|batch| {
             let agent_task = challenger_task(state, host, challenge_input, batch);
-            ask_challenger(
-                host,
-                challenge_input.challenge_key.child_key(&batch.batch_name),
-                agent_task,
-                &state.spent,
-            )
+            ask_challenger(host, challenge_input.challenge_key.child_key(&batch.batch_name), agent_task, &state.spent)
         });
         for (batch, ChallengerAnswer { consultation, rulings }) in
             parallel_batches.iter().zip(try_join_all(challenger_futures).await?)
@@ -215,8 +197,7 @@ async fn hear_batches(
             // One answer is enough to show that challengers work.
             any_answered |= rulings.is_some();
             any_failed |= rulings.is_none();
-            environment_fault =
-                environment_fault.or(consultation.fault.clone().filter(Fault::is_environment));
+            environment_fault = environment_fault.or(consultation.fault.clone().filter(Fault::is_environment));
             let answering_agent = consultation.last_agent().unwrap_or(&batch.agent);
             // A ruling about a finding of another batch is ignored.
             for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
@@ -278,38 +259,32 @@ async fn ask_challenger(
     let agent_name = agent_task.agent.clone();
     let finding_count = agent_task.brief.disputed.len() as u32;
     let wanted_ids: Vec<FindingId> = agent_task.brief.disputed.iter().map(|disputed| disputed.id).collect();
-    let consultation = consult_agent(host, &task_key, agent_task, spent, |content| {
-        find_missing_rulings(content, &wanted_ids)
-    })
-    .await?;
+    let consultation =
+        consult_agent(host, &task_key, agent_task, spent, |content| find_missing_rulings(content, &wanted_ids)).await?;
     let mut rulings: Option<Vec<ChallengerRuling>> = None;
     for KeyedReply { reply, .. } in &consultation.replies {
         if let AnswerContent::Rulings { rulings: new_rulings } = &reply.content {
             let all_rulings = rulings.get_or_insert_default();
             // If a challenger was asked once more, its later ruling on a finding counts.
-            all_rulings.retain(|earlier: &ChallengerRuling| {
-                !new_rulings.iter().any(|ruling| ruling.id == earlier.id)
-            });
+            all_rulings.retain(|earlier: &ChallengerRuling| !new_rulings.iter().any(|ruling| ruling.id == earlier.id));
             all_rulings.extend(new_rulings.iter().cloned());
         }
         for remark in &reply.remarks {
-            host.note_event(RunEvent::Warned {
-                text: format!("answer of the challenger {agent_name}: {remark}"),
-            });
+            host.note_event(RunEvent::Warned { text: format!("answer of the challenger {agent_name}: {remark}") });
         }
     }
     let agent_name = consultation.last_agent().cloned().unwrap_or(agent_name);
-    let has_ruling = |finding_id: &&FindingId| {
-        rulings.iter().flatten().any(|ruling: &ChallengerRuling| ruling.id == **finding_id)
-    };
+    let has_ruling =
+        |finding_id: &&FindingId| rulings.iter().flatten().any(|ruling: &ChallengerRuling| ruling.id == **finding_id);
     let silent_ids = wanted_ids.iter().filter(|finding_id| !has_ruling(finding_id)).copied().collect();
     let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
-    let fault = match &rulings {
-        Some(_) => None,
-        None => Some(consultation.fault.clone().unwrap_or_else(|| {
-            Fault::new(FaultKind::Malformed, format!("{agent_name} did not answer with verdicts"))
-        })),
-    };
+    let fault =
+        match &rulings {
+            Some(_) => None,
+            None => Some(consultation.fault.clone().unwrap_or_else(|| {
+                Fault::new(FaultKind::Malformed, format!("{agent_name} did not answer with verdicts"))
+            })),
+        };
     host.note_event(RunEvent::ChallengerAnswered {
         key: task_key,
         agent: agent_name,
@@ -324,9 +299,8 @@ async fn ask_challenger(
 fn find_missing_rulings(content: &AnswerContent, wanted_ids: &[FindingId]) -> Option<String> {
     match content {
         AnswerContent::Rulings { rulings } => {
-            let silent_ids = wanted_ids
-                .iter()
-                .filter(|finding_id| !rulings.iter().any(|ruling| ruling.id == **finding_id));
+            let silent_ids =
+                wanted_ids.iter().filter(|finding_id| !rulings.iter().any(|ruling| ruling.id == **finding_id));
             let silent_ids: Vec<String> = silent_ids.map(|finding_id| format!("{finding_id}")).collect();
             (!silent_ids.is_empty()).then(|| format!("a verdict is missing for {}", silent_ids.join(", ")))
         }
@@ -341,14 +315,11 @@ fn find_missing_rulings(content: &AnswerContent, wanted_ids: &[FindingId]) -> Op
 fn judge_ruling(agent: &AgentName, ruling: ChallengerRuling, scope: &EvidenceScope<'_>) -> ChallengerVoice {
     let ChallengerRuling { mut holds, mut note, mut counter, .. } = ruling;
     // Punctuation says nothing, so only letters and digits count.
-    let is_too_short =
-        counter.chars().filter(|character| character.is_alphanumeric()).count() < MIN_COUNTER_CHARS;
+    let is_too_short = counter.chars().filter(|character| character.is_alphanumeric()).count() < MIN_COUNTER_CHARS;
     let problem = match counter.as_str() {
         "" => Some("it quoted nothing for it"),
         _ if is_too_short => Some("what it quoted is too short to show anything"),
-        _ if !scope.has_evidence(&Evidence::Quote { text: counter.clone() }) => {
-            Some("what it quoted is not there")
-        }
+        _ if !scope.has_evidence(&Evidence::Quote { text: counter.clone() }) => Some("what it quoted is not there"),
         _ => None,
     };
     if let (ChallengeVerdict::Invalid, Some(problem)) = (holds, problem) {
@@ -417,13 +388,8 @@ async fn ask_user(
     let question = format!("{finding_id}: {} (challengers: {doubt_text})", describe_finding(finding));
     let decision_id = state.next_decision_id();
     let user_decision = Decision::for_disputed_finding(decision_id.clone(), finding_id, question);
-    user_requests::post_decision(
-        host,
-        state,
-        &challenge_key.child_key(&format!("ask-{finding_id}")),
-        user_decision,
-    )
-    .await?;
+    user_requests::post_decision(host, state, &challenge_key.child_key(&format!("ask-{finding_id}")), user_decision)
+        .await?;
     let note_text = format!("challengers do not agree on something critical: {doubt_text}");
     state.transition_finding(
         host,

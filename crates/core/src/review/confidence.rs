@@ -44,11 +44,8 @@ impl ReviewState {
     ) -> ConfidenceSignals {
         // The checks speak for this text only if exactly this text passed them.
         let checks_passed = self.checked.is_some() && self.checked == self.last_pass.text;
-        let validation = if checks_passed {
-            SourceSignal::Consulted(ValidationResult::Pass)
-        } else {
-            SourceSignal::NotConsulted
-        };
+        let validation =
+            if checks_passed { SourceSignal::Consulted(ValidationResult::Pass) } else { SourceSignal::NotConsulted };
         ConfidenceSignals {
             validation,
             reviewers: reviewer_signal(&self.findings, answering_seats),
@@ -63,9 +60,7 @@ fn reviewer_signal(findings: &[Finding], answering_seats: &[FindingRaiser]) -> S
     for seat in answering_seats {
         let raised_by_seat = || findings.iter().filter(|finding| finding.raisers.contains(seat));
         // A reviewer whose claims are mostly wrong is neither for nor against the text.
-        if raised_by_seat().filter(|finding| finding.status.is_refuted()).count() * 2
-            > raised_by_seat().count()
-        {
+        if raised_by_seat().filter(|finding| finding.status.is_refuted()).count() * 2 > raised_by_seat().count() {
             continue;
         }
         tally.answered += 1;
@@ -81,15 +76,12 @@ fn party_signal(
     party_agreement: Option<PartyAgreement>,
 ) -> SourceSignal<PartyAgreement> {
     let party_seat = answering_seats.iter().find(|seat| seat.role == AgentRole::Party);
-    let is_content = party_seat.is_some_and(|seat| {
-        !findings.iter().any(|finding| finding.raisers.contains(seat) && is_standing(finding))
-    });
+    let is_content = party_seat
+        .is_some_and(|seat| !findings.iter().any(|finding| finding.raisers.contains(seat) && is_standing(finding)));
     match party_agreement {
         None => SourceSignal::NotConsulted,
         // A party without consensus counts against the text even if it raised nothing.
-        Some(agreed) if is_content || agreed == PartyAgreement::NoConsensus => {
-            SourceSignal::Consulted(agreed)
-        }
+        Some(agreed) if is_content || agreed == PartyAgreement::NoConsensus => SourceSignal::Consulted(agreed),
         Some(_) => SourceSignal::Nothing,
     }
 }

@@ -17,9 +17,7 @@ use crate::{
     host::{Host, ParkedRun},
     ids::{AgentName, Key},
     level::AgentRole,
-    limits::{
-        AgentUsage, AttemptOutcome, RunUsage, backoff_ms, check_budget, remaining_cost, task_timeout_ms,
-    },
+    limits::{AgentUsage, AttemptOutcome, RunUsage, backoff_ms, check_budget, remaining_cost, task_timeout_ms},
     seating, sizing,
     text::truncate_chars,
     timestamp::Timestamp,
@@ -222,9 +220,7 @@ impl ConsultState<'_> {
             FaultPolicy::Stop => Ok(NextAsk::Done),
             FaultPolicy::Wait => self.handle_usage_limit(&fault).await,
             // The one second attempt is shared with corrections: at most two answers of an agent are paid for.
-            FaultPolicy::Retry | FaultPolicy::RetryThenFallBack if !self.asked_again => {
-                self.retry_after_pause().await
-            }
+            FaultPolicy::Retry | FaultPolicy::RetryThenFallBack if !self.asked_again => self.retry_after_pause().await,
             FaultPolicy::Retry => Ok(NextAsk::Done),
             FaultPolicy::RetryThenFallBack | FaultPolicy::FallBack => self.ask_other_or_wait(&fault).await,
         }
@@ -234,11 +230,9 @@ impl ConsultState<'_> {
     fn detect_broken_agent(&self, fault: &Fault) -> Option<Fault> {
         let previous_fault = self.outcome.fault.as_ref()?;
         let is_same_agent = self.outcome.last_agent() == Some(&self.task.agent);
-        let is_same_fault =
-            fault.instant && previous_fault == fault && is_same_agent && !fault.is_environment();
-        is_same_fault.then(|| {
-            Fault::new(FaultKind::CannotStart, format!("{}; twice, and at once each time", fault.detail))
-        })
+        let is_same_fault = fault.instant && previous_fault == fault && is_same_agent && !fault.is_environment();
+        is_same_fault
+            .then(|| Fault::new(FaultKind::CannotStart, format!("{}; twice, and at once each time", fault.detail)))
     }
 
     /// Retries after a pause, with the stand-in of an agent that keeps failing.
@@ -285,28 +279,19 @@ impl ConsultState<'_> {
         let was_asked =
             |agent_name: &AgentName| self.outcome.attempts.iter().any(|attempt| attempt.agent == *agent_name);
         let wall_ms = self.host.last_timestamp().wall_ms;
-        let is_free = |agent_name: &AgentName| {
-            self.run_usage.limited.get(agent_name).is_none_or(|reset_ms| *reset_ms <= wall_ms)
-        };
+        let is_free =
+            |agent_name: &AgentName| self.run_usage.limited.get(agent_name).is_none_or(|reset_ms| *reset_ms <= wall_ms);
         let job_kind = JobKind::from_role(self.task.brief.role);
-        let candidates = seating::working_others(
-            self.host.settings(),
-            job_kind,
-            &self.task.agent,
-            &self.run_usage.failing,
-        );
+        let candidates =
+            seating::working_others(self.host.settings(), job_kind, &self.task.agent, &self.run_usage.failing);
         candidates.into_iter().find(|agent_name| !was_asked(agent_name) && is_free(agent_name))
     }
 
     /// Avoids asking an agent that is known to be at its usage limit.
     async fn check_known_limit(&mut self, ask_key: Key) -> Result<NextAsk, ParkedRun> {
         let Timestamp { wall_ms: current_ms, .. } = self.host.last_timestamp();
-        let known_reset_ms = self
-            .run_usage
-            .limited
-            .get(&self.task.agent)
-            .copied()
-            .filter(|known_reset_ms| *known_reset_ms > current_ms);
+        let known_reset_ms =
+            self.run_usage.limited.get(&self.task.agent).copied().filter(|known_reset_ms| *known_reset_ms > current_ms);
         let Some(until_ms) = known_reset_ms else { return Ok(NextAsk::AskUnder(ask_key)) };
         let detail = format!("agent `{}` is at its usage limit", self.task.agent);
         let fault = Fault::new(FaultKind::Limited { until_ms: Some(until_ms) }, detail);
@@ -353,8 +338,7 @@ impl ConsultState<'_> {
     ) -> Result<NextAsk, ParkedRun> {
         let start_time = self.host.last_timestamp();
         let needed_ms = until_ms.saturating_sub(start_time.wall_ms).saturating_add(CLOCK_MARGIN_MS);
-        let allowed_ms =
-            self.host.settings().limits.waits.at_most_ms.saturating_sub(self.run_usage.waited.ms);
+        let allowed_ms = self.host.settings().limits.waits.at_most_ms.saturating_sub(self.run_usage.waited.ms);
         // Waiting would exceed the configured total, so the task fails with the time of the reset.
         if needed_ms > allowed_ms || self.wait_count >= MAX_WAITS {
             let reset_time = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
@@ -367,8 +351,7 @@ impl ConsultState<'_> {
         let until_ms = until_ms.saturating_add(CLOCK_MARGIN_MS);
         let await_reset = AwaitReset { agent: limited_agent.clone(), until_ms, why: fault.detail.clone() };
         self.host.perform(self.task_key.wait_for_reset(self.wait_count), await_reset).await?;
-        let wait_interval =
-            WaitInterval { from_ms: start_time.awake_ms, to_ms: self.host.last_timestamp().awake_ms };
+        let wait_interval = WaitInterval { from_ms: start_time.awake_ms, to_ms: self.host.last_timestamp().awake_ms };
         // Waiting does not use up the runtime limit.
         self.run_usage.waited.add_interval(wait_interval.from_ms, wait_interval.to_ms);
         self.outcome.wait_intervals.push(wait_interval);

@@ -37,11 +37,7 @@ const CIRCLING_CORRECTION: &str = "it said what was said before, and nothing had
                       a person would have to decide";
 
 /// Offers every open finding to a fixer once.
-pub(super) async fn fix_iteration(
-    host: &dyn Host,
-    state: &mut ReviewState,
-    iteration: u32,
-) -> Result<(), StageExit> {
+pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iteration: u32) -> Result<(), StageExit> {
     let settings = host.settings();
     let iteration_key = Key::for_fix_iteration(state.round, iteration);
     user_requests::read_inbox(host, state, &iteration_key).await?;
@@ -58,20 +54,13 @@ pub(super) async fn fix_iteration(
         let mut fix_wave = fix_wave;
         if wave_index > 0 {
             // The limits before the first wave were checked when the stage was chosen.
-            if let Some(ending) = check_limits(
-                &settings.limits,
-                &state.spent,
-                host.last_timestamp().awake_ms,
-                state.valid_count(),
-            ) {
+            if let Some(ending) =
+                check_limits(&settings.limits, &state.spent, host.last_timestamp().awake_ms, state.valid_count())
+            {
                 return Err(ending.into());
             }
-            user_requests::read_inbox(
-                host,
-                state,
-                &iteration_key.child_key(&format!("wave-{}", wave_index + 1)),
-            )
-            .await?;
+            user_requests::read_inbox(host, state, &iteration_key.child_key(&format!("wave-{}", wave_index + 1)))
+                .await?;
             // Findings that the user has settled meanwhile need no fixer.
             fix_wave = keep_open(state, fix_wave);
         }
@@ -96,8 +85,7 @@ pub(super) async fn fix_iteration(
                     StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, note_text),
                 );
             }
-            let mut agent_task =
-                fixer_task(state, settings.tasks.fixer_timeout_ms, &assigned_ids, agent_name, host);
+            let mut agent_task = fixer_task(state, settings.tasks.fixer_timeout_ms, &assigned_ids, agent_name, host);
             // The host compares the new output with these and reports how much is repeated.
             agent_task.recent = state.tries.outputs_at(&state_hash, &assigned_ids);
             complete_task(&mut agent_task, host, state, iteration);
@@ -119,11 +107,7 @@ pub(super) async fn fix_iteration(
 }
 
 /// Challenges the findings that a limit had left unchallenged, before they are repaired.
-async fn challenge_unheard(
-    host: &dyn Host,
-    state: &mut ReviewState,
-    iteration_key: &Key,
-) -> Result<(), StageExit> {
+async fn challenge_unheard(host: &dyn Host, state: &mut ReviewState, iteration_key: &Key) -> Result<(), StageExit> {
     let due_findings = challenge::select_due(host, state, &state.unheard, &[]);
     if due_findings.is_empty() {
         state.unheard.clear();
@@ -150,11 +134,9 @@ struct FixerResult {
 }
 
 fn keep_open(state: &ReviewState, fix_wave: Vec<Vec<FindingId>>) -> Vec<Vec<FindingId>> {
-    let is_open = |finding_id: &FindingId| {
-        state.find_finding(*finding_id).is_some_and(|finding| finding.status.is_open())
-    };
-    let open_hands =
-        fix_wave.into_iter().map(|assigned_ids| assigned_ids.into_iter().filter(is_open).collect());
+    let is_open =
+        |finding_id: &FindingId| state.find_finding(*finding_id).is_some_and(|finding| finding.status.is_open());
+    let open_hands = fix_wave.into_iter().map(|assigned_ids| assigned_ids.into_iter().filter(is_open).collect());
     open_hands.filter(|assigned_ids: &Vec<FindingId>| !assigned_ids.is_empty()).collect()
 }
 
@@ -185,16 +167,14 @@ fn fixer_task(
     host: &dyn Host,
 ) -> AgentTask {
     let assigned_findings =
-        assigned_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).map(|finding| {
-            AssignedFinding {
-                id: finding.id,
-                severity: finding.severity,
-                description: finding.description.clone(),
-                evidence: finding.evidence.clone(),
-                place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
-                suggested_fix: finding.suggested_fix.clone(),
-                last_try: last_failure_note(finding),
-            }
+        assigned_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).map(|finding| AssignedFinding {
+            id: finding.id,
+            severity: finding.severity,
+            description: finding.description.clone(),
+            evidence: finding.evidence.clone(),
+            place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
+            suggested_fix: finding.suggested_fix.clone(),
+            last_try: last_failure_note(finding),
         });
     let brief = TaskBrief {
         assigned: assigned_findings.collect(),
@@ -216,8 +196,7 @@ fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewStat
         settings.goal,
     );
     if !settings.verify.is_empty() {
-        stable_text
-            .push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
+        stable_text.push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
     }
     let mut environment = state.task_environment(settings);
     environment.context = state.tries.context.clone();
@@ -230,20 +209,13 @@ fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewStat
 
 /// Chooses the fixer: the next in turn, another agent than the last one if that one made no progress, and none that keeps
 /// failing.
-fn choose_fixer(
-    host: &dyn Host,
-    state: &ReviewState,
-    assigned_ids: &[FindingId],
-    fixer_number: usize,
-) -> AgentName {
+fn choose_fixer(host: &dyn Host, state: &ReviewState, assigned_ids: &[FindingId], fixer_number: usize) -> AgentName {
     let settings = host.settings();
     let failure_counts = &state.spent.failing;
     let next_agent = seating::agent_for_seat(settings, JobKind::Fix, fixer_number, 0);
     let is_circling = assigned_ids.iter().any(|finding_id| state.tries.circling.contains(finding_id));
     match state.tries.last_agent_for(assigned_ids).filter(|_| is_circling) {
-        Some(last_agent_name) => {
-            seating::other_agent(settings, JobKind::Fix, last_agent_name, failure_counts)
-        }
+        Some(last_agent_name) => seating::other_agent(settings, JobKind::Fix, last_agent_name, failure_counts),
         None => seating::stand_in(settings, JobKind::Fix, &next_agent, failure_counts),
     }
 }
@@ -256,14 +228,9 @@ fn last_failure_note(finding: &Finding) -> String {
         .take_while(|history_step| history_step.status == FindingStatus::Open);
     // One assignment is the current one; only a second means that a fixer had it before.
     let tried_before =
-        finding.history.iter().filter(|history_step| history_step.status == FindingStatus::Assigned).count()
-            > 1;
+        finding.history.iter().filter(|history_step| history_step.status == FindingStatus::Assigned).count() > 1;
     // The newest note before the current assignment says why the last attempt failed.
-    reopening_steps
-        .map(|history_step| history_step.note.clone())
-        .next()
-        .filter(|_| tried_before)
-        .unwrap_or_default()
+    reopening_steps.map(|history_step| history_step.note.clone()).next().filter(|_| tried_before).unwrap_or_default()
 }
 
 /// Applies the answer of a fixer.
@@ -275,13 +242,10 @@ async fn settle_answer(
 ) -> Result<WorkResult, ParkedRun> {
     let FixerResult { fixer_key, agent, assigned_ids, consultation } = fixer_result;
     // The last readable reply counts: an earlier one was the reason for asking again.
-    let readable_answer =
-        consultation.replies.iter().rev().find_map(|answered| match &answered.reply.content {
-            AnswerContent::Fixes { claims } => {
-                Some((&answered.reply_key, claims.clone(), answered.reply.patch.clone()))
-            }
-            _ => None,
-        });
+    let readable_answer = consultation.replies.iter().rev().find_map(|answered| match &answered.reply.content {
+        AnswerContent::Fixes { claims } => Some((&answered.reply_key, claims.clone(), answered.reply.patch.clone())),
+        _ => None,
+    });
     state.record_attempt_result(host, JobKind::Fix, &consultation, readable_answer.is_some());
     stray_edits::ask_user(host, state, &fixer_key, &consultation).await?;
     // Read before the new outputs are remembered, which would otherwise count as their own repetition.
@@ -296,14 +260,8 @@ async fn settle_answer(
         );
     }
     let Some((reply_key, claims, patch)) = readable_answer else {
-        let note_text =
-            consultation.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
-        state.reopen_assigned(
-            host,
-            &assigned_ids,
-            TransitionCause::NotAnswered,
-            &truncate_chars(note_text, 300),
-        );
+        let note_text = consultation.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
+        state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, &truncate_chars(note_text, 300));
         let Some(fault) = consultation.fault else { return Ok(WorkResult::Done) };
         host.note_event(RunEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
         return Ok(match fault.is_environment() {
@@ -325,8 +283,7 @@ async fn settle_answer(
         }
         _ => {
             accept_fixes_along(host, state, reply_key, &sorted_claims.fixed_claims);
-            let claimed_ids: Vec<FindingId> =
-                sorted_claims.fixed_claims.iter().map(|claim| claim.id).collect();
+            let claimed_ids: Vec<FindingId> = sorted_claims.fixed_claims.iter().map(|claim| claim.id).collect();
             state.reopen_assigned(
                 host,
                 &claimed_ids,
@@ -336,12 +293,7 @@ async fn settle_answer(
         }
     }
     // Only findings that are still assigned are reopened, so this covers exactly the unmentioned ones.
-    state.reopen_assigned(
-        host,
-        &assigned_ids,
-        TransitionCause::NotAnswered,
-        "the fixer said nothing about it",
-    );
+    state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, "the fixer said nothing about it");
     let is_repeat = consultation.replies.iter().any(|answered| is_repeated_reply(&answered.reply));
     let is_done = matches!(work_result, WorkResult::Done);
     // Repeating an answer is only a problem if nothing has changed through it.
@@ -394,8 +346,7 @@ async fn handle_circling(
         .filter(is_open)
         .partition(|finding_id| is_last_iteration || state.tries.circling.contains(finding_id));
     if !circling_first.is_empty() {
-        let finding_names: Vec<String> =
-            circling_first.iter().map(|finding_id| format!("{finding_id}")).collect();
+        let finding_names: Vec<String> = circling_first.iter().map(|finding_id| format!("{finding_id}")).collect();
         let warning = format!(
             "fixers go in circles about {}: the same was said before and nothing has moved; one more try, another way",
             finding_names.join(", ")
@@ -404,8 +355,7 @@ async fn handle_circling(
         state.tries.circling.extend(circling_first);
     }
     for finding_id in circling_again {
-        let mut note_text =
-            String::from("fixers go in circles about it: the same is said again and nothing moves");
+        let mut note_text = String::from("fixers go in circles about it: the same is said again and nothing moves");
         let mut newest_first =
             state.find_finding(finding_id).into_iter().flat_map(|finding| finding.history.iter().rev());
         if let Some(history_step) = newest_first.find(|history_step| history_step.cause.is_refusal()) {

@@ -57,15 +57,10 @@ impl FixHistory {
     /// Hashes the state of text and findings: equal only if nothing has changed, or everything was changed back.
     pub fn compute_state_hash(&self, findings: &[Finding]) -> Hash {
         // The text, and one line for each finding with everything that counts as movement.
-        let mut state_text =
-            self.text.as_ref().map_or_else(String::new, |text_hash| text_hash.as_str().into());
+        let mut state_text = self.text.as_ref().map_or_else(String::new, |text_hash| text_hash.as_str().into());
         for finding in findings {
             // An assignment by itself is no progress.
-            let status = if finding.status == FindingStatus::Assigned {
-                &FindingStatus::Open
-            } else {
-                &finding.status
-            };
+            let status = if finding.status == FindingStatus::Assigned { &FindingStatus::Open } else { &finding.status };
             state_text.push_str(&alloc::format!("\n{} {} {status:?}", finding.id, finding.severity));
         }
         Hash::digest_of(state_text.as_bytes())
@@ -73,18 +68,17 @@ impl FixHistory {
 
     /// Returns the outputs about any of these findings that were given in this state.
     pub fn outputs_at(&self, state_hash: &Hash, finding_ids: &[FindingId]) -> Vec<Hash> {
-        let is_match = |past_output: &&FixerOutput| {
-            past_output.standing == *state_hash && past_output.is_about(finding_ids)
-        };
+        let is_match =
+            |past_output: &&FixerOutput| past_output.standing == *state_hash && past_output.is_about(finding_ids);
         self.outputs.iter().filter(is_match).map(|past_output| past_output.output.clone()).collect()
     }
 
     /// Returns which of these findings were answered before in this state.
     pub fn findings_answered_before(&self, state_hash: &Hash, finding_ids: &[FindingId]) -> Vec<FindingId> {
         let was_answered = |finding_id: &&FindingId| {
-            self.outputs.iter().any(|was_answered| {
-                was_answered.standing == *state_hash && was_answered.findings.contains(finding_id)
-            })
+            self.outputs
+                .iter()
+                .any(|was_answered| was_answered.standing == *state_hash && was_answered.findings.contains(finding_id))
         };
         finding_ids.iter().filter(was_answered).copied().collect()
     }
@@ -100,13 +94,7 @@ impl FixHistory {
     }
 
     /// Remembers an output and drops those that are too old.
-    pub fn remember_output(
-        &mut self,
-        output: Hash,
-        state_hash: Hash,
-        agent: AgentName,
-        findings: Vec<FindingId>,
-    ) {
+    pub fn remember_output(&mut self, output: Hash, state_hash: Hash, agent: AgentName, findings: Vec<FindingId>) {
         self.outputs.push(FixerOutput { output, standing: state_hash, agent, findings });
         let is_crowded_out = |output_index: usize| {
             let covered_findings = &self.outputs[output_index].findings;
@@ -117,12 +105,9 @@ impl FixHistory {
                     .count()
             };
             // An output about several findings stays as long as one of them needs it.
-            covered_findings
-                .iter()
-                .all(|finding_id| count_later_outputs(finding_id) > MAX_OUTPUTS_PER_FINDING)
+            covered_findings.iter().all(|finding_id| count_later_outputs(finding_id) > MAX_OUTPUTS_PER_FINDING)
         };
-        if let Some(output_index) = (0..self.outputs.len()).find(|output_index| is_crowded_out(*output_index))
-        {
+        if let Some(output_index) = (0..self.outputs.len()).find(|output_index| is_crowded_out(*output_index)) {
             self.outputs.remove(output_index);
         }
     }

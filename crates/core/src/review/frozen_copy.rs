@@ -32,13 +32,9 @@ pub(super) async fn freeze_subject(
     // Files that repairs have added are frozen as well.
     let subject = state.reviewed_subject(host.settings());
     match host.perform(freeze_key.clone(), Freeze { subject }).await? {
-        FreezeOutcome::Frozen(FrozenSubject { text, hash, files, remarks }) => Ok(FrozenCopy {
-            freeze_key,
-            subject_text: text,
-            subject_hash: hash,
-            frozen_files: files,
-            remarks,
-        }),
+        FreezeOutcome::Frozen(FrozenSubject { text, hash, files, remarks }) => {
+            Ok(FrozenCopy { freeze_key, subject_text: text, subject_hash: hash, frozen_files: files, remarks })
+        }
         FreezeOutcome::Failed { fault } => Err(RunEnding::new(RunReason::Environment, fault.detail).into()),
     }
 }

@@ -11,9 +11,7 @@ use crate::{
     effect::{Land, LandOutcome, LandedChange},
     event::RunEvent,
     files::{Hunk, LandedFile, Patch, PatchRefusal},
-    finding::{
-        Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause,
-    },
+    finding::{Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause},
     ground::EvidenceScope,
     host::{Host, ParkedRun},
     ids::{FindingId, Hash, Key},
@@ -80,8 +78,7 @@ async fn ask_for_approval(
 ) -> Result<(), ParkedRun> {
     let finding_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
     let finding_names: Vec<String> = finding_ids.iter().map(|decision_id| format!("{decision_id}")).collect();
-    let claim_texts: Vec<String> =
-        fixed_claims.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
+    let claim_texts: Vec<String> = fixed_claims.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
     let question = format!(
         "may this land? It is to repair {} and changes {} ({})",
         finding_names.join(", "),
@@ -116,10 +113,8 @@ async fn ask_for_approval(
 fn files_of_other_fixers(state: &ReviewState, fixed_claims: &[FixClaim]) -> Vec<String> {
     let is_claimed = |finding: &Finding| fixed_claims.iter().any(|claim| claim.id == finding.id);
     let file_of = |finding: &Finding| finding.place.as_ref().map(|place| place.file.clone());
-    let others_findings = state
-        .findings
-        .iter()
-        .filter(|finding| finding.status == FindingStatus::Assigned && !is_claimed(finding));
+    let others_findings =
+        state.findings.iter().filter(|finding| finding.status == FindingStatus::Assigned && !is_claimed(finding));
     let is_own_file = |held_path: &String| {
         state
             .findings
@@ -141,9 +136,7 @@ fn allowed_paths(subject: &Subject, held_files: &[String]) -> Vec<String> {
     // A directory with a trailing `/` allows new files in it, a test for instance.
     let directories: BTreeSet<String> = subject_files
         .iter()
-        .map(|path| {
-            path.rsplit_once('/').map_or_else(|| String::from("./"), |(directory, _)| format!("{directory}/"))
-        })
+        .map(|path| path.rsplit_once('/').map_or_else(|| String::from("./"), |(directory, _)| format!("{directory}/")))
         .collect();
     let free_files = subject_files
         .into_iter()
@@ -186,11 +179,7 @@ async fn land_patch(
             };
             let hunks = files.iter().flat_map(|file| &file.hunks);
             let line_count = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
-            host.note_event(RunEvent::PatchLanded {
-                key: task_key.clone(),
-                findings: finding_ids,
-                lines: line_count,
-            });
+            host.note_event(RunEvent::PatchLanded { key: task_key.clone(), findings: finding_ids, lines: line_count });
             // Without verify commands nothing was checked, and the confidence must not count it.
             state.checked = (!settings.verify.is_empty()).then(|| hash.clone());
             state.tries.text = Some(hash);
@@ -237,9 +226,8 @@ async fn handle_refusal(
     });
     if let PatchRefusal::Conflict { ours, theirs, .. } = &patch_refusal {
         for finding_id in conflicted_before {
-            let note_text = format!(
-                "{note_text}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}"
-            );
+            let note_text =
+                format!("{note_text}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}");
             state.block_finding(host, task_key, finding_id, cause, &note_text).await?;
         }
     }
@@ -270,12 +258,11 @@ pub(super) fn verify_claims(
     let scope = match (subject.file_path(), landed_files) {
         (Some(_), [file]) => EvidenceScope::from_subject(&subject, &file.text, &[]),
         (Some(_), _) => None,
-        (None, _) => Some(EvidenceScope::from_files(
-            landed_files.iter().map(|file| (file.path.as_str(), file.text.as_str())),
-        )),
+        (None, _) => {
+            Some(EvidenceScope::from_files(landed_files.iter().map(|file| (file.path.as_str(), file.text.as_str()))))
+        }
     };
-    let impact =
-        LandingImpact { landed_files, scope: scope.as_ref(), is_one_file: subject.file_path().is_some() };
+    let impact = LandingImpact { landed_files, scope: scope.as_ref(), is_one_file: subject.file_path().is_some() };
     for claim in fixed_claims {
         let Some(finding) = state.find_finding(claim.id) else { continue };
         if impact.concerns_finding(finding) {
@@ -363,8 +350,7 @@ impl LandingImpact<'_> {
         // A hunk without old lines is an insertion behind its start, so it counts as one line.
         let is_near = self.hunks_at(finding_place).iter().any(|hunk| {
             let last_line = hunk.old_start + hunk.old_len.max(1) - 1;
-            hunk.old_start <= finding_place.end_line + NEAR_LINES
-                && finding_place.line <= last_line + NEAR_LINES
+            hunk.old_start <= finding_place.end_line + NEAR_LINES && finding_place.line <= last_line + NEAR_LINES
         });
         match &finding.evidence {
             Evidence::Quote { .. } => is_near || self.removed_evidence(finding),

@@ -142,8 +142,7 @@ async fn close_review(
         return Ok(StageOutcome::Continue(Key::new("moved")));
     }
     // These endings need no answer, so the run is over once they are published.
-    let is_final =
-        ending.reason == RunReason::ReviewOnly || ending.reason.outcome() == Some(RunOutcome::Resolved);
+    let is_final = ending.reason == RunReason::ReviewOnly || ending.reason.outcome() == Some(RunOutcome::Resolved);
     let known_remarks = state.said.len();
     if is_final {
         user_requests::withdraw_open_decisions(host, state);
@@ -152,8 +151,7 @@ async fn close_review(
     user_requests::offer_decision(host, state, &ending, &end_key).await?;
     state.publish_tracker(host, &end_key).await?;
     // Publishing may have read an edit of the tracker in the last moment, which can reopen findings.
-    let still_holds =
-        matches!(next_within_limits(host, state), NextStage::End(now) if now.reason == ending.reason);
+    let still_holds = matches!(next_within_limits(host, state), NextStage::End(now) if now.reason == ending.reason);
     if origin == EndingOrigin::State && !still_holds {
         return Ok(StageOutcome::Continue(Key::new("edited")));
     }
@@ -183,9 +181,9 @@ impl ReviewState {
             FreezeOutcome::Frozen(frozen) if Some(&frozen.hash) == self.last_pass.text.as_ref() => {
                 return Ok(false);
             }
-            FreezeOutcome::Frozen(_) => String::from(
-                "the file was changed by somebody else after the last pass; it is not resolved yet",
-            ),
+            FreezeOutcome::Frozen(_) => {
+                String::from("the file was changed by somebody else after the last pass; it is not resolved yet")
+            }
             FreezeOutcome::Failed { fault } => format!("{fault}; it is not resolved yet"),
         };
         // The pass was over another text, so a further round has to look at this one.

@@ -47,13 +47,11 @@ pub enum NextStage {
 pub fn next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     let decided = decide_next_stage(state, settings);
     // Other endings wait for the user anyway, who sees the question about the stray edits then.
-    let is_good_ending =
-        |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
+    let is_good_ending = |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
     match (&decided, state.count_unanswered_edits()) {
-        (NextStage::End(ending), edit_count @ 1..) if is_good_ending(ending) => end_with(
-            RunReason::Blocked,
-            format!("{} changed past the copies", format_count(edit_count, "file")),
-        ),
+        (NextStage::End(ending), edit_count @ 1..) if is_good_ending(ending) => {
+            end_with(RunReason::Blocked, format!("{} changed past the copies", format_count(edit_count, "file")))
+        }
         _ => decided,
     }
 }
@@ -79,11 +77,7 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
             }
             iterations_done => end_with(
                 RunReason::FixIterations,
-                format!(
-                    "{} open after {}",
-                    finding_counts.open,
-                    format_count(iterations_done, "fix iteration")
-                ),
+                format!("{} open after {}", finding_counts.open, format_count(iterations_done, "fix iteration")),
             ),
         };
     }
@@ -117,10 +111,7 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
                 true => {
                     format!("round {} showed nothing: {}", state.round, state.last_pass.describe_shortfall())
                 }
-                false => format!(
-                    "the last fixes of round {} are verified but were not reviewed again",
-                    state.round
-                ),
+                false => format!("the last fixes of round {} are verified but were not reviewed again", state.round),
             },
         ),
         (blocked_count, _) => end_with(RunReason::Blocked, format!("{blocked_count} blocked")),

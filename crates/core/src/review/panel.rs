@@ -47,11 +47,7 @@ struct PanelSeat {
 }
 
 /// Runs one review round.
-pub(super) async fn review_round(
-    host: &dyn Host,
-    state: &mut ReviewState,
-    round: u32,
-) -> Result<(), StageExit> {
+pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
     let settings = host.settings();
     let round_key = Key::for_round(round);
     let roles = choose_roles(host, state, round);
@@ -83,13 +79,8 @@ pub(super) async fn review_round(
     });
     let panel_seats = try_join_all(reviewer_futures).await?;
     for panel_seat in &panel_seats {
-        stray_edits::ask_user(
-            host,
-            state,
-            &round_key.child_key(panel_seat.role.as_str()),
-            &panel_seat.consultation,
-        )
-        .await?;
+        stray_edits::ask_user(host, state, &round_key.child_key(panel_seat.role.as_str()), &panel_seat.consultation)
+            .await?;
     }
     // From here on the round counts; a round without any answer is repeated or ends the review.
     let Some(seat_answers) = collect_answers(host, state, &panel_seats, round) else {
@@ -101,8 +92,7 @@ pub(super) async fn review_round(
     state.metrics.review_rounds = round;
     let round_findings = merge_answers(host, state, seat_answers, &scope);
     let full_scope = frozen.full_scope(settings);
-    let mut due_findings =
-        challenge::select_due(host, state, &round_findings.raised, &round_findings.overlapping);
+    let mut due_findings = challenge::select_due(host, state, &round_findings.raised, &round_findings.overlapping);
     // A refuted finding that is raised again is challenged again, even if several reviewers agree on it.
     due_findings.extend(round_findings.raised_again.iter().copied());
     due_findings.sort_unstable();
@@ -118,12 +108,7 @@ pub(super) async fn review_round(
     let new_count = round_findings.unsettled_findings(state).count() as u32;
     state.record_pass(&round_findings, &panel_seats, matches!(challenged, ChallengeCompletion::All));
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    host.note_event(RunEvent::RoundEnded {
-        round,
-        new: new_count,
-        dry: state.last_pass.dry,
-        counts: finding_counts,
-    });
+    host.note_event(RunEvent::RoundEnded { round, new: new_count, dry: state.last_pass.dry, counts: finding_counts });
     state.calculate_confidence(host, &answering_seats(&panel_seats, round), party_agreement(&panel_seats));
     state.publish_tracker(host, &round_key).await?;
     let panel_verdict = check_panel_quality(host, state, stats);
@@ -153,11 +138,7 @@ async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -
 }
 
 /// Repeats the round if other agents can be asked; otherwise ends the review.
-fn handle_silent_panel(
-    host: &dyn Host,
-    state: &ReviewState,
-    panel_seats: &[PanelSeat],
-) -> Result<(), RunEnding> {
+fn handle_silent_panel(host: &dyn Host, state: &ReviewState, panel_seats: &[PanelSeat]) -> Result<(), RunEnding> {
     let settings = host.settings();
     // A used-up budget explains the silence better than the last fault.
     if let Some(ending) = check_budget(&settings.limits, &state.spent) {
@@ -167,9 +148,7 @@ fn handle_silent_panel(
     let is_environment_fault = fault.as_ref().is_some_and(Fault::is_environment);
     let detail = fault.map_or_else(String::new, |fault| fault.detail);
     if !is_environment_fault && seating::has_other_agents(settings, JobKind::Review) {
-        host.note_event(RunEvent::Warned {
-            text: format!("no reviewer answered: {detail}; the round is held again"),
-        });
+        host.note_event(RunEvent::Warned { text: format!("no reviewer answered: {detail}; the round is held again") });
         return Ok(());
     }
     Err(RunEnding::new(RunReason::Environment, format!("no reviewer answered: {detail}")))
@@ -234,9 +213,10 @@ fn reviewer_task(
     role: AgentRole,
     agent_name: AgentName,
 ) -> AgentTask {
-    let known_lines = state.findings.iter().map(|finding| {
-        format!("{} [{}]", finding_headline(finding), crate::tracker::format_status(&finding.status))
-    });
+    let known_lines = state
+        .findings
+        .iter()
+        .map(|finding| format!("{} [{}]", finding_headline(finding), crate::tracker::format_status(&finding.status)));
     let brief = TaskBrief {
         required: if round == 1 { settings.tasks.required_issues } else { 0 },
         known: known_lines.collect(),
@@ -245,9 +225,7 @@ fn reviewer_task(
     };
     let timeout_ms = match role {
         AgentRole::Party => settings.tasks.party_timeout_ms,
-        AgentRole::Elicitation => {
-            settings.tasks.elicitation_timeout_ms.unwrap_or(settings.tasks.reviewer_timeout_ms)
-        }
+        AgentRole::Elicitation => settings.tasks.elicitation_timeout_ms.unwrap_or(settings.tasks.reviewer_timeout_ms),
         _ => settings.tasks.reviewer_timeout_ms,
     };
     let freeze_key = Key::for_round(round).freeze_key();
@@ -264,9 +242,7 @@ fn complete_brief(task_brief: &mut TaskBrief, host: &dyn Host, state: &ReviewSta
             plan_settings.min_agents as usize,
             plan_settings.max_rounds,
         ),
-        AgentRole::Elicitation => {
-            SeatPlan::plan_elicitation(subject_text, plan_settings.min_methods as usize)
-        }
+        AgentRole::Elicitation => SeatPlan::plan_elicitation(subject_text, plan_settings.min_methods as usize),
         _ => SeatPlan::Plain,
     };
     task_brief.fixed = state.fixes_since_last_pass();
@@ -282,10 +258,8 @@ async fn ask_reviewer(
     let (round, role, agent_name) = (agent_task.brief.round, agent_task.brief.role, agent_task.agent.clone());
     let required = agent_task.brief.required;
     let reviewer_key = round_key.reviewer_key(role);
-    let consultation = consult_agent(host, &reviewer_key, agent_task, spent, |content| {
-        find_answer_problem(content, required)
-    })
-    .await?;
+    let consultation =
+        consult_agent(host, &reviewer_key, agent_task, spent, |content| find_answer_problem(content, required)).await?;
     let mut all_raised: Option<Vec<RaisedFinding>> = None;
     for KeyedReply { reply, .. } in &consultation.replies {
         if let AnswerContent::Findings { raised: newly_raised } = &reply.content {
@@ -306,8 +280,7 @@ async fn ask_reviewer(
     let agent_name = consultation.last_agent().cloned().unwrap_or(agent_name);
     match (&all_raised, &consultation.fault) {
         (Some(all_raised), _) => {
-            let usage =
-                consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
+            let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
             let all_raised = all_raised.len() as u32;
             host.note_event(RunEvent::SeatAnswered {
                 round,
@@ -350,12 +323,7 @@ fn collect_answers(
 ) -> Option<Vec<(FindingRaiser, Vec<RaisedFinding>)>> {
     let mut seat_answers = Vec::new();
     for panel_seat in panel_seats {
-        state.record_attempt_result(
-            host,
-            JobKind::Review,
-            &panel_seat.consultation,
-            panel_seat.raised.is_some(),
-        );
+        state.record_attempt_result(host, JobKind::Review, &panel_seat.consultation, panel_seat.raised.is_some());
         if let Some(raised_findings) = &panel_seat.raised {
             let raiser = FindingRaiser { round, role: panel_seat.role, agent: panel_seat.agent.clone() };
             seat_answers.push((raiser, raised_findings.clone()));
@@ -367,12 +335,8 @@ fn collect_answers(
 /// Returns the agreement from the party's minutes, if a party was held.
 fn party_agreement(panel_seats: &[PanelSeat]) -> Option<PartyAgreement> {
     let party_seat = panel_seats.iter().find(|panel_seat| panel_seat.role == AgentRole::Party)?;
-    let reply_with_minutes = party_seat
-        .consultation
-        .replies
-        .iter()
-        .rev()
-        .find(|keyed_reply| !keyed_reply.reply.minutes.is_empty())?;
+    let reply_with_minutes =
+        party_seat.consultation.replies.iter().rev().find(|keyed_reply| !keyed_reply.reply.minutes.is_empty())?;
     PartyAgreement::from_minutes(&reply_with_minutes.reply.minutes)
 }
 
@@ -420,12 +384,8 @@ fn merge_answers(
     scope: &EvidenceScope<'_>,
 ) -> RoundFindings {
     let merge_outcomes = merge_claims(&mut state.findings, seat_answers, scope, host.last_timestamp());
-    let mut round_findings = RoundFindings {
-        raised: Vec::new(),
-        escalated: Vec::new(),
-        raised_again: Vec::new(),
-        overlapping: Vec::new(),
-    };
+    let mut round_findings =
+        RoundFindings { raised: Vec::new(), escalated: Vec::new(), raised_again: Vec::new(), overlapping: Vec::new() };
     for merge_outcomes in merge_outcomes {
         match merge_outcomes {
             MergeOutcome::Joined { finding, severity, raiser, overlaps } => {
@@ -446,9 +406,7 @@ fn merge_answers(
                 let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
                 // With the goal `critical-only` a deferred finding comes back once it is critical.
                 if severity == Severity::Critical
-                    && state
-                        .find_finding(finding)
-                        .is_some_and(|known_finding| known_finding.status == outside_goal)
+                    && state.find_finding(finding).is_some_and(|known_finding| known_finding.status == outside_goal)
                 {
                     let note_text = "raised again, now as critical";
                     state.transition_finding(
@@ -492,9 +450,10 @@ fn defer_outside_goal(host: &dyn Host, state: &mut ReviewState, raised_ids: &[Fi
         return;
     }
     for finding_id in raised_ids {
-        if state.find_finding(*finding_id).is_some_and(|finding| {
-            finding.status == FindingStatus::Open && finding.severity != Severity::Critical
-        }) {
+        if state
+            .find_finding(*finding_id)
+            .is_some_and(|finding| finding.status == FindingStatus::Open && finding.severity != Severity::Critical)
+        {
             let deferred_status = FindingStatus::Deferred { why: DeferralReason::Goal };
             let note_text = "the goal asks for critical findings only";
             state.transition_finding(
@@ -508,12 +467,7 @@ fn defer_outside_goal(host: &dyn Host, state: &mut ReviewState, raised_ids: &[Fi
 
 impl ReviewState {
     /// Records what this pass over the text shows.
-    fn record_pass(
-        &mut self,
-        round_findings: &RoundFindings,
-        panel_seats: &[PanelSeat],
-        all_challenged: bool,
-    ) {
+    fn record_pass(&mut self, round_findings: &RoundFindings, panel_seats: &[PanelSeat], all_challenged: bool) {
         let weighty_findings: Vec<FindingId> = round_findings
             .unsettled_findings(self)
             .filter(|finding| finding.severity.is_weighty())
@@ -521,8 +475,7 @@ impl ReviewState {
             .collect();
         self.held_for_confidence = false;
         self.last_pass.changed = false;
-        self.last_pass.unheard =
-            panel_seats.iter().filter(|panel_seat| panel_seat.raised.is_none()).count() as u32;
+        self.last_pass.unheard = panel_seats.iter().filter(|panel_seat| panel_seat.raised.is_none()).count() as u32;
         self.last_pass.sound = is_pass_conclusive(self, panel_seats, self.round) && all_challenged;
         self.last_pass.dry = self.last_pass.sound && weighty_findings.is_empty();
         self.last_pass.raised = weighty_findings;
@@ -535,12 +488,7 @@ impl ReviewState {
     }
 
     /// Records what a consultation used and which agents failed in it.
-    pub(super) fn record_consultation(
-        &mut self,
-        host: &dyn Host,
-        job: JobKind,
-        consultation: &ConsultOutcome,
-    ) {
+    pub(super) fn record_consultation(&mut self, host: &dyn Host, job: JobKind, consultation: &ConsultOutcome) {
         self.metrics.subagent_invocations += consultation.call_count();
         self.metrics.total_backoff_seconds += consultation.paused_ms / 1000;
         self.metrics.recoveries += u32::from(consultation.has_recovered);

@@ -16,18 +16,13 @@ use crate::{
 
 impl ReviewState {
     /// Writes the tracker. Edits of the user since the last write are applied first; then it is written.
-    pub(super) async fn publish_tracker(
-        &mut self,
-        host: &dyn Host,
-        parent_key: &Key,
-    ) -> Result<(), ParkedRun> {
+    pub(super) async fn publish_tracker(&mut self, host: &dyn Host, parent_key: &Key) -> Result<(), ParkedRun> {
         const WRITE_NAMES: [&str; 3] = ["tracker", "tracker-2", "tracker-3"];
         // Each attempt needs its own key. Three are enough unless the file is edited constantly.
         for write_name in WRITE_NAMES {
             // The revision counts only once the file was written.
             let next_revision = self.tracker_rev + 1;
-            let tracker_text =
-                tracker::render_tracker(self, host.settings(), next_revision, host.last_timestamp());
+            let tracker_text = tracker::render_tracker(self, host.settings(), next_revision, host.last_timestamp());
             let own_file = OwnFile::Tracker;
             match host
                 .perform(parent_key.child_key(write_name), WriteFile { file: own_file, text: tracker_text })
@@ -39,8 +34,7 @@ impl ReviewState {
                     host.note_event(RunEvent::FileWritten { file: own_file, path });
                     if let Some(aside) = aside {
                         // The edited version was put aside, so nothing that the user wrote is lost.
-                        let strange_edits =
-                            if strange.is_empty() { "something" } else { &strange.join("; ") };
+                        let strange_edits = if strange.is_empty() { "something" } else { &strange.join("; ") };
                         let tracker_text = format!(
                             "in the tracker was edited what is not taken in ({strange_edits}); it is kept as {aside}"
                         );
@@ -49,9 +43,7 @@ impl ReviewState {
                     return Ok(());
                 }
                 WriteOutcome::Failed { fault } => {
-                    host.note_event(RunEvent::Warned {
-                        text: format!("the tracker was not written: {fault}"),
-                    });
+                    host.note_event(RunEvent::Warned { text: format!("the tracker was not written: {fault}") });
                     return Ok(());
                 }
             }
@@ -88,13 +80,8 @@ impl ReviewState {
         let Ok(mut json_text) = serde_json::to_string_pretty(&metrics_file) else { return Ok(()) };
         json_text.push('\n');
         let own_file = OwnFile::Metrics { unix_seconds: timestamp.wall_ms / 1000 };
-        match host
-            .perform(parent_key.child_key("metrics"), WriteFile { file: own_file, text: json_text })
-            .await?
-        {
-            WriteOutcome::Written { path, .. } => {
-                host.note_event(RunEvent::FileWritten { file: own_file, path })
-            }
+        match host.perform(parent_key.child_key("metrics"), WriteFile { file: own_file, text: json_text }).await? {
+            WriteOutcome::Written { path, .. } => host.note_event(RunEvent::FileWritten { file: own_file, path }),
             // Metrics are never edited, so there is nothing to apply.
             WriteOutcome::Edited { .. } => {}
             WriteOutcome::Failed { fault } => {

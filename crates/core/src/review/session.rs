@@ -48,21 +48,14 @@ pub(super) async fn repair_in_session(
     assign_to_session(host, state, iteration, &open_ids);
     post_session_question(host, state, &iteration_key, &open_ids).await?;
     state.publish_tracker(host, &iteration_key).await?;
-    let session_ending = RunEnding::new(
-        RunReason::InSession,
-        format!("{} to repair", format_count(open_ids.len() as u32, "finding")),
-    );
+    let session_ending =
+        RunEnding::new(RunReason::InSession, format!("{} to repair", format_count(open_ids.len() as u32, "finding")));
     let inbox = host.perform(iteration_key.session_key(), WaitForUser { ending: session_ending }).await?;
     user_requests::apply_requests(host, state, inbox.requests);
     withdraw_session_questions(host, state);
     // The user has decided against the session while it worked.
     if state.session_over || state.accepted {
-        state.reopen_assigned(
-            host,
-            &open_ids,
-            TransitionCause::SessionOver,
-            "the session is no longer waited for",
-        );
+        state.reopen_assigned(host, &open_ids, TransitionCause::SessionOver, "the session is no longer waited for");
         return Ok(());
     }
     // An iteration without any change does not count against the limit.
@@ -84,13 +77,7 @@ enum SessionOutcome {
 
 fn assign_to_session(host: &dyn Host, state: &mut ReviewState, iteration: u32, open_ids: &[FindingId]) {
     let (round, trigger) = (state.round, Some(fix_trigger(state)));
-    host.note_event(RunEvent::FixersDealt {
-        round,
-        iteration,
-        wave: 1,
-        hands: vec![open_ids.to_vec()],
-        why: trigger,
-    });
+    host.note_event(RunEvent::FixersDealt { round, iteration, wave: 1, hands: vec![open_ids.to_vec()], why: trigger });
     for finding_id in open_ids {
         let assignment =
             StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, "given to the session");
@@ -118,9 +105,8 @@ async fn post_session_question(
 
 /// Withdraws the question once the session came back or is no longer waited for.
 fn withdraw_session_questions(host: &dyn Host, state: &mut ReviewState) {
-    let is_session_question = |decision: &&mut Decision| {
-        decision.answer.is_none() && matches!(decision.about, DecisionTopic::Session { .. })
-    };
+    let is_session_question =
+        |decision: &&mut Decision| decision.answer.is_none() && matches!(decision.about, DecisionTopic::Session { .. });
     for decision in state.decisions.iter_mut().filter(is_session_question) {
         let withdrawal = DecisionAnswer::new_withdrawn("the session came back");
         decision.answer = Some(withdrawal.clone());
@@ -158,8 +144,7 @@ async fn collect_session_edits(
             // The last pass was over another text.
             state.last_pass.dry = false;
             // A session makes no claims, so it is taken to claim every finding it was given.
-            let claim_fixed =
-                |finding_id: &FindingId| FixClaim::new_fixed(*finding_id, "changed in the session");
+            let claim_fixed = |finding_id: &FindingId| FixClaim::new_fixed(*finding_id, "changed in the session");
             verify_claims(
                 host,
                 state,

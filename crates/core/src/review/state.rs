@@ -112,8 +112,7 @@ impl PanelPass {
         // Missing reviewers do not spoil a dry pass, but the user should know about them.
         let mut description = String::from("a pass over the final text was dry");
         if self.unheard > 0 {
-            description
-                .push_str(&format!(", though {} did not answer", format_count(self.unheard, "reviewer")));
+            description.push_str(&format!(", though {} did not answer", format_count(self.unheard, "reviewer")));
         }
         description
     }
@@ -169,8 +168,7 @@ impl StrayEdits {
 
     pub(super) fn is_new_edit(&self, stray_edit: &StrayEdit) -> bool {
         // A later edit of the same file is new again, unless the user has taken responsibility for the file.
-        let is_same_edit =
-            |known: &StrayEdit| known.path == stray_edit.path && known.after == stray_edit.after;
+        let is_same_edit = |known: &StrayEdit| known.path == stray_edit.path && known.after == stray_edit.after;
         // One question for each content: restoring and confirming refer to exactly this edit.
         !self.known.iter().any(is_same_edit) && !self.theirs.contains(&stray_edit.path)
     }
@@ -196,9 +194,7 @@ impl ReviewState {
     /// Returns what was fixed since the last pass, one line each.
     pub(super) fn fixes_since_last_pass(&self) -> Vec<String> {
         let fixes = self.fixes.iter().filter(|fix_entry| fix_entry.key.round_number() == Some(self.round));
-        fixes
-            .map(|fix_entry| format!("{}: {}", fix_entry.finding, truncate_chars(&fix_entry.note, 300)))
-            .collect()
+        fixes.map(|fix_entry| format!("{}: {}", fix_entry.finding, truncate_chars(&fix_entry.note, 300))).collect()
     }
 
     /// Returns what is under review: the subject, and the files that repairs have added to it.
@@ -249,10 +245,8 @@ impl ReviewState {
         // A single file is always exactly that file.
         if subject.code_change().is_some() {
             let known_paths = subject.file_paths();
-            let new_paths =
-                landed.iter().map(|file| &file.path).filter(|path| !known_paths.contains(&path.as_str()));
-            let new_paths: Vec<String> =
-                new_paths.filter(|path| !self.made.contains(path)).cloned().collect();
+            let new_paths = landed.iter().map(|file| &file.path).filter(|path| !known_paths.contains(&path.as_str()));
+            let new_paths: Vec<String> = new_paths.filter(|path| !self.made.contains(path)).cloned().collect();
             self.made.extend(new_paths);
         }
     }
@@ -262,9 +256,8 @@ impl ReviewState {
         let is_waiting = |pending_patch: &&PendingPatch| {
             // If the user has settled all findings of a patch otherwise, the patch no longer needs an answer.
             let blocked_status = FindingStatus::Blocked { decision: pending_patch.decision.clone() };
-            let is_blocked_on_it = |claim: &FixClaim| {
-                self.find_finding(claim.id).is_some_and(|finding| finding.status == blocked_status)
-            };
+            let is_blocked_on_it =
+                |claim: &FixClaim| self.find_finding(claim.id).is_some_and(|finding| finding.status == blocked_status);
             !pending_patch.approved && pending_patch.claims.iter().any(is_blocked_on_it)
         };
         self.pending.iter().filter(is_waiting).count() as u32

@@ -39,11 +39,8 @@ pub(super) async fn ask_user(
     for question_edits in new_edits.chunks(edits_per_question) {
         let decision_id = state.next_decision_id();
         let segment = format!("stray-{decision_id}");
-        let decision = Decision::for_stray_edits(
-            decision_id,
-            question_edits.to_vec(),
-            stray_edit_question(question_edits),
-        );
+        let decision =
+            Decision::for_stray_edits(decision_id, question_edits.to_vec(), stray_edit_question(question_edits));
         user_requests::post_decision(host, state, &parent_key.child_key(&segment), decision).await?;
     }
     Ok(())
@@ -64,11 +61,8 @@ fn stray_edit_question(edits: &[StrayEdit]) -> String {
     if edits.len() > MAX_NAMED_FILES {
         described_files.push(format!("so were {} more files", edits.len() - MAX_NAMED_FILES));
     }
-    let lost_paths: Vec<&str> = edits
-        .iter()
-        .filter(|stray_edit| !stray_edit.kept)
-        .map(|stray_edit| stray_edit.path.as_str())
-        .collect();
+    let lost_paths: Vec<&str> =
+        edits.iter().filter(|stray_edit| !stray_edit.kept).map(|stray_edit| stray_edit.path.as_str()).collect();
     let lost_paths = match lost_paths.as_slice() {
         [] => String::new(),
         [first_path] => format!(" What stood in {first_path} is not to be had any more."),
@@ -76,17 +70,13 @@ fn stray_edit_question(edits: &[StrayEdit]) -> String {
             format!(" What stood in {first_path} and {} more is not to be had any more.", other_paths.len())
         }
     };
-    format!(
-        "{} while agents were at work, and not by a landing: was that you?{lost_paths}",
-        described_files.join(", ")
-    )
+    format!("{} while agents were at work, and not by a landing: was that you?{lost_paths}", described_files.join(", "))
 }
 
 /// Restores the files that the user wants restored.
 pub(super) async fn restore_all(host: &dyn Host, state: &mut ReviewState) -> Result<(), ParkedRun> {
     // Only edits whose previous content was kept can be undone.
-    let edits_to_restore =
-        core::mem::take(&mut state.strays.due).into_iter().filter(|stray_edit| stray_edit.kept);
+    let edits_to_restore = core::mem::take(&mut state.strays.due).into_iter().filter(|stray_edit| stray_edit.kept);
     for (edit_index, stray_edit) in edits_to_restore.enumerate() {
         let file_path = stray_edit.path.clone();
         let restore_key = Key::for_restore(edit_index as u32 + 1);
@@ -100,12 +90,10 @@ pub(super) async fn restore_all(host: &dyn Host, state: &mut ReviewState) -> Res
             RestoreOutcome::Restored { parked: None } => format!("{file_path} was put back as it was"),
             RestoreOutcome::Failed { fault } => {
                 // The file still has the stray edit, so the user is asked again, without the choice to restore it.
-                let question =
-                    format!("{file_path} was not put back: {}. Is it fine as it is?", fault.detail);
+                let question = format!("{file_path} was not put back: {}. Is it fine as it is?", fault.detail);
                 let decision_id = state.next_decision_id();
                 let lost_edit = StrayEdit { kept: false, ..stray_edit };
-                let decision =
-                    Decision::for_stray_edits(decision_id, Vec::from([lost_edit]), question.clone());
+                let decision = Decision::for_stray_edits(decision_id, Vec::from([lost_edit]), question.clone());
                 user_requests::post_decision(host, state, &restore_key.child_key("ask"), decision).await?;
                 question
             }

@@ -13,12 +13,7 @@ use crate::{
 
 impl ReviewState {
     /// Changes a status in the state and in the journal.
-    pub(super) fn transition_finding(
-        &mut self,
-        host: &dyn Host,
-        finding_id: FindingId,
-        transition: StatusTransition,
-    ) {
+    pub(super) fn transition_finding(&mut self, host: &dyn Host, finding_id: FindingId, transition: StatusTransition) {
         let timestamp = host.last_timestamp();
         if let Some(finding) = self.find_finding_mut(finding_id) {
             finding.apply_transition(transition.clone(), timestamp);
@@ -36,8 +31,7 @@ impl ReviewState {
     ) {
         for finding_id in finding_ids {
             // Findings that were fixed, blocked or settled by the user meanwhile keep their status.
-            if self.find_finding(*finding_id).is_some_and(|finding| finding.status == FindingStatus::Assigned)
-            {
+            if self.find_finding(*finding_id).is_some_and(|finding| finding.status == FindingStatus::Assigned) {
                 self.transition_finding(
                     host,
                     *finding_id,
@@ -64,13 +58,7 @@ impl ReviewState {
         let decision = Decision::for_blocked_finding(self.next_decision_id(), finding_id, question);
         let blocked_status = FindingStatus::Blocked { decision: decision.id.clone() };
         // The question is posted first, so that a blocked finding always has a decision to answer.
-        user_requests::post_decision(
-            host,
-            self,
-            &parent_key.child_key(&format!("ask-{finding_id}")),
-            decision,
-        )
-        .await?;
+        user_requests::post_decision(host, self, &parent_key.child_key(&format!("ask-{finding_id}")), decision).await?;
         self.transition_finding(host, finding_id, StatusTransition::new(blocked_status, cause, note_text));
         Ok(())
     }

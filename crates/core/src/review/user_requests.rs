@@ -25,12 +25,9 @@ pub(super) async fn post_decision(
     host.note_event(RunEvent::DecisionPosted { decision: decision.clone() });
     state.decisions.push(decision.clone());
     let decision_id = decision.id.clone();
-    if let PostOutcome::Failed { fault } = host.perform(effect_key.clone(), PostDecision { decision }).await?
-    {
+    if let PostOutcome::Failed { fault } = host.perform(effect_key.clone(), PostDecision { decision }).await? {
         // The file is only a convenience: the decision can still be answered by its id.
-        host.note_event(RunEvent::Warned {
-            text: format!("the file of {decision_id} was not written: {fault}"),
-        });
+        host.note_event(RunEvent::Warned { text: format!("the file of {decision_id} was not written: {fault}") });
     }
     Ok(())
 }
@@ -44,8 +41,7 @@ pub(super) async fn offer_decision(
 ) -> Result<(), ParkedRun> {
     let is_about_ending =
         |decision: &Decision| matches!(decision.about, DecisionTopic::Limit | DecisionTopic::Confidence);
-    let is_asked =
-        state.decisions.iter().any(|decision| is_about_ending(decision) && decision.answer.is_none());
+    let is_asked = state.decisions.iter().any(|decision| is_about_ending(decision) && decision.answer.is_none());
     // Other endings either are final or have decisions of their own.
     let offers_choice =
         ending.reason == RunReason::ConfidenceLow || ending.reason.outcome() == Some(RunOutcome::Halted);
@@ -54,11 +50,8 @@ pub(super) async fn offer_decision(
     }
     let open_headlines: Vec<String> =
         state.findings.iter().filter(|finding| finding.status.is_open()).map(finding_headline).collect();
-    let open_text = if open_headlines.is_empty() {
-        String::new()
-    } else {
-        format!("; open: {}", open_headlines.join("; "))
-    };
+    let open_text =
+        if open_headlines.is_empty() { String::new() } else { format!("; open: {}", open_headlines.join("; ")) };
     let question = format!("{} ({}){open_text}", ending.reason.table_row().description, ending.detail);
     let decision_id = state.next_decision_id();
     let decision = match ending.reason {
@@ -69,11 +62,7 @@ pub(super) async fn offer_decision(
 }
 
 /// Applies what the user sent since the last read.
-pub(super) async fn read_inbox(
-    host: &dyn Host,
-    state: &mut ReviewState,
-    parent_key: &Key,
-) -> Result<(), ParkedRun> {
+pub(super) async fn read_inbox(host: &dyn Host, state: &mut ReviewState, parent_key: &Key) -> Result<(), ParkedRun> {
     let inbox = host.perform(parent_key.child_key("inbox"), ReadInbox {}).await?;
     apply_requests(host, state, inbox.requests);
     Ok(())
@@ -101,9 +90,7 @@ pub(super) fn apply_requests(host: &dyn Host, state: &mut ReviewState, new_reque
             UserRequest::Resume => {}
             UserRequest::Say(remark) => remember_remark(host, state, remark),
             UserRequest::Answer { decision, answer } => apply_answer(host, state, &decision, answer),
-            UserRequest::Amend { finding, was, change } => {
-                amendments::amend_finding(host, state, finding, was, change)
-            }
+            UserRequest::Amend { finding, was, change } => amendments::amend_finding(host, state, finding, was, change),
             UserRequest::Add { severity, description, quote } => {
                 amendments::add_user_finding(host, state, severity, description, quote);
             }
@@ -119,8 +106,7 @@ fn remember_remark(host: &dyn Host, state: &mut ReviewState, remark: UserRemark)
         return;
     }
     state.said.push(remark);
-    let total_chars =
-        |remarks: &[UserRemark]| remarks.iter().map(|remark| remark.text.chars().count()).sum::<usize>();
+    let total_chars = |remarks: &[UserRemark]| remarks.iter().map(|remark| remark.text.chars().count()).sum::<usize>();
     // The newest remark always stays, however long it is.
     while state.said.len() > 1 && total_chars(&state.said) > MAX_REMARK_CHARS {
         let oldest_remark = state.said.remove(0);
@@ -132,32 +118,20 @@ fn remember_remark(host: &dyn Host, state: &mut ReviewState, remark: UserRemark)
     }
 }
 
-fn apply_answer(
-    host: &dyn Host,
-    state: &mut ReviewState,
-    decision_id: &DecisionId,
-    user_answer: DecisionAnswer,
-) {
+fn apply_answer(host: &dyn Host, state: &mut ReviewState, decision_id: &DecisionId, user_answer: DecisionAnswer) {
     // An answer counts only for an open decision that offers it; a second answer must not undo the first.
     let open_decision = state.decisions.iter_mut().find(|candidate| {
-        candidate.id == *decision_id
-            && candidate.answer.is_none()
-            && candidate.offers_choice(&user_answer.choice)
+        candidate.id == *decision_id && candidate.answer.is_none() && candidate.offers_choice(&user_answer.choice)
     });
     let Some(decision) = open_decision else {
-        let warning = format!(
-            "the answer `{}` to {decision_id} fits no open decision and was left aside",
-            user_answer.choice
-        );
+        let warning =
+            format!("the answer `{}` to {decision_id} fits no open decision and was left aside", user_answer.choice);
         host.note_event(RunEvent::Warned { text: warning });
         return;
     };
     decision.answer = Some(user_answer.clone());
     let topic = decision.about.clone();
-    host.note_event(RunEvent::DecisionAnswered {
-        decision: decision_id.clone(),
-        answer: user_answer.clone(),
-    });
+    host.note_event(RunEvent::DecisionAnswered { decision: decision_id.clone(), answer: user_answer.clone() });
     if !user_answer.note.is_empty() {
         // The note of an answer is for agents, too: it often says how to repair the finding.
         remember_remark(host, state, UserRemark::new(user_answer.note.clone()));
@@ -168,32 +142,17 @@ fn apply_answer(
             state.accepted = false;
             state.iteration = 0;
             // A new iteration counter, since the earlier iterations had no chance to repair this finding.
-            state.transition_finding(
-                host,
-                finding,
-                user_transition(FindingStatus::Open, "a person upholds it"),
-            );
+            state.transition_finding(host, finding, user_transition(FindingStatus::Open, "a person upholds it"));
         }
-        (
-            DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding },
-            Some(ChoiceKey::Dismiss),
-        ) => {
+        (DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding }, Some(ChoiceKey::Dismiss)) => {
             let new_status = FindingStatus::Dismissed { why: DismissalReason::Person };
-            state.transition_finding(
-                host,
-                finding,
-                user_transition(new_status, &answer_reason(&user_answer)),
-            );
+            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(&user_answer)));
             // The dismissed finding may be the only one that kept the last pass from being dry.
             state.reconsider_last_pass();
         }
         (DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding }, _) => {
             let new_status = FindingStatus::Deferred { why: DeferralReason::Person };
-            state.transition_finding(
-                host,
-                finding,
-                user_transition(new_status, &answer_reason(&user_answer)),
-            );
+            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(&user_answer)));
         }
         (DecisionTopic::Patch { findings, .. }, _) => {
             apply_patch_answer(host, state, decision_id, findings, &user_answer)
@@ -234,8 +193,7 @@ fn apply_answer(
 /// Warns about remarks that arrived after the last brief, so that no agent gets them.
 pub(super) fn warn_unheard_remarks(host: &dyn Host, late_remarks: &[UserRemark]) {
     for remark in late_remarks {
-        let warning =
-            format!("this was said too late for any agent to be told: {}", truncate_chars(&remark.text, 200));
+        let warning = format!("this was said too late for any agent to be told: {}", truncate_chars(&remark.text, 200));
         host.note_event(RunEvent::Warned { text: warning });
     }
 }
@@ -285,10 +243,7 @@ fn apply_patch_answer(
     for finding_id in finding_ids {
         // The user may have settled the finding in the tracker meanwhile.
         let waiting_status = FindingStatus::Blocked { decision: decision_id.clone() };
-        if state
-            .find_finding(finding_id)
-            .is_some_and(|blocked_finding| blocked_finding.status == waiting_status)
-        {
+        if state.find_finding(finding_id).is_some_and(|blocked_finding| blocked_finding.status == waiting_status) {
             state.transition_finding(host, finding_id, user_transition(new_status.clone(), &note_text));
         }
     }
@@ -299,11 +254,7 @@ fn retry_finding(host: &dyn Host, state: &mut ReviewState, finding_id: FindingId
     // A retry revokes an earlier acceptance.
     state.accepted = false;
     state.iteration = 0;
-    state.transition_finding(
-        host,
-        finding_id,
-        user_transition(FindingStatus::Open, "a person wants another try"),
-    );
+    state.transition_finding(host, finding_id, user_transition(FindingStatus::Open, "a person wants another try"));
 }
 
 fn accept_remaining(host: &dyn Host, state: &mut ReviewState, note_text: &str) {

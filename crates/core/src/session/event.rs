@@ -164,9 +164,7 @@ impl ReleaseReason {
             ReleaseReason::TimedOut => "it says that its time is up",
             ReleaseReason::Refusals => "it was sent back as often as allowed",
             ReleaseReason::Failures => "too much failed in a row",
-            ReleaseReason::ClientCap => {
-                "the client would soon have ended the turn by itself, with nothing to show"
-            }
+            ReleaseReason::ClientCap => "the client would soon have ended the turn by itself, with nothing to show",
             ReleaseReason::Over => "there is nothing left for it to do",
             ReleaseReason::Person => "a person let it go",
             ReleaseReason::Stale => "nothing was heard of it for too long",

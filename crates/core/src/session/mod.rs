@@ -42,12 +42,7 @@ impl SessionBinding {
         let mut binding = None;
         for journal_entry in entries {
             if let RunEvent::Session(event) = &journal_entry.event {
-                SessionBinding::apply_event(
-                    &mut binding,
-                    &journal_entry.run,
-                    event,
-                    journal_entry.at.wall_ms,
-                );
+                SessionBinding::apply_event(&mut binding, &journal_entry.run, event, journal_entry.at.wall_ms);
             }
         }
         binding
@@ -57,13 +52,8 @@ impl SessionBinding {
     fn apply_event(current: &mut Option<SessionBinding>, run: &RunId, event: &SessionEvent, event_ms: u64) {
         if let SessionEventKind::Bound { bound } = &event.what {
             let (run, bound, tally) = (run.clone(), bound.clone(), event.tally.clone());
-            *current = Some(SessionBinding {
-                run_id: run,
-                assignment: bound,
-                tally,
-                release: None,
-                last_event_ms: event_ms,
-            });
+            *current =
+                Some(SessionBinding { run_id: run, assignment: bound, tally, release: None, last_event_ms: event_ms });
             return;
         }
         // An event before any binding belongs to nothing.

@@ -62,11 +62,10 @@ fn tag_reason(plain_text: &str, tag: &str) -> Option<String> {
 
 /// Replaces entities. `&amp;` comes last, so that text that was escaped twice is not unescaped twice.
 fn unescape_entities(escaped_text: &str) -> String {
-    let entities =
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&amp;", "&")];
-    entities.iter().fold(escaped_text.to_string(), |escaped_text, (entity, character)| {
-        escaped_text.replace(entity, character)
-    })
+    let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&amp;", "&")];
+    entities
+        .iter()
+        .fold(escaped_text.to_string(), |escaped_text, (entity, character)| escaped_text.replace(entity, character))
 }
 
 /// Returns each text between `<tag>` and `</tag>`. A tag that is never closed is ignored.
@@ -203,14 +202,8 @@ mod tests {
 
     #[test]
     fn an_answer_without_tags_says_nothing() {
-        assert_eq!(
-            AnswerTags::from_answer("review-blocked? no. I am blocked, timeout"),
-            AnswerTags::default()
-        );
-        assert_eq!(
-            AnswerTags::from_answer("I may say <review-blocked>REASON</review-blocked>").blocked,
-            None
-        );
+        assert_eq!(AnswerTags::from_answer("review-blocked? no. I am blocked, timeout"), AnswerTags::default());
+        assert_eq!(AnswerTags::from_answer("I may say <review-blocked>REASON</review-blocked>").blocked, None);
         let answer_tags = AnswerTags::from_answer("<review-blocked> needs\n a key </review-blocked>");
         assert_eq!(answer_tags.blocked.as_deref(), Some("needs a key"));
         assert_eq!(answer_tags.timed_out, None);

@@ -107,9 +107,7 @@ pub fn decide_stop(stop_input: &StopInput, answer: &str, client_turn: ClientTurn
     }
     // A review is judged by its findings alone: what the session says about them does not count.
     let is_done = match stop_input.work {
-        SessionWork::Review => {
-            stop_input.open_count == 0 && stop_input.run_phase == SessionRunPhase::WaitsForSession
-        }
+        SessionWork::Review => stop_input.open_count == 0 && stop_input.run_phase == SessionRunPhase::WaitsForSession,
         SessionWork::Loop => stop_input.open_count == 0 && has_claimed,
     };
     if is_done {
@@ -124,24 +122,15 @@ pub fn decide_stop(stop_input: &StopInput, answer: &str, client_turn: ClientTurn
     }
     // The limit guarantees that every session can stop in the end.
     if stop_input.refusals >= stop_input.max_refusals {
-        return allow_with(
-            ReleaseReason::Refusals,
-            &format!("{} of {}", stop_input.refusals, stop_input.max_refusals),
-        );
+        return allow_with(ReleaseReason::Refusals, &format!("{} of {}", stop_input.refusals, stop_input.max_refusals));
     }
     if stop_input.max_failures > 0 && stop_input.failures >= stop_input.max_failures {
-        return allow_with(
-            ReleaseReason::Failures,
-            &format!("{} of {}", stop_input.failures, stop_input.max_failures),
-        );
+        return allow_with(ReleaseReason::Failures, &format!("{} of {}", stop_input.failures, stop_input.max_failures));
     }
     // The client would end the turn without a word; allowing the stop first keeps the reason.
     if client_turn.max_in_a_row.is_some_and(|turn_cap| client_turn.in_a_row + 1 >= turn_cap) {
         let refusals_in_a_row = format_count(client_turn.in_a_row, "refusal");
-        return allow_with(
-            ReleaseReason::ClientCap,
-            &format!("{refusals_in_a_row} in a row and no tool was used"),
-        );
+        return allow_with(ReleaseReason::ClientCap, &format!("{refusals_in_a_row} in a row and no tool was used"));
     }
     StopVerdict::Refuse(build_refusal(stop_input, has_claimed))
 }
@@ -153,12 +142,9 @@ fn build_refusal(stop_input: &StopInput, has_claimed: bool) -> StopRefusal {
     let user_message = refusal_message(stop_input, &open_findings, has_claimed);
     let prompt = stop_input.prompt.trim();
     // The original prompt comes first: the model may have lost it when the client compacted its memory.
-    let model_prompt =
-        if prompt.is_empty() { user_message.clone() } else { format!("{prompt}\n\n{user_message}") };
-    let open_findings = open_findings
-        .iter()
-        .map(|open_findings| format!("{} {}", open_findings.id, open_findings.severity))
-        .collect();
+    let model_prompt = if prompt.is_empty() { user_message.clone() } else { format!("{prompt}\n\n{user_message}") };
+    let open_findings =
+        open_findings.iter().map(|open_findings| format!("{} {}", open_findings.id, open_findings.severity)).collect();
     StopRefusal { model_prompt, user_message, open_findings, has_claimed }
 }
 
@@ -172,8 +158,7 @@ fn refusal_message(stop_input: &StopInput, open_findings: &[OpenFinding], has_cl
         SessionWork::Review => "review",
         SessionWork::Loop => "loop",
     };
-    let run_name =
-        if stop_input.run_id.is_empty() { String::new() } else { format!(" {}", stop_input.run_id) };
+    let run_name = if stop_input.run_id.is_empty() { String::new() } else { format!(" {}", stop_input.run_id) };
     let refusal_number = stop_input.refusals + 1;
     let mark = refusal_mark(refusal_number);
     let mut rendered = format!("Tribunal {work_name}{run_name}: {mark} at most {}.", stop_input.max_refusals);
@@ -183,12 +168,10 @@ fn refusal_message(stop_input: &StopInput, open_findings: &[OpenFinding], has_cl
     }
     match stop_input.work {
         // While the run works itself, the session can only wait or resume it.
-        SessionWork::Review if stop_input.run_phase == SessionRunPhase::UnderWay => {
-            rendered.push_str(&format!(
-                "\nReviewers are at work on it. Wait for them before you stop: tribunal log {} --follow",
-                stop_input.run_id
-            ))
-        }
+        SessionWork::Review if stop_input.run_phase == SessionRunPhase::UnderWay => rendered.push_str(&format!(
+            "\nReviewers are at work on it. Wait for them before you stop: tribunal log {} --follow",
+            stop_input.run_id
+        )),
         SessionWork::Review if stop_input.run_phase == SessionRunPhase::Died => rendered.push_str(&format!(
             "\nThe review ended before it was done. Go on with it before you stop: tribunal resume {}",
             stop_input.run_id
@@ -208,10 +191,8 @@ fn open_findings_text(stop_input: &StopInput, findings: &[OpenFinding]) -> Strin
     }
     for findings in findings.iter().take(MAX_NAMED_FINDINGS) {
         let OpenFinding { id, severity, place, description } = findings;
-        rendered.push_str(&format!(
-            "\n  {id} {severity} {place}: {}",
-            truncate_chars(description, MAX_DESCRIPTION_CHARS)
-        ));
+        rendered
+            .push_str(&format!("\n  {id} {severity} {place}: {}", truncate_chars(description, MAX_DESCRIPTION_CHARS)));
     }
     if findings.len() > MAX_NAMED_FINDINGS {
         rendered.push_str(&format!("\n  and {} more", findings.len() - MAX_NAMED_FINDINGS));
@@ -233,14 +214,11 @@ fn way_out_text(stop_input: &StopInput) -> String {
     };
     let mut rendered = String::new();
     if let Some(promise) = &stop_input.promise {
-        rendered.push_str(&format!(
-            "\nWhen it is done, and only if that is true, say exactly: <{tag}>{promise}</{tag}>"
-        ));
+        rendered
+            .push_str(&format!("\nWhen it is done, and only if that is true, say exactly: <{tag}>{promise}</{tag}>"));
     }
     // The way out is always named, so that an honest model need not invent a promise.
-    rendered.push_str(
-        "\nIf only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>",
-    );
+    rendered.push_str("\nIf only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>");
     rendered
 }
 
@@ -249,12 +227,7 @@ mod tests {
     use super::*;
 
     fn open_finding(id: u32, severity: Severity) -> OpenFinding {
-        OpenFinding {
-            id: FindingId(id),
-            severity,
-            place: format!("prd.md:{id}"),
-            description: "it is vague".into(),
-        }
+        OpenFinding { id: FindingId(id), severity, place: format!("prd.md:{id}"), description: "it is vague".into() }
     }
 
     fn review_input() -> StopInput {
@@ -305,54 +278,29 @@ mod tests {
             (&nothing_open, "", FRESH_TURN, Some(ReleaseReason::Complete)),
             (&nothing_open, completion, FRESH_TURN, Some(ReleaseReason::Complete)),
             (&under_way, completion, FRESH_TURN, None),
-            (
-                &StopInput { run_phase: SessionRunPhase::Died, ..nothing_open.clone() },
-                completion,
-                FRESH_TURN,
-                None,
-            ),
+            (&StopInput { run_phase: SessionRunPhase::Died, ..nothing_open.clone() }, completion, FRESH_TURN, None),
             (&ended, "", FRESH_TURN, Some(ReleaseReason::Over)),
             (&review_input(), blocked, FRESH_TURN, Some(ReleaseReason::Blocked)),
             (&refusals_used_up, blocked, FRESH_TURN, Some(ReleaseReason::Blocked)),
-            (
-                &review_input(),
-                "<review-timeout>5 h</review-timeout>",
-                FRESH_TURN,
-                Some(ReleaseReason::TimedOut),
-            ),
+            (&review_input(), "<review-timeout>5 h</review-timeout>", FRESH_TURN, Some(ReleaseReason::TimedOut)),
             (&refusals_used_up, completion, FRESH_TURN, Some(ReleaseReason::Refusals)),
             (&failures_used_up, "", FRESH_TURN, Some(ReleaseReason::Failures)),
             (&review_input(), "", ClientTurn { in_a_row: 6, max_in_a_row: Some(8) }, None),
-            (
-                &review_input(),
-                "",
-                ClientTurn { in_a_row: 7, max_in_a_row: Some(8) },
-                Some(ReleaseReason::ClientCap),
-            ),
+            (&review_input(), "", ClientTurn { in_a_row: 7, max_in_a_row: Some(8) }, Some(ReleaseReason::ClientCap)),
             (&review_input(), "", ClientTurn { in_a_row: 49, max_in_a_row: None }, None),
             (&loop_input(), "", FRESH_TURN, None),
             (&loop_input(), "<promise>ALL x PASS</promise>", FRESH_TURN, None),
-            (
-                &loop_input(),
-                "so <promise>ALL * [PASS]</promise> it is",
-                FRESH_TURN,
-                Some(ReleaseReason::Complete),
-            ),
+            (&loop_input(), "so <promise>ALL * [PASS]</promise> it is", FRESH_TURN, Some(ReleaseReason::Complete)),
             (&StopInput { promise: None, ..loop_input() }, "<promise></promise>", FRESH_TURN, None),
             (&StopInput { refusals: 3, ..loop_input() }, "", FRESH_TURN, Some(ReleaseReason::Refusals)),
         ] {
-            assert_eq!(
-                release_reason(stop_input, answer, client),
-                expected,
-                "{stop_input:?} {answer:?} {client:?}"
-            );
+            assert_eq!(release_reason(stop_input, answer, client), expected, "{stop_input:?} {answer:?} {client:?}");
         }
     }
 
     #[test]
     fn a_refusal_names_the_open_findings_the_promise_and_the_way_out() {
-        let model_prompt = |stop_input: &StopInput, answer| match decide_stop(stop_input, answer, FRESH_TURN)
-        {
+        let model_prompt = |stop_input: &StopInput, answer| match decide_stop(stop_input, answer, FRESH_TURN) {
             StopVerdict::Refuse(refusal) => refusal.model_prompt,
             StopVerdict::Allow { reason: why, .. } => panic!("let go: {why:?}"),
         };
@@ -378,9 +326,7 @@ mod tests {
     /// A session ends within the limit, and a review is never complete with open findings.
     #[test]
     fn every_session_may_stop_in_the_end() {
-        for answer in
-            ["", "no", "<review-complete>ALL_ISSUES_RESOLVED</review-complete>", "<promise>x</promise>"]
-        {
+        for answer in ["", "no", "<review-complete>ALL_ISSUES_RESOLVED</review-complete>", "<promise>x</promise>"] {
             for mut stop_input in [review_input(), loop_input()] {
                 let mut refusal_count = 0;
                 let last = loop {

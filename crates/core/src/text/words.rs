@@ -131,13 +131,11 @@ pub fn is_typo(left: &str, right: &str) -> bool {
         return false;
     }
     let (shorter, longer) = (shorter.as_bytes(), longer.as_bytes());
-    let same_prefix =
-        shorter.iter().zip(longer).take_while(|(short_byte, long_byte)| short_byte == long_byte).count();
+    let same_prefix = shorter.iter().zip(longer).take_while(|(short_byte, long_byte)| short_byte == long_byte).count();
     let after_difference = if shorter.len() == longer.len() { same_prefix + 1 } else { same_prefix };
     // Behind the difference both words must be equal. A different first letter is no typo.
     same_prefix > 0
-        && shorter.get(after_difference..).unwrap_or_default()
-            == longer.get(same_prefix + 1..).unwrap_or_default()
+        && shorter.get(after_difference..).unwrap_or_default() == longer.get(same_prefix + 1..).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -58,9 +58,7 @@ pub fn parse_edits(tracker_text: &str) -> TrackerEdits {
             (None, Some(issue_block)) => issue_block.body_lines.push(line),
             // Empty lines between the marker and the first issue are ours.
             (None, None) if line.trim().is_empty() => {}
-            (None, None) => {
-                tracker_edits.strange.push(format!("line {}: it belongs to no issue", line_index + 1))
-            }
+            (None, None) => tracker_edits.strange.push(format!("line {}: it belongs to no issue", line_index + 1)),
         }
     }
     for issue_block in &issue_blocks {
@@ -70,12 +68,8 @@ pub fn parse_edits(tracker_text: &str) -> TrackerEdits {
         tracker_text.split_at(tracker_text.rfind(STAMP_PREFIX).unwrap_or(tracker_text.len()));
     let text_after = text_below.split_once("-->").map_or("", |(_, text_after)| text_after);
     // Text outside the issues is generated, so an edit there would be lost with the next version.
-    if stamp_value(tracker_text, "frame") != Some(frame_hash(text_above).as_str())
-        || !text_after.trim().is_empty()
-    {
-        tracker_edits
-            .strange
-            .push(String::from("lines outside the issues were changed, or an issue was taken out"));
+    if stamp_value(tracker_text, "frame") != Some(frame_hash(text_above).as_str()) || !text_after.trim().is_empty() {
+        tracker_edits.strange.push(String::from("lines outside the issues were changed, or an issue was taken out"));
     }
     tracker_edits
 }
@@ -123,22 +117,18 @@ fn parse_heading(heading_text: &str) -> IssueHeading<'_> {
         .map_or(heading_text, |(_, after_box)| after_box);
     let mut fields = after_box.splitn(3, '·').map(str::trim);
     // A heading without an id is an issue that the user added.
-    let finding_id =
-        fields.next().and_then(|finding_id| finding_id.strip_prefix('F')?.parse().ok()).map(FindingId);
+    let finding_id = fields.next().and_then(|finding_id| finding_id.strip_prefix('F')?.parse().ok()).map(FindingId);
     let severity = fields.next();
     IssueHeading { is_ticked, finding_id, severity, status: fields.next().unwrap_or_default() }
 }
 
 fn read_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
     let heading_now = parse_heading(issue_block.heading);
-    let has_snapshot =
-        issue_block.body_lines.iter().any(|body_line| body_line.trim().starts_with(SNAPSHOT_PREFIX));
+    let has_snapshot = issue_block.body_lines.iter().any(|body_line| body_line.trim().starts_with(SNAPSHOT_PREFIX));
     let Some(finding_id) = heading_now.finding_id else {
         // With a comment of ours it is an edited issue, without one a new issue.
         if has_snapshot {
-            tracker_edits
-                .strange
-                .push(format!("line {}: the id of an issue is gone", issue_block.line_number));
+            tracker_edits.strange.push(format!("line {}: the id of an issue is gone", issue_block.line_number));
         } else {
             read_added_issue(issue_block, tracker_edits);
         }
@@ -149,13 +139,12 @@ fn read_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
         .iter()
         .find_map(|body_line| body_line.trim().strip_prefix(SNAPSHOT_PREFIX)?.strip_suffix(" -->"));
     // Without the original state it cannot be told what was edited.
-    let Some(snapshot) =
-        snapshot.and_then(IssueSnapshot::parse).filter(|snapshot| snapshot.finding_id == finding_id)
+    let Some(snapshot) = snapshot.and_then(IssueSnapshot::parse).filter(|snapshot| snapshot.finding_id == finding_id)
     else {
         let body_line = issue_block.line_number;
-        tracker_edits.strange.push(format!(
-            "line {body_line}: the comment that says how {finding_id} stood is gone or another's"
-        ));
+        tracker_edits
+            .strange
+            .push(format!("line {body_line}: the comment that says how {finding_id} stood is gone or another's"));
         return;
     };
     // Severity and status are independent: one edit may change both.
@@ -186,10 +175,8 @@ fn status_change(heading_now: &IssueHeading<'_>, snapshot: &IssueSnapshot<'_>) -
         return Some(if heading_now.is_ticked { FindingChange::Fixed } else { FindingChange::Open });
     }
     // The first word is the status, everything behind it the reason.
-    let keyword_end = heading_now
-        .status
-        .find(|character: char| !character.is_alphanumeric())
-        .unwrap_or(heading_now.status.len());
+    let keyword_end =
+        heading_now.status.find(|character: char| !character.is_alphanumeric()).unwrap_or(heading_now.status.len());
     let (keyword, reason_text) = heading_now.status.split_at(keyword_end);
     let reason = reason_text
         .trim_matches(|character: char| character.is_whitespace() || ":,;-–()".contains(character))
@@ -213,28 +200,20 @@ fn read_remarks(
     if hash_body(issue_block.body_lines.iter().copied()) == snapshot.body_hash {
         return;
     }
-    let body_lines: Vec<&str> =
-        issue_block.body_lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
-    let is_ours = |line: &str| {
-        (line.starts_with("- ") && line.contains(": ")) || line.trim().starts_with(SNAPSHOT_PREFIX)
-    };
+    let body_lines: Vec<&str> = issue_block.body_lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+    let is_ours =
+        |line: &str| (line.starts_with("- ") && line.contains(": ")) || line.trim().starts_with(SNAPSHOT_PREFIX);
     // One of the lines that do not look generated is the description; the others are the user's, if without them everything
     // is as it was written. Otherwise it cannot be told which lines are the user's and which an agent's.
-    let free_lines: Vec<usize> =
-        (0..body_lines.len()).filter(|line_index| !is_ours(body_lines[*line_index])).collect();
+    let free_lines: Vec<usize> = (0..body_lines.len()).filter(|line_index| !is_ours(body_lines[*line_index])).collect();
     let lines_with_only = |description_line: usize| {
-        body_lines
-            .iter()
-            .enumerate()
-            .filter(move |(line_index, line)| *line_index == description_line || is_ours(line))
+        body_lines.iter().enumerate().filter(move |(line_index, line)| *line_index == description_line || is_ours(line))
     };
     let Some(description_line) = free_lines.iter().find(|description_line| {
         hash_body(lines_with_only(**description_line).map(|(_, line)| *line)) == snapshot.body_hash
     }) else {
         let line = issue_block.line_number;
-        tracker_edits
-            .strange
-            .push(format!("line {line}: lines of {finding_id} were changed that cannot be taken in"));
+        tracker_edits.strange.push(format!("line {line}: lines of {finding_id} were changed that cannot be taken in"));
         return;
     };
     let added_lines: Vec<&str> = free_lines
@@ -244,9 +223,7 @@ fn read_remarks(
         .collect();
     if !added_lines.is_empty() {
         let remark_text = truncate_chars(&fold_line(&added_lines.join(" ")), 1_000);
-        tracker_edits
-            .requests
-            .push(UserRequest::Say(UserRemark { about: Some(finding_id), text: remark_text }));
+        tracker_edits.requests.push(UserRequest::Say(UserRemark { about: Some(finding_id), text: remark_text }));
     }
 }
 
@@ -255,9 +232,7 @@ fn read_added_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdi
     // The first part is the box and the word `new`; the severity follows.
     let severity_text = heading_parts.next();
     let severity = severity_text.and_then(Severity::parse).unwrap_or(Severity::Medium);
-    if let Some(severity_text) =
-        severity_text.filter(|severity_text| Severity::parse(severity_text).is_none())
-    {
+    if let Some(severity_text) = severity_text.filter(|severity_text| Severity::parse(severity_text).is_none()) {
         tracker_edits.strange.push(format!(
             "line {}: `{}` is no severity; medium was taken",
             issue_block.line_number,
@@ -265,11 +240,9 @@ fn read_added_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdi
         ));
     }
     let body_lines = issue_block.body_lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
-    let (quote_lines, text_lines): (Vec<&str>, Vec<&str>) =
-        body_lines.partition(|line| line.starts_with("- Quote:"));
+    let (quote_lines, text_lines): (Vec<&str>, Vec<&str>) = body_lines.partition(|line| line.starts_with("- Quote:"));
     let quoted_text = quote_lines.first().map(|line| line.trim_start_matches("- Quote:").trim());
-    let quoted_text =
-        quoted_text.map(|quoted_text| quoted_text.trim_matches(['“', '”', '"'])).unwrap_or_default();
+    let quoted_text = quoted_text.map(|quoted_text| quoted_text.trim_matches(['“', '”', '"'])).unwrap_or_default();
     // The text is the description; without one it is the heading without its box, marks and severity.
     let heading_text = issue_block.heading.trim_start_matches("[ ]").trim_start_matches("[x]");
     let heading_text: Vec<&str> = heading_text
@@ -280,9 +253,7 @@ fn read_added_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdi
     let description = if text_lines.is_empty() { heading_text.join(" ") } else { text_lines.join(" ") };
     let description = truncate_chars(&fold_line(&description), 2_000);
     if description.trim().is_empty() {
-        tracker_edits
-            .strange
-            .push(format!("line {}: an issue was added that says nothing", issue_block.line_number));
+        tracker_edits.strange.push(format!("line {}: an issue was added that says nothing", issue_block.line_number));
         return;
     }
     tracker_edits.requests.push(UserRequest::Add { severity, description, quote: quoted_text.into() });
@@ -298,8 +269,7 @@ struct IssueSnapshot<'t> {
 
 impl<'t> IssueSnapshot<'t> {
     fn to_request(&self, finding_change: FindingChange) -> UserRequest {
-        let finding_snapshot =
-            effect::FindingSnapshot { status: self.status.into(), severity: self.severity };
+        let finding_snapshot = effect::FindingSnapshot { status: self.status.into(), severity: self.severity };
         UserRequest::Amend { finding: self.finding_id, was: Some(finding_snapshot), change: finding_change }
     }
 
@@ -317,19 +287,13 @@ impl<'t> IssueSnapshot<'t> {
 }
 
 /// Makes the comment below an issue.
-pub(super) fn snapshot_comment(
-    finding_id: FindingId,
-    severity: Severity,
-    status: &str,
-    issue_body: &str,
-) -> String {
+pub(super) fn snapshot_comment(finding_id: FindingId, severity: Severity, status: &str, issue_body: &str) -> String {
     format!("{SNAPSHOT_PREFIX}{finding_id} {severity} {} {status} -->", hash_body(issue_body.lines()))
 }
 
 /// Hashes the visible lines; empty ones and the comment itself do not count.
 fn hash_body<'l>(body_lines: impl Iterator<Item = &'l str>) -> String {
-    let body_lines =
-        body_lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(SNAPSHOT_PREFIX));
+    let body_lines = body_lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(SNAPSHOT_PREFIX));
     let hashed_lines: Vec<&str> = body_lines.collect();
     // Twelve digits keep the comment short and are enough to notice an edit.
     Hash::digest_of(hashed_lines.join("\n").as_bytes()).short_hex().to_string()

@@ -22,12 +22,7 @@ use crate::{
 };
 
 /// Renders the whole file without its last line. `rev` grows with every version.
-pub fn render_tracker(
-    state: &ReviewState,
-    settings: &Settings,
-    revision: u32,
-    timestamp: Timestamp,
-) -> String {
+pub fn render_tracker(state: &ReviewState, settings: &Settings, revision: u32, timestamp: Timestamp) -> String {
     let mut rendered = String::new();
     // Writing into a String cannot fail.
     // See `write_tracker` for the layout; `parse_edits` relies on it.
@@ -175,21 +170,14 @@ fn write_issue(rendered: &mut String, finding: &Finding, remarks: &[UserRemark])
     // A ticked box means fixed; `parse_edits` reads it the same way.
     let tick = if matches!(finding.status, FindingStatus::Fixed) { "x" } else { " " };
     writeln!(rendered, "### [{tick}] {} · {} · {status_text}\n\n{issue_body}", finding.id, finding.severity)?;
-    writeln!(
-        rendered,
-        "{}\n",
-        edits::snapshot_comment(finding.id, finding.severity, &status_text, &issue_body)
-    )
+    writeln!(rendered, "{}\n", edits::snapshot_comment(finding.id, finding.severity, &status_text, &issue_body))
 }
 
 fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRemark]) -> core::fmt::Result {
     writeln!(rendered, "{}\n", escape_paragraph(&finding.description))?;
     if let Some(place) = &finding.place {
-        let section = if place.section.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", escape_line(&place.section))
-        };
+        let section =
+            if place.section.is_empty() { String::new() } else { format!(" ({})", escape_line(&place.section)) };
         let match_text = finding.found.map(|match_text| format!(", {match_text}")).unwrap_or_default();
         writeln!(rendered, "- Place: {place}{section}{match_text}")?;
     }
@@ -208,8 +196,7 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
     }
     let raiser_names: alloc::vec::Vec<String> =
         finding.raisers.iter().map(|raiser| format!("{} (round {})", raiser.role, raiser.round)).collect();
-    let raiser_names =
-        if raiser_names.is_empty() { String::from("a person") } else { raiser_names.join(", ") };
+    let raiser_names = if raiser_names.is_empty() { String::from("a person") } else { raiser_names.join(", ") };
     writeln!(rendered, "- Raised by: {raiser_names}")?;
     if let Some(earlier_id) = finding.maybe_same_as {
         writeln!(rendered, "- Maybe the same as: {earlier_id}")?;
@@ -241,11 +228,7 @@ pub fn format_status(finding_status: &FindingStatus) -> String {
 /// Escapes a paragraph: at the beginning of a line the text must not become a heading or a list either.
 fn escape_paragraph(escaped: &str) -> String {
     let escaped = escape_line(escaped);
-    if escaped.starts_with(['#', '-', '*', '+', '>', '|', '`', '~', '=']) {
-        format!("\\{escaped}")
-    } else {
-        escaped
-    }
+    if escaped.starts_with(['#', '-', '*', '+', '>', '|', '`', '~', '=']) { format!("\\{escaped}") } else { escaped }
 }
 
 /// Escapes untrusted text, which must not end a list item or forge a marker.

@@ -65,9 +65,7 @@ fn last_state(trial: &TrialRun<ScriptedWorld>) -> ReviewState {
 
 fn awaited_times(trial: &TrialRun<ScriptedWorld>) -> Vec<u64> {
     let awaited_until = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { effect: Effect::AwaitReset(AwaitReset { until_ms, .. }), .. } => {
-            Some(*until_ms)
-        }
+        RunEvent::EffectStarted { effect: Effect::AwaitReset(AwaitReset { until_ms, .. }), .. } => Some(*until_ms),
         _ => None,
     });
     awaited_until.collect()
@@ -107,10 +105,8 @@ fn a_usage_limit_is_waited_out_and_then_the_same_agent_is_asked_again() {
 fn waiting_is_not_charged_and_uses_up_no_run_time() {
     let day_ms = 24 * 3_600_000;
     let wait_limits = WaitLimits { at_most_ms: 2 * day_ms, first: true };
-    let settings = Settings {
-        limits: RunLimits { waits: wait_limits, ..RunLimits::default() },
-        ..single_agent_settings()
-    };
+    let settings =
+        Settings { limits: RunLimits { waits: wait_limits, ..RunLimits::default() }, ..single_agent_settings() };
     let world = frozen_world()
         .reply_on(SEAT_KEY, limited_reply(Some(day_ms)))
         .reply_on(&format!("{SEAT_KEY}/then-1"), one_finding());
@@ -126,10 +122,8 @@ fn without_a_reset_time_the_waits_get_longer() {
     for attempt in 1..=3 {
         world = world.reply_on(&format!("{SEAT_KEY}/then-{attempt}"), limited_reply(Some(1)));
     }
-    let (_, _, trial) = run_first_review(
-        single_agent_settings(),
-        world.reply_on(&format!("{SEAT_KEY}/then-4"), one_finding()),
-    );
+    let (_, _, trial) =
+        run_first_review(single_agent_settings(), world.reply_on(&format!("{SEAT_KEY}/then-4"), one_finding()));
     let minutes: Vec<u64> =
         awaited_times(&trial).windows(2).map(|neighbours| (neighbours[1] - neighbours[0]) / 60_000).collect();
     assert_eq!(minutes, [2, 4, 8], "each from the end of the last");
@@ -164,11 +158,7 @@ fn a_wait_beyond_the_limit_pauses_the_run_and_names_the_reset_time() {
     );
     assert!(awaited_times(&trial).is_empty());
     assert_eq!(ending.reason, RunReason::Environment);
-    assert!(
-        ending.detail.contains("sample may be asked again at 1970-01-01 13:16:40 UTC"),
-        "{}",
-        ending.detail
-    );
+    assert!(ending.detail.contains("sample may be asked again at 1970-01-01 13:16:40 UTC"), "{}", ending.detail);
 }
 
 #[test]
@@ -193,15 +183,10 @@ fn if_the_other_agent_cannot_work_the_limited_one_is_waited_for() {
         let script = frozen_world()
             .reply_on(SEAT_KEY, limited_reply(Some(RESET_AT_MS)))
             .reply_on(&format!("{SEAT_KEY}/other-1"), failed_task_reply(kind));
-        let (ending, _, trial) = run_first_review(
-            two_agent_settings(),
-            script.reply_on(&format!("{SEAT_KEY}/then-1"), one_finding()),
-        );
+        let (ending, _, trial) =
+            run_first_review(two_agent_settings(), script.reply_on(&format!("{SEAT_KEY}/then-1"), one_finding()));
         assert_eq!(seat_calls(&trial), [" a", "/other-1 b", "/then-1 a"]);
-        assert_eq!(
-            (awaited_times(&trial), ending.reason),
-            (vec![RESET_AT_MS + 2_000], RunReason::ReviewOnly)
-        );
+        assert_eq!((awaited_times(&trial), ending.reason), (vec![RESET_AT_MS + 2_000], RunReason::ReviewOnly));
     }
 }
 
@@ -247,11 +232,8 @@ fn every_fault_leads_to_the_call_its_rule_names() {
         let world = frozen_world()
             .reply_on(SEAT_KEY, failed_task_reply(kind.clone()))
             .reply_on(&format!("{SEAT_KEY}{key_suffix}"), one_finding());
-        let world = if key_suffix.is_empty() {
-            world.reply_on(SEAT_KEY, failed_task_reply(kind.clone()))
-        } else {
-            world
-        };
+        let world =
+            if key_suffix.is_empty() { world.reply_on(SEAT_KEY, failed_task_reply(kind.clone())) } else { world };
         let (ending, _, trial) = run_first_review(two_agent_settings(), world);
         let last_call = seat_calls(&trial).last().cloned().unwrap_or_default();
         assert!(last_call.starts_with(&format!("{key_suffix} ")), "{kind:?}: {:?}", seat_calls(&trial));
@@ -266,10 +248,8 @@ fn a_failing_provider_is_asked_twice_and_then_another_agent() {
         let script = frozen_world()
             .reply_on(SEAT_KEY, failed_task_reply(kind.clone()))
             .reply_on(&format!("{SEAT_KEY}/again"), failed_task_reply(kind));
-        let (ending, _, trial) = run_first_review(
-            two_agent_settings(),
-            script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()),
-        );
+        let (ending, _, trial) =
+            run_first_review(two_agent_settings(), script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()));
         assert_eq!(seat_calls(&trial), [" a", "/again a", "/other-1 b"]);
         assert_eq!(ending.reason, RunReason::ReviewOnly);
     }
@@ -293,9 +273,8 @@ fn a_fault_of_the_environment_is_not_an_attempt_and_pauses_the_run_with_the_evid
 #[test]
 fn two_identical_instant_failures_stop_further_attempts() {
     let instant_exit = || instant_failure(FaultKind::Exited { code: 1 });
-    let script = frozen_world()
-        .reply_on(SEAT_KEY, instant_exit())
-        .reply_on(&format!("{SEAT_KEY}/again"), instant_exit());
+    let script =
+        frozen_world().reply_on(SEAT_KEY, instant_exit()).reply_on(&format!("{SEAT_KEY}/again"), instant_exit());
     let (ending, _, trial) = run_first_review(single_agent_settings(), script);
     assert_eq!(
         (ending.reason, last_state(&trial).spent.failures_in_a_row),
@@ -306,13 +285,10 @@ fn two_identical_instant_failures_stop_further_attempts() {
     assert!(ending.detail.ends_with("twice, and at once each time"), "{}", ending.detail);
     assert_eq!(seat_calls(&trial).len(), 2);
 
-    let script = frozen_world()
-        .reply_on(SEAT_KEY, instant_exit())
-        .reply_on(&format!("{SEAT_KEY}/again"), instant_exit());
-    let (ending, _, trial) = run_first_review(
-        two_agent_settings(),
-        script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()),
-    );
+    let script =
+        frozen_world().reply_on(SEAT_KEY, instant_exit()).reply_on(&format!("{SEAT_KEY}/again"), instant_exit());
+    let (ending, _, trial) =
+        run_first_review(two_agent_settings(), script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()));
     assert_eq!(seat_calls(&trial), [" a", "/again a", "/other-1 b"]);
     assert_eq!(ending.reason, RunReason::ReviewOnly);
 
@@ -365,8 +341,7 @@ fn a_wait_that_continues_after_a_resume_is_still_shown() {
 /// Adds a session to the answer, as if the client had kept the conversation.
 fn with_session(mut reply: Reply, timestamp_ms: u64) -> Reply {
     if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
-        answer.session =
-            Some(Box::new(AgentSession { id: "talk".into(), total: answer.usage, at_ms: timestamp_ms }));
+        answer.session = Some(Box::new(AgentSession { id: "talk".into(), total: answer.usage, at_ms: timestamp_ms }));
     }
     reply
 }
@@ -387,9 +362,7 @@ fn the_correction_of_an_answer_is_sent_in_the_same_session() {
     let first_answer = || with_session(samples::unreadable_reply(), 1_000_000);
     let (_, _, trial) = run_first_review(
         single_agent_settings(),
-        frozen_world()
-            .reply_on(SEAT_KEY, first_answer())
-            .reply_on(&format!("{SEAT_KEY}/again"), one_finding()),
+        frozen_world().reply_on(SEAT_KEY, first_answer()).reply_on(&format!("{SEAT_KEY}/again"), one_finding()),
     );
     assert_eq!(resumed_sessions(&trial), [(String::new(), false), ("/again".into(), true)]);
 
@@ -412,9 +385,6 @@ fn a_session_that_the_client_has_forgotten_is_started_anew() {
         .reply_on(&format!("{SEAT_KEY}/again"), failed_task_reply(FaultKind::Exited { code: 1 }))
         .reply_on(&format!("{SEAT_KEY}/anew"), one_finding());
     let (ending, _, trial) = run_first_review(single_agent_settings(), script);
-    assert_eq!(
-        resumed_sessions(&trial),
-        [(String::new(), false), ("/again".into(), true), ("/anew".into(), false)]
-    );
+    assert_eq!(resumed_sessions(&trial), [(String::new(), false), ("/again".into(), true), ("/anew".into(), false)]);
     assert_eq!(ending.reason, RunReason::ReviewOnly);
 }

@@ -16,8 +16,7 @@ use tribunal_core::{
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{
-        self, conflict_refusal, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
-        raised_flaw,
+        self, conflict_refusal, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
     },
     trial::TrialRun,
 };
@@ -64,11 +63,7 @@ fn with_approve_each_nothing_lands_before_the_user_approves() {
     let (ending, view) = trial.run_review();
     assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is to be approved"));
     assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D1") });
-    assert!(
-        !trial.world.performed_keys.iter().any(|key| key.ends_with("/land")),
-        "{:?}",
-        trial.world.performed_keys
-    );
+    assert!(!trial.world.performed_keys.iter().any(|key| key.ends_with("/land")), "{:?}", trial.world.performed_keys);
     assert!(!was_performed(&trial, "round-2/freeze"), "no round is paid for while a patch waits");
 
     trial.world = core::mem::take(&mut trial.world).reply_on("wait", wait_answered_with("approve"));
@@ -108,11 +103,7 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
     let (_, view) = TrialRun::new(single_reviewer_settings(), world, 1).run_review();
     let decision = view.open_decisions().next().unwrap();
     assert!(matches!(decision.about, DecisionTopic::Blocked { finding: F1 }), "{decision:?}");
-    assert!(
-        decision.question.contains("mine") && decision.question.contains("the fixer's"),
-        "{}",
-        decision.question
-    );
+    assert!(decision.question.contains("mine") && decision.question.contains("the fixer's"), "{}", decision.question);
 }
 
 /// Adds a file that changed outside the workspaces to an agent's answer.
@@ -129,10 +120,7 @@ fn with_stray(reply: Reply) -> Reply {
 
 fn world_with_stray() -> ScriptedWorld {
     world_raising_one()
-        .reply_on(
-            "round-1/review/adversarial",
-            with_stray(findings_reply(vec![raised_flaw(1, Severity::High)])),
-        )
+        .reply_on("round-1/review/adversarial", with_stray(findings_reply(vec![raised_flaw(1, Severity::High)])))
         .reply_on("round-1/fix-1/fix/1", with_stray(fixes_reply(vec![(F1, ClaimStatus::Fixed)], true)))
         .reply_on("round-1/fix-1/fix/1/land", repaired_landing())
 }
@@ -143,10 +131,7 @@ fn a_file_changed_outside_the_workspaces_is_asked_about_once_and_blocks_the_end(
     let (ending, view) = trial.run_review();
     assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 file changed past the copies"));
     let questions: Vec<&str> = view.open_decisions().map(|decision| decision.question.as_str()).collect();
-    assert_eq!(
-        questions,
-        ["src/main.rs was changed while agents were at work, and not by a landing: was that you?"]
-    );
+    assert_eq!(questions, ["src/main.rs was changed while agents were at work, and not by a landing: was that you?"]);
     assert_eq!(view.findings[&F1].status, FindingStatus::Fixed, "the work went on meanwhile");
 
     trial.world = core::mem::take(&mut trial.world).reply_on("wait", wait_answered_with("keep"));
@@ -167,16 +152,12 @@ fn a_stray_change_is_undone_when_the_user_asks_for_it() {
     let (ending, _) = trial.run_review();
     assert_eq!(ending.reason, RunReason::GoalMet);
     let restored_path = trial.journal.iter().find_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { effect: Effect::Restore(Restore { stray }), .. } => {
-            Some(stray.path.clone())
-        }
+        RunEvent::EffectStarted { effect: Effect::Restore(Restore { stray }), .. } => Some(stray.path.clone()),
         _ => None,
     });
     assert_eq!(restored_path.as_deref(), Some("src/main.rs"));
     let is_reported = trial.journal.iter().any(|entry| match &entry.event {
-        RunEvent::Warned { text } => {
-            text.contains("put back") && text.contains(".tribunal/parked/x/1-main.rs")
-        }
+        RunEvent::Warned { text } => text.contains("put back") && text.contains(".tribunal/parked/x/1-main.rs"),
         _ => false,
     });
     assert!(is_reported);
@@ -200,8 +181,7 @@ fn many_files_that_changed_at_once_are_one_question() {
             .reply_on("round-1/fix-1/fix/1/land", repaired_landing())
     };
     for (count, questions) in [(3, 3), (4, 1), (500, 1)] {
-        let (ending, view) =
-            TrialRun::new(single_reviewer_settings(), world_with_strays(count), 1).run_review();
+        let (ending, view) = TrialRun::new(single_reviewer_settings(), world_with_strays(count), 1).run_review();
         assert_eq!(view.open_decisions().count(), questions, "{count}");
         assert_eq!(ending.detail, format!("{count} files changed past the copies"));
     }
@@ -209,18 +189,14 @@ fn many_files_that_changed_at_once_are_one_question() {
 
 #[test]
 fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_again() {
-    let lost_file =
-        StrayEdit { path: "src/main.rs".into(), before: Some(Hash::new("b")), after: None, kept: false };
+    let lost_file = StrayEdit { path: "src/main.rs".into(), before: Some(Hash::new("b")), after: None, kept: false };
     let mut reply = findings_reply(vec![]);
     if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         answer.strayed = vec![lost_file];
     }
-    let (_, view) = TrialRun::new(
-        single_reviewer_settings(),
-        world_raising_one().reply_on("round-1/review/adversarial", reply),
-        1,
-    )
-    .run_review();
+    let (_, view) =
+        TrialRun::new(single_reviewer_settings(), world_raising_one().reply_on("round-1/review/adversarial", reply), 1)
+            .run_review();
     let decision = view.open_decisions().next().unwrap();
     assert!(
         !decision.offers_choice("restore") && decision.question.contains("is not to be had any more"),

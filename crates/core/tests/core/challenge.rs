@@ -18,8 +18,8 @@ use tribunal_core::{
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{
-        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
-        raised_flaw, rulings_reply,
+        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
+        rulings_reply,
     },
     trial::{TrialOutcome, TrialRun, review_workflow as workflow},
 };
@@ -74,8 +74,7 @@ fn run_review(settings: Settings, world: ScriptedWorld) -> ChallengedReview {
 
 impl ChallengedReview {
     fn challenge_keys(&self) -> Vec<&str> {
-        let mut performed_keys: Vec<&str> =
-            self.trial.world.performed_keys.iter().map(String::as_str).collect();
+        let mut performed_keys: Vec<&str> = self.trial.world.performed_keys.iter().map(String::as_str).collect();
         performed_keys.retain(|key| key.contains("/challenge/"));
         performed_keys.sort_unstable();
         performed_keys
@@ -152,12 +151,8 @@ fn a_denial_without_a_quote_from_the_text_counts_as_ambiguous() {
     let denial_quoting = |counter_evidence: &str| {
         let mut reply = rulings_reply(vec![(F1, Invalid)]);
         let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
-        let ruling = ChallengerRuling {
-            id: F1,
-            holds: Invalid,
-            note: "I know better".into(),
-            counter: counter_evidence.into(),
-        };
+        let ruling =
+            ChallengerRuling { id: F1, holds: Invalid, note: "I know better".into(), counter: counter_evidence.into() };
         answer.content = AnswerContent::Rulings { rulings: vec![ruling] };
         reply
     };
@@ -173,11 +168,9 @@ fn a_denial_without_a_quote_from_the_text_counts_as_ambiguous() {
 
 #[test]
 fn an_ambiguous_finding_goes_one_severity_down() {
-    for (severity, lowered_severity) in [
-        (Severity::High, Severity::Medium),
-        (Severity::Medium, Severity::Low),
-        (Severity::Low, Severity::Low),
-    ] {
+    for (severity, lowered_severity) in
+        [(Severity::High, Severity::Medium), (Severity::Medium, Severity::Low), (Severity::Low, Severity::Low)]
+    {
         let review = run_review(
             single_reviewer_settings(),
             add_challenger_verdicts(world_raising_one(severity), &[Ambiguous, Ambiguous]),
@@ -263,8 +256,7 @@ fn an_absence_is_always_challenged_and_a_quote_is_not_at_tier_zero() {
             ..samples::sample_settings()
         };
         let review = run_review(settings, absence_and_quote_world());
-        let task =
-            review.agent_tasks().into_iter().find(|task| task.brief.role == AgentRole::Challenger).unwrap();
+        let task = review.agent_tasks().into_iter().find(|task| task.brief.role == AgentRole::Challenger).unwrap();
         assert_eq!(task.brief.disputed.len(), disputed_count, "tier {tier}");
         assert!(matches!(task.brief.disputed[0].evidence, Evidence::Absence { .. }), "tier {tier}");
     }
@@ -278,8 +270,7 @@ fn challengers_get_findings_in_batches_of_ten() {
     );
     let review = run_review(Settings { fix: false, ..single_reviewer_settings() }, world);
     let challenge_keys: Vec<&str> = review.challenge_keys();
-    let expected_keys =
-        ["1/1", "1/2", "2/1", "2/2"].map(|key_suffix| format!("round-1/challenge/{key_suffix}"));
+    let expected_keys = ["1/1", "1/2", "2/1", "2/2"].map(|key_suffix| format!("round-1/challenge/{key_suffix}"));
     assert_eq!(challenge_keys, expected_keys);
 }
 
@@ -304,8 +295,7 @@ fn a_challenger_that_leaves_a_finding_out_is_asked_once_more() {
         .reply_on("round-1/challenge/1/1/again", rulings_reply(vec![(F1, Valid)]));
     let review = run_review(single_reviewer_settings(), world);
     assert_eq!(review.first_ruling(), Some(ChallengeResult::Valid));
-    let second_task =
-        review.agent_tasks().into_iter().find(|task| !task.brief.correction.is_empty()).unwrap();
+    let second_task = review.agent_tasks().into_iter().find(|task| !task.brief.correction.is_empty()).unwrap();
     assert_eq!(second_task.brief.correction, "a verdict is missing for F1");
 }
 
@@ -385,21 +375,13 @@ fn a_pass_can_be_dry_although_one_seat_invented_its_findings() {
 
 #[test]
 fn a_challenged_review_killed_at_any_write_reaches_the_same_result() {
-    let challenged_world =
-        || add_challenger_verdicts(world_raising_one(Severity::Medium), &[Valid, Invalid, Invalid]);
+    let challenged_world = || add_challenger_verdicts(world_raising_one(Severity::Medium), &[Valid, Invalid, Invalid]);
     let uninterrupted_review = run_review(single_reviewer_settings(), challenged_world());
     for kill_at in 0..uninterrupted_review.trial.journal.len() {
         let mut trial = TrialRun::new(single_reviewer_settings(), challenged_world(), 1);
         assert_eq!(trial.run_workflow(workflow, Some(kill_at)), TrialOutcome::Killed);
-        assert_eq!(
-            trial.run_workflow(workflow, None),
-            uninterrupted_review.life,
-            "killed before write {kill_at}"
-        );
-        assert_eq!(
-            RunView::from_entries(&trial.journal).finding_counts(),
-            uninterrupted_review.view.finding_counts()
-        );
+        assert_eq!(trial.run_workflow(workflow, None), uninterrupted_review.life, "killed before write {kill_at}");
+        assert_eq!(RunView::from_entries(&trial.journal).finding_counts(), uninterrupted_review.view.finding_counts());
     }
 }
 
@@ -425,24 +407,19 @@ fn a_refuted_finding_that_another_provider_raises_again_is_challenged_once_more(
         .reply_on("round-2/review/adversarial", findings_reply(vec![raised_flaw(1, Severity::High)]))
         .reply_on("round-3/review/adversarial", findings_reply(vec![raised_flaw(1, Severity::High)]))
         .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(FindingId(2), ClaimStatus::Fixed)], true))
-        .reply_on(
-            "round-1/fix-1/fix/1/land",
-            landed_reply(&text, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]),
-        )
+        .reply_on("round-1/fix-1/fix/1/land", landed_reply(&text, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]))
         .reply_on("end/look", frozen_reply(&text));
     let both_rulings = rulings_reply(vec![(F1, Invalid), (FindingId(2), Valid)]);
-    let world = world
-        .reply_on("round-1/challenge/1/1", both_rulings.clone())
-        .reply_on("round-1/challenge/2/1", both_rulings);
+    let world =
+        world.reply_on("round-1/challenge/1/1", both_rulings.clone()).reply_on("round-1/challenge/2/1", both_rulings);
     let world = with_rulings(world, 2, Invalid);
     let settings = Settings {
         agents: vec![agent_of_provider("a", ""), agent_of_provider("b", ""), agent_of_provider("c", "")],
         ..single_reviewer_settings()
     };
     let review = run_review(settings, world);
-    let challenge_count = |round: u32| {
-        review.challenge_keys().iter().filter(|key| key.starts_with(&format!("round-{round}"))).count()
-    };
+    let challenge_count =
+        |round: u32| review.challenge_keys().iter().filter(|key| key.starts_with(&format!("round-{round}"))).count();
     assert_eq!(
         (challenge_count(1), challenge_count(2), challenge_count(3)),
         (2, 2, 0),
@@ -477,10 +454,8 @@ fn a_finding_that_a_limit_kept_from_being_challenged_is_challenged_before_it_is_
 #[test]
 fn without_fixing_a_disputed_critical_finding_still_waits_for_the_user() {
     let settings = Settings { fix: false, ..single_reviewer_settings() };
-    let review = run_review(
-        settings,
-        add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]),
-    );
+    let review =
+        run_review(settings, add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]));
     assert_eq!(
         (review.end_reason(), review.view.rounds),
         (RunReason::Blocked, 1),
@@ -501,10 +476,7 @@ fn a_counter_quote_that_is_too_short_refutes_nothing() {
     let world = world_raising_one(Severity::High)
         .reply_on("round-1/challenge/1/1", short_counter_reply())
         .reply_on("round-1/challenge/2/1", short_counter_reply());
-    assert_eq!(
-        run_review(single_reviewer_settings(), world).first_ruling(),
-        Some(ChallengeResult::Ambiguous)
-    );
+    assert_eq!(run_review(single_reviewer_settings(), world).first_ruling(), Some(ChallengeResult::Ambiguous));
 }
 
 #[test]
@@ -521,8 +493,7 @@ fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_
         finding
     };
     let mut settings = samples::sample_settings();
-    settings.agents =
-        vec![agent_of_provider("a1", "a"), agent_of_provider("a2", "a"), agent_of_provider("b", "")];
+    settings.agents = vec![agent_of_provider("a1", "a"), agent_of_provider("a2", "a"), agent_of_provider("b", "")];
     let two_methods = [AgentRole::Party, AgentRole::Adversarial];
     for (finding, overlaps, is_challenge_due) in [
         (finding_raised_by(two_methods, ["a1", "a1"]), true, false),
@@ -556,8 +527,7 @@ fn where_a_challenger_keeps_failing_a_working_agent_is_asked() {
     };
     let review = run_review(settings, world);
     assert_eq!((review.first_ruling(), review.was_fixed()), (Some(ChallengeResult::Invalid), false));
-    let challenger_tasks =
-        review.agent_tasks().into_iter().filter(|task| task.brief.role == AgentRole::Challenger);
+    let challenger_tasks = review.agent_tasks().into_iter().filter(|task| task.brief.role == AgentRole::Challenger);
     let agents: Vec<String> = challenger_tasks.map(|task| task.agent.to_string()).collect();
     assert_eq!(agents, ["dead", "dead", "dead", "dead", "a", "a"]);
 }

@@ -66,8 +66,8 @@ fn find_evidence(raised: &RaisedFinding) -> Result<GroundedEvidence, String> {
 
 /// Returns the file and line of the evidence, and whether it is older than the change.
 fn found_place(file_name: Option<&str>, evidence: Evidence, line_number: Option<u32>) -> (String, u32, bool) {
-    let grounded = find_evidence(&claim_in(file_name, evidence, line_number))
-        .unwrap_or_else(|reason| panic!("{reason}"));
+    let grounded =
+        find_evidence(&claim_in(file_name, evidence, line_number)).unwrap_or_else(|reason| panic!("{reason}"));
     (grounded.place.file, grounded.place.line, grounded.pre_existing)
 }
 
@@ -92,18 +92,12 @@ fn a_quote_away_from_the_changed_lines_is_pre_existing() {
 
 #[test]
 fn a_line_that_uses_a_name_defined_by_the_change_belongs_to_the_change() {
-    assert_eq!(
-        found_place(None, quote_evidence("fn late() { limit(); }"), None),
-        ("src/a.rs".into(), 11, false)
-    );
+    assert_eq!(found_place(None, quote_evidence("fn late() { limit(); }"), None), ("src/a.rs".into(), 11, false));
 }
 
 #[test]
 fn removed_lines_can_be_quoted_and_keep_their_old_place() {
-    assert_eq!(
-        found_place(Some("src/a.rs"), quote_evidence("user.check();"), None),
-        ("src/a.rs".into(), 2, false)
-    );
+    assert_eq!(found_place(Some("src/a.rs"), quote_evidence("user.check();"), None), ("src/a.rs".into(), 2, false));
 }
 
 #[test]
@@ -114,15 +108,8 @@ fn only_prose_files_have_headings() {
 
 #[test]
 fn an_absence_may_name_a_file_or_the_whole_change() {
-    assert_eq!(
-        found_place(None, absence_evidence("src/a.rs", "overflow"), None),
-        ("src/a.rs".into(), 1, false)
-    );
-    assert!(
-        find_evidence(&claim_in(None, absence_evidence("src/a.rs", "limit"), None))
-            .unwrap_err()
-            .contains("limit")
-    );
+    assert_eq!(found_place(None, absence_evidence("src/a.rs", "overflow"), None), ("src/a.rs".into(), 1, false));
+    assert!(find_evidence(&claim_in(None, absence_evidence("src/a.rs", "limit"), None)).unwrap_err().contains("limit"));
     assert!(find_evidence(&claim_in(None, absence_evidence("", "overflow"), None)).is_ok());
     // One of the files contains the term, so it is not absent.
     assert!(find_evidence(&claim_in(None, absence_evidence("", "limit"), None)).is_err());
@@ -162,10 +149,7 @@ fn world_with_two_flaws() -> ScriptedWorld {
             description: "old".into(),
             ..claim_in(Some("src/a.rs"), quote_evidence("// an old flaw"), None)
         },
-        RaisedFinding {
-            description: "invented".into(),
-            ..claim_in(None, quote_evidence("nobody wrote this"), None)
-        },
+        RaisedFinding { description: "invented".into(), ..claim_in(None, quote_evidence("nobody wrote this"), None) },
     ];
     ScriptedWorld::default()
         .reply_on("round-1/freeze", frozen_change())
@@ -183,11 +167,7 @@ fn a_finding_is_fixed_by_a_change_in_its_own_file_and_not_by_one_elsewhere() {
         .reply_on("round-1/fix-1/fix/1", fixed_reply())
         .reply_on(
             "round-1/fix-1/fix/1/land",
-            landed_files(vec![landed_file(
-                "src/a.rs",
-                2,
-                &CODE_TEXT.replace("limit() -> u32", "limit() -> u64"),
-            )]),
+            landed_files(vec![landed_file("src/a.rs", 2, &CODE_TEXT.replace("limit() -> u32", "limit() -> u64"))]),
         )
         .reply_on("round-1/fix-2/fix/1", fixed_reply())
         .reply_on(
@@ -201,21 +181,10 @@ fn a_finding_is_fixed_by_a_change_in_its_own_file_and_not_by_one_elsewhere() {
     };
     // Findings are numbered in the order of their places, and `docs/b.md` comes before `src/a.rs`.
     assert!(notes_on(1).iter().any(|note| note.contains("nothing near it was changed")), "{:?}", notes_on(1));
-    assert!(
-        !notes_on(2).iter().any(|note| note.contains("nothing near it was changed")),
-        "{:?}",
-        notes_on(2)
-    );
-    assert_eq!(
-        view.findings[&FindingId(3)].status,
-        FindingStatus::Deferred { why: DeferralReason::PreExisting }
-    );
-    assert_eq!(
-        view.findings[&FindingId(4)].status,
-        FindingStatus::Dismissed { why: DismissalReason::Ungrounded }
-    );
-    let warned =
-        trial.journal.iter().any(|entry| entry.event == RunEvent::Warned { text: "a big one".into() });
+    assert!(!notes_on(2).iter().any(|note| note.contains("nothing near it was changed")), "{:?}", notes_on(2));
+    assert_eq!(view.findings[&FindingId(3)].status, FindingStatus::Deferred { why: DeferralReason::PreExisting });
+    assert_eq!(view.findings[&FindingId(4)].status, FindingStatus::Dismissed { why: DismissalReason::Ungrounded });
+    let warned = trial.journal.iter().any(|entry| entry.event == RunEvent::Warned { text: "a big one".into() });
     assert!(warned, "what agents will not find in their copies is said");
 }
 
@@ -225,11 +194,8 @@ fn a_fixer_may_change_files_that_no_other_fixer_holds_and_add_files_next_to_them
     settings.tasks.max_issues_per_agent = 1;
     settings.tasks.max_concurrent_fixers = 2;
     let claims = (0..4).map(|claim_number| {
-        let (claimed_file, quoted_line) = if claim_number % 2 == 0 {
-            ("src/a.rs", "fn limit() -> u32 {")
-        } else {
-            ("docs/b.md", "Call it.")
-        };
+        let (claimed_file, quoted_line) =
+            if claim_number % 2 == 0 { ("src/a.rs", "fn limit() -> u32 {") } else { ("docs/b.md", "Call it.") };
         RaisedFinding {
             description: format!("{claim_number} is wrong with it"),
             ..claim_in(Some(claimed_file), quote_evidence(quoted_line), None)
@@ -266,8 +232,7 @@ fn a_file_that_a_fix_created_is_under_review_from_then_on() {
         hunks: vec![Hunk { old_start: 1, old_len: 0, new_len: 1 }],
         text: "fn check() {}\n".into(),
     };
-    let fixed_reply =
-        fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed), (FindingId(2), ClaimStatus::Fixed)], true);
+    let fixed_reply = fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed), (FindingId(2), ClaimStatus::Fixed)], true);
     let changed_files = vec![
         landed_file("src/a.rs", 2, "fn limit() -> u64 {\n"),
         landed_file("docs/b.md", 5, "# Notes\n"),
@@ -298,11 +263,8 @@ fn a_removed_line_is_fixed_when_it_is_restored_and_not_by_a_change_elsewhere() {
     let fixed_reply = || fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed)], true);
     let distant_landing =
         landed_files(vec![landed_file("src/a.rs", 10, &CODE_TEXT.replace("an old flaw", "a comment"))]);
-    let restoring_landing = landed_files(vec![landed_file(
-        "src/a.rs",
-        2,
-        &CODE_TEXT.replace("    100\n", "    user.check();\n    100\n"),
-    )]);
+    let restoring_landing =
+        landed_files(vec![landed_file("src/a.rs", 2, &CODE_TEXT.replace("    100\n", "    user.check();\n    100\n"))]);
     let world = world_with_two_flaws()
         .reply_on("round-1/review/adversarial", findings_reply(claims))
         .reply_on("round-1/fix-1/fix/1", fixed_reply())
@@ -311,8 +273,7 @@ fn a_removed_line_is_fixed_when_it_is_restored_and_not_by_a_change_elsewhere() {
         .reply_on("round-1/fix-2/fix/1/land", restoring_landing);
     let (ending, view, _) = live(change_settings(), world);
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
-    let notes: Vec<&str> =
-        view.findings[&FindingId(1)].history.iter().map(|step| step.note.as_str()).collect();
+    let notes: Vec<&str> = view.findings[&FindingId(1)].history.iter().map(|step| step.note.as_str()).collect();
     assert!(notes.iter().any(|note| note.contains("nothing near it was changed")), "{notes:?}");
 }
 
@@ -325,10 +286,7 @@ fn lines_of_a_deleted_file_can_be_quoted() {
         .unwrap()
         .find_evidence(&claim_in(None, quote_evidence("fn check() {}"), None))
         .unwrap();
-    assert_eq!(
-        (grounded.place.file.as_str(), grounded.place.line, grounded.pre_existing),
-        ("src/auth.rs", 1, false)
-    );
+    assert_eq!((grounded.place.file.as_str(), grounded.place.line, grounded.pre_existing), ("src/auth.rs", 1, false));
 }
 
 #[test]
@@ -341,12 +299,9 @@ fn a_fix_that_reverts_the_change_leaves_nothing_to_review() {
             remarks: vec![],
         }))
     };
-    let fixed_reply =
-        fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed), (FindingId(2), ClaimStatus::Fixed)], true);
-    let reverting_landing = landed_files(vec![
-        landed_file("src/a.rs", 2, "fn start() {}\n"),
-        landed_file("docs/b.md", 5, "# Notes\n"),
-    ]);
+    let fixed_reply = fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed), (FindingId(2), ClaimStatus::Fixed)], true);
+    let reverting_landing =
+        landed_files(vec![landed_file("src/a.rs", 2, "fn start() {}\n"), landed_file("docs/b.md", 5, "# Notes\n")]);
     let world = world_with_two_flaws()
         .reply_on("round-1/fix-1/fix/1", fixed_reply)
         .reply_on("round-1/fix-1/fix/1/land", reverting_landing)
@@ -354,8 +309,5 @@ fn a_fix_that_reverts_the_change_leaves_nothing_to_review() {
         .reply_on("end/look", frozen_without_diff());
     let (ending, _, trial) = live(change_settings(), world);
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
-    assert!(
-        !trial.world.performed_keys.iter().any(|key| key.starts_with("round-2/review")),
-        "nobody is paid for it"
-    );
+    assert!(!trial.world.performed_keys.iter().any(|key| key.starts_with("round-2/review")), "nobody is paid for it");
 }

@@ -4,9 +4,8 @@
 use proptest::prelude::*;
 use tribunal_core::{
     confidence::{
-        Confidence, ConfidenceBand, ConfidenceCaveat, ConfidenceSignals, GateCheck, MemoryMatch,
-        PartyAgreement, ReviewerTally, SignalSource, SourceAnswer, SourceSignal, ValidationResult,
-        calculate_confidence,
+        Confidence, ConfidenceBand, ConfidenceCaveat, ConfidenceSignals, GateCheck, MemoryMatch, PartyAgreement,
+        ReviewerTally, SignalSource, SourceAnswer, SourceSignal, ValidationResult, calculate_confidence,
     },
     level::ReviewTier,
 };
@@ -89,8 +88,7 @@ fn every_signal_gives_the_points_that_the_docs_say() {
         let mut cells = ["-"; 4];
         let source_index = SignalSource::ALL.iter().position(|source| source.as_str() == row[0]).unwrap();
         cells[source_index] = row[1];
-        let share =
-            &calculate_confidence(&parse_signals(&cells), tier_number(0)).unwrap().shares[source_index];
+        let share = &calculate_confidence(&parse_signals(&cells), tier_number(0)).unwrap().shares[source_index];
         let heard = match &share.heard {
             SourceAnswer::Counted { points } => points.to_string(),
             SourceAnswer::Nothing => "nothing".into(),
@@ -106,8 +104,7 @@ fn every_worked_row_of_the_docs_gives_its_result() {
     let rows = table_rows("| validation | memory |");
     assert!(rows.len() > 40, "{rows:?}");
     for row in rows {
-        let confidence =
-            calculate_confidence(&parse_signals(&row), tier_number(row[4].parse().unwrap())).unwrap();
+        let confidence = calculate_confidence(&parse_signals(&row), tier_number(row[4].parse().unwrap())).unwrap();
         let edge = confidence.edge.map(|edge| serde_json::to_value(edge).unwrap());
         let calculated = [
             confidence.score.to_string(),
@@ -128,20 +125,15 @@ fn every_worked_row_of_the_docs_gives_its_result() {
 fn a_failed_calculation_scores_30_and_asks_the_user_and_a_second_one_scores_25_and_halts() {
     for (content, answered) in [(4, 3), (0, 0), (1, 0)] {
         let reviewers = SourceSignal::Consulted(ReviewerTally { content, answered });
-        let cause = calculate_confidence(
-            &ConfidenceSignals { reviewers, ..ConfidenceSignals::default() },
-            tier_number(0),
-        )
-        .unwrap_err();
+        let cause =
+            calculate_confidence(&ConfidenceSignals { reviewers, ..ConfidenceSignals::default() }, tier_number(0))
+                .unwrap_err();
         assert!(cause.to_string().contains(&format!("{content} of {answered} reviewers")), "{cause}");
     }
     let escalation = |confidence: &Confidence| confidence.edge.unwrap().gate_check();
     let good = calculate_confidence(&parse_signals(&["pass", "-", "3 of 3", "-"]), tier_number(0)).unwrap();
     let once = Confidence::for_failed_calculation(tier_number(0), Some(&good));
-    assert_eq!(
-        (once.score, once.band, escalation(&once)),
-        (30, ConfidenceBand::Low, GateCheck::UserRequired)
-    );
+    assert_eq!((once.score, once.band, escalation(&once)), (30, ConfidenceBand::Low, GateCheck::UserRequired));
     let twice = Confidence::for_failed_calculation(tier_number(0), Some(&once));
     assert_eq!((twice.score, escalation(&twice)), (25, GateCheck::Halt));
     let thrice = Confidence::for_failed_calculation(tier_number(0), Some(&twice));
@@ -176,9 +168,7 @@ fn the_parts_of_the_score_are_listed() {
     );
 }
 
-fn any_signal<T: Clone + std::fmt::Debug + 'static>(
-    values: Vec<T>,
-) -> impl Strategy<Value = SourceSignal<T>> {
+fn any_signal<T: Clone + std::fmt::Debug + 'static>(values: Vec<T>) -> impl Strategy<Value = SourceSignal<T>> {
     prop_oneof![
         5 => prop::sample::select(values).prop_map(SourceSignal::Consulted),
         1 => Just(SourceSignal::NotConsulted),
@@ -198,8 +188,7 @@ const VALIDATIONS: [ValidationResult; 6] = [
     ValidationResult::Fail,
 ];
 const MEMORIES: [MemoryMatch; 3] = [MemoryMatch::Exact, MemoryMatch::Similar, MemoryMatch::Weak];
-const PARTIES: [PartyAgreement; 3] =
-    [PartyAgreement::Consensus, PartyAgreement::Partial, PartyAgreement::NoConsensus];
+const PARTIES: [PartyAgreement; 3] = [PartyAgreement::Consensus, PartyAgreement::Partial, PartyAgreement::NoConsensus];
 
 fn reviewer_panels() -> Vec<ReviewerTally> {
     let to_panel = |(content, answered)| ReviewerTally { content, answered };
@@ -252,9 +241,7 @@ fn signals_from_best_to_worst(signals: &ConfidenceSignals, source: SignalSource)
             .collect(),
         SignalSource::Reviewers => reviewer_panels()
             .iter()
-            .map(|panel| {
-                with_change(&|signals_copy| signals_copy.reviewers = SourceSignal::Consulted(*panel))
-            })
+            .map(|panel| with_change(&|signals_copy| signals_copy.reviewers = SourceSignal::Consulted(*panel)))
             .collect(),
         SignalSource::Party => PARTIES
             .iter()

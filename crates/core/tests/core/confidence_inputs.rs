@@ -14,8 +14,7 @@ use tribunal_core::{
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{
-        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
-        raised_flaw,
+        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
     },
     trial::{TrialRun, review_workflow as workflow},
 };
@@ -152,8 +151,7 @@ fn the_share_of_the_reviewers_follows_how_many_are_content() {
 fn a_reviewer_with_only_low_findings_is_content() {
     let low_finding = findings_reply(vec![raised_flaw(1, Severity::Low)]);
     assert!(
-        first_round_confidence([low_finding.clone(), low_finding.clone(), low_finding])
-            .contains("reviewers 25/25")
+        first_round_confidence([low_finding.clone(), low_finding.clone(), low_finding]).contains("reviewers 25/25")
     );
 }
 
@@ -169,25 +167,21 @@ fn a_reviewer_that_raises_an_open_finding_again_is_not_content() {
 
 #[test]
 fn view_tracker_and_metrics_show_the_last_confidence() {
-    let journal =
-        run_and_record(checked_settings(), world_with_answers([real_flaw(), real_flaw(), real_flaw()]));
+    let journal = run_and_record(checked_settings(), world_with_answers([real_flaw(), real_flaw(), real_flaw()]));
     assert_eq!(RunView::from_entries(&journal).confidence.unwrap().score, 100);
     let written_texts: Vec<&str> = journal
         .iter()
         .filter_map(|entry| match &entry.event {
-            RunEvent::EffectStarted { effect: Effect::Write(WriteFile { text, .. }), .. } => {
-                Some(text.as_str())
-            }
+            RunEvent::EffectStarted { effect: Effect::Write(WriteFile { text, .. }), .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();
-    let headers: Vec<&str> = written_texts
-        .iter()
-        .filter_map(|text| text.lines().find(|line| line.starts_with("Confidence:")))
-        .collect();
+    let headers: Vec<&str> =
+        written_texts.iter().filter_map(|text| text.lines().find(|line| line.starts_with("Confidence:"))).collect();
     let first_header = "Confidence: 10 (reviewers 5/25; one source only; validation, memory, party not consulted); \
                  for gates 5, low";
-    let last_header = "Confidence: 100 (validation 35/35, reviewers 25/25; memory, party not consulted); for gates 95, high";
+    let last_header =
+        "Confidence: 100 (validation 35/35, reviewers 25/25; memory, party not consulted); for gates 95, high";
     // The tracker is written after round 1, after its fix iteration, after round 2 and at the end.
     assert_eq!(headers, [first_header, first_header, last_header, last_header]);
     let metrics: serde_json::Value = serde_json::from_str(written_texts.last().unwrap()).unwrap();

@@ -46,11 +46,7 @@ fn claim_with(evidence: Evidence, line: Option<u32>) -> RaisedFinding {
     }
 }
 
-fn find_in_section(
-    section: Option<&str>,
-    evidence: Evidence,
-    line: Option<u32>,
-) -> Result<GroundedEvidence, String> {
+fn find_in_section(section: Option<&str>, evidence: Evidence, line: Option<u32>) -> Result<GroundedEvidence, String> {
     EvidenceFinder::new("docs/prd.md", PRD_TEXT, section).unwrap().find_evidence(&claim_with(evidence, line))
 }
 
@@ -103,11 +99,7 @@ fn of_several_places_the_nearest_counts_or_the_first_and_their_number_is_kept() 
     let two_places = QuoteMatch { how: QuoteMatchKind::Exact, places: 2 };
     for (named_line, found_line) in [(None, 7), (Some(1), 7), (Some(20), 19), (Some(13), 7)] {
         let grounded = find_quote(quote, named_line).unwrap();
-        assert_eq!(
-            (grounded.place.line, grounded.quote_match),
-            (found_line, Some(two_places)),
-            "{named_line:?}"
-        );
+        assert_eq!((grounded.place.line, grounded.quote_match), (found_line, Some(two_places)), "{named_line:?}");
     }
     assert_eq!(two_places.to_string(), "as quoted, 1 of 2 places");
 }
@@ -188,9 +180,7 @@ fn only_the_section_under_review_counts() {
     };
     assert_eq!(find_in_privacy("Admins can export “all” orders as CSV.", Some(7)), Ok((19, None)));
     assert!(find_in_privacy("The service answers within 200 ms.", None).is_err());
-    assert!(
-        find_in_privacy("The shop shall keep every order of 30 days then it's archived", Some(17)).is_err()
-    );
+    assert!(find_in_privacy("The shop shall keep every order of 30 days then it's archived", Some(17)).is_err());
     let absent_from_privacy = |heading: &str| {
         let terms = vec!["retention".to_string()];
         find_in_section(Some("privacy"), Evidence::Absence { heading: heading.into(), terms }, None)
@@ -208,14 +198,10 @@ fn an_absence_may_spell_its_heading_in_any_usual_way() {
         "docs/prd.md: Goals & Scope",
         "prd.md#Goals & Scope",
     ] {
-        let grounded =
-            find_absence(heading, &["retention"]).unwrap_or_else(|reason| panic!("{heading}: {reason}"));
+        let grounded = find_absence(heading, &["retention"]).unwrap_or_else(|reason| panic!("{heading}: {reason}"));
         assert_eq!(place_and_method(&grounded), (3, 3, SCOPE_HEADING, None), "{heading}");
     }
-    assert_eq!(
-        find_absence("other.md: Privacy", &["x"]).unwrap_err(),
-        "there is no heading `other.md: Privacy`"
-    );
+    assert_eq!(find_absence("other.md: Privacy", &["x"]).unwrap_err(), "there is no heading `other.md: Privacy`");
     assert_eq!(find_absence("", &["retention"]).unwrap().place.line, 1, "no heading: the whole text");
     assert_eq!(find_absence("docs/prd.md", &["retention"]).unwrap().place.line, 1);
 }
@@ -232,9 +218,7 @@ fn an_absence_is_refuted_by_any_of_its_terms_also_in_subsections() {
     ] {
         assert_eq!(find_absence(heading, terms).unwrap_err(), reason);
     }
-    for (heading, terms) in
-        [("Privacy", &["rows"][..]), ("Privacy", &["port"]), ("Goals & Scope", &["proval"])]
-    {
+    for (heading, terms) in [("Privacy", &["rows"][..]), ("Privacy", &["port"]), ("Goals & Scope", &["proval"])] {
         assert!(find_absence(heading, terms).is_ok(), "{terms:?}");
     }
 }

@@ -15,8 +15,7 @@ use tribunal_core::{
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{
-        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
-        raised_flaw,
+        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
     },
     trial::{TrialOutcome, review_workflow as workflow, run_first_review as live},
 };
@@ -145,8 +144,7 @@ fn reviewers_that_keep_finding_severe_issues_are_stopped_by_the_round_limit() {
 fn a_degraded_panel_gets_one_more_round() {
     let invented_findings = |round_number: usize| {
         let mut claim = raised_flaw(1, Severity::High);
-        claim.evidence =
-            tribunal_core::finding::Evidence::Quote { text: format!("never written {round_number}") };
+        claim.evidence = tribunal_core::finding::Evidence::Quote { text: format!("never written {round_number}") };
         findings_reply(vec![claim])
     };
     let world = (1..=3).fold(ScriptedWorld::default(), |world, round| {
@@ -178,11 +176,7 @@ fn backoff_starts_anew_after_a_success() {
         RunEvent::EffectStarted { effect: Effect::Sleep(Sleep { ms }), .. } => Some(*ms),
         _ => None,
     });
-    assert_eq!(
-        pauses_ms.collect::<Vec<_>>(),
-        [1, 2_000, 4_000, 1],
-        "the last one pays nothing for the first three"
-    );
+    assert_eq!(pauses_ms.collect::<Vec<_>>(), [1, 2_000, 4_000, 1], "the last one pays nothing for the first three");
 }
 
 #[test]
@@ -207,8 +201,7 @@ fn a_failing_agent_is_recorded_and_the_run_goes_on() {
 
 #[test]
 fn a_broken_environment_does_not_count_as_an_attempt() {
-    let world = world_raising_one()
-        .reply_on("round-1/fix-1/fix/1", failed_task_reply(FaultKind::Exited { code: 127 }));
+    let world = world_raising_one().reply_on("round-1/fix-1/fix/1", failed_task_reply(FaultKind::Exited { code: 127 }));
     let (ending, view, mut trial) = live(single_reviewer_settings(), world);
     assert_eq!(ending.reason, RunReason::Environment);
     assert_eq!(view.findings[&F1].status, FindingStatus::Open);
@@ -220,13 +213,8 @@ fn a_broken_environment_does_not_count_as_an_attempt() {
         world = world.reply_on(&format!("round-1/fix-{iteration}/fix/1"), fix_without_change());
     }
     trial.world = world;
-    let TrialOutcome::Parked(ending) = trial.run_workflow(workflow, None) else {
-        panic!("it ended otherwise")
-    };
-    assert_eq!(
-        (ending.reason, ending.detail.as_str()),
-        (RunReason::FixIterations, "1 open after 3 fix iterations")
-    );
+    let TrialOutcome::Parked(ending) = trial.run_workflow(workflow, None) else { panic!("it ended otherwise") };
+    assert_eq!((ending.reason, ending.detail.as_str()), (RunReason::FixIterations, "1 open after 3 fix iterations"));
     assert!(trial.world.performed_keys.iter().any(|key| key == "round-1/fix-3/fix/1"));
     let limits_left = ending.left.unwrap();
     assert_eq!(limits_left.failures, 5, "nothing was charged");

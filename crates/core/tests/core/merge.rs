@@ -8,8 +8,7 @@ use tribunal_core::{
     brief::RaisedFinding,
     files::Hunk,
     finding::{
-        DeferralReason, DismissalReason, Evidence, Finding, FindingPlace, FindingRaiser, FindingStatus,
-        Severity,
+        DeferralReason, DismissalReason, Evidence, Finding, FindingPlace, FindingRaiser, FindingStatus, Severity,
     },
     ground::{EvidenceFinder, diff::TouchedLines},
     ids::{AgentName, FindingId},
@@ -36,24 +35,15 @@ fn quote_claim(quote: &str, description: &str) -> RaisedFinding {
 
 fn absence_claim(heading: &str, terms: &[&str], description: &str) -> RaisedFinding {
     let terms = terms.iter().map(ToString::to_string).collect();
-    RaisedFinding {
-        evidence: Evidence::Absence { heading: heading.into(), terms },
-        ..quote_claim("", description)
-    }
+    RaisedFinding { evidence: Evidence::Absence { heading: heading.into(), terms }, ..quote_claim("", description) }
 }
 
 /// Merges the answers that two roles give on the same text.
-fn merge_two_answers(
-    text: &str,
-    first_claims: Vec<RaisedFinding>,
-    second_claims: Vec<RaisedFinding>,
-) -> Vec<Finding> {
+fn merge_two_answers(text: &str, first_claims: Vec<RaisedFinding>, second_claims: Vec<RaisedFinding>) -> Vec<Finding> {
     let evidence_finder = EvidenceFinder::new("a.md", text, None).unwrap();
     let mut findings = vec![];
-    let answers = vec![
-        (raiser_of(1, AgentRole::Party), first_claims),
-        (raiser_of(1, AgentRole::Adversarial), second_claims),
-    ];
+    let answers =
+        vec![(raiser_of(1, AgentRole::Party), first_claims), (raiser_of(1, AgentRole::Adversarial), second_claims)];
     merge_claims(&mut findings, answers, &evidence_finder.clone().into(), Timestamp::default());
     findings
 }
@@ -108,12 +98,7 @@ const JUDGED_PAIRS: &[(&str, &str, &str, PairVerdict)] = &[
         "It does not say how long personal data is kept, which violates the GDPR's storage limitation",
         Same,
     ),
-    (
-        RETENTION,
-        "No retention period is defined for user data",
-        "User data is not encrypted at rest",
-        Different,
-    ),
+    (RETENTION, "No retention period is defined for user data", "User data is not encrypted at rest", Different),
     (
         MD5,
         "MD5 is broken and must not be used for password hashing",
@@ -138,12 +123,7 @@ const JUDGED_PAIRS: &[(&str, &str, &str, PairVerdict)] = &[
         "5 seconds for an export are meaningless without a data volume (number of rows)",
         Same,
     ),
-    (
-        EXPORT,
-        "XML export has no schema and no list of fields",
-        "The XML format lacks a schema definition",
-        Same,
-    ),
+    (EXPORT, "XML export has no schema and no list of fields", "The XML format lacks a schema definition", Same),
     (
         EXPORT,
         "The encoding of the CSV file is not specified",
@@ -234,18 +214,8 @@ const JUDGED_PAIRS: &[(&str, &str, &str, PairVerdict)] = &[
         Different,
     ),
     // Claims about an architecture.
-    (
-        KAFKA,
-        "No schema or versioning of events",
-        "No authentication between services is described",
-        Different,
-    ),
-    (
-        KAFKA,
-        "Service-to-service authentication is missing",
-        "No authentication between services is described",
-        Same,
-    ),
+    (KAFKA, "No schema or versioning of events", "No authentication between services is described", Different),
+    (KAFKA, "Service-to-service authentication is missing", "No authentication between services is described", Same),
     (KAFKA, "No schema or versioning of events", "Event schema and versioning are undefined", Same),
     (
         KAFKA,
@@ -290,24 +260,9 @@ const JUDGED_PAIRS: &[(&str, &str, &str, PairVerdict)] = &[
         "fetch_price runs in a loop, one query per item; batch them",
         Same,
     ),
-    (
-        LOOP,
-        "N+1 queries: fetch_price is called once per item",
-        "total may overflow; use checked_add",
-        Different,
-    ),
-    (
-        LOOP,
-        "total can overflow for large orders",
-        "Integer overflow of total is possible with many items",
-        Same,
-    ),
-    (
-        SQL,
-        "SQL injection through name",
-        "User input is concatenated into the SQL query, which allows injection",
-        Same,
-    ),
+    (LOOP, "N+1 queries: fetch_price is called once per item", "total may overflow; use checked_add", Different),
+    (LOOP, "total can overflow for large orders", "Integer overflow of total is possible with many items", Same),
+    (SQL, "SQL injection through name", "User input is concatenated into the SQL query, which allows injection", Same),
     (
         SQL,
         "SQL injection through name",
@@ -474,8 +429,7 @@ fn pairs_are_judged_as_a_human_judges_them_except_for_the_known_misses() {
 #[test]
 fn no_miss_loses_a_finding() {
     for (first_claim, second_claim, judged) in KNOWN_MISSES {
-        let expected =
-            JUDGED_PAIRS.iter().find(|pair| pair.1 == *first_claim && pair.2 == *second_claim).unwrap().3;
+        let expected = JUDGED_PAIRS.iter().find(|pair| pair.1 == *first_claim && pair.2 == *second_claim).unwrap().3;
         assert!(!(expected != Same && *judged == Same), "{first_claim} / {second_claim}");
     }
 }
@@ -498,8 +452,7 @@ fn the_further_apart_the_evidence_the_more_words_must_be_shared() {
     let (first_description, second_description) =
         ("No retry when an invoice cannot be sent", "No retry is planned when the invoice is not sent");
     let loose_claim = "A retry policy with backoff is missing for mails";
-    let (whole_line, second_sentence) =
-        ("Invoices are sent monthly. They are in English.", "They are in English.");
+    let (whole_line, second_sentence) = ("Invoices are sent monthly. They are in English.", "They are in English.");
     assert_eq!(
         judge_pair(
             INVOICES,
@@ -561,8 +514,7 @@ fn absences_are_merged_when_they_miss_the_same_thing() {
         ),
         Different
     );
-    let quote =
-        quote_claim("It is done by mail.", "The dunning process for customers who do not pay is missing");
+    let quote = quote_claim("It is done by mail.", "The dunning process for customers who do not pay is missing");
     assert_eq!(
         judge_pair(
             INVOICES,
@@ -621,10 +573,7 @@ fn fixed_findings_and_those_the_user_dismissed_are_not_joined_silently() {
     let first_id = Some(FindingId(1));
     assert_eq!(merge_into_known(FindingStatus::Open, "y"), (1, None));
     assert_eq!(merge_into_known(FindingStatus::Fixed, "x"), (2, first_id));
-    assert_eq!(
-        merge_into_known(FindingStatus::Dismissed { why: DismissalReason::Person }, "y"),
-        (2, first_id)
-    );
+    assert_eq!(merge_into_known(FindingStatus::Dismissed { why: DismissalReason::Person }, "y"), (2, first_id));
     assert_eq!(merge_into_known(FindingStatus::Dismissed { why: DismissalReason::Person }, "x"), (1, None));
     assert_eq!(merge_into_known(FindingStatus::Dismissed { why: DismissalReason::Invalid }, "y"), (1, None));
 }
@@ -636,10 +585,8 @@ fn a_claim_away_from_the_changed_lines_is_deferred_as_pre_existing() {
         vec![TouchedLines { file_path: "a.rs".into(), line_ranges: vec![(1, 2)], ..TouchedLines::default() }];
     let evidence_finder = EvidenceFinder::new("a.rs", text, None).unwrap().with_touched_lines(touched_lines);
     let mut findings = vec![];
-    let answers = vec![(
-        raiser_of(1, AgentRole::Spec),
-        vec![quote_claim("a4", "near"), quote_claim("old flaw", "away")],
-    )];
+    let answers =
+        vec![(raiser_of(1, AgentRole::Spec), vec![quote_claim("a4", "near"), quote_claim("old flaw", "away")])];
     merge_claims(&mut findings, answers, &evidence_finder.clone().into(), Timestamp::default());
     assert_eq!(findings[0].status, FindingStatus::Open);
     assert_eq!(findings[1].status, FindingStatus::Deferred { why: DeferralReason::PreExisting });
@@ -649,8 +596,7 @@ fn a_claim_away_from_the_changed_lines_is_deferred_as_pre_existing() {
 /// Up to eight claims about the lines of [`JUDGED_PAIRS`]. Some quotes are invented, and many descriptions resemble each
 /// other.
 fn any_claims() -> impl Strategy<Value = Vec<RaisedFinding>> {
-    let claim_parts =
-        (0..JUDGED_PAIRS.len(), any::<bool>(), 0_u8..8, prop::sample::select(Severity::ALL.to_vec()));
+    let claim_parts = (0..JUDGED_PAIRS.len(), any::<bool>(), 0_u8..8, prop::sample::select(Severity::ALL.to_vec()));
     let any_claim = claim_parts.prop_map(|(index, is_first, quote_style, severity)| {
         let pair = JUDGED_PAIRS[index];
         let quote = match quote_style {

@@ -19,8 +19,7 @@ use tribunal_core::{
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{
-        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
-        raised_flaw,
+        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
     },
     trial::{TrialOutcome, TrialRun, review_workflow as workflow, run_first_review as live},
 };
@@ -82,8 +81,7 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
         .reply_on("round-1/fix-3/fix/1", fix_without_change("third", Some(1000)));
     let settings =
         Settings { agents: vec![agent_spec("a", None), agent_spec("b", None)], ..single_reviewer_settings() };
-    let (ending, view, trial) =
-        live(settings, world.reply_on("round-2/freeze", frozen_reply(&flawed_text(1))));
+    let (ending, view, trial) = live(settings, world.reply_on("round-2/freeze", frozen_reply(&flawed_text(1))));
     let fixer_tasks = tasks_of_role(&trial, AgentRole::Fixer);
     let recent_outputs: Vec<Vec<&str>> =
         fixer_tasks.iter().map(|task| task.recent.iter().map(Hash::as_str).collect()).collect();
@@ -164,8 +162,7 @@ fn a_loop_in_the_last_iteration_blocks_the_finding_at_once() {
 fn similar_outputs_are_not_a_loop_when_a_fix_landed_between_them() {
     let both_flaws = flawed_text(2);
     let half_repaired = both_flaws.replace("flaw 1", "repaired");
-    let land_at =
-        |text: &str, line| landed_reply(text, vec![Hunk { old_start: line, old_len: 1, new_len: 1 }]);
+    let land_at = |text: &str, line| landed_reply(text, vec![Hunk { old_start: line, old_len: 1, new_len: 1 }]);
     let fix_with_output = |id: u32, output: &str, repeats| {
         let mut reply = fixes_reply(vec![(FindingId(id), ClaimStatus::Fixed)], true);
         if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
@@ -192,18 +189,13 @@ fn similar_outputs_are_not_a_loop_when_a_fix_landed_between_them() {
     assert_eq!(ending.reason, RunReason::GoalMet);
     assert_eq!(written_metrics(&trial)["loops_detected"], 0);
     let second_task = &tasks_of_role(&trial, AgentRole::Fixer)[1];
-    assert_eq!(
-        second_task.recent,
-        Vec::<Hash>::new(),
-        "what was said before the landing was said of another text"
-    );
+    assert_eq!(second_task.recent, Vec::<Hash>::new(), "what was said before the landing was said of another text");
 }
 
 #[test]
 fn an_agent_that_failed_twice_in_a_row_is_replaced_by_its_stronger_agent() {
     let timed_out_reply = || failed_task_reply(FaultKind::TimedOut);
-    let mut settings =
-        Settings { agents: vec![agent_spec("small", Some("large"))], ..single_reviewer_settings() };
+    let mut settings = Settings { agents: vec![agent_spec("small", Some("large"))], ..single_reviewer_settings() };
     settings.reserves = vec![agent_spec("large", None)];
     let world = world_raising_one()
         .reply_on("round-1/fix-1/fix/1", timed_out_reply())
@@ -215,9 +207,7 @@ fn an_agent_that_failed_twice_in_a_row_is_replaced_by_its_stronger_agent() {
         tasks_of_role(&trial, AgentRole::Fixer).iter().map(|task| task.agent.to_string()).collect();
     assert_eq!(agent_names, ["small", "small", "large", "large"]);
     let warning_text = "small has failed twice in a row; large stands in for it";
-    assert!(
-        trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text))
-    );
+    assert!(trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text)));
 }
 
 #[test]
@@ -234,10 +224,8 @@ fn a_repeated_round_goes_to_another_agent_when_the_first_one_failed() {
         .reply_on("end/look", frozen_reply(&flawed_text(1)));
     let (ending, _, trial) = live(settings, world);
     assert_eq!(ending.reason, RunReason::GoalMet);
-    let agent_names: Vec<String> = tasks_of_role(&trial, AgentRole::Adversarial)
-        .iter()
-        .map(|agent_task| agent_task.agent.to_string())
-        .collect();
+    let agent_names: Vec<String> =
+        tasks_of_role(&trial, AgentRole::Adversarial).iter().map(|agent_task| agent_task.agent.to_string()).collect();
     assert_eq!(agent_names, ["a", "a", "b"]);
 }
 
@@ -267,17 +255,15 @@ fn a_confidence_target_holds_the_run_until_the_user_accepts_less() {
     let (ending, view, _) = live(settings(), world(()));
     assert_eq!((ending.reason, view.rounds), (RunReason::ConfidenceLow, 1), "another look would add nothing");
     assert_eq!(ending.detail, "15 of 80, counted for tier 2");
-    for (choice, rounds, expected_reason) in
-        [("accept", 1, RunReason::Accepted), ("more", 2, RunReason::ConfidenceLow)]
+    for (choice, rounds, expected_reason) in [("accept", 1, RunReason::Accepted), ("more", 2, RunReason::ConfidenceLow)]
     {
         let (_, _, mut trial) = live(settings(), world(()));
         let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
         let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
         // The user answers once; later waits find no answer.
-        trial.world = std::mem::take(&mut trial.world)
-            .reply_once("wait", Reply::Wait(Requests { requests: vec![request] }));
-        let (TrialOutcome::Done(ending) | TrialOutcome::Parked(ending)) = trial.run_workflow(workflow, None)
-        else {
+        trial.world =
+            std::mem::take(&mut trial.world).reply_once("wait", Reply::Wait(Requests { requests: vec![request] }));
+        let (TrialOutcome::Done(ending) | TrialOutcome::Parked(ending)) = trial.run_workflow(workflow, None) else {
             panic!("{choice}")
         };
         let view = RunView::from_entries(&trial.journal);
@@ -305,10 +291,7 @@ fn a_fixer_gets_the_state_of_the_run_and_the_results_of_earlier_attempts() {
     assert_eq!(rendered_context(&fixer_tasks[0]), first_context);
     let second_context = rendered_context(&fixer_tasks[1]);
     assert!(second_context.contains("F1 FIXED: about F1"), "{second_context}");
-    assert!(
-        second_context.contains("F1: not landed: `make check` failed: two numbers disagree"),
-        "{second_context}"
-    );
+    assert!(second_context.contains("F1: not landed: `make check` failed: two numbers disagree"), "{second_context}");
 }
 
 #[test]
@@ -324,8 +307,7 @@ fn the_next_panel_gets_the_fixed_findings_and_the_files_of_tribunal() {
         .reply_on("round-2/review/adversarial", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&repaired_text));
     let (_, _, trial) = live(single_reviewer_settings(), world);
-    let briefs: Vec<_> =
-        tasks_of_role(&trial, AgentRole::Adversarial).into_iter().map(|task| task.brief).collect();
+    let briefs: Vec<_> = tasks_of_role(&trial, AgentRole::Adversarial).into_iter().map(|task| task.brief).collect();
     assert_eq!(briefs[0].fixed, Vec::<String>::new());
     assert_eq!(briefs[1].fixed, ["F1: about F1"]);
     assert_eq!(briefs[1].known, ["F1 high plan.md:5: flaw 1 is a flaw [fixed]"]);
@@ -336,12 +318,8 @@ fn the_next_panel_gets_the_fixed_findings_and_the_files_of_tribunal() {
 fn a_party_uses_the_personas_and_counts_from_the_settings() {
     let mut settings = samples::sample_settings();
     let persona = |name: &str, focus: &str| Persona { name: name.into(), focus: focus.into() };
-    settings.tasks.plans.roster = vec![
-        persona("keeper of plans", "plan and part"),
-        persona("b", "x"),
-        persona("c", "x"),
-        persona("d", "x"),
-    ];
+    settings.tasks.plans.roster =
+        vec![persona("keeper of plans", "plan and part"), persona("b", "x"), persona("c", "x"), persona("d", "x")];
     settings.tasks.plans.min_agents = 4;
     settings.tasks.plans.max_rounds = 1;
     settings.tasks.plans.min_methods = 5;
@@ -356,7 +334,5 @@ fn a_party_uses_the_personas_and_counts_from_the_settings() {
         }
         unexpected => panic!("{unexpected:?}"),
     }
-    assert!(
-        matches!(plan_of_role(AgentRole::Elicitation), SeatPlan::Elicitation { methods } if methods.len() == 5)
-    );
+    assert!(matches!(plan_of_role(AgentRole::Elicitation), SeatPlan::Elicitation { methods } if methods.len() == 5));
 }

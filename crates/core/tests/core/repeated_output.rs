@@ -22,10 +22,8 @@ fn similarity_permille(first_text: &str, second_text: &str) -> u16 {
 
 #[test]
 fn outputs_that_differ_only_in_times_and_ids_are_equal() {
-    let first_output =
-        "2026-11-15T01:29:25Z run 550e8400-e29b-41d4-a716-446655440000\nTests: 3 failed in 1.21s\n";
-    let second_output =
-        "2026-11-15T01:31:02Z run 0b0e8400-e29b-41d4-a716-446655440001\n\nTests:  3 failed in 980ms\n";
+    let first_output = "2026-11-15T01:29:25Z run 550e8400-e29b-41d4-a716-446655440000\nTests: 3 failed in 1.21s\n";
+    let second_output = "2026-11-15T01:31:02Z run 0b0e8400-e29b-41d4-a716-446655440001\n\nTests:  3 failed in 980ms\n";
     assert_eq!(compare_outputs(first_output, second_output), OutputSimilarity::Equal);
     assert_eq!(normalize_output(first_output), normalize_output(second_output));
     let changed_output = second_output.replace("3 failed", "2 failed");
@@ -50,10 +48,7 @@ fn outputs_repeat_when_less_than_a_tenth_of_the_words_changed() {
         }
         let sameness = compare_outputs(&to_lines(&first_words), &to_lines(&second_words));
         assert_eq!(sameness.is_repetition(), repeats, "{changed} of 1000 words: {sameness:?}");
-        assert_eq!(
-            similarity_permille(&to_lines(&first_words), &to_lines(&second_words)),
-            1000 - changed as u16
-        );
+        assert_eq!(similarity_permille(&to_lines(&first_words), &to_lines(&second_words)), 1000 - changed as u16);
     }
 }
 
@@ -66,10 +61,8 @@ fn other_line_breaks_hardly_change_the_similarity() {
 
 #[test]
 fn different_answers_are_different() {
-    let first_text =
-        "The parser fails on empty input because the loop reads one byte too many. I changed the bound.";
-    let second_text =
-        "All tests pass now. The remaining work is documentation, which I will write in the next step.";
+    let first_text = "The parser fails on empty input because the loop reads one byte too many. I changed the bound.";
+    let second_text = "All tests pass now. The remaining work is documentation, which I will write in the next step.";
     assert!(!compare_outputs(first_text, second_text).is_repetition());
 }
 
@@ -78,10 +71,7 @@ fn different_answers_are_different() {
 fn megabytes_of_hard_input_are_compared_in_time() {
     let repeated = "the same line again and again\n".repeat(35_000);
     let few_words = |stride: usize| {
-        (0..200_000)
-            .map(|word_index| ["a", "bb", "ccc"][(word_index * stride / 7) % 3])
-            .collect::<Vec<_>>()
-            .join(" ")
+        (0..200_000).map(|word_index| ["a", "bb", "ccc"][(word_index * stride / 7) % 3]).collect::<Vec<_>>().join(" ")
     };
     let shuffled: Vec<String> = distinct_words(80_000).into_iter().rev().collect();
     for (first_text, second_text) in [
@@ -93,10 +83,7 @@ fn megabytes_of_hard_input_are_compared_in_time() {
         assert!(first_text.len() > 300_000);
         similarity_permille(&first_text, &second_text);
     }
-    assert!(
-        !compare_outputs(&to_lines(&distinct_words(80_000)), &to_lines(&shuffled)).is_repetition(),
-        "order counts"
-    );
+    assert!(!compare_outputs(&to_lines(&distinct_words(80_000)), &to_lines(&shuffled)).is_repetition(), "order counts");
 }
 
 /// Computes the similarity by the longest common subsequence, in quadratic time.
@@ -111,8 +98,7 @@ fn exact_permille(first_words: &[String], second_words: &[String]) -> u16 {
             };
         }
     }
-    (2000 * table[first_words.len()][second_words.len()] / (first_words.len() + second_words.len()).max(1))
-        as u16
+    (2000 * table[first_words.len()][second_words.len()] / (first_words.len() + second_words.len()).max(1)) as u16
 }
 
 proptest! {

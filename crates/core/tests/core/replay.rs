@@ -20,10 +20,7 @@ use tribunal_testkit::{
 const JOBS: u64 = 9;
 
 /// Runs jobs in two slots. What a slot does next depends on the order in which the jobs have finished so far.
-async fn two_slot_workflow(
-    host: &dyn Host,
-    saved_state: Option<serde_json::Value>,
-) -> Result<u64, ParkedRun> {
+async fn two_slot_workflow(host: &dyn Host, saved_state: Option<serde_json::Value>) -> Result<u64, ParkedRun> {
     let (mut next_job, mut history_hash): (u64, u64) = match saved_state {
         Some(state) => serde_json::from_value(state).unwrap_or_default(),
         None => (1, 7),
@@ -91,10 +88,7 @@ fn a_replay_after_a_kill_at_any_write_asks_for_exactly_what_was_recorded() {
             assert_eq!(killed_trial.run_workflow(boxed_workflow, Some(kill_at)), TrialOutcome::Killed);
             let recorded_keys = started_keys(&killed_trial.journal);
             let life_end = killed_trial.run_workflow(boxed_workflow, None);
-            assert!(
-                matches!(life_end, TrialOutcome::Done(_)),
-                "seed {seed}, killed at {kill_at}: {life_end:?}"
-            );
+            assert!(matches!(life_end, TrialOutcome::Done(_)), "seed {seed}, killed at {kill_at}: {life_end:?}");
             let mut all_keys = started_keys(&killed_trial.journal);
             assert!(all_keys.starts_with(&recorded_keys));
             all_keys.sort();
@@ -164,10 +158,7 @@ fn a_journal_whose_replies_were_reordered_is_refused() {
 /// A workflow that takes no saved state.
 type FreshWorkflow = for<'a> fn(&'a dyn Host) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>>;
 
-fn poll_first_turn(
-    entries: Vec<JournalEntry>,
-    workflow: FreshWorkflow,
-) -> WorkflowPoll<Result<u64, ParkedRun>> {
+fn poll_first_turn(entries: Vec<JournalEntry>, workflow: FreshWorkflow) -> WorkflowPoll<Result<u64, ParkedRun>> {
     let replayer = Replayer::new(samples::sample_settings(), ReplayHistory::from_entries(entries));
     let mut future = workflow(&replayer);
     replayer.poll_workflow(&mut future)
@@ -208,10 +199,8 @@ fn an_effect_is_scheduled_when_asked_for_and_dropping_its_future_does_not_lose_i
     let turn = poll_first_turn(Vec::new(), |host| {
         Box::pin(async move {
             drop(host.perform(Key::new("dropped"), Sleep { ms: 1 }));
-            let (first_effect, second_effect) = (
-                host.perform(Key::new("one"), Sleep { ms: 1 }),
-                host.perform(Key::new("two"), Sleep { ms: 1 }),
-            );
+            let (first_effect, second_effect) =
+                (host.perform(Key::new("one"), Sleep { ms: 1 }), host.perform(Key::new("two"), Sleep { ms: 1 }));
             first_effect.await?;
             second_effect.await?;
             Ok(0)

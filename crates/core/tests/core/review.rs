@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tribunal_core::{
     brief::{AnswerContent, ClaimStatus},
     counts::FindingCounts,
-    effect::{
-        AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, LandedChange, Reply, Requests, UserRequest,
-    },
+    effect::{AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, LandedChange, Reply, Requests, UserRequest},
     event::RunEvent,
     fault::FaultKind,
     files::{Hunk, PatchRefusal},
@@ -23,8 +21,8 @@ use tribunal_core::{
 use tribunal_testkit::{
     RandomWorld, ScriptedWorld,
     samples::{
-        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply,
-        raised_flaw, unreadable_reply,
+        self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
+        unreadable_reply,
     },
     trial::{TrialOutcome, TrialRun, review_workflow as workflow, started_keys},
 };
@@ -59,10 +57,7 @@ fn world_that_gets_resolved() -> ScriptedWorld {
         .reply_on("end/look", frozen_reply(&repaired_text))
 }
 
-fn run_review(
-    settings: Settings,
-    world: ScriptedWorld,
-) -> (TrialOutcome<RunEnding>, RunView, TrialRun<ScriptedWorld>) {
+fn run_review(settings: Settings, world: ScriptedWorld) -> (TrialOutcome<RunEnding>, RunView, TrialRun<ScriptedWorld>) {
     let mut trial = TrialRun::new(settings, world, 1);
     let life = trial.run_workflow(workflow, None);
     let view = RunView::from_entries(&trial.journal);
@@ -79,10 +74,7 @@ fn end_reason(life: &TrialOutcome<RunEnding>) -> RunReason {
 #[test]
 fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
     let (life, view, trial) = run_review(single_reviewer_settings(), world_that_gets_resolved());
-    assert_eq!(
-        life,
-        TrialOutcome::Done(RunEnding::new(RunReason::GoalMet, "a pass over the final text was dry"))
-    );
+    assert_eq!(life, TrialOutcome::Done(RunEnding::new(RunReason::GoalMet, "a pass over the final text was dry")));
     assert_eq!(view.findings[&F1].status, FindingStatus::Fixed);
     let keys: Vec<String> = started_keys(&trial.journal).iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -120,16 +112,15 @@ fn at_tier_zero_there_is_no_dry_pass() {
 
 #[test]
 fn without_fixing_open_findings_wait_for_the_user() {
-    let (life, view, _) =
-        run_review(Settings { fix: false, ..single_reviewer_settings() }, world_that_gets_resolved());
+    let (life, view, _) = run_review(Settings { fix: false, ..single_reviewer_settings() }, world_that_gets_resolved());
     assert_eq!(end_reason(&life), RunReason::ReviewOnly);
     assert_eq!(view.finding_counts().open, 1);
 }
 
 #[test]
 fn a_claim_without_a_change_is_not_a_fix() {
-    let world = world_that_gets_resolved()
-        .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], false));
+    let world =
+        world_that_gets_resolved().reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], false));
     let (life, view, _) = run_review(one_iteration_settings(), world);
     assert_eq!(end_reason(&life), RunReason::FixIterations);
     assert_eq!(view.findings[&F1].status, FindingStatus::Open);
@@ -183,10 +174,7 @@ fn a_blocked_finding_waits_for_the_user_and_the_others_go_on() {
             "round-1/review/adversarial",
             findings_reply(vec![raised_flaw(1, Severity::High), raised_flaw(2, Severity::Low)]),
         )
-        .reply_on(
-            "round-1/fix-1/fix/1",
-            fixes_reply(vec![(F1, ClaimStatus::Blocked), (F2, ClaimStatus::Fixed)], true),
-        )
+        .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Blocked), (F2, ClaimStatus::Fixed)], true))
         .reply_on(
             "round-1/fix-1/fix/1/land",
             landed_reply(&repaired_text, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]),
@@ -200,11 +188,9 @@ fn a_blocked_finding_waits_for_the_user_and_the_others_go_on() {
     let decision_ids: Vec<&str> = view.open_decisions().map(|decision| decision.id.as_str()).collect();
     assert_eq!(decision_ids, ["D1"]);
 
-    let answer =
-        tribunal_core::decision::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
+    let answer = tribunal_core::decision::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
-    trial.world =
-        std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
+    trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::GoalMet);
     let view = RunView::from_entries(&trial.journal);
     assert_eq!(view.findings[&F1].status, FindingStatus::Dismissed { why: DismissalReason::Person });
@@ -236,11 +222,7 @@ fn a_fixer_cannot_freeze_a_severity_by_the_note_of_a_blocked_finding() {
             // The next reviewer rates the flaw as critical; the severity must follow.
             .reply_on("round-2/review/adversarial", findings_reply(vec![raised_flaw(1, Severity::Critical)]));
         let (_, view, _) = run_review(single_reviewer_settings(), world);
-        assert_eq!(
-            view.findings[&F1].severity,
-            Severity::Critical,
-            "frozen by a fixer who said: {blocked_note}"
-        );
+        assert_eq!(view.findings[&F1].severity, Severity::Critical, "frozen by a fixer who said: {blocked_note}");
     }
 }
 
@@ -262,10 +244,7 @@ fn a_text_that_was_changed_after_the_dry_pass_is_reviewed_again() {
     let (life, view, trial) = run_review(single_reviewer_settings(), world);
     assert_eq!((end_reason(&life), view.rounds), (RunReason::GoalMet, 3));
     assert!(
-        trial
-            .journal
-            .iter()
-            .any(|entry| matches!(&entry.event, RunEvent::Warned { text } if text.contains("changed")))
+        trial.journal.iter().any(|entry| matches!(&entry.event, RunEvent::Warned { text } if text.contains("changed")))
     );
 }
 
@@ -311,9 +290,10 @@ fn a_panel_whose_findings_get_more_severe_after_all_fixes_is_degraded() {
         .reply_on("round-2/review/adversarial", findings_reply(vec![raised_flaw(2, Severity::Critical)]));
     let (_, _, trial) = run_review(single_reviewer_settings(), world);
     assert!(
-        trial.journal.iter().any(
-            |entry| matches!(&entry.event, RunEvent::Warned { text } if text.contains("weighs 8 after 2"))
-        )
+        trial
+            .journal
+            .iter()
+            .any(|entry| matches!(&entry.event, RunEvent::Warned { text } if text.contains("weighs 8 after 2")))
     );
 }
 
@@ -351,16 +331,13 @@ fn a_retry_withdraws_an_acceptance() {
     // The second answer withdraws the acceptance: the reopened finding is fixed and reviewed again.
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::GoalMet);
     let view = RunView::from_entries(&trial.journal);
-    assert_eq!(
-        (view.finding_counts().open, view.finding_counts().fixed, view.finding_counts().deferred),
-        (0, 1, 1)
-    );
+    assert_eq!((view.finding_counts().open, view.finding_counts().fixed, view.finding_counts().deferred), (0, 1, 1));
 }
 
 #[test]
 fn a_missing_check_stops_the_run_before_more_fixers_are_asked() {
-    let world = world_that_gets_resolved()
-        .reply_on("round-1/fix-1/fix/1/land", samples::failed_effect_reply(EffectKind::Land));
+    let world =
+        world_that_gets_resolved().reply_on("round-1/fix-1/fix/1/land", samples::failed_effect_reply(EffectKind::Land));
     let (life, _, mut trial) = run_review(single_reviewer_settings(), world);
     assert_eq!(end_reason(&life), RunReason::Environment);
     let fixer_calls = trial.world.performed_keys.iter().filter(|key| key.ends_with("/fix/1")).count();
@@ -377,8 +354,8 @@ fn a_missing_check_stops_the_run_before_more_fixers_are_asked() {
 
 #[test]
 fn environment_faults_do_not_count_as_attempts() {
-    let world = world_that_gets_resolved()
-        .reply_on("round-1/review/adversarial", failed_task_reply(FaultKind::NotInstalled));
+    let world =
+        world_that_gets_resolved().reply_on("round-1/review/adversarial", failed_task_reply(FaultKind::NotInstalled));
     let (_, _, mut trial) = run_review(single_reviewer_settings(), world);
     trial.world.resumes_waits = true;
     // The run is resumed more often than failures are allowed, and no failure is counted.
@@ -416,10 +393,7 @@ fn a_deferred_finding_that_turns_out_critical_is_fixed() {
 #[test]
 fn a_finding_claimed_both_blocked_and_fixed_is_blocked() {
     let world = world_that_gets_resolved()
-        .reply_on(
-            "round-1/fix-1/fix/1",
-            fixes_reply(vec![(F1, ClaimStatus::Fixed), (F1, ClaimStatus::Blocked)], true),
-        )
+        .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed), (F1, ClaimStatus::Blocked)], true))
         .reply_on("round-2/freeze", frozen_reply(&flawed_text(1)));
     let (life, view, _) = run_review(one_iteration_settings(), world);
     assert_eq!(end_reason(&life), RunReason::Blocked);
@@ -444,10 +418,9 @@ fn a_decision_whose_file_cannot_be_written_is_warned_about_and_still_waits() {
 #[test]
 fn unreadable_answers_and_failed_tasks_are_tried_once_more() {
     for first_reply in [unreadable_reply(), failed_task_reply(FaultKind::Exited { code: 1 })] {
-        let world = world_that_gets_resolved().reply_on("round-1/review/adversarial", first_reply).reply_on(
-            "round-1/review/adversarial/again",
-            findings_reply(vec![raised_flaw(1, Severity::High)]),
-        );
+        let world = world_that_gets_resolved()
+            .reply_on("round-1/review/adversarial", first_reply)
+            .reply_on("round-1/review/adversarial/again", findings_reply(vec![raised_flaw(1, Severity::High)]));
         let (life, view, _) = run_review(single_reviewer_settings(), world);
         assert_eq!(end_reason(&life), RunReason::GoalMet);
         assert_eq!(view.findings.len(), 1);
@@ -456,8 +429,8 @@ fn unreadable_answers_and_failed_tasks_are_tried_once_more() {
 
 #[test]
 fn an_agent_that_is_not_installed_is_not_asked_twice() {
-    let world = world_that_gets_resolved()
-        .reply_on("round-1/review/adversarial", failed_task_reply(FaultKind::NotInstalled));
+    let world =
+        world_that_gets_resolved().reply_on("round-1/review/adversarial", failed_task_reply(FaultKind::NotInstalled));
     let (life, _, trial) = run_review(single_reviewer_settings(), world);
     assert_eq!(end_reason(&life), RunReason::Environment);
     assert!(!trial.world.performed_keys.iter().any(|key| key.ends_with("/again")));
@@ -473,8 +446,7 @@ fn a_panel_goes_on_without_a_silent_seat() {
         .reply_on("round-2/review/elicitation", findings_reply(vec![]));
     let (life, _, trial) = run_review(samples::sample_settings(), world);
     assert_eq!(end_reason(&life), RunReason::GoalMet);
-    let incomplete_seats =
-        trial.journal.iter().filter(|entry| matches!(entry.event, RunEvent::SeatIncomplete { .. }));
+    let incomplete_seats = trial.journal.iter().filter(|entry| matches!(entry.event, RunEvent::SeatIncomplete { .. }));
     assert_eq!(incomplete_seats.count(), 1);
 }
 
@@ -482,8 +454,7 @@ fn a_panel_goes_on_without_a_silent_seat() {
 fn too_few_findings_in_round_one_are_asked_for_once_more() {
     let mut settings = single_reviewer_settings();
     settings.tasks.required_issues = 3;
-    let world =
-        world_that_gets_resolved().reply_on("round-1/review/adversarial/again", findings_reply(vec![]));
+    let world = world_that_gets_resolved().reply_on("round-1/review/adversarial/again", findings_reply(vec![]));
     let (life, view, trial) = run_review(settings, world);
     assert_eq!(end_reason(&life), RunReason::GoalMet);
     assert_eq!(view.findings.len(), 1, "what was found first is kept");
@@ -495,9 +466,8 @@ fn too_few_findings_in_round_one_are_asked_for_once_more() {
 fn with_the_goal_critical_only_other_findings_are_deferred() {
     let settings = Settings { goal: ReviewGoal::CriticalOnly, ..single_reviewer_settings() };
     let same_text = frozen_reply(&flawed_text(1));
-    let world = world_that_gets_resolved()
-        .reply_on("round-2/freeze", same_text.clone())
-        .reply_on("end/look", same_text);
+    let world =
+        world_that_gets_resolved().reply_on("round-2/freeze", same_text.clone()).reply_on("end/look", same_text);
     let (life, view, _) = run_review(settings, world);
     assert_eq!(end_reason(&life), RunReason::GoalMet);
     assert_eq!(view.findings[&F1].status, FindingStatus::Deferred { why: DeferralReason::Goal });
@@ -512,8 +482,7 @@ fn an_exhausted_budget_halts_the_run_until_the_user_answers() {
     assert_eq!(view.open_decisions().count(), 1);
     let answer = tribunal_core::decision::DecisionAnswer { choice: "accept".into(), note: String::new() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
-    trial.world =
-        std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
+    trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::Accepted);
     let view = RunView::from_entries(&trial.journal);
     assert_eq!(view.findings[&F1].status, FindingStatus::Deferred { why: DeferralReason::Person });
@@ -531,9 +500,10 @@ fn assert_invariants(life: &TrialOutcome<RunEnding>, trial: &TrialRun<RandomWorl
     if ending.reason != RunReason::Environment {
         for ((round, role), claimed_evidence) in recorded_claims(trial) {
             let is_raised_by_role = |known_finding: &&Finding| {
-                known_finding.raisers.iter().any(|raiser| {
-                    (format!("round-{}", raiser.round), raiser.role.as_str()) == (round.clone(), &role)
-                })
+                known_finding
+                    .raisers
+                    .iter()
+                    .any(|raiser| (format!("round-{}", raiser.round), raiser.role.as_str()) == (round.clone(), &role))
             };
             let kept_count = view.findings.values().filter(is_raised_by_role).count();
             assert!(
@@ -624,10 +594,7 @@ fn assert_sections_have_one_fixer(trial: &TrialRun<RandomWorld>, seed: u64) {
             for section in sections {
                 // A finding without a place could be in any section, so its fixer must be the only one.
                 assert!(section.is_some() || hands.len() == 1, "seed {seed}: {hands:?}");
-                assert!(
-                    held_sections.insert(section.clone()),
-                    "seed {seed}: {section:?} has two fixers: {hands:?}"
-                );
+                assert!(held_sections.insert(section.clone()), "seed {seed}: {section:?} has two fixers: {hands:?}");
             }
         }
     }
@@ -637,9 +604,7 @@ fn assert_sections_have_one_fixer(trial: &TrialRun<RandomWorld>, seed: u64) {
 fn recorded_claims(trial: &TrialRun<RandomWorld>) -> BTreeMap<(String, String), BTreeSet<String>> {
     let mut claims: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for entry in &trial.journal {
-        let RunEvent::EffectFinished { key, reply: Reply::Ask(AskOutcome::Answered(reply)), .. } =
-            &entry.event
-        else {
+        let RunEvent::EffectFinished { key, reply: Reply::Ask(AskOutcome::Answered(reply)), .. } = &entry.event else {
             continue;
         };
         let AnswerContent::Findings { raised } = &reply.content else { continue };
@@ -666,11 +631,8 @@ fn random_trial(seed: u64) -> TrialRun<RandomWorld> {
         settings.limits.tokens = 4_000;
     }
     let first_agent = settings.agents[0].clone();
-    let agent_named =
-        |agent_name: &str| AgentSpec { name: AgentName::new(agent_name), ..first_agent.clone() };
-    settings
-        .agents
-        .extend(["b", "c"].iter().take(seed as usize % 3).map(|agent_name| agent_named(agent_name)));
+    let agent_named = |agent_name: &str| AgentSpec { name: AgentName::new(agent_name), ..first_agent.clone() };
+    settings.agents.extend(["b", "c"].iter().take(seed as usize % 3).map(|agent_name| agent_named(agent_name)));
     if seed.is_multiple_of(4) {
         settings.reserves = vec![agent_named("strong")];
         settings.agents[0].stronger = Some(AgentName::new("strong"));
@@ -709,11 +671,7 @@ fn every_run_ends_keeps_all_findings_and_is_never_resolved_with_open_ones() {
         outcomes.insert(end_reason(&life).outcome().map(RunOutcome::as_str));
     }
     let all_outcomes = ["failed", "halted", "resolved", "waiting"].map(Some);
-    assert_eq!(
-        outcomes.into_iter().collect::<Vec<_>>(),
-        all_outcomes,
-        "the random world reaches every outcome"
-    );
+    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), all_outcomes, "the random world reaches every outcome");
 }
 
 #[test]

@@ -29,11 +29,7 @@ fn any_claim() -> impl Strategy<Value = RaisedFinding> {
             category: category.into(),
             description: format!("flaw {flaw_number}"),
             evidence: Evidence::Quote {
-                text: if is_invented {
-                    format!("invented {flaw_number}")
-                } else {
-                    format!("flaw {flaw_number}")
-                },
+                text: if is_invented { format!("invented {flaw_number}") } else { format!("flaw {flaw_number}") },
             },
             file: None,
             line: None,

@@ -84,10 +84,7 @@ fn repairs_of_the_session_are_verified_and_reviewed_again() {
     let life = trial.run_workflow(workflow, None);
     assert!(matches!(&life, TrialOutcome::Done(ending) if ending.reason == RunReason::GoalMet), "{life:?}");
     assert_eq!(finding_status(&trial, 1), FindingStatus::Fixed);
-    assert!(
-        RunView::from_entries(&trial.journal).open_decisions().next().is_none(),
-        "the question is withdrawn"
-    );
+    assert!(RunView::from_entries(&trial.journal).open_decisions().next().is_none(), "the question is withdrawn");
 }
 
 #[test]
@@ -126,12 +123,10 @@ fn sessions_have_as_many_attempts_as_fixers() {
     let text_changed_elsewhere = flawed_text(2).replace("# Plan", "# The plan");
     let mut world = world_with_two_flaws();
     for iteration in 1..=9 {
-        world = world
-            .reply_on(&format!("round-1/fix-{iteration}/before"), frozen_reply(&flawed_text(2)))
-            .reply_on(
-                &format!("round-1/fix-{iteration}/take-in"),
-                taken_in_reply(&files_before(), &text_changed_elsewhere),
-            );
+        world = world.reply_on(&format!("round-1/fix-{iteration}/before"), frozen_reply(&flawed_text(2))).reply_on(
+            &format!("round-1/fix-{iteration}/take-in"),
+            taken_in_reply(&files_before(), &text_changed_elsewhere),
+        );
     }
     let mut trial = TrialRun::new(in_session_settings(), world, 1);
     let max_iterations = trial.settings.limits.fix_iterations;
@@ -156,8 +151,8 @@ fn the_user_may_hand_findings_to_fixers_or_accept_them() {
     for (choice, expected_reason) in [("fixers", None), ("accept", Some(RunReason::Accepted))] {
         let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
         let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
-        let world = world_with_two_flaws()
-            .reply_on("round-1/fix-1/session", Reply::Wait(Requests { requests: vec![request] }));
+        let world =
+            world_with_two_flaws().reply_on("round-1/fix-1/session", Reply::Wait(Requests { requests: vec![request] }));
         let mut trial = TrialRun::new(in_session_settings(), world, 1);
         let life = trial.run_workflow(workflow, None);
         match expected_reason {

@@ -8,8 +8,7 @@ use tribunal_core::{
     event::RunEvent,
     files::Hunk,
     finding::{
-        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
-        TransitionCause,
+        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
     },
     ids::{FindingId, RunId},
     level::ReviewLevel,
@@ -39,10 +38,8 @@ fn finding_with(finding_number: u32, severity: Severity, status: FindingStatus) 
         maybe_same_as: None,
         history: vec![],
     };
-    finding.apply_transition(
-        StatusTransition::new(status, TransitionCause::User, "so it stands"),
-        Timestamp::default(),
-    );
+    finding
+        .apply_transition(StatusTransition::new(status, TransitionCause::User, "so it stands"), Timestamp::default());
     finding
 }
 
@@ -56,21 +53,14 @@ fn sample_state() -> ReviewState {
 }
 
 fn render_sample(state: &ReviewState) -> String {
-    add_stamp(
-        render_tracker(state, &samples::sample_settings(), 1, Timestamp::default()),
-        &RunId::new("plan-1234"),
-    )
+    add_stamp(render_tracker(state, &samples::sample_settings(), 1, Timestamp::default()), &RunId::new("plan-1234"))
 }
 
 /// Builds the request that changes a finding of [`sample_state`].
 fn amend_request(finding_number: u32, change: FindingChange) -> UserRequest {
-    let known_finding = sample_state()
-        .findings
-        .into_iter()
-        .find(|known_finding| known_finding.id.0 == finding_number)
-        .unwrap();
-    let snapshot =
-        FindingSnapshot { status: format_status(&known_finding.status), severity: known_finding.severity };
+    let known_finding =
+        sample_state().findings.into_iter().find(|known_finding| known_finding.id.0 == finding_number).unwrap();
+    let snapshot = FindingSnapshot { status: format_status(&known_finding.status), severity: known_finding.severity };
     UserRequest::Amend { finding: FindingId(finding_number), was: Some(snapshot), change }
 }
 
@@ -87,16 +77,8 @@ fn ticked_boxes_severities_and_statuses_are_understood() {
     for (from, to, expected) in [
         ("[ ] F1", "[x] F1", amend_request(1, FindingChange::Fixed)),
         ("[x] F2", "[ ] F2", amend_request(2, FindingChange::Open)),
-        (
-            "F1 · high ·",
-            "F1 · critical ·",
-            amend_request(1, FindingChange::Severity { to: Severity::Critical }),
-        ),
-        (
-            "F1 · high ·",
-            "F1 · blocking ·",
-            amend_request(1, FindingChange::Severity { to: Severity::Critical }),
-        ),
+        ("F1 · high ·", "F1 · critical ·", amend_request(1, FindingChange::Severity { to: Severity::Critical })),
+        ("F1 · high ·", "F1 · blocking ·", amend_request(1, FindingChange::Severity { to: Severity::Critical })),
         (
             "high · open",
             "high · dismissed: it is meant so",
@@ -107,11 +89,7 @@ fn ticked_boxes_severities_and_statuses_are_understood() {
             "high · deferred (it is meant so)",
             amend_request(1, FindingChange::Deferred { reason: reason() }),
         ),
-        (
-            "high · open",
-            "high · Dismissed",
-            amend_request(1, FindingChange::Dismissed { reason: String::new() }),
-        ),
+        ("high · open", "high · Dismissed", amend_request(1, FindingChange::Dismissed { reason: String::new() })),
         ("medium · dismissed (ungrounded)", "medium · open", amend_request(3, FindingChange::Open)),
         ("high · open", "high · fixed", amend_request(1, FindingChange::Fixed)),
     ] {
@@ -125,20 +103,17 @@ fn ticked_boxes_severities_and_statuses_are_understood() {
 #[test]
 fn lines_below_an_issue_are_remarks() {
     let text = render_sample(&sample_state());
-    let edited =
-        text.replacen("- Category: clarity", "Ask legal first,\nthey know.\n\n- Category: clarity", 1);
-    let remark_request = UserRequest::Say(UserRemark {
-        about: Some(FindingId(1)),
-        text: "Ask legal first, they know.".into(),
-    });
+    let edited = text.replacen("- Category: clarity", "Ask legal first,\nthey know.\n\n- Category: clarity", 1);
+    let remark_request =
+        UserRequest::Say(UserRemark { about: Some(FindingId(1)), text: "Ask legal first, they know.".into() });
     assert_eq!((parse_edits(&edited).requests, parse_edits(&edited).strange), (vec![remark_request], vec![]));
 }
 
 #[test]
 fn a_heading_without_a_known_id_is_a_finding_of_the_user() {
     let requests_with_block = |block: &str| {
-        let text = render_sample(&sample_state())
-            .replace("<!-- ISSUES_END -->", &format!("{block}\n<!-- ISSUES_END -->"));
+        let text =
+            render_sample(&sample_state()).replace("<!-- ISSUES_END -->", &format!("{block}\n<!-- ISSUES_END -->"));
         let edits = parse_edits(&text);
         assert_eq!(edits.strange, Vec::<String>::new(), "{block}");
         edits.requests
@@ -159,8 +134,7 @@ fn a_heading_without_a_known_id_is_a_finding_of_the_user() {
 #[test]
 fn edits_that_are_not_understood_are_reported_with_their_line() {
     let text = render_sample(&sample_state());
-    let heading_line =
-        text.lines().position(|heading_line| heading_line.starts_with("### [ ] F1")).unwrap() + 1;
+    let heading_line = text.lines().position(|heading_line| heading_line.starts_with("### [ ] F1")).unwrap() + 1;
     let problems_of_edit = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
         parse_edits(&text.replacen(from, to, 1)).strange.join("; ")
@@ -173,8 +147,7 @@ fn edits_that_are_not_understood_are_reported_with_their_line() {
         problems_of_edit("F1 · high · open", "F1"),
         format!("line {heading_line}: F1 has no severity any more; line {heading_line}: `` is no status")
     );
-    let missing_comment =
-        format!("line {heading_line}: the comment that says how F1 stood is gone or another's; ");
+    let missing_comment = format!("line {heading_line}: the comment that says how F1 stood is gone or another's; ");
     assert!(problems_of_edit("<!-- was: F1", "<!-- F1").starts_with(&missing_comment));
     assert_eq!(
         problems_of_edit("- Suggested fix: say when", "- Suggested fix: say who"),
@@ -222,10 +195,7 @@ fn text_of_agents_is_never_taken_for_an_edit_of_the_user() {
     assert_eq!(parse_edits(&text), Default::default());
     // A line right under the heading belongs to the user, not to the description below it.
     let edits = parse_edits(&text.replacen("\n\\### [ ] F1", "\nmy word\n\\### [ ] F1", 1));
-    assert_eq!(
-        edits.requests,
-        [UserRequest::Say(UserRemark { about: Some(FindingId(1)), text: "my word".into() })]
-    );
+    assert_eq!(edits.requests, [UserRequest::Say(UserRemark { about: Some(FindingId(1)), text: "my word".into() })]);
     assert_eq!(edits.strange, Vec::<String>::new());
     // An editor that only wraps lines makes no request.
     let edits = parse_edits(&text.replacen("three four", "three\nfour", 1));
@@ -238,18 +208,14 @@ fn an_edit_of_a_finding_that_has_changed_meanwhile_is_ignored_with_a_warning() {
     let repaired_text = text_with_flaw.replace("flaw 1", "repaired");
     let hunk = Hunk { old_start: 5, old_len: 1, new_len: 1 };
     let snapshot = FindingSnapshot { status: "open".into(), severity: Severity::High };
-    let late_amendment =
-        |change| UserRequest::Amend { finding: FindingId(1), was: Some(snapshot.clone()), change };
+    let late_amendment = |change| UserRequest::Amend { finding: FindingId(1), was: Some(snapshot.clone()), change };
     let requests = vec![
         late_amendment(FindingChange::Dismissed { reason: "we know".into() }),
         late_amendment(FindingChange::Severity { to: Severity::Low }),
     ];
     let world = ScriptedWorld::default()
         .reply_on("round-1/freeze", samples::frozen_reply(&text_with_flaw))
-        .reply_on(
-            "round-1/review/adversarial",
-            samples::findings_reply(vec![samples::raised_flaw(1, Severity::High)]),
-        )
+        .reply_on("round-1/review/adversarial", samples::findings_reply(vec![samples::raised_flaw(1, Severity::High)]))
         .reply_on("round-1/fix-1/fix/1", samples::fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed)], true))
         .reply_on("round-1/fix-1/fix/1/land", samples::landed_reply(&repaired_text, vec![hunk]))
         .reply_on("round-2/inbox", Reply::Inbox(Requests { requests }))
@@ -260,15 +226,9 @@ fn an_edit_of_a_finding_that_has_changed_meanwhile_is_ignored_with_a_warning() {
     let mut trial = TrialRun::new(settings, world, 1);
     assert!(matches!(trial.run_workflow(workflow, None), TrialOutcome::Done(_)));
     let finding = &RunView::from_entries(&trial.journal).findings[&FindingId(1)];
-    assert_eq!(
-        (&finding.status, finding.severity),
-        (&FindingStatus::Fixed, Severity::Low),
-        "the severity still stood"
-    );
+    assert_eq!((&finding.status, finding.severity), (&FindingStatus::Fixed, Severity::Low), "the severity still stood");
     let warning_text = "F1 was to be dismissed, when it was open; it is fixed by now and stays so";
-    assert!(
-        trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text))
-    );
+    assert!(trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text)));
 }
 
 fn any_status() -> impl Strategy<Value = FindingStatus> {

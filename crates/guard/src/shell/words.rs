@@ -3,8 +3,7 @@
 use alloc::string::String;
 
 use super::{
-    BRACKET_MARK, DOLLAR_MARK, MAX_NESTING, QUESTION_MARK, STAR_MARK, ScriptItem, ShellParser, ShellWord,
-    TILDE_MARK,
+    BRACKET_MARK, DOLLAR_MARK, MAX_NESTING, QUESTION_MARK, STAR_MARK, ScriptItem, ShellParser, ShellWord, TILDE_MARK,
 };
 
 /// The number of characters of a substitution that are kept in its word.
@@ -68,9 +67,7 @@ impl ShellParser<'_> {
             '*' => word_text.push(STAR_MARK),
             '?' => word_text.push(QUESTION_MARK),
             // `[` and `[[` are commands and not wildcards.
-            '[' if word_text == "["
-                || word_text.is_empty() && matches!(self.peek(), None | Some(' ' | '[')) =>
-            {
+            '[' if word_text == "[" || word_text.is_empty() && matches!(self.peek(), None | Some(' ' | '[')) => {
                 word_text.push('[')
             }
             '[' => word_text.push(BRACKET_MARK),

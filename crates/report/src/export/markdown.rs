@@ -16,8 +16,7 @@ use crate::{phrases, rulings::Ruling};
 
 /// Renders the whole page.
 pub(super) fn render_page(export: &FindingsExport<'_>) -> String {
-    let mut rendered =
-        format!("# Review of {}\n\n{}", escape_prose(&export.subject_title()), render_head(export));
+    let mut rendered = format!("# Review of {}\n\n{}", escape_prose(&export.subject_title()), render_head(export));
     if export.findings.is_empty() {
         rendered.push_str("\nThere are no such findings.\n");
         return rendered;
@@ -43,22 +42,13 @@ fn render_head(export: &FindingsExport<'_>) -> String {
     let reason_suffix =
         if reason_suffix.is_empty() { String::new() } else { format!(": {}", escape_prose(&reason_suffix)) };
     let mut rendered = String::new();
-    let _ = writeln!(
-        rendered,
-        "- Run: {}, started {} UTC",
-        inline_code(export.run_id()),
-        run_view.start_time.format_utc()
-    );
+    let _ =
+        writeln!(rendered, "- Run: {}, started {} UTC", inline_code(export.run_id()), run_view.start_time.format_utc());
     let _ = writeln!(rendered, "- Outcome: **{}**{reason_suffix}", export.run_standing.state_name());
     let _ = writeln!(rendered, "- Findings: {}", phrases::describe_counts(&run_view.finding_counts()));
     let _ = writeln!(rendered, "- Spent: {}", export.describe_spending());
     if let Some(score_card) = &run_view.confidence {
-        let _ = writeln!(
-            rendered,
-            "- Confidence: {} ({})",
-            score_card.score,
-            escape_prose(&score_card.describe_all())
-        );
+        let _ = writeln!(rendered, "- Confidence: {} ({})", score_card.score, escape_prose(&score_card.describe_all()));
     }
     if let Some(selection_text) = export.describe_selection() {
         let _ = writeln!(rendered, "- On this page: {selection_text}");
@@ -68,14 +58,11 @@ fn render_head(export: &FindingsExport<'_>) -> String {
 
 /// Renders how many findings there are by severity and status. A status that no finding has gets no column.
 fn render_counts_table(export: &FindingsExport<'_>) -> String {
-    let group_counts =
-        StatusGroup::ALL.map(|group| (group, count_by_severity(export.findings_in_group(group))));
+    let group_counts = StatusGroup::ALL.map(|group| (group, count_by_severity(export.findings_in_group(group))));
     let shown_columns: Vec<(StatusGroup, [usize; 4])> =
         group_counts.into_iter().filter(|(_, counts)| counts.iter().sum::<usize>() > 0).collect();
-    let column_titles: String =
-        shown_columns.iter().map(|(group, _)| format!(" {} |", group.title())).collect();
-    let mut rendered =
-        format!("| Severity |{column_titles} All |\n|:--|{}\n", "--:|".repeat(shown_columns.len() + 1));
+    let column_titles: String = shown_columns.iter().map(|(group, _)| format!(" {} |", group.title())).collect();
+    let mut rendered = format!("| Severity |{column_titles} All |\n|:--|{}\n", "--:|".repeat(shown_columns.len() + 1));
     for (severity_index, severity) in Severity::ALL.iter().enumerate() {
         let row_cells: Vec<usize> = shown_columns.iter().map(|(_, counts)| counts[severity_index]).collect();
         let _ = writeln!(rendered, "| {severity} |{}", render_number_cells(&row_cells));
@@ -98,12 +85,8 @@ fn render_section(finding: &Finding, export: &FindingsExport<'_>) -> String {
     let _ = writeln!(rendered, "{}\n", render_lead(finding));
     let _ = writeln!(rendered, "{}\n", escape_prose(&finding.description));
     // Only documents are quoted as prose; code keeps its lines.
-    let is_document = export
-        .run_standing
-        .run_view
-        .settings
-        .as_ref()
-        .is_some_and(|run_settings| run_settings.subject.is_document());
+    let is_document =
+        export.run_standing.run_view.settings.as_ref().is_some_and(|run_settings| run_settings.subject.is_document());
     let _ = writeln!(rendered, "{}", render_evidence(finding, is_document));
     let ruling = export.rulings.find_ruling(finding.id);
     if !finding.suggested_fix.trim().is_empty() {
@@ -113,8 +96,7 @@ fn render_section(finding: &Finding, export: &FindingsExport<'_>) -> String {
         let _ = writeln!(rendered, "- Challenged: {}", describe_challenge(ruling));
     }
     // The note is not repeated if the ruling already says it.
-    let is_told_by_ruling =
-        ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
+    let is_told_by_ruling = ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
     // An open finding with a single note has only been raised.
     let has_moved = finding.history.len() > 1 || finding.status != FindingStatus::Open;
     if has_moved && !is_told_by_ruling && !finding.last_note().is_empty() {
@@ -172,9 +154,7 @@ fn render_evidence(finding: &Finding, is_document: bool) -> String {
 /// Describes the verdict with the objection and the evidence for it.
 fn describe_challenge(ruling: &Ruling) -> String {
     let (objection_note, counter_quote) = ruling.strongest_objection().unwrap_or_default();
-    let objection_note =
-        if objection_note.is_empty() { String::new() } else { format!(": {objection_note}") };
-    let counter_quote =
-        if counter_quote.is_empty() { String::new() } else { format!(" (“{counter_quote}”)") };
+    let objection_note = if objection_note.is_empty() { String::new() } else { format!(": {objection_note}") };
+    let counter_quote = if counter_quote.is_empty() { String::new() } else { format!(" (“{counter_quote}”)") };
     escape_prose(&format!("{}{objection_note}{counter_quote}", ruling.describe()))
 }

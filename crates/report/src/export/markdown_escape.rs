@@ -87,8 +87,7 @@ pub(super) fn fenced_block(block_text: &str) -> String {
         longest_run = longest_run.max(backtick_run.len());
     }
     let fence = "`".repeat(longest_run + 1);
-    let trimmed_lines: String =
-        block_text.lines().map(|block_line| format!("{}\n", block_line.trim_end())).collect();
+    let trimmed_lines: String = block_text.lines().map(|block_line| format!("{}\n", block_line.trim_end())).collect();
     format!("{fence}text\n{trimmed_lines}{fence}\n")
 }
 

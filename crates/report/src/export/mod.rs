@@ -48,18 +48,12 @@ impl FindingsExport<'_> {
     }
 
     fn subject_title(&self) -> String {
-        self.run_standing
-            .run_view
-            .settings
-            .as_ref()
-            .map(|settings| settings.subject.title())
-            .unwrap_or_default()
+        self.run_standing.run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default()
     }
 
     /// The reason for the state of the run, such as `the goal is met`.
     fn state_reason(&self) -> String {
-        let describe_ending =
-            |summary| format!("{}{}", reason_text(summary), tables::describe_detail(summary));
+        let describe_ending = |summary| format!("{}{}", reason_text(summary), tables::describe_detail(summary));
         self.run_standing.run_view.run_summary().map(describe_ending).unwrap_or_default()
     }
 
@@ -71,10 +65,7 @@ impl FindingsExport<'_> {
             None => {
                 // There is no summary before the run ends, and the cost is known only then.
                 let rounds_text = phrases::format_count(run_view.rounds, "round");
-                format!(
-                    "{rounds_text} held so far · {} tokens",
-                    phrases::group_thousands(run_view.usage.tokens)
-                )
+                format!("{rounds_text} held so far · {} tokens", phrases::group_thousands(run_view.usage.tokens))
             }
         }
     }
@@ -84,10 +75,7 @@ impl FindingsExport<'_> {
         let total_findings = self.run_standing.run_view.findings.len();
         let shown_findings = self.findings.len();
         (shown_findings < total_findings).then(|| {
-            format!(
-                "{shown_findings} of the run's {}",
-                phrases::format_count(total_findings as u32, "finding")
-            )
+            format!("{shown_findings} of the run's {}", phrases::format_count(total_findings as u32, "finding"))
         })
     }
 
@@ -119,13 +107,8 @@ enum StatusGroup {
 }
 
 impl StatusGroup {
-    const ALL: [StatusGroup; 5] = [
-        StatusGroup::Open,
-        StatusGroup::Blocked,
-        StatusGroup::Fixed,
-        StatusGroup::Deferred,
-        StatusGroup::Dismissed,
-    ];
+    const ALL: [StatusGroup; 5] =
+        [StatusGroup::Open, StatusGroup::Blocked, StatusGroup::Fixed, StatusGroup::Deferred, StatusGroup::Dismissed];
 
     fn from_status(status: &FindingStatus) -> StatusGroup {
         match status {
@@ -152,11 +135,8 @@ impl StatusGroup {
 /// The place of a finding: `docs/prd.md:12`, `docs/prd.md:12-14`; empty if it is not known.
 fn format_place(finding: &Finding) -> String {
     let Some(known_place) = &finding.place else { return String::new() };
-    let end_suffix = if known_place.end_line > known_place.line {
-        format!("-{}", known_place.end_line)
-    } else {
-        String::new()
-    };
+    let end_suffix =
+        if known_place.end_line > known_place.line { format!("-{}", known_place.end_line) } else { String::new() };
     clean_line(&format!("{known_place}{end_suffix}"))
 }
 

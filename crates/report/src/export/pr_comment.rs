@@ -22,8 +22,7 @@ const MAX_PLACE_CHARS: usize = 200;
 /// Renders the comment with as many findings as fit.
 pub(super) fn render_comment(export: &FindingsExport<'_>) -> String {
     let mut ranked_findings: Vec<&Finding> = export.findings.clone();
-    ranked_findings
-        .sort_by_key(|finding| (finding.severity, StatusGroup::from_status(&finding.status), finding.id));
+    ranked_findings.sort_by_key(|finding| (finding.severity, StatusGroup::from_status(&finding.status), finding.id));
     // Every finding that is left out makes the comment shorter, so a binary search finds the largest number that fits.
     let fits_limit = |finding_count: usize| {
         utf16_length(&render_with_count(export, &ranked_findings, finding_count)) <= MAX_COMMENT_UNITS
@@ -43,17 +42,12 @@ fn utf16_length(comment_text: &str) -> usize {
 }
 
 /// Renders the comment with the given number of findings, which are sorted by severity.
-fn render_with_count(
-    export: &FindingsExport<'_>,
-    ranked_findings: &[&Finding],
-    finding_count: usize,
-) -> String {
+fn render_with_count(export: &FindingsExport<'_>, ranked_findings: &[&Finding], finding_count: usize) -> String {
     let (kept_findings, omitted_findings) = ranked_findings.split_at(finding_count);
     let mut rendered = render_head(export);
     // What needs work is shown at once; what is settled stays folded.
-    let is_in_groups = |finding: &&&Finding, groups: &[StatusGroup]| {
-        groups.contains(&StatusGroup::from_status(&finding.status))
-    };
+    let is_in_groups =
+        |finding: &&&Finding, groups: &[StatusGroup]| groups.contains(&StatusGroup::from_status(&finding.status));
     let findings_of = |groups: &[StatusGroup]| {
         kept_findings.iter().filter(|finding| is_in_groups(finding, groups)).copied().collect::<Vec<_>>()
     };
@@ -66,10 +60,7 @@ fn render_with_count(
         if !folded_findings.is_empty() {
             let summary_line = format!("{} {}", folded_findings.len(), group.title().to_lowercase());
             let folded_table = render_table(&folded_findings, export);
-            let _ = write!(
-                rendered,
-                "\n<details>\n<summary>{summary_line}</summary>\n\n{folded_table}\n</details>\n"
-            );
+            let _ = write!(rendered, "\n<details>\n<summary>{summary_line}</summary>\n\n{folded_table}\n</details>\n");
         }
     }
     // The findings are sorted, so the first one that was left out is the worst of them.

@@ -23,8 +23,7 @@ use tribunal_core::{
 use super::FindingsExport;
 use crate::{clean_block, clean_line, escape_json};
 
-const SCHEMA_URL: &str =
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+const SCHEMA_URL: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// Paths are relative to the project's root. The absolute path is left out, because it is private to its owner.
 const ROOT_BASE_ID: &str = "%SRCROOT%";
 /// The name of our fingerprint; its version changes with the way in which it is computed.
@@ -70,8 +69,7 @@ fn collect_rules(findings: &[&Finding]) -> BTreeMap<String, SarifRule> {
     }
     let make_rule = |(rule_index, (category_id, rule_name)): (usize, (String, String))| {
         let rule_name = if rule_name.is_empty() { category_id.clone() } else { rule_name };
-        let rule_json =
-            json!({ "id": category_id, "shortDescription": { "text": clean_message(&rule_name) } });
+        let rule_json = json!({ "id": category_id, "shortDescription": { "text": clean_message(&rule_name) } });
         (category_id, SarifRule { rule_index, rule_json })
     };
     rule_names.into_iter().enumerate().map(make_rule).collect()
@@ -97,8 +95,7 @@ fn fold_rule_id(category: &str) -> String {
 
 /// The id of the run within the series of its subject. A scanner replaces an older run of the same series by a newer one.
 fn automation_id(export: &FindingsExport<'_>) -> String {
-    let subject_slug =
-        export.run_standing.run_view.settings.as_ref().map(|settings| settings.subject.file_slug());
+    let subject_slug = export.run_standing.run_view.settings.as_ref().map(|settings| settings.subject.file_slug());
     format!("tribunal/{}/{}", subject_slug.unwrap_or_default(), clean_line(export.run_id()))
 }
 
@@ -106,8 +103,7 @@ fn automation_id(export: &FindingsExport<'_>) -> String {
 fn render_invocation(export: &FindingsExport<'_>) -> Value {
     let run_view = export.run_standing.run_view;
     let outcome = run_view.run_summary().and_then(|summary| summary.outcome);
-    let is_successful =
-        outcome.is_some_and(|outcome| !matches!(outcome, RunOutcome::Failed | RunOutcome::Cancelled));
+    let is_successful = outcome.is_some_and(|outcome| !matches!(outcome, RunOutcome::Failed | RunOutcome::Cancelled));
     let mut invocation_json = json!({
         "executionSuccessful": is_successful,
         "startTimeUtc": format_time(run_view.start_time),
@@ -126,11 +122,7 @@ fn format_time(timestamp: Timestamp) -> String {
 }
 
 /// Renders one finding.
-fn render_result(
-    finding: &Finding,
-    export: &FindingsExport<'_>,
-    sarif_rules: &BTreeMap<String, SarifRule>,
-) -> Value {
+fn render_result(finding: &Finding, export: &FindingsExport<'_>, sarif_rules: &BTreeMap<String, SarifRule>) -> Value {
     let rule_key = fold_rule_id(&finding.category);
     let (result_kind, result_level) = match (&finding.status, finding.severity) {
         // SARIF allows no other level than `none` for results that pass.
@@ -162,8 +154,7 @@ fn clean_message(message_text: &str) -> String {
 fn find_location(finding: &Finding, export: &FindingsExport<'_>) -> Option<Value> {
     let reviewed_file = || export.run_standing.run_view.settings.as_ref()?.subject.file_path();
     let file_path = finding.place.as_ref().map(|place| place.file.as_str()).or_else(reviewed_file)?;
-    let mut physical =
-        json!({ "artifactLocation": { "uri": encode_uri(file_path)?, "uriBaseId": ROOT_BASE_ID } });
+    let mut physical = json!({ "artifactLocation": { "uri": encode_uri(file_path)?, "uriBaseId": ROOT_BASE_ID } });
     if let Some(place) = &finding.place {
         // SARIF counts lines from 1.
         let first_line = place.line.max(1);
@@ -175,9 +166,7 @@ fn find_location(finding: &Finding, export: &FindingsExport<'_>) -> Option<Value
 /// Encodes a path below the project's root as a relative reference. `None` if the path leads out of it.
 fn encode_uri(file_path: &str) -> Option<String> {
     let mut encoded = String::new();
-    for (segment_index, path_segment) in
-        file_path.split('/').filter(|path_segment| *path_segment != ".").enumerate()
-    {
+    for (segment_index, path_segment) in file_path.split('/').filter(|path_segment| *path_segment != ".").enumerate() {
         if path_segment.is_empty() || path_segment == ".." {
             return None;
         }
@@ -218,24 +207,21 @@ fn evidence_fingerprint(rule_key: &str, evidence: &Evidence) -> String {
 fn describe_suppression(finding: &Finding) -> Option<Value> {
     let status_text = tracker::format_status(&finding.status);
     let last_note = clean_line(finding.last_note());
-    let justification =
-        if last_note.is_empty() { status_text } else { format!("{status_text}: {last_note}") };
+    let justification = if last_note.is_empty() { status_text } else { format!("{status_text}: {last_note}") };
     match finding.status {
         FindingStatus::Dismissed { .. } | FindingStatus::Deferred { .. } => {
             Some(json!({ "kind": "external", "status": "accepted", "justification": justification }))
         }
-        FindingStatus::Open
-        | FindingStatus::Assigned
-        | FindingStatus::Fixed
-        | FindingStatus::Blocked { .. } => None,
+        FindingStatus::Open | FindingStatus::Assigned | FindingStatus::Fixed | FindingStatus::Blocked { .. } => None,
     }
 }
 
 /// Collects what SARIF has no field for.
 fn collect_properties(finding: &Finding, export: &FindingsExport<'_>) -> Value {
     let raiser_values = finding.raisers.iter();
-    let raiser_values =
-        raiser_values.map(|raiser| json!({ "role": raiser.role, "agent": clean_line(raiser.agent.as_str()), "round": raiser.round }));
+    let raiser_values = raiser_values.map(
+        |raiser| json!({ "role": raiser.role, "agent": clean_line(raiser.agent.as_str()), "round": raiser.round }),
+    );
     let mut property_bag = Map::new();
     property_bag.insert("finding".into(), finding.id.to_string().into());
     property_bag.insert("severity".into(), finding.severity.as_str().into());
@@ -252,10 +238,7 @@ fn collect_properties(finding: &Finding, export: &FindingsExport<'_>) -> Value {
     let optional_texts = [
         ("section", finding.place.as_ref().map_or("", |place| place.section.as_str()).to_string()),
         ("suggestedFix", finding.suggested_fix.clone()),
-        (
-            "challenged",
-            export.rulings.find_ruling(finding.id).map(|ruling| ruling.describe()).unwrap_or_default(),
-        ),
+        ("challenged", export.rulings.find_ruling(finding.id).map(|ruling| ruling.describe()).unwrap_or_default()),
         ("last", finding.last_note().to_string()),
     ];
     for (property_name, property_text) in optional_texts {

@@ -74,10 +74,7 @@ impl ChallengeProgress {
     /// The number of a challenger, from 1 on, in the order in which they were asked.
     fn challenger_number(&self, effect_key: &Key) -> Option<usize> {
         let task_key = effect_key.task_key();
-        self.asked_tasks
-            .iter()
-            .position(|(known_task, _)| *known_task == task_key)
-            .map(|task_index| task_index + 1)
+        self.asked_tasks.iter().position(|(known_task, _)| *known_task == task_key).map(|task_index| task_index + 1)
     }
 
     /// The name of a challenger: `challenger 2`.
@@ -99,9 +96,8 @@ impl ChallengeProgress {
             (self.unheard_findings.len() as u32, "not heard on"),
         ];
         let verdict_counts = verdict_counts.iter().filter(|(verdict_count, _)| *verdict_count > 0);
-        let verdict_counts: Vec<String> = verdict_counts
-            .map(|(verdict_count, verdict_phrase)| format!("{verdict_count} {verdict_phrase}"))
-            .collect();
+        let verdict_counts: Vec<String> =
+            verdict_counts.map(|(verdict_count, verdict_phrase)| format!("{verdict_count} {verdict_phrase}")).collect();
         (!verdict_counts.is_empty()).then(|| verdict_counts.join(", "))
     }
 }
@@ -109,9 +105,7 @@ impl ChallengeProgress {
 impl<W: Write> LineReporter<W> {
     /// The challenger's name; a task that was never seen has no number.
     fn challenger_label(&self, effect_key: &Key) -> String {
-        self.challenge_progress
-            .challenger_name(effect_key)
-            .unwrap_or_else(|| AgentRole::Challenger.to_string())
+        self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| AgentRole::Challenger.to_string())
     }
 
     /// Writes that a challenger failed.
@@ -130,10 +124,7 @@ impl<W: Write> LineReporter<W> {
         // Of a task that was never seen it is not known what it disputes.
         let answered_findings = self.challenge_progress.challenger_number(effect_key).map(|challenger| {
             let disputed_findings = self.challenge_progress.asked_tasks[challenger - 1].1.iter();
-            disputed_findings
-                .filter(|finding_id| !silent_findings.contains(finding_id))
-                .copied()
-                .collect::<Vec<_>>()
+            disputed_findings.filter(|finding_id| !silent_findings.contains(finding_id)).copied().collect::<Vec<_>>()
         });
         let silent_text = match silent_findings {
             [] => String::new(),
@@ -162,11 +153,9 @@ impl<W: Write> LineReporter<W> {
         let ruling_text = self.screen.wrap_text(6, &ruling_text);
         self.write_line(0, &ruling_text)?;
         let Some((objection_note, counter_quote)) = ruling.strongest_objection() else { return Ok(()) };
-        let counter_quote =
-            if counter_quote.is_empty() { String::new() } else { format!("“{counter_quote}”") };
-        for objection_line in [objection_note, counter_quote.as_str()]
-            .into_iter()
-            .filter(|objection_line| !objection_line.is_empty())
+        let counter_quote = if counter_quote.is_empty() { String::new() } else { format!("“{counter_quote}”") };
+        for objection_line in
+            [objection_note, counter_quote.as_str()].into_iter().filter(|objection_line| !objection_line.is_empty())
         {
             let objection_line = self.screen.wrap_text(DETAIL_INDENT, objection_line);
             let objection_line = self.screen.paint(TextStyle::Dim, &objection_line);
@@ -193,9 +182,7 @@ impl<W: Write> LineReporter<W> {
             ("upheld by challengers", phrases::join_ids(upheld_findings)),
             ("no challenger heard on", phrases::join_ids(unheard_findings)),
         ];
-        for (line_lead, finding_ids) in
-            verdict_lines.iter().filter(|(_, finding_ids)| !finding_ids.is_empty())
-        {
+        for (line_lead, finding_ids) in verdict_lines.iter().filter(|(_, finding_ids)| !finding_ids.is_empty()) {
             let line_text = self.screen.wrap_text(6, &format!("{line_lead}: {finding_ids}"));
             let line_text = self.screen.paint(TextStyle::Dim, &line_text);
             self.write_line(0, &line_text)?;

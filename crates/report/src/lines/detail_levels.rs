@@ -45,15 +45,13 @@ impl<W: Write> LineReporter<W> {
     pub(super) fn write_stage_summary(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
         match &journal_entry.event {
             RunEvent::RunStarted { settings, .. } => {
-                let title_text =
-                    format!("review of {} · run {}", settings.subject.title(), journal_entry.run);
+                let title_text = format!("review of {} · run {}", settings.subject.title(), journal_entry.run);
                 let title_text = self.screen.paint(TextStyle::Bold, &self.screen.wrap_text(0, &title_text));
                 self.write_line(0, &title_text)
             }
             RunEvent::RoundEnded { round, new: new_findings, dry: is_dry, counts } => {
                 if let Some(result_text) = self.challenge_progress.describe_result() {
-                    let line_text =
-                        self.screen.wrap_text(2, &format!("round {round}, challenged: {result_text}"));
+                    let line_text = self.screen.wrap_text(2, &format!("round {round}, challenged: {result_text}"));
                     self.write_line(0, &line_text)?;
                 }
                 let result_text = phrases::describe_round(*new_findings, *is_dry, counts);
@@ -62,12 +60,8 @@ impl<W: Write> LineReporter<W> {
             }
             // An iteration ends with its boundary; no event of its own sums it up.
             RunEvent::Boundary { key: boundary_key, .. } if boundary_key.is_fix_iteration() => {
-                let FixIterationTally {
-                    round_number: round,
-                    iteration_number: iteration,
-                    fixer_count,
-                    landed_count,
-                } = self.fix_tally;
+                let FixIterationTally { round_number: round, iteration_number: iteration, fixer_count, landed_count } =
+                    self.fix_tally;
                 let counts = self.run_view.finding_counts();
                 let line_text = format!(
                     "round {round}, fix iteration {iteration}: patches landed: {landed_count} of {fixer_count}; {} fixed, {} open",

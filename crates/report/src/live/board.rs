@@ -133,24 +133,15 @@ impl LiveBoard {
                 // The first wave of an iteration replaces the workers of the stage before it.
                 let earlier_fixers = if *wave > 1 { self.workers.len() } else { 0 };
                 self.current_stage = LiveStage::Fixing(*iteration);
-                self.add_fixers(
-                    &Key::for_fix_iteration(*round_number, *iteration),
-                    earlier_fixers,
-                    fixer_findings,
-                );
+                self.add_fixers(&Key::for_fix_iteration(*round_number, *iteration), earlier_fixers, fixer_findings);
             }
-            RunEvent::EffectStarted { key: effect_key, effect, .. } => {
-                self.effect_started(effect_key, effect)
-            }
+            RunEvent::EffectStarted { key: effect_key, effect, .. } => self.effect_started(effect_key, effect),
             RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } => {
                 self.effect_finished(effect_key, effect_reply)
             }
             RunEvent::SeatAnswered { round: round_number, role, .. }
             | RunEvent::SeatIncomplete { round: round_number, role, .. } => {
-                self.note_worker_event(
-                    &Key::for_round(*round_number).reviewer_key(*role),
-                    &journal_entry.event,
-                );
+                self.note_worker_event(&Key::for_round(*round_number).reviewer_key(*role), &journal_entry.event);
             }
             RunEvent::ChallengerAnswered { key: effect_key, .. }
             | RunEvent::FixerFailed { key: effect_key, .. }
@@ -168,13 +159,7 @@ impl LiveBoard {
         let round_number = self.round_strip.last().map_or(1, |round_number| round_number.round_number);
         let panel_seats = self.panel_roles.iter();
         self.workers = panel_seats
-            .map(|role| {
-                LiveWorker::new(
-                    Key::for_round(round_number).reviewer_key(*role),
-                    role.to_string(),
-                    Vec::new(),
-                )
-            })
+            .map(|role| LiveWorker::new(Key::for_round(round_number).reviewer_key(*role), role.to_string(), Vec::new()))
             .collect();
     }
 
@@ -197,8 +182,7 @@ impl LiveBoard {
         }
         if self.find_worker(effect_key).is_none() {
             let challenger_name = format!("challenger {}", self.workers.len() + 1);
-            let finding_ids =
-                disputed_findings.iter().map(|disputed_findings| disputed_findings.id).collect();
+            let finding_ids = disputed_findings.iter().map(|disputed_findings| disputed_findings.id).collect();
             self.workers.push(LiveWorker::new(effect_key.task_key(), challenger_name, finding_ids));
         }
     }
@@ -277,16 +261,14 @@ impl LiveBoard {
 
     /// Counts the workers that have finished, and all workers.
     pub(super) fn count_finished_workers(&self) -> (usize, usize) {
-        let has_ended = |worker: &&LiveWorker| {
-            matches!(worker.state, WorkerState::Finished { .. } | WorkerState::Failed { .. })
-        };
+        let has_ended =
+            |worker: &&LiveWorker| matches!(worker.state, WorkerState::Finished { .. } | WorkerState::Failed { .. });
         (self.workers.iter().filter(has_ended).count(), self.workers.len())
     }
 
     /// How many times every limit's amount may be used: once, and once more for each time the user granted `more`.
     pub(super) fn granted_shares(&self) -> u64 {
-        let decisions =
-            self.run_view.decisions.iter().filter(|decision| decision.about == DecisionTopic::Limit);
+        let decisions = self.run_view.decisions.iter().filter(|decision| decision.about == DecisionTopic::Limit);
         // Answers to other decisions grant nothing.
         let given_answers = decisions.filter_map(|decision| decision.answer.as_ref());
         1 + given_answers.filter(|answer| answer.choice_key() == Some(ChoiceKey::More)).count() as u64

@@ -37,10 +37,7 @@ impl LiveBoard {
         let layout = FrameLayout { board: self, screen, columns: screen_columns.saturating_sub(1) };
         if max_lines == 0 {
             Vec::new()
-        } else if screen_columns < MIN_COLUMNS
-            || max_lines < MIN_LINES
-            || self.controls.mode == DisplayMode::Silent
-        {
+        } else if screen_columns < MIN_COLUMNS || max_lines < MIN_LINES || self.controls.mode == DisplayMode::Silent {
             vec![layout.status_line()]
         } else {
             layout.draw_all_parts(max_lines, screen_columns >= SIDE_BY_SIDE_COLUMNS)
@@ -94,8 +91,7 @@ impl FrameLayout<'_> {
         let mut all_parts = other_parts.to_vec();
         all_parts.push((2, workers::draw_workers(self, max_lines.saturating_sub(line_count), is_wide)));
         all_parts.sort_by_key(|(part_position, _)| *part_position);
-        let mut frame_lines: Vec<String> =
-            all_parts.into_iter().flat_map(|(_, line_count)| line_count).collect();
+        let mut frame_lines: Vec<String> = all_parts.into_iter().flat_map(|(_, line_count)| line_count).collect();
         frame_lines.truncate(max_lines);
         frame_lines
     }
@@ -131,9 +127,9 @@ impl FrameLayout<'_> {
         let Some((last_round, earlier_rounds)) = round_strip.split_last() else { return Vec::new() };
         let draw_strip = |round_word: &str, with_dots: bool, first_shown: usize| {
             let omitted_mark = if first_shown > 0 { "… → " } else { "" };
-            let ended_rounds = earlier_rounds[first_shown..].iter().map(|earlier_round| {
-                describe_round_result(round_word, earlier_round, None, with_dots) + " → "
-            });
+            let ended_rounds = earlier_rounds[first_shown..]
+                .iter()
+                .map(|earlier_round| describe_round_result(round_word, earlier_round, None, with_dots) + " → ");
             let LiveBoard { max_rounds, current_stage: live_stage, .. } = self.board;
             let stage_text = match live_stage {
                 _ if !self.board.is_running() => String::new(),
@@ -150,14 +146,14 @@ impl FrameLayout<'_> {
             )
         };
         // From the most detailed form to the shortest; if none fits, the oldest rounds are left out.
-        let full_forms =
-            [draw_strip("round ", true, 0), draw_strip("round ", false, 0), draw_strip("", false, 0)];
-        let shortened_forms =
-            (1..=earlier_rounds.len()).map(|first_shown| draw_strip("", false, first_shown));
-        vec![self.styled_line(
-            TextStyle::Plain,
-            &first_fitting(self.columns, full_forms.into_iter().chain(shortened_forms)),
-        )]
+        let full_forms = [draw_strip("round ", true, 0), draw_strip("round ", false, 0), draw_strip("", false, 0)];
+        let shortened_forms = (1..=earlier_rounds.len()).map(|first_shown| draw_strip("", false, first_shown));
+        vec![
+            self.styled_line(
+                TextStyle::Plain,
+                &first_fitting(self.columns, full_forms.into_iter().chain(shortened_forms)),
+            ),
+        ]
     }
 
     /// Draws what the tool itself is doing, if that takes long and is why nothing else moves.
@@ -305,20 +301,16 @@ impl FrameLayout<'_> {
         } else {
             ["Ctrl-C: stop when what runs has finished", "Ctrl-C: stop"]
         };
-        let mut help_lines = vec![
-            self.styled_line(TextStyle::Dim, &first_fitting(self.columns, line_forms.map(String::from))),
-        ];
+        let mut help_lines =
+            vec![self.styled_line(TextStyle::Dim, &first_fitting(self.columns, line_forms.map(String::from)))];
         if controls.shows_help {
-            let mode_names = DisplayMode::ALL
-                .iter()
-                .enumerate()
-                .map(|(mode_index, mode)| format!("{} {mode}", mode_index + 1));
+            let mode_names =
+                DisplayMode::ALL.iter().enumerate().map(|(mode_index, mode)| format!("{} {mode}", mode_index + 1));
             let mode_names = mode_names.collect::<Vec<_>>().join(" · ");
             for help_text in [
                 format!("{mode_names} · v the next"),
                 "s stop: what runs may finish, then the run is parked; Ctrl-C twice ends it now".to_string(),
-                "▓ fixed ▒ in a fixer's hands ░ open – blocked or deferred · ! not heard of for a minute"
-                    .to_string(),
+                "▓ fixed ▒ in a fixer's hands ░ open – blocked or deferred · ! not heard of for a minute".to_string(),
             ] {
                 help_lines.push(self.styled_line(TextStyle::Dim, &help_text));
             }
@@ -353,13 +345,11 @@ impl FrameLayout<'_> {
         };
         // One stalled worker is enough to raise the warning.
         let is_stalled = board.workers.iter().any(|worker| worker.stalled_ms(board.awake_ms).is_some());
-        let (mark_text, mark_style) =
-            if is_stalled { ("! ", TextStyle::Warning) } else { ("▸ ", TextStyle::Bold) };
+        let (mark_text, mark_style) = if is_stalled { ("! ", TextStyle::Warning) } else { ("▸ ", TextStyle::Bold) };
         let (open_count, fixed_count) = (counts.open, counts.fixed);
         let elapsed_text = phrases::format_duration(board.awake_ms);
         let run_id = board.run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
-        let short_status =
-            format!("round {round_number}/{} {stage_text} · {open_count} open", board.max_rounds);
+        let short_status = format!("round {round_number}/{} {stage_text} · {open_count} open", board.max_rounds);
         // From the fullest form to the shortest.
         let status_text = first_fitting(
             self.columns.saturating_sub(2),

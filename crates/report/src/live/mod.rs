@@ -98,8 +98,7 @@ impl<W: Write> LiveReporter<W> {
         self.board.advance_clock(awake_ms);
         // Clocks in the region show whole seconds.
         self.is_stale |= previous_ms / 1_000 != self.board.awake_ms() / 1_000;
-        let is_due =
-            self.shown_lines.is_empty() || self.board.awake_ms() >= self.painted_ms + REPAINT_INTERVAL_MS;
+        let is_due = self.shown_lines.is_empty() || self.board.awake_ms() >= self.painted_ms + REPAINT_INTERVAL_MS;
         if self.is_stale && is_due {
             return self.paint_region(&[]);
         }
@@ -224,9 +223,7 @@ fn painted_width(painted_line: &str) -> usize {
     let first_width = escape_parts.next().map_or(0, display_width);
     first_width
         + escape_parts
-            .map(|escape_part| {
-                escape_part.split_once('m').map_or(0, |(_, visible_text)| display_width(visible_text))
-            })
+            .map(|escape_part| escape_part.split_once('m').map_or(0, |(_, visible_text)| display_width(visible_text)))
             .sum::<usize>()
 }
 

@@ -27,16 +27,10 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Appends a piece that takes at most `max_columns` columns.
-    pub(super) fn append_within(
-        mut self,
-        max_columns: usize,
-        style: TextStyle,
-        piece_text: &str,
-    ) -> RowBuilder<'a> {
+    pub(super) fn append_within(mut self, max_columns: usize, style: TextStyle, piece_text: &str) -> RowBuilder<'a> {
         // Control characters are dropped here as well, so no caller can forget it.
         let displayable: String = piece_text.chars().filter(|character| is_displayable(*character)).collect();
-        let piece_text =
-            truncate_to_width(&displayable, max_columns.min(self.max_columns - self.used_columns));
+        let piece_text = truncate_to_width(&displayable, max_columns.min(self.max_columns - self.used_columns));
         if !piece_text.is_empty() {
             self.used_columns += display_width(&piece_text);
             self.row_text.push_str(&self.screen.paint(style, &piece_text));

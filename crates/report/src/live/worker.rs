@@ -51,23 +51,13 @@ pub struct LiveWorker {
 
 impl LiveWorker {
     pub(super) fn new(task_key: Key, worker_name: String, finding_ids: Vec<FindingId>) -> LiveWorker {
-        LiveWorker {
-            task_key,
-            worker_name,
-            agent_name: String::new(),
-            finding_ids,
-            state: WorkerState::Waiting,
-        }
+        LiveWorker { task_key, worker_name, agent_name: String::new(), finding_ids, state: WorkerState::Waiting }
     }
 
     /// Records that the agent was asked.
     pub(super) fn start_work(&mut self, agent_name: &str, activity: &str, now_ms: u64) {
         self.agent_name = clean_line(agent_name);
-        self.state = WorkerState::Working {
-            started_ms: now_ms,
-            last_heard_ms: now_ms,
-            activity: clean_line(activity),
-        };
+        self.state = WorkerState::Working { started_ms: now_ms, last_heard_ms: now_ms, activity: clean_line(activity) };
     }
 
     /// Records what the agent reports.

@@ -54,11 +54,8 @@ fn draw_cell_row(layout: &FrameLayout<'_>, workers: &[LiveWorker], cells_per_row
             let (line_mark, cell_text) = &cell_lines[line_index];
             // Each cell starts at a fixed column, even if the text of the cell before it is shorter.
             row_builder = row_builder.move_to_column(cell_index * (cell_columns + CELL_GAP));
-            row_builder = append_mark(row_builder, *line_mark).append_within(
-                cell_columns - 2,
-                line_mark.style,
-                cell_text,
-            );
+            row_builder =
+                append_mark(row_builder, *line_mark).append_within(cell_columns - 2, line_mark.style, cell_text);
         }
         row_builder.finish()
     };
@@ -75,17 +72,13 @@ fn append_mark(row_builder: RowBuilder<'_>, line_mark: LineMark) -> RowBuilder<'
 /// The lines of one cell: its head, and its text over two lines.
 fn worker_cell(worker: &LiveWorker, now_ms: u64, cell_columns: usize) -> [CellLine; CELL_LINES] {
     let line_mark = worker_mark(worker, now_ms);
-    let time_text = worker
-        .busy_ms(now_ms)
-        .map(|busy_ms| format!(" {}", phrases::format_duration(busy_ms)))
-        .unwrap_or_default();
-    let agent_text =
-        if worker.agent_name.is_empty() { String::new() } else { format!(" · {}", worker.agent_name) };
+    let time_text =
+        worker.busy_ms(now_ms).map(|busy_ms| format!(" {}", phrases::format_duration(busy_ms))).unwrap_or_default();
+    let agent_text = if worker.agent_name.is_empty() { String::new() } else { format!(" · {}", worker.agent_name) };
     let description = describe_worker(worker, now_ms);
     let (first_line, second_line) = split_into_two_lines(&description, cell_columns - 2);
     // The lines below the head are indented like the text behind the mark.
-    let unmarked_line =
-        |line_text: &str| (LineMark { style: TextStyle::Plain, symbol: " " }, line_text.to_string());
+    let unmarked_line = |line_text: &str| (LineMark { style: TextStyle::Plain, symbol: " " }, line_text.to_string());
     [
         (line_mark, format!("{}{agent_text}{time_text}", worker.worker_name)),
         unmarked_line(first_line),
@@ -99,10 +92,8 @@ fn split_into_two_lines(whole_text: &str, max_columns: usize) -> (&str, &str) {
         return (whole_text, "");
     }
     // Prefixes get wider from blank to blank, so the last one that fits is the longest.
-    let split_points =
-        whole_text.match_indices(' ').map(|(blank_offset, _)| whole_text.split_at(blank_offset));
-    let longest_split =
-        split_points.take_while(|(first_line, _)| display_width(first_line) <= max_columns).last();
+    let split_points = whole_text.match_indices(' ').map(|(blank_offset, _)| whole_text.split_at(blank_offset));
+    let longest_split = split_points.take_while(|(first_line, _)| display_width(first_line) <= max_columns).last();
     longest_split.map_or((whole_text, ""), |(first_line, second_line)| (first_line, second_line.trim_start()))
 }
 
@@ -127,9 +118,7 @@ fn worker_mark(worker: &LiveWorker, now_ms: u64) -> LineMark {
         WorkerState::Working { .. } if worker.stalled_ms(now_ms).is_some() => {
             LineMark { style: TextStyle::Warning, symbol: "!" }
         }
-        WorkerState::Working { .. } | WorkerState::Landing { .. } => {
-            LineMark { style: TextStyle::Bold, symbol: "▸" }
-        }
+        WorkerState::Working { .. } | WorkerState::Landing { .. } => LineMark { style: TextStyle::Bold, symbol: "▸" },
         WorkerState::Finished { .. } => LineMark::DONE,
         WorkerState::Failed { .. } => LineMark::FAILED,
     }
@@ -143,9 +132,7 @@ fn describe_worker(worker: &LiveWorker, now_ms: u64) -> String {
         WorkerState::Working { activity, .. } if activity.is_empty() => "at work",
         WorkerState::Working { activity, .. } => activity,
         WorkerState::Landing { .. } => "landing: merged, checked, then put in place",
-        WorkerState::Finished { message: state_text } | WorkerState::Failed { message: state_text } => {
-            state_text
-        }
+        WorkerState::Finished { message: state_text } | WorkerState::Failed { message: state_text } => state_text,
     };
     let stalled_text = worker
         .stalled_ms(now_ms)

@@ -56,11 +56,8 @@ fn a_refuted_finding_shows_who_refuted_it_with_which_words_of_the_text() {
 
 #[test]
 fn on_a_narrow_terminal_nothing_against_a_finding_is_cut_off() {
-    let drawn_text = from_first_challenger(&draw_lines(
-        &challenged_journal(),
-        DisplayMode::Streaming,
-        screen_of_width(60),
-    ));
+    let drawn_text =
+        from_first_challenger(&draw_lines(&challenged_journal(), DisplayMode::Streaming, screen_of_width(60)));
     let joined_text = drawn_text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(joined_text.contains(&format!("“{COUNTER_QUOTE}”")), "{drawn_text}");
     insta::assert_snapshot!(drawn_text, @r"
@@ -134,14 +131,10 @@ fn draw_frames(live_board: &LiveBoard) -> String {
 
 #[test]
 fn challengers_are_shown_side_by_side_with_their_findings() {
-    let mut live_board =
-        board_from(&journal_until(|event| matches!(event, RunEvent::ChallengerAnswered { .. })));
+    let mut live_board = board_from(&journal_until(|event| matches!(event, RunEvent::ChallengerAnswered { .. })));
     live_board.advance_clock(9_000);
     let progress_text = "looking for the sentence that proves it wrong".into();
-    live_board.note_progress(&AgentProgress {
-        task_key: Key::new("round-1/challenge/2/1"),
-        activity: progress_text,
-    });
+    live_board.note_progress(&AgentProgress { task_key: Key::new("round-1/challenge/2/1"), activity: progress_text });
     live_board.advance_clock(11_000);
     insta::assert_snapshot!(draw_frames(&live_board), @r"
     --- 120 columns
@@ -197,9 +190,7 @@ fn a_third_challenger_joins_the_two_and_its_decision_waits() {
 #[test]
 fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
     let mut entries_so_far = journal_until(|event| matches!(event, RunEvent::ChallengerAnswered { .. }));
-    if let Some(RunEvent::ChallengerAnswered { fault, .. }) =
-        entries_so_far.last_mut().map(|entry| &mut entry.event)
-    {
+    if let Some(RunEvent::ChallengerAnswered { fault, .. }) = entries_so_far.last_mut().map(|entry| &mut entry.event) {
         *fault = Some(Fault::new(FaultKind::Malformed, "first did not answer with verdicts"));
     }
     let drawn_text = draw_lines(&entries_so_far, DisplayMode::Streaming, Screen::default());
@@ -223,9 +214,7 @@ fn progress_of_a_challenger_carries_its_name() {
     let mut reporter = LineReporter::new(&mut written, Screen::default(), DisplayMode::Streaming);
     challenged_journal().iter().for_each(|entry| reporter.report_entry(entry).unwrap());
     for task_key in ["round-1/challenge/2/1", "round-1/challenge/3/1/again"] {
-        reporter
-            .report_progress(&AgentProgress { task_key: Key::new(task_key), activity: "reading".into() })
-            .unwrap();
+        reporter.report_progress(&AgentProgress { task_key: Key::new(task_key), activity: "reading".into() }).unwrap();
     }
     let drawn_text = String::from_utf8(written).unwrap();
     assert!(drawn_text.ends_with("  · challenger 2  reading\n  · challenger 3  reading\n"), "{drawn_text}");
@@ -274,8 +263,7 @@ fn the_verbose_log_names_every_voice() {
     let mut written = Vec::new();
     let mut reporter = VerboseReporter::new(&mut written, screen_of_width(110));
     for entry in challenged_journal() {
-        let is_verdict =
-            matches!(entry.event, RunEvent::ChallengerAnswered { .. } | RunEvent::FindingRuled { .. });
+        let is_verdict = matches!(entry.event, RunEvent::ChallengerAnswered { .. } | RunEvent::FindingRuled { .. });
         if is_verdict { reporter.report_entry(&entry).unwrap() } else { reporter.note_past_entry(&entry) }
     }
     insta::assert_snapshot!(String::from_utf8(written).unwrap(), @r"
@@ -298,8 +286,7 @@ fn calls_of_challengers_are_listed_like_all_others() {
     let journal = challenged_journal();
     let agent_calls = collect_calls(&journal);
     let calls_table = tables::render_calls(&agent_calls, &|_| Some(1_000));
-    let challenger_lines: Vec<&str> =
-        calls_table.lines().filter(|line| line.contains("challenge/")).collect();
+    let challenger_lines: Vec<&str> = calls_table.lines().filter(|line| line.contains("challenge/")).collect();
     assert_eq!(challenger_lines.len(), 3, "{calls_table}");
     let last_columns: Vec<&str> = challenger_lines[2].split_whitespace().take(2).collect();
     assert_eq!(last_columns, ["round-1/challenge/3/1", "third"]);

@@ -43,22 +43,17 @@ fn journal_with_confidence() -> Vec<JournalEntry> {
 #[test]
 fn confidence_is_shown_with_its_parts_after_every_round_and_at_the_end() {
     let mut written = Vec::new();
-    let mut reporter = LineReporter::new(
-        &mut written,
-        Screen { max_columns: Some(70), ..Screen::default() },
-        DisplayMode::default(),
-    );
+    let mut reporter =
+        LineReporter::new(&mut written, Screen { max_columns: Some(70), ..Screen::default() }, DisplayMode::default());
     journal_with_confidence().iter().for_each(|entry| reporter.report_entry(entry).unwrap());
     let drawn_text = String::from_utf8(written).unwrap();
-    let after_the_round: Vec<&str> =
-        drawn_text.lines().skip_while(|line| !line.contains("to fix")).take(3).collect();
+    let after_the_round: Vec<&str> = drawn_text.lines().skip_while(|line| !line.contains("to fix")).take(3).collect();
     insta::assert_snapshot!(after_the_round.join("\n"), @r"
     9 new; 9 findings: 1 critical, 3 high, 4 medium, 1 low to fix
     confidence 83: validation 35/35, reviewers 15/25; memory, party not
     consulted
     ");
-    let ending_lines: Vec<&str> =
-        drawn_text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
+    let ending_lines: Vec<&str> = drawn_text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
     insta::assert_snapshot!(ending_lines.join("\n"), @r"
     resolved · the goal is met: a pass over the final text was dry
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost
@@ -147,10 +142,7 @@ fn coloured_lines_have_the_same_text() {
         remaining_text = &remaining_text[remaining_text.find('m').unwrap() + 1..];
     }
     stripped.push_str(remaining_text);
-    assert_eq!(
-        stripped,
-        draw_default(Screen { use_colour: false, max_columns: Some(100), ..Screen::default() })
-    );
+    assert_eq!(stripped, draw_default(Screen { use_colour: false, max_columns: Some(100), ..Screen::default() }));
     assert_ne!(stripped, coloured);
 }
 

@@ -49,10 +49,7 @@ fn export_all(journal: &[JournalEntry], export_format: ExportFormat) -> String {
 }
 
 /// The journal with every finding changed when it is raised.
-fn change_findings(
-    mut journal: Vec<JournalEntry>,
-    change_finding: impl Fn(&mut Finding),
-) -> Vec<JournalEntry> {
+fn change_findings(mut journal: Vec<JournalEntry>, change_finding: impl Fn(&mut Finding)) -> Vec<JournalEntry> {
     for journal_entry in &mut journal {
         if let RunEvent::FindingRaised { finding } = &mut journal_entry.event {
             change_finding(finding);
@@ -64,54 +61,33 @@ fn change_findings(
 #[test]
 fn a_page_has_every_finding_with_its_evidence_and_what_became_of_it() {
     insta::assert_snapshot!("page_of_a_resolved_run", export_all(&sample_journal(), ExportFormat::Page));
-    insta::assert_snapshot!(
-        "page_of_a_challenged_round",
-        export_all(&challenged_journal(), ExportFormat::Page)
-    );
+    insta::assert_snapshot!("page_of_a_challenged_round", export_all(&challenged_journal(), ExportFormat::Page));
 }
 
 #[test]
 fn a_comment_shows_what_is_open_and_folds_the_rest() {
-    insta::assert_snapshot!(
-        "comment_on_a_resolved_run",
-        export_all(&sample_journal(), ExportFormat::Comment)
-    );
-    insta::assert_snapshot!(
-        "comment_on_a_challenged_round",
-        export_all(&challenged_journal(), ExportFormat::Comment)
-    );
+    insta::assert_snapshot!("comment_on_a_resolved_run", export_all(&sample_journal(), ExportFormat::Comment));
+    insta::assert_snapshot!("comment_on_a_challenged_round", export_all(&challenged_journal(), ExportFormat::Comment));
 }
 
 #[test]
 fn a_sarif_log_has_a_result_for_every_finding() {
     insta::assert_snapshot!("sarif_of_a_resolved_run", export_all(&sample_journal(), ExportFormat::Sarif));
-    insta::assert_snapshot!(
-        "sarif_of_a_challenged_round",
-        export_all(&challenged_journal(), ExportFormat::Sarif)
-    );
+    insta::assert_snapshot!("sarif_of_a_challenged_round", export_all(&challenged_journal(), ExportFormat::Sarif));
 }
 
 #[test]
 fn an_export_of_selected_findings_says_so() {
     let is_blocked = |finding: &Finding| finding.status.as_str() == "blocked";
     let comment_text = export_matching(&challenged_journal(), ExportFormat::Comment, is_blocked);
-    assert!(
-        comment_text.contains("\n\nShown here: 1 of the run's 10 findings.\n\n| | Severity |"),
-        "{comment_text}"
-    );
-    assert!(
-        comment_text.contains("\n| F5 | ") && comment_text.matches("\n| F").count() == 1,
-        "{comment_text}"
-    );
+    assert!(comment_text.contains("\n\nShown here: 1 of the run's 10 findings.\n\n| | Severity |"), "{comment_text}");
+    assert!(comment_text.contains("\n| F5 | ") && comment_text.matches("\n| F").count() == 1, "{comment_text}");
     let page_text = export_matching(&challenged_journal(), ExportFormat::Page, is_blocked);
     assert!(page_text.contains("- On this page: 1 of the run's 10 findings\n"), "{page_text}");
     assert_eq!(page_text.matches("\n### ").count(), 1, "{page_text}");
     let page_text = export_matching(&challenged_journal(), ExportFormat::Page, |_| false);
     assert!(page_text.ends_with("\n\nThere are no such findings.\n"), "{page_text}");
-    assert_eq!(
-        parse_results(&export_matching(&challenged_journal(), ExportFormat::Sarif, is_blocked)).len(),
-        1
-    );
+    assert_eq!(parse_results(&export_matching(&challenged_journal(), ExportFormat::Sarif, is_blocked)).len(), 1);
 }
 
 #[test]
@@ -152,12 +128,10 @@ fn a_comment_that_would_be_too_long_leaves_out_the_least_severe_and_counts_them(
     assert!(comment_text.chars().count() <= 65_000, "{}", comment_text.chars().count());
     assert!(comment_text.chars().count() > 60_000, "as much as fits: {}", comment_text.chars().count());
     let has_row = |finding_number: u32| comment_text.contains(&format!("\n| F{finding_number} | "));
-    let (kept_ids, omitted_ids): (Vec<u32>, Vec<u32>) =
-        (1..=600).partition(|finding_number| has_row(*finding_number));
+    let (kept_ids, omitted_ids): (Vec<u32>, Vec<u32>) = (1..=600).partition(|finding_number| has_row(*finding_number));
     let severity_of = |finding_number: &u32| Severity::ALL[*finding_number as usize % 4];
     assert!(
-        !kept_ids.is_empty()
-            && kept_ids.iter().map(severity_of).max() <= omitted_ids.iter().map(severity_of).min()
+        !kept_ids.is_empty() && kept_ids.iter().map(severity_of).max() <= omitted_ids.iter().map(severity_of).min()
     );
     let expected_end = format!(
         "\n{} findings left out, of critical severity at most: the comment would be too long. \
@@ -187,8 +161,7 @@ fn every_sarif_log_fits_the_official_schema() {
     let journals = std::iter::once(parse_entries(SAMPLE_JOURNAL));
     for journal in journals.chain([challenged_journal(), journal_with_findings(30)]) {
         for entry_count in [1, journal.len() / 2, journal.len()] {
-            let sarif_log =
-                serde_json::from_str(&export_all(&journal[..entry_count], ExportFormat::Sarif)).unwrap();
+            let sarif_log = serde_json::from_str(&export_all(&journal[..entry_count], ExportFormat::Sarif)).unwrap();
             assert_eq!(schema_errors(&sarif_log), Vec::<String>::new());
         }
     }
@@ -214,8 +187,7 @@ fn the_official_schema_rejects_broken_logs() {
 #[test]
 fn the_level_of_a_result_comes_from_its_severity_and_a_fixed_one_passes() {
     for (severity, expected_level) in Severity::ALL.into_iter().zip(["error", "error", "warning", "note"]) {
-        let journal =
-            &change_findings(sample_journal(), |changed_finding| changed_finding.severity = severity);
+        let journal = &change_findings(sample_journal(), |changed_finding| changed_finding.severity = severity);
         let raised_index =
             journal.iter().position(|entry| matches!(entry.event, RunEvent::FindingRaised { .. })).unwrap();
         let sarif_result = &parse_results(&export_all(&journal[..=raised_index], ExportFormat::Sarif))[0];
@@ -238,12 +210,8 @@ fn dismissed_and_deferred_findings_are_suppressed_with_the_reason() {
     let suppressed =
         sarif_results.iter().filter(|sarif_result| sarif_result["suppressions"] != Value::Array(Vec::new()));
     let justification = |sarif_result: &Value| {
-        let justification = sarif_result["suppressions"][0]["justification"]
-            .as_str()
-            .unwrap()
-            .chars()
-            .take(68)
-            .collect::<String>();
+        let justification =
+            sarif_result["suppressions"][0]["justification"].as_str().unwrap().chars().take(68).collect::<String>();
         format!("{}: {justification}", sarif_result["properties"]["finding"].as_str().unwrap())
     };
     insta::assert_snapshot!(suppressed.map(justification).collect::<Vec<_>>().join("\n"), @r"
@@ -253,9 +221,8 @@ fn dismissed_and_deferred_findings_are_suppressed_with_the_reason() {
 }
 
 fn export_fingerprints(journal: &[JournalEntry]) -> Vec<String> {
-    let fingerprint_of = |sarif_result: &Value| {
-        sarif_result["partialFingerprints"]["tribunalEvidence/v1"].as_str().unwrap().to_string()
-    };
+    let fingerprint_of =
+        |sarif_result: &Value| sarif_result["partialFingerprints"]["tribunalEvidence/v1"].as_str().unwrap().to_string();
     parse_results(&export_all(journal, ExportFormat::Sarif)).iter().map(fingerprint_of).collect()
 }
 
@@ -271,27 +238,18 @@ fn a_fingerprint_depends_on_the_evidence_but_not_on_lines_rounds_or_wording() {
             (place.line, place.end_line) = (place.line + 40, place.end_line + 41);
         }
         match &mut changed_finding.evidence {
-            Evidence::Quote { text: quoted_text } => {
-                *quoted_text = quoted_text.replace(' ', "\n  ").to_uppercase()
-            }
+            Evidence::Quote { text: quoted_text } => *quoted_text = quoted_text.replace(' ', "\n  ").to_uppercase(),
             Evidence::Absence { terms, .. } => terms.reverse(),
         }
     });
     assert_eq!(export_fingerprints(&moved_journal), original);
-    let other_evidence =
-        change_findings(sample_journal(), |changed_finding| match &mut changed_finding.evidence {
-            Evidence::Quote { text: quoted_text } => quoted_text.push('x'),
-            Evidence::Absence { heading, .. } => heading.push('x'),
-        });
-    let other_categories =
-        change_findings(sample_journal(), |changed_finding| changed_finding.category.push('x'));
+    let other_evidence = change_findings(sample_journal(), |changed_finding| match &mut changed_finding.evidence {
+        Evidence::Quote { text: quoted_text } => quoted_text.push('x'),
+        Evidence::Absence { heading, .. } => heading.push('x'),
+    });
+    let other_categories = change_findings(sample_journal(), |changed_finding| changed_finding.category.push('x'));
     for changed_journal in [other_evidence, other_categories] {
-        assert!(
-            export_fingerprints(&changed_journal)
-                .iter()
-                .zip(&original)
-                .all(|(after, before)| after != before)
-        );
+        assert!(export_fingerprints(&changed_journal).iter().zip(&original).all(|(after, before)| after != before));
     }
     let mut unique_prints = original.clone();
     unique_prints.sort();
@@ -331,8 +289,7 @@ fn a_place_is_a_relative_reference_below_the_project_or_none() {
 #[test]
 fn a_finding_without_a_place_is_located_at_the_file_under_review() {
     let has_no_place = |finding: &Finding| finding.place.is_none();
-    let sarif_results =
-        parse_results(&export_matching(&challenged_journal(), ExportFormat::Sarif, has_no_place));
+    let sarif_results = parse_results(&export_matching(&challenged_journal(), ExportFormat::Sarif, has_no_place));
     let sarif_location = &sarif_results[0]["locations"][0]["physicalLocation"];
     assert_eq!(sarif_location["artifactLocation"]["uri"], "_bmad-output/planning-artifacts/prd.md");
     assert_eq!(sarif_location.get("region"), None);
@@ -345,9 +302,8 @@ fn a_message_has_text_and_no_link() {
         ("\x1b[2J", "\\u{1b}[2J"),
         (" \n", "It has no description."),
     ] {
-        let journal = change_findings(challenged_journal(), |changed_finding| {
-            changed_finding.description = description.into()
-        });
+        let journal =
+            change_findings(challenged_journal(), |changed_finding| changed_finding.description = description.into());
         let sarif_results = parse_results(&export_all(&journal, ExportFormat::Sarif));
         assert_eq!(sarif_results[0]["message"]["text"], expected_text);
     }

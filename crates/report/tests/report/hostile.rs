@@ -89,10 +89,7 @@ fn no_text_in_a_journal_controls_the_screen_of_a_reporter() {
                 }
                 // A wrapped line may begin with anything: it is indented, or it is the agent's own text.
                 let drawn_text = String::from_utf8(written).unwrap();
-                assert!(
-                    !drawn_text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'),
-                    "{mode:?}"
-                );
+                assert!(!drawn_text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{mode:?}");
             }
         }
         let (mut verbose_output, mut json_output) = (Vec::new(), Vec::new());
@@ -104,11 +101,7 @@ fn no_text_in_a_journal_controls_the_screen_of_a_reporter() {
         let json_output = String::from_utf8(json_output).unwrap();
         assert_harmless("json", &json_output);
         for (json_line, entry) in json_output.lines().zip(&journal) {
-            assert_eq!(
-                serde_json::from_str::<JournalEntry>(json_line).unwrap(),
-                *entry,
-                "the same for programs"
-            );
+            assert_eq!(serde_json::from_str::<JournalEntry>(json_line).unwrap(), *entry, "the same for programs");
         }
     }
 }
@@ -125,21 +118,12 @@ fn no_text_in_a_journal_controls_the_screen_of_a_table() {
         }
         assert_harmless(
             "findings",
-            &tables::render_findings(
-                run_view.findings.values(),
-                &RulingIndex::from_entries(&journal),
-                &screen,
-            ),
+            &tables::render_findings(run_view.findings.values(), &RulingIndex::from_entries(&journal), &screen),
         );
         assert_harmless("calls", &tables::render_calls(&collect_calls(&journal), &|_| None));
-        assert_harmless(
-            "sent",
-            &tables::render_sent_texts(&collect_calls(&journal), &|_| Some(7), &Screen::default()),
-        );
-        let waiting_view =
-            (1..=journal.len()).map(|entry_count| RunView::from_entries(&journal[..entry_count]));
-        if let Some(waiting_view) =
-            waiting_view.into_iter().find(|run_view| run_view.open_decisions().next().is_some())
+        assert_harmless("sent", &tables::render_sent_texts(&collect_calls(&journal), &|_| Some(7), &Screen::default()));
+        let waiting_view = (1..=journal.len()).map(|entry_count| RunView::from_entries(&journal[..entry_count]));
+        if let Some(waiting_view) = waiting_view.into_iter().find(|run_view| run_view.open_decisions().next().is_some())
         {
             assert_harmless("decisions", &tables::render_decisions([&waiting_view], &screen));
             assert_harmless(

@@ -121,8 +121,7 @@ fn fill_journal(mut journal: Vec<JournalEntry>, hostile_text: &str) -> Vec<Journ
         journal_entry.run = RunId::new(hostile_text);
         match &mut journal_entry.event {
             RunEvent::RunStarted { settings, .. } => {
-                settings.subject =
-                    Subject::Document { path: hostile_text.into(), section: Some(hostile_text.into()) };
+                settings.subject = Subject::Document { path: hostile_text.into(), section: Some(hostile_text.into()) };
             }
             RunEvent::FindingRaised { finding } => fill_finding(finding, hostile_text),
             RunEvent::FindingJoined { raiser, .. } => raiser.agent = AgentName::new(hostile_text),
@@ -153,8 +152,7 @@ fn fill_finding(finding: &mut Finding, hostile_text: &str) {
     finding.history.iter_mut().for_each(|history_step| history_step.note = hostile_text.into());
     if let Some(place) = &mut finding.place {
         // In the comment a place names its file only if that is not the file under review.
-        place.file =
-            if finding.id.0.is_multiple_of(2) { hostile_text.into() } else { format!("{hostile_text}/b") };
+        place.file = if finding.id.0.is_multiple_of(2) { hostile_text.into() } else { format!("{hostile_text}/b") };
         place.section = hostile_text.into();
     }
     match &mut finding.evidence {
@@ -178,13 +176,8 @@ fn render_export(journal: &[JournalEntry], render: fn(&FindingsExport<'_>) -> St
 fn forge_options() -> Options<'static> {
     let mut options = Options::default();
     let extensions = &mut options.extension;
-    (
-        extensions.strikethrough,
-        extensions.table,
-        extensions.autolink,
-        extensions.tasklist,
-        extensions.footnotes,
-    ) = (true, true, true, true, true);
+    (extensions.strikethrough, extensions.table, extensions.autolink, extensions.tasklist, extensions.footnotes) =
+        (true, true, true, true, true);
     (extensions.inline_footnotes, extensions.alerts, extensions.math_dollars, extensions.math_code) =
         (true, true, true, true);
     (extensions.wikilinks_title_after_pipe, extensions.description_lists) = (true, true);
@@ -233,13 +226,11 @@ fn mask_letters(hostile_text: &str) -> String {
 }
 
 fn assert_inert(journal: fn() -> Vec<JournalEntry>, hostile_text: &str) {
-    for render_format in [
-        |export: &FindingsExport<'_>| export.to_markdown(),
-        |export: &FindingsExport<'_>| export.to_comment(),
-    ] {
+    for render_format in
+        [|export: &FindingsExport<'_>| export.to_markdown(), |export: &FindingsExport<'_>| export.to_comment()]
+    {
         let hostile_page = render_export(&fill_journal(journal(), hostile_text), render_format);
-        let harmless_page =
-            render_export(&fill_journal(journal(), &mask_letters(hostile_text)), render_format);
+        let harmless_page = render_export(&fill_journal(journal(), &mask_letters(hostile_text)), render_format);
         let (parsed, expected_parse) = (parse_markdown(&hostile_page), parse_markdown(&harmless_page));
         assert_eq!(parsed.node_tree, expected_parse.node_tree, "{hostile_text:?}\n{hostile_page}");
         let visible_text = parsed.plain_text.replace('\u{200b}', "");
@@ -252,16 +243,14 @@ fn assert_inert(journal: fn() -> Vec<JournalEntry>, hostile_text: &str) {
     }
     let sarif_log = render_export(&fill_journal(journal(), hostile_text), |export| export.to_sarif("0.1.0"));
     let sarif_log: serde_json::Value = serde_json::from_str(&sarif_log).unwrap();
-    let (run_view, results) =
-        (RunView::from_entries(&journal()), sarif_log["runs"][0]["results"].as_array().unwrap());
+    let (run_view, results) = (RunView::from_entries(&journal()), sarif_log["runs"][0]["results"].as_array().unwrap());
     assert_eq!(results.len(), run_view.findings.len(), "{hostile_text:?}");
     for (sarif_result, finding) in results.iter().zip(run_view.findings.values()) {
         assert_eq!(sarif_result["properties"]["finding"], finding.id.to_string(), "{hostile_text:?}");
         assert_eq!(sarif_result["properties"]["status"], finding.status.as_str(), "{hostile_text:?}");
         let message_text = sarif_result["message"]["text"].as_str().unwrap();
         assert!(
-            !message_text.contains("](")
-                && !message_text.contains(|c: char| c.is_control() && !"\n\t".contains(c)),
+            !message_text.contains("](") && !message_text.contains(|c: char| c.is_control() && !"\n\t".contains(c)),
             "{message_text:?}"
         );
     }
@@ -287,11 +276,9 @@ fn assert_no_references(visible_text: &str) {
 #[test]
 fn no_single_hostile_part_breaks_out() {
     for hostile_part in HOSTILE_MARKUP {
-        for hostile_text in [
-            format!("{hostile_part}z"),
-            format!("z {hostile_part} z"),
-            format!("z{hostile_part}{hostile_part}z"),
-        ] {
+        for hostile_text in
+            [format!("{hostile_part}z"), format!("z {hostile_part} z"), format!("z{hostile_part}{hostile_part}z")]
+        {
             assert_inert(challenged_journal, &hostile_text);
         }
     }

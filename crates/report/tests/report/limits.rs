@@ -26,8 +26,7 @@ fn journal_at_usage_limit() -> Vec<JournalEntry> {
     let last_entry = entries_so_far.last().unwrap().clone();
     let until_ms = NOW_MS + 2 * HOUR_MS + 13 * 60_000;
     let reason = "agent `claude-code` is at its usage limit".to_string();
-    let effect =
-        Effect::AwaitReset(AwaitReset { agent: AgentName::new("claude-code"), until_ms, why: reason });
+    let effect = Effect::AwaitReset(AwaitReset { agent: AgentName::new("claude-code"), until_ms, why: reason });
     let wait_key = Key::new("round-1/review/adversarial/wait-1");
     let fingerprint = effect.compute_fingerprint().unwrap();
     let event = RunEvent::EffectStarted { key: wait_key, stretch: 1, effect, fingerprint };
@@ -72,8 +71,7 @@ fn the_live_view_counts_down_to_the_reset() {
         let mut live_board = LiveBoard::new(ViewControls::default());
         journal_at_usage_limit().iter().for_each(|entry| live_board.track_entry(entry));
         live_board.advance_clock(awake_ms);
-        let frame_lines =
-            live_board.draw_frame(&Screen { max_columns: Some(columns), ..Screen::default() }, 16);
+        let frame_lines = live_board.draw_frame(&Screen { max_columns: Some(columns), ..Screen::default() }, 16);
         let matching = frame_lines.into_iter().filter(|line| line.contains("limit"));
         matching.collect::<Vec<_>>().join("\n")
     };
@@ -89,8 +87,7 @@ fn the_live_view_counts_down_to_the_reset() {
 
     let mut live_board = LiveBoard::new(ViewControls::default());
     after_reset(journal_at_usage_limit()).iter().for_each(|entry| live_board.track_entry(entry));
-    let frame_lines =
-        live_board.draw_frame(&Screen { max_columns: Some(80), ..Screen::default() }, 16).join("\n");
+    let frame_lines = live_board.draw_frame(&Screen { max_columns: Some(80), ..Screen::default() }, 16).join("\n");
     assert!(!frame_lines.contains("waiting until"), "{frame_lines}");
 }
 
@@ -99,12 +96,7 @@ fn a_live_run_that_waits_says_so_in_its_status() {
     let status_lines = |entries: &[JournalEntry], is_live| {
         let run_view = RunView::from_entries(entries);
         let status_text = render_status(&RunStanding { run_view: &run_view, is_live }, &Screen::default());
-        status_text
-            .lines()
-            .filter(|line| line.contains("limit"))
-            .map(String::from)
-            .collect::<Vec<_>>()
-            .join("\n")
+        status_text.lines().filter(|line| line.contains("limit")).map(String::from).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(status_lines(&journal_at_usage_limit(), true), @"  claude-code is at its usage limit; the run waits until 2026-11-15 17:00:00 UTC");
     assert_eq!(status_lines(&journal_at_usage_limit(), false), "", "nobody waits for anything");

@@ -7,9 +7,7 @@ use tribunal_core::{
     ids::FindingId,
     settings::DriverSpec,
 };
-use tribunal_report::{
-    EntryFilter, LogQuery, Reporter, Screen, VerboseReporter, calls::collect_calls, tables,
-};
+use tribunal_report::{EntryFilter, LogQuery, Reporter, Screen, VerboseReporter, calls::collect_calls, tables};
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
 fn sample_journal() -> Vec<JournalEntry> {
@@ -22,10 +20,7 @@ fn filter_sample(query: LogQuery) -> Vec<JournalEntry> {
 }
 
 fn entry_names(entries: &[JournalEntry]) -> Vec<String> {
-    entries
-        .iter()
-        .map(|entry| format!("{} {}", entry.event.kind_name(), entry.event.subject_name()))
-        .collect()
+    entries.iter().map(|entry| format!("{} {}", entry.event.kind_name(), entry.event.subject_name())).collect()
 }
 
 #[test]
@@ -36,12 +31,10 @@ fn an_empty_query_matches_everything() {
 #[test]
 fn every_entry_belongs_to_exactly_one_round() {
     let all_entries = sample_journal();
-    let before_rounds: Vec<JournalEntry> =
-        filter_sample(LogQuery { round_number: Some(0), ..LogQuery::default() });
+    let before_rounds: Vec<JournalEntry> = filter_sample(LogQuery { round_number: Some(0), ..LogQuery::default() });
     let mut matched_count = before_rounds.len();
     for round_number in 1..=3 {
-        let round_entries =
-            filter_sample(LogQuery { round_number: Some(round_number), ..LogQuery::default() });
+        let round_entries = filter_sample(LogQuery { round_number: Some(round_number), ..LogQuery::default() });
         assert_eq!(round_entries[0].event.kind_name(), "round_started");
         assert!(round_entries.iter().any(|entry| entry.event.kind_name() == "round_ended"));
         matched_count += round_entries.len();
@@ -82,14 +75,10 @@ fn the_problem_filter_matches_refusals() {
 
 #[test]
 fn kinds_and_times_must_both_match() {
-    let moved_entries =
-        filter_sample(LogQuery { event_kinds: vec!["finding_moved".into()], ..LogQuery::default() });
+    let moved_entries = filter_sample(LogQuery { event_kinds: vec!["finding_moved".into()], ..LogQuery::default() });
     let since_ms = Some(moved_entries[moved_entries.len() / 2].at.wall_ms);
-    let late_entries = filter_sample(LogQuery {
-        event_kinds: vec!["finding_moved".into()],
-        since_ms,
-        ..LogQuery::default()
-    });
+    let late_entries =
+        filter_sample(LogQuery { event_kinds: vec!["finding_moved".into()], since_ms, ..LogQuery::default() });
     assert!(!late_entries.is_empty() && late_entries.len() < moved_entries.len());
     assert!(late_entries.iter().all(|entry| Some(entry.at.wall_ms) >= since_ms));
 }
@@ -97,8 +86,7 @@ fn kinds_and_times_must_both_match() {
 #[test]
 fn the_verbose_log_has_a_line_for_every_entry() {
     let mut written = Vec::new();
-    let mut reporter =
-        VerboseReporter::new(&mut written, Screen { max_columns: Some(110), ..Screen::default() });
+    let mut reporter = VerboseReporter::new(&mut written, Screen { max_columns: Some(110), ..Screen::default() });
     for entry in sample_journal() {
         match entry.event {
             // The entries in between contain names and times of this one recording only.
@@ -156,9 +144,7 @@ fn a_provider_named_like_the_script_vendor_is_not_a_script() {
         sent_text.lines().next().unwrap().to_string()
     };
     assert_eq!(first_line(&journal), "nobody: played from a script");
-    let RunEvent::RunStarted { settings, .. } = &mut journal[0].event else {
-        panic!("it begins with its start")
-    };
+    let RunEvent::RunStarted { settings, .. } = &mut journal[0].event else { panic!("it begins with its start") };
     settings.agents[0].driver = DriverSpec::Command { argv: vec!["agent".into()] };
     settings.agents[0].provider = "nobody".into();
     assert_eq!(first_line(&journal), "to nobody");
@@ -169,20 +155,17 @@ fn every_agent_call_names_its_prompt_and_its_output() {
     let entries = sample_journal();
     let agent_calls = collect_calls(&entries);
     let ask_entries = entries.iter().filter(|entry| {
-        matches!(
-            &entry.event,
-            RunEvent::EffectStarted { effect: tribunal_core::effect::Effect::Ask { .. }, .. }
-        )
+        matches!(&entry.event, RunEvent::EffectStarted { effect: tribunal_core::effect::Effect::Ask { .. }, .. })
     });
     assert_eq!(agent_calls.len(), ask_entries.count());
-    assert!(agent_calls.iter().all(|call| call.driver_name == "replay"
-        && call.prompt_hash().is_some()
-        && call.output_hash().is_some()));
-    let prompts: BTreeSet<_> = agent_calls.iter().map(|agent_call| agent_call.prompt_hash()).collect();
-    assert_eq!(prompts.len(), agent_calls.len(), "no two were sent the same");
     assert!(
         agent_calls
             .iter()
-            .all(|call| call.answered_seq > Some(call.asked_seq) && call.usage().weighted_tokens() > 0)
+            .all(|call| call.driver_name == "replay" && call.prompt_hash().is_some() && call.output_hash().is_some())
+    );
+    let prompts: BTreeSet<_> = agent_calls.iter().map(|agent_call| agent_call.prompt_hash()).collect();
+    assert_eq!(prompts.len(), agent_calls.len(), "no two were sent the same");
+    assert!(
+        agent_calls.iter().all(|call| call.answered_seq > Some(call.asked_seq) && call.usage().weighted_tokens() > 0)
     );
 }

@@ -20,15 +20,11 @@ impl CpuTime {
         let stat = fs::read_to_string("/proc/self/stat")?;
         // The second field is the program's name and may contain anything, so counting starts after it.
         let (_, fields) = stat.rsplit_once(')').ok_or("/proc/self/stat has another form")?;
-        let ticks: Vec<f64> =
-            fields.split_whitespace().skip(11).take(4).map(str::parse).collect::<Result<_, _>>()?;
+        let ticks: Vec<f64> = fields.split_whitespace().skip(11).take(4).map(str::parse).collect::<Result<_, _>>()?;
         let [user, system, children_user, children_system] = ticks[..] else {
             return Err("/proc/self/stat is too short".into());
         };
-        Ok(CpuTime {
-            own_ms: (user + system) * TICK_MS,
-            children_ms: (children_user + children_system) * TICK_MS,
-        })
+        Ok(CpuTime { own_ms: (user + system) * TICK_MS, children_ms: (children_user + children_system) * TICK_MS })
     }
 
     pub fn time_since(self, earlier: CpuTime) -> CpuTime {

@@ -18,12 +18,7 @@ const EVENTS: usize = 100_000;
 const RUNS: usize = 1_000;
 
 /// Records the entries of a real run under another name; `copy_number` makes their ids unique.
-fn record_copy(
-    store: &Store,
-    run_id: &RunId,
-    copy_number: usize,
-    entries: &[JournalEntry],
-) -> BenchResult<()> {
+fn record_copy(store: &Store, run_id: &RunId, copy_number: usize, entries: &[JournalEntry]) -> BenchResult<()> {
     let entries = entries.iter().map(|entry| NewEntry {
         run_id: run_id.clone(),
         timestamp: Timestamp { wall_ms: entry.at.wall_ms + copy_number as u64, ..entry.at },

@@ -34,8 +34,7 @@ fn main() -> ExitCode {
 
 fn run_measure() -> BenchResult<()> {
     // Cargo adds `--bench`.
-    let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|measure_name| measure_name != "--bench").collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|measure_name| measure_name != "--bench").collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["agents", count] => processes::run_idle_agents(count.parse()?),

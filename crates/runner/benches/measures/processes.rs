@@ -81,10 +81,7 @@ pub fn measure_overhead() -> BenchResult<()> {
     let cpu_before = CpuTime::measure_now()?;
     run_idle_agents(TRIVIAL)?;
     let agent_ms = CpuTime::measure_now()?.time_since(cpu_before);
-    print_figure(
-        "overhead",
-        (agent_ms.own_ms + agent_ms.children_ms - plain_ms.children_ms) / TRIVIAL as f64,
-    )?;
+    print_figure("overhead", (agent_ms.own_ms + agent_ms.children_ms - plain_ms.children_ms) / TRIVIAL as f64)?;
     match count_execs(10)? {
         Some(execs) => print_figure("execs", execs),
         None => Ok(()),
@@ -138,9 +135,7 @@ async fn run_parallel_agents(directory: PathBuf, gate: PathBuf) -> BenchResult<(
         });
         agents.spawn(async move {
             let wait = "read prompt; echo here; read line < gate; exit 0";
-            run_agent(&["sh", "-c", wait], &directory, Some(on_output))
-                .await
-                .map_err(|problem| problem.to_string())
+            run_agent(&["sh", "-c", wait], &directory, Some(on_output)).await.map_err(|problem| problem.to_string())
         });
     }
     tokio::time::timeout(PATIENCE, all_arrived.notified()).await?;
@@ -148,8 +143,7 @@ async fn run_parallel_agents(directory: PathBuf, gate: PathBuf) -> BenchResult<(
     let mut gate_open = fs::OpenOptions::new().read(true).write(true).open(&gate)?;
     // One line per agent, and empty ones: shells read byte by byte, all from one pipe.
     let lines = "\n".repeat(AT_ONCE);
-    let writer =
-        tokio::task::spawn_blocking(move || gate_open.write_all(lines.as_bytes()).map(|()| gate_open));
+    let writer = tokio::task::spawn_blocking(move || gate_open.write_all(lines.as_bytes()).map(|()| gate_open));
     while let Some(ended) = agents.join_next().await {
         ended??;
     }

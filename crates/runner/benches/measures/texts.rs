@@ -44,26 +44,18 @@ pub fn measure_masking() -> BenchResult<()> {
 /// Compares pairs of a megabyte each: nearly equal ones, entirely different ones, and some that are hard to align.
 pub fn measure_loop_detection() -> BenchResult<()> {
     let output = sample_output();
-    let words = |step: usize| -> String {
-        (0..MB / 4).map(|number| ["one ", "two ", "six "][number * step / 7 % 3]).collect()
-    };
+    let words =
+        |step: usize| -> String { (0..MB / 4).map(|number| ["one ", "two ", "six "][number * step / 7 % 3]).collect() };
     let edited: String = output
         .lines()
         .enumerate()
-        .map(
-            |(number, line)| {
-                if number % 30 == 7 { "something else now\n".into() } else { format!("{line}\n") }
-            },
-        )
+        .map(|(number, line)| if number % 30 == 7 { "something else now\n".into() } else { format!("{line}\n") })
         .collect();
     let backwards: String = output.lines().rev().map(|line| format!("{line}\n")).collect();
     let mut worst: f64 = 0.0;
-    for (first_text, second_text) in [
-        (&output, &edited),
-        (&output, &backwards),
-        (&words(3), &words(5)),
-        (&output, &output.replace('e', "E")),
-    ] {
+    for (first_text, second_text) in
+        [(&output, &edited), (&output, &backwards), (&words(3), &words(5)), (&output, &output.replace('e', "E"))]
+    {
         let times = 5;
         let cpu_before = CpuTime::measure_now()?;
         for _ in 0..times {

@@ -72,8 +72,7 @@ pub(super) fn check_contents(
             Ok(file_content) => file_content,
             Err(cause) => return Some(format!("it cannot be read: {cause}")),
         };
-        if let (None, Ok(content_text)) =
-            (unreviewable_reason(&file_content), std::str::from_utf8(&file_content))
+        if let (None, Ok(content_text)) = (unreviewable_reason(&file_content), std::str::from_utf8(&file_content))
             && is_story(&entry.relative_path, content_text)
         {
             story_paths.insert(entry.relative_path.clone());

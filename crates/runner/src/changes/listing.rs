@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    ChangeError, ChangeRequest, MAX_PART_BYTES, MAX_PART_FILES, MAX_PARTS, format_bytes,
-    revisions::ChangeEndpoints, too_big_error,
+    ChangeError, ChangeRequest, MAX_PART_BYTES, MAX_PART_FILES, MAX_PARTS, format_bytes, revisions::ChangeEndpoints,
+    too_big_error,
 };
 use crate::{
     git::{GitReadExtent, GitRepository},
@@ -50,8 +50,9 @@ impl ChangedEntry {
     pub fn is_empty_and_new(&self, project_root: &Path) -> bool {
         match self.status_code {
             b'A' => self.line_counts == Some((0, 0)),
-            b'?' => fs::metadata(project_root.join(&self.relative_path))
-                .is_ok_and(|file_metadata| file_metadata.len() == 0),
+            b'?' => {
+                fs::metadata(project_root.join(&self.relative_path)).is_ok_and(|file_metadata| file_metadata.len() == 0)
+            }
             _ => false,
         }
     }
@@ -78,11 +79,8 @@ impl SiftedFiles {
             std::mem::take(&mut self.reviewable).into_iter().partition(is_omitted);
         self.reviewable = reviewable;
         if let [first_entry, other_entries @ ..] = omitted.as_slice() {
-            let more_suffix = if other_entries.is_empty() {
-                String::new()
-            } else {
-                format!(", as {} more", other_entries.len())
-            };
+            let more_suffix =
+                if other_entries.is_empty() { String::new() } else { format!(", as {} more", other_entries.len()) };
             self.omissions.push(format!("{}: {reason}{more_suffix}", first_entry.relative_path));
         }
     }
@@ -108,21 +106,8 @@ fn diff_command(
 ) -> Command {
     let mut command = repository.new_command();
     // Git takes larger files for binary and prints nothing of them; those in the work tree are still hashed.
-    command.args([
-        "-c",
-        &format!("core.bigFileThreshold={MAX_SUBJECT_BYTES}"),
-        "-c",
-        "diff.suppressBlankEmpty=false",
-    ]);
-    command.args([
-        "diff",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-        "--relative",
-        "-M",
-        RENAME_LIMIT_FLAG,
-    ]);
+    command.args(["-c", &format!("core.bigFileThreshold={MAX_SUBJECT_BYTES}"), "-c", "diff.suppressBlankEmpty=false"]);
+    command.args(["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "-M", RENAME_LIMIT_FLAG]);
     // The user's configuration could change prefixes, submodule format or order; the parser relies on these.
     command.args([
         "--submodule=short",
@@ -131,12 +116,7 @@ fn diff_command(
         "--dst-prefix=b/",
         "-O/dev/null",
     ]);
-    command
-        .args(output_format)
-        .arg(&endpoints.compare_from)
-        .args(&endpoints.end_id)
-        .arg("--")
-        .args(path_filters);
+    command.args(output_format).arg(&endpoints.compare_from).args(&endpoints.end_id).arg("--").args(path_filters);
     command
 }
 
@@ -146,14 +126,12 @@ pub(super) fn list_changed(
     endpoints: &ChangeEndpoints,
     path_filters: &[String],
 ) -> Result<Vec<ChangedEntry>, ChangeError> {
-    let command =
-        diff_command(repository, endpoints, &["--raw", "--numstat", "-z", "--no-abbrev"], path_filters);
+    let command = diff_command(repository, endpoints, &["--raw", "--numstat", "-z", "--no-abbrev"], path_filters);
     let git_output = repository.run_checked(command, None)?;
     let mut changed_entries = Vec::new();
     let mut line_counts: BTreeMap<String, Option<(u64, u64)>> = BTreeMap::new();
-    let mut records = git_output
-        .split(|byte| *byte == 0)
-        .map(|record| String::from_utf8(record.to_vec()).map_err(mark_undecodable));
+    let mut records =
+        git_output.split(|byte| *byte == 0).map(|record| String::from_utf8(record.to_vec()).map_err(mark_undecodable));
     while let Some(record) = records.next() {
         // The output mixes both formats: raw records start with a colon, the others with line counts.
         let record = unwrap_name(record);
@@ -203,11 +181,8 @@ fn parse_raw_entry(raw_record: &str, next_record: &mut dyn FnMut() -> String) ->
         .map(|object_id| Some(object_id).filter(|object_id| !object_id.bytes().all(|byte| byte == b'0')));
     let status_code = next_field().bytes().next().unwrap_or(b'M');
     let first_path = next_record();
-    let (relative_path, old_path) = if matches!(status_code, b'R' | b'C') {
-        (next_record(), Some(first_path))
-    } else {
-        (first_path, None)
-    };
+    let (relative_path, old_path) =
+        if matches!(status_code, b'R' | b'C') { (next_record(), Some(first_path)) } else { (first_path, None) };
     ChangedEntry { relative_path, old_path, status_code, file_modes, object_ids, ..ChangedEntry::default() }
 }
 
@@ -256,20 +231,14 @@ pub(super) fn sift_entries(
         .collect();
     let object_sizes = read_object_sizes(repository, &changed_entries)?;
     let mut sifted_files = SiftedFiles { reviewable: changed_entries, omissions: Vec::new(), diff_order };
-    sifted_files
-        .omit_group("Tribunal's own", |entry| is_own_file(&entry.relative_path, &request.reviews_dir));
+    sifted_files.omit_group("Tribunal's own", |entry| is_own_file(&entry.relative_path, &request.reviews_dir));
     let is_planning_file = |entry: &ChangedEntry| {
-        request
-            .planning_dirs
-            .iter()
-            .any(|planning_dir| Path::new(&entry.relative_path).starts_with(planning_dir))
+        request.planning_dirs.iter().any(|planning_dir| Path::new(&entry.relative_path).starts_with(planning_dir))
     };
     sifted_files.omit_group("of those who plan the work", is_planning_file);
     // The same text and mode: only the file's time is new.
     sifted_files.reviewable.retain(|entry| {
-        entry.status_code != b'M'
-            || entry.line_counts != Some((0, 0))
-            || entry.file_modes[0] != entry.file_modes[1]
+        entry.status_code != b'M' || entry.line_counts != Some((0, 0)) || entry.file_modes[0] != entry.file_modes[1]
     });
     // Group omissions come first, so that such files do not get a reason each.
     sifted_files.omit_entries(|entry| omission_reason(repository, entry, &object_sizes));
@@ -280,12 +249,10 @@ pub(super) fn sift_entries(
 fn is_own_file(relative_path: &str, reviews_dir: &str) -> bool {
     let awaiting_dir = Path::new(reviews_dir).with_file_name("awaiting-human");
     let is_tracker_file =
-        Path::new(relative_path).strip_prefix(reviews_dir).ok().and_then(Path::to_str).is_some_and(
-            |file_name| {
-                file_name.ends_with("-issues.md")
-                    || (file_name.starts_with("review-metrics-") && file_name.ends_with(".json"))
-            },
-        );
+        Path::new(relative_path).strip_prefix(reviews_dir).ok().and_then(Path::to_str).is_some_and(|file_name| {
+            file_name.ends_with("-issues.md")
+                || (file_name.starts_with("review-metrics-") && file_name.ends_with(".json"))
+        });
     is_tracker_file || Path::new(relative_path).starts_with(awaiting_dir)
 }
 
@@ -306,8 +273,7 @@ fn omission_reason(
     {
         return Some("its name has control characters".into());
     }
-    if let Some(tool_directory) =
-        entry.relative_path.split('/').find(|path_part| TOOL_DIRECTORIES.contains(path_part))
+    if let Some(tool_directory) = entry.relative_path.split('/').find(|path_part| TOOL_DIRECTORIES.contains(path_part))
     {
         return Some(format!("no copy has what is in {tool_directory}"));
     }
@@ -350,11 +316,8 @@ fn read_object_sizes(
     changed_entries: &[ChangedEntry],
 ) -> Result<BTreeMap<String, Option<u64>>, ChangeError> {
     let is_file_entry = |entry: &&ChangedEntry| !entry.file_modes.iter().any(|mode| mode == SUBMODULE_MODE);
-    let object_ids: BTreeSet<&String> = changed_entries
-        .iter()
-        .filter(is_file_entry)
-        .flat_map(|entry| entry.object_ids.iter().flatten())
-        .collect();
+    let object_ids: BTreeSet<&String> =
+        changed_entries.iter().filter(is_file_entry).flat_map(|entry| entry.object_ids.iter().flatten()).collect();
     if object_ids.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -387,10 +350,8 @@ pub(super) fn measure_diffs(
             if diff_line.starts_with(b"diff --git ") {
                 let header = String::from_utf8_lossy(&diff_line);
                 let remaining_paths = diff_order.iter().skip(next_index);
-                let skipped = remaining_paths
-                    .clone()
-                    .position(|path| header.trim_end().ends_with(path.as_str()))
-                    .unwrap_or(0);
+                let skipped =
+                    remaining_paths.clone().position(|path| header.trim_end().ends_with(path.as_str())).unwrap_or(0);
                 current_path = diff_order.get(next_index + skipped).map_or("", String::as_str);
                 next_index += skipped + 1;
             }

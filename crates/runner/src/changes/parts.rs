@@ -41,8 +41,7 @@ impl FoundChange {
     pub fn into_parts(self) -> Result<Vec<ChangePart>, ChangeError> {
         let FoundChange { change, diff_sizes, .. } = self;
         let relative_paths: Vec<&str> = change.files.iter().map(|file| file.path.as_str()).collect();
-        let whole_span =
-            FileSpan { start: 0, end: relative_paths.len(), diff_bytes: diff_sizes.iter().sum() };
+        let whole_span = FileSpan { start: 0, end: relative_paths.len(), diff_bytes: diff_sizes.iter().sum() };
         let mut spans = Vec::new();
         split_by_directory(&relative_paths, &diff_sizes, whole_span, 0, &mut spans);
         let packed_spans = pack_spans(&spans);
@@ -89,9 +88,7 @@ fn split_by_directory(
     while group_start < span.end {
         // Files of the directory itself stand alone; packing joins them.
         let is_same_directory = |index: &usize| {
-            is_in_directory(group_start)
-                && is_in_directory(*index)
-                && path_part(*index) == path_part(group_start)
+            is_in_directory(group_start) && is_in_directory(*index) && path_part(*index) == path_part(group_start)
         };
         let group_end = (group_start + 1..span.end)
             .take_while(is_same_directory)
@@ -113,9 +110,7 @@ fn pack_spans(spans: &[FileSpan]) -> Vec<FileSpan> {
     for span in spans {
         match packed_spans.last_mut() {
             // Spans are in path order, so joining neighbours keeps related directories together.
-            Some(last_span) if last_span.extended_by(*span).fits_in_part() => {
-                *last_span = last_span.extended_by(*span)
-            }
+            Some(last_span) if last_span.extended_by(*span).fits_in_part() => *last_span = last_span.extended_by(*span),
             _ => packed_spans.push(*span),
         }
     }
@@ -128,8 +123,7 @@ pub(super) fn largest_directories(relative_paths: &[&str]) -> Vec<(String, usize
     for relative_path in relative_paths {
         // Two levels, since the first one is often a single `src`.
         let prefix_end = relative_path.match_indices('/').map(|(position, _)| position + 1).take(2).last();
-        *file_counts.entry(prefix_end.map_or("", |prefix_end| &relative_path[..prefix_end])).or_default() +=
-            1;
+        *file_counts.entry(prefix_end.map_or("", |prefix_end| &relative_path[..prefix_end])).or_default() += 1;
     }
     let mut file_counts: Vec<(String, usize)> = file_counts
         .into_iter()
@@ -153,11 +147,7 @@ mod tests {
         files.dedup_by(|first, second| first.0 == second.0);
         let changed = files.iter().map(|(path, _)| ChangedPath { path: path.clone(), from: None });
         let change = CodeChange { range: "a..b".into(), files: changed.collect(), ..CodeChange::default() };
-        FoundChange {
-            change,
-            diff_sizes: files.iter().map(|(_, bytes)| *bytes).collect(),
-            story_paths: Vec::new(),
-        }
+        FoundChange { change, diff_sizes: files.iter().map(|(_, bytes)| *bytes).collect(), story_paths: Vec::new() }
     }
 
     fn many_files(directory: &str, count: usize, bytes: u64) -> Vec<(String, u64)> {
@@ -172,37 +162,28 @@ mod tests {
 
     #[test]
     fn folders_stay_together_where_they_can() {
-        let all = [
-            many_files("a", 150, 10),
-            many_files("b/c", 90, 10),
-            many_files("b/d", 90, 10),
-            many_files("e", 10, 10),
-        ]
-        .concat();
+        let all =
+            [many_files("a", 150, 10), many_files("b/c", 90, 10), many_files("b/d", 90, 10), many_files("e", 10, 10)]
+                .concat();
         let parts = found_change(&all).into_parts().unwrap();
         let described_parts: Vec<String> = parts
             .iter()
             .map(|part| {
-                let (first, last) =
-                    (&part.change.files[0].path, &part.change.files[part.change.files.len() - 1].path);
+                let (first, last) = (&part.change.files[0].path, &part.change.files[part.change.files.len() - 1].path);
                 format!("{}: {first} to {last}", part.change.range)
             })
             .collect();
         assert_eq!(
             described_parts,
-            [
-                "a..b (part 1 of 2): a/f0000.rs to a/f0149.rs",
-                "a..b (part 2 of 2): b/c/f0000.rs to e/f0009.rs"
-            ]
+            ["a..b (part 1 of 2): a/f0000.rs to a/f0149.rs", "a..b (part 2 of 2): b/c/f0000.rs to e/f0009.rs"]
         );
     }
 
     #[test]
     fn more_than_ten_parts_are_refused_with_the_biggest_folders() {
-        let error =
-            found_change(&[many_files("src/a", 30, MAX_PART_BYTES / 2), many_files("src/b", 5, 1)].concat())
-                .into_parts()
-                .unwrap_err();
+        let error = found_change(&[many_files("src/a", 30, MAX_PART_BYTES / 2), many_files("src/b", 5, 1)].concat())
+            .into_parts()
+            .unwrap_err();
         let ChangeError::TooBig { files, bytes, folders: directories, .. } = error else { panic!("{error}") };
         assert_eq!((files, bytes), (35, Some(15 * MAX_PART_BYTES + 5)));
         assert_eq!(directories, [("src/a/".to_string(), 30), ("src/b/".to_string(), 5)]);

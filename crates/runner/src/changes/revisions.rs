@@ -53,16 +53,9 @@ fn head_commit(repository: &GitRepository) -> Result<String, ChangeError> {
 fn find_commit(repository: &GitRepository, revision_text: &str) -> Result<Option<String>, ChangeError> {
     let mut command = repository.new_command();
     // `--end-of-options` keeps a name that starts with a dash from being taken for an option.
-    command.args([
-        "rev-parse",
-        "--verify",
-        "--quiet",
-        "--end-of-options",
-        &format!("{revision_text}^{{commit}}"),
-    ]);
+    command.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{revision_text}^{{commit}}")]);
     let git_output = repository.run_unchecked(command, None)?;
-    Ok(Some(to_trimmed_text(&git_output.stdout))
-        .filter(|commit_id| git_output.succeeded && !commit_id.is_empty()))
+    Ok(Some(to_trimmed_text(&git_output.stdout)).filter(|commit_id| git_output.succeeded && !commit_id.is_empty()))
 }
 
 fn require_commit(repository: &GitRepository, revision_text: &str) -> Result<String, ChangeError> {
@@ -70,23 +63,19 @@ fn require_commit(repository: &GitRepository, revision_text: &str) -> Result<Str
         .ok_or_else(|| ChangeError::UnknownRevision { said: revision_text.to_string() })
 }
 
-fn resolve_range(
-    repository: &GitRepository,
-    revision_text: &str,
-) -> Result<(String, Option<String>), ChangeError> {
+fn resolve_range(repository: &GitRepository, revision_text: &str) -> Result<(String, Option<String>), ChangeError> {
     // Three dots are tried first: two dots are a part of them.
-    let (left_name, right_name, is_three_dot) =
-        match (revision_text.split_once("..."), revision_text.split_once("..")) {
-            (Some((left_name, right_name)), _) => (left_name, right_name, true),
-            (None, Some((left_name, right_name))) => (left_name, right_name, false),
-            (None, None) => return Err(ChangeError::NotARange { said: revision_text.to_string() }),
-        };
+    let (left_name, right_name, is_three_dot) = match (revision_text.split_once("..."), revision_text.split_once(".."))
+    {
+        (Some((left_name, right_name)), _) => (left_name, right_name, true),
+        (None, Some((left_name, right_name))) => (left_name, right_name, false),
+        (None, None) => return Err(ChangeError::NotARange { said: revision_text.to_string() }),
+    };
     let default_to_head = |revision_name: &str| {
         if revision_name.is_empty() { "HEAD".to_string() } else { revision_name.to_string() }
     };
     let (left_name, right_name) = (default_to_head(left_name), default_to_head(right_name));
-    let (left_id, right_id) =
-        (require_commit(repository, &left_name)?, require_commit(repository, &right_name)?);
+    let (left_id, right_id) = (require_commit(repository, &left_name)?, require_commit(repository, &right_name)?);
     if !is_three_dot {
         return Ok((left_id, Some(right_id)));
     }
@@ -108,18 +97,13 @@ fn is_shallow(repository: &GitRepository) -> Result<bool, ChangeError> {
     Ok(to_trimmed_text(&repository.query(["rev-parse", "--is-shallow-repository"])?) == "true")
 }
 
-fn resolve_commit(
-    repository: &GitRepository,
-    revision_text: &str,
-) -> Result<(String, Option<String>), ChangeError> {
+fn resolve_commit(repository: &GitRepository, revision_text: &str) -> Result<(String, Option<String>), ChangeError> {
     let commit_id = require_commit(repository, revision_text)?;
     // A shallow clone hides the parent that it does not have; the commit object still names it.
     let commit_bytes = repository.query(["cat-file", "commit", &commit_id])?;
     let commit_headers = String::from_utf8_lossy(&commit_bytes);
-    let parent_id = commit_headers
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .find_map(|line| line.strip_prefix("parent "));
+    let parent_id =
+        commit_headers.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix("parent "));
     // A commit without a parent is compared with nothing.
     let Some(parent_id) = parent_id else { return Ok((String::new(), Some(commit_id))) };
     let mut command = repository.new_command();
@@ -181,8 +165,7 @@ pub(super) fn find_differing_files(
     let differing_paths: BTreeSet<&[u8]> = git_output.split(|byte| *byte == 0).collect();
     // Git's diff does not list untracked files, so a deleted file that exists again has to be looked for.
     let is_present_again = |entry: &ChangedEntry| {
-        entry.is_deleted()
-            && fs::symlink_metadata(repository.work_tree_root().join(&entry.relative_path)).is_ok()
+        entry.is_deleted() && fs::symlink_metadata(repository.work_tree_root().join(&entry.relative_path)).is_ok()
     };
     let is_missing = |entry: &ChangedEntry| {
         !entry.is_deleted()
@@ -202,10 +185,7 @@ pub(super) fn find_differing_files(
 
 /// Returns the files that git was told not to check: left out of a sparse checkout, or assumed unchanged. It is unknown whether
 /// they differ.
-fn find_unwatched_files(
-    repository: &GitRepository,
-    path_filters: &[String],
-) -> Result<BTreeSet<Vec<u8>>, ChangeError> {
+fn find_unwatched_files(repository: &GitRepository, path_filters: &[String]) -> Result<BTreeSet<Vec<u8>>, ChangeError> {
     let mut command = repository.new_command();
     command.args(["ls-files", "-v", "-z", "--"]).args(path_filters);
     let git_output = repository.run_checked(command, None)?;

@@ -32,16 +32,8 @@ impl TestRepository {
 
     fn run_git(&self, arguments: &[&str]) -> String {
         let mut command = git_command(self.repository_root());
-        let identity = [
-            "-c",
-            "user.name=n",
-            "-c",
-            "user.email=e@e",
-            "-c",
-            "commit.gpgSign=false",
-            "-c",
-            "core.autocrlf=false",
-        ];
+        let identity =
+            ["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false", "-c", "core.autocrlf=false"];
         let output = command.args(identity).args(arguments).stderr(Stdio::piped()).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         to_trimmed_text(&output.stdout)
@@ -155,10 +147,7 @@ fn three_dots_start_where_the_two_parted() {
     repository.write_file("main.rs", "another\n");
     repository.commit_all();
     let change = repository.find_change(range_selector("main...topic"), false).unwrap().change;
-    assert_eq!(
-        (change.base.as_str(), describe_files(&change)),
-        (base.as_str(), vec!["topic.rs".to_string()])
-    );
+    assert_eq!((change.base.as_str(), describe_files(&change)), (base.as_str(), vec!["topic.rs".to_string()]));
     let change = repository.find_change(range_selector("main..topic"), false).unwrap().change;
     assert_eq!(describe_files(&change), ["main.rs", "topic.rs"]);
 }
@@ -185,10 +174,7 @@ fn before_the_first_commit_everything_is_new() {
     repository.write_file("b.rs", "1\n");
     repository.run_git(&["add", "a.rs"]);
     let change = repository.work_tree_change();
-    assert_eq!(
-        (change.base.as_str(), describe_files(&change)),
-        ("", vec!["a.rs".to_string(), "b.rs".into()])
-    );
+    assert_eq!((change.base.as_str(), describe_files(&change)), ("", vec!["a.rs".to_string(), "b.rs".into()]));
     let staged = repository.find_change(ChangeScope::Staged, false).unwrap().change;
     assert_eq!((staged.base.as_str(), describe_files(&staged)), ("", vec!["a.rs".to_string()]));
 }
@@ -209,14 +195,8 @@ fn what_is_staged_is_a_tree_and_the_index_stays_as_it_is() {
     repository.write_file("a.rs", "staged, and more\n");
     let end = repository.find_change(ChangeScope::Staged, false).unwrap().change.end.unwrap();
     assert_eq!(repository.run_git(&["cat-file", "-p", &format!("{end}:a.rs")]), "staged");
-    assert!(matches!(
-        repository.find_change(ChangeScope::Staged, true),
-        Err(ChangeError::WorkTreeDiffers { .. })
-    ));
-    assert!(
-        fs::read(repository.absolute_path(".git/index")).unwrap() == index,
-        "somebody wrote the person's index"
-    );
+    assert!(matches!(repository.find_change(ChangeScope::Staged, true), Err(ChangeError::WorkTreeDiffers { .. })));
+    assert!(fs::read(repository.absolute_path(".git/index")).unwrap() == index, "somebody wrote the person's index");
     assert!(!repository.absolute_path(".git/index.lock").exists());
 }
 
@@ -316,11 +296,7 @@ fn unreviewable_files_are_left_out_with_the_reason() {
     repository.write_file("out/awaiting-human/R.D1.yaml", "x\n");
     std::os::unix::fs::symlink("a.rs", repository.absolute_path("link")).unwrap();
     fs::set_permissions(repository.absolute_path("tool.sh"), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(
-        repository.repository_root().join(std::ffi::OsString::from_vec(b"caf\xe9.txt".to_vec())),
-        "1\n",
-    )
-    .unwrap();
+    fs::write(repository.repository_root().join(std::ffi::OsString::from_vec(b"caf\xe9.txt".to_vec())), "1\n").unwrap();
     repository.write_file("line\nend.txt", "1\n");
     let expected = [
         "big.txt: 1.0 MB, at most 1.0 MB are reviewed",
@@ -361,10 +337,7 @@ fn a_change_of_nothing_that_can_be_reviewed_is_refused_with_the_reasons() {
         "{error}"
     );
     repository.commit_all();
-    assert!(matches!(
-        repository.find_change(ChangeScope::WorkTree, true),
-        Err(ChangeError::EmptyChange { .. })
-    ));
+    assert!(matches!(repository.find_change(ChangeScope::WorkTree, true), Err(ChangeError::EmptyChange { .. })));
 }
 
 #[test]
@@ -375,12 +348,10 @@ fn paths_are_taken_as_they_are_and_the_project_may_be_a_part_of_the_repository()
     }
     let only = |project_root: &Path, paths: &[&str]| {
         let paths = paths.iter().map(ToString::to_string).collect();
-        let change = find_change(
-            project_root,
-            &ChangeRequest { path_filters: paths, ..new_request(ChangeScope::WorkTree) },
-        )
-        .unwrap()
-        .change;
+        let change =
+            find_change(project_root, &ChangeRequest { path_filters: paths, ..new_request(ChangeScope::WorkTree) })
+                .unwrap()
+                .change;
         (change.range.clone(), describe_files(&change))
     };
     let star = ("work tree in a*.rs".to_string(), vec!["a*.rs".to_string()]);
@@ -406,10 +377,7 @@ fn conflicts_and_typing_errors_are_named() {
     let error_for = |selector: ChangeScope| repository.find_change(selector, true).unwrap_err().to_string();
     assert_eq!(error_for(range_selector("main..tpoic")), "there is no revision `tpoic` in this repository");
     assert_eq!(error_for(range_selector("main")), "`main` is no range");
-    assert_eq!(
-        error_for(range_selector("--output=x..main")),
-        "there is no revision `--output=x` in this repository"
-    );
+    assert_eq!(error_for(range_selector("--output=x..main")), "there is no revision `--output=x` in this repository");
     let merge = git_command(repository.repository_root())
         .args(["-c", "user.name=n", "-c", "user.email=e@e", "merge", "-q", "topic"])
         .output();
@@ -426,10 +394,7 @@ fn stories_are_pointed_out_wherever_their_text_is() {
     repository.write_file("s/other.md", "# x\n");
     assert_eq!(repository.find_change(ChangeScope::WorkTree, true).unwrap().story_paths, ["s/1-1-in.md"]);
     repository.commit_all();
-    assert_eq!(
-        repository.find_change(ChangeScope::Commit("HEAD".into()), true).unwrap().story_paths,
-        ["s/1-1-in.md"]
-    );
+    assert_eq!(repository.find_change(ChangeScope::Commit("HEAD".into()), true).unwrap().story_paths, ["s/1-1-in.md"]);
     repository.run_git(&["rm", "-q", "s/1-1-in.md"]);
     repository.write_file("a.rs", "2\n");
     assert_eq!(
@@ -445,8 +410,7 @@ fn import_files(repository: &TestRepository, count: usize) {
     let mut child = command.args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = std::io::BufWriter::new(child.stdin.take().unwrap());
     for (mark, files) in [(1, 0), (2, count)] {
-        writeln!(input, "commit refs/heads/main\nmark :{mark}\ncommitter n <e@e> {mark} +0000\ndata 1\nx")
-            .unwrap();
+        writeln!(input, "commit refs/heads/main\nmark :{mark}\ncommitter n <e@e> {mark} +0000\ndata 1\nx").unwrap();
         for number in 0..files {
             let text = format!("fn f{number}() {{}}\n");
             let path = format!("src/m{}/d{}/f{number}.rs", number % 7, number % 50);

@@ -42,8 +42,7 @@ fn diff_file(changed_file: &ChangedPath, old_text: Option<&str>, new_text: Optio
     let side_name = |side: &str, relative_path: &str, exists: bool| {
         if exists { format!("{side}/{relative_path}") } else { "/dev/null".to_string() }
     };
-    let old_name =
-        side_name("a", changed_file.from.as_ref().unwrap_or(&changed_file.path), old_text.is_some());
+    let old_name = side_name("a", changed_file.from.as_ref().unwrap_or(&changed_file.path), old_text.is_some());
     let new_name = side_name("b", &changed_file.path, new_text.is_some());
     // The user's line ends are not part of a change.
     let normalize_line_ends = |text: Option<&str>| text.unwrap_or_default().replace("\r\n", "\n");
@@ -51,8 +50,7 @@ fn diff_file(changed_file: &ChangedPath, old_text: Option<&str>, new_text: Optio
 }
 
 pub(super) fn decode_utf8(relative_path: &str, bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::other(format!("{relative_path} is no text (it is no UTF-8)")))
+    String::from_utf8(bytes).map_err(|_| io::Error::other(format!("{relative_path} is no text (it is no UTF-8)")))
 }
 
 /// Reads the files as they were before the change, keyed by their new paths. Files that did not exist or were not text are
@@ -62,11 +60,9 @@ fn read_base_texts(project_root: &Path, change: &CodeChange) -> io::Result<BTree
     if change.base.is_empty() || change.files.is_empty() {
         return Ok(base_texts);
     }
-    let old_path =
-        |changed_file: &ChangedPath| changed_file.from.as_ref().unwrap_or(&changed_file.path).clone();
+    let old_path = |changed_file: &ChangedPath| changed_file.from.as_ref().unwrap_or(&changed_file.path).clone();
     let old_paths: Vec<String> = change.files.iter().map(old_path).collect();
-    let git_error =
-        |reason: String| io::Error::other(format!("git cannot say what it starts from: {reason}"));
+    let git_error = |reason: String| io::Error::other(format!("git cannot say what it starts from: {reason}"));
     let objects = find_blob_ids(project_root, &change.base, &old_paths).map_err(git_error)?;
     let known_files: Vec<(&ChangedPath, &String)> = change
         .files

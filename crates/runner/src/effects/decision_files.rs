@@ -24,12 +24,7 @@ fn decisions_dir(project: &Project, settings: &Settings) -> PathBuf {
     project.root().join(reviews_dir.parent().unwrap_or(reviews_dir)).join("awaiting-human")
 }
 
-fn decision_page_path(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
-    decision_id: &DecisionId,
-) -> PathBuf {
+fn decision_page_path(project: &Project, settings: &Settings, run_id: &RunId, decision_id: &DecisionId) -> PathBuf {
     decisions_dir(project, settings).join(format!("{run_id}.{decision_id}.yaml"))
 }
 
@@ -54,8 +49,7 @@ pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> Pos
     let mut page_text = render_decision_page(&context.run_id, decision);
     if let DecisionTopic::Patch { by: task_key, patch, diff, .. } = &decision.about {
         // The patch that the user is asked about is kept until they have answered.
-        let workspace =
-            land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch);
+        let workspace = land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch);
         let retention = workspace
             .ok_or(io::ErrorKind::NotFound.into())
             .and_then(|workspace| workspaces::retain_workspace(workspace.directory()));
@@ -86,8 +80,7 @@ fn render_decision_page(run_id: &RunId, decision: &Decision) -> String {
     for question_line in decision.question.lines() {
         page_text.push_str(&format!("#   {question_line}\n"));
     }
-    page_text
-        .push_str("# Write one of these behind `answer:` (and a note if you like), then: tribunal resume ");
+    page_text.push_str("# Write one of these behind `answer:` (and a note if you like), then: tribunal resume ");
     page_text.push_str(&format!("{run_id}\n"));
     for choice in &decision.choices {
         page_text.push_str(&format!("#   {}: {}\n", choice.key, choice.label));
@@ -124,13 +117,10 @@ fn read_decision_page(page_path: &Path, decision: &Decision) -> PageContent {
         Ok(page) => page,
         Err(cause) => {
             // Only the first line: the parser's message goes on with an excerpt of the file.
-            return PageContent::UnusableAnswer(
-                cause.to_string().lines().next().unwrap_or_default().to_string(),
-            );
+            return PageContent::UnusableAnswer(cause.to_string().lines().next().unwrap_or_default().to_string());
         }
     };
-    let answer =
-        DecisionAnswer { choice: page.answer.trim().to_string(), note: page.note.trim().to_string() };
+    let answer = DecisionAnswer { choice: page.answer.trim().to_string(), note: page.note.trim().to_string() };
     if answer.choice.is_empty() {
         PageContent::NoAnswer
     } else if decision.offers_choice(&answer.choice) {
@@ -143,8 +133,7 @@ fn read_decision_page(page_path: &Path, decision: &Decision) -> PageContent {
 /// Reads answers that the user wrote into the files of open decisions.
 pub(crate) fn answers_in_files(context: &EffectContext, open_decisions: &[Decision]) -> Vec<UserRequest> {
     let read_answer = |decision: &Decision| {
-        let page_file =
-            decision_page_path(&context.project, &context.settings, &context.run_id, &decision.id);
+        let page_file = decision_page_path(&context.project, &context.settings, &context.run_id, &decision.id);
         match read_decision_page(&page_file, decision) {
             PageContent::Answer(read_answer) => {
                 Some(UserRequest::Answer { decision: decision.id.clone(), answer: read_answer })
@@ -177,8 +166,7 @@ pub(crate) fn unusable_answers(
 pub(crate) fn release_rejected_patch(context: &EffectContext, decision: &Decision, answer: &DecisionAnswer) {
     if let (DecisionTopic::Patch { by: task_key, patch, .. }, false) =
         (&decision.about, answer.choice_key() == Some(ChoiceKey::Approve))
-        && let Some(workspace) =
-            land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch)
+        && let Some(workspace) = land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch)
     {
         workspaces::release_workspace(workspace.directory());
     }
@@ -187,10 +175,5 @@ pub(crate) fn release_rejected_patch(context: &EffectContext, decision: &Decisio
 /// Removes the file of an answered decision.
 pub(crate) fn remove_decision_page(context: &EffectContext, decision_id: &DecisionId) {
     // A file that cannot be removed is harmless: its decision is no longer open, so it is never read again.
-    let _ = fs::remove_file(decision_page_path(
-        &context.project,
-        &context.settings,
-        &context.run_id,
-        decision_id,
-    ));
+    let _ = fs::remove_file(decision_page_path(&context.project, &context.settings, &context.run_id, decision_id));
 }

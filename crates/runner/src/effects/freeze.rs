@@ -20,9 +20,7 @@ pub(super) fn freeze_subject(context: &EffectContext, effect_key: &Key, subject:
     match subject {
         Subject::Change(change) => match freeze_change(context, &workspace, change) {
             Ok(reply) => reply,
-            Err(cause) => {
-                environment_fault(format!("the change {} cannot be had: {cause}", change.range)).into()
-            }
+            Err(cause) => environment_fault(format!("the change {} cannot be had: {cause}", change.range)).into(),
         },
         Subject::Document { path: subject_path, .. } | Subject::Source { path: subject_path } => {
             freeze_file(context, &workspace, subject_path)
@@ -60,11 +58,7 @@ fn freeze_file(context: &EffectContext, workspace: &TaskWorkspace, subject_path:
     }
 }
 
-fn freeze_change(
-    context: &EffectContext,
-    workspace: &TaskWorkspace,
-    change: &CodeChange,
-) -> io::Result<FreezeOutcome> {
+fn freeze_change(context: &EffectContext, workspace: &TaskWorkspace, change: &CodeChange) -> io::Result<FreezeOutcome> {
     let remarks = create_change_workspace(context, workspace, change)?;
     let diff = change_diff::diff_change(context, workspace, change)?;
     // The prompts of the reviewers contain exactly this text.

@@ -120,13 +120,11 @@ async fn attempt_landing(
     request: LandingRequest,
     workspace: TaskWorkspace,
 ) -> Option<LandOutcome> {
-    let landing_fault =
-        |cause: io::Error| LandOutcome::from(environment_fault(format!("landing failed: {cause}")));
+    let landing_fault = |cause: io::Error| LandOutcome::from(environment_fault(format!("landing failed: {cause}")));
     let context = effect_context.clone();
-    let search = run_file_work(move || {
-        find_candidate(&context, &request, workspace).map(|search| (search, request.verify))
-    })
-    .await;
+    let search =
+        run_file_work(move || find_candidate(&context, &request, workspace).map(|search| (search, request.verify)))
+            .await;
     let (candidate, commands) = match search {
         Ok((Ok(candidate), commands)) => (Arc::new(candidate), commands),
         Ok((Err(refusal), _)) => return Some(refused_outcome(refusal)),
@@ -146,10 +144,7 @@ async fn attempt_landing(
 }
 
 /// Undoes a landing that broke off. Files that cannot be undone have landed, and are reported as landed.
-fn report_partial_landing(
-    context: &EffectContext,
-    candidate: &LandingCandidate,
-) -> io::Result<Option<LandOutcome>> {
+fn report_partial_landing(context: &EffectContext, candidate: &LandingCandidate) -> io::Result<Option<LandOutcome>> {
     if take_back_partial_landing(context, candidate).is_ok() {
         return Ok(None);
     }
@@ -158,12 +153,10 @@ fn report_partial_landing(
     for patched_file in &candidate.patched_files {
         // The intent tells our own text from an edit that the user made since.
         let intended_file = intent.files.get(&patched_file.relative_path);
-        if let (Some(intended_file), Ok(Some(current_text))) =
-            (intended_file, read_current_text(patched_file))
+        if let (Some(intended_file), Ok(Some(current_text))) = (intended_file, read_current_text(patched_file))
             && intended_file.after == Hash::digest_of(current_text.as_bytes())
         {
-            let (relative_path, landed_hunks) =
-                (patched_file.relative_path.clone(), Some(intended_file.hunks.clone()));
+            let (relative_path, landed_hunks) = (patched_file.relative_path.clone(), Some(intended_file.hunks.clone()));
             landed_files.push(MergedFile {
                 relative_path,
                 current_text: Some(current_text.clone()),
@@ -207,9 +200,7 @@ async fn merge_check_and_put(
             return Ok(refused_outcome(refusal));
         }
         let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
-        if let Some(outcome) =
-            run_file_work(move || replace_files(&context, &shared_candidate, merged_files)).await?
-        {
+        if let Some(outcome) = run_file_work(move || replace_files(&context, &shared_candidate, merged_files)).await? {
             return Ok(outcome);
         }
     }
@@ -238,13 +229,11 @@ fn find_candidate(
         context.project.root(),
         changed_files.keys().filter(|relative_path| !original_paths.contains(*relative_path)),
     );
-    for relative_path in changed_files.keys().filter(|relative_path| !ignored_paths.contains(*relative_path))
-    {
+    for relative_path in changed_files.keys().filter(|relative_path| !ignored_paths.contains(*relative_path)) {
         let is_new = !original_paths.contains(relative_path);
         // All outside paths are collected first, so that the fixer learns about all of them at once.
         if !is_plain_path(relative_path)
-            || !(request.allowed.contains(relative_path)
-                || is_new && may_create_file(relative_path, &request.allowed))
+            || !(request.allowed.contains(relative_path) || is_new && may_create_file(relative_path, &request.allowed))
         {
             outside_paths.push(relative_path.clone());
         }
@@ -269,12 +258,7 @@ fn find_candidate(
         return Ok(Err(PatchRefusal::Lost { detail: "it changes nothing that counts".to_string() }));
     }
     let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
-    Ok(Ok(LandingCandidate {
-        workspace,
-        patched_files,
-        checkpoints,
-        checkpoint_key: request.checkpoint_key.clone(),
-    }))
+    Ok(Ok(LandingCandidate { workspace, patched_files, checkpoints, checkpoint_key: request.checkpoint_key.clone() }))
 }
 
 /// A new file may be created in a directory that is named, or among tests, but never one that configures tools.
@@ -308,16 +292,13 @@ fn read_patched_file(
         }));
     }
     // A file that did not exist has no base; asking for one would be an error.
-    let base_text =
-        if original_paths.contains(&relative_path) { workspace.read_base(&relative_path)? } else { None };
+    let base_text = if original_paths.contains(&relative_path) { workspace.read_base(&relative_path)? } else { None };
     let base_text = match base_text.map(String::from_utf8).transpose() {
         Ok(base_text) => base_text,
         Err(_) => return Ok(Err(PatchRefusal::Lost { detail: format!("{relative_path} is no UTF-8") })),
     };
     let Ok(fixer_text) = String::from_utf8(fs::read(patched_path)?) else {
-        return Ok(Err(PatchRefusal::Lost {
-            detail: format!("what it made of {relative_path} is no UTF-8"),
-        }));
+        return Ok(Err(PatchRefusal::Lost { detail: format!("what it made of {relative_path} is no UTF-8") }));
     };
     let fixer_text = match &base_text {
         Some(base_text) => keep_line_ends(base_text, fixer_text),
@@ -462,10 +443,7 @@ fn read_current_text(patched_file: &PatchedFile) -> io::Result<Option<String>> {
     }
 }
 
-fn merge_file(
-    patched_file: &PatchedFile,
-    current_text: Option<&str>,
-) -> io::Result<Result<String, PatchRefusal>> {
+fn merge_file(patched_file: &PatchedFile, current_text: Option<&str>) -> io::Result<Result<String, PatchRefusal>> {
     let to_refusal = |conflict: MergeConflict| PatchRefusal::Conflict {
         line: conflict.line_number,
         file: patched_file.relative_path.clone(),
@@ -503,10 +481,8 @@ fn replace_files(
         (0..merged_files.len()).filter(|index| merged_files[*index].landed_hunks.is_none()).collect();
     for index in &due_indexes {
         let merged_file = &mut merged_files[*index];
-        merged_file.landed_hunks = Some(diff_hunks(
-            merged_file.current_text.as_deref().unwrap_or_default(),
-            &merged_file.merged_text,
-        ));
+        merged_file.landed_hunks =
+            Some(diff_hunks(merged_file.current_text.as_deref().unwrap_or_default(), &merged_file.merged_text));
     }
     let to_change = |merged_file: &MergedFile| CheckpointChange {
         relative_path: merged_file.relative_path.clone(),
@@ -566,12 +542,8 @@ fn replace_files(
 /// Records the landing in git for users who prefer to look there; the checkpoints are what counts.
 fn record_in_git(context: &EffectContext, candidate: &LandingCandidate) {
     if let Ok(recorded_changes) = candidate.checkpoints.landing_changes(&candidate.checkpoint_key) {
-        let _ = git_refs::record_landing(
-            &context.project,
-            &context.run_id,
-            &candidate.checkpoint_key,
-            &recorded_changes,
-        );
+        let _ =
+            git_refs::record_landing(&context.project, &context.run_id, &candidate.checkpoint_key, &recorded_changes);
     }
 }
 
@@ -581,12 +553,7 @@ fn landed_outcome(context: &EffectContext, merged_files: &[MergedFile]) -> LandO
         let content_hash = Hash::digest_of(merged_file.merged_text.as_bytes());
         let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
         let merged_text = merged_file.merged_text.clone();
-        return LandOutcome::Landed(LandedChange {
-            hunks,
-            hash: content_hash,
-            text: merged_text,
-            files: Vec::new(),
-        });
+        return LandOutcome::Landed(LandedChange { hunks, hash: content_hash, text: merged_text, files: Vec::new() });
     }
     let mut hash_input = String::new();
     for merged_file in merged_files {
@@ -623,8 +590,7 @@ fn read_intent(workspace: &TaskWorkspace) -> io::Result<Option<LandingIntent>> {
 pub(super) fn find_patch_workspace(task_dir: &Path, patch_id: &Hash) -> Option<TaskWorkspace> {
     let attempts = fs::read_dir(task_dir).ok()?.flatten().map(|attempt| attempt.path());
     let attempt_dirs = attempts.filter(|attempt_path| attempt_path.extension().is_none());
-    let complete_workspaces =
-        attempt_dirs.map(TaskWorkspace::from_directory).filter(TaskWorkspace::is_complete);
+    let complete_workspaces = attempt_dirs.map(TaskWorkspace::from_directory).filter(TaskWorkspace::is_complete);
     let matching = complete_workspaces.filter(|workspace| {
         workspace.changed_files().is_ok_and(|changed_files| hash_changes(&changed_files) == *patch_id)
     });

@@ -47,9 +47,7 @@ use crate::{
     workspaces::agent_file_names,
 };
 
-pub(crate) use decision_files::{
-    answers_in_files, release_rejected_patch, remove_decision_page, unusable_answers,
-};
+pub(crate) use decision_files::{answers_in_files, release_rejected_patch, remove_decision_page, unusable_answers};
 pub(crate) use own_files::read_tracker_edits;
 
 /// What every effect may use.
@@ -113,12 +111,7 @@ impl EffectContext {
     }
 
     /// Returns a command with the run's mark, locks and isolation; the caller fills in the rest.
-    pub fn new_command(
-        &self,
-        program: OsString,
-        arguments: Vec<OsString>,
-        directory: PathBuf,
-    ) -> ProcessCommand {
+    pub fn new_command(&self, program: OsString, arguments: Vec<OsString>, directory: PathBuf) -> ProcessCommand {
         // Git must not find the user's repository above a workspace: a `git reset` there would reset the user's files.
         let git_ceiling = directory.parent().unwrap_or(&directory).as_os_str().to_owned();
         let process_number = self.process_policy.started_count.fetch_add(1, Ordering::Relaxed);
@@ -126,10 +119,7 @@ impl EffectContext {
             ("GIT_CEILING_DIRECTORIES".to_string(), git_ceiling),
             ("PWD".to_string(), directory.as_os_str().to_owned()),
             (RUN_VARIABLE.to_string(), self.run_id.as_str().into()),
-            (
-                MARK_VARIABLE.to_string(),
-                format!("{}{process_number}", self.process_policy.process_mark).into(),
-            ),
+            (MARK_VARIABLE.to_string(), format!("{}{process_number}", self.process_policy.process_mark).into()),
         ]);
         ProcessCommand {
             program,
@@ -194,29 +184,25 @@ pub(crate) async fn perform_effect(
                 .map(PerformedEffect::into_reply);
         }
         Effect::Land(Land { by: task_key, patch, allowed, verify }) => {
-            let request = land::LandingRequest {
-                checkpoint_key: CheckpointKey { stretch, task_key },
-                patch,
-                allowed,
-                verify,
-            };
+            let request =
+                land::LandingRequest { checkpoint_key: CheckpointKey { stretch, task_key }, patch, allowed, verify };
             Reply::Land(land::land_patch(context, request).await?)
         }
         Effect::TakeIn(TakeIn { before: frozen_files, verify }) => {
             Reply::TakeIn(take_in::take_in_edits(context, effect_key, frozen_files, verify).await?)
         }
-        Effect::Freeze(freeze) => Reply::Freeze(
-            run_blocking(move || freeze::freeze_subject(&context, &effect_key, &freeze.subject)).await,
-        ),
-        Effect::Write(WriteFile { file: own_file, text: file_text }) => Reply::Write(
-            run_blocking(move || own_files::write_own_file(&context, &own_file, &file_text)).await,
-        ),
-        Effect::Post(post_request) => Reply::Post(
-            run_blocking(move || decision_files::post_decision(&context, &post_request.decision)).await,
-        ),
-        Effect::Restore(restore_request) => Reply::Restore(
-            run_blocking(move || stray_edits::restore_stray(&context, &restore_request.stray)).await,
-        ),
+        Effect::Freeze(freeze) => {
+            Reply::Freeze(run_blocking(move || freeze::freeze_subject(&context, &effect_key, &freeze.subject)).await)
+        }
+        Effect::Write(WriteFile { file: own_file, text: file_text }) => {
+            Reply::Write(run_blocking(move || own_files::write_own_file(&context, &own_file, &file_text)).await)
+        }
+        Effect::Post(post_request) => {
+            Reply::Post(run_blocking(move || decision_files::post_decision(&context, &post_request.decision)).await)
+        }
+        Effect::Restore(restore_request) => {
+            Reply::Restore(run_blocking(move || stray_edits::restore_stray(&context, &restore_request.stray)).await)
+        }
         Effect::Sleep(sleep) => {
             let mut stop = context.process_policy.stop_requests.clone();
             tokio::select! {

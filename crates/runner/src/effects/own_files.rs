@@ -19,17 +19,11 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
     let _naming = context.shared.naming_lock.lock().unwrap_or_else(PoisonError::into_inner);
     let (file_name, file_text) = match file {
         OwnFile::Tracker => (tracker_path(context), tracker::add_stamp(masked_text, &context.run_id)),
-        OwnFile::Metrics { unix_seconds } => {
-            (metrics_path(context, *unix_seconds, &masked_text), masked_text)
-        }
+        OwnFile::Metrics { unix_seconds } => (metrics_path(context, *unix_seconds, &masked_text), masked_text),
     };
     let file_path = context.project.root().join(&file_name);
     if let Some(real_target) = context.project.resolve_outside(&file_path) {
-        return environment_fault(format!(
-            "{file_name} leads out of the project, to {}",
-            real_target.display()
-        ))
-        .into();
+        return environment_fault(format!("{file_name} leads out of the project, to {}", real_target.display())).into();
     }
     let write_file = || -> io::Result<WriteOutcome> {
         let edited_bytes = match file {
@@ -137,11 +131,7 @@ fn read_if_edited(file_path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Copies a tracker with edits that were not understood to a numbered file; no existing file is overwritten.
-fn keep_edited_tracker(
-    project_root: &Path,
-    tracker_path: &Path,
-    tracker_bytes: &[u8],
-) -> io::Result<Option<String>> {
+fn keep_edited_tracker(project_root: &Path, tracker_path: &Path, tracker_bytes: &[u8]) -> io::Result<Option<String>> {
     let free_path = (1..)
         .map(|copy_number| tracker_path.with_extension(format!("edited-{copy_number}.md")))
         .find(|candidate| !candidate.exists());

@@ -31,13 +31,11 @@ pub(super) fn find_stray_edits(
         work_tree_watch.find_external_edits(context.project.root())
     {
         // Landings of this and of other runs change files as well; those are not strays.
-        let is_own_landing =
-            CheckpointStore::is_own_text(&context.project, &relative_path, hash_after.as_ref());
+        let is_own_landing = CheckpointStore::is_own_text(&context.project, &relative_path, hash_after.as_ref());
         if is_own_landing || own_prefixes.iter().any(|directory| relative_path.starts_with(directory)) {
             continue;
         }
-        let mut stray =
-            StrayEdit { path: relative_path, before: hash_before, after: hash_after, kept: false };
+        let mut stray = StrayEdit { path: relative_path, before: hash_before, after: hash_after, kept: false };
         stray.kept = keep_both_versions(context, workspace, &stray);
         strays.push(stray);
     }
@@ -47,8 +45,7 @@ pub(super) fn find_stray_edits(
 /// Lists the directories that Tribunal writes into.
 fn own_directories(context: &EffectContext) -> [String; 2] {
     let reviews_dir = context.settings.reviews.trim_end_matches('/');
-    let parent_prefix =
-        reviews_dir.rsplit_once('/').map_or_else(String::new, |(directory, _)| format!("{directory}/"));
+    let parent_prefix = reviews_dir.rsplit_once('/').map_or_else(String::new, |(directory, _)| format!("{directory}/"));
     [format!("{reviews_dir}/"), format!("{parent_prefix}awaiting-human/")]
 }
 
@@ -57,8 +54,8 @@ fn own_directories(context: &EffectContext) -> [String; 2] {
 fn keep_both_versions(context: &EffectContext, workspace: &TaskWorkspace, stray: &StrayEdit) -> bool {
     let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
     let real_path = context.project.root().join(&stray.path);
-    if let Some(current_bytes) = read_small_file(&real_path)
-        .filter(|current_bytes| Some(Hash::digest_of(current_bytes)) == stray.after)
+    if let Some(current_bytes) =
+        read_small_file(&real_path).filter(|current_bytes| Some(Hash::digest_of(current_bytes)) == stray.after)
     {
         let _ = checkpoints.store_bytes(&current_bytes);
     }
@@ -90,10 +87,8 @@ fn read_small_file(file_path: &Path) -> Option<Vec<u8>> {
 
 /// Reads the file from git's index.
 fn read_staged(context: &EffectContext, relative_path: &str) -> Option<Vec<u8>> {
-    let output = git_command(context.project.root())
-        .args(["cat-file", "blob", &format!(":./{relative_path}")])
-        .output()
-        .ok()?;
+    let output =
+        git_command(context.project.root()).args(["cat-file", "blob", &format!(":./{relative_path}")]).output().ok()?;
     output.status.success().then_some(output.stdout)
 }
 
@@ -143,10 +138,7 @@ fn put_file_back(context: &EffectContext, stray: &StrayEdit) -> io::Result<Optio
         }
         None => None,
     };
-    match (
-        remove_stray_edit(context, stray, current_bytes.as_deref(), bytes_before)?,
-        current_bytes.is_some(),
-    ) {
+    match (remove_stray_edit(context, stray, current_bytes.as_deref(), bytes_before)?, current_bytes.is_some()) {
         (Some(bytes_before), _) => write_atomically(&real_path, &bytes_before)?,
         (None, true) => fs::remove_file(&real_path)?,
         (None, false) => {}
@@ -170,8 +162,8 @@ fn remove_stray_edit(
     let stray_text = CheckpointStore::for_run(&context.project, &context.run_id)
         .read_bytes(stray_text)
         .map_err(|_| inseparable())?;
-    let decoded_texts = [Some(stray_text), current_bytes.map(<[u8]>::to_vec), bytes_before]
-        .map(|bytes| String::from_utf8(bytes?).ok());
+    let decoded_texts =
+        [Some(stray_text), current_bytes.map(<[u8]>::to_vec), bytes_before].map(|bytes| String::from_utf8(bytes?).ok());
     let [Some(stray_text), Some(current_bytes), Some(bytes_before)] = decoded_texts else {
         return Err(inseparable());
     };

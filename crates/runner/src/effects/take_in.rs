@@ -24,12 +24,11 @@ pub(super) async fn take_in_edits(
     commands: Vec<String>,
 ) -> Option<LandOutcome> {
     let shared_context = context.clone();
-    let landed_files =
-        match run_file_work(move || Ok(read_edited_files(&shared_context, &frozen_files))).await {
-            Ok(Ok(landed_files)) => landed_files,
-            Ok(Err(refusal)) => return Some(LandOutcome::Refused { why: refusal }),
-            Err(cause) => return Some(take_in_fault(&cause)),
-        };
+    let landed_files = match run_file_work(move || Ok(read_edited_files(&shared_context, &frozen_files))).await {
+        Ok(Ok(landed_files)) => landed_files,
+        Ok(Err(refusal)) => return Some(LandOutcome::Refused { why: refusal }),
+        Err(cause) => return Some(take_in_fault(&cause)),
+    };
     // Without a change there is nothing to verify.
     let has_changes = landed_files.iter().any(|landed_file| !landed_file.hunks.is_empty());
     if has_changes {
@@ -62,18 +61,14 @@ fn hash_landed_files(landed_files: &[LandedFile]) -> Hash {
     }
 }
 
-fn read_edited_files(
-    context: &EffectContext,
-    frozen_files: &[FrozenFile],
-) -> Result<Vec<LandedFile>, PatchRefusal> {
+fn read_edited_files(context: &EffectContext, frozen_files: &[FrozenFile]) -> Result<Vec<LandedFile>, PatchRefusal> {
     let project_root = context.project.root();
     let mut landed_files = Vec::new();
     for frozen_file in frozen_files {
         let relative_path = frozen_file.path.as_str();
         let current_text = subject::ensure_inside(project_root, relative_path)
             .and_then(|()| subject::load_subject(project_root, relative_path));
-        let current_text =
-            current_text.map_err(|problem| PatchRefusal::Lost { detail: problem.to_string() })?;
+        let current_text = current_text.map_err(|problem| PatchRefusal::Lost { detail: problem.to_string() })?;
         // Removing the text is not a repair.
         if let Some((frozen_files, after)) = detect_gutting(&frozen_file.text, &current_text) {
             return Err(PatchRefusal::Gutted { before: frozen_files, after });

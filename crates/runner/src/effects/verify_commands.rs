@@ -27,16 +27,9 @@ pub(super) async fn verify_candidate(
     commands: &[String],
     merged_files: &[MergedFile],
 ) -> io::Result<Option<PatchRefusal>> {
-    let verify_workspace =
-        TaskWorkspace::from_directory(candidate.workspace.directory().with_extension("verify"));
-    run_verify_commands(
-        context,
-        verify_workspace,
-        candidate.file_paths().collect(),
-        commands,
-        merged_files.to_vec(),
-    )
-    .await
+    let verify_workspace = TaskWorkspace::from_directory(candidate.workspace.directory().with_extension("verify"));
+    run_verify_commands(context, verify_workspace, candidate.file_paths().collect(), commands, merged_files.to_vec())
+        .await
 }
 
 /// Runs the commands on a copy of the tree, created at `verify_workspace`, that contains these texts.
@@ -113,9 +106,7 @@ async fn run_verify_command(
     }
     match process_end.exit_reason {
         ExitReason::Exited(0) => Ok(None),
-        ExitReason::Lost => {
-            Err(io::Error::other(format!("`{command_line}` was lost: its keeper was killed")))
-        }
+        ExitReason::Lost => Err(io::Error::other(format!("`{command_line}` was lost: its keeper was killed"))),
         // The command itself is missing or not executable, which says nothing about the patch.
         ExitReason::Exited(126 | 127) => {
             Err(io::Error::other(format!("`{command_line}` cannot run: {}", output.trim())))

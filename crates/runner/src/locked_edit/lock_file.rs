@@ -16,12 +16,8 @@ use std::{
 use tribunal_supervise::ProcessIdentity;
 
 /// The waiting times between attempts.
-const BACKOFF: [Duration; 4] = [
-    Duration::from_millis(100),
-    Duration::from_millis(200),
-    Duration::from_millis(400),
-    Duration::from_millis(800),
-];
+const BACKOFF: [Duration; 4] =
+    [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400), Duration::from_millis(800)];
 /// A younger lock is never cleared.
 const STALE_AFTER: Duration = Duration::from_secs(30);
 /// The time between moving a lock aside and removing it.
@@ -260,9 +256,7 @@ mod tests {
         let (_folder, file, lock) = new_lock_paths();
         let held = take_lock(&file, &frozen_clock(0, &|_| ())).unwrap();
         let clock = clock_after(&lock, 3_600, &|_| ());
-        let Err(FileLockFailure::HeldBy { holder, .. }) = take_lock(&file, &clock) else {
-            panic!("two have it")
-        };
+        let Err(FileLockFailure::HeldBy { holder, .. }) = take_lock(&file, &clock) else { panic!("two have it") };
         assert_eq!(*clock.waited.borrow(), BACKOFF);
         assert!(holder.to_string().contains("has held it for 3600 s"), "{holder}");
         let held = RefCell::new(Some(held));
@@ -281,9 +275,7 @@ mod tests {
         let (directory, file, lock) = new_lock_paths();
         fs::write(&lock, dead_holder_text()).unwrap();
         let young = clock_after(&lock, 29, &|_| ());
-        let Err(FileLockFailure::HeldBy { holder, .. }) = take_lock(&file, &young) else {
-            panic!("cleared too soon")
-        };
+        let Err(FileLockFailure::HeldBy { holder, .. }) = take_lock(&file, &young) else { panic!("cleared too soon") };
         assert!(holder.to_string().ends_with("left it 29 s ago"), "{holder}");
         let clock = clock_after(&lock, 31, &|_| ());
         drop(take_lock(&file, &clock).unwrap());
@@ -293,9 +285,7 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_or_not_provably_dead_is_never_cleared() {
-        for text in
-            [String::new(), "1234".into(), format!("{}9", dead_holder_text().trim_end()), "x\n".repeat(9)]
-        {
+        for text in [String::new(), "1234".into(), format!("{}9", dead_holder_text().trim_end()), "x\n".repeat(9)] {
             let (_folder, file, lock) = new_lock_paths();
             fs::write(&lock, &text).unwrap();
             let taken = take_lock(&file, &frozen_clock(86_400, &|_| ()));
@@ -305,10 +295,7 @@ mod tests {
         let (directory, file, lock) = new_lock_paths();
         fs::write(directory.path().join("precious"), dead_holder_text()).unwrap();
         std::os::unix::fs::symlink("precious", &lock).unwrap();
-        assert!(matches!(
-            take_lock(&file, &frozen_clock(86_400, &|_| ())),
-            Err(FileLockFailure::HeldBy { .. })
-        ));
+        assert!(matches!(take_lock(&file, &frozen_clock(86_400, &|_| ())), Err(FileLockFailure::HeldBy { .. })));
         assert!(directory.path().join("precious").exists());
     }
 
@@ -317,10 +304,7 @@ mod tests {
         let (_folder, file, lock) = new_lock_paths();
         let held = take_lock(&file, &frozen_clock(0, &|_| ())).unwrap();
         clear_stale_lock(&lock, dead_holder_text().as_bytes(), &frozen_clock(31, &|_| ())).unwrap();
-        assert_eq!(
-            read_lock(&lock, &SystemClock).unwrap().unwrap().0.process,
-            Some(ProcessIdentity::current())
-        );
+        assert_eq!(read_lock(&lock, &SystemClock).unwrap().unwrap().0.process, Some(ProcessIdentity::current()));
         // If its place was taken since, the new holder keeps it.
         clear_stale_lock(
             &lock,

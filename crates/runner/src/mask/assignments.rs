@@ -112,11 +112,7 @@ impl AssignmentPatterns {
     }
 
     /// Calls `on_secret` with the start of the name and the range of each value to mask.
-    pub(super) fn find_assigned_secrets(
-        &self,
-        text_line: &str,
-        mut on_secret: impl FnMut(usize, Range<usize>),
-    ) {
+    pub(super) fn find_assigned_secrets(&self, text_line: &str, mut on_secret: impl FnMut(usize, Range<usize>)) {
         let mut search_start = 0;
         // The pattern only finds candidates; name, separator and value each may still rule one out.
         while let Some(captures) = self.assignment_head.captures_at(text_line, search_start) {
@@ -125,11 +121,9 @@ impl AssignmentPatterns {
             };
             search_start = full_match.end();
             let separator = captures.get(2).map_or("=", |separator_match| separator_match.as_str());
-            let after_separator =
-                captures.get(2).map_or(full_match.end(), |separator_match| separator_match.end());
+            let after_separator = captures.get(2).map_or(full_match.end(), |separator_match| separator_match.end());
             let next_byte = text_line.as_bytes().get(after_separator);
-            if matches!(next_byte, Some(b'=' | b'~' | b':')) || text_line[after_separator..].starts_with("//")
-            {
+            if matches!(next_byte, Some(b'=' | b'~' | b':')) || text_line[after_separator..].starts_with("//") {
                 continue; // a comparison, a path `a::b`, a scheme
             }
             let name_position = find_name_start(text_line, name_word.start());
@@ -180,9 +174,8 @@ impl AssignmentPatterns {
         if value_place.is_quoted {
             // The quote was a closing one (`"token:", 12`), or the value is a sentence.
             let is_after_quote = matches!(value_bytes[0], b' ' | b',' | b')' | b']' | b'}' | b':' | b'+');
-            let is_sentence = !value_place.is_password
-                && value.contains(' ')
-                && !value_bytes.iter().any(u8::is_ascii_digit);
+            let is_sentence =
+                !value_place.is_password && value.contains(' ') && !value_bytes.iter().any(u8::is_ascii_digit);
             return is_after_quote || is_sentence;
         }
         !value_place.is_shell && self.code.is_match(value)
@@ -194,8 +187,7 @@ fn find_name_start(text_line: &str, word_start: usize) -> usize {
     let line_bytes = text_line.as_bytes();
     let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let preceding_bytes = line_bytes[..word_start].iter().rev().take(64);
-    let mut name_start_position =
-        word_start - preceding_bytes.take_while(|byte| is_name_byte(**byte)).count();
+    let mut name_start_position = word_start - preceding_bytes.take_while(|byte| is_name_byte(**byte)).count();
     // The letter of an escaped line end (`\nAPI_KEY=`) is not part of the name.
     if name_start_position < word_start
         && name_start_position > 0
@@ -252,9 +244,7 @@ fn find_value_range(text_line: &str, value_start: usize) -> (Range<usize>, bool)
             .then_some((quote_position, quote_position - run_start))
     };
     let after_prefix = skip_bytes(skip_bytes(value_start, b"bfruBFRU", 2), b"#", 4);
-    if let Some((quote_position, slash_count)) =
-        quote_after(value_start).or_else(|| quote_after(after_prefix))
-    {
+    if let Some((quote_position, slash_count)) = quote_after(value_start).or_else(|| quote_after(after_prefix)) {
         let start = quote_position + 1;
         return match find_closing_quote(&line_bytes[start..], line_bytes[quote_position], slash_count) {
             Some(value_length) => (start..start + value_length, true),
@@ -308,9 +298,7 @@ fn find_unquoted_end(text_line: &str, value_start: usize) -> usize {
 fn is_pair_start(following: &[u8]) -> bool {
     let is_name_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let name_length = following.iter().take(40).take_while(|byte| is_name_byte(byte)).count();
-    name_length > 0
-        && !following[0].is_ascii_digit()
-        && matches!(following.get(name_length), Some(b'=' | b':'))
+    name_length > 0 && !following[0].is_ascii_digit() && matches!(following.get(name_length), Some(b'=' | b':'))
 }
 
 /// Whether it is a number, also a date, a version or a time.
@@ -332,10 +320,8 @@ pub(super) fn is_path(value: &str) -> bool {
         return false;
     };
     let first_part = after_slash.split('/').next().unwrap_or_default();
-    let after_capital =
-        first_part.strip_prefix(|character: char| character.is_ascii_uppercase()).unwrap_or(first_part);
-    let is_directory_byte =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    let after_capital = first_part.strip_prefix(|character: char| character.is_ascii_uppercase()).unwrap_or(first_part);
+    let is_directory_byte = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     !first_part.is_empty() && first_part.len() <= 32 && after_capital.bytes().all(is_directory_byte)
 }
 

@@ -48,8 +48,7 @@ impl MaskStream {
         masked_output.push_str(&self.pending_lines[copied_until..complete_length]);
         // A line without an end is masked in windows, so that memory stays bounded.
         while self.pending_lines.len() - masked_length >= max_line {
-            masked_length +=
-                self.masker.mask_line_start(&self.pending_lines[masked_length..], &mut masked_output);
+            masked_length += self.masker.mask_line_start(&self.pending_lines[masked_length..], &mut masked_output);
         }
         self.pending_lines.drain(..masked_length);
         masked_output

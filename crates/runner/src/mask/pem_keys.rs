@@ -92,9 +92,7 @@ pub(super) fn collapse_keys(
         let decision = match pem_state {
             PemState::OutsideKey => step_outside(patterns, remaining, is_last, output),
             PemState::InsideLine => step_inside_line(patterns, remaining, is_last),
-            PemState::AtLineStart { pending } => {
-                step_at_line_start(patterns, remaining, is_last, pending, output)
-            }
+            PemState::AtLineStart { pending } => step_at_line_start(patterns, remaining, is_last, pending, output),
         };
         match decision {
             PemStep::Advance(taken_length, next_state) => {
@@ -138,11 +136,7 @@ fn step_outside(patterns: &PemPatterns, text: &str, is_last: bool, output: &mut 
 }
 
 /// Returns the rest of a line up to its end, or as much of it as is worth waiting for.
-fn next_line_part<'t>(
-    patterns: &PemPatterns,
-    text: &'t str,
-    is_last: bool,
-) -> Option<(&'t str, LinePartEnd)> {
+fn next_line_part<'t>(patterns: &PemPatterns, text: &'t str, is_last: bool) -> Option<(&'t str, LinePartEnd)> {
     let window_end = text.floor_char_boundary(patterns.max_line);
     match text[..window_end].find('\n') {
         Some(newline) => Some((&text[..newline], LinePartEnd::Newline)),
@@ -226,12 +220,7 @@ fn step_at_line_start(
 }
 
 /// Returns how much of the text was taken, and what to write if the block turns out to be over.
-fn take_with_newline(
-    text: &str,
-    line_length: usize,
-    trailing_text: &str,
-    part_end: LinePartEnd,
-) -> (usize, String) {
+fn take_with_newline(text: &str, line_length: usize, trailing_text: &str, part_end: LinePartEnd) -> (usize, String) {
     let newline_length = usize::from(part_end == LinePartEnd::Newline);
     let pending = format!("{trailing_text}{}", &text[line_length..line_length + newline_length]);
     (line_length + newline_length, pending)
@@ -261,8 +250,7 @@ fn key_prefix_length(line_text: &str) -> usize {
             }
         }
         if KEY_HEADERS.iter().any(|header| line_text[position..].starts_with(header)) {
-            taken_length =
-                line_text[position..].find('\\').map_or(line_text.len(), |backslash| position + backslash);
+            taken_length = line_text[position..].find('\\').map_or(line_text.len(), |backslash| position + backslash);
             continue;
         }
         let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
@@ -337,11 +325,8 @@ mod tests {
         let (begin_line, end_line, run_id) = (begin_marker(), end_marker(), "Ab1+".repeat(3 * 64));
         let patterns = PemPatterns::new(128);
         for cut in 0..4 {
-            let text = format!(
-                "x {begin_line}{}{end_line} y\n{begin_line}\n{}\n{end_line}\n",
-                &run_id[cut..],
-                &run_id[cut..]
-            );
+            let text =
+                format!("x {begin_line}{}{end_line} y\n{begin_line}\n{}\n{end_line}\n", &run_id[cut..], &run_id[cut..]);
             let mut output = String::new();
             collapse_keys(&patterns, &mut PemState::default(), &text, true, &mut output);
             assert_eq!(output, "x [masked:pem] y\n[masked:pem]\n");

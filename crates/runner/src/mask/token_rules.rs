@@ -28,11 +28,7 @@ macro_rules! left {
     };
 }
 
-const fn new_rule(
-    mask_kind: &'static str,
-    triggers: &'static [&'static str],
-    pattern: &'static str,
-) -> MaskRule {
+const fn new_rule(mask_kind: &'static str, triggers: &'static [&'static str], pattern: &'static str) -> MaskRule {
     MaskRule { mask_kind, triggers, pattern, accepts_secret: accept_always }
 }
 
@@ -94,11 +90,7 @@ pub(super) const MASK_RULES: &[MaskRule] = &[
         &["glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "gloas-", "glsoat-", "glft-"],
         r"(gl(?:pat|dt|rt|ptt|cbt|oas|soat|ft)-[A-Za-z0-9_-]{20,}(?:\.[A-Za-z0-9_-]+)*)",
     ),
-    new_rule(
-        "slack",
-        &["xox", "xapp-"],
-        r"(xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})",
-    ),
+    new_rule("slack", &["xox", "xapp-"], r"(xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})"),
     new_rule(
         "slack",
         &["hooks.slack.com"],
@@ -126,11 +118,7 @@ pub(super) const MASK_RULES: &[MaskRule] = &[
     new_rule("atlassian", &["atatt3"], r"(ATATT3[A-Za-z0-9_=-]{40,})"),
     new_rule("age", &["age-secret-key-1"], r"(AGE-SECRET-KEY-1[A-Z0-9]{40,})"),
     new_rule("telegram", &[":aa"], concat!(r"(?:/bot|", left!(), r")([0-9]{8,10}:AA[A-Za-z0-9_-]{32,})")),
-    new_rule(
-        "telegram",
-        &["telegram", "/bot"],
-        concat!(r"(?:/bot|", left!(), r")([0-9]{8,10}:[A-Za-z0-9_-]{34,})"),
-    ),
+    new_rule("telegram", &["telegram", "/bot"], concat!(r"(?:/bot|", left!(), r")([0-9]{8,10}:[A-Za-z0-9_-]{34,})")),
     new_rule(
         "jwt",
         &["eyj"],
@@ -199,8 +187,7 @@ fn is_not_plain_word(secret: &str) -> bool {
 fn is_url_password(secret: &str) -> bool {
     // `${PASS}`, `{password}` and `%s` stand for a password that is filled in elsewhere.
     let is_reference = secret.starts_with(['$', '{', '%']) && secret.ends_with(['}', ')', 's'])
-        || secret.starts_with('$')
-            && secret[1..].bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase());
+        || secret.starts_with('$') && secret[1..].bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase());
     // `host:8080?mail=a@b` has a port, not a password.
     let is_port = secret.find(['?', '#']).is_some_and(|position| {
         (1..=5).contains(&position) && secret[..position].bytes().all(|byte| byte.is_ascii_digit())
@@ -216,8 +203,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles_and_has_one_group() {
         for rule in MASK_RULES {
-            let regex =
-                Regex::new(rule.pattern).unwrap_or_else(|error| panic!("{}: {error}", rule.mask_kind));
+            let regex = Regex::new(rule.pattern).unwrap_or_else(|error| panic!("{}: {error}", rule.mask_kind));
             assert_eq!(regex.captures_len(), 2, "{}", rule.mask_kind);
         }
     }

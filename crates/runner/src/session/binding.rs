@@ -18,8 +18,8 @@ use tribunal_core::{
 use tribunal_store::Store;
 
 use super::{
-    SessionError, SessionLookup, append_events, current_wall_ms, format_utc, look_up_in_file,
-    read_state_file, replace_state_file, set_state_file_aside,
+    SessionError, SessionLookup, append_events, current_wall_ms, format_utc, look_up_in_file, read_state_file,
+    replace_state_file, set_state_file_aside,
     state_file::{self, StateCounts, StateFile, StateFileFacts},
 };
 use crate::{
@@ -30,11 +30,7 @@ use crate::{
 };
 
 /// Fails if a session here is bound to something that is not over. A file that holds no session any more is set aside.
-pub fn ensure_no_other_session(
-    project: &Project,
-    session_id: &str,
-    stale_after: Duration,
-) -> Result<(), SessionError> {
+pub fn ensure_no_other_session(project: &Project, session_id: &str, stale_after: Duration) -> Result<(), SessionError> {
     let already_bound = |session_id: &str, run_id: Option<&RunId>| SessionError::AlreadyBound {
         session: session_id.to_string(),
         run: run_id.map_or("a loop".to_string(), ToString::to_string),
@@ -48,21 +44,13 @@ pub fn ensure_no_other_session(
         }
         SessionLookup::HeldByAnother { session: other_session } => {
             // The file is read again as its owner would see it, to learn whether its run is over.
-            match look_up_in_file(
-                project,
-                state_file::OWN_STATE_FILE,
-                &other_session,
-                current_wall_ms(),
-                stale_after,
-            ) {
+            match look_up_in_file(project, state_file::OWN_STATE_FILE, &other_session, current_wall_ms(), stale_after) {
                 SessionLookup::HeldHere(bound_session)
                     if !matches!(bound_session.standing.run_phase, SessionRunPhase::Ended(_)) =>
                 {
                     Err(already_bound(&other_session, bound_session.file_state.run_id.as_ref()))
                 }
-                SessionLookup::HeldHere(_) => {
-                    set_state_file_aside(project, state_file::OWN_STATE_FILE).map(|_| ())
-                }
+                SessionLookup::HeldHere(_) => set_state_file_aside(project, state_file::OWN_STATE_FILE).map(|_| ()),
                 _ => Ok(()),
             }
         }
@@ -78,11 +66,7 @@ pub fn ensure_no_other_session(
 }
 
 /// Starts a loop if no session is bound here: records it and writes its state file. Returns its name.
-pub fn start_loop(
-    project: &Project,
-    bound: SessionAssignment,
-    stale_after: Duration,
-) -> Result<RunId, SessionError> {
+pub fn start_loop(project: &Project, bound: SessionAssignment, stale_after: Duration) -> Result<RunId, SessionError> {
     let home_error = |cause| SessionError::File { path: ".tribunal".to_string(), cause };
     project.prepare_home().map_err(home_error)?;
     // Without the lock two processes could both find that there is room.
@@ -91,12 +75,7 @@ pub fn start_loop(
     let store = Store::open(&project.home_dir())?;
     let loop_id = run_names::new_run_name("loop", &store.list_loops()?);
     drop(store);
-    append_events(
-        project,
-        &loop_id,
-        vec![bound_event(&bound)],
-        Timestamp { wall_ms: current_wall_ms(), awake_ms: 0 },
-    )?;
+    append_events(project, &loop_id, vec![bound_event(&bound)], Timestamp { wall_ms: current_wall_ms(), awake_ms: 0 })?;
     write_state_file(project, &loop_id, &bound, &StateFileFacts::default(), &StateCounts::default())?;
     Ok(loop_id)
 }
@@ -111,11 +90,7 @@ fn bound_event(bound: &SessionAssignment) -> RunEvent {
 }
 
 /// Records the user's answer on what happens to a loop that was released before it was done.
-pub fn answer_loop(
-    project: &Project,
-    binding: &SessionBinding,
-    continue_loop: bool,
-) -> Result<(), SessionError> {
+pub fn answer_loop(project: &Project, binding: &SessionBinding, continue_loop: bool) -> Result<(), SessionError> {
     let (choice, note) = (if continue_loop { "more" } else { "end" }, String::new());
     let answer = DecisionAnswer { choice: choice.into(), note };
     let mut events = vec![RunEvent::DecisionAnswered { decision: DecisionId::new("D1"), answer }];
@@ -144,8 +119,7 @@ pub fn write_state_file(
     facts: &StateFileFacts,
     counts: &StateCounts,
 ) -> Result<(), SessionError> {
-    let bound =
-        SessionAssignment { max_refusals: bound.max_refusals.clamp(1, MAX_REFUSALS_LIMIT), ..bound.clone() };
+    let bound = SessionAssignment { max_refusals: bound.max_refusals.clamp(1, MAX_REFUSALS_LIMIT), ..bound.clone() };
     replace_state_file(
         project,
         state_file::OWN_STATE_FILE,
@@ -155,8 +129,7 @@ pub fn write_state_file(
 
 /// Updates the state file, if it belongs to this run.
 pub(crate) fn refresh_state_file(project: &Project, run_view: &RunView) {
-    let (Some(run_id), Ok(Some(file_text))) =
-        (&run_view.run_id, read_state_file(project, state_file::OWN_STATE_FILE))
+    let (Some(run_id), Ok(Some(file_text))) = (&run_view.run_id, read_state_file(project, state_file::OWN_STATE_FILE))
     else {
         return;
     };

@@ -76,23 +76,13 @@ impl BoundSession {
                 }
                 // The user may reset the counter, but the total has a limit.
                 standing.refusals = if tally.total < MAX_REFUSALS_LIMIT { tally.refusals } else { u32::MAX };
-                if tally.work == SessionWork::Review && standing.run_phase == SessionRunPhase::WaitsForSession
-                {
+                if tally.work == SessionWork::Review && standing.run_phase == SessionRunPhase::WaitsForSession {
                     state_counts = read_review_standing(project, &store, run_id, &mut standing)?;
                 }
                 journal = Some(store);
             }
         }
-        Ok(BoundSession {
-            state_file,
-            file_text,
-            file_state,
-            standing,
-            tally,
-            state_counts,
-            journal,
-            awake_ms,
-        })
+        Ok(BoundSession { state_file, file_text, file_state, standing, tally, state_counts, journal, awake_ms })
     }
 
     /// Whether no journal knows it: everything that is known is in the file.
@@ -101,12 +91,7 @@ impl BoundSession {
     }
 
     /// Lets a session take what belongs to no session yet.
-    pub fn claim_session(
-        &mut self,
-        project: &Project,
-        session_id: &str,
-        now_ms: u64,
-    ) -> Result<(), SessionError> {
+    pub fn claim_session(&mut self, project: &Project, session_id: &str, now_ms: u64) -> Result<(), SessionError> {
         self.file_state.session_id = session_id.to_string();
         self.write_values(project, &[("session_id", state_file::quote_yaml(session_id))])?;
         self.record_event(SessionEventKind::Claimed { session: session_id.to_string() }, now_ms)
@@ -125,8 +110,7 @@ impl BoundSession {
         self.tally.total = self.tally.total.saturating_add(1);
         self.tally.in_a_row += 1;
         let refusals = self.tally.refusals;
-        let counter_name =
-            if self.state_file == state_file::RALPH_STATE_FILE { "iteration" } else { "current_round" };
+        let counter_name = if self.state_file == state_file::RALPH_STATE_FILE { "iteration" } else { "current_round" };
         let mut new_values = vec![(counter_name, refusals.to_string())];
         if self.journal.is_some() && self.file_state.work == SessionWork::Review {
             new_values = StateCounts { refusals, ..self.state_counts.clone() }.to_values(&format_utc(now_ms));
@@ -164,11 +148,8 @@ impl BoundSession {
     /// Records an event, if there is a journal that knows the run.
     pub fn record_event(&self, event_kind: SessionEventKind, now_ms: u64) -> Result<(), SessionError> {
         let (Some(run_id), Some(journal)) = (&self.file_state.run_id, &self.journal) else { return Ok(()) };
-        let mut events =
-            vec![RunEvent::Session(SessionEvent { what: event_kind.clone(), tally: self.tally.clone() })];
-        if let (SessionWork::Loop, SessionEventKind::LetGo { why: cause, detail }) =
-            (self.tally.work, &event_kind)
-        {
+        let mut events = vec![RunEvent::Session(SessionEvent { what: event_kind.clone(), tally: self.tally.clone() })];
+        if let (SessionWork::Loop, SessionEventKind::LetGo { why: cause, detail }) = (self.tally.work, &event_kind) {
             events.extend(loop_decision_event(*cause, detail));
         }
         events.extend(self.runtime_halt_event(journal, run_id, &event_kind)?);
@@ -187,9 +168,7 @@ impl BoundSession {
         let SessionEventKind::LetGo { why: ReleaseReason::TimedOut, detail } = event_kind else {
             return Ok(None);
         };
-        if self.tally.work != SessionWork::Review
-            || self.standing.run_phase != SessionRunPhase::WaitsForSession
-        {
+        if self.tally.work != SessionWork::Review || self.standing.run_phase != SessionRunPhase::WaitsForSession {
             return Ok(None);
         }
         Ok(match store.last_entry_of(run_id, &PHASE_EVENTS)?.map(|entry| entry.event) {
@@ -228,10 +207,7 @@ struct LastSessionEvent {
     wall_ms: u64,
 }
 
-fn find_last_event(
-    project: &Project,
-    run_id: &RunId,
-) -> Result<Option<(Store, LastSessionEvent)>, StoreError> {
+fn find_last_event(project: &Project, run_id: &RunId) -> Result<Option<(Store, LastSessionEvent)>, StoreError> {
     if !Store::exists(&project.home_dir()) {
         return Ok(None);
     }

@@ -23,8 +23,7 @@ fn another_tools_loop_is_understood() {
 fn a_loop_without_an_end_gets_one() {
     let state = StateFile::parse_state(&WIGGUM.replace("max_iterations: 50", "max_iterations: 0")).unwrap();
     assert_eq!(state.max_refusals, DEFAULT_MAX_REFUSALS);
-    let state =
-        StateFile::parse_state(&WIGGUM.replace("max_iterations: 50", "max_iterations: 4000000000")).unwrap();
+    let state = StateFile::parse_state(&WIGGUM.replace("max_iterations: 50", "max_iterations: 4000000000")).unwrap();
     assert_eq!(state.max_refusals, MAX_REFUSALS_LIMIT);
 }
 

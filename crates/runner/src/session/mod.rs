@@ -89,12 +89,7 @@ fn format_utc(wall_ms: u64) -> String {
 }
 
 /// Looks up what this session is bound to. A loop without a session counts as this one's, for the caller to claim.
-pub fn look_up_session(
-    project: &Project,
-    session_id: &str,
-    now_ms: u64,
-    stale_after: Duration,
-) -> SessionLookup {
+pub fn look_up_session(project: &Project, session_id: &str, now_ms: u64, stale_after: Duration) -> SessionLookup {
     let mut lookup = SessionLookup::NothingBound;
     for file_name in [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE] {
         match look_up_in_file(project, file_name, session_id, now_ms, stale_after) {
@@ -156,11 +151,7 @@ fn look_up_in_file(
     // The journal says that the session was released, but the file is still there: a crash came in between.
     if bound_session.standing.run_phase == SessionRunPhase::Ended(String::from(RELEASED_BEFORE)) {
         let kept_paths = set_state_file_aside(project, file_name);
-        return SessionLookup::NotHeld(describe_release(
-            file_name,
-            RELEASED_BEFORE,
-            kept_paths.map(|path| vec![path]),
-        ));
+        return SessionLookup::NotHeld(describe_release(file_name, RELEASED_BEFORE, kept_paths.map(|path| vec![path])));
     }
     if let Some(stale_hours) = hours_if_stale(bound_session.file_state.touched_ms) {
         let owner = bound_session.file_state.session_id.clone();
@@ -211,8 +202,7 @@ fn read_state_file(project: &Project, file_name: &str) -> Result<Option<String>,
         }
         Err(cause) => return Err(file_error(cause)),
     }
-    let unusable_error =
-        |reason: &str| SessionError::Unusable { path: file_name.to_string(), why: reason.to_string() };
+    let unusable_error = |reason: &str| SessionError::Unusable { path: file_name.to_string(), why: reason.to_string() };
     if let Some(real_target) = project.resolve_outside(&state_path) {
         return Err(SessionError::LeadsOut { path: file_name.to_string(), to: real_target });
     }
@@ -265,9 +255,8 @@ fn append_events(
 fn build_batch(run_id: &RunId, events: Vec<RunEvent>, timestamp: Timestamp) -> EntryBatch {
     // Process and time make the ids unique: several hooks may write to the same journal at once.
     let process_id = std::process::id();
-    let unique_time = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |unique_time| unique_time.as_nanos());
+    let unique_time =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |unique_time| unique_time.as_nanos());
     let to_entry = |(index, event)| NewEntry {
         run_id: run_id.clone(),
         timestamp,

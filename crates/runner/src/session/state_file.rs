@@ -59,10 +59,7 @@ fn find_parts(file_text: &str) -> Result<StateFileParts, String> {
         match (yaml_start, trimmed_line) {
             (None, "---") => yaml_start = Some(next_line),
             (Some(start), "---") => {
-                return Ok(StateFileParts {
-                    yaml_range: start..line_start,
-                    prompt_range: next_line..file_text.len(),
-                });
+                return Ok(StateFileParts { yaml_range: start..line_start, prompt_range: next_line..file_text.len() });
             }
             // Text before the first dashes that is no comment means that there is no header.
             (None, _) if !trimmed_line.is_empty() && !trimmed_line.trim_start().starts_with('#') => break,
@@ -72,10 +69,7 @@ fn find_parts(file_text: &str) -> Result<StateFileParts, String> {
     }
     match yaml_start {
         Some(_) => Err("there is no second line of `---`".to_string()),
-        None => Ok(StateFileParts {
-            yaml_range: 0..file_text.len(),
-            prompt_range: file_text.len()..file_text.len(),
-        }),
+        None => Ok(StateFileParts { yaml_range: 0..file_text.len(), prompt_range: file_text.len()..file_text.len() }),
     }
 }
 
@@ -96,9 +90,7 @@ impl StateFile {
             match first_present.map(|(field_name, scalar_text)| (field_name, scalar_text.parse::<u32>())) {
                 None => Ok(None),
                 Some((_, Ok(parse_number))) => Ok(Some(parse_number)),
-                Some((field_name, Err(_))) => {
-                    Err(format!("`{field_name}` is no number: {}", scalar_text(field_name)))
-                }
+                Some((field_name, Err(_))) => Err(format!("`{field_name}` is no number: {}", scalar_text(field_name))),
             }
         };
         let number_or_zero = |field_name: &str| parse_number(&[field_name]).map(Option::unwrap_or_default);
@@ -110,11 +102,10 @@ impl StateFile {
         };
         let is_loop = yaml_tree.get("iteration").is_some() || scalar_text("workflow_name") == "loop";
         let max_refusals = parse_number(&["max_rounds", "max_iterations"])?.unwrap_or(DEFAULT_MAX_REFUSALS);
-        let session_id = [scalar_text("session_id"), scalar_text("session")]
-            .into_iter()
-            .find(|scalar_text| !scalar_text.is_empty());
-        let promise = Some(scalar_text("completion_promise"))
-            .filter(|scalar_text| !matches!(*scalar_text, "" | "null" | "~"));
+        let session_id =
+            [scalar_text("session_id"), scalar_text("session")].into_iter().find(|scalar_text| !scalar_text.is_empty());
+        let promise =
+            Some(scalar_text("completion_promise")).filter(|scalar_text| !matches!(*scalar_text, "" | "null" | "~"));
         Ok(StateFile {
             is_active: active,
             session_id: session_id.unwrap_or_default().to_string(),
@@ -122,11 +113,7 @@ impl StateFile {
             work: if is_loop { SessionWork::Loop } else { SessionWork::Review },
             refusals: parse_number(&["current_round", "iteration"])?.unwrap_or(0),
             // Other tools use zero for "without limit". Here nothing is without limit.
-            max_refusals: if max_refusals == 0 {
-                DEFAULT_MAX_REFUSALS
-            } else {
-                max_refusals.min(MAX_REFUSALS_LIMIT)
-            },
+            max_refusals: if max_refusals == 0 { DEFAULT_MAX_REFUSALS } else { max_refusals.min(MAX_REFUSALS_LIMIT) },
             promise: promise.map(String::from),
             open_count: number_or_zero("pending_count")?.saturating_add(number_or_zero("in_progress_count")?),
             failures: (number_or_zero("consecutive_failures")?, number_or_zero("max_consecutive_failures")?),
@@ -143,10 +130,8 @@ fn parse_yaml(file_text: &str, file_parts: &StateFileParts) -> Result<YamlNode, 
     let lines_before = file_text[..file_parts.yaml_range.start].lines().count();
     yaml::parse_yaml(&file_text[file_parts.yaml_range.clone()]).map_err(|yaml_error| {
         // The YAML parser counts from its own start, the user counts from the start of the file.
-        let line_prefix = yaml_error
-            .line
-            .map(|line_prefix| format!("line {}: ", line_prefix + lines_before))
-            .unwrap_or_default();
+        let line_prefix =
+            yaml_error.line.map(|line_prefix| format!("line {}: ", line_prefix + lines_before)).unwrap_or_default();
         format!("{line_prefix}{}", yaml_error.message)
     })
 }
@@ -182,16 +167,12 @@ pub fn replace_values(file_text: &str, values: &[(&str, String)]) -> Result<Stri
         }
     }
     if !added_lines.is_empty() {
-        let line_break =
-            if file_text[..file_parts.yaml_range.end].ends_with('\n') || file_parts.yaml_range.is_empty() {
-                ""
-            } else {
-                "\n"
-            };
-        edits.push((
-            file_parts.yaml_range.end..file_parts.yaml_range.end,
-            format!("{line_break}{added_lines}"),
-        ));
+        let line_break = if file_text[..file_parts.yaml_range.end].ends_with('\n') || file_parts.yaml_range.is_empty() {
+            ""
+        } else {
+            "\n"
+        };
+        edits.push((file_parts.yaml_range.end..file_parts.yaml_range.end, format!("{line_break}{added_lines}")));
     }
     // Edits are applied from the end, so that the earlier positions stay valid.
     edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
@@ -265,16 +246,13 @@ pub fn render_state_file(
     let format_percent = |value: Option<u32>| value.map_or("null".to_string(), |value| value.to_string());
     let count_value = |field_name: &str| {
         let values = counts.to_values(timestamp);
-        values
-            .into_iter()
-            .find(|(known_name, _)| *known_name == field_name)
-            .map(|(_, value)| value)
-            .unwrap_or_default()
+        values.into_iter().find(|(known_name, _)| *known_name == field_name).map(|(_, value)| value).unwrap_or_default()
     };
     let quoted_promise = bound.promise.as_deref().map_or("null".to_string(), quote_yaml);
     let mut file_lines = vec![
         "# What a session of yours has taken on. Tribunal writes this file; the journal has the truth.".to_string(),
-        "# You may change the prompt, the promise and the limit, set `active: false`, or delete it: the session is".into(),
+        "# You may change the prompt, the promise and the limit, set `active: false`, or delete it: the session is"
+            .into(),
         "# free then, and what is open stays open. `tribunal loop status` says how it stands.".into(),
         "---".into(),
         "active: true".into(),

@@ -18,12 +18,7 @@ pub struct HookOutput {
 }
 
 /// Keeps at most `max_bytes` of an output; `output_start` is the beginning of its `total_bytes`.
-pub(super) fn capture_output(
-    output_start: &[u8],
-    total_bytes: u64,
-    max_bytes: usize,
-    masker: &Masker,
-) -> HookOutput {
+pub(super) fn capture_output(output_start: &[u8], total_bytes: u64, max_bytes: usize, masker: &Masker) -> HookOutput {
     let Some(cut_position) = find_cut(output_start, total_bytes, max_bytes) else {
         let kept_text = masker.mask(&String::from_utf8_lossy(output_start)).into_owned();
         return HookOutput { kept_text, is_truncated: false, total_bytes };
@@ -35,10 +30,7 @@ pub(super) fn capture_output(
     // A secret is recognized only with its end in sight. Only what is the same with and without that end is shown.
     let mut kept_text = common_prefix(
         mask_up_to(cut_position),
-        &mask_up_to(character_boundary(
-            output_start,
-            output_start.len().min(cut_position + MASKING_LOOKAHEAD),
-        )),
+        &mask_up_to(character_boundary(output_start, output_start.len().min(cut_position + MASKING_LOOKAHEAD))),
     );
     // A limit of zero means that the step is full, which was reported once already.
     if max_bytes > 0 {
@@ -51,11 +43,7 @@ pub(super) fn capture_output(
 }
 
 fn format_limit(max_bytes: usize) -> String {
-    if max_bytes.is_multiple_of(1 << 10) {
-        format!("{}KB", max_bytes >> 10)
-    } else {
-        format!("{max_bytes} BYTES")
-    }
+    if max_bytes.is_multiple_of(1 << 10) { format!("{}KB", max_bytes >> 10) } else { format!("{max_bytes} BYTES") }
 }
 
 /// Returns where an output is cut, or `None` if all of it is kept.

@@ -99,21 +99,20 @@ fn once_is_once_in_a_session() {
     let hooks = parse_hooks(
         "  Stop:\n    - {command: echo once, once: true}\n    - echo ever\n  SessionStart:\n    - {command: echo once, once: true}\n",
     );
-    let first =
-        bench.run_hooks(&hooks, WorkflowHookMoment::Stop, &HookVariables::default(), HookMemory::default());
+    let first = bench.run_hooks(&hooks, WorkflowHookMoment::Stop, &HookVariables::default(), HookMemory::default());
     assert_eq!(render_report(&first), "4 done: \"once\\n\" \"\"\n5 done: \"ever\\n\" \"\"");
     let memory: HookMemory = serde_json::from_str(&serde_json::to_string(&first.memory).unwrap()).unwrap();
     let second = bench.run_hooks(&hooks, WorkflowHookMoment::Stop, &HookVariables::default(), memory);
     assert_eq!(render_report(&second), "4 ran before in this session: \"\" \"\"\n5 done: \"ever\\n\" \"\"");
-    let third =
-        bench.run_hooks(&hooks, WorkflowHookMoment::SessionStart, &HookVariables::default(), second.memory);
+    let third = bench.run_hooks(&hooks, WorkflowHookMoment::SessionStart, &HookVariables::default(), second.memory);
     assert_eq!(render_report(&third), "7 done: \"once\\n\" \"\"");
 }
 
 #[test]
 fn hooks_get_their_input_through_variables_only() {
     let bench = HookBench::new();
-    let show = "  PreToolUse: 'printf \"%s|\" \"$TOOL_NAME\" \"$TOOL_ARGS\" \"${EXIT_CODE-unset}\" \"$STEP\" \"$WORKFLOW\"'\n";
+    let show =
+        "  PreToolUse: 'printf \"%s|\" \"$TOOL_NAME\" \"$TOOL_ARGS\" \"${EXIT_CODE-unset}\" \"$STEP\" \"$WORKFLOW\"'\n";
     let variables = HookVariables {
         tool_name: Some("Bash".into()),
         tool_args: Some("{\"command\":\"'; touch never; $(touch never) `touch never`\\n\"}".into()),
@@ -121,12 +120,7 @@ fn hooks_get_their_input_through_variables_only() {
         step: Some("step-01".into()),
         workflow: Some("prd ä".into()),
     };
-    let report = bench.run_hooks(
-        &parse_hooks(show),
-        WorkflowHookMoment::PreToolUse,
-        &variables,
-        HookMemory::default(),
-    );
+    let report = bench.run_hooks(&parse_hooks(show), WorkflowHookMoment::PreToolUse, &variables, HookMemory::default());
     let arguments = variables.tool_args.as_deref().unwrap();
     assert_eq!(report.hook_runs[0].stdout.kept_text, format!("Bash|{arguments}|unset|step-01|prd ä|"));
     assert!(!bench.temp_dir.path().join("never").exists());
@@ -136,12 +130,7 @@ fn hooks_get_their_input_through_variables_only() {
         exit_code: Some(-1),
         ..variables
     };
-    let report = bench.run_hooks(
-        &parse_hooks(show),
-        WorkflowHookMoment::PreToolUse,
-        &variables,
-        HookMemory::default(),
-    );
+    let report = bench.run_hooks(&parse_hooks(show), WorkflowHookMoment::PreToolUse, &variables, HookMemory::default());
     assert_eq!(
         render_report(&report),
         "3 done: \"Bash||-1||prd ä|\" \"\"\n! hooks run without TOOL_ARGS: it has a NUL byte in it\n\
@@ -160,12 +149,10 @@ fn hooks_get_their_input_through_variables_only() {
 #[test]
 fn a_matcher_chooses_the_tools() {
     let bench = HookBench::new();
-    let hooks =
-        parse_hooks("  PreToolUse:\n    - {matcher: Write|Edit, command: echo writes}\n    - echo all\n");
+    let hooks = parse_hooks("  PreToolUse:\n    - {matcher: Write|Edit, command: echo writes}\n    - echo all\n");
     let lines = |tool: &str| {
         let variables = HookVariables { tool_name: Some(tool.into()), ..HookVariables::default() };
-        let report =
-            bench.run_hooks(&hooks, WorkflowHookMoment::PreToolUse, &variables, HookMemory::default());
+        let report = bench.run_hooks(&hooks, WorkflowHookMoment::PreToolUse, &variables, HookMemory::default());
         report.hook_runs.iter().map(|hook_run| hook_run.line_number).collect::<Vec<_>>()
     };
     assert_eq!(lines("Edit"), [4, 5]);
@@ -219,12 +206,8 @@ fn a_hook_that_does_not_end_is_ended() {
     assert_eq!(step.time_limit, Duration::from_secs(5));
     step.time_limit = Duration::from_millis(300);
     let hooks = parse_hooks("  Stop: [sleep 60, echo next]\n");
-    let report = block_on(step.run_hooks(
-        &hooks,
-        WorkflowHookMoment::Stop,
-        &HookVariables::default(),
-        HookMemory::default(),
-    ));
+    let report =
+        block_on(step.run_hooks(&hooks, WorkflowHookMoment::Stop, &HookVariables::default(), HookMemory::default()));
     assert_eq!(report.hook_runs[0].outcome.describe(), "not done after 5 s");
     assert_eq!(report.hook_runs[1].line_number, 3);
 }
@@ -232,17 +215,12 @@ fn a_hook_that_does_not_end_is_ended() {
 #[test]
 fn hook_output_is_masked_and_a_missing_folder_is_reported() {
     let bench = HookBench::new();
-    let report =
-        bench.run_stop_hooks("  Stop: 'echo hunter2-hunter2-hunter2; echo hunter2-hunter2-hunter2 >&2'\n");
+    let report = bench.run_stop_hooks("  Stop: 'echo hunter2-hunter2-hunter2; echo hunter2-hunter2-hunter2 >&2'\n");
     assert!(!render_report(&report).contains("hunter2"), "{}", render_report(&report));
     let gone = StepHookRunner::new(bench.temp_dir.path().join("gone"), None, &bench.masker);
     let stop = parse_hooks("  Stop: {command: 'true', critical: true}\n");
-    let report = block_on(gone.run_hooks(
-        &stop,
-        WorkflowHookMoment::Stop,
-        &HookVariables::default(),
-        HookMemory::default(),
-    ));
+    let report =
+        block_on(gone.run_hooks(&stop, WorkflowHookMoment::Stop, &HookVariables::default(), HookMemory::default()));
     assert!(
         matches!(&report.hook_runs[0].outcome, HookOutcome::NotStarted(cause) if cause.contains("is gone")),
         "{report:?}"

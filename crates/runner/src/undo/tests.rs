@@ -49,8 +49,7 @@ fn random_words() -> impl Strategy<Value = String> {
 }
 
 fn random_step() -> impl Strategy<Value = UndoStep> {
-    let random_act =
-        prop_oneof![3 => random_words().prop_map(FileAct::Edit), 1 => Just(FileAct::CreateOrDelete)];
+    let random_act = prop_oneof![3 => random_words().prop_map(FileAct::Edit), 1 => Just(FileAct::CreateOrDelete)];
     let random_user_edit = (0..FILE_PATHS.len(), PLACE_COUNT / 2..PLACE_COUNT, random_words());
     prop_oneof![
         vec((0..FILE_PATHS.len(), random_act), 1..4).prop_map(UndoStep::Landing),
@@ -99,12 +98,8 @@ impl UndoWorld {
             UndoStep::UserEdit { file, place: place_number, words: new_words } => {
                 let path = FILE_PATHS[*file];
                 // Files that the run created or deleted are left alone: an edit there would be a conflict.
-                let touched =
-                    self.landed_changes.iter().flatten().filter(|change| change.relative_path == path);
-                if touched
-                    .into_iter()
-                    .any(|change| change.text_before.is_none() || change.text_after.is_none())
-                {
+                let touched = self.landed_changes.iter().flatten().filter(|change| change.relative_path == path);
+                if touched.into_iter().any(|change| change.text_before.is_none() || change.text_after.is_none()) {
                     return;
                 }
                 for tree in [&mut self.current_tree, &mut self.user_tree] {
@@ -141,9 +136,8 @@ impl UndoWorld {
 
     /// Writes everything to disk.
     fn write_to_disk(&self) {
-        let findings: Vec<Vec<FindingId>> = (1..=self.landed_changes.len())
-            .map(|entry_number| vec![FindingId(entry_number as u32)])
-            .collect();
+        let findings: Vec<Vec<FindingId>> =
+            (1..=self.landed_changes.len()).map(|entry_number| vec![FindingId(entry_number as u32)]).collect();
         let events = landed_change(&findings).into_iter().enumerate();
         let entries = events.map(|(entry_number, event)| {
             let draft = EntryDraft { id: entry_number.to_string(), event };
@@ -168,15 +162,13 @@ impl UndoWorld {
     }
 
     fn read_disk(&self) -> BTreeMap<&'static str, String> {
-        let read =
-            |path: &&'static str| Some((*path, fs::read_to_string(self.project.root().join(path)).ok()?));
+        let read = |path: &&'static str| Some((*path, fs::read_to_string(self.project.root().join(path)).ok()?));
         FILE_PATHS.iter().filter_map(read).collect()
     }
 
     /// Asserts that the files on disk have these texts.
     fn assert_disk_matches(&self, tree: &PageTree) -> Result<(), TestCaseError> {
-        let expected: BTreeMap<&str, String> =
-            tree.iter().map(|(path, page)| (*path, page.render_text())).collect();
+        let expected: BTreeMap<&str, String> = tree.iter().map(|(path, page)| (*path, page.render_text())).collect();
         prop_assert_eq!(self.read_disk(), expected);
         Ok(())
     }

@@ -37,15 +37,7 @@ impl<'a> WorkspaceCopier<'a> {
         let started_at = FileStamp::from_metadata(&fs::metadata(tree_dir)?).earliest_time_ns();
         let hash_cache = HashCache::load(source.project_root, started_at);
         let (remarks, copied_files, is_complete, last_directory) = Default::default();
-        Ok(WorkspaceCopier {
-            source,
-            tree_dir,
-            hash_cache,
-            remarks,
-            copied_files,
-            is_complete,
-            last_directory,
-        })
+        Ok(WorkspaceCopier { source, tree_dir, hash_cache, remarks, copied_files, is_complete, last_directory })
     }
 
     pub fn copy_work_tree(&mut self, limits: CopyLimits) -> io::Result<()> {
@@ -74,9 +66,7 @@ impl<'a> WorkspaceCopier<'a> {
         let seed_listing = listing::list_seed_files(self.source, limits, &mut self.remarks);
         for (relative_path, metadata) in &seed_listing.files {
             // A file of the subject that the stored tree does not have must not appear in the workspace.
-            if !self.copied_files.contains_key(relative_path)
-                && !self.source.subject_files.contains(relative_path)
-            {
+            if !self.copied_files.contains_key(relative_path) && !self.source.subject_files.contains(relative_path) {
                 self.copy_file(relative_path, metadata)?;
             }
         }

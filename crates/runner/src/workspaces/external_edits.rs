@@ -61,9 +61,7 @@ impl TaskWorkspace {
         Ok(WorkTreeWatch {
             watched_files,
             is_complete,
-            started_at_ns: i64::try_from(since_epoch.as_nanos())
-                .unwrap_or(i64::MAX)
-                .saturating_sub(KERNEL_TICK_NS),
+            started_at_ns: i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX).saturating_sub(KERNEL_TICK_NS),
         })
     }
 }
@@ -92,8 +90,8 @@ impl WorkTreeWatch {
         }
         // Where git does not answer, it cannot be said which files are new.
         let ls_files_output = git_queries::list_work_tree(project_root).unwrap_or_default();
-        for ls_files_output in git_queries::parse_ls_files(&ls_files_output)
-            .filter(|ls_files_output| !ls_files_output.is_tracked)
+        for ls_files_output in
+            git_queries::parse_ls_files(&ls_files_output).filter(|ls_files_output| !ls_files_output.is_tracked)
         {
             let Ok(relative_path) = std::str::from_utf8(ls_files_output.path_bytes) else { continue };
             if self.watched_files.contains_key(relative_path)
@@ -102,8 +100,7 @@ impl WorkTreeWatch {
             {
                 continue;
             }
-            if current_stamp(project_root, relative_path)
-                .is_some_and(|stamp| !stamp.is_older_than(self.started_at_ns))
+            if current_stamp(project_root, relative_path).is_some_and(|stamp| !stamp.is_older_than(self.started_at_ns))
             {
                 external_edits.push(ExternalEdit {
                     relative_path: relative_path.to_string(),
@@ -149,9 +146,8 @@ pub(crate) fn clear_workspaces(work_dir: &Path) {
             let _ = TaskWorkspace::from_directory(task_dir.path()).remove();
             continue;
         }
-        for attempt in attempts
-            .into_iter()
-            .filter(|attempt_path| attempt_path.is_dir() && !retain_marker(attempt_path).exists())
+        for attempt in
+            attempts.into_iter().filter(|attempt_path| attempt_path.is_dir() && !retain_marker(attempt_path).exists())
         {
             let _ = TaskWorkspace::from_directory(attempt).remove();
         }

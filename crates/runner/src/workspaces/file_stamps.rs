@@ -34,9 +34,8 @@ pub(super) struct FileStamp {
 
 impl FileStamp {
     pub fn from_metadata(metadata: &Metadata) -> FileStamp {
-        let to_nanoseconds = |seconds: i64, to_nanoseconds: i64| {
-            seconds.saturating_mul(1_000_000_000).saturating_add(to_nanoseconds)
-        };
+        let to_nanoseconds =
+            |seconds: i64, to_nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(to_nanoseconds);
         FileStamp {
             inode: metadata.ino(),
             size: metadata.size(),
@@ -80,8 +79,7 @@ impl HashCache {
     pub fn load(project_root: &Path, started_at_ns: i64) -> HashCache {
         let cache_file = project_root.join(".tribunal/work/seen.json");
         // A missing or damaged cache counts as an empty one.
-        let earlier_hashes =
-            fs::read(&cache_file).ok().and_then(|cache_json| serde_json::from_slice(&cache_json).ok());
+        let earlier_hashes = fs::read(&cache_file).ok().and_then(|cache_json| serde_json::from_slice(&cache_json).ok());
         HashCache {
             cache_file,
             started_at_ns,
@@ -100,8 +98,7 @@ impl HashCache {
     /// Remembers the hash of a file that had settled before the workspace was begun: a later change gives it another time.
     pub fn remember_hash(&mut self, relative_path: &str, stamp: FileStamp, content_hash: &Hash) {
         if stamp.is_older_than(self.started_at_ns.saturating_sub(CLOCK_STEP_NS)) {
-            self.current_hashes
-                .insert(relative_path.to_string(), CachedHash { stamp, hash: content_hash.clone() });
+            self.current_hashes.insert(relative_path.to_string(), CachedHash { stamp, hash: content_hash.clone() });
         }
     }
 

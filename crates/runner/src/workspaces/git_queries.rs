@@ -47,10 +47,7 @@ pub(super) enum HeadState {
 
 /// Lists what git would track: committed, staged and new files, without ignored ones. The error says why git cannot tell.
 pub(super) fn list_work_tree(project_root: &Path) -> Result<Vec<u8>, String> {
-    run_query(
-        project_root,
-        &["ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard"],
-    )
+    run_query(project_root, &["ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard"])
 }
 
 pub(super) fn parse_ls_files(output: &[u8]) -> impl Iterator<Item = LsFilesEntry<'_>> {
@@ -74,11 +71,9 @@ pub(super) fn read_repository_layout(project_root: &Path) -> Option<RepositoryLa
     read_outcome.ok()?;
     let lines: Vec<&str> = output_text.lines().collect();
     // Git fails at HEAD only after it has printed the other lines: this is a branch without a commit.
-    let (&[work_tree_top, git_dir, common_dir, object_format, head_line], ref_lines) =
-        lines.split_first_chunk()?;
+    let (&[work_tree_top, git_dir, common_dir, object_format, head_line], ref_lines) = lines.split_first_chunk()?;
     let git_dir = PathBuf::from(git_dir);
-    let is_commit_id =
-        matches!(head_line.len(), 40 | 64) && head_line.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_commit_id = matches!(head_line.len(), 40 | 64) && head_line.bytes().all(|byte| byte.is_ascii_hexdigit());
     let head = match (is_commit_id, ref_lines) {
         (true, ["HEAD"]) => HeadState::Detached { commit_id: head_line.to_string() },
         (true, [ref_name]) => {
@@ -129,9 +124,7 @@ pub(super) fn list_tree(project_root: &Path, tree_name: &str) -> Result<Vec<LsTr
     }
     let output = run_query(project_root, &["ls-tree", "-r", "-z", "-l", tree_name])?;
     let lines = output.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-    lines
-        .map(|line| parse_ls_tree_line(line).ok_or_else(|| "git said what nobody understands".to_string()))
-        .collect()
+    lines.map(|line| parse_ls_tree_line(line).ok_or_else(|| "git said what nobody understands".to_string())).collect()
 }
 
 /// Returns the object ids of those paths that are files in a commit or tree.
@@ -149,9 +142,7 @@ pub(crate) fn find_blob_ids(
     let lines = output.split(|byte| *byte == 0).filter_map(parse_ls_tree_line);
     // Modes that start with 100 are ordinary files; links and submodules have others.
     let file_entries = lines.filter(|entry| entry.file_mode.starts_with("100"));
-    Ok(file_entries
-        .filter_map(|entry| Some((String::from_utf8(entry.path_bytes).ok()?, entry.object_id)))
-        .collect())
+    Ok(file_entries.filter_map(|entry| Some((String::from_utf8(entry.path_bytes).ok()?, entry.object_id))).collect())
 }
 
 /// Parses a line of the form `100644 blob OBJECT SIZE<tab>path`.
@@ -170,8 +161,7 @@ pub(crate) fn read_objects(
     mut consume: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut git_process = start_git(project_root, &["cat-file", "--batch", "--buffer"], Stdio::piped())?;
-    let (Some(mut request_stream), Some(response_stream)) =
-        (git_process.stdin.take(), git_process.stdout.take())
+    let (Some(mut request_stream), Some(response_stream)) = (git_process.stdin.take(), git_process.stdout.take())
     else {
         return Err(io::Error::other("git has no streams"));
     };
@@ -203,8 +193,7 @@ fn read_next_object(
     let size = header_line
         .strip_prefix(object_id)
         .and_then(|after_id| after_id.strip_prefix(" blob ")?.trim_end().parse().ok());
-    let size: usize =
-        size.ok_or_else(|| io::Error::other(format!("git does not have the object {object_id}")))?;
+    let size: usize = size.ok_or_else(|| io::Error::other(format!("git does not have the object {object_id}")))?;
     bytes.clear();
     response_stream.by_ref().take(size as u64).read_to_end(bytes)?;
     let mut line_end = [0];
@@ -221,18 +210,12 @@ fn run_query(project_root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String>
         return Ok(output.stdout);
     }
     let stderr_text = String::from_utf8_lossy(&output.stderr);
-    let first_line =
-        stderr_text.lines().find(|line| !line.trim().is_empty()).unwrap_or("git did not say why");
+    let first_line = stderr_text.lines().find(|line| !line.trim().is_empty()).unwrap_or("git did not say why");
     Err(first_line.trim_start_matches("fatal: ").to_string())
 }
 
 fn start_git(project_root: &Path, arguments: &[&str], stdin: Stdio) -> io::Result<Child> {
     #[cfg(test)]
     super::tests::STARTED.with(|started| started.set(started.get() + 1));
-    git_command(project_root)
-        .args(arguments)
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+    git_command(project_root).args(arguments).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }

@@ -35,9 +35,7 @@ impl CopyExtent {
     ) -> CopyExtent {
         let fits_limits = |extent: &CopyExtent| {
             let CopyLimits { files: count, bytes: total_bytes } = measure_files(
-                measured_files
-                    .clone()
-                    .filter(|(relative_path, _)| extent.includes(relative_path, subject_files)),
+                measured_files.clone().filter(|(relative_path, _)| extent.includes(relative_path, subject_files)),
             );
             count <= limits.files && total_bytes <= limits.bytes
         };
@@ -61,8 +59,7 @@ impl CopyExtent {
 /// Returns the number of files and their total size.
 pub(super) fn measure_files<'a>(measured_files: impl Iterator<Item = (&'a str, u64)>) -> CopyLimits {
     let no_files = CopyLimits { files: 0, bytes: 0 };
-    measured_files
-        .fold(no_files, |total, (_, size)| CopyLimits { files: total.files + 1, bytes: total.bytes + size })
+    measured_files.fold(no_files, |total, (_, size)| CopyLimits { files: total.files + 1, bytes: total.bytes + size })
 }
 
 fn parent_directory(relative_path: &str) -> &str {
@@ -190,9 +187,7 @@ impl<'a> TreeScanner<'a> {
         } else if metadata.is_symlink() {
             let target = fs::read_link(self.project_root.join(relative_path)).ok();
             let read_link_target = |relative_path: &str| {
-                Some(
-                    fs::read_link(self.project_root.join(relative_path)).ok()?.to_string_lossy().into_owned(),
-                )
+                Some(fs::read_link(self.project_root.join(relative_path)).ok()?.to_string_lossy().into_owned())
             };
             match target.as_deref().and_then(Path::to_str) {
                 Some(target) if link_stays_inside(relative_path, target, &read_link_target) => {
@@ -208,8 +203,7 @@ impl<'a> TreeScanner<'a> {
             return *known;
         }
         let is_directory = |relative_path: &str| {
-            fs::symlink_metadata(self.project_root.join(relative_path))
-                .is_ok_and(|metadata| metadata.is_dir())
+            fs::symlink_metadata(self.project_root.join(relative_path)).is_ok_and(|metadata| metadata.is_dir())
         };
         let result = is_directory(relative_path) && self.is_real_directory(parent_directory(relative_path));
         self.known_directories.insert(relative_path.to_string(), result);
@@ -221,8 +215,7 @@ impl<'a> TreeScanner<'a> {
         let mut directories = vec![start_directory.to_string()];
         let max_files = self.listing.files.len() + self.limits.files;
         while let Some(directory) = directories.pop() {
-            for dir_entry in fs::read_dir(self.project_root.join(&directory)).into_iter().flatten().flatten()
-            {
+            for dir_entry in fs::read_dir(self.project_root.join(&directory)).into_iter().flatten().flatten() {
                 let Ok(file_name) = dir_entry.file_name().into_string() else {
                     self.remarks.undecodable_names += 1;
                     continue;
@@ -232,8 +225,7 @@ impl<'a> TreeScanner<'a> {
                 {
                     continue;
                 }
-                let relative_path =
-                    if directory.is_empty() { file_name } else { format!("{directory}/{file_name}") };
+                let relative_path = if directory.is_empty() { file_name } else { format!("{directory}/{file_name}") };
                 if !dir_entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
                     self.add_path(&relative_path);
                 } else if walk_kind == WalkKind::Seed && dir_entry.path().join(".git").exists() {
@@ -254,11 +246,7 @@ impl<'a> TreeScanner<'a> {
         for directory in subject_files.iter().map(|subject_file| parent_directory(subject_file)) {
             for dir_entry in fs::read_dir(self.project_root.join(directory)).into_iter().flatten().flatten() {
                 if let Ok(file_name) = dir_entry.file_name().into_string() {
-                    self.add_path(&if directory.is_empty() {
-                        file_name
-                    } else {
-                        format!("{directory}/{file_name}")
-                    });
+                    self.add_path(&if directory.is_empty() { file_name } else { format!("{directory}/{file_name}") });
                 }
             }
         }
@@ -266,11 +254,8 @@ impl<'a> TreeScanner<'a> {
 
     /// Removes what exceeds the limits. Returns whether nothing had to be removed.
     fn narrow_to_limits(&mut self, subject_files: &[String]) -> bool {
-        let measured_files = self
-            .listing
-            .files
-            .iter()
-            .map(|(relative_path, metadata)| (relative_path.as_str(), metadata.len()));
+        let measured_files =
+            self.listing.files.iter().map(|(relative_path, metadata)| (relative_path.as_str(), metadata.len()));
         let extent = CopyExtent::widest_within(measured_files.clone(), subject_files, self.limits);
         if extent != CopyExtent::Everything {
             self.remarks.report_narrowing(measure_files(measured_files), self.limits, extent);
@@ -287,8 +272,7 @@ impl<'a> TreeScanner<'a> {
         for seed in seed_paths {
             let seed_path = seed.trim_end_matches('/');
             if seed_path.is_empty() || !is_plain_path(seed_path) || is_never_copied(seed_path) {
-                self.remarks
-                    .add_remark(format!("`{seed}` is not copied: it is no file or folder of the project"));
+                self.remarks.add_remark(format!("`{seed}` is not copied: it is no file or folder of the project"));
                 continue;
             }
             let files_before = self.listing.files.clone();
@@ -303,9 +287,7 @@ impl<'a> TreeScanner<'a> {
             // A seed that exceeds the limit is dropped as a whole: a part of it would be useless.
             if count > self.limits.files || bytes > self.limits.bytes {
                 self.listing.files = files_before;
-                self.remarks.add_remark(format!(
-                    "`{seed}` is not copied: it is too much beside what else agents need"
-                ));
+                self.remarks.add_remark(format!("`{seed}` is not copied: it is too much beside what else agents need"));
             }
         }
         self.listing.files.extend(context_listing.files);

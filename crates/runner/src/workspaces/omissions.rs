@@ -61,10 +61,8 @@ impl OmissionRemarks {
     pub fn into_lines(self) -> Vec<String> {
         let mut remark_lines = self.remark_lines;
         if self.undecodable_names > 0 {
-            remark_lines.push(format!(
-                "{} left out, their names are no UTF-8",
-                format_count(self.undecodable_names, "file")
-            ));
+            remark_lines
+                .push(format!("{} left out, their names are no UTF-8", format_count(self.undecodable_names, "file")));
         }
         for (names, noun, reason) in [
             (&self.outside_links, "link", "leading out of the project"),

@@ -76,9 +76,7 @@ fn choose_entries(
             Err(_) => remarks.undecodable_names += 1,
             // A tree object can contain any path, also one that leads out of the workspace or into `.git`.
             Ok(relative_path) if !is_plain_path(&relative_path) || is_never_copied(&relative_path) => {}
-            Ok(relative_path) if entry.file_mode == SUBMODULE_MODE => {
-                remarks.missing_submodules.push(relative_path)
-            }
+            Ok(relative_path) if entry.file_mode == SUBMODULE_MODE => remarks.missing_submodules.push(relative_path),
             Ok(relative_path) => {
                 chosen_entries.insert(relative_path, entry);
             }

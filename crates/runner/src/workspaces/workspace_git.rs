@@ -13,8 +13,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use super::git_queries::{HeadState, RepositoryLayout, read_repository_layout};
 
 /// Settings of `[core]` that say how files are read. Their values are single words.
-const COPIED_SETTINGS: [&str; 6] =
-    ["autocrlf", "eol", "filemode", "symlinks", "ignorecase", "precomposeunicode"];
+const COPIED_SETTINGS: [&str; 6] = ["autocrlf", "eol", "filemode", "symlinks", "ignorecase", "precomposeunicode"];
 
 /// Creates the git directory, but only if the project is the root of a work tree.
 pub(super) fn create_workspace_git(project_root: &Path, tree_dir: &Path) {
@@ -48,10 +47,7 @@ fn fill_git_dir(git_dir: &Path, layout: &RepositoryLayout) -> io::Result<()> {
     };
     fs::write(git_dir.join("HEAD"), head_text)?;
     fs::write(git_dir.join("config"), render_config(layout)?)?;
-    fs::write(
-        git_dir.join("objects/info/alternates"),
-        format_alternates(&layout.common_dir.join("objects"))?,
-    )?;
+    fs::write(git_dir.join("objects/info/alternates"), format_alternates(&layout.common_dir.join("objects"))?)?;
     for ref_name in ["shallow", "info/exclude", "info/attributes"] {
         copy_if_present(&layout.common_dir.join(ref_name), &git_dir.join(ref_name))?;
     }
@@ -101,20 +97,19 @@ fn select_settings(config_text: &str) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     for trimmed_line in config_text.lines().map(str::trim) {
         // A setting may follow its section on the same line: `[core] eol = lf`.
-        let trimmed_line =
-            match trimmed_line.strip_prefix('[').and_then(|after_section| after_section.split_once(']')) {
-                Some((section, after_section)) => {
-                    in_core = section.trim().eq_ignore_ascii_case("core");
-                    after_section
-                }
-                None => trimmed_line,
-            };
+        let trimmed_line = match trimmed_line.strip_prefix('[').and_then(|after_section| after_section.split_once(']'))
+        {
+            Some((section, after_section)) => {
+                in_core = section.trim().eq_ignore_ascii_case("core");
+                after_section
+            }
+            None => trimmed_line,
+        };
         let trimmed_line = trimmed_line.split(['#', ';']).next().unwrap_or_default();
         // A setting without a value means true.
         let (setting_name, value) = trimmed_line.split_once('=').unwrap_or((trimmed_line, "true"));
-        let Some(setting_name) = COPIED_SETTINGS
-            .into_iter()
-            .find(|copied_name| setting_name.trim().eq_ignore_ascii_case(copied_name))
+        let Some(setting_name) =
+            COPIED_SETTINGS.into_iter().find(|copied_name| setting_name.trim().eq_ignore_ascii_case(copied_name))
         else {
             continue;
         };

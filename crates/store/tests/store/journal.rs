@@ -96,9 +96,7 @@ fn a_long_entry_is_stored_as_a_blob() {
 fn blobs_are_found_by_their_hash() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
-    store
-        .append(EntryBatch { blobs: vec![b"text".to_vec(), b"text".to_vec()], ..EntryBatch::default() })
-        .unwrap();
+    store.append(EntryBatch { blobs: vec![b"text".to_vec(), b"text".to_vec()], ..EntryBatch::default() }).unwrap();
     assert_eq!(store.read_blob(&Hash::digest_of(b"text")).unwrap(), b"text");
     assert!(matches!(store.read_blob(&Hash::digest_of(b"other")), Err(StoreError::MissingBlob(_))));
 }
@@ -113,9 +111,7 @@ fn a_request_is_pending_until_the_entry_that_took_it_is_recorded() {
     let pending = store.pending_requests(&sample_run_id()).unwrap();
     assert_eq!(pending[0].request, request);
     assert_eq!(store.pending_requests(&RunId::new("other")).unwrap(), []);
-    store
-        .append(EntryBatch { taken_requests: vec![pending[0].inbox_id], ..warning_batch("a", "took it") })
-        .unwrap();
+    store.append(EntryBatch { taken_requests: vec![pending[0].inbox_id], ..warning_batch("a", "took it") }).unwrap();
     assert_eq!(store.pending_requests(&sample_run_id()).unwrap(), []);
 }
 
@@ -124,7 +120,8 @@ fn a_newer_file_is_read_but_not_written() {
     let directory = tempfile::tempdir().unwrap();
     Store::open(directory.path()).unwrap().append(warning_batch("a", "one")).unwrap();
     execute_sql(directory.path(), &format!("PRAGMA user_version = {}", JOURNAL_FORMAT + 1));
-    let unknown_event = r#"{"v":9,"run":"prd-k3f9","seq":2,"id":"b","at":{"wall_ms":0,"awake_ms":0},"kind":"dreamt","of":"sheep"}"#;
+    let unknown_event =
+        r#"{"v":9,"run":"prd-k3f9","seq":2,"id":"b","at":{"wall_ms":0,"awake_ms":0},"kind":"dreamt","of":"sheep"}"#;
     execute_sql(
         directory.path(),
         &format!(
@@ -159,11 +156,8 @@ fn an_empty_journal_file_is_reported_and_can_be_written() {
 #[test]
 fn a_file_that_is_not_a_journal_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(
-        directory.path().join("journal.db"),
-        "this is no database, but it is long enough to be read as one",
-    )
-    .unwrap();
+    std::fs::write(directory.path().join("journal.db"), "this is no database, but it is long enough to be read as one")
+        .unwrap();
     assert!(matches!(Store::open(directory.path()), Err(StoreError::NotAJournal { .. })));
 
     let foreign_dir = tempfile::tempdir().unwrap();
@@ -187,8 +181,7 @@ fn resuming_reads_the_same_state_as_the_whole_journal() {
         store.append(EntryBatch { entries: entries.collect(), ..EntryBatch::default() }).unwrap();
         let (all_entries, resume_entries) =
             (store.read_entries(&run_id, 0).unwrap(), store.entries_for_resume(&run_id).unwrap());
-        let (full_view, resume_view) =
-            (RunView::from_entries(&all_entries), RunView::from_entries(&resume_entries));
+        let (full_view, resume_view) = (RunView::from_entries(&all_entries), RunView::from_entries(&resume_entries));
         assert_eq!(
             (full_view.finding_counts(), full_view.usage, full_view.phase),
             (resume_view.finding_counts(), resume_view.usage, resume_view.phase)

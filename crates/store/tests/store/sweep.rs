@@ -21,9 +21,7 @@ fn record_blob(store: &Store, run_name: &str, entry_id: &str, blob: &str, is_lon
     );
     let draft = EntryDraft { id: entry_id.into(), event: RunEvent::Warned { text: entry_text } };
     let entry = NewEntry { run_id: RunId::new(run_name), timestamp: Timestamp::default(), draft };
-    store
-        .append(EntryBatch { entries: vec![entry], blobs: vec![blob.into()], ..EntryBatch::default() })
-        .unwrap();
+    store.append(EntryBatch { entries: vec![entry], blobs: vec![blob.into()], ..EntryBatch::default() }).unwrap();
 }
 
 fn sample_project() -> tempfile::TempDir {
@@ -58,8 +56,7 @@ fn blobs_that_no_entry_names_are_removed() {
 #[test]
 fn a_run_is_removed_with_its_own_blobs_only() {
     let directory = sample_project();
-    let kept_entries =
-        Store::open_read_only(directory.path()).unwrap().read_entries(&RunId::new("new"), 0).unwrap();
+    let kept_entries = Store::open_read_only(directory.path()).unwrap().read_entries(&RunId::new("new"), 0).unwrap();
     let request = SweepRequest { run_ids: vec![RunId::new("old")], dry_run: false };
     let outcome = sweep_journal(directory.path(), &request).unwrap();
     // The run has three blobs of its own: two texts, and the long entry itself.
@@ -68,8 +65,7 @@ fn a_run_is_removed_with_its_own_blobs_only() {
     assert_eq!(store.list_runs().unwrap(), [RunId::new("new")]);
     assert_eq!(store.read_entries(&RunId::new("new"), 0).unwrap(), kept_entries);
     assert!(
-        has_blob(directory.path(), "of both")
-            && has_blob(directory.path(), "only of the new one, in a long entry")
+        has_blob(directory.path(), "of both") && has_blob(directory.path(), "only of the new one, in a long entry")
     );
     assert!(
         !has_blob(directory.path(), "only of the old one")
@@ -81,8 +77,7 @@ fn a_run_is_removed_with_its_own_blobs_only() {
 fn a_dry_run_reports_the_same_and_changes_nothing() {
     let directory = sample_project();
     let run_ids = vec![RunId::new("old")];
-    let predicted =
-        sweep_journal(directory.path(), &SweepRequest { run_ids: run_ids.clone(), dry_run: true }).unwrap();
+    let predicted = sweep_journal(directory.path(), &SweepRequest { run_ids: run_ids.clone(), dry_run: true }).unwrap();
     assert!(has_blob(directory.path(), "of nobody"));
     let outcome = sweep_journal(directory.path(), &SweepRequest { run_ids, dry_run: false }).unwrap();
     assert_eq!(
@@ -95,8 +90,7 @@ fn a_dry_run_reports_the_same_and_changes_nothing() {
 fn the_file_is_compacted_only_up_to_the_size_limit() {
     let directory = sample_project();
     let outcome =
-        sweep_journal(directory.path(), &SweepRequest { run_ids: vec![RunId::new("old")], dry_run: false })
-            .unwrap();
+        sweep_journal(directory.path(), &SweepRequest { run_ids: vec![RunId::new("old")], dry_run: false }).unwrap();
     let postponed = compact_journal(directory.path(), outcome.file_after - 1).unwrap();
     assert_eq!(postponed.file_bytes, outcome.file_after, "too long to keep others waiting");
     let empty_bytes = postponed.postponed_bytes.unwrap();
@@ -106,22 +100,15 @@ fn the_file_is_compacted_only_up_to_the_size_limit() {
         compacted.postponed_bytes.is_none() && compacted.file_bytes <= postponed.file_bytes - empty_bytes,
         "{compacted:?}"
     );
-    assert_eq!(
-        compact_journal(directory.path(), 0).unwrap(),
-        compacted,
-        "there is nothing left to give back"
-    );
+    assert_eq!(compact_journal(directory.path(), 0).unwrap(), compacted, "there is nothing left to give back");
 }
 
 #[test]
 fn an_open_run_can_write_after_a_sweep() {
     let directory = sample_project();
     let store = Store::open(directory.path()).unwrap();
-    sweep_journal(
-        directory.path(),
-        &SweepRequest { run_ids: vec![RunId::new("old")], ..SweepRequest::default() },
-    )
-    .unwrap();
+    sweep_journal(directory.path(), &SweepRequest { run_ids: vec![RunId::new("old")], ..SweepRequest::default() })
+        .unwrap();
     record_blob(&store, "new", "c", "of nobody", false);
     assert!(has_blob(directory.path(), "of nobody"), "it is somebody's now");
 }
@@ -130,12 +117,6 @@ fn an_open_run_can_write_after_a_sweep() {
 fn a_newer_file_is_left_alone() {
     let directory = sample_project();
     let newer_format_sql = format!("PRAGMA user_version = {}", JOURNAL_FORMAT + 1);
-    rusqlite::Connection::open(directory.path().join("journal.db"))
-        .unwrap()
-        .execute_batch(&newer_format_sql)
-        .unwrap();
-    assert!(matches!(
-        sweep_journal(directory.path(), &SweepRequest::default()),
-        Err(StoreError::NewerFormat { .. })
-    ));
+    rusqlite::Connection::open(directory.path().join("journal.db")).unwrap().execute_batch(&newer_format_sql).unwrap();
+    assert!(matches!(sweep_journal(directory.path(), &SweepRequest::default()), Err(StoreError::NewerFormat { .. })));
 }

@@ -135,13 +135,12 @@ impl Keeper {
         command.args(&arguments.arguments).process_group(0);
         // If the keeper is killed, the kernel ends at least the agent itself.
         kill_agent_with_keeper(&mut command);
-        let child =
-            command.spawn().map_err(|cause| report_failure(cause.raw_os_error().unwrap_or(no_errno)))?;
+        let child = command.spawn().map_err(|cause| report_failure(cause.raw_os_error().unwrap_or(no_errno)))?;
         let agent_pid =
             i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| report_failure(no_errno))?;
         let agent_handle = pidfd_open(agent_pid, PidfdFlags::empty()).ok();
-        let _ = control_channel
-            .write_all(KeeperMessage::Started(agent_pid.as_raw_nonzero().get()).to_line().as_bytes());
+        let _ =
+            control_channel.write_all(KeeperMessage::Started(agent_pid.as_raw_nonzero().get()).to_line().as_bytes());
         // A failure is accepted: the agent runs, and the parent would only wait a little longer for the end of its output.
         let _ = release_streams();
         Ok(Keeper {
@@ -180,10 +179,8 @@ impl Keeper {
         let channel = self.control_channel.as_fd();
         // Without a handle the channel takes both places; an event in the first place is ignored below.
         let agent = self.agent_handle.as_ref().map_or(channel, AsFd::as_fd);
-        let mut poll_fds = [
-            PollFd::from_borrowed_fd(agent, PollFlags::IN),
-            PollFd::from_borrowed_fd(channel, PollFlags::IN),
-        ];
+        let mut poll_fds =
+            [PollFd::from_borrowed_fd(agent, PollFlags::IN), PollFd::from_borrowed_fd(channel, PollFlags::IN)];
         let timeout = Timespec::try_from(max_wait).ok();
         // The call was interrupted or the system is out of memory: the keeper tries again and never gives up.
         if poll(&mut poll_fds, timeout.as_ref()).is_err() {
@@ -207,9 +204,7 @@ impl Keeper {
     fn reap_children(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.agent_pid && !self.agent_ended => {
-                    self.report_agent_end(status)
-                }
+                Ok(Some((pid, status))) if pid == self.agent_pid && !self.agent_ended => self.report_agent_end(status),
                 Ok(Some(_)) => {}
                 Ok(None) => return false,
                 Err(Errno::INTR) => {}
@@ -238,9 +233,7 @@ impl Keeper {
             let elapsed_time = start_time.elapsed();
             if elapsed_time >= grace_period + MAX_KILL_TIME {
                 let remaining_count = process_table::find_descendants(getpid()).len();
-                let _ = self
-                    .control_channel
-                    .write_all(KeeperMessage::Remaining(remaining_count).to_line().as_bytes());
+                let _ = self.control_channel.write_all(KeeperMessage::Remaining(remaining_count).to_line().as_bytes());
                 return;
             }
             // The tree is read anew each time: it may still grow while it is being ended.

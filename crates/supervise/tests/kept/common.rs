@@ -61,8 +61,6 @@ impl HeldPipe {
     pub fn wait_until_closed(self) -> String {
         // If no process ever opened the pipe, the reader still waits for a first writer.
         drop(std::fs::OpenOptions::new().read(true).write(true).open(&self.pipe_path).unwrap());
-        self.content
-            .recv_timeout(Duration::from_secs(120))
-            .unwrap_or_else(|_| panic!("a process is still there"))
+        self.content.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("a process is still there"))
     }
 }

@@ -19,10 +19,8 @@ const SPAWNER: &str = "(setsid sh -c \"trap '' TERM; while :; do (setsid sleep 1
 #[test]
 fn no_process_is_left_when_the_agent_ends_and_its_exit_code_is_reported() {
     let held_pipe = HeldPipe::new();
-    let outcome = run_to_end(shell_command(
-        &held_pipe.wrap_script(&format!("{DAEMON}; {DAEMON}; echo answer; exit 5")),
-    ))
-    .unwrap();
+    let outcome =
+        run_to_end(shell_command(&held_pipe.wrap_script(&format!("{DAEMON}; {DAEMON}; echo answer; exit 5")))).unwrap();
     assert_eq!(
         (outcome.exit_reason, outcome.stdout.to_text(), outcome.survivors),
         (ExitReason::Exited(5), "answer\n".into(), 0)
@@ -38,10 +36,10 @@ fn a_background_child_that_keeps_the_output_open_does_not_block_the_run() {
 
 #[test]
 fn a_child_that_is_asked_to_end_may_still_print() {
-    let script = "(trap 'echo late; exit' TERM; echo up >&3; while :; do sleep 0.01; done) 3>ready & read up <ready; exit 0";
+    let script =
+        "(trap 'echo late; exit' TERM; echo up >&3; while :; do sleep 0.01; done) 3>ready & read up <ready; exit 0";
     let directory = tempfile::tempdir().unwrap();
-    let mkfifo_status =
-        std::process::Command::new("mkfifo").arg(directory.path().join("ready")).status().unwrap();
+    let mkfifo_status = std::process::Command::new("mkfifo").arg(directory.path().join("ready")).status().unwrap();
     assert!(mkfifo_status.success());
     let mut command = shell_command(script);
     command.working_dir = directory.path().to_path_buf();
@@ -105,8 +103,7 @@ fn a_lock_stays_held_until_the_last_process_is_gone() {
     lock.try_lock().unwrap();
     let held_pipe = HeldPipe::new();
     let (sender, mut first_output) = tokio::sync::mpsc::unbounded_channel();
-    let mut command =
-        shell_command(&held_pipe.wrap_script("echo up; ls -l /proc/self/fd >&3; exec sleep 1000"));
+    let mut command = shell_command(&held_pipe.wrap_script("echo up; ls -l /proc/self/fd >&3; exec sleep 1000"));
     command.held_locks = vec![lock.clone()];
     command.output_limits.on_stdout = Some(Box::new(move |_| sender.send(()).unwrap()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -141,8 +138,7 @@ fn processes_of_a_killed_keeper_are_found_by_their_mark() {
 #[test]
 fn an_agent_that_stops_its_keeper_is_ended_too() {
     let held_pipe = HeldPipe::new();
-    let mut command =
-        shell_command(&held_pipe.wrap_script(&format!("{DAEMON}; kill -STOP $PPID; sleep 1000")));
+    let mut command = shell_command(&held_pipe.wrap_script(&format!("{DAEMON}; kill -STOP $PPID; sleep 1000")));
     command.extra_env.insert(MARK_VARIABLE.into(), format!("stopped-{}", std::process::id()).into());
     command.deadlines.idle = Duration::from_millis(300);
     assert_eq!(run_to_end(command).unwrap().exit_reason, ExitReason::Silent);

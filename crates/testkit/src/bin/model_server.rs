@@ -35,14 +35,11 @@ fn parse_arguments(arguments: &[String]) -> Option<(String, u16)> {
 fn run_server(scenario_path: &str, port: u16) -> Result<Infallible, Box<dyn Error>> {
     let server = ModelServer::start_on_port(Scenario::parse(&fs::read_to_string(scenario_path)?)?, port)?;
     println!("http://{}", server.address());
-    server.watch_requests(&mut |request_number, request| {
-        println!("{}", format_request(request_number, request))
-    })
+    server.watch_requests(&mut |request_number, request| println!("{}", format_request(request_number, request)))
 }
 
 fn format_request(request_number: usize, request: &ModelRequest) -> String {
-    let rule_text =
-        request.rule_index.map_or("no rule".to_string(), |rule_text| format!("rule {}", rule_text + 1));
+    let rule_text = request.rule_index.map_or("no rule".to_string(), |rule_text| format!("rule {}", rule_text + 1));
     let last_text: String = request.last_text.chars().take(60).collect();
     format!(
         "{request_number} {:?} {} {rule_text}, round {}: {last_text:?}",

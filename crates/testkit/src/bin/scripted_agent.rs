@@ -29,9 +29,8 @@ fn main() -> ExitCode {
 
 fn run_script() -> Result<u8, Box<dyn std::error::Error>> {
     let script_path = env::args().nth(1).ok_or("usage: scripted-agent SCRIPT")?;
-    let script = AgentScript::parse(
-        &fs::read_to_string(&script_path).map_err(|cause| format!("{script_path}: {cause}"))?,
-    )?;
+    let script =
+        AgentScript::parse(&fs::read_to_string(&script_path).map_err(|cause| format!("{script_path}: {cause}"))?)?;
     let task_name = env::var(TASK_VARIABLE).unwrap_or_default();
     if let Ok(calls_path) = env::var("TRIBUNAL_CALLS") {
         append_line(Path::new(&calls_path), &task_name)?;

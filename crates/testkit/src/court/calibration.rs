@@ -41,8 +41,7 @@ pub fn calibrate(seed: u64, documents: u64) -> CourtCalibration {
         look_at_document(&mut Courtroom::new(derive_seed(seed, document_number)), &mut counts);
     }
     let [false_claims, true_claims] = counts.claims;
-    let verdict_shares =
-        |[all, invalid, ambiguous]: [u64; 3]| [percent(invalid, all), percent(ambiguous, all)];
+    let verdict_shares = |[all, invalid, ambiguous]: [u64; 3]| [percent(invalid, all), percent(ambiguous, all)];
     CourtCalibration {
         found: counts.found.map(|found| percent(found, counts.defects)),
         groundless: percent(false_claims[1], false_claims[0]),

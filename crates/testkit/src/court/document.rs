@@ -101,12 +101,7 @@ impl CourtDocument {
     }
 
     /// Picks a combination of template and thing that was not used before.
-    fn pick_unused(
-        &mut self,
-        dice: &mut Dice,
-        template_count: usize,
-        offset: usize,
-    ) -> (usize, &'static str) {
+    fn pick_unused(&mut self, dice: &mut Dice, template_count: usize, offset: usize) -> (usize, &'static str) {
         loop {
             let (template, thing) = (dice.roll(template_count), pick_word(dice, THINGS));
             if self.used_lines.insert((offset + template, thing)) {
@@ -123,10 +118,8 @@ impl CourtDocument {
     /// Plants a gap. The result is false if the same thing is already missing elsewhere.
     fn plant_gap(&mut self, dice: &mut Dice, heading: &'static str) -> bool {
         let gap_index = dice.roll(GAPS.len());
-        let is_new = !self
-            .defects
-            .iter()
-            .any(|defect| matches!(defect.kind, DefectKind::Gap(known, _) if known == gap_index));
+        let is_new =
+            !self.defects.iter().any(|defect| matches!(defect.kind, DefectKind::Gap(known, _) if known == gap_index));
         if is_new {
             self.defects.push(PlantedDefect::new(dice, DefectKind::Gap(gap_index, heading)));
         }
@@ -152,12 +145,10 @@ impl CourtDocument {
     /// The indices of the first line under a heading and of the line after its last one.
     pub fn lines_under(&self, heading: &str) -> (usize, usize) {
         let title = format!("## {heading}");
-        let start =
-            self.lines.iter().position(|line| line.text == title).map_or(0, |title_index| title_index + 2);
+        let start = self.lines.iter().position(|line| line.text == title).map_or(0, |title_index| title_index + 2);
         let following_lines = self.lines.iter().skip(start);
-        let line_count = following_lines
-            .take_while(|line| line.line_kind != LineKind::Heading && !line.text.is_empty())
-            .count();
+        let line_count =
+            following_lines.take_while(|line| line.line_kind != LineKind::Heading && !line.text.is_empty()).count();
         (start, start + line_count)
     }
 

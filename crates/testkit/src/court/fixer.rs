@@ -54,8 +54,7 @@ impl Courtroom {
     /// Tries to fix one finding. `None` means that the fixer does not mention it.
     fn try_fix(&mut self, assigned: &AssignedFinding, work: &mut FixerWork) -> Option<ClaimStatus> {
         let Some(ClaimTruth::Defect(defect_id)) = self.truths.get(&assigned.description).copied() else {
-            let line_number =
-                assigned.place.rsplit(':').next().and_then(|line_number| line_number.parse().ok());
+            let line_number = assigned.place.rsplit(':').next().and_then(|line_number| line_number.parse().ok());
             work.steps.push(FixStep::Please(assigned.evidence.clone(), line_number.unwrap_or(0)));
             return Some(ClaimStatus::Fixed);
         };
@@ -103,9 +102,7 @@ impl Courtroom {
     /// Applies one step and returns the index after the changed line. `None` means that there was nothing to change.
     fn apply_step(&mut self, edits: &mut LineEdits, step: FixStep) -> Option<usize> {
         match step {
-            FixStep::Repair(defect_id) | FixStep::Touch(defect_id)
-                if !self.document.defects[defect_id].is_present =>
-            {
+            FixStep::Repair(defect_id) | FixStep::Touch(defect_id) if !self.document.defects[defect_id].is_present => {
                 None
             }
             FixStep::Repair(defect_id) => {
@@ -113,8 +110,7 @@ impl Courtroom {
                 let plain_line = |text: String| DocumentLine { text, line_kind: LineKind::Plain };
                 match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
                     (Some(line_index), DefectKind::Flaw(_, thing)) => {
-                        let text =
-                            format!("- Rule {defect_id} for the {thing} is agreed, written down and tested.");
+                        let text = format!("- Rule {defect_id} for the {thing} is agreed, written down and tested.");
                         edits.replace_line(line_index, plain_line(text));
                         Some(line_index + 1)
                     }
@@ -142,12 +138,8 @@ impl Courtroom {
                     }
                     (None, DefectKind::Gap(gap, heading)) => {
                         let (first_line, _) = self.document.lines_under(heading);
-                        let text =
-                            format!("- The {} is to be decided later by somebody.", GAPS[gap].terms[0]);
-                        edits.insert_before(
-                            first_line,
-                            DocumentLine { text, line_kind: LineKind::Defect(defect_id) },
-                        );
+                        let text = format!("- The {} is to be decided later by somebody.", GAPS[gap].terms[0]);
+                        edits.insert_before(first_line, DocumentLine { text, line_kind: LineKind::Defect(defect_id) });
                         Some(first_line)
                     }
                     (None, DefectKind::Flaw(..)) => None,
@@ -157,18 +149,12 @@ impl Courtroom {
         }
     }
 
-    fn satisfy_false_finding(
-        &mut self,
-        edits: &mut LineEdits,
-        evidence: &Evidence,
-        line: usize,
-    ) -> Option<usize> {
+    fn satisfy_false_finding(&mut self, edits: &mut LineEdits, evidence: &Evidence, line: usize) -> Option<usize> {
         match evidence {
             Evidence::Quote { text } => {
                 let lines = self.document.lines.iter().enumerate();
-                let quoted_lines = lines
-                    .filter(|(_, line)| line.text.contains(text.as_str()))
-                    .map(|(line_index, _)| line_index);
+                let quoted_lines =
+                    lines.filter(|(_, line)| line.text.contains(text.as_str())).map(|(line_index, _)| line_index);
                 let line_index = quoted_lines.min_by_key(|line_index| (line_index + 1).abs_diff(line))?;
                 let DocumentLine { text, line_kind: what } = self.document.lines[line_index].clone();
                 edits.replace_line(

@@ -9,8 +9,8 @@ use tribunal_core::{
 use super::{
     document::{DefectId, DefectKind, LineKind, roll_severity},
     vocabulary::{
-        FALSE_OBJECTIONS, FLAWS, GAP_WORDINGS, GAPS, HEADINGS, INVENTED, NEEDLESS_TOPICS, THINGS,
-        fill_template, pick_word,
+        FALSE_OBJECTIONS, FLAWS, GAP_WORDINGS, GAPS, HEADINGS, INVENTED, NEEDLESS_TOPICS, THINGS, fill_template,
+        pick_word,
     },
     world::{ClaimTruth, Courtroom, RecordedClaim},
 };
@@ -68,11 +68,7 @@ impl Courtroom {
             }
         }
         for (raised_claim, truth) in &raised {
-            self.claims.push(RecordedClaim {
-                seat,
-                description: raised_claim.description.clone(),
-                truth: *truth,
-            });
+            self.claims.push(RecordedClaim { seat, description: raised_claim.description.clone(), truth: *truth });
             self.truths.entry(raised_claim.description.clone()).or_insert(*truth);
         }
         raised.into_iter().map(|(raised_claim, _)| raised_claim).collect()
@@ -93,9 +89,9 @@ impl Courtroom {
     fn is_known_defect(&self, defect_id: DefectId, known_lines: &[String]) -> bool {
         let descriptions = &self.document.defects[defect_id].descriptions;
         let unfixed_lines = known_lines.iter().filter(|known_line| !known_line.ends_with("[fixed]"));
-        unfixed_lines.into_iter().any(|known_line| {
-            descriptions.iter().any(|descriptions| known_line.contains(descriptions.as_str()))
-        })
+        unfixed_lines
+            .into_iter()
+            .any(|known_line| descriptions.iter().any(|descriptions| known_line.contains(descriptions.as_str())))
     }
 
     /// Describes a defect; a seat words the same defect always in the same way.
@@ -105,8 +101,7 @@ impl Courtroom {
         let defect = &self.document.defects[defect_id];
         let severity = vary_severity(&mut style, defect.severity);
         let line_index = self.document.find_defect_line(defect_id);
-        let quote =
-            line_index.map(|line_index| quote_line(&mut style, &self.document.lines[line_index].text));
+        let quote = line_index.map(|line_index| quote_line(&mut style, &self.document.lines[line_index].text));
         let (evidence, description) = match (defect.kind, quote) {
             (DefectKind::Flaw(flaw, thing), quote) => {
                 let quote = Evidence::Quote { text: quote.unwrap_or_default() };
@@ -122,13 +117,7 @@ impl Courtroom {
                 (quote.unwrap_or(absence), style.pick(&GAP_WORDINGS)(term, heading))
             }
         };
-        RaisedFinding {
-            severity,
-            description,
-            evidence,
-            line: name_line(&mut style, line_index),
-            ..blank_claim()
-        }
+        RaisedFinding { severity, description, evidence, line: name_line(&mut style, line_index), ..blank_claim() }
     }
 
     /// Invents a false claim, and tells whether its evidence is missing.
@@ -150,11 +139,7 @@ impl Courtroom {
                 let (line_index, thing) = *self.dice.pick(&outside_lines);
                 let quote = self.document.lines[line_index].text.clone();
                 let objection = fill_template(pick_word(&mut self.dice, FALSE_OBJECTIONS), thing);
-                return (
-                    Evidence::Quote { text: quote_line(&mut self.dice, &quote) },
-                    objection,
-                    Some(line_index),
-                );
+                return (Evidence::Quote { text: quote_line(&mut self.dice, &quote) }, objection, Some(line_index));
             }
             0..85 => fill_template(pick_word(&mut self.dice, INVENTED), thing),
             _ => {
@@ -177,11 +162,7 @@ impl Courtroom {
         }
         let (line_index, thing) = *self.dice.pick(&reviewed_lines);
         let text = quote_line(&mut self.dice, &self.document.lines[line_index].text);
-        (
-            Evidence::Quote { text },
-            fill_template(pick_word(&mut self.dice, FALSE_OBJECTIONS), thing),
-            Some(line_index),
-        )
+        (Evidence::Quote { text }, fill_template(pick_word(&mut self.dice, FALSE_OBJECTIONS), thing), Some(line_index))
     }
 
     /// The lines without defects, inside or outside the part under review.

@@ -43,9 +43,7 @@ pub fn check_bars(rows: &[(CourtVariant, CourtTally)], allowed: AllowedRates) ->
         let lost = percent(tally.true_ones.lost, tally.true_ones.raised);
         push_bar(
             to_fixer <= most_to_fixer,
-            format!(
-                "{variant_name}: {to_fixer:.2} % of false findings reach a fixer, at most {most_to_fixer} may"
-            ),
+            format!("{variant_name}: {to_fixer:.2} % of false findings reach a fixer, at most {most_to_fixer} may"),
         );
         push_bar(
             lost <= most_lost,
@@ -60,20 +58,14 @@ pub fn check_bars(rows: &[(CourtVariant, CourtTally)], allowed: AllowedRates) ->
         );
         let endless: Vec<String> = tally.endless.iter().take(5).map(u64::to_string).collect();
         let seeds = if endless.is_empty() { "none".into() } else { format!("seeds {}", endless.join(", ")) };
-        push_bar(
-            endless.is_empty(),
-            format!("{variant_name}: {} runs without an end ({seeds})", tally.endless.len()),
-        );
+        push_bar(endless.is_empty(), format!("{variant_name}: {} runs without an end ({seeds})", tally.endless.len()));
     }
     let defects_left = |providers: usize| {
         let row = rows.iter().find(|(variant, _)| variant.tier > 0 && variant.providers == providers);
         row.map(|(_, tally)| percent(tally.defects.left, tally.defects.before))
     };
     if let (Some(one), Some(three)) = (defects_left(1), defects_left(3)) {
-        push_bar(
-            three < one,
-            format!("three providers leave {three:.1} % of the defects, one leaves {one:.1} %"),
-        );
+        push_bar(three < one, format!("three providers leave {three:.1} % of the defects, one leaves {one:.1} %"));
     }
     checked_bars
 }
@@ -97,40 +89,26 @@ pub fn render_table(calibration: &CourtCalibration, rows: &[(CourtVariant, Court
         let cells: String = rows.iter().map(|(_, tally)| format!("{:>17}", cell(tally))).collect();
         let _ = writeln!(rendered, "{row_name:<34}{cells}");
     };
-    let header_cells: String = rows
-        .iter()
-        .map(|(variant, _)| format!("{:>17}", variant.name.split(',').next().unwrap_or_default()))
-        .collect();
+    let header_cells: String =
+        rows.iter().map(|(variant, _)| format!("{:>17}", variant.name.split(',').next().unwrap_or_default())).collect();
     write_row("claims that are false, %", &|sums| format_share(sums.false_claims, sums.claims));
     write_row("false findings a run", &|sums| format_mean(sums.false_ones.raised, sums.runs));
-    write_row("  that reach a fixer, %", &|sums| {
-        format_share(sums.false_ones.to_fixer, sums.false_ones.raised)
-    });
+    write_row("  that reach a fixer, %", &|sums| format_share(sums.false_ones.to_fixer, sums.false_ones.raised));
     write_row("    believed without a challenge", &|sums| {
         format_share(sums.false_ones.corroborated, sums.false_ones.raised)
     });
-    write_row("    upheld by challengers", &|sums| {
-        format_share(sums.false_ones.upheld, sums.false_ones.raised)
-    });
+    write_row("    upheld by challengers", &|sums| format_share(sums.false_ones.upheld, sums.false_ones.raised));
     write_row("    left in doubt", &|sums| format_share(sums.false_ones.in_doubt, sums.false_ones.raised));
     write_row("true findings a run", &|sums| format_mean(sums.true_ones.raised, sums.runs));
     write_row("  lost, %", &|sums| format_share(sums.true_ones.lost, sums.true_ones.raised));
-    write_row("    refuted by challengers", &|sums| {
-        format_share(sums.true_ones.refuted, sums.true_ones.raised)
-    });
-    write_row("    evidence not found", &|sums| {
-        format_share(sums.true_ones.ungrounded, sums.true_ones.raised)
-    });
-    write_row("    taken for something else", &|sums| {
-        format_share(sums.true_ones.misjoined, sums.true_ones.raised)
-    });
+    write_row("    refuted by challengers", &|sums| format_share(sums.true_ones.refuted, sums.true_ones.raised));
+    write_row("    evidence not found", &|sums| format_share(sums.true_ones.ungrounded, sums.true_ones.raised));
+    write_row("    taken for something else", &|sums| format_share(sums.true_ones.misjoined, sums.true_ones.raised));
     write_row("defects before", &|sums| format_mean(sums.defects.before, sums.runs));
     write_row("  found, %", &|sums| format_share(sums.defects.found, sums.defects.before));
     write_row("  added by fixes, %", &|sums| format_share(sums.defects.added, sums.defects.before));
     write_row("  left, %", &|sums| format_share(sums.defects.left, sums.defects.before));
-    write_row("rounds, mean (most)", &|sums| {
-        format!("{} ({})", format_mean(sums.rounds, sums.runs), sums.max_rounds)
-    });
+    write_row("rounds, mean (most)", &|sums| format!("{} ({})", format_mean(sums.rounds, sums.runs), sums.max_rounds));
     write_row("agent calls", &|sums| {
         format_mean(sums.calls.reviewers + sums.calls.challengers + sums.calls.fixers, sums.runs)
     });
@@ -140,10 +118,8 @@ pub fn render_table(calibration: &CourtCalibration, rows: &[(CourtVariant, Court
     for outcome in [RunOutcome::Resolved, RunOutcome::Waiting, RunOutcome::Halted, RunOutcome::Failed] {
         write_row(&format!("{outcome}, %"), &|sums| format_share(sums.count_ended(outcome), sums.runs));
         let reasons = rows.iter().flat_map(|(_, tally)| tally.ends.keys());
-        let mut reasons: Vec<&str> = reasons
-            .filter(|(outcome_word, _)| *outcome_word == outcome.as_str())
-            .map(|(_, reason)| *reason)
-            .collect();
+        let mut reasons: Vec<&str> =
+            reasons.filter(|(outcome_word, _)| *outcome_word == outcome.as_str()).map(|(_, reason)| *reason).collect();
         reasons.sort_unstable();
         reasons.dedup();
         for reason in reasons {

@@ -123,15 +123,10 @@ struct FindingFate {
 }
 
 /// Counts one run. `end_reason` is `None` if it did not end.
-pub(super) fn tally_run(
-    world: &Courtroom,
-    journal: &[JournalEntry],
-    end_reason: Option<RunReason>,
-) -> CourtTally {
+pub(super) fn tally_run(world: &Courtroom, journal: &[JournalEntry], end_reason: Option<RunReason>) -> CourtTally {
     let fates = trace_fates(world, journal);
     let misjoined_defects = find_misjoined(world, journal, &fates);
-    let rounds =
-        journal.iter().filter(|entry| matches!(entry.event, RunEvent::RoundStarted { .. })).count() as u64;
+    let rounds = journal.iter().filter(|entry| matches!(entry.event, RunEvent::RoundStarted { .. })).count() as u64;
     let mut tally = CourtTally {
         runs: 1,
         false_ones: count_false_findings(&fates),
@@ -141,8 +136,7 @@ pub(super) fn tally_run(
         max_rounds: rounds,
         calls: world.calls,
         claims: world.claims.len() as u64,
-        false_claims: world.claims.iter().filter(|claim| defect_of_truth(claim.truth).is_none()).count()
-            as u64,
+        false_claims: world.claims.iter().filter(|claim| defect_of_truth(claim.truth).is_none()).count() as u64,
         misjoined: misjoined_defects.len() as u64,
         ..CourtTally::default()
     };
@@ -165,8 +159,7 @@ fn trace_fates(world: &Courtroom, journal: &[JournalEntry]) -> BTreeMap<FindingI
             RunEvent::FindingRaised { finding } => {
                 let known_truth = world.truths.get(&finding.description).copied();
                 let truth = known_truth.unwrap_or(ClaimTruth::False { groundless: true });
-                let fate =
-                    FindingFate { truth, status: finding.status.clone(), ruled: None, reached_fixer: false };
+                let fate = FindingFate { truth, status: finding.status.clone(), ruled: None, reached_fixer: false };
                 fates.insert(finding.id, fate);
             }
             RunEvent::FindingMoved { finding, transition: StatusTransition { to, .. } } => {
@@ -212,21 +205,17 @@ fn count_true_findings(
     fates: &BTreeMap<FindingId, FindingFate>,
     misjoined_defects: &[DefectId],
 ) -> TrueFindings {
-    let raised: BTreeSet<DefectId> =
-        world.claims.iter().filter_map(|claim| defect_of_truth(claim.truth)).collect();
+    let raised: BTreeSet<DefectId> = world.claims.iter().filter_map(|claim| defect_of_truth(claim.truth)).collect();
     let mut sum = TrueFindings { raised: raised.len() as u64, ..TrueFindings::default() };
     for defect_id in raised.into_iter().filter(|defect_id| world.document.defects[*defect_id].is_present) {
         let defect_fates: Vec<&FindingFate> =
             fates.values().filter(|fate| fate.truth == ClaimTruth::Defect(defect_id)).collect();
-        if defect_fates
-            .iter()
-            .any(|fate| fate.reached_fixer || !matches!(fate.status, FindingStatus::Dismissed { .. }))
+        if defect_fates.iter().any(|fate| fate.reached_fixer || !matches!(fate.status, FindingStatus::Dismissed { .. }))
         {
             continue;
         }
-        let dismissed = |dismissal| {
-            defect_fates.iter().any(|fate| fate.status == FindingStatus::Dismissed { why: dismissal })
-        };
+        let dismissed =
+            |dismissal| defect_fates.iter().any(|fate| fate.status == FindingStatus::Dismissed { why: dismissal });
         sum.lost += 1;
         if dismissed(DismissalReason::Invalid) {
             sum.refuted += 1;
@@ -250,8 +239,7 @@ fn count_defects(world: &Courtroom) -> DefectCounts {
     let all_defects = &world.document.defects;
     DefectCounts {
         before: world.planted as u64,
-        found: all_defects.iter().take(world.planted).filter(|defect| !defect.descriptions.is_empty()).count()
-            as u64,
+        found: all_defects.iter().take(world.planted).filter(|defect| !defect.descriptions.is_empty()).count() as u64,
         added: (all_defects.len() - world.planted) as u64,
         left: all_defects.iter().filter(|defect| defect.is_present).count() as u64,
     }
@@ -275,11 +263,7 @@ fn find_misjoined(
             }
             RunEvent::FindingRaised { finding } => {
                 let first_raiser = &finding.raisers[0];
-                own_findings.insert((
-                    first_raiser.round,
-                    first_raiser.role as usize,
-                    finding.description.as_str(),
-                ));
+                own_findings.insert((first_raiser.round, first_raiser.role as usize, finding.description.as_str()));
             }
             _ => {}
         }
@@ -291,9 +275,7 @@ fn find_misjoined(
             continue;
         }
         let is_same_seat = |raiser: &FindingRaiser| {
-            raiser.round == seat.round
-                && raiser.role == seat.role
-                && raiser.agent.as_str() == AGENTS[seat.provider]
+            raiser.round == seat.round && raiser.role == seat.role && raiser.agent.as_str() == AGENTS[seat.provider]
         };
         if !joins.iter().any(|(raiser, truth)| is_same_seat(raiser) && *truth == claim.truth)
             && joins.iter().any(|(raiser, _)| is_same_seat(raiser))

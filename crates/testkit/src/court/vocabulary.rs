@@ -27,8 +27,7 @@ const fn gap_template(terms: [&'static str; 2], supplied: &'static str) -> GapTe
     GapTemplate { terms, supplied }
 }
 
-pub(super) const HEADINGS: &[&str] =
-    &["Goals", "People", "Functions", "Records", "Operations", "Interfaces", "Launch"];
+pub(super) const HEADINGS: &[&str] = &["Goals", "People", "Functions", "Records", "Operations", "Interfaces", "Launch"];
 
 pub(super) const THINGS: &[&str] = &[
     "invoice export",
@@ -270,10 +269,7 @@ pub(super) const GAPS: &[GapTemplate] = &[
     gap_template(["failover", "standby"], "Failover to the standby happens within one minute."),
     gap_template(["throttling", "quota"], "Throttling holds every client to a quota of ten calls a second."),
     gap_template(["archiving", "archive"], "Archiving moves closed records to cold storage after one year."),
-    gap_template(
-        ["onboarding", "introduction"],
-        "Onboarding of a new colleague takes one day with a checklist.",
-    ),
+    gap_template(["onboarding", "introduction"], "Onboarding of a new colleague takes one day with a checklist."),
     gap_template(["capacity", "headroom"], "Capacity is planned for twice the traffic of last December."),
 ];
 
@@ -286,16 +282,8 @@ pub(super) const GAP_WORDINGS: [fn(&str, &str) -> String; 4] = [
 ];
 
 /// Topics that no plan needs and that false claims demand all the same.
-pub(super) const NEEDLESS_TOPICS: &[&str] = &[
-    "gamification",
-    "blockchain",
-    "carbon footprint",
-    "holograms",
-    "astrology",
-    "dark theme",
-    "poetry",
-    "mascots",
-];
+pub(super) const NEEDLESS_TOPICS: &[&str] =
+    &["gamification", "blockchain", "carbon footprint", "holograms", "astrology", "dark theme", "poetry", "mascots"];
 
 /// Lines without defects.
 pub(super) const INNOCENT: &[&str] = &[

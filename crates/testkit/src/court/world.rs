@@ -109,8 +109,7 @@ impl Courtroom {
         };
         if let Reply::Ask(AskOutcome::Answered(reply)) = &mut reply {
             let cost = Some(Cost(cents as u64 * 10_000));
-            reply.usage =
-                AgentUsage { input_tokens: 9_000, output_tokens: 1_500, cost, ..AgentUsage::default() };
+            reply.usage = AgentUsage { input_tokens: 9_000, output_tokens: 1_500, cost, ..AgentUsage::default() };
         }
         reply
     }
@@ -119,10 +118,8 @@ impl Courtroom {
         match brief.role {
             AgentRole::Fixer => self.fix_findings(effect_key, brief),
             AgentRole::Challenger => {
-                let verdicts = brief
-                    .disputed
-                    .iter()
-                    .map(|disputed| (disputed.id, self.judge_claim(&disputed.description)));
+                let verdicts =
+                    brief.disputed.iter().map(|disputed| (disputed.id, self.judge_claim(&disputed.description)));
                 samples::rulings_reply(verdicts.collect())
             }
             role => {
@@ -158,17 +155,13 @@ impl SimulatedWorld for Courtroom {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
             Effect::Freeze(_) => samples::frozen_reply(&self.document.full_text()),
-            Effect::Ask(asked) => {
-                self.answer_task(ask.effect_key.as_str(), &asked.task.agent, &asked.task.brief)
-            }
+            Effect::Ask(asked) => self.answer_task(ask.effect_key.as_str(), &asked.task.agent, &asked.task.brief),
             Effect::Land(landing) => self.land_work(landing.by.as_str()),
             // There is no session that could have changed the text.
             Effect::TakeIn(changed) => samples::taken_in_reply(&changed.before, &self.document.full_text()),
-            Effect::Write(_) => Reply::Write(WriteOutcome::Written {
-                path: "plan-issues.md".into(),
-                aside: None,
-                strange: Vec::new(),
-            }),
+            Effect::Write(_) => {
+                Reply::Write(WriteOutcome::Written { path: "plan-issues.md".into(), aside: None, strange: Vec::new() })
+            }
             // There is no user who would ever answer.
             Effect::Restore(_) => Reply::Restore(RestoreOutcome::Restored { parked: None }),
             Effect::Post(_) => Reply::Post(PostOutcome::Posted),

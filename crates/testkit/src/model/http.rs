@@ -23,10 +23,7 @@ pub(super) struct HttpRequest {
 }
 
 /// Reads the next request of a connection; `None` means that the connection has ended.
-pub(super) fn read_request(
-    reader: &mut impl BufRead,
-    writer: &mut TcpStream,
-) -> io::Result<Option<HttpRequest>> {
+pub(super) fn read_request(reader: &mut impl BufRead, writer: &mut TcpStream) -> io::Result<Option<HttpRequest>> {
     let mut head = reader.by_ref().take(HEAD_LIMIT);
     let Some(request_line) = read_line(&mut head)? else { return Ok(None) };
     let mut request_words = request_line.split_whitespace().map(str::to_string);

@@ -30,9 +30,7 @@ fn push_turns(content: &Value, turns: &mut Vec<ConversationTurn>) {
         return turns.push(ConversationTurn::User(extract_text(content)));
     };
     let is_result = |block: &&Value| string_field(block, "type") == "tool_result";
-    turns.extend(
-        blocks.iter().filter(is_result).map(|block| ConversationTurn::ToolResult(extract_text(block))),
-    );
+    turns.extend(blocks.iter().filter(is_result).map(|block| ConversationTurn::ToolResult(extract_text(block))));
     let texts: Vec<String> = blocks.iter().filter(|block| !is_result(block)).map(extract_text).collect();
     if !texts.is_empty() {
         turns.push(ConversationTurn::User(texts.join("\n")));
@@ -58,18 +56,12 @@ pub(super) fn to_events(answer: &ModelAnswer) -> Vec<StreamEvent> {
         let start_event = json!({"index": block_index, "content_block": opening});
         events.push(StreamEvent::with_type("content_block_start", start_event));
         for delta in deltas {
-            events.push(StreamEvent::with_type(
-                "content_block_delta",
-                json!({"index": block_index, "delta": delta}),
-            ));
+            events.push(StreamEvent::with_type("content_block_delta", json!({"index": block_index, "delta": delta})));
         }
         events.push(StreamEvent::with_type("content_block_stop", json!({ "index": block_index })));
     }
     let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
-    events.push(StreamEvent::with_type(
-        "message_delta",
-        json!({"delta": delta, "usage": usage_object(answer.tokens)}),
-    ));
+    events.push(StreamEvent::with_type("message_delta", json!({"delta": delta, "usage": usage_object(answer.tokens)})));
     events.push(StreamEvent::with_type("message_stop", json!({})));
     events
 }
@@ -79,9 +71,8 @@ fn open_block(block: &Value) -> (Value, Vec<Value>) {
     let mut opening = block.clone();
     if let Some(text) = block.get("text").and_then(Value::as_str) {
         opening["text"] = json!("");
-        let deltas = ModelAnswer::split_pieces(text)
-            .into_iter()
-            .map(|text| json!({"type": "text_delta", "text": text}));
+        let deltas =
+            ModelAnswer::split_pieces(text).into_iter().map(|text| json!({"type": "text_delta", "text": text}));
         return (opening, deltas.collect());
     }
     opening["input"] = json!({});

@@ -33,7 +33,7 @@ mod tool_calls;
 pub use clients::{CODEX_MODEL, claude_env, codex_env};
 pub use request::{ModelApi, ModelRequest};
 pub use scenario::{
-    AnswerFailure, AnswerStep, AnswerStop, RuleCondition, Scenario, ScenarioCall, ScenarioError,
-    ScenarioRule, ScriptedTokens, TextPattern,
+    AnswerFailure, AnswerStep, AnswerStop, RuleCondition, Scenario, ScenarioCall, ScenarioError, ScenarioRule,
+    ScriptedTokens, TextPattern,
 };
 pub use server::{ModelServer, RequestLog};

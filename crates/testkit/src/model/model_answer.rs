@@ -37,11 +37,8 @@ impl ModelAnswer {
         request_number: usize,
         step: &AnswerStep,
     ) -> Result<ModelAnswer, NoToolOffered> {
-        let mut calls = step
-            .calls
-            .iter()
-            .map(|call| tool_calls::resolve_call(call, request))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut calls =
+            step.calls.iter().map(|call| tool_calls::resolve_call(call, request)).collect::<Result<Vec<_>, _>>()?;
         let mut text = step.text.clone();
         match &step.structured {
             Some(value) if request.offers_tool(STRUCTURED_TOOL) => {

@@ -81,8 +81,7 @@ impl ModelRequest {
             ModelApi::Chat => chat::parse_conversation(&body),
         };
         let (last_turn, last_text) = conversation.last_user_text().unwrap_or_default();
-        let (tool_rounds, tool_results) =
-            count_tool_rounds(conversation.turns.get(last_turn..).unwrap_or_default());
+        let (tool_rounds, tool_results) = count_tool_rounds(conversation.turns.get(last_turn..).unwrap_or_default());
         let first_text = conversation.user_texts().next().map(|(_, words)| words);
         ModelRequest {
             api,
@@ -155,9 +154,7 @@ fn strip_client_notes(text: &str) -> String {
     let mut own_text = text.to_string();
     for (opening_tag, closing_tag) in CLIENT_NOTES {
         while let Some(start) = own_text.find(opening_tag) {
-            let Some(length) =
-                own_text.get(start..).and_then(|remaining_text| remaining_text.find(closing_tag))
-            else {
+            let Some(length) = own_text.get(start..).and_then(|remaining_text| remaining_text.find(closing_tag)) else {
                 break;
             };
             own_text.replace_range(start..start + length + closing_tag.len(), "");
@@ -171,8 +168,7 @@ pub(super) fn extract_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {
-            let part_texts: Vec<String> =
-                parts.iter().map(extract_text).filter(|text| !text.is_empty()).collect();
+            let part_texts: Vec<String> = parts.iter().map(extract_text).filter(|text| !text.is_empty()).collect();
             part_texts.join("\n")
         }
         Value::Object(part) => {
@@ -215,7 +211,8 @@ mod tests {
 
     #[test]
     fn tool_rounds_are_counted_since_the_last_user_text() {
-        let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "Read", "input": {}}]});
+        let call =
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "Read", "input": {}}]});
         let result = |text: &str| json!({"type": "tool_result", "tool_use_id": "1", "content": text});
         let user = |content: Value| json!({"role": "user", "content": content});
         let request = messages_request(json!([

@@ -37,11 +37,8 @@ fn push_tools(container: &Value, tools: &mut Vec<OfferedTool>) {
     for offered in array_field(container, "tools") {
         let group = string_field(offered, "name");
         match string_field(offered, "type") {
-            "namespace" => tools.extend(
-                array_field(offered, "tools")
-                    .iter()
-                    .map(|grouped_tool| parse_tool(grouped_tool, Some(group))),
-            ),
+            "namespace" => tools
+                .extend(array_field(offered, "tools").iter().map(|grouped_tool| parse_tool(grouped_tool, Some(group)))),
             _ => tools.push(parse_tool(offered, None)),
         }
     }
@@ -51,12 +48,7 @@ fn parse_tool(tool: &Value, group: Option<&str>) -> OfferedTool {
     let kind = string_field(tool, "type");
     let name = Some(string_field(tool, "name")).filter(|name| !name.is_empty()).unwrap_or(kind);
     let schema = tool.get("parameters").cloned().unwrap_or_default();
-    OfferedTool {
-        name: name.to_string(),
-        group: group.map(str::to_string),
-        takes_text: kind == "custom",
-        schema,
-    }
+    OfferedTool { name: name.to_string(), group: group.map(str::to_string), takes_text: kind == "custom", schema }
 }
 
 pub(super) fn to_body(answer: &ModelAnswer) -> Value {
@@ -68,13 +60,11 @@ pub(super) fn to_events(answer: &ModelAnswer) -> Vec<StreamEvent> {
     let started_response = response_object(answer, "in_progress", &[], &Value::Null);
     let mut events = vec![("response.created", json!({ "response": started_response }))];
     for (output_index, item) in items.iter().enumerate() {
-        events.push((
-            "response.output_item.added",
-            json!({"output_index": output_index, "item": open_item(item)}),
-        ));
+        events.push(("response.output_item.added", json!({"output_index": output_index, "item": open_item(item)})));
         if string_field(item, "type") == "message" {
             for piece in ModelAnswer::split_pieces(answer.text.as_deref().unwrap_or_default()) {
-                let delta = json!({"item_id": item["id"], "output_index": output_index, "content_index": 0, "delta": piece});
+                let delta =
+                    json!({"item_id": item["id"], "output_index": output_index, "content_index": 0, "delta": piece});
                 events.push(("response.output_text.delta", delta));
             }
         }

@@ -9,10 +9,7 @@ use super::scenario::{AnswerStep, RuleCondition, ScenarioCall, ScenarioRule, Tex
 
 /// A rule for any reviewer in this round.
 pub fn reviewer_rule(round: u32, findings: &[Value]) -> ScenarioRule {
-    answer_rule(
-        &format!(r"(?s)You are one reviewer of a panel.*\. Round {round}\."),
-        &findings_json(findings),
-    )
+    answer_rule(&format!(r"(?s)You are one reviewer of a panel.*\. Round {round}\."), &findings_json(findings))
 }
 
 /// A rule for the reviewer in one seat in this round.
@@ -85,7 +82,7 @@ fn answer_rule(pattern: &str, answer: &Value) -> ScenarioRule {
 /// The condition that the last text matches a pattern. The patterns here are our own and always valid; an invalid one matches
 /// nothing.
 fn matching_condition(pattern: &str) -> RuleCondition {
-    let pattern = regex::Regex::new(pattern)
-        .map_or_else(|_| TextPattern::Text(pattern.to_string()), TextPattern::Regex);
+    let pattern =
+        regex::Regex::new(pattern).map_or_else(|_| TextPattern::Text(pattern.to_string()), TextPattern::Regex);
     RuleCondition { last: Some(pattern), ..RuleCondition::default() }
 }

@@ -223,16 +223,10 @@ impl Scenario {
 impl ScenarioRule {
     /// A rule for requests whose last text contains this.
     pub fn on_last_text(last_text: &str, steps: impl IntoIterator<Item = AnswerStep>) -> ScenarioRule {
-        ScenarioRule::on_condition(
-            RuleCondition { last: Some(last_text.into()), ..RuleCondition::default() },
-            steps,
-        )
+        ScenarioRule::on_condition(RuleCondition { last: Some(last_text.into()), ..RuleCondition::default() }, steps)
     }
 
-    pub fn on_condition(
-        condition: RuleCondition,
-        steps: impl IntoIterator<Item = AnswerStep>,
-    ) -> ScenarioRule {
+    pub fn on_condition(condition: RuleCondition, steps: impl IntoIterator<Item = AnswerStep>) -> ScenarioRule {
         ScenarioRule { when: condition, steps: steps.into_iter().collect(), ..ScenarioRule::default() }
     }
 

@@ -157,10 +157,8 @@ impl SharedServer {
 
     /// Waits at a gate. The result is false if the server was dropped meanwhile.
     fn wait_at_gate(&self, gate_name: &str) -> bool {
-        let keeps_waiting =
-            |state: &mut ServerState| !state.is_closed && !state.open_gates.contains(gate_name);
-        let state =
-            self.changed.wait_while(self.lock_state(), keeps_waiting).unwrap_or_else(PoisonError::into_inner);
+        let keeps_waiting = |state: &mut ServerState| !state.is_closed && !state.open_gates.contains(gate_name);
+        let state = self.changed.wait_while(self.lock_state(), keeps_waiting).unwrap_or_else(PoisonError::into_inner);
         !state.is_closed
     }
 
@@ -180,8 +178,7 @@ impl SharedServer {
         }
         state.request_log.requests.push(request);
         state.request_log.live_requests += 1;
-        state.request_log.peak_requests =
-            state.request_log.peak_requests.max(state.request_log.live_requests);
+        state.request_log.peak_requests = state.request_log.peak_requests.max(state.request_log.live_requests);
         let request_number = state.request_log.requests.len();
         drop(state);
         self.changed.notify_all();
@@ -244,14 +241,8 @@ struct ConnectionStreams<'a> {
 impl ConnectionStreams<'_> {
     fn write_json(&mut self, status: u16, body: &Value) -> io::Result<ConnectionFate> {
         let (headers, body) = (BTreeMap::new(), body.to_string());
-        HttpResponse {
-            status,
-            content_type: JSON_CONTENT_TYPE,
-            headers: &headers,
-            body: &body,
-            head_only: false,
-        }
-        .write_to(self.response_writer)?;
+        HttpResponse { status, content_type: JSON_CONTENT_TYPE, headers: &headers, body: &body, head_only: false }
+            .write_to(self.response_writer)?;
         Ok(ConnectionFate::KeepOpen)
     }
 
@@ -278,8 +269,7 @@ fn answer_visit(
     let route = incoming.path.split('?').next().unwrap_or_default();
     let (status, body) = match (incoming.method.as_str(), route) {
         ("GET", "/v1/models") => {
-            let model =
-                |id: &String| json!({"id": id, "type": "model", "object": "model", "display_name": id});
+            let model = |id: &String| json!({"id": id, "type": "model", "object": "model", "display_name": id});
             let models: Vec<Value> = shared.scenario.models.iter().map(model).collect();
             (200, json!({"object": "list", "data": models, "has_more": false}))
         }
@@ -342,26 +332,14 @@ fn write_reply(
         Some(AnswerFailure::Status { code, kind, message, headers, body }) => {
             let body = body.clone().unwrap_or_else(|| error_body(api, kind, message).to_string());
             let body = timestamps::fill_timestamps_now(&body);
-            HttpResponse {
-                status: *code,
-                content_type: JSON_CONTENT_TYPE,
-                headers,
-                body: &body,
-                head_only: false,
-            }
-            .write_to(streams.response_writer)?;
+            HttpResponse { status: *code, content_type: JSON_CONTENT_TYPE, headers, body: &body, head_only: false }
+                .write_to(streams.response_writer)?;
             return Ok(ConnectionFate::KeepOpen);
         }
         Some(AnswerFailure::NotJson(body)) => {
             let headers = BTreeMap::new();
-            HttpResponse {
-                status: 200,
-                content_type: JSON_CONTENT_TYPE,
-                headers: &headers,
-                body,
-                head_only: false,
-            }
-            .write_to(streams.response_writer)?;
+            HttpResponse { status: 200, content_type: JSON_CONTENT_TYPE, headers: &headers, body, head_only: false }
+                .write_to(streams.response_writer)?;
             return Ok(ConnectionFate::KeepOpen);
         }
         Some(AnswerFailure::HangUp) => return Ok(ConnectionFate::Close),

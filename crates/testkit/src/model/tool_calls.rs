@@ -28,8 +28,7 @@ pub(super) struct NoToolOffered(ScenarioCall);
 const WRITE_TOOLS: [&str; 3] = ["Write", "write", "write_file"];
 const EDIT_TOOLS: [&str; 3] = ["Edit", "edit", "replace"];
 const READ_TOOLS: [&str; 3] = ["Read", "read", "read_file"];
-const SHELL_TOOLS: [&str; 6] =
-    ["Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"];
+const SHELL_TOOLS: [&str; 6] = ["Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"];
 /// A tool that takes a JavaScript program which calls the other tools.
 const PROGRAM_TOOL: &str = "exec";
 
@@ -56,10 +55,7 @@ pub(super) fn resolve_call(call: &ScenarioCall, request: &ModelRequest) -> Resul
     let tool_call = match call {
         ScenarioCall::Write { path, content } => find_tool(request, &WRITE_TOOLS)
             .map(|tool| {
-                fill_tool_call(
-                    tool,
-                    &[(&PATH_PARAMETERS, &absolute_path(path)), (&CONTENT_PARAMETERS, content)],
-                )
+                fill_tool_call(tool, &[(&PATH_PARAMETERS, &absolute_path(path)), (&CONTENT_PARAMETERS, content)])
             })
             .or_else(|| program_call(request, &patch_program(path, content)))
             .or_else(|| shell_call(request, &write_command(path, content))),
@@ -79,12 +75,10 @@ pub(super) fn resolve_call(call: &ScenarioCall, request: &ModelRequest) -> Resul
             .map(|tool| fill_tool_call(tool, &[(&PATH_PARAMETERS, &absolute_path(path))]))
             .or_else(|| shell_call(request, &format!("cat {}", shell_quote(path)))),
         ScenarioCall::Shell(command) => shell_call(request, command),
-        ScenarioCall::Tool { name, input } => {
-            match request.offered_tools.iter().find(|tool| tool.name == *name) {
-                Some(tool) => Some(ToolCall::for_tool(tool, input.clone())),
-                None => Some(ToolCall::from_name(name, input.clone())),
-            }
-        }
+        ScenarioCall::Tool { name, input } => match request.offered_tools.iter().find(|tool| tool.name == *name) {
+            Some(tool) => Some(ToolCall::for_tool(tool, input.clone())),
+            None => Some(ToolCall::from_name(name, input.clone())),
+        },
     };
     tool_call.ok_or_else(|| NoToolOffered(call.clone()))
 }
@@ -112,9 +106,8 @@ fn fill_tool_call(tool: &OfferedTool, values: &[(&[&str], &str)]) -> ToolCall {
 fn shell_call(request: &ModelRequest, command: &str) -> Option<ToolCall> {
     let direct_call = find_tool(request, &SHELL_TOOLS)
         .map(|direct_call| fill_tool_call(direct_call, &[(&COMMAND_PARAMETERS, command)]));
-    direct_call.or_else(|| {
-        program_call(request, &format!("text(await tools.exec_command({}));", json!({ "cmd": command })))
-    })
+    direct_call
+        .or_else(|| program_call(request, &format!("text(await tools.exec_command({}));", json!({ "cmd": command }))))
 }
 
 fn program_call(request: &ModelRequest, code: &str) -> Option<ToolCall> {
@@ -190,23 +183,16 @@ mod tests {
             {"name": "Edit", "input_schema": object_schema(&["file_path", "old_string", "new_string"])},
             {"name": "Read", "input_schema": object_schema(&["file_path", "limit"])},
         ]);
-        let codex =
-            json!([{"type": "function", "name": "exec_command", "parameters": object_schema(&["cmd"])}]);
-        let codex_program = json!([{"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]}]);
+        let codex = json!([{"type": "function", "name": "exec_command", "parameters": object_schema(&["cmd"])}]);
+        let codex_program =
+            json!([{"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]}]);
         let write = ScenarioCall::Write { path: "a".into(), content: "b\n".into() };
         let edit = ScenarioCall::Edit { path: "/a".into(), old: "b".into(), new: "c".into() };
         let read = ScenarioCall::Read("a".into());
         let shell = ScenarioCall::Shell("true".into());
-        let patch =
-            r#"text(await tools.apply_patch("*** Begin Patch\n*** Add File: a\n+b\n*** End Patch\n"));"#;
+        let patch = r#"text(await tools.apply_patch("*** Begin Patch\n*** Add File: a\n+b\n*** End Patch\n"));"#;
         for (api, tools, call, name, input) in [
-            (
-                ModelApi::Messages,
-                &claude,
-                &write,
-                "Write",
-                json!({"file_path": "/place/a", "content": "b\n"}),
-            ),
+            (ModelApi::Messages, &claude, &write, "Write", json!({"file_path": "/place/a", "content": "b\n"})),
             (
                 ModelApi::Messages,
                 &claude,
@@ -242,8 +228,7 @@ mod tests {
     #[test]
     fn a_call_without_an_offered_tool_is_refused_unless_it_names_one() {
         let without_tools = sample_request(ModelApi::Messages, json!([]));
-        let refused =
-            resolve_call(&ScenarioCall::Shell("true".into()), &without_tools).expect_err("nothing offered");
+        let refused = resolve_call(&ScenarioCall::Shell("true".into()), &without_tools).expect_err("nothing offered");
         assert_eq!(refused.to_string(), r#"no tool is offered for Shell("true")"#);
         let named_call = ScenarioCall::Tool { name: "Write".into(), input: json!({}) };
         assert_eq!(resolve_call(&named_call, &without_tools).expect("exact").name, "Write");
@@ -260,10 +245,8 @@ mod tests {
             ("one", "two", "three", None),
         ] {
             fs::write(&file, before).expect("written");
-            let shell_output = Command::new("sh")
-                .args(["-c", &edit_command(path, old_text, new_text)])
-                .output()
-                .expect("sh");
+            let shell_output =
+                Command::new("sh").args(["-c", &edit_command(path, old_text, new_text)]).output().expect("sh");
             assert_eq!(shell_output.status.success(), after.is_some(), "{before:?}");
             assert_eq!(fs::read_to_string(&file).expect("read"), after.unwrap_or(before));
         }

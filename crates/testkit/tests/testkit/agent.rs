@@ -46,8 +46,7 @@ fn a_script_without_a_matching_task_or_with_an_impossible_edit_fails() {
     assert_eq!(output.status.code(), Some(70));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no part for task `y`"));
 
-    let (output, _) =
-        play_script("tasks: [{task: y, steps: [{edit: {file: a.md, replace: absent, with: b}}]}]\n", "y");
+    let (output, _) = play_script("tasks: [{task: y, steps: [{edit: {file: a.md, replace: absent, with: b}}]}]\n", "y");
     assert_eq!(output.status.code(), Some(70));
     assert!(String::from_utf8_lossy(&output.stderr).contains("0 times"));
 

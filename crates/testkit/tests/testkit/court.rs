@@ -2,9 +2,7 @@
 //! figures.
 
 use tribunal_core::reason::RunOutcome;
-use tribunal_testkit::court::{
-    ALLOWED_RATES, AllowedRates, CourtTally, VARIANTS, calibrate, check_bars, render_table,
-};
+use tribunal_testkit::court::{ALLOWED_RATES, AllowedRates, CourtTally, VARIANTS, calibrate, check_bars, render_table};
 
 const SEED: u64 = 7;
 
@@ -33,17 +31,13 @@ fn challengers_err_at_their_configured_rate() {
         is_near(calibration.on_false[0], 80.0, 2.5) && is_near(calibration.on_false[1], 10.0, 2.0),
         "{calibration:?}"
     );
-    assert!(
-        is_near(calibration.on_true[0], 5.0, 1.0) && is_near(calibration.on_true[1], 10.0, 1.5),
-        "{calibration:?}"
-    );
+    assert!(is_near(calibration.on_true[0], 5.0, 1.0) && is_near(calibration.on_true[1], 10.0, 1.5), "{calibration:?}");
 }
 
 #[test]
 fn the_bars_hold() {
     let rows: Vec<_> = VARIANTS.iter().map(|variant| (*variant, variant.run_many(SEED, 150))).collect();
-    let [one_reviewer, .., three_providers, _] = rows.iter().map(|(_, tally)| tally).collect::<Vec<_>>()[..]
-    else {
+    let [one_reviewer, .., three_providers, _] = rows.iter().map(|(_, tally)| tally).collect::<Vec<_>>()[..] else {
         panic!()
     };
 
@@ -52,36 +46,21 @@ fn the_bars_hold() {
     let missed: Vec<String> =
         check_bars(&rows, allowed).iter().filter(|bar| !bar.holds).map(ToString::to_string).collect();
     assert!(missed.is_empty(), "{missed:#?}\n{}", render_table(&calibrate(SEED, 150), &rows));
-    assert!(
-        is_near(percent(three_providers.false_claims, three_providers.claims), 35.0, 2.5),
-        "{three_providers:?}"
-    );
+    assert!(is_near(percent(three_providers.false_claims, three_providers.claims), 35.0, 2.5), "{three_providers:?}");
 
     let to_fixer = |tally: &CourtTally| percent(tally.false_ones.to_fixer, tally.false_ones.raised);
-    assert!(
-        to_fixer(one_reviewer) > 20.0,
-        "without a challenge false findings do reach fixers: {one_reviewer:?}"
-    );
-    assert!(
-        percent(three_providers.defects.found, three_providers.defects.before) > 75.0,
-        "{three_providers:?}"
-    );
+    assert!(to_fixer(one_reviewer) > 20.0, "without a challenge false findings do reach fixers: {one_reviewer:?}");
+    assert!(percent(three_providers.defects.found, three_providers.defects.before) > 75.0, "{three_providers:?}");
 }
 
 #[test]
 fn every_run_ends_and_the_same_seed_gives_the_same_tally() {
     for variant in &VARIANTS {
         let sum = variant.run_many(SEED, 12);
-        let single_runs =
-            (0..12).map(|run| variant.run_once(tribunal_testkit::court::derive_seed(SEED, run)));
+        let single_runs = (0..12).map(|run| variant.run_once(tribunal_testkit::court::derive_seed(SEED, run)));
         assert_eq!(sum, single_runs.fold(CourtTally::default(), CourtTally::merge), "{}", variant.name);
         let outcomes = [RunOutcome::Resolved, RunOutcome::Waiting, RunOutcome::Halted, RunOutcome::Failed];
-        assert_eq!(
-            outcomes.map(|outcome| sum.count_ended(outcome)).iter().sum::<u64>(),
-            12,
-            "{:?}",
-            sum.ends
-        );
+        assert_eq!(outcomes.map(|outcome| sum.count_ended(outcome)).iter().sum::<u64>(), 12, "{:?}", sum.ends);
     }
 }
 
@@ -95,13 +74,9 @@ fn a_missed_bar_is_named_with_its_figures_and_seeds() {
     let bars = check_bars(&rows, ALLOWED_RATES);
     assert!(bars.iter().all(|bar| !bar.holds), "{bars:#?}");
     let statements: String = bars.iter().map(|bar| format!("{bar}\n")).collect();
-    for part in [
-        "two providers: 6.00 % of false",
-        "3.00 % of true",
-        "at most 4 rounds",
-        "seeds 99",
-        "one leaves 50.0 %",
-    ] {
+    for part in
+        ["two providers: 6.00 % of false", "3.00 % of true", "at most 4 rounds", "seeds 99", "one leaves 50.0 %"]
+    {
         assert!(statements.contains(part), "`{part}` is not in\n{statements}");
     }
 }

@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 use tribunal_testkit::model::{
-    AnswerFailure, AnswerStep, AnswerStop, ModelApi, ModelServer, RuleCondition, Scenario, ScenarioCall,
-    ScenarioRule, ScriptedTokens,
+    AnswerFailure, AnswerStep, AnswerStop, ModelApi, ModelServer, RuleCondition, Scenario, ScenarioCall, ScenarioRule,
+    ScriptedTokens,
 };
 
 /// A connection that sends bytes and reads answers.
@@ -35,10 +35,7 @@ impl RawClient {
 
     fn post(&mut self, path: &str, body: &Value) {
         let body = body.to_string();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nx-api-key: k\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
+        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\nx-api-key: k\r\ncontent-length: {}\r\n\r\n", body.len());
         self.send(&(head + &body));
     }
 
@@ -125,10 +122,8 @@ fn start_server(rules: impl IntoIterator<Item = ScenarioRule>) -> ModelServer {
 #[test]
 fn each_interface_answers_in_its_own_form() {
     let tokens = ScriptedTokens { input: 50, cached: 20, output: 7, reasoning: 3 };
-    let server = start_server([ScenarioRule::on_last_text(
-        "hello",
-        [AnswerStep::from_text("good day").with_tokens(tokens)],
-    )]);
+    let server =
+        start_server([ScenarioRule::on_last_text("hello", [AnswerStep::from_text("good day").with_tokens(tokens)])]);
     let mut client = RawClient::connect(&server);
     let expected = [
         ("/content/0/text", "/usage/input_tokens", 30, "/stop_reason", "end_turn"),
@@ -153,11 +148,8 @@ fn streamed_events_carry_the_whole_answer() {
     for ((_, path), (piece, end)) in PATHS.into_iter().zip(pieces.into_iter().zip(ends)) {
         let answer = client.ask(path, &user_request("hello", true));
         assert!(answer.head.contains("content-type: text/event-stream"), "{}", answer.head);
-        let streamed_text: String = answer
-            .events()
-            .iter()
-            .filter_map(|event| event.pointer(piece)?.as_str().map(str::to_string))
-            .collect();
+        let streamed_text: String =
+            answer.events().iter().filter_map(|event| event.pointer(piece)?.as_str().map(str::to_string)).collect();
         assert_eq!(streamed_text, words, "{path}");
         assert_eq!(answer.event_types().last().map(String::as_str), Some(end), "{path}");
         assert!(answer.is_complete);
@@ -173,16 +165,15 @@ fn steps_follow_tool_rounds_and_not_retries() {
     )]);
     let mut client = RawClient::connect(&server);
     let user = json!({"role": "user", "content": "go"});
-    let called = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Look", "input": {}}]});
-    let result =
-        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "seen"}]});
+    let called =
+        json!({"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Look", "input": {}}]});
+    let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "seen"}]});
     for _ in 0..2 {
         let first = client.ask("/v1/messages", &json!({"model": "m", "messages": [user]})).parse_json();
         assert_eq!(first["content"][0]["name"], "Look");
         assert_eq!(first["stop_reason"], "tool_use");
-        let second = client
-            .ask("/v1/messages", &json!({"model": "m", "messages": [user, called, result]}))
-            .parse_json();
+        let second =
+            client.ask("/v1/messages", &json!({"model": "m", "messages": [user, called, result]})).parse_json();
         assert_eq!(second["content"][0]["text"], "done");
     }
     assert_eq!(server.request_log().requests[1].tool_results, ["seen"]);
@@ -280,8 +271,7 @@ fn a_rule_with_uses_counts_requests() {
         ScenarioRule::always([AnswerStep::from_text("later")]),
     ]);
     let mut client = RawClient::connect(&server);
-    let statuses: Vec<u16> =
-        (0..3).map(|_| client.ask("/v1/messages", &user_request("x", false)).status).collect();
+    let statuses: Vec<u16> = (0..3).map(|_| client.ask("/v1/messages", &user_request("x", false)).status).collect();
     assert_eq!(statuses, [529, 200, 200]);
     let rules: Vec<_> = server.request_log().requests.iter().map(|request| request.rule_index).collect();
     assert_eq!(rules, [Some(0), Some(0), Some(1)]);
@@ -302,8 +292,8 @@ fn a_rule_can_hold_until_a_gate_is_open() {
 
 #[test]
 fn error_answers_have_the_form_of_their_interface() {
-    let failure = AnswerFailure::from_status(429, "rate_limit_error", "usage limit reached")
-        .with_header("retry-after", "3");
+    let failure =
+        AnswerFailure::from_status(429, "rate_limit_error", "usage limit reached").with_header("retry-after", "3");
     let server = start_server([ScenarioRule::always([AnswerStep::from_failure(failure)])]);
     let mut client = RawClient::connect(&server);
     for (api, path) in PATHS {
@@ -322,10 +312,7 @@ fn failures_happen_in_the_middle_of_an_answer() {
         ScenarioRule::on_last_text("cut", [AnswerStep::from_failure(AnswerFailure::Cut)]),
         ScenarioRule::on_last_text("hang up", [AnswerStep::from_failure(AnswerFailure::HangUp)]),
         ScenarioRule::on_last_text("error", [AnswerStep::from_failure(error)]),
-        ScenarioRule::on_last_text(
-            "rubbish",
-            [AnswerStep::from_failure(AnswerFailure::NotJson("<html>".into()))],
-        ),
+        ScenarioRule::on_last_text("rubbish", [AnswerStep::from_failure(AnswerFailure::NotJson("<html>".into()))]),
     ]);
     for (_, path) in PATHS {
         for stream in [true, false] {
@@ -358,10 +345,7 @@ fn stop_reasons_have_the_form_of_their_interface() {
         let mut client = RawClient::connect(&server);
         let places = ["/stop_reason", "/status", "/choices/0/finish_reason"];
         for ((_, path), (place, word)) in PATHS.into_iter().zip(places.into_iter().zip(words)) {
-            assert_eq!(
-                client.ask(path, &user_request("x", false)).parse_json().pointer(place),
-                Some(&json!(word))
-            );
+            assert_eq!(client.ask(path, &user_request("x", false)).parse_json().pointer(place), Some(&json!(word)));
             let streamed = client.ask(path, &user_request("x", true)).body;
             assert!(streamed.contains(word), "{streamed}");
         }
@@ -419,10 +403,8 @@ fn request_bodies_may_be_chunked_or_awaited() {
     client.send(&format!("{:x};part\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n", one.len(), two.len()));
     assert_eq!(client.read_answer().expect("answered").status, 200);
 
-    client.send(&format!(
-        "POST /v1/messages HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    ));
+    client
+        .send(&format!("POST /v1/messages HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n", body.len()));
     assert_eq!(client.read_until("\r\n\r\n").expect("a word"), "HTTP/1.1 100 Continue\r\n\r\n");
     client.send(&body);
     assert_eq!(client.read_answer().expect("answered").status, 200);
@@ -436,8 +418,7 @@ fn request_bodies_may_be_chunked_or_awaited() {
 
 #[test]
 fn requests_to_other_paths_are_recorded_as_visits() {
-    let server =
-        ModelServer::start(Scenario { models: vec!["one".into()], ..Scenario::default() }).expect("started");
+    let server = ModelServer::start(Scenario { models: vec!["one".into()], ..Scenario::default() }).expect("started");
     let mut client = RawClient::connect(&server);
     client.send("GET /v1/models?limit=1 HTTP/1.1\r\n\r\n");
     assert_eq!(client.read_answer().expect("answered").parse_json()["data"][0]["id"], "one");
@@ -452,8 +433,7 @@ fn requests_to_other_paths_are_recorded_as_visits() {
 
 #[test]
 fn rules_can_be_as_narrow_as_a_test_needs() {
-    let when =
-        RuleCondition { api: Some(ModelApi::Responses), stream: Some(true), ..RuleCondition::default() };
+    let when = RuleCondition { api: Some(ModelApi::Responses), stream: Some(true), ..RuleCondition::default() };
     let server = start_server([ScenarioRule::on_condition(when, [AnswerStep::from_text("narrow")])]);
     let mut client = RawClient::connect(&server);
     assert_eq!(client.ask("/v1/responses", &user_request("x", true)).status, 200);

@@ -64,8 +64,7 @@ impl HookTimes {
 impl StopScenario<'_> {
     /// Restores the state, so that each stop is the same.
     fn reset_state(&self) -> Result<()> {
-        let write_result =
-            self.state_text.as_ref().map(|state| fs::write(self.project_dir.join(STATE_FILE), state));
+        let write_result = self.state_text.as_ref().map(|state| fs::write(self.project_dir.join(STATE_FILE), state));
         Ok(write_result.transpose().map(|_| ())?)
     }
 
@@ -136,11 +135,7 @@ impl StopScenario<'_> {
         let trace_path = self.project_dir.join("strace");
         let mut strace_command = Command::new("strace");
         strace_command.args(["-f", "-qq", "-e", &format!("trace={call_names}"), "-o"]).arg(&trace_path);
-        Ok(if self.run_under(strace_command, new_command)? {
-            Some(fs::read_to_string(trace_path)?)
-        } else {
-            None
-        })
+        Ok(if self.run_under(strace_command, new_command)? { Some(fs::read_to_string(trace_path)?) } else { None })
     }
 
     /// Runs the hook under another program. The result is false if that program is missing or may not run here.
@@ -180,8 +175,7 @@ pub fn measure_hook(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         command
     };
     // Without these tools only our own hook is measured.
-    let has_bash_tools =
-        ["bash", "jq", "perl", "tac"].map(is_installed).iter().all(|has_bash_tools| *has_bash_tools);
+    let has_bash_tools = ["bash", "jq", "perl", "tac"].map(is_installed).iter().all(|has_bash_tools| *has_bash_tools);
     let bash_hook = has_bash_tools.then_some(&bash_command as &dyn Fn() -> Command);
     // Before anything is timed, both hooks must make the right decision; a wrong answer may be fast.
     let promise_stop =
@@ -205,10 +199,7 @@ pub fn measure_hook(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     }
     rows.extend(measure_with_journal(project_dir, &own_command, built)?);
     if !has_bash_tools {
-        rows.push(BenchRow::from_note(
-            "stop hook in bash, jq and perl",
-            "not compared: one of them is not here",
-        ));
+        rows.push(BenchRow::from_note("stop hook in bash, jq and perl", "not compared: one of them is not here"));
     }
     Ok(rows)
 }
@@ -250,8 +241,7 @@ impl<'a> StopScenario<'a> {
         for hook in [Some(own_command), bash_command].into_iter().flatten() {
             let answer = self.run_for_answer(hook)?;
             let reason = answer["reason"].as_str().unwrap_or_default();
-            let is_sent_back =
-                answer["decision"] == "block" && reason.starts_with("Make *all* [tests] pass.");
+            let is_sent_back = answer["decision"] == "block" && reason.starts_with("Make *all* [tests] pass.");
             ensure!(is_sent_back, "{scenario_name}: the session should have been sent back: {answer}");
         }
         // The slower hook runs less often in each turn, so that the whole does not take too long.
@@ -263,11 +253,7 @@ impl<'a> StopScenario<'a> {
             }
         }
         let mut rows = vec![
-            BenchRow::new(
-                &format!("stop hook, {scenario_name} (wall)"),
-                own_times.median_wall()?,
-                WALL_LIMIT,
-            ),
+            BenchRow::new(&format!("stop hook, {scenario_name} (wall)"), own_times.median_wall()?, WALL_LIMIT),
             BenchRow::new("  CPU", own_times.mean_cpu(), CPU_LIMIT),
         ];
         rows.push(match self.peak_memory(own_command)? {
@@ -285,9 +271,9 @@ impl<'a> StopScenario<'a> {
                 BenchRow::without_limit("  bash + jq + perl: memory", BenchFigure::Megabytes(megabytes))
             }));
             let count = self.count_processes(bash_command)?;
-            rows.extend(count.map(|count| {
-                BenchRow::without_limit("  bash + jq + perl: processes", BenchFigure::Count(count))
-            }));
+            rows.extend(
+                count.map(|count| BenchRow::without_limit("  bash + jq + perl: processes", BenchFigure::Count(count))),
+            );
         }
         Ok(rows)
     }
@@ -302,21 +288,9 @@ fn measure_with_journal(
 ) -> Result<Vec<BenchRow>> {
     fs::remove_file(project_dir.join(STATE_FILE))?;
     let mut start_command = built.tribunal_command();
-    start_command.args([
-        "loop",
-        "start",
-        "--session",
-        SESSION_ID,
-        "--max-iterations",
-        "1000",
-        "--promise",
-        "DONE",
-    ]);
-    let start_status = start_command
-        .arg("Make *all* [tests] pass.")
-        .current_dir(project_dir)
-        .stdout(Stdio::null())
-        .status()?;
+    start_command.args(["loop", "start", "--session", SESSION_ID, "--max-iterations", "1000", "--promise", "DONE"]);
+    let start_status =
+        start_command.arg("Make *all* [tests] pass.").current_dir(project_dir).stdout(Stdio::null()).status()?;
     ensure!(start_status.success(), "no loop can be started: {start_status}");
     // With this value the client never stops asking, so that every stop is refused.
     let uncapped_command = || {
@@ -352,9 +326,6 @@ fn measure_with_journal(
         ),
         BenchRow::new("  CPU", hook_times.mean_cpu(), CPU_LIMIT),
         BenchRow::without_limit("  syncs", BenchFigure::Count(sync_count)),
-        BenchRow::without_limit(
-            "  and what one of them takes here (wall)",
-            BenchFigure::Milliseconds(sync_ms),
-        ),
+        BenchRow::without_limit("  and what one of them takes here (wall)", BenchFigure::Milliseconds(sync_ms)),
     ])
 }

@@ -32,8 +32,7 @@ pub fn session_file(bench_dir: &Path, size: SessionSize) -> Result<PathBuf> {
     fs::create_dir_all(bench_dir).with_context(|| format!("cannot create {}", bench_dir.display()))?;
     // An interrupted write must not leave a short file that looks complete.
     let partial_path = session_path.with_extension("part");
-    write_session(&partial_path, size.bytes)
-        .with_context(|| format!("cannot write {}", partial_path.display()))?;
+    write_session(&partial_path, size.bytes).with_context(|| format!("cannot write {}", partial_path.display()))?;
     fs::rename(&partial_path, &session_path)?;
     Ok(session_path)
 }
@@ -70,10 +69,7 @@ fn work_lines(turn: u64) -> Vec<Value> {
         "tool_use_id": format!("toolu_{turn}"), "type": "tool_result", "content": code_line.repeat(line_count), "is_error": false,
     }]);
     vec![
-        assistant_line(
-            turn,
-            json!({"type": "thinking", "thinking": "Why is it red?", "signature": "c2ln".repeat(40)}),
-        ),
+        assistant_line(turn, json!({"type": "thinking", "thinking": "Why is it red?", "signature": "c2ln".repeat(40)})),
         assistant_line(turn, json!({"type": "text", "text": "I look at the next test."})),
         assistant_line(
             turn,

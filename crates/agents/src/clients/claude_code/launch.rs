@@ -76,20 +76,15 @@ pub(super) fn build_launch(
     }
     // The user's permissions would also become a fixer's. With `inherit: project`, the project's settings are wanted
     // as a whole.
-    let setting_sources =
-        if client_spec.inherit == SettingsInheritance::Project { "user,project,local" } else { "" };
-    let (settings_argument, input_files) =
-        render_settings(client_spec, &user_settings, launch_request.scratch_dir);
+    let setting_sources = if client_spec.inherit == SettingsInheritance::Project { "user,project,local" } else { "" };
+    let (settings_argument, input_files) = render_settings(client_spec, &user_settings, launch_request.scratch_dir);
     add_args(&["--setting-sources", setting_sources, "--settings", &settings_argument]);
     // MCP servers from the user's own configuration are never started.
     add_args(&["--strict-mcp-config"]);
     if !client_spec.servers.is_empty() {
         add_args(&["--mcp-config", &render_mcp_servers(client_spec)]);
     }
-    add_args(&[
-        "--json-schema",
-        &schema::answer_schema(launch_request.answer_kind, SchemaForm::Loose).to_string(),
-    ]);
+    add_args(&["--json-schema", &schema::answer_schema(launch_request.answer_kind, SchemaForm::Loose).to_string()]);
     add_args(&["--append-system-prompt", &format!("{STANDING_INSTRUCTIONS}{STRUCTURED_OUTPUT_INSTRUCTION}")]);
     match launch_request.session_mode {
         SessionMode::Resume(session) => add_args(&["--resume", &session.id]),

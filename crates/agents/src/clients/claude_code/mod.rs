@@ -18,8 +18,8 @@ use tribunal_core::{client::ClientSpec, settings::AgentSpec};
 
 use super::{
     client::{
-        AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables,
-        CodingClient, DenialRemedy, KeyVariable,
+        AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables, CodingClient,
+        DenialRemedy, KeyVariable,
     },
     client_status::{ClientVersion, SignInOutput, SignInStatus},
 };
@@ -53,12 +53,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             "CLAUDE_PROJECT_DIR",
             "MESSAGING_TOKEN",
         ],
-        secrets: &[
-            "ANTHROPIC_API_KEY",
-            "ANTHROPIC_AUTH_TOKEN",
-            "ANTHROPIC_CUSTOM_HEADERS",
-            "CLAUDE_CODE_OAUTH_TOKEN",
-        ],
+        secrets: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"],
         quieting: &["DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"],
     },
     project_files: ClientProjectFiles {
@@ -89,10 +84,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
                 ability: "reviewers read only",
                 means: "no tool that writes or runs anything is offered, beside MCP servers you set",
             },
-            ClientAbility {
-                ability: "fixers write",
-                means: "files in the private copy; no commands unless allowed",
-            },
+            ClientAbility { ability: "fixers write", means: "files in the private copy; no commands unless allowed" },
             ClientAbility { ability: "answer form", means: "--json-schema" },
             ClientAbility { ability: "sessions", means: "--resume, --fork-session" },
             ClientAbility { ability: "sizes", means: "haiku, sonnet, opus" },
@@ -122,11 +114,7 @@ impl AgentDriver for ClaudeCodeDriver {
         launch::build_launch(agent_spec, client_spec, launch_request, launch_env)
     }
 
-    fn decode_output(
-        &self,
-        client_spec: &ClientSpec,
-        finished_process: &FinishedProcess<'_>,
-    ) -> DecodedOutput {
+    fn decode_output(&self, client_spec: &ClientSpec, finished_process: &FinishedProcess<'_>) -> DecodedOutput {
         stream::decode_output(client_spec, finished_process)
     }
 

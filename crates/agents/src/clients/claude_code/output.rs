@@ -13,7 +13,6 @@ pub(super) const FORMAT: OutputFormat = OutputFormat {
 
 /// Whether lines look like Claude Code's stream. No single line type is unique to it.
 fn looks_like_stream(json_lines: &[Value]) -> bool {
-    let has_type =
-        |type_name: &str| json_lines.iter().any(|json_line| text_field(json_line, "type") == type_name);
+    let has_type = |type_name: &str| json_lines.iter().any(|json_line| text_field(json_line, "type") == type_name);
     has_type("assistant") || has_type("system") && has_type("result")
 }

@@ -24,8 +24,7 @@ pub(super) fn parse_sign_in(status_output: SignInOutput<'_>) -> SignInStatus {
         .find('{')
         .zip(status_output.stdout.rfind('}'))
         .and_then(|(object_start, object_end)| status_output.stdout.get(object_start..=object_end));
-    let Some(auth_status) =
-        status_json.and_then(|json_text| serde_json::from_str::<ClaudeAuthStatus>(json_text).ok())
+    let Some(auth_status) = status_json.and_then(|json_text| serde_json::from_str::<ClaudeAuthStatus>(json_text).ok())
     else {
         return SignInStatus::Unknown;
     };

@@ -16,8 +16,7 @@ use tribunal_core::{
 
 use crate::{
     clients::driver_support::{
-        denial_remarks, estimate_cost, fault_without_result, first_message_line, push_unique,
-        usage_since_session,
+        denial_remarks, estimate_cost, fault_without_result, first_message_line, push_unique, usage_since_session,
     },
     driver::process_output::{AgentEvent, DecodedOutput, FinishedProcess, LocalClock},
     faults::{classify_fault, fault_from_status},
@@ -67,17 +66,11 @@ impl ModelCall {
         // The reported output tokens are those at the start of the answer, so that the text itself is the better
         // measure.
         let seen_tokens = AgentUsage::estimate_from_bytes(0, self.written_bytes).output_tokens;
-        AgentUsage {
-            output_tokens: self.reported_usage.output_tokens.max(seen_tokens),
-            ..self.reported_usage
-        }
+        AgentUsage { output_tokens: self.reported_usage.output_tokens.max(seen_tokens), ..self.reported_usage }
     }
 }
 
-pub(super) fn decode_output(
-    client_spec: &ClientSpec,
-    finished_process: &FinishedProcess<'_>,
-) -> DecodedOutput {
+pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &FinishedProcess<'_>) -> DecodedOutput {
     let mut stream_state = ClaudeStreamState::default();
     parse_json_lines(finished_process.stdout).for_each(|stream_line| stream_state.read_line(&stream_line));
     let (task_usage, session_usage) = stream_state.compute_usage(finished_process);
@@ -96,10 +89,8 @@ pub(super) fn decode_output(
         ));
     }
     let denied_text = denial_remarks(&stream_state.denied_actions);
-    let failed_remarks = stream_state
-        .failed_servers
-        .iter()
-        .map(|server_name| format!("its server `{server_name}` did not start"));
+    let failed_remarks =
+        stream_state.failed_servers.iter().map(|server_name| format!("its server `{server_name}` did not start"));
     // A session that the client did not persist cannot be resumed.
     let kept_session = stream_state.session_id.clone().filter(|_| !client_spec.fresh);
     DecodedOutput {
@@ -183,8 +174,7 @@ impl ClaudeStreamState {
     fn read_result_line(&mut self, stream_line: &Value) {
         for denial in array_field(stream_line, "permission_denials") {
             let denied_target = describe_target(denial.get("tool_input").unwrap_or(&Value::Null));
-            let denied_action =
-                format!("{} {denied_target}", text_field(denial, "tool_name")).trim().to_string();
+            let denied_action = format!("{} {denied_target}", text_field(denial, "tool_name")).trim().to_string();
             push_unique(&mut self.denied_actions, denied_action);
         }
         if let Some(structured_output) =
@@ -219,8 +209,8 @@ impl ClaudeStreamState {
             .map(String::as_str)
             .filter(|answer_parts| !answer_parts.trim().is_empty())
             .collect();
-        if let Some(result_text) = result_text
-            .filter(|result_text| !result_text.trim().is_empty() && !answer_parts.contains(result_text))
+        if let Some(result_text) =
+            result_text.filter(|result_text| !result_text.trim().is_empty() && !answer_parts.contains(result_text))
         {
             answer_parts.push(result_text);
         }
@@ -232,10 +222,9 @@ impl ClaudeStreamState {
         let is_notional = self.is_plan_paid;
         let Some(last_line) = &self.last_result else {
             // The run was cut off: the input was reported, but the output was not and has to be estimated.
-            let task_usage =
-                self.model_calls.values().fold(AgentUsage::default(), |usage_sum, model_call| {
-                    usage_sum.combined_with(model_call.estimate_usage())
-                });
+            let task_usage = self.model_calls.values().fold(AgentUsage::default(), |usage_sum, model_call| {
+                usage_sum.combined_with(model_call.estimate_usage())
+            });
             let is_estimated = !self.model_calls.is_empty();
             let reported_cost =
                 if is_estimated { estimate_cost(&task_usage, finished_process.session_mode) } else { None };
@@ -255,16 +244,11 @@ impl ClaudeStreamState {
         };
         let reported_cost = last_line.get("total_cost_usd").and_then(Value::as_f64).map(Cost::from_amount);
         // The sum by model is cumulative over the session; the plain `usage` below covers this run only.
-        match last_line
-            .get("modelUsage")
-            .and_then(Value::as_object)
-            .filter(|model_usages| !model_usages.is_empty())
-        {
+        match last_line.get("modelUsage").and_then(Value::as_object).filter(|model_usages| !model_usages.is_empty()) {
             Some(model_usages) => {
-                let usage_sum =
-                    model_usages.values().fold(AgentUsage::default(), |usage_sum, model_usage| {
-                        usage_sum.combined_with(parse_model_usage(model_usage))
-                    });
+                let usage_sum = model_usages.values().fold(AgentUsage::default(), |usage_sum, model_usage| {
+                    usage_sum.combined_with(parse_model_usage(model_usage))
+                });
                 usage_since_session(
                     AgentUsage { cost: reported_cost, notional: is_notional, ..usage_sum },
                     finished_process.session_mode,
@@ -278,14 +262,10 @@ impl ClaudeStreamState {
                 if own_usage == AgentUsage::default() {
                     return (own_usage, previous_usage);
                 }
-                let cost_difference = |Cost(total_cost)| {
-                    Cost(total_cost.saturating_sub(previous_usage.cost.unwrap_or_default().0))
-                };
-                let task_usage = AgentUsage {
-                    cost: reported_cost.map(cost_difference),
-                    notional: is_notional,
-                    ..own_usage
-                };
+                let cost_difference =
+                    |Cost(total_cost)| Cost(total_cost.saturating_sub(previous_usage.cost.unwrap_or_default().0));
+                let task_usage =
+                    AgentUsage { cost: reported_cost.map(cost_difference), notional: is_notional, ..own_usage };
                 (task_usage, previous_usage.combined_with(task_usage))
             }
         }
@@ -299,17 +279,14 @@ impl ClaudeStreamState {
             Some(_) => None,
             None => fault_without_result(
                 finished_process,
-                self.pending_retry
-                    .as_ref()
-                    .map(|retry_line| self.fault_from_retry(retry_line, finished_process.clock)),
+                self.pending_retry.as_ref().map(|retry_line| self.fault_from_retry(retry_line, finished_process.clock)),
             ),
         }
     }
 
     /// The fault that an error result describes.
     fn fault_from_result(&self, result_line: &Value, finished_process: &FinishedProcess<'_>) -> Fault {
-        let error_texts: Vec<&str> =
-            array_field(result_line, "errors").iter().filter_map(Value::as_str).collect();
+        let error_texts: Vec<&str> = array_field(result_line, "errors").iter().filter_map(Value::as_str).collect();
         let result_text = text_field(result_line, "result");
         let message = if result_text.is_empty() { error_texts.join("; ") } else { result_text.to_string() };
         let error_status = result_line
@@ -317,16 +294,13 @@ impl ClaudeStreamState {
             .and_then(Value::as_u64)
             .and_then(|error_status| error_status.try_into().ok());
         // The structured reasons are certain; the message is classified only where they say nothing.
-        let fault_kind =
-            match (text_field(result_line, "subtype"), text_field(result_line, "terminal_reason")) {
-                ("error_max_turns" | "error_max_budget_usd", _) => Some(FaultKind::Curtailed),
-                (_, terminal_reason) if terminal_reason.starts_with("aborted_") => {
-                    Some(FaultKind::Killed { signal: 2 })
-                }
-                (_, "prompt_too_long") => Some(FaultKind::Overflow),
-                _ if text_field(result_line, "stop_reason") == "refusal" => Some(FaultKind::Refused),
-                _ => classify_fault(&message, error_status, finished_process.clock),
-            };
+        let fault_kind = match (text_field(result_line, "subtype"), text_field(result_line, "terminal_reason")) {
+            ("error_max_turns" | "error_max_budget_usd", _) => Some(FaultKind::Curtailed),
+            (_, terminal_reason) if terminal_reason.starts_with("aborted_") => Some(FaultKind::Killed { signal: 2 }),
+            (_, "prompt_too_long") => Some(FaultKind::Overflow),
+            _ if text_field(result_line, "stop_reason") == "refusal" => Some(FaultKind::Refused),
+            _ => classify_fault(&message, error_status, finished_process.clock),
+        };
         let fault_kind = fault_kind.unwrap_or(match finished_process.exit_code {
             Some(exit_code) if exit_code != 0 => FaultKind::Exited { code: exit_code },
             _ => FaultKind::Malformed,
@@ -423,8 +397,7 @@ fn count_written_bytes(content_block: &Value) -> usize {
 
 /// What a tool is used on, in one line.
 fn describe_target(tool_input: &Value) -> String {
-    let target_fields =
-        ["file_path", "notebook_path", "command", "pattern", "path", "url", "query", "description"];
+    let target_fields = ["file_path", "notebook_path", "command", "pattern", "path", "url", "query", "description"];
     let target_text = target_fields
         .into_iter()
         .map(|field_name| text_field(tool_input, field_name))
@@ -450,9 +423,8 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
         }
         ("user", _) => {
             // Only edits have a structured patch; other tool results are not changes.
-            let file_result = stream_line
-                .get("tool_use_result")
-                .filter(|tool_result| tool_result.get("structuredPatch").is_some());
+            let file_result =
+                stream_line.get("tool_use_result").filter(|tool_result| tool_result.get("structuredPatch").is_some());
             let file_path = file_result
                 .map(|tool_result| text_field(tool_result, "filePath"))
                 .filter(|file_path| !file_path.is_empty());
@@ -463,11 +435,8 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
         }
         ("result", _) if is_error_result(&stream_line) => {
             let result_text = text_field(&stream_line, "result");
-            let first_error = array_field(&stream_line, "errors")
-                .iter()
-                .filter_map(Value::as_str)
-                .next()
-                .unwrap_or_default();
+            let first_error =
+                array_field(&stream_line, "errors").iter().filter_map(Value::as_str).next().unwrap_or_default();
             vec![AgentEvent::Failed {
                 reason: first_message_line(if result_text.is_empty() { first_error } else { result_text }),
             }]
@@ -483,10 +452,7 @@ fn event_from_block(content_block: &Value) -> Option<AgentEvent> {
         "tool_use" if text_field(content_block, "name") == "StructuredOutput" => None,
         "tool_use" => {
             let tool_target = describe_target(content_block.get("input").unwrap_or(&Value::Null));
-            Some(AgentEvent::ToolUsed {
-                tool_name: text_field(content_block, "name").to_string(),
-                target: tool_target,
-            })
+            Some(AgentEvent::ToolUsed { tool_name: text_field(content_block, "name").to_string(), target: tool_target })
         }
         _ => None,
     }

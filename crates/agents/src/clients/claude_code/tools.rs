@@ -19,10 +19,7 @@ fn is_known(allow_entry: &str, client_spec: &ClientSpec) -> bool {
     if let Some(server_tool) = allow_entry.strip_prefix("mcp__") {
         // Only the configured servers are started, so that tools of any other server cannot exist.
         let server_name = server_tool.split("__").next().unwrap_or_default();
-        return client_spec
-            .servers
-            .iter()
-            .any(|known_server| normalize_server_name(&known_server.name) == server_name);
+        return client_spec.servers.iter().any(|known_server| normalize_server_name(&known_server.name) == server_name);
     }
     let entry_tool = tool_name(allow_entry);
     // `Bash(` and `Bash()` are broken rules; an argument needs at least one character.
@@ -43,9 +40,11 @@ fn tool_name(allow_entry: &str) -> &str {
 fn normalize_server_name(server_name: &str) -> String {
     server_name
         .chars()
-        .map(|character| {
-            if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') { character } else { '_' }
-        })
+        .map(
+            |character| {
+                if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') { character } else { '_' }
+            },
+        )
         .collect()
 }
 
@@ -57,8 +56,7 @@ pub(super) struct ToolOffer {
 }
 
 pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOffer {
-    let mut offered_tools: Vec<String> =
-        READING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()).collect();
+    let mut offered_tools: Vec<String> = READING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()).collect();
     // Bypassing checks is only ever for fixers; a reviewer with a shell could write.
     let is_bypassed = client_spec.bypass && job == JobKind::Fix;
     if job == JobKind::Fix {
@@ -80,15 +78,12 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOf
     for allow_entry in &client_spec.allow {
         let entry_tool = tool_name(allow_entry);
         // No setting can make a reviewer write.
-        let is_read_only = READING_TOOLS.contains(&entry_tool)
-            || WEB_TOOLS.contains(&entry_tool)
-            || entry_tool.starts_with("mcp__");
+        let is_read_only =
+            READING_TOOLS.contains(&entry_tool) || WEB_TOOLS.contains(&entry_tool) || entry_tool.starts_with("mcp__");
         if job == JobKind::Review && !is_read_only {
             continue;
         }
-        if !entry_tool.starts_with("mcp__")
-            && !offered_tools.iter().any(|known_tool| known_tool == entry_tool)
-        {
+        if !entry_tool.starts_with("mcp__") && !offered_tools.iter().any(|known_tool| known_tool == entry_tool) {
             offered_tools.push(entry_tool.to_string());
         }
         if !allowed_tools.contains(allow_entry) {
@@ -172,10 +167,6 @@ mod tests {
         let client_spec = ClientSpec { bypass: true, ..ClientSpec::new("claude-code") };
         assert_eq!(build_tool_offer(&client_spec, JobKind::Review).tools, READING_TOOLS);
         assert!(build_tool_offer(&client_spec, JobKind::Fix).tools.contains(&"Bash".to_string()));
-        assert!(
-            !build_tool_offer(&ClientSpec::new("claude-code"), JobKind::Fix)
-                .tools
-                .contains(&"Bash".to_string())
-        );
+        assert!(!build_tool_offer(&ClientSpec::new("claude-code"), JobKind::Fix).tools.contains(&"Bash".to_string()));
     }
 }

@@ -4,11 +4,8 @@ use std::borrow::Cow;
 
 use crate::hook::transcript::line::{LineMeaning, TranscriptFormat, TranscriptLine};
 
-pub(super) const FORMAT: TranscriptFormat = TranscriptFormat {
-    model_marks: &["\"assistant\""],
-    tool_result_mark: "\"type\":\"tool_result\"",
-    classify_line,
-};
+pub(super) const FORMAT: TranscriptFormat =
+    TranscriptFormat { model_marks: &["\"assistant\""], tool_result_mark: "\"type\":\"tool_result\"", classify_line };
 
 /// What the client puts before the reason of a refusal.
 const FEEDBACK_PREFIX: &str = "Stop hook feedback";
@@ -33,8 +30,7 @@ fn classify_line(transcript_line: TranscriptLine<'_>) -> LineMeaning {
         }
         // Feedback of hooks arrives as a user message that is marked as meta.
         Some("user") if !transcript_line.message.content.is_tool_result => {
-            let first_text =
-                transcript_line.message.content.texts.first().filter(|_| transcript_line.is_meta);
+            let first_text = transcript_line.message.content.texts.first().filter(|_| transcript_line.is_meta);
             match first_text.filter(|feedback_text| feedback_text.starts_with(FEEDBACK_PREFIX)) {
                 Some(feedback_text) => LineMeaning::Refusal(feedback_text.to_string()),
                 None if transcript_line.is_meta || transcript_line.is_summary => LineMeaning::Irrelevant,

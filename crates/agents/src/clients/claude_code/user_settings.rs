@@ -51,9 +51,8 @@ impl ClaudeUserSettings {
                 _ => return None,
             };
             // A name with `=` or a NUL byte would corrupt the environment of the process.
-            let is_usable = !setting_name.is_empty()
-                && !setting_name.contains(['=', '\0'])
-                && !variable_value.contains('\0');
+            let is_usable =
+                !setting_name.is_empty() && !setting_name.contains(['=', '\0']) && !variable_value.contains('\0');
             (is_usable && !EXCLUDED_VARIABLES.contains(&setting_name.as_str()))
                 .then(|| (setting_name.clone(), variable_value))
         });
@@ -112,11 +111,7 @@ mod tests {
             ("[]", None),
             ("", None),
         ] {
-            assert_eq!(
-                ClaudeUserSettings::from_json(settings_json).model(),
-                expected_model,
-                "{settings_json}"
-            );
+            assert_eq!(ClaudeUserSettings::from_json(settings_json).model(), expected_model, "{settings_json}");
         }
     }
 }

@@ -160,9 +160,11 @@ fn disable_user_servers(codex_args: &mut CodexArgs, client_spec: &ClientSpec, us
 fn normalize_server_name(server_name: &str) -> String {
     server_name
         .chars()
-        .map(|character| {
-            if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') { character } else { '_' }
-        })
+        .map(
+            |character| {
+                if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') { character } else { '_' }
+            },
+        )
         .collect()
 }
 
@@ -170,11 +172,8 @@ fn add_server(codex_args: &mut CodexArgs, mcp_server: &McpServer) {
     let server_key = normalize_server_name(&mcp_server.name);
     let server_command = mcp_server.argv.first().map(String::as_str).unwrap_or_default();
     codex_args.set_config(&format!("mcp_servers.{server_key}.command"), &json!(server_command));
-    codex_args.set_config(
-        &format!("mcp_servers.{server_key}.args"),
-        &json!(mcp_server.argv.get(1..).unwrap_or_default()),
-    );
-    // No user can be asked for approval, and a configured server is meant to be used.
     codex_args
-        .set_config(&format!("mcp_servers.{server_key}.default_tools_approval_mode"), &json!("approve"));
+        .set_config(&format!("mcp_servers.{server_key}.args"), &json!(mcp_server.argv.get(1..).unwrap_or_default()));
+    // No user can be asked for approval, and a configured server is meant to be used.
+    codex_args.set_config(&format!("mcp_servers.{server_key}.default_tools_approval_mode"), &json!("approve"));
 }

@@ -77,10 +77,7 @@ sub.command = "b"
 [mcp_servers_other.no]
 [model_providers.no]
 "#;
-        assert_eq!(
-            find_server_names(settings_toml),
-            ["dotted", "plain", "spaced", "my.docs", "inline", "sub"]
-        );
+        assert_eq!(find_server_names(settings_toml), ["dotted", "plain", "spaced", "my.docs", "inline", "sub"]);
         assert!(find_server_names("").is_empty());
     }
 }

@@ -17,8 +17,8 @@ use tribunal_core::{client::ClientSpec, settings::AgentSpec};
 
 use super::{
     client::{
-        AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables,
-        CodingClient, DenialRemedy, KeyVariable,
+        AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables, CodingClient,
+        DenialRemedy, KeyVariable,
     },
     client_status::{ClientVersion, SignInOutput, SignInStatus},
 };
@@ -74,10 +74,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
                 ability: "reviewers read only",
                 means: "its sandbox, read-only, beside MCP servers you set",
             },
-            ClientAbility {
-                ability: "fixers write",
-                means: "its sandbox, the private copy only, no network",
-            },
+            ClientAbility { ability: "fixers write", means: "its sandbox, the private copy only, no network" },
             ClientAbility { ability: "answer form", means: "--output-schema" },
             ClientAbility { ability: "sessions", means: "exec resume, exec fork" },
             ClientAbility { ability: "servers", means: "-c mcp_servers" },
@@ -105,11 +102,7 @@ impl AgentDriver for CodexDriver {
         launch::build_launch(agent_spec, client_spec, launch_request, launch_env)
     }
 
-    fn decode_output(
-        &self,
-        client_spec: &ClientSpec,
-        finished_process: &FinishedProcess<'_>,
-    ) -> DecodedOutput {
+    fn decode_output(&self, client_spec: &ClientSpec, finished_process: &FinishedProcess<'_>) -> DecodedOutput {
         stream::decode_output(client_spec, finished_process)
     }
 
@@ -127,7 +120,6 @@ impl AgentDriver for CodexDriver {
     }
 
     fn own_provider(&self, settings_toml: &str) -> Option<String> {
-        custom_provider::names_custom_provider(settings_toml)
-            .then(|| format!("model_provider in its {SETTINGS_FILE}"))
+        custom_provider::names_custom_provider(settings_toml).then(|| format!("model_provider in its {SETTINGS_FILE}"))
     }
 }

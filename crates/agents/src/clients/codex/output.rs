@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    analysis::agent_response::AgentResponse, clients::client::OutputFormat, json_fields::text_field,
-};
+use crate::{analysis::agent_response::AgentResponse, clients::client::OutputFormat, json_fields::text_field};
 
 pub(super) const FORMAT: OutputFormat = OutputFormat {
     name: "codex",
@@ -16,8 +14,7 @@ pub(super) const FORMAT: OutputFormat = OutputFormat {
 fn read_line(agent_response: &mut AgentResponse, json_line: &Value) {
     agent_response.record_session_id(json_line);
     // Items are also reported when they start and while they change; only the completed one is final.
-    let Some(completed_item) =
-        json_line.get("item").filter(|_| text_field(json_line, "type") == "item.completed")
+    let Some(completed_item) = json_line.get("item").filter(|_| text_field(json_line, "type") == "item.completed")
     else {
         return;
     };

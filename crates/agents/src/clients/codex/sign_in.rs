@@ -13,9 +13,7 @@ pub(super) fn parse_sign_in(status_output: SignInOutput<'_>) -> SignInStatus {
                 Some(SignInStatus::SignedOut)
             } else if lowercase_line.starts_with("logged in using chatgpt") {
                 Some(SignInStatus::SignedIn { method: "ChatGPT".to_string(), is_subscription: true })
-            } else if lowercase_line.starts_with("logged in")
-                || lowercase_line.starts_with("api key configured")
-            {
+            } else if lowercase_line.starts_with("logged in") || lowercase_line.starts_with("api key configured") {
                 // What follows may be a part of the key.
                 let method = output_line.split(" - ").next().unwrap_or(output_line).to_string();
                 Some(SignInStatus::SignedIn { method, is_subscription: false })
@@ -33,10 +31,7 @@ mod tests {
     #[test]
     fn the_sign_in_status_is_read_from_the_printed_text_without_the_key() {
         let parse_stderr = |stderr| parse_sign_in(SignInOutput { stdout: "", stderr });
-        assert_eq!(
-            parse_stderr("WARNING: proceeding, even though\nNot logged in\n"),
-            SignInStatus::SignedOut
-        );
+        assert_eq!(parse_stderr("WARNING: proceeding, even though\nNot logged in\n"), SignInStatus::SignedOut);
         let SignInStatus::SignedIn { method, is_subscription } =
             parse_stderr("Logged in using an API key - sk-test***1234")
         else {

@@ -42,15 +42,11 @@ struct CodexStreamState {
     did_work: bool,
 }
 
-pub(super) fn decode_output(
-    client_spec: &ClientSpec,
-    finished_process: &FinishedProcess<'_>,
-) -> DecodedOutput {
+pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &FinishedProcess<'_>) -> DecodedOutput {
     let mut stream_state = CodexStreamState::default();
     parse_json_lines(finished_process.stdout).for_each(|stream_line| stream_state.read_line(&stream_line));
     // A run without counts used nothing that is known; its session keeps its sum.
-    let previous_usage =
-        finished_process.session_mode.session().map(|session| session.total).unwrap_or_default();
+    let previous_usage = finished_process.session_mode.session().map(|session| session.total).unwrap_or_default();
     let (task_usage, session_usage) =
         stream_state.counted_usage.map_or((AgentUsage::default(), previous_usage), |counted| {
             usage_since_session(counted, finished_process.session_mode)
@@ -153,12 +149,13 @@ impl CodexStreamState {
 fn fault_from_error(error_message: &str, finished_process: &FinishedProcess<'_>) -> Fault {
     let (error_text, rejected_kind) = unpack_error(error_message);
     // The provider's JSON contains more recognizable phrases than the sentence for the user.
-    let fault_kind = classify_fault(error_message, None, finished_process.clock).or(rejected_kind).unwrap_or(
-        match finished_process.exit_code {
+    let fault_kind =
+        classify_fault(error_message, None, finished_process.clock).or(rejected_kind).unwrap_or(match finished_process
+            .exit_code
+        {
             Some(exit_code) if exit_code != 0 => FaultKind::Exited { code: exit_code },
             _ => FaultKind::Malformed,
-        },
-    );
+        });
     let fault_detail = if error_text.is_empty() {
         "its turn failed without a word".to_string()
     } else {
@@ -191,9 +188,8 @@ fn unpack_error(error_message: &str) -> (String, Option<FaultKind>) {
 /// The reason in `Reconnecting... 1/5 (reason)`.
 fn parse_retry_reason(stream_line: &Value) -> Option<&str> {
     let after_prefix = text_field(stream_line, "message").strip_prefix(RECONNECTING_PREFIX)?;
-    let reason = after_prefix
-        .split_once('(')
-        .map_or(after_prefix, |(_, reason)| reason.trim_end().trim_end_matches(')'));
+    let reason =
+        after_prefix.split_once('(').map_or(after_prefix, |(_, reason)| reason.trim_end().trim_end_matches(')'));
     Some(reason.trim())
 }
 
@@ -201,12 +197,9 @@ fn parse_retry_reason(stream_line: &Value) -> Option<&str> {
 fn denied_action(completed_item: &Value) -> Option<String> {
     match text_field(completed_item, "type") {
         "mcp_tool_call" => {
-            let error_text = completed_item
-                .get("error")
-                .map(|error_text| text_field(error_text, "message"))
-                .unwrap_or_default();
-            let tool_name =
-                format!("{}.{}", text_field(completed_item, "server"), text_field(completed_item, "tool"));
+            let error_text =
+                completed_item.get("error").map(|error_text| text_field(error_text, "message")).unwrap_or_default();
+            let tool_name = format!("{}.{}", text_field(completed_item, "server"), text_field(completed_item, "tool"));
             error_text.contains("approval").then_some(tool_name)
         }
         _ if text_field(completed_item, "status") == "declined" => Some(describe_command(completed_item)),
@@ -243,8 +236,7 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
             vec![AgentEvent::ToolUsed { tool_name: "runs".to_string(), target: describe_command(event_item) }]
         }
         ("item.started", "mcp_tool_call") => {
-            let tool_name =
-                format!("{}.{}", text_field(event_item, "server"), text_field(event_item, "tool"));
+            let tool_name = format!("{}.{}", text_field(event_item, "server"), text_field(event_item, "tool"));
             vec![AgentEvent::ToolUsed { tool_name, target: String::new() }]
         }
         ("item.completed", "agent_message") => {
@@ -265,10 +257,8 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
             .into_iter()
             .collect(),
         ("turn.failed", _) => {
-            let error_message = stream_line
-                .get("error")
-                .map(|turn_error| text_field(turn_error, "message"))
-                .unwrap_or_default();
+            let error_message =
+                stream_line.get("error").map(|turn_error| text_field(turn_error, "message")).unwrap_or_default();
             vec![AgentEvent::Failed { reason: first_message_line(&unpack_error(error_message).0) }]
         }
         _ => Vec::new(),

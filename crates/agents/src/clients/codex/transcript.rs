@@ -4,11 +4,8 @@ use std::borrow::Cow;
 
 use crate::hook::transcript::line::{LineMeaning, TranscriptFormat, TranscriptLine, TranscriptMessage};
 
-pub(super) const FORMAT: TranscriptFormat = TranscriptFormat {
-    model_marks: &["\"assistant\"", "_call\""],
-    tool_result_mark: "_call_output\"",
-    classify_line,
-};
+pub(super) const FORMAT: TranscriptFormat =
+    TranscriptFormat { model_marks: &["\"assistant\"", "_call\""], tool_result_mark: "_call_output\"", classify_line };
 
 /// What the client puts before the reason of a refusal.
 const HOOK_PROMPT_PREFIX: &str = "<hook_prompt";

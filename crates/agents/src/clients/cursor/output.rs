@@ -3,9 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    analysis::agent_response::AgentResponse, clients::client::OutputFormat, json_fields::text_field,
-};
+use crate::{analysis::agent_response::AgentResponse, clients::client::OutputFormat, json_fields::text_field};
 
 pub(super) const FORMAT: OutputFormat =
     OutputFormat { name: "cursor", unique_types: &["tool_call"], looks_alike: |_| false, read_line };
@@ -20,14 +18,10 @@ fn read_line(agent_response: &mut AgentResponse, json_line: &Value) {
 /// Reads `{"type":"tool_call","tool_call":{"shellToolCall":{"args":{…},"result":{"success":{…}}}}}`.
 fn read_tool_call(agent_response: &mut AgentResponse, json_line: &Value) {
     // The name of the tool is a key of its own, so that all values are looked at.
-    let tool_calls = json_line
-        .get("tool_call")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flat_map(|tool_call| tool_call.values());
+    let tool_calls =
+        json_line.get("tool_call").and_then(Value::as_object).into_iter().flat_map(|tool_call| tool_call.values());
     for tool_call in tool_calls {
-        let command_text =
-            tool_call.get("args").map(|call_args| text_field(call_args, "command")).unwrap_or_default();
+        let command_text = tool_call.get("args").map(|call_args| text_field(call_args, "command")).unwrap_or_default();
         agent_response.add_command_text(command_text);
         let Some(call_result) = tool_call.get("result") else { continue };
         if call_result.get("rejected").is_some() {

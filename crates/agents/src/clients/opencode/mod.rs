@@ -10,10 +10,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
     aliases: &[],
     program: "opencode",
     variables: ClientVariables::NONE,
-    project_files: ClientProjectFiles {
-        instruction_paths: &[".opencode", "opencode.json"],
-        guarded_paths: &[],
-    },
+    project_files: ClientProjectFiles { instruction_paths: &[".opencode", "opencode.json"], guarded_paths: &[] },
     agent_facts: None,
     session_hooks: None,
     output_format: Some(&output::FORMAT),

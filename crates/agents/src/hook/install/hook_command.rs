@@ -23,9 +23,7 @@ impl HookProgram {
             HookProgram::ByPath(program_path) => format!("{} {hook_call}", shell_quote(program_path)),
             // Without the program the hook is silent, and no session is held.
             HookProgram::IfInstalled => {
-                format!(
-                    "command -v {PROGRAM_NAME} >/dev/null 2>&1 && exec {PROGRAM_NAME} {hook_call} || true"
-                )
+                format!("command -v {PROGRAM_NAME} >/dev/null 2>&1 && exec {PROGRAM_NAME} {hook_call} || true")
             }
         }
     }
@@ -47,8 +45,7 @@ pub(super) fn find_command_owner(command_text: &str, hook_client: HookClient) ->
     // The short form without a client counts as ours, too.
     let full_suffix = format!(" hook {} --client {}", hook_event.name(), hook_client.client_id());
     let short_suffix = format!(" hook {}", hook_event.name());
-    let program_word =
-        command_text.strip_suffix(&full_suffix).or_else(|| command_text.strip_suffix(&short_suffix));
+    let program_word = command_text.strip_suffix(&full_suffix).or_else(|| command_text.strip_suffix(&short_suffix));
     match command_text == HookProgram::IfInstalled.command_line(hook_client, hook_event)
         || program_word.is_some_and(is_single_word)
     {
@@ -64,17 +61,14 @@ fn calls_hook(command_text: &str, hook_event: HookEvent) -> bool {
     command_text.match_indices(&hook_call).any(|(call_start, _)| {
         // `hook stop` must not be found in `hook stopwatch` or `hook stop-all`.
         let is_word_end = |following_text: &&str| {
-            !following_text
-                .starts_with(|character: char| character.is_ascii_alphanumeric() || character == '-')
+            !following_text.starts_with(|character: char| character.is_ascii_alphanumeric() || character == '-')
         };
-        let (text_before, text_after) = (
-            command_text.get(..call_start),
-            command_text.get(call_start + hook_call.len()..).filter(is_word_end),
-        );
+        let (text_before, text_after) =
+            (command_text.get(..call_start), command_text.get(call_start + hook_call.len()..).filter(is_word_end));
         let names_client = |text_after: &str| text_after.starts_with(" --client ");
-        text_before.zip(text_after).is_some_and(|(text_before, text_after)| {
-            ends_with_program_name(text_before) || names_client(text_after)
-        })
+        text_before
+            .zip(text_after)
+            .is_some_and(|(text_before, text_after)| ends_with_program_name(text_before) || names_client(text_after))
     })
 }
 
@@ -84,9 +78,7 @@ fn ends_with_program_name(text_before: &str) -> bool {
     let program_name =
         last_word.rsplit(['/', ' ', '\t', '\'', '"', '(', ';', '&', '|', '=']).next().unwrap_or_default();
     program_name == PROGRAM_NAME
-        || program_name
-            .strip_prefix(PROGRAM_NAME)
-            .is_some_and(|name_suffix| name_suffix.starts_with(['-', '.']))
+        || program_name.strip_prefix(PROGRAM_NAME).is_some_and(|name_suffix| name_suffix.starts_with(['-', '.']))
 }
 
 /// Whether the shell takes this for exactly one word.
@@ -94,8 +86,7 @@ fn is_single_word(shell_word: &str) -> bool {
     let is_plain_word = |shell_word: &str| !shell_word.is_empty() && shell_word.chars().all(is_unquoted_char);
     let quoted_text = shell_word.strip_prefix('\'').and_then(|shell_word| shell_word.strip_suffix('\''));
     // Inside single quotes only the quote itself is special, and `'\''` is how we write it.
-    is_plain_word(shell_word)
-        || quoted_text.is_some_and(|quoted_text| !quoted_text.replace("'\\''", "").contains('\''))
+    is_plain_word(shell_word) || quoted_text.is_some_and(|quoted_text| !quoted_text.replace("'\\''", "").contains('\''))
 }
 
 fn is_unquoted_char(character: char) -> bool {
@@ -134,10 +125,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(
-            find_command_owner("tribunal hook stop", claude_client),
-            CommandOwner::Ours(HookEvent::Stop)
-        );
+        assert_eq!(find_command_owner("tribunal hook stop", claude_client), CommandOwner::Ours(HookEvent::Stop));
     }
 
     #[test]

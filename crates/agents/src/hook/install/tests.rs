@@ -20,10 +20,7 @@ fn a_client_without_settings_gets_a_file_with_nothing_else_in_it() {
     for known_client in ["claude-code", "codex"].map(test_hook_client) {
         let installed_hooks = install_hooks(known_client, None, &named_program(), &[]).unwrap();
         assert_eq!(installed_hooks.added_events.len(), 8);
-        assert_eq!(
-            installed_hooks.file_text,
-            format!("{}\n", render_hook_file(known_client, &named_program()))
-        );
+        assert_eq!(installed_hooks.file_text, format!("{}\n", render_hook_file(known_client, &named_program())));
         assert_eq!(
             uninstall_hooks(known_client, &installed_hooks.file_text).unwrap(),
             UninstalledHooks { remaining_text: None, removed_count: 8 }
@@ -32,8 +29,7 @@ fn a_client_without_settings_gets_a_file_with_nothing_else_in_it() {
     insta::assert_snapshot!(
         HookClient::all()
             .map(|client| {
-                let short =
-                    supported_events(client).iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
+                let short = supported_events(client).iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
                 let whole = render_hook_file(client, &HookProgram::ByPath("/opt/my tools/tribunal".into()));
                 let end = whole
                     .find("\"command\"")
@@ -72,11 +68,7 @@ fn present_hooks_are_left_and_another_path_is_updated() {
     let first_text = install_into(None).file_text;
     let second_install = install_into(Some(&first_text));
     assert_eq!(
-        (
-            second_install.file_text.as_str(),
-            second_install.added_events.len(),
-            second_install.updated_events.len()
-        ),
+        (second_install.file_text.as_str(), second_install.added_events.len(), second_install.updated_events.len()),
         (first_text.as_str(), 0, 0)
     );
     // The user may set a longer timeout, and may move the hook into another group.
@@ -84,8 +76,7 @@ fn present_hooks_are_left_and_another_path_is_updated() {
     assert_eq!(install_into(Some(&longer_timeout)).file_text, longer_timeout);
 
     let moved_install =
-        install_hooks(claude_client(), Some(&first_text), &HookProgram::ByPath("/opt/tribunal".into()), &[])
-            .unwrap();
+        install_hooks(claude_client(), Some(&first_text), &HookProgram::ByPath("/opt/tribunal".into()), &[]).unwrap();
     assert_eq!((moved_install.added_events.len(), moved_install.updated_events.len()), (0, 8));
     assert_eq!(moved_install.file_text, first_text.replace("tribunal hook", "/opt/tribunal hook"));
     assert_eq!(installed_events(claude_client(), &moved_install.file_text).unwrap().len(), 8);
@@ -103,8 +94,7 @@ fn own_hooks_are_removed_and_their_neighbours_stay() {
         r#""PreToolUse": [{"hooks": [{"command": "tribunal hook pre-tool-use"}]}], "PreCompact": []}}"#
     );
     let uninstalled = uninstall_hooks(claude_client(), file_text).unwrap();
-    let left_text =
-        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}], "PreCompact": []}}"#;
+    let left_text = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}], "PreCompact": []}}"#;
     assert_eq!(uninstalled, UninstalledHooks { remaining_text: Some(left_text.into()), removed_count: 3 });
     assert_eq!(
         uninstall_hooks(claude_client(), left_text).unwrap(),
@@ -170,18 +160,13 @@ fn a_switch_that_keeps_hooks_from_running_is_pointed_out() {
 #[test]
 fn an_own_file_is_accepted_until_it_is_edited() {
     let copilot_client = test_hook_client("copilot");
-    for hook_program in
-        [HookProgram::ByName, HookProgram::IfInstalled, HookProgram::ByPath("/a b/tribunal".into())]
-    {
+    for hook_program in [HookProgram::ByName, HookProgram::IfInstalled, HookProgram::ByPath("/a b/tribunal".into())] {
         let file_text = render_hook_file(copilot_client, &hook_program);
         assert_eq!(check_own_file(copilot_client, &file_text), Ok(()), "{file_text}");
         let changed_text = file_text.replacen("10", "11", 1);
         assert!(check_own_file(copilot_client, &changed_text).unwrap_err().is_ours);
     }
-    assert_eq!(
-        check_own_file(copilot_client, "{").unwrap_err().file_problem.to_string(),
-        "1:1: this { is not closed"
-    );
+    assert_eq!(check_own_file(copilot_client, "{").unwrap_err().file_problem.to_string(), "1:1: this { is not closed");
 }
 
 proptest! {

@@ -65,11 +65,8 @@ pub(super) struct LineFilter {
 
 impl LineFilter {
     pub(super) fn new(transcript_format: &'static TranscriptFormat) -> LineFilter {
-        let model_finders = transcript_format
-            .model_marks
-            .iter()
-            .map(|model_mark| Finder::new(model_mark.as_bytes()))
-            .collect();
+        let model_finders =
+            transcript_format.model_marks.iter().map(|model_mark| Finder::new(model_mark.as_bytes())).collect();
         LineFilter {
             format: transcript_format,
             model_finders,
@@ -83,9 +80,7 @@ impl LineFilter {
         let contains = |finder: &Finder<'_>| finder.find(raw_line).is_some();
         // Results of tools also have the role `user`, and they are the longest lines of all.
         let may_be_input = contains(&self.user_finder) && !contains(&self.tool_finder);
-        if !may_be_input
-            && (speaker_filter == SpeakerFilter::UsersOnly || !self.model_finders.iter().any(contains))
-        {
+        if !may_be_input && (speaker_filter == SpeakerFilter::UsersOnly || !self.model_finders.iter().any(contains)) {
             return LineMeaning::Irrelevant;
         }
         let line_text = String::from_utf8_lossy(raw_line);
@@ -146,11 +141,7 @@ impl MessageContent<'_> {
 }
 
 impl<'de> JsonSink<'de> for TranscriptLine<'de> {
-    fn accept_field<M: MapAccess<'de>>(
-        &mut self,
-        field_name: &str,
-        map_access: &mut M,
-    ) -> Result<(), M::Error> {
+    fn accept_field<M: MapAccess<'de>>(&mut self, field_name: &str, map_access: &mut M) -> Result<(), M::Error> {
         match field_name {
             "type" => read_value_into(map_access, &mut self.line_type),
             "role" => read_value_into(map_access, &mut self.role),
@@ -165,11 +156,7 @@ impl<'de> JsonSink<'de> for TranscriptLine<'de> {
 }
 
 impl<'de> JsonSink<'de> for TranscriptMessage<'de> {
-    fn accept_field<M: MapAccess<'de>>(
-        &mut self,
-        field_name: &str,
-        map_access: &mut M,
-    ) -> Result<(), M::Error> {
+    fn accept_field<M: MapAccess<'de>>(&mut self, field_name: &str, map_access: &mut M) -> Result<(), M::Error> {
         match field_name {
             "id" => read_value_into(map_access, &mut self.message_id),
             "type" => read_value_into(map_access, &mut self.message_type),
@@ -201,11 +188,7 @@ impl<'de> JsonSink<'de> for MessageContent<'de> {
 }
 
 impl<'de> JsonSink<'de> for ContentBlock<'de> {
-    fn accept_field<M: MapAccess<'de>>(
-        &mut self,
-        field_name: &str,
-        map_access: &mut M,
-    ) -> Result<(), M::Error> {
+    fn accept_field<M: MapAccess<'de>>(&mut self, field_name: &str, map_access: &mut M) -> Result<(), M::Error> {
         match field_name {
             "type" => read_value_into(map_access, &mut self.block_type),
             "text" => read_value_into(map_access, &mut self.text),

@@ -35,10 +35,7 @@ fn tool_call_part(message_id: &str) -> Value {
 }
 
 fn thinking_part(message_id: &str) -> Value {
-    assistant_part(
-        message_id,
-        &json!({"type": "thinking", "thinking": "<promise>DONE</promise>", "signature": "s"}),
-    )
+    assistant_part(message_id, &json!({"type": "thinking", "thinking": "<promise>DONE</promise>", "signature": "s"}))
 }
 
 fn user_line(message_content: &Value) -> Value {
@@ -46,9 +43,7 @@ fn user_line(message_content: &Value) -> Value {
 }
 
 fn tool_result_line() -> Value {
-    user_line(
-        &json!([{"tool_use_id": "t", "type": "tool_result", "content": "a \"assistant\" b", "is_error": false}]),
-    )
+    user_line(&json!([{"tool_use_id": "t", "type": "tool_result", "content": "a \"assistant\" b", "is_error": false}]))
 }
 
 fn refusal_line(refusal_reason: &str) -> Value {
@@ -78,11 +73,7 @@ fn the_last_answer_of_a_claude_code_transcript() {
     let cases: Vec<(&str, Vec<Value>, Option<&str>)> = vec![
         ("an empty file", vec![], None),
         ("one message", vec![user_line(&json!("go")), text_part("1", "hello")], Some("hello")),
-        (
-            "the last of several",
-            vec![text_part("1", "a"), tool_result_line(), text_part("2", "b")],
-            Some("b"),
-        ),
+        ("the last of several", vec![text_part("1", "a"), tool_result_line(), text_part("2", "b")], Some("b")),
         (
             "several lines of one message",
             vec![text_part("0", "z"), text_part("1", "a"), thinking_part("1"), text_part("1", "b")],
@@ -142,8 +133,7 @@ fn the_last_answer_of_a_claude_code_transcript() {
 
 #[test]
 fn older_forms_of_messages_are_read() {
-    let plain_message =
-        |message_text: &str| json!({"type": "assistant", "message": {"content": message_text}});
+    let plain_message = |message_text: &str| json!({"type": "assistant", "message": {"content": message_text}});
     let text_blocks = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     let role_only_line = json!({"role": "assistant", "message": {"content": text_blocks}});
     assert_eq!(read_answer(&[plain_message("a")]).as_deref(), Some("a"));
@@ -163,9 +153,7 @@ fn an_incomplete_last_line_is_ignored() {
     let last_line = text_part("2", "b é").to_string();
     for cut_offset in (0..last_line.len()).filter(|cut_offset| last_line.is_char_boundary(*cut_offset)) {
         assert_eq!(
-            read_text_tail(CLAUDE, &format!("{complete_lines}{}", &last_line[..cut_offset]))
-                .answer
-                .as_deref(),
+            read_text_tail(CLAUDE, &format!("{complete_lines}{}", &last_line[..cut_offset])).answer.as_deref(),
             Some("a"),
             "{cut_offset}"
         );
@@ -175,13 +163,9 @@ fn an_incomplete_last_line_is_ignored() {
         Some("b é"),
         "only its end is missing"
     );
-    let transcript_bytes =
-        [complete_lines.as_bytes(), &last_line.as_bytes()[..last_line.len() - 20], b"\xc3"].concat();
+    let transcript_bytes = [complete_lines.as_bytes(), &last_line.as_bytes()[..last_line.len() - 20], b"\xc3"].concat();
     assert_eq!(
-        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(transcript_bytes), EVERYTHING)
-            .unwrap()
-            .answer
-            .as_deref(),
+        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(transcript_bytes), EVERYTHING).unwrap().answer.as_deref(),
         Some("a")
     );
 }
@@ -195,10 +179,7 @@ fn invalid_bytes_and_characters_are_replaced() {
     let transcript_bytes =
         [&transcript_bytes[..byte_position], b"\xff", &transcript_bytes[byte_position + 4..]].concat();
     assert_eq!(
-        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(transcript_bytes), EVERYTHING)
-            .unwrap()
-            .answer
-            .as_deref(),
+        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(transcript_bytes), EVERYTHING).unwrap().answer.as_deref(),
         Some("\u{fffd}")
     );
     assert_eq!(
@@ -256,19 +237,10 @@ fn tools_since_the_last_refusal_of_claude_code() {
             ],
             Some(true),
         ),
-        (
-            "a person went on",
-            vec![refusal_line("q"), tool_call_part("1"), go_line(), text_part("4", "b")],
-            None,
-        ),
+        ("a person went on", vec![refusal_line("q"), tool_call_part("1"), go_line(), text_part("4", "b")], None),
         (
             "a person who quotes",
-            vec![
-                go_line(),
-                refusal_line("r"),
-                user_line(&json!("Stop hook feedback:\nx")),
-                text_part("4", "b"),
-            ],
+            vec![go_line(), refusal_line("r"), user_line(&json!("Stop hook feedback:\nx")), text_part("4", "b")],
             None,
         ),
         (
@@ -285,15 +257,10 @@ fn tools_since_the_last_refusal_of_claude_code() {
     for (case_name, json_lines, expected) in cases {
         let transcript_tail = read_text_tail(CLAUDE, &join_lines(&json_lines));
         assert_eq!(transcript_tail.tools_since_refusal, expected, "{case_name}");
-        assert_eq!(
-            transcript_tail.refusal.as_deref(),
-            expected.map(|_| "Stop hook feedback:\nr"),
-            "{case_name}"
-        );
+        assert_eq!(transcript_tail.refusal.as_deref(), expected.map(|_| "Stop hook feedback:\nr"), "{case_name}");
     }
     let block_line = user_line(&json!([{"type": "text", "text": "Stop hook feedback:\n[hook.sh]: r"}]));
-    let transcript_tail =
-        read_text_tail(CLAUDE, &join_lines(&[with_field(block_line, "isMeta", json!(true))]));
+    let transcript_tail = read_text_tail(CLAUDE, &join_lines(&[with_field(block_line, "isMeta", json!(true))]));
     assert_eq!(transcript_tail.refusal.as_deref(), Some("Stop hook feedback:\n[hook.sh]: r"));
 }
 
@@ -313,16 +280,10 @@ fn the_tail_of_a_codex_transcript() {
     let model_says = |message_text| codex_message("assistant", "output_text", message_text);
     let user_says = |message_text| codex_message("user", "input_text", message_text);
     let refused_stop = || user_says("<hook_prompt hook_run_id=\"stop:0:hooks.json\">r</hook_prompt>");
-    let calls_tool = || {
-        codex_item(
-            &json!({"type": "function_call", "name": "exec_command", "arguments": "{}", "call_id": "c"}),
-        )
-    };
-    let tool_output = || {
-        codex_item(
-            &json!({"type": "function_call_output", "call_id": "c", "output": "\"message\" \"_call\""}),
-        )
-    };
+    let calls_tool =
+        || codex_item(&json!({"type": "function_call", "name": "exec_command", "arguments": "{}", "call_id": "c"}));
+    let tool_output =
+        || codex_item(&json!({"type": "function_call_output", "call_id": "c", "output": "\"message\" \"_call\""}));
     let event_line = with_field(model_says("e"), "type", json!("event_msg"));
     let compacted_line = with_field(model_says("c"), "type", json!("compacted"));
     let token_count_line = json!({"type": "event_msg", "payload": {"type": "token_count", "info": {}}});
@@ -343,12 +304,7 @@ fn the_tail_of_a_codex_transcript() {
             Some("b"),
             None,
         ),
-        (
-            "only a call",
-            vec![user_says("go"), model_says("DONE"), calls_tool(), tool_output()],
-            Some(""),
-            None,
-        ),
+        ("only a call", vec![user_says("go"), model_says("DONE"), calls_tool(), tool_output()], Some(""), None),
         (
             "refused, only words",
             vec![user_says("go"), calls_tool(), refused_stop(), model_says("a")],
@@ -362,12 +318,7 @@ fn the_tail_of_a_codex_transcript() {
             Some(true),
         ),
         ("refused, and no answer yet", vec![model_says("DONE"), refused_stop()], None, Some(false)),
-        (
-            "a person went on",
-            vec![refused_stop(), calls_tool(), user_says("go"), model_says("a")],
-            Some("a"),
-            None,
-        ),
+        ("a person went on", vec![refused_stop(), calls_tool(), user_says("go"), model_says("a")], Some("a"), None),
     ];
     for (case_name, json_lines, expected_answer, expected_tools) in cases {
         let transcript_tail = read_text_tail("codex", &join_lines(&json_lines));
@@ -433,40 +384,27 @@ fn reading_a_gigabyte_costs_as_much_as_reading_a_page() {
     ];
     for (case_name, end_text, max_read) in cases {
         let mut file = gigabyte_file(&format!("\n{end_text}"));
-        assert!(
-            read_tail(test_hook_client(CLAUDE), &mut file, READ_LIMIT).unwrap().answer.is_some(),
-            "{case_name}"
-        );
+        assert!(read_tail(test_hook_client(CLAUDE), &mut file, READ_LIMIT).unwrap().answer.is_some(), "{case_name}");
         assert!(file.bytes_read <= max_read, "{case_name}: {} bytes", file.bytes_read);
     }
 }
 
 #[test]
 fn the_answer_alone_is_found_without_the_work_before_it() {
-    let work_lines: Vec<Value> = (0..20_000)
-        .flat_map(|turn_number| [tool_call_part(&turn_number.to_string()), tool_result_line()])
-        .collect();
+    let work_lines: Vec<Value> =
+        (0..20_000).flat_map(|turn_number| [tool_call_part(&turn_number.to_string()), tool_result_line()]).collect();
     let transcript_text = join_lines(&[work_lines, vec![text_part("last", "a")]].concat());
     let mut file = CountingReader { file: Cursor::new(&transcript_text), bytes_read: 0 };
-    assert_eq!(
-        read_last_answer(test_hook_client(CLAUDE), &mut file, EVERYTHING).unwrap().as_deref(),
-        Some("a")
-    );
-    assert!(
-        file.bytes_read <= READ_SIZES.chunk_bytes as u64,
-        "{} of {} bytes",
-        file.bytes_read,
-        transcript_text.len()
-    );
+    assert_eq!(read_last_answer(test_hook_client(CLAUDE), &mut file, EVERYTHING).unwrap().as_deref(), Some("a"));
+    assert!(file.bytes_read <= READ_SIZES.chunk_bytes as u64, "{} of {} bytes", file.bytes_read, transcript_text.len());
 }
 
 #[test]
 fn a_line_that_begins_before_the_limit_is_ignored() {
     let transcript_text = join_lines(&[text_part("1", "a"), text_part("2", "b")]);
     let last_length = text_part("2", "b").to_string().len() as u64 + 1;
-    let read_within = |max_bytes| {
-        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(&transcript_text), max_bytes).unwrap().answer
-    };
+    let read_within =
+        |max_bytes| read_tail(test_hook_client(CLAUDE), &mut Cursor::new(&transcript_text), max_bytes).unwrap().answer;
     assert_eq!(read_within(0), None);
     assert_eq!(read_within(last_length), None, "whether it begins there cannot be seen");
     assert_eq!(read_within(last_length + 1).as_deref(), Some("b"));
@@ -476,8 +414,7 @@ fn a_line_that_begins_before_the_limit_is_ignored() {
 fn read_forwards(transcript_text: &str) -> TranscriptTail {
     let mut transcript_tail = TranscriptTail::default();
     let (mut last_id, mut message_parts): (Option<Value>, Vec<String>) = (None, Vec::new());
-    let json_lines =
-        transcript_text.split('\n').filter_map(|json_line| serde_json::from_str::<Value>(json_line).ok());
+    let json_lines = transcript_text.split('\n').filter_map(|json_line| serde_json::from_str::<Value>(json_line).ok());
     for json_line in json_lines.filter(|json_line| json_line["isSidechain"] != true) {
         let content_blocks = match &json_line["message"]["content"] {
             Value::Array(content_blocks) => content_blocks.clone(),
@@ -486,9 +423,8 @@ fn read_forwards(transcript_text: &str) -> TranscriptTail {
         let has_block =
             |block_type: &str| content_blocks.iter().any(|content_block| content_block["type"] == block_type);
         let block_texts = content_blocks.iter().filter(|content_block| content_block["type"] == "text");
-        let block_texts: Vec<String> = block_texts
-            .map(|content_block| content_block["text"].as_str().unwrap_or_default().to_owned())
-            .collect();
+        let block_texts: Vec<String> =
+            block_texts.map(|content_block| content_block["text"].as_str().unwrap_or_default().to_owned()).collect();
         match json_line["type"].as_str() {
             Some("assistant") if json_line["isApiErrorMessage"] != true => {
                 let message_id = Some(json_line["message"]["id"].clone());
@@ -534,19 +470,13 @@ fn any_line() -> impl Strategy<Value = String> {
     let odd_flag = prop::sample::select(vec!["", "", "", "", "isSidechain", "isApiErrorMessage"]);
     (line_strategy, odd_flag, prop::option::weighted(0.1, any::<prop::sample::Index>())).prop_map(
         |(line_strategy, odd_flag, cut_index)| {
-            let line_strategy = if odd_flag.is_empty() {
-                line_strategy
-            } else {
-                with_field(line_strategy, odd_flag, json!(true))
-            };
+            let line_strategy =
+                if odd_flag.is_empty() { line_strategy } else { with_field(line_strategy, odd_flag, json!(true)) };
             let mut line_strategy = line_strategy.to_string();
             if let Some(cut_index) = cut_index {
                 let cut_index = cut_index.index(line_strategy.len());
                 line_strategy.truncate(
-                    (0..=cut_index)
-                        .rev()
-                        .find(|cut_index| line_strategy.is_char_boundary(*cut_index))
-                        .unwrap(),
+                    (0..=cut_index).rev().find(|cut_index| line_strategy.is_char_boundary(*cut_index)).unwrap(),
                 );
             }
             line_strategy

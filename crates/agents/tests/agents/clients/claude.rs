@@ -33,8 +33,8 @@ fn build_agent(client_spec: ClientSpec) -> AgentSpec {
 #[test]
 fn every_error_has_its_fault_kind() {
     use FaultKind::{
-        Connection, Curtailed, Exited, Limited, Malformed, NoCredit, NoModel, NotSignedIn, Overflow,
-        Overloaded, Refused, Rejected,
+        Connection, Curtailed, Exited, Limited, Malformed, NoCredit, NoModel, NotSignedIn, Overflow, Overloaded,
+        Refused, Rejected,
     };
     let limited = |until_ms| Limited { until_ms };
     for (fixture_name, expected_kind, did_work) in [
@@ -149,10 +149,7 @@ fn usage_without_a_sum_by_model_is_taken_as_reported() {
         build_driver(ClientSpec::new("claude-code")),
         &ProcessEnding { stdout: &stdout, session_mode, ..ProcessEnding::default() },
     );
-    assert_eq!(
-        (decoded_output.usage.input_tokens, decoded_output.usage.cost),
-        (110, Some(Cost::from_amount(0.00086)))
-    );
+    assert_eq!((decoded_output.usage.input_tokens, decoded_output.usage.cost), (110, Some(Cost::from_amount(0.00086))));
     assert_eq!(decoded_output.session.unwrap().total.input_tokens, 220);
 }
 
@@ -247,8 +244,7 @@ fn a_missing_result_line_is_a_fault_with_any_exit_code() {
             "ended with exit code 1: Error: Invalid session ID",
         ),
     ] {
-        let process_ending =
-            ProcessEnding { exit_code: Some(exit_code), stdout, stderr, ..ProcessEnding::default() };
+        let process_ending = ProcessEnding { exit_code: Some(exit_code), stdout, stderr, ..ProcessEnding::default() };
         let decoded_output = decode_ending(build_driver(ClientSpec::new("claude-code")), &process_ending);
         let fault = decoded_output.fault.unwrap();
         assert_eq!(
@@ -271,9 +267,7 @@ fn a_process_ended_during_retries_reports_their_cause() {
         let retry_lines = read_fixture("claude", fixture_name);
         let retry_lines: Vec<&str> = retry_lines
             .lines()
-            .filter(|output_line| {
-                !output_line.contains(r#""type":"result""#) && !output_line.contains("<synthetic>")
-            })
+            .filter(|output_line| !output_line.contains(r#""type":"result""#) && !output_line.contains("<synthetic>"))
             .collect();
         fault_when_ended(&retry_lines.join("\n"))
     };
@@ -289,8 +283,7 @@ fn a_failed_try_is_forgotten_once_the_model_answers() {
     let tools_output = read_fixture("claude", "tools");
     let answer_lines: Vec<&str> =
         tools_output.lines().filter(|output_line| output_line.contains(r#""type":"assistant""#)).collect();
-    let retry_line =
-        r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":429,"error":"rate_limit"}"#;
+    let retry_line = r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":429,"error":"rate_limit"}"#;
     let synthetic_line = r#"{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[]}}"#;
     let limited = || Some(FaultKind::Limited { until_ms: None });
     for (output_lines, expected_kind) in [
@@ -317,10 +310,7 @@ fn the_usage_of_a_truncated_run_is_estimated_from_its_output() {
     };
     let stdout = [
         assistant_line("one", json!({"type": "text", "text": "x".repeat(400)})),
-        assistant_line(
-            "one",
-            json!({"type": "tool_use", "name": "Write", "input": {"content": "y".repeat(4_000)}}),
-        ),
+        assistant_line("one", json!({"type": "tool_use", "name": "Write", "input": {"content": "y".repeat(4_000)}})),
         assistant_line("two", json!({"type": "text", "text": ""})),
     ];
     let stdout = stdout.join("\n");
@@ -365,8 +355,7 @@ fn a_damaged_stream_is_read_as_far_as_possible() {
 
 #[test]
 fn an_answer_about_limits_and_keys_is_not_an_error() {
-    let answer_words =
-        "401 Unauthorized: rate limit reached, resets 5pm. Credit balance is too low. Not logged in.";
+    let answer_words = "401 Unauthorized: rate limit reached, resets 5pm. Credit balance is too low. Not logged in.";
     let stdout = read_fixture("claude", "plain").replace("Hello.", answer_words);
     let decoded_output = decode_ending(
         build_driver(ClientSpec::new("claude-code")),
@@ -426,19 +415,13 @@ fn a_reviewer_can_only_read() {
     assert_eq!(value_after(&arguments, "--setting-sources"), Some(""));
     assert_eq!(value_after(&arguments, "--settings"), Some(r#"{"disableAllHooks":true}"#));
     assert_eq!(value_after(&arguments, "--max-budget-usd"), None);
-    assert!(
-        arguments.contains(&"--strict-mcp-config".to_string())
-            && !arguments.contains(&"--mcp-config".to_string())
-    );
+    assert!(arguments.contains(&"--strict-mcp-config".to_string()) && !arguments.contains(&"--mcp-config".to_string()));
     assert!(!arguments.iter().any(|arg| arg.contains("Look at it.")), "the prompt is no argument");
     assert_eq!(agent_launch.stdin_text, "Look at it.");
     let schema: Value = serde_json::from_str(value_after(&arguments, "--json-schema").unwrap()).unwrap();
     assert!(schema["properties"]["findings"].is_object());
     for variable_name in ["CLAUDECODE", "OPENAI_API_KEY"] {
-        assert!(
-            agent_launch.removed_variables.iter().any(|without| without == variable_name),
-            "{variable_name}"
-        );
+        assert!(agent_launch.removed_variables.iter().any(|without| without == variable_name), "{variable_name}");
     }
     assert!(!agent_launch.removed_variables.iter().any(|name| name.starts_with("ANTHROPIC_")));
     assert_eq!(agent_launch.env["CLAUDE_CODE_DISABLE_ATTACHMENTS"], "1");
@@ -458,10 +441,7 @@ fn a_fixer_writes_and_bypasses_checks_only_if_configured() {
         (default_mode.as_str(), default_tools.as_str()),
         ("acceptEdits", "Read,Grep,Glob,Edit,Write,NotebookEdit")
     );
-    assert_eq!(
-        mode_and_tools(build_client_spec("claude-code", |client| client.bypass = true)).0,
-        "bypassPermissions"
-    );
+    assert_eq!(mode_and_tools(build_client_spec("claude-code", |client| client.bypass = true)).0, "bypassPermissions");
     let review_arguments = launch_args(&build_launch(
         &build_agent(build_client_spec("claude-code", |client_spec| client_spec.bypass = true)),
         JobKind::Review,
@@ -479,16 +459,13 @@ fn the_model_is_chosen_by_job_then_agent_then_size() {
                 .duties
                 .insert(JobKind::Review, JobDuty { model: Some(chosen_model.into()), ..JobDuty::default() });
         }
-        let arguments = launch_args(&build_launch(&agent_spec, JobKind::Review, |launch_request| {
-            launch_request.size = size
-        }));
+        let arguments =
+            launch_args(&build_launch(&agent_spec, JobKind::Review, |launch_request| launch_request.size = size));
         value_after(&arguments, "--model").map(String::from)
     };
     let default_client = ClientSpec::new("claude-code");
-    let sized_client =
-        build_client_spec("claude-code", |client_spec| client_spec.models.large = Some("big".into()));
-    let named_client =
-        build_client_spec("claude-code", |client_spec| client_spec.model = Some("mine".into()));
+    let sized_client = build_client_spec("claude-code", |client_spec| client_spec.models.large = Some("big".into()));
+    let named_client = build_client_spec("claude-code", |client_spec| client_spec.model = Some("mine".into()));
     for (client_spec, duty_model, size, expected_model) in [
         (&default_client, None, None, None),
         (&default_client, None, Some(ModelSize::Small), Some("haiku")),
@@ -558,7 +535,8 @@ fn the_users_own_model_comes_before_sizes_and_after_all_settings() {
     };
     assert_eq!(chosen_model(ClientSpec::new("claude-code")).as_deref(), Some("theirs"));
     assert_eq!(
-        chosen_model(build_client_spec("claude-code", |client| client.inherit = SettingsInheritance::Project)).as_deref(),
+        chosen_model(build_client_spec("claude-code", |client| client.inherit = SettingsInheritance::Project))
+            .as_deref(),
         Some("theirs")
     );
     assert_eq!(
@@ -566,13 +544,11 @@ fn the_users_own_model_comes_before_sizes_and_after_all_settings() {
         Some("set")
     );
     assert_eq!(
-        chosen_model(build_client_spec("claude-code", |client| client.models.small = Some("set".into())))
-            .as_deref(),
+        chosen_model(build_client_spec("claude-code", |client| client.models.small = Some("set".into()))).as_deref(),
         Some("set")
     );
     assert_eq!(
-        chosen_model(build_client_spec("claude-code", |client| client.models.large = Some("big".into())))
-            .as_deref(),
+        chosen_model(build_client_spec("claude-code", |client| client.models.large = Some("big".into()))).as_deref(),
         Some("haiku")
     );
 }
@@ -594,18 +570,16 @@ fn the_cost_limit_of_a_task_is_passed_on() {
 #[test]
 fn sessions_settings_and_servers_become_arguments() {
     let session = build_session(0, 0, 0, None);
-    let resume_arguments = launch_args(&build_launch(
-        &build_agent(ClientSpec::new("claude-code")),
-        JobKind::Review,
-        |launch_request| launch_request.session_mode = SessionMode::Resume(&session),
-    ));
+    let resume_arguments =
+        launch_args(&build_launch(&build_agent(ClientSpec::new("claude-code")), JobKind::Review, |launch_request| {
+            launch_request.session_mode = SessionMode::Resume(&session)
+        }));
     assert_eq!(value_after(&resume_arguments, "--resume"), Some(session.id.as_str()));
     assert!(!resume_arguments.contains(&"--fork-session".to_string()));
-    let fork_arguments = launch_args(&build_launch(
-        &build_agent(ClientSpec::new("claude-code")),
-        JobKind::Review,
-        |launch_request| launch_request.session_mode = SessionMode::Fork(&session),
-    ));
+    let fork_arguments =
+        launch_args(&build_launch(&build_agent(ClientSpec::new("claude-code")), JobKind::Review, |launch_request| {
+            launch_request.session_mode = SessionMode::Fork(&session)
+        }));
     assert!(fork_arguments.contains(&"--fork-session".to_string()));
     for (inherit, expected_sources) in [
         (SettingsInheritance::Nothing, ""),
@@ -634,16 +608,14 @@ fn sessions_settings_and_servers_become_arguments() {
 #[test]
 fn a_prompt_that_begins_with_a_slash_is_not_a_command() {
     let agent_spec = build_agent(ClientSpec::new("claude-code"));
-    let agent_launch = build_launch(&agent_spec, JobKind::Review, |launch_request| {
-        launch_request.prompt = "/help me".into()
-    });
+    let agent_launch =
+        build_launch(&agent_spec, JobKind::Review, |launch_request| launch_request.prompt = "/help me".into());
     assert_eq!(agent_launch.stdin_text, "\n/help me");
 }
 
 #[test]
 fn unknown_tools_are_reported() {
-    let client_spec = build_client_spec("claude-code", |client_spec| {
-        client_spec.allow = vec!["Bash(make:*)".into(), "Bahs".into()]
-    });
+    let client_spec =
+        build_client_spec("claude-code", |client_spec| client_spec.allow = vec!["Bash(make:*)".into(), "Bahs".into()]);
     assert_eq!(find_unknown_tools(&build_driver(client_spec)), ["Bahs"]);
 }

@@ -67,8 +67,7 @@ fn the_last_message_is_the_answer_and_cached_tokens_are_counted_once() {
     let decoded_output = decode_fixture("answer", 0);
     assert_eq!((decoded_output.answer_text.as_str(), &decoded_output.fault), (r#"{"findings":[]}"#, &None));
     assert!(decoded_output.is_finished && decoded_output.did_work && decoded_output.remarks.is_empty());
-    let expected_usage =
-        AgentUsage { input_tokens: 60, output_tokens: 20, cached_tokens: 40, ..AgentUsage::default() };
+    let expected_usage = AgentUsage { input_tokens: 60, output_tokens: 20, cached_tokens: 40, ..AgentUsage::default() };
     assert_eq!(decoded_output.usage, expected_usage);
     let session = decoded_output.session.unwrap();
     assert_eq!((session.total, session.at_ms), (expected_usage, NOW_MS));
@@ -138,15 +137,12 @@ fn a_missing_turn_end_is_a_fault_with_any_exit_code() {
         (143, begun_output, "", Killed { signal: 15 }),
         (1, "", lost_session, Exited { code: 1 }),
     ] {
-        let process_ending =
-            ProcessEnding { exit_code: Some(exit_code), stdout, stderr, ..ProcessEnding::default() };
+        let process_ending = ProcessEnding { exit_code: Some(exit_code), stdout, stderr, ..ProcessEnding::default() };
         let decoded_output = decode_ending(build_driver(ClientSpec::new("codex")), &process_ending);
         assert_eq!((decoded_output.fault.unwrap().kind, decoded_output.is_finished), (expected_kind, false));
     }
-    let fatal_output = format!(
-        "{begun_output}\n{}",
-        r#"{"type":"error","message":"unexpected status 401 Unauthorized: x"}"#
-    );
+    let fatal_output =
+        format!("{begun_output}\n{}", r#"{"type":"error","message":"unexpected status 401 Unauthorized: x"}"#);
     let decoded_output = decode_ending(
         build_driver(ClientSpec::new("codex")),
         &ProcessEnding { exit_code: Some(1), stdout: &fatal_output, ..ProcessEnding::default() },
@@ -168,8 +164,7 @@ fn a_process_ended_during_retries_reports_their_cause() {
 
 #[test]
 fn a_failed_try_is_forgotten_once_the_model_answers() {
-    let retry_line =
-        r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 429 Too Many Requests: x)"}"#;
+    let retry_line = r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 429 Too Many Requests: x)"}"#;
     let item_line = |event_suffix: &str, expected_kind: &str| {
         format!(r#"{{"type":"item.{event_suffix}","item":{{"type":"{expected_kind}"}}}}"#)
     };
@@ -196,26 +191,19 @@ fn a_damaged_stream_is_read_as_far_as_possible() {
     let whole_output = read_fixture("codex", "write");
     let output_lines: Vec<&str> = whole_output.lines().collect();
     let last_lines = &output_lines[output_lines.len() - 2..];
-    let damaged_output = format!(
-        "{}\n{{\"type\":\"item\n[... left out ...]\n{}\n{{\"ty",
-        output_lines[0],
-        last_lines.join("\n")
-    );
+    let damaged_output =
+        format!("{}\n{{\"type\":\"item\n[... left out ...]\n{}\n{{\"ty", output_lines[0], last_lines.join("\n"));
     let decoded_output = decode_ending(
         build_driver(ClientSpec::new("codex")),
         &ProcessEnding { stdout: &damaged_output, ..ProcessEnding::default() },
     );
-    assert_eq!(
-        (decoded_output.answer_text.as_str(), decoded_output.fault),
-        ("DONE: both files written.", None)
-    );
+    assert_eq!((decoded_output.answer_text.as_str(), decoded_output.fault), ("DONE: both files written.", None));
     assert_eq!(decoded_output.usage.input_tokens, 180);
 }
 
 #[test]
 fn an_answer_about_limits_and_keys_is_not_an_error() {
-    let answer_words =
-        "unexpected status 401 Unauthorized: usage limit, try again at 5pm. Reconnecting... 1/5 (x)";
+    let answer_words = "unexpected status 401 Unauthorized: usage limit, try again at 5pm. Reconnecting... 1/5 (x)";
     let stdout = read_fixture("codex", "answer").replace(r#"{\"findings\":[]}"#, answer_words);
     let decoded_output = decode_ending(
         build_driver(ClientSpec::new("codex")),
@@ -270,45 +258,27 @@ fn a_reviewer_can_only_read() {
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(schema["additionalProperties"], false);
     for variable_name in ["CODEX_SANDBOX", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"] {
-        assert!(
-            agent_launch.removed_variables.iter().any(|without| without == variable_name),
-            "{variable_name}"
-        );
+        assert!(agent_launch.removed_variables.iter().any(|without| without == variable_name), "{variable_name}");
     }
-    assert!(
-        !agent_launch
-            .removed_variables
-            .iter()
-            .any(|name| name.starts_with("OPENAI_") || name == "CODEX_API_KEY")
-    );
+    assert!(!agent_launch.removed_variables.iter().any(|name| name.starts_with("OPENAI_") || name == "CODEX_API_KEY"));
     assert_eq!(config_value(&arguments, "shell_environment_policy.inherit"), Some(r#""core""#));
     assert_eq!(config_value(&arguments, "shell_environment_policy.ignore_default_excludes"), Some("false"));
 }
 
 #[test]
 fn a_fixer_writes_in_its_workspace_and_leaves_the_sandbox_only_if_configured() {
-    let default_arguments =
-        launch_args(&build_launch(&build_agent(ClientSpec::new("codex")), JobKind::Fix, |_| {}));
+    let default_arguments = launch_args(&build_launch(&build_agent(ClientSpec::new("codex")), JobKind::Fix, |_| {}));
     assert_eq!(config_value(&default_arguments, "sandbox_mode"), Some(r#""workspace-write""#));
     for setting_name in ["exclude_slash_tmp", "exclude_tmpdir_env_var"] {
-        assert_eq!(
-            config_value(&default_arguments, &format!("sandbox_workspace_write.{setting_name}")),
-            Some("true")
-        );
+        assert_eq!(config_value(&default_arguments, &format!("sandbox_workspace_write.{setting_name}")), Some("true"));
     }
     assert_eq!(config_value(&default_arguments, "sandbox_workspace_write.network_access"), Some("false"));
     assert_eq!(config_value(&default_arguments, "sandbox_workspace_write.writable_roots"), Some("[]"));
     assert_eq!(config_value(&default_arguments, "shell_environment_policy.inherit"), Some(r#""all""#));
-    assert_eq!(
-        config_value(&default_arguments, "shell_environment_policy.ignore_default_excludes"),
-        Some("false")
-    );
+    assert_eq!(config_value(&default_arguments, "shell_environment_policy.ignore_default_excludes"), Some("false"));
     let bypass_flag = "--dangerously-bypass-approvals-and-sandbox".to_string();
     let client_spec = build_client_spec("codex", |client_spec| client_spec.bypass = true);
-    assert!(
-        launch_args(&build_launch(&build_agent(client_spec.clone()), JobKind::Fix, |_| {}))
-            .contains(&bypass_flag)
-    );
+    assert!(launch_args(&build_launch(&build_agent(client_spec.clone()), JobKind::Fix, |_| {})).contains(&bypass_flag));
     let review_arguments = launch_args(&build_launch(&build_agent(client_spec), JobKind::Review, |_| {}));
     assert!(
         !review_arguments.contains(&bypass_flag)
@@ -319,21 +289,16 @@ fn a_fixer_writes_in_its_workspace_and_leaves_the_sandbox_only_if_configured() {
 #[test]
 fn sessions_settings_models_and_servers_become_arguments() {
     let session = build_session(0, 0, 0, None);
-    for (session_mode, subcommand) in
-        [(SessionMode::Resume(&session), "resume"), (SessionMode::Fork(&session), "fork")]
+    for (session_mode, subcommand) in [(SessionMode::Resume(&session), "resume"), (SessionMode::Fork(&session), "fork")]
     {
-        let arguments = launch_args(&build_launch(
-            &build_agent(ClientSpec::new("codex")),
-            JobKind::Review,
-            |launch_request| launch_request.session_mode = session_mode,
-        ));
+        let arguments =
+            launch_args(&build_launch(&build_agent(ClientSpec::new("codex")), JobKind::Review, |launch_request| {
+                launch_request.session_mode = session_mode
+            }));
         assert_eq!(arguments[..2], ["exec", subcommand]);
         assert_eq!(arguments[arguments.len() - 2..], [session.id.as_str(), "-"]);
         assert!(config_value(&arguments, "sandbox_mode").is_some());
-        assert!(
-            arguments.contains(&"--ignore-rules".to_string()),
-            "a rule lets a command out of the sandbox"
-        );
+        assert!(arguments.contains(&"--ignore-rules".to_string()), "a rule lets a command out of the sandbox");
     }
     for (inherit, is_ignored, expected_limit) in [
         (SettingsInheritance::Nothing, true, Some("0")),
@@ -348,14 +313,11 @@ fn sessions_settings_models_and_servers_become_arguments() {
     }
     let client_spec = build_client_spec("codex", |client_spec| {
         client_spec.models.large = Some("big".into());
-        client_spec
-            .servers
-            .push(McpServer { name: "my.docs".into(), argv: vec!["node".into(), "a \"b\".js".into()] });
+        client_spec.servers.push(McpServer { name: "my.docs".into(), argv: vec!["node".into(), "a \"b\".js".into()] });
     });
-    let arguments =
-        launch_args(&build_launch(&build_agent(client_spec), JobKind::Review, |launch_request| {
-            launch_request.size = Some(ModelSize::Large)
-        }));
+    let arguments = launch_args(&build_launch(&build_agent(client_spec), JobKind::Review, |launch_request| {
+        launch_request.size = Some(ModelSize::Large)
+    }));
     assert_eq!(value_after(&arguments, "--model"), Some("big"));
     assert_eq!(config_value(&arguments, "mcp_servers.my_docs.command"), Some(r#""node""#));
     assert_eq!(config_value(&arguments, "mcp_servers.my_docs.args"), Some(r#"["a \"b\".js"]"#));
@@ -376,8 +338,7 @@ fn the_users_own_servers_are_disabled_by_name() {
     let both_disabled = r#"{"mine"={enabled=false},"my.docs"={enabled=false}}"#;
     assert_eq!(disabled_servers(ClientSpec::new("codex")).as_deref(), Some(both_disabled));
     assert_eq!(
-        disabled_servers(build_client_spec("codex", |client| client.inherit = SettingsInheritance::Project))
-            .as_deref(),
+        disabled_servers(build_client_spec("codex", |client| client.inherit = SettingsInheritance::Project)).as_deref(),
         Some(both_disabled)
     );
     // Here the user's configuration is not read at all, and to name a server of it would be an error.
@@ -390,9 +351,8 @@ fn the_users_own_servers_are_disabled_by_name() {
     });
     assert_eq!(disabled_servers(same_name.clone()).as_deref(), Some(r#"{"my.docs"={enabled=false}}"#));
     let arguments = launch_args(&build_launch(&build_agent(same_name), JobKind::Review, |_| {}));
-    let argument_index = |argument_prefix: &str| {
-        arguments.iter().position(|argument| argument.starts_with(argument_prefix)).unwrap()
-    };
+    let argument_index =
+        |argument_prefix: &str| arguments.iter().position(|argument| argument.starts_with(argument_prefix)).unwrap();
     assert!(
         argument_index("mcp_servers={") < argument_index("mcp_servers.mine.command="),
         "it would take ours out again"
@@ -402,9 +362,7 @@ fn the_users_own_servers_are_disabled_by_name() {
 #[test]
 fn every_allowed_tool_of_codex_is_unknown() {
     assert_eq!(
-        find_unknown_tools(&build_driver(
-            build_client_spec("codex", |client| client.allow = vec!["Bash".into()])
-        )),
+        find_unknown_tools(&build_driver(build_client_spec("codex", |client| client.allow = vec!["Bash".into()]))),
         ["Bash"]
     );
 }

@@ -7,8 +7,8 @@ use tribunal_agents::{
     answer::AnswerKind,
     clients::AgentClient,
     driver::{
-        AgentEvent, AgentLaunch, DecodedOutput, DrivenAgent, FinishedProcess, LaunchEnv, LaunchRequest,
-        LocalClock, SessionMode,
+        AgentEvent, AgentLaunch, DecodedOutput, DrivenAgent, FinishedProcess, LaunchEnv, LaunchRequest, LocalClock,
+        SessionMode,
     },
 };
 use tribunal_core::{
@@ -27,10 +27,9 @@ pub fn utc_clock() -> LocalClock {
 }
 
 pub fn read_fixture(client_dir: &str, fixture_name: &str) -> String {
-    let fixture_path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(format!("tests/fixtures/{client_dir}/{fixture_name}.jsonl"));
-    fs::read_to_string(&fixture_path)
-        .unwrap_or_else(|io_error| panic!("{}: {io_error}", fixture_path.display()))
+    let fixture_path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{client_dir}/{fixture_name}.jsonl"));
+    fs::read_to_string(&fixture_path).unwrap_or_else(|io_error| panic!("{}: {io_error}", fixture_path.display()))
 }
 
 pub struct ProcessEnding<'a> {
@@ -71,15 +70,9 @@ pub fn find_unknown_tools(driver_spec: &DriverSpec) -> Vec<String> {
     AgentClient::find(client_spec.client.as_str()).unwrap().facts.driver.unknown_tools(client_spec)
 }
 
-pub fn build_session(
-    input_tokens: u64,
-    output_tokens: u64,
-    cached_tokens: u64,
-    dollars: Option<f64>,
-) -> AgentSession {
+pub fn build_session(input_tokens: u64, output_tokens: u64, cached_tokens: u64, dollars: Option<f64>) -> AgentSession {
     let dollars = dollars.map(Cost::from_amount);
-    let total =
-        AgentUsage { input_tokens, output_tokens, cached_tokens, cost: dollars, ..AgentUsage::default() };
+    let total = AgentUsage { input_tokens, output_tokens, cached_tokens, cost: dollars, ..AgentUsage::default() };
     AgentSession { id: "00000000-0000-4000-8000-000000000001".into(), total, at_ms: 0 }
 }
 
@@ -119,11 +112,7 @@ pub fn build_launch_with<'a>(
     build_launch_in(agent_spec, launch_request, claude_settings)
 }
 
-fn build_launch_in(
-    agent_spec: &AgentSpec,
-    launch_request: LaunchRequest<'_>,
-    claude_settings: &str,
-) -> AgentLaunch {
+fn build_launch_in(agent_spec: &AgentSpec, launch_request: LaunchRequest<'_>, claude_settings: &str) -> AgentLaunch {
     let launch_env = LaunchEnv {
         own_program: "tribunal".into(),
         project_root: "/project".into(),
@@ -141,10 +130,7 @@ pub fn launch_args(agent_launch: &AgentLaunch) -> Vec<String> {
 
 /// The argument after a flag; `None` if the flag is missing.
 pub fn value_after<'a>(arguments: &'a [String], flag: &str) -> Option<&'a str> {
-    arguments
-        .iter()
-        .position(|argument| argument == flag)
-        .map(|flag_index| arguments[flag_index + 1].as_str())
+    arguments.iter().position(|argument| argument == flag).map(|flag_index| arguments[flag_index + 1].as_str())
 }
 
 pub fn build_client_spec(client: &str, change_spec: impl FnOnce(&mut ClientSpec)) -> ClientSpec {

@@ -6,10 +6,8 @@ use tribunal_core::{client::ClientSpec, settings::DriverSpec};
 
 use super::common::{ProcessEnding, build_session, decode_ending, read_events, read_fixture};
 
-const CLAUDE_FIXTURES: &[&str] =
-    &["answer", "tools", "background", "status-401", "plan-limit", "max-turns", "go-on"];
-const CODEX_FIXTURES: &[&str] =
-    &["answer", "write", "patch", "server-denied", "status-401", "usage-limit", "go-on"];
+const CLAUDE_FIXTURES: &[&str] = &["answer", "tools", "background", "status-401", "plan-limit", "max-turns", "go-on"];
+const CODEX_FIXTURES: &[&str] = &["answer", "write", "patch", "server-denied", "status-401", "usage-limit", "go-on"];
 
 fn any_output() -> impl Strategy<Value = (bool, String)> {
     let fixtures_of = |is_claude: bool| {

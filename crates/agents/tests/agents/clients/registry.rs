@@ -71,11 +71,7 @@ fn every_client_with_a_driver_is_in_the_settings_and_can_be_launched_and_decoded
             agent_facts.client_files.credentials_file,
         ];
         assert!(fact_texts.iter().all(|text| !text.is_empty()), "{}", agent_client.id);
-        assert!(
-            !agent_facts.abilities.is_empty() && !agent_facts.version_args.is_empty(),
-            "{}",
-            agent_client.id
-        );
+        assert!(!agent_facts.abilities.is_empty() && !agent_facts.version_args.is_empty(), "{}", agent_client.id);
         for task_key in agent_facts.key_variables {
             assert!(
                 agent_client.variables.secrets.contains(&task_key.name),
@@ -91,10 +87,7 @@ fn every_client_with_a_driver_is_in_the_settings_and_can_be_launched_and_decoded
         assert_eq!(agent_launch.program, agent_client.program);
         for other_client in CLIENTS.iter().filter(|other_client| other_client.id != agent_client.id) {
             let is_withheld = |variable_name: &&str| {
-                agent_launch
-                    .removed_variables
-                    .iter()
-                    .any(|removed_variable| removed_variable == variable_name)
+                agent_launch.removed_variables.iter().any(|removed_variable| removed_variable == variable_name)
             };
             assert!(
                 other_client.variables.secrets.iter().all(is_withheld),
@@ -104,10 +97,7 @@ fn every_client_with_a_driver_is_in_the_settings_and_can_be_launched_and_decoded
             );
         }
         assert!(
-            !agent_launch
-                .removed_variables
-                .iter()
-                .any(|name| agent_client.variables.secrets.contains(&name.as_str()))
+            !agent_launch.removed_variables.iter().any(|name| agent_client.variables.secrets.contains(&name.as_str()))
         );
         let finished_process = FinishedProcess {
             exit_code: Some(1),
@@ -129,10 +119,7 @@ fn an_unknown_client_is_an_error_and_never_another_client() {
     let unknown_client = DrivenAgent::new(build_agent("unknown-client")).unwrap_err();
     assert_eq!(unknown_client, UnknownClient { id: "unknown-client".into() });
     let known_ids = AGENT_CLIENT_IDS.join(", ");
-    assert_eq!(
-        unknown_client.to_string(),
-        format!("there is no client `unknown-client` here, only {known_ids}")
-    );
+    assert_eq!(unknown_client.to_string(), format!("there is no client `unknown-client` here, only {known_ids}"));
     // The same holds for a client without a driver and for another name of a client: journals contain ids.
     let without_driver = CLIENTS
         .iter()
@@ -167,12 +154,9 @@ fn every_client_with_hooks_has_events_a_hook_file_and_answers() {
         }
         let stop_input = HookInput::parse(hook_client, HookEvent::Stop, br#"{"session_id": "s"}"#).unwrap();
         assert_eq!(stop_input.session_id, "s");
-        let rendered_refusal = HookAnswer::Refuse { reason: "R".into(), user_message: None }
-            .render(hook_client, HookEvent::Stop);
-        assert!(
-            rendered_refusal.contains("\"R\""),
-            "{hook_client:?} cannot be refused a stop: {rendered_refusal}"
-        );
+        let rendered_refusal =
+            HookAnswer::Refuse { reason: "R".into(), user_message: None }.render(hook_client, HookEvent::Stop);
+        assert!(rendered_refusal.contains("\"R\""), "{hook_client:?} cannot be refused a stop: {rendered_refusal}");
     }
 }
 

@@ -22,8 +22,8 @@ pub struct InstalledTree {
 pub fn all_trees() -> Vec<InstalledTree> {
     let trees_directory = std::env::var_os(TREES_VARIABLE)
         .unwrap_or_else(|| panic!("{TREES_VARIABLE} is not set: run `cargo xtask bmad`"));
-    let entries = fs::read_dir(&trees_directory)
-        .unwrap_or_else(|error| panic!("{}: {error}", trees_directory.display()));
+    let entries =
+        fs::read_dir(&trees_directory).unwrap_or_else(|error| panic!("{}: {error}", trees_directory.display()));
     let mut trees: Vec<InstalledTree> = entries
         .map(|directory_entry| directory_entry.unwrap())
         .filter(|directory_entry| directory_entry.path().is_dir())
@@ -45,9 +45,7 @@ impl InstalledTree {
                 let entry_path = directory_entry.unwrap().path();
                 match entry_path.is_dir() {
                     true => collect_files(root, &entry_path, file_paths),
-                    false => {
-                        file_paths.push(entry_path.strip_prefix(root).unwrap().to_str().unwrap().to_string())
-                    }
+                    false => file_paths.push(entry_path.strip_prefix(root).unwrap().to_str().unwrap().to_string()),
                 }
             }
         }

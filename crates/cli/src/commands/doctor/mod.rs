@@ -21,8 +21,8 @@ use tribunal_core::{
 };
 
 use self::document::{
-    DOCTOR_SCHEMA, DoctorAbility, DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorProjectRow,
-    DoctorSignIn, OtherClient,
+    DOCTOR_SCHEMA, DoctorAbility, DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorProjectRow, DoctorSignIn,
+    OtherClient,
 };
 use crate::{
     client_probe::{ClientState, ProbeOptions, ProbeResult, find_program, probe_client, run_program},
@@ -86,11 +86,8 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> Result<Do
         own_provider: None,
     };
     let (git_version, probed) = probe_clients(context, &client_candidates, &probe_options)?;
-    let client_rows: Vec<DoctorClientRow> = client_candidates
-        .iter()
-        .zip(&probed)
-        .map(|(candidate, probed)| build_client_row(candidate, probed))
-        .collect();
+    let client_rows: Vec<DoctorClientRow> =
+        client_candidates.iter().zip(&probed).map(|(candidate, probed)| build_client_row(candidate, probed)).collect();
     let agents = review_settings
         .map(|review_settings| build_agent_rows(context, project_root, review_settings, &client_rows))
         .unwrap_or_default();
@@ -152,8 +149,7 @@ fn load_settings(
         faults.push(new_problem(format!("{}: {}", problem.place, problem.message), &hints));
     }
     // Which agents take part does not depend on the subject, so any name will do.
-    let resolved =
-        settings::resolve_settings(project_root, Subject::from_path("subject.md", None), &run_inputs);
+    let resolved = settings::resolve_settings(project_root, Subject::from_path("subject.md", None), &run_inputs);
     match resolved {
         Ok(resolved) => (effective, Some(resolved)),
         Err(user_error) => {
@@ -184,19 +180,13 @@ fn find_untrusted_items(
             return trust_items.to_vec();
         }
     };
-    let untrusted_items: Vec<TrustItem> = trust_items
-        .iter()
-        .filter(|trust_item| !trust_store.is_trusted(project_root, trust_item))
-        .cloned()
-        .collect();
+    let untrusted_items: Vec<TrustItem> =
+        trust_items.iter().filter(|trust_item| !trust_store.is_trusted(project_root, trust_item)).cloned().collect();
     // Commands may contain secrets, and a report is often pasted into an issue.
     let masker = context.secret_masker();
     let remedies = [format!("look at it and say yes: {} trust", context.answer_screen.program_name)];
     for trust_item in &untrusted_items {
-        faults.push(new_problem(
-            format!("not trusted yet: {}", trust_item.describe_masked(&masker)),
-            &remedies,
-        ));
+        faults.push(new_problem(format!("not trusted yet: {}", trust_item.describe_masked(&masker)), &remedies));
     }
     untrusted_items
 }
@@ -258,18 +248,13 @@ fn find_missing_servers(
     let client_specs = review_settings.agents.iter().filter_map(|agent| agent.driver.client_spec());
     for server in client_specs.flat_map(|client_spec| &client_spec.servers) {
         // The same server is listed for every client that gets it.
-        let Some(program) = server.argv.first().filter(|_| !checked_names.contains(&server.name.as_str()))
-        else {
+        let Some(program) = server.argv.first().filter(|_| !checked_names.contains(&server.name.as_str())) else {
             continue;
         };
         checked_names.push(&server.name);
-        if find_program(project_root, program, &|variable_name| context.env_variable(variable_name)).is_none()
-        {
+        if find_program(project_root, program, &|variable_name| context.env_variable(variable_name)).is_none() {
             let description = format!("server `{}`: the program `{program}` is not there", server.name);
-            problems.push(new_problem(
-                description,
-                &[format!("install it, or correct mcp.{}.argv", server.name)],
-            ));
+            problems.push(new_problem(description, &[format!("install it, or correct mcp.{}.argv", server.name)]));
         }
     }
     problems
@@ -297,11 +282,7 @@ fn probe_clients(
                 probe_client(
                     candidate.client,
                     program_path,
-                    &ProbeOptions {
-                        keys_in_env: set_variables,
-                        own_provider: provider,
-                        ..probe_options.clone()
-                    },
+                    &ProbeOptions { keys_in_env: set_variables, own_provider: provider, ..probe_options.clone() },
                 )
                 .await
             }
@@ -319,9 +300,9 @@ fn probe_clients(
 fn build_client_row(candidate: &ClientCandidate, probed: &ProbeResult) -> DoctorClientRow {
     let client = candidate.client;
     let reason = match &probed.state {
-        ClientState::Unsure { reason }
-        | ClientState::OtherProvider { reason }
-        | ClientState::Broken { reason } => Some(reason.clone()),
+        ClientState::Unsure { reason } | ClientState::OtherProvider { reason } | ClientState::Broken { reason } => {
+            Some(reason.clone())
+        }
         _ => None,
     };
     let remedy = match &probed.state {
@@ -372,47 +353,35 @@ fn build_agent_rows(
         let (driver, runs, state) = match &agent.driver {
             DriverSpec::Command { argv } => {
                 let program = argv.first().map_or("", String::as_str);
-                let is_found =
-                    find_program(project_root, program, &|name| context.env_variable(name)).is_some();
-                (
-                    "command",
-                    program.to_string(),
-                    if is_found { ClientState::Ready } else { ClientState::NotInstalled },
-                )
+                let is_found = find_program(project_root, program, &|name| context.env_variable(name)).is_some();
+                ("command", program.to_string(), if is_found { ClientState::Ready } else { ClientState::NotInstalled })
             }
             DriverSpec::Replay { script, .. } => ("replay", script.clone(), ClientState::Ready),
             DriverSpec::Client(_) => {
                 // The state was probed for the client's program; the agent is found there by its name.
-                let client =
-                    client_rows.iter().find(|row| row.agents.iter().any(|name| name == agent.name.as_str()));
-                let (client_id, program, state) = client
-                    .map_or(("client", "", ClientState::NotInstalled), |row| {
-                        (row.id, row.program.as_str(), row.state.clone())
-                    });
+                let client = client_rows.iter().find(|row| row.agents.iter().any(|name| name == agent.name.as_str()));
+                let (client_id, program, state) = client.map_or(("client", "", ClientState::NotInstalled), |row| {
+                    (row.id, row.program.as_str(), row.state.clone())
+                });
                 (client_id, program.to_string(), state)
             }
         };
         let jobs_with_part = |accepts_part: fn(JobPriority) -> bool| -> Vec<&'static str> {
             let jobs = [JobKind::Review, JobKind::Fix].into_iter();
             // An agent without an entry for a job takes it.
-            let agent_part =
-                |job: &JobKind| agent.duties.get(job).map_or(JobPriority::Takes, |duty| duty.part);
+            let agent_part = |job: &JobKind| agent.duties.get(job).map_or(JobPriority::Takes, |duty| duty.part);
             jobs.filter(|job| accepts_part(agent_part(job))).map(JobKind::as_str).collect()
         };
         DoctorAgentRow {
             name: agent.name.as_str().to_string(),
             driver,
             provider: agent.provider_name().to_string(),
-            takes: if is_reserve {
-                Vec::new()
-            } else {
-                jobs_with_part(|agent_part| agent_part == JobPriority::Takes)
-            },
+            takes: if is_reserve { Vec::new() } else { jobs_with_part(|agent_part| agent_part == JobPriority::Takes) },
             stands_by: match is_reserve {
                 true => jobs_with_part(|agent_part| agent_part != JobPriority::Never),
-                false => jobs_with_part(|agent_part| {
-                    matches!(agent_part, JobPriority::StandsBy | JobPriority::StandsBehind)
-                }),
+                false => {
+                    jobs_with_part(|agent_part| matches!(agent_part, JobPriority::StandsBy | JobPriority::StandsBehind))
+                }
             },
             runs,
             can_work: state.can_work(),
@@ -443,18 +412,14 @@ fn find_unable_agents(
             None => vec![format!("install `{}`, or correct `argv` of agent `{}`", agent.runs, agent.name)],
         }
     };
-    let describe_agent = |agent: &DoctorAgentRow| {
-        new_problem(format!("agent `{}`: {}", agent.name, agent.state), &find_remedies(agent))
-    };
+    let describe_agent =
+        |agent: &DoctorAgentRow| new_problem(format!("agent `{}`: {}", agent.name, agent.state), &find_remedies(agent));
     let jobs: &[&str] = if review_settings.fix { &["review", "fix"] } else { &["review"] };
-    let handles_job =
-        |agent: &DoctorAgentRow, job: &str| agent.takes.contains(&job) || agent.stands_by.contains(&job);
-    let unstaffed_jobs =
-        |job: &&&str| !agent_rows.iter().any(|agent| agent.can_work && handles_job(agent, job));
+    let handles_job = |agent: &DoctorAgentRow, job: &str| agent.takes.contains(&job) || agent.stands_by.contains(&job);
+    let unstaffed_jobs = |job: &&&str| !agent_rows.iter().any(|agent| agent.can_work && handles_job(agent, job));
     let unstaffed_jobs: Vec<&&str> = jobs.iter().filter(unstaffed_jobs).collect();
     // Untrusted items are listed as faults already.
-    let unable_rows =
-        agent_rows.iter().filter(|agent| !agent.can_work && agent.state != ClientState::Untrusted);
+    let unable_rows = agent_rows.iter().filter(|agent| !agent.can_work && agent.state != ClientState::Untrusted);
     let is_needed_for_job = |agent: &DoctorAgentRow| unstaffed_jobs.iter().any(|job| handles_job(agent, job));
     unable_rows
         .map(|agent| UnableAgent { is_needed: is_needed_for_job(agent), problem: describe_agent(agent) })
@@ -467,11 +432,7 @@ fn find_other_clients(context: &CommandContext) -> Vec<OtherClient> {
         CLIENTS.iter().filter(|known_client| known_client.agent_facts.is_none()).filter_map(|known_client| {
             let program_path =
                 find_on_path(known_client.program, &|variable_name| context.env_variable(variable_name))?;
-            Some(OtherClient {
-                id: known_client.id,
-                name: known_client.name,
-                path: program_path.display().to_string(),
-            })
+            Some(OtherClient { id: known_client.id, name: known_client.name, path: program_path.display().to_string() })
         });
     installed_clients.collect()
 }

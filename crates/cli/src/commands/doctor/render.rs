@@ -35,9 +35,7 @@ pub(super) fn render_report(report: &DoctorReport, screen: &Screen) -> String {
     let (style, closing) = match report.faults.len() {
         0 => (TextStyle::Success, "a review can run here".to_string()),
         1 => (TextStyle::Failure, "a review cannot run here yet: 1 thing is missing".to_string()),
-        fault_count => {
-            (TextStyle::Failure, format!("a review cannot run here yet: {fault_count} things are missing"))
-        }
+        fault_count => (TextStyle::Failure, format!("a review cannot run here yet: {fault_count} things are missing")),
     };
     // The verdict comes last, where a terminal leaves the reader.
     let _ = writeln!(page.rendered, "\n{}", screen.paint(style, &screen.wrap_text(0, &closing)));
@@ -110,8 +108,7 @@ impl ReportPage<'_> {
             self.add_detail(TextStyle::Plain, reason);
         }
         if let Some(remedy) = &client_row.mend {
-            let purpose =
-                if client_row.state == ClientState::NotInstalled { "to install it" } else { "to mend it" };
+            let purpose = if client_row.state == ClientState::NotInstalled { "to install it" } else { "to mend it" };
             self.add_detail(TextStyle::Plain, &format!("{purpose}: {remedy}"));
         }
         // What a client could do is of no interest while it cannot be started.
@@ -134,8 +131,7 @@ impl ReportPage<'_> {
             duties.push("is never asked".to_string());
         }
         let DoctorAgentRow { name: agent_name, driver, provider, runs, state, .. } = agent_row;
-        let headline =
-            format!("{agent_name}: {state} ({driver} {runs}, of {provider}); {}", duties.join(", "));
+        let headline = format!("{agent_name}: {state} ({driver} {runs}, of {provider}); {}", duties.join(", "));
         let mark = match (agent_row.can_work, state) {
             (true, ClientState::Ready) => ItemMark::Good,
             (true, _) => ItemMark::Doubtful,
@@ -155,9 +151,7 @@ impl ReportPage<'_> {
         self.add_item(if project.bmad { ItemMark::Good } else { ItemMark::Neutral }, &bmad_summary);
         match &report.git {
             Some(version) => self.add_item(ItemMark::Good, &format!("git {version}")),
-            None => {
-                self.add_item(ItemMark::Doubtful, "git is not there: files can be reviewed, changes cannot")
-            }
+            None => self.add_item(ItemMark::Doubtful, "git is not there: files can be reviewed, changes cannot"),
         }
     }
 
@@ -193,8 +187,7 @@ mod tests {
     #[test]
     fn a_narrow_screen_is_respected_and_nothing_is_cut() {
         let new_problem = || DoctorProblem {
-            what: "agent `claude-code`: not signed in, and that is a long story for so narrow a screen"
-                .into(),
+            what: "agent `claude-code`: not signed in, and that is a long story for so narrow a screen".into(),
             mend: vec!["type claude auth login and come back when it is done".into()],
         };
         let report = DoctorReport {

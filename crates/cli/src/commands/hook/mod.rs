@@ -75,8 +75,8 @@ pub(crate) fn answer_if_hook(raw_arguments: &[OsString]) -> Option<ExitCode> {
     let hook_arguments: Vec<String> =
         arguments[..command_index].iter().chain(&arguments[command_index + 1..]).cloned().collect();
     // Even a panic must end in an answer, or the client would wait or report a broken hook.
-    let rendered_answer = std::panic::catch_unwind(AssertUnwindSafe(|| answer_call(&hook_arguments)))
-        .unwrap_or_else(|_| {
+    let rendered_answer =
+        std::panic::catch_unwind(AssertUnwindSafe(|| answer_call(&hook_arguments))).unwrap_or_else(|_| {
             log_message("something broke that never should; the session goes on");
             "{}\n".to_string()
         });
@@ -101,8 +101,7 @@ fn find_command_index(arguments: &[String]) -> Option<usize> {
 
 /// Answers through the argument parser. This is not reached in practice, since [`answer_if_hook`] comes first.
 pub(crate) fn run(arguments: &HookArguments) -> u8 {
-    let rendered_answer =
-        answer_call(&[arguments.event.clone(), "--client".into(), arguments.client.clone()]);
+    let rendered_answer = answer_call(&[arguments.event.clone(), "--client".into(), arguments.client.clone()]);
     let _ = stdout().write_all(rendered_answer.as_bytes());
     0
 }
@@ -122,9 +121,8 @@ fn answer_call(arguments: &[String]) -> String {
     };
     let mut input_bytes = Vec::new();
     let read_result = stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut input_bytes);
-    let input = read_result
-        .map_err(|cause| cause.to_string())
-        .and_then(|_| HookInput::parse(client, event, &input_bytes));
+    let input =
+        read_result.map_err(|cause| cause.to_string()).and_then(|_| HookInput::parse(client, event, &input_bytes));
     // The raw input can be large, and it is not needed while the answer is worked out.
     drop(input_bytes);
     let answer = match input {
@@ -185,9 +183,8 @@ fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
     }
     // The first client of the registry is the default.
     let client = client.or_else(|| HookClient::all().next()).ok_or("whose session? Name it: --client")?;
-    let event = event.ok_or_else(|| {
-        format!("which moment? For instance: tribunal hook stop --client {}", client.client_id())
-    })?;
+    let event = event
+        .ok_or_else(|| format!("which moment? For instance: tribunal hook stop --client {}", client.client_id()))?;
     Ok(HookCommandLine { event, client, project_dir })
 }
 

@@ -50,9 +50,7 @@ impl HookCall {
             let end_reason = if self.hook_input.source.is_empty() { "" } else { &self.hook_input.source };
             self.record_event(
                 &bound_session,
-                SessionEventKind::Noted {
-                    text: format!("the session ended {end_reason}").trim().to_string(),
-                },
+                SessionEventKind::Noted { text: format!("the session ended {end_reason}").trim().to_string() },
             );
         }
         HookAnswer::Allow { user_message: None }
@@ -72,12 +70,9 @@ impl HookCall {
     /// binds this one.
     pub(super) fn handle_user_prompt(&self) -> HookAnswer {
         let current_ms = session::current_wall_ms();
-        let SessionLookup::HeldHere(mut bound_session) = session::look_up_session(
-            &self.project,
-            &self.hook_input.session_id,
-            current_ms,
-            self.stale_age(),
-        ) else {
+        let SessionLookup::HeldHere(mut bound_session) =
+            session::look_up_session(&self.project, &self.hook_input.session_id, current_ms, self.stale_age())
+        else {
             return HookAnswer::Allow { user_message: None };
         };
         // Work that only a state file knows is claimed by the session that stops first, as the other tool that writes
@@ -94,10 +89,7 @@ impl HookCall {
         // The user took over, so earlier refusals no longer count as being in a row.
         if bound_session.tally.in_a_row > 0 {
             bound_session.tally.in_a_row = 0;
-            self.record_event(
-                &bound_session,
-                SessionEventKind::Noted { text: "a person spoke to the session".into() },
-            );
+            self.record_event(&bound_session, SessionEventKind::Noted { text: "a person spoke to the session".into() });
         }
         HookAnswer::Allow { user_message: None }
     }
@@ -141,9 +133,8 @@ impl HookCall {
             return Vec::new();
         }
         // Problems with the journal are not this session's business; `tribunal runs` reports them.
-        let listed_runs = Store::open_read_only(&self.project.home_dir())
-            .ok()
-            .map(|store| runs::list_runs(&store, &self.project));
+        let listed_runs =
+            Store::open_read_only(&self.project.home_dir()).ok().map(|store| runs::list_runs(&store, &self.project));
         let Some(Ok(listed_runs)) = listed_runs else { return Vec::new() };
         let mut notes = Vec::new();
         for (run_view, run_is_live) in &listed_runs {
@@ -151,15 +142,12 @@ impl HookCall {
             if let (RunPhase::Running, false, Some(run_id)) = (&run_view.phase, run_is_live, &run_view.run_id)
                 && !Runner::is_live(&self.project, run_id)
             {
-                notes
-                    .push(format!("Run {run_id} died; a person may go on with it: tribunal resume {run_id}"));
+                notes.push(format!("Run {run_id} died; a person may go on with it: tribunal resume {run_id}"));
             }
         }
-        let question_count: usize =
-            listed_runs.iter().map(|(run_view, _)| run_view.open_decisions().count()).sum();
+        let question_count: usize = listed_runs.iter().map(|(run_view, _)| run_view.open_decisions().count()).sum();
         if question_count > 0 {
-            let (noun, verb) =
-                if question_count == 1 { ("question", "waits") } else { ("questions", "wait") };
+            let (noun, verb) = if question_count == 1 { ("question", "waits") } else { ("questions", "wait") };
             notes.push(format!("{question_count} {noun} {verb} for a person: tribunal decisions"));
         }
         notes
@@ -167,8 +155,7 @@ impl HookCall {
 }
 
 fn describe_bound_work(bound_session: &BoundSession) -> String {
-    let work_name =
-        if bound_session.standing.run_id.is_empty() { "a loop" } else { &bound_session.standing.run_id };
+    let work_name = if bound_session.standing.run_id.is_empty() { "a loop" } else { &bound_session.standing.run_id };
     let mut description = format!(
         "This session has taken on {work_name} of Tribunal: sent back {} of at most {} so far.",
         bound_session.standing.refusals, bound_session.standing.max_refusals
@@ -176,9 +163,7 @@ fn describe_bound_work(bound_session: &BoundSession) -> String {
     if bound_session.standing.work == SessionWork::Loop {
         description.push_str(&format!(" What is to be done: {}", bound_session.standing.prompt));
         let promise = bound_session.standing.promise.iter();
-        promise.for_each(|promise| {
-            description.push_str(&format!(" When it is true: <promise>{promise}</promise>"))
-        });
+        promise.for_each(|promise| description.push_str(&format!(" When it is true: <promise>{promise}</promise>")));
     }
     description
 }

@@ -85,8 +85,8 @@ impl HookCall {
         let hooks = read_hooks(&step.file, &step_text);
         let trust_items = TrustItem::from_hooks(&step.file, &hooks);
         // The text that is checked for trust is the text that runs: the file is not read a second time.
-        let context = CommandContext::new(None, false, ColourChoice::Never)
-            .map_err(|user_error| user_error.to_string())?;
+        let context =
+            CommandContext::new(None, false, ColourChoice::Never).map_err(|user_error| user_error.to_string())?;
         trust::require_trust(&context, self.project.root(), &trust_items)
             .map_err(|user_error| user_error.to_string())?;
         Ok(hooks)
@@ -113,11 +113,13 @@ impl HookCall {
         let keeper = tribunal_supervise::own_program();
         let hook_runner = StepHookRunner::new(self.project.root().to_path_buf(), keeper, &masker);
         // Hooks that run once, and their earlier output, are remembered in the session's tally.
-        let kept_state =
-            HookMemory { ran: current_step.once.iter().cloned().collect(), said: current_step.said };
-        let HookReport { hook_runs: ran, notes, memory: kept_state } = runtime.block_on(
-            hook_runner.run_hooks(hooks, moment, &self.build_hook_variables(&current_step), kept_state),
-        );
+        let kept_state = HookMemory { ran: current_step.once.iter().cloned().collect(), said: current_step.said };
+        let HookReport { hook_runs: ran, notes, memory: kept_state } = runtime.block_on(hook_runner.run_hooks(
+            hooks,
+            moment,
+            &self.build_hook_variables(&current_step),
+            kept_state,
+        ));
         notes.iter().for_each(|note| log_message(note));
         let has_begun = current_step.begun || moment == WorkflowHookMoment::SessionStart;
         let once_hooks = kept_state.ran.into_iter().collect();
@@ -131,11 +133,8 @@ impl HookCall {
         }
         // The first critical failure ends the session's work; hooks that are not critical only leave a note.
         if let Some(failed_hook) = ran.iter().find(|ran| ran.is_critical && ran.outcome.is_failure()) {
-            let reason = format!(
-                "the critical hook `{}` failed: {}",
-                failed_hook.command_line,
-                failed_hook.outcome.describe()
-            );
+            let reason =
+                format!("the critical hook `{}` failed: {}", failed_hook.command_line, failed_hook.outcome.describe());
             if let Err(cause) = bound_session.release_session(
                 &self.project,
                 ReleaseReason::Failures,

@@ -30,29 +30,24 @@ struct SessionEnding {
 impl HookCall {
     pub(super) fn handle_stop(&self) -> HookAnswer {
         let current_ms = session::current_wall_ms();
-        let mut bound_session = match session::look_up_session(
-            &self.project,
-            &self.hook_input.session_id,
-            current_ms,
-            self.stale_age(),
-        ) {
-            SessionLookup::HeldHere(bound_session) => bound_session,
-            SessionLookup::NotHeld(reason) => {
-                log_message(&reason);
-                return HookAnswer::Allow { user_message: Some(format!("Tribunal: {reason}")) };
-            }
-            SessionLookup::NothingBound | SessionLookup::HeldByAnother { .. } => {
-                return HookAnswer::Allow { user_message: None };
-            }
-        };
+        let mut bound_session =
+            match session::look_up_session(&self.project, &self.hook_input.session_id, current_ms, self.stale_age()) {
+                SessionLookup::HeldHere(bound_session) => bound_session,
+                SessionLookup::NotHeld(reason) => {
+                    log_message(&reason);
+                    return HookAnswer::Allow { user_message: Some(format!("Tribunal: {reason}")) };
+                }
+                SessionLookup::NothingBound | SessionLookup::HeldByAnother { .. } => {
+                    return HookAnswer::Allow { user_message: None };
+                }
+            };
         // A loop that waits for the user to start it must not catch a session that merely happens to stop.
         if bound_session.file_state.session_id.is_empty() && !bound_session.has_no_journal() {
             return HookAnswer::Allow { user_message: None };
         }
         // A stop binds the session to work that only a state file knows, before anything is decided about it.
         if bound_session.file_state.session_id.is_empty()
-            && let Err(cause) =
-                bound_session.claim_session(&self.project, &self.hook_input.session_id, current_ms)
+            && let Err(cause) = bound_session.claim_session(&self.project, &self.hook_input.session_id, current_ms)
         {
             log_message(&format!("it cannot be said whose it is, so nobody is held: {cause}"));
             return HookAnswer::Allow { user_message: None };
@@ -84,8 +79,7 @@ impl HookCall {
     fn read_session_ending(&self, bound_session: &BoundSession) -> Option<SessionEnding> {
         let given_answer = self.hook_input.last_answer.clone();
         // Opening a pipe would block until there is a writer.
-        let is_special =
-            fs::metadata(&self.hook_input.transcript_path).is_ok_and(|file_info| !file_info.is_file());
+        let is_special = fs::metadata(&self.hook_input.transcript_path).is_ok_and(|file_info| !file_info.is_file());
         let open_result = match is_special {
             true => Err(io::Error::other("it is no file")),
             false => File::open(&self.hook_input.transcript_path),
@@ -97,9 +91,8 @@ impl HookCall {
             }
             // Without a refusal the last answer is enough, and reading stops as soon as it is found.
             Ok(mut transcript_file) if given_answer.is_none() => {
-                transcript::read_last_answer(self.client, &mut transcript_file, MAX_TAIL_BYTES).map(
-                    |answer| transcript::TranscriptTail { answer, ..transcript::TranscriptTail::default() },
-                )
+                transcript::read_last_answer(self.client, &mut transcript_file, MAX_TAIL_BYTES)
+                    .map(|answer| transcript::TranscriptTail { answer, ..transcript::TranscriptTail::default() })
             }
             Ok(_) => Ok(transcript::TranscriptTail::default()),
             // The client gave the answer itself, so an unreadable transcript does no harm.
@@ -110,9 +103,7 @@ impl HookCall {
             Ok(tail) => tail,
             Err(cause) => {
                 let transcript_path = &self.hook_input.transcript_path;
-                log_message(&format!(
-                    "the transcript {transcript_path} cannot be read, so nobody is held: {cause}"
-                ));
+                log_message(&format!("the transcript {transcript_path} cannot be read, so nobody is held: {cause}"));
                 return None;
             }
         };
@@ -123,18 +114,9 @@ impl HookCall {
         Some(SessionEnding { last_answer: given_answer.or(tail.answer).unwrap_or_default(), used_tools })
     }
 
-    fn refuse_stop(
-        &self,
-        bound_session: &mut BoundSession,
-        refusal: StopRefusal,
-        current_ms: u64,
-    ) -> HookAnswer {
-        let StopRefusal {
-            model_prompt: reason,
-            user_message: message,
-            open_findings: open,
-            has_claimed: claimed,
-        } = refusal;
+    fn refuse_stop(&self, bound_session: &mut BoundSession, refusal: StopRefusal, current_ms: u64) -> HookAnswer {
+        let StopRefusal { model_prompt: reason, user_message: message, open_findings: open, has_claimed: claimed } =
+            refusal;
         // A refusal that was not counted could be repeated without end, so it is not given.
         match bound_session.record_refusal(&self.project, open, claimed, current_ms) {
             Ok(()) => HookAnswer::Refuse { reason, user_message: Some(message) },
@@ -155,15 +137,11 @@ impl HookCall {
         // The detail can quote the session's own words, which may contain secrets.
         let detail = super::mask_text(detail);
         // A release that cannot be recorded is reported, and the session stops all the same.
-        if let Err(cause) = bound_session.release_session(&self.project, release_reason, &detail, current_ms)
-        {
+        if let Err(cause) = bound_session.release_session(&self.project, release_reason, &detail, current_ms) {
             log_message(&cause.to_string());
         }
-        let work_name = if bound_session.standing.run_id.is_empty() {
-            "the loop"
-        } else {
-            &bound_session.standing.run_id
-        };
+        let work_name =
+            if bound_session.standing.run_id.is_empty() { "the loop" } else { &bound_session.standing.run_id };
         let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
         // The messages differ because only a review's outcome was verified by Tribunal itself.
         let notice = match release_reason {
@@ -197,10 +175,7 @@ fn suggest_next_step(bound_session: &BoundSession, release_reason: ReleaseReason
             SessionRunPhase::UnderWay | SessionRunPhase::Died => {
                 format!(" How it stands: tribunal status {run_id}")
             }
-            _ => format!(
-                " Its {} open findings wait for you: tribunal decisions",
-                bound_session.standing.open_count
-            ),
+            _ => format!(" Its {} open findings wait for you: tribunal decisions", bound_session.standing.open_count),
         },
     }
 }

@@ -37,12 +37,8 @@ impl HookCall {
             Some(_) => self.settings.guard,
             None => GuardPolicy { paths: WriteBounds::Off, destructive: false, ..self.settings.guard },
         };
-        let guarded_place = GuardedPlace::from_call(
-            self,
-            bound_session.as_deref(),
-            guard_policy,
-            used_tool.working_dir.as_deref(),
-        );
+        let guarded_place =
+            GuardedPlace::from_call(self, bound_session.as_deref(), guard_policy, used_tool.working_dir.as_deref());
         match check_tool_use(
             guard_policy,
             &guarded_place.to_guard_context(bound_session.is_some()),
@@ -73,9 +69,7 @@ impl HookCall {
     }
 
     pub(super) fn handle_post_tool_use(&self) -> HookAnswer {
-        if let (Some(mut bound_session), Some(tool_call)) =
-            (self.find_bound_session(), &self.hook_input.tool_call)
-        {
+        if let (Some(mut bound_session), Some(tool_call)) = (self.find_bound_session(), &self.hook_input.tool_call) {
             // It is not known whether a sub-agent's work ends the client's count of refusals, so only the session's
             // own does.
             if self.hook_input.agent_id.is_empty() {
@@ -121,12 +115,10 @@ impl GuardedPlace {
         directory: Option<&str>,
     ) -> GuardedPlace {
         // Links are resolved on both sides, or a link into `.tribunal` would not be recognized.
-        let real_path =
-            |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string();
+        let real_path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string();
         let project_root = hook_call.project.root();
         let working_dir = Path::new(&hook_call.hook_input.working_dir).join(directory.unwrap_or_default());
-        let mut own_paths: Vec<String> =
-            [".tribunal/", state_file::OWN_STATE_FILE].map(String::from).to_vec();
+        let mut own_paths: Vec<String> = [".tribunal/", state_file::OWN_STATE_FILE].map(String::from).to_vec();
         if bound_session.is_some() {
             // A bound session must not change the settings that hold it, nor those by which it is measured.
             own_paths.extend(["tribunal.yaml"].into_iter().chain(guarded_files()).map(String::from));
@@ -148,11 +140,7 @@ impl GuardedPlace {
         }
         GuardedPlace {
             project_root: real_path(project_root),
-            working_dir: if working_dir.is_absolute() {
-                real_path(&working_dir)
-            } else {
-                real_path(project_root)
-            },
+            working_dir: if working_dir.is_absolute() { real_path(&working_dir) } else { real_path(project_root) },
             home_dir: env::var("HOME").unwrap_or_default(),
             subject_files,
             is_change,
@@ -180,9 +168,7 @@ impl GuardedPlace {
 fn list_scratch_dirs() -> Vec<String> {
     let client_dirs = scratch_directories(&|variable_name| env::var_os(variable_name));
     let scratch_dirs = [env::temp_dir()].into_iter().chain(client_dirs);
-    scratch_dirs
-        .map(|directory| directory.canonicalize().unwrap_or(directory).display().to_string())
-        .collect()
+    scratch_dirs.map(|directory| directory.canonicalize().unwrap_or(directory).display().to_string()).collect()
 }
 
 /// Loads the settings to which the run is pinned whose findings the session has taken on.

@@ -14,10 +14,8 @@ use crate::user_errors::UserError;
 const GITIGNORE_FILE: &str = ".gitignore";
 
 /// A line, and an example of a file that it covers.
-const IGNORED_LINES: [(&str, &str); 2] = [
-    (".tribunal/", ".tribunal/journal"),
-    (".claude/review-loop-state.yaml", ".claude/review-loop-state.yaml"),
-];
+const IGNORED_LINES: [(&str, &str); 2] =
+    [(".tribunal/", ".tribunal/journal"), (".claude/review-loop-state.yaml", ".claude/review-loop-state.yaml")];
 
 /// Lists the files that get hooks for this machine alone. They may contain one of its paths, and colleagues without
 /// Tribunal would get errors from them.
@@ -35,8 +33,7 @@ pub(super) fn plan_ignored_lines(
 ) -> Result<(), UserError> {
     let old_text = read_project_file(project, GITIGNORE_FILE)?;
     // In a linked worktree, `.git` is a file.
-    let is_repository =
-        |directory: &Path| directory.join(".git/HEAD").exists() || directory.join(".git").is_file();
+    let is_repository = |directory: &Path| directory.join(".git/HEAD").exists() || directory.join(".git").is_file();
     let in_git = project.root().ancestors().any(is_repository);
     // A new `.gitignore` in a directory that git does not know would only be clutter.
     if old_text.is_none() && !in_git {
@@ -45,8 +42,8 @@ pub(super) fn plan_ignored_lines(
     // Shared hooks test for Tribunal first and are meant to be committed.
     // A file that existed before stays as visible to git as it was.
     let created_edits = plan.edits.iter().filter(|edit| edit.old_text.is_none() && !arguments.shared);
-    let local_files = created_edits
-        .filter_map(|edit| local_hook_files().find(|local_files| edit.relative_path == *local_files));
+    let local_files =
+        created_edits.filter_map(|edit| local_hook_files().find(|local_files| edit.relative_path == *local_files));
     let mut wanted_lines = IGNORED_LINES.to_vec();
     wanted_lines.extend(local_files.map(|local_files| (local_files, local_files)));
     // git itself says what is ignored: a parent directory or a global file may do that already.
@@ -60,11 +57,7 @@ pub(super) fn plan_ignored_lines(
     let missing_lines: Vec<&str> = missing_lines.map(|(ignore_line, _)| *ignore_line).collect();
     let new_text = append_missing_lines(old_text.as_deref().unwrap_or_default(), &missing_lines);
     if old_text.is_some() || !missing_lines.is_empty() {
-        plan.edits.push(FileEdit {
-            relative_path: GITIGNORE_FILE.to_string(),
-            old_text,
-            new_text: Some(new_text),
-        });
+        plan.edits.push(FileEdit { relative_path: GITIGNORE_FILE.to_string(), old_text, new_text: Some(new_text) });
     }
     Ok(())
 }
@@ -72,10 +65,7 @@ pub(super) fn plan_ignored_lines(
 /// Appends those of these lines that the text does not have.
 fn append_missing_lines(old_text: &str, wanted_lines: &[&str]) -> String {
     let has_line = |wanted_line: &&&str| {
-        old_text
-            .trim_start_matches('\u{feff}')
-            .lines()
-            .any(|existing_line| existing_line.trim_end() == **wanted_line)
+        old_text.trim_start_matches('\u{feff}').lines().any(|existing_line| existing_line.trim_end() == **wanted_line)
     };
     // The file keeps its own line ends; a mixture would show up as a change of every line in some editors.
     let line_end = if old_text.contains("\r\n") { "\r\n" } else { "\n" };

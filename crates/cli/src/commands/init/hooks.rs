@@ -37,8 +37,7 @@ pub(super) fn plan_installation(
     project: &Project,
 ) -> Result<(), UserError> {
     // Shared hooks test for the program themselves, since a colleague's machine may not have it.
-    let hook_program =
-        if arguments.shared { HookProgram::IfInstalled } else { find_own_program(context, plan)? };
+    let hook_program = if arguments.shared { HookProgram::IfInstalled } else { find_own_program(context, plan)? };
     let installer = HookInstaller { arguments, context, project, hook_program };
     let clients = select_clients(arguments, context);
     // That is no error: the settings and the ignored files are worth having without hooks, too.
@@ -63,9 +62,8 @@ pub(super) fn plan_installation(
                 text: install::render_hook_file(client, &installer.hook_program),
             }),
         }
-        plan.notes.extend(
-            client.hooks.trust_hint().map(|precondition| format!("{}: {precondition}", client.client_id())),
-        );
+        plan.notes
+            .extend(client.hooks.trust_hint().map(|precondition| format!("{}: {precondition}", client.client_id())));
     }
     Ok(())
 }
@@ -116,8 +114,7 @@ fn select_clients(arguments: &InitArguments, context: &CommandContext) -> Vec<Ho
         return named_clients;
     }
     let is_installed = |client: &HookClient| {
-        find_on_path(client.registry_row.program, &|variable_name| context.env_variable(variable_name))
-            .is_some()
+        find_on_path(client.registry_row.program, &|variable_name| context.env_variable(variable_name)).is_some()
     };
     HookClient::all().filter(is_installed).collect()
 }
@@ -136,11 +133,9 @@ fn find_own_program(context: &CommandContext, plan: &mut InitPlan) -> Result<Hoo
         return Ok(HookProgram::ByName);
     }
     let Some(path_text) = own_path.to_str() else {
-        return Err(UserError::usage(
-            "the path of this program is no text, so no settings can have it in them",
-        )
-        .with_reason("Nothing was written.")
-        .with_step("move tribunal to a folder with an ordinary name, or put it on the PATH"));
+        return Err(UserError::usage("the path of this program is no text, so no settings can have it in them")
+            .with_reason("Nothing was written.")
+            .with_step("move tribunal to a folder with an ordinary name, or put it on the PATH"));
     };
     plan.notes.push(format!(
         "typing `tribunal` does not start this program: hooks start {path_text}; should it move, run init again"
@@ -149,12 +144,7 @@ fn find_own_program(context: &CommandContext, plan: &mut InitPlan) -> Result<Hoo
 }
 
 impl HookInstaller<'_> {
-    fn merge_hooks(
-        &self,
-        plan: &mut InitPlan,
-        client: HookClient,
-        file_path: &'static str,
-    ) -> Result<(), UserError> {
+    fn merge_hooks(&self, plan: &mut InitPlan, client: HookClient, file_path: &'static str) -> Result<(), UserError> {
         let other_path = match client.hooks.hook_file(!self.arguments.shared) {
             HookFile::Shared(other_path) if other_path != file_path => Some(other_path),
             _ => None,
@@ -187,16 +177,14 @@ impl HookInstaller<'_> {
         // Hooks that are in the other file are reported in a row of their own.
         let hook_count = install::supported_events(client).len() - other_moments.len();
         if let Some(other_path) = other_path.filter(|_| !other_moments.is_empty()) {
-            plan.client_rows
-                .push(build_client_row(client, other_path, |row| row.there = other_moments.len()));
+            plan.client_rows.push(build_client_row(client, other_path, |row| row.there = other_moments.len()));
         }
         // Without a hook of its own to set, this file stays as it is.
         if hook_count > 0 {
             plan.client_rows.push(build_client_row(client, file_path, |row| {
                 row.added = merged.added_events.len();
                 row.updated = merged.updated_events.len();
-                row.there =
-                    hook_count.saturating_sub(merged.added_events.len() + merged.updated_events.len());
+                row.there = hook_count.saturating_sub(merged.added_events.len() + merged.updated_events.len());
             }));
             plan.edits.push(FileEdit {
                 relative_path: file_path.to_string(),
@@ -227,26 +215,16 @@ impl HookInstaller<'_> {
             Some(old_text) if *old_text == new_text => row.there = hook_count,
             Some(_) => row.updated = hook_count,
         }));
-        plan.edits.push(FileEdit {
-            relative_path: file_path.to_string(),
-            old_text,
-            new_text: Some(new_text),
-        });
+        plan.edits.push(FileEdit { relative_path: file_path.to_string(), old_text, new_text: Some(new_text) });
         Ok(())
     }
 
-    fn remove_hooks(
-        &self,
-        plan: &mut InitPlan,
-        client: HookClient,
-        file_path: &'static str,
-    ) -> Result<(), UserError> {
+    fn remove_hooks(&self, plan: &mut InitPlan, client: HookClient, file_path: &'static str) -> Result<(), UserError> {
         let Some(old_text) = read_project_file(self.project, file_path)? else { return Ok(()) };
         let cleared = install::uninstall_hooks(client, &old_text)
             .map_err(|file_problem| self.explain_problem(client, file_path, &file_problem))?;
         if cleared.removed_count > 0 {
-            plan.client_rows
-                .push(build_client_row(client, file_path, |row| row.removed = cleared.removed_count));
+            plan.client_rows.push(build_client_row(client, file_path, |row| row.removed = cleared.removed_count));
         }
         // `None` as the new text deletes the file, if nothing but our hooks was in it.
         plan.edits.push(FileEdit {
@@ -266,24 +244,14 @@ impl HookInstaller<'_> {
         let Some(old_text) = read_project_file(self.project, file_path)? else { return Ok(()) };
         install::check_own_file(client, &old_text)
             .map_err(|file_problem| self.explain_problem(client, file_path, &file_problem))?;
-        plan.client_rows.push(build_client_row(client, file_path, |row| {
-            row.removed = install::supported_events(client).len()
-        }));
-        plan.edits.push(FileEdit {
-            relative_path: file_path.to_string(),
-            old_text: Some(old_text),
-            new_text: None,
-        });
+        plan.client_rows
+            .push(build_client_row(client, file_path, |row| row.removed = install::supported_events(client).len()));
+        plan.edits.push(FileEdit { relative_path: file_path.to_string(), old_text: Some(old_text), new_text: None });
         Ok(())
     }
 
     /// Explains a problem with a file that only the user can resolve.
-    fn explain_problem(
-        &self,
-        client: HookClient,
-        file_path: &str,
-        file_problem: &InstallProblem,
-    ) -> UserError {
+    fn explain_problem(&self, client: HookClient, file_path: &str, file_problem: &InstallProblem) -> UserError {
         // A broken entry of Tribunal can be repaired from what it should be; a broken file is up to its owner.
         let (exit_code, remedy) = match file_problem.is_ours {
             true => (EXIT_NEGATIVE, "put it back as it was, or take it out"),
@@ -293,9 +261,9 @@ impl HookInstaller<'_> {
         let retry_command = rebuild_command(self.arguments, self.context, "");
         let line_number = file_problem.file_problem.line;
         let user_error = match self.arguments.remove {
-            true => user_error.with_reason("Nothing was written, in no file.").with_step(format!(
-                "take out by hand what has `tribunal hook` in it: {file_path}, line {line_number}"
-            )),
+            true => user_error
+                .with_reason("Nothing was written, in no file.")
+                .with_step(format!("take out by hand what has `tribunal hook` in it: {file_path}, line {line_number}")),
             false => user_error.with_reason(format!(
                 "Nothing was written, in no file. What {} needs in {file_path}, beside what is there:\n{}",
                 client.client_id(),
@@ -312,8 +280,7 @@ fn build_client_row(
     fill_counts: impl FnOnce(&mut InitClientRow),
 ) -> InitClientRow {
     let (client, file_path) = (client.client_id(), file_path.to_string());
-    let mut client_row =
-        InitClientRow { client, file: file_path, added: 0, updated: 0, removed: 0, there: 0 };
+    let mut client_row = InitClientRow { client, file: file_path, added: 0, updated: 0, removed: 0, there: 0 };
     fill_counts(&mut client_row);
     client_row
 }

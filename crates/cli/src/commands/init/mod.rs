@@ -97,13 +97,8 @@ pub(crate) fn run(arguments: &InitArguments, context: &CommandContext) -> Result
     Ok(0)
 }
 
-fn build_plan(
-    arguments: &InitArguments,
-    context: &CommandContext,
-    project: &Project,
-) -> Result<InitPlan, UserError> {
-    let mut init_plan =
-        InitPlan { bmad_dir: BmadProject::read_project(project).layout.root, ..InitPlan::default() };
+fn build_plan(arguments: &InitArguments, context: &CommandContext, project: &Project) -> Result<InitPlan, UserError> {
+    let mut init_plan = InitPlan { bmad_dir: BmadProject::read_project(project).layout.root, ..InitPlan::default() };
     // Removing takes out hooks only; settings and ignored lines may be in use by others.
     if arguments.remove {
         hooks::plan_removal(&mut init_plan, arguments, context, project)?;

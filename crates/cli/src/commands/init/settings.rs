@@ -67,25 +67,16 @@ const SETTINGS_BLOCKS: [SettingsBlock; 4] = [
     SettingsBlock {
         section: "",
         setting_docs: &[
-            (
-                "tier",
-                "How heavy the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.",
-            ),
+            ("tier", "How heavy the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise."),
             ("goal", "When a review is good: zero-open, or critical-only."),
             ("approve", "Whether a person sees each patch before it lands: never, or each."),
-            (
-                "verify",
-                "Checks that must pass before a fix lands, for instance: [\"make test\"]. They run in a copy.",
-            ),
+            ("verify", "Checks that must pass before a fix lands, for instance: [\"make test\"]. They run in a copy."),
         ],
     },
     SettingsBlock {
         section: "agents",
         setting_docs: &[
-            (
-                "use",
-                "Who takes part, for instance: [claude-code, codex]. Else the first client that is signed in.",
-            ),
+            ("use", "Who takes part, for instance: [claude-code, codex]. Else the first client that is signed in."),
             ("at_once", "Agents that work at the same time."),
         ],
     },
@@ -94,10 +85,7 @@ const SETTINGS_BLOCKS: [SettingsBlock; 4] = [
         setting_docs: &[
             ("max_review_rounds", "Rounds of a review."),
             ("max_fix_iterations", "Tries to fix what one round found."),
-            (
-                "max_runtime_minutes",
-                "How long a run may work, in minutes; waiting for a person does not count.",
-            ),
+            ("max_runtime_minutes", "How long a run may work, in minutes; waiting for a person does not count."),
             ("max_cost", "What a run may cost in dollars, where agents report it."),
         ],
     },
@@ -128,11 +116,8 @@ pub(super) fn plan_settings_file(
         // An existing file needs no note, unless the user asked for a profile that has no effect on it.
         (Some(_), None) => {}
         (Some(_), Some(profile)) => {
-            let values: Vec<String> = profile
-                .preset_values()
-                .iter()
-                .map(|(setting_path, value)| format!("{setting_path}={value}"))
-                .collect();
+            let values: Vec<String> =
+                profile.preset_values().iter().map(|(setting_path, value)| format!("{setting_path}={value}")).collect();
             init_plan.notes.push(format!(
                 "{SETTINGS_FILE} is there and is not changed; the profile {} would set in it: {}",
                 profile.as_str(),
@@ -169,10 +154,7 @@ fn render_settings_file(profile: Option<ReviewProfile>) -> String {
             let setting_line = match preset.iter().find(|(preset_path, _)| *preset_path == setting_path) {
                 Some((_, value)) => format!("{setting_name}: {value}"),
                 // The only setting without a default is a list.
-                None => format!(
-                    "#{setting_name}: {}",
-                    default_as_written(&setting_path).as_deref().unwrap_or("[]")
-                ),
+                None => format!("#{setting_name}: {}", default_as_written(&setting_path).as_deref().unwrap_or("[]")),
             };
             rendered.push_str(&format!("{indent}# {description}\n{indent}{setting_line}\n"));
         }
@@ -196,11 +178,8 @@ mod tests {
     #[test]
     fn what_is_written_is_what_is_read() {
         for profile in PROFILES {
-            let parsed_file = crate::settings::read_settings(
-                SETTINGS_FILE,
-                &render_settings_file(profile),
-                ReadMode::Strict,
-            );
+            let parsed_file =
+                crate::settings::read_settings(SETTINGS_FILE, &render_settings_file(profile), ReadMode::Strict);
             assert!(parsed_file.problems.is_empty(), "{:?}", parsed_file.problems);
             let found_paths: Vec<&str> =
                 parsed_file.settings.iter().map(|found_paths| found_paths.canonical_path.as_str()).collect();
@@ -228,8 +207,7 @@ mod tests {
         for found_setting in parsed_file.settings {
             let expected = defaults.value_at(&found_setting.canonical_path);
             assert!(
-                expected == Some(&found_setting.setting_value)
-                    || found_setting.canonical_path == "agents.use",
+                expected == Some(&found_setting.setting_value) || found_setting.canonical_path == "agents.use",
                 "{}: {expected:?}",
                 found_setting.canonical_path
             );

@@ -122,12 +122,7 @@ impl MenuRow {
 
 impl OptionRow {
     fn from_choice(choice: MenuChoice) -> OptionRow {
-        OptionRow {
-            meaning: serialized_name(&choice.meaning),
-            key: choice.key,
-            label: choice.label,
-            line: choice.line,
-        }
+        OptionRow { meaning: serialized_name(&choice.meaning), key: choice.key, label: choice.label, line: choice.line }
     }
 }
 
@@ -154,25 +149,13 @@ fn print_menus(output: &mut impl Write, menu_report: &MenuReport) -> Result<(), 
         writeln!(output, "no menu")?;
     }
     for menu_row in &menu_report.menus {
-        writeln!(
-            output,
-            "menu in {}, {}, score {}",
-            format_line_range(menu_row),
-            menu_row.shape,
-            menu_row.score
-        )?;
+        writeln!(output, "menu in {}, {}, score {}", format_line_range(menu_row), menu_row.shape, menu_row.score)?;
         print_options(output, &menu_row.options)?;
         print_reasons(output, menu_row)?;
     }
     // Rejected passages are shown with their scores, because this command exists to explain the detection.
     for menu_row in &menu_report.rejected {
-        writeln!(
-            output,
-            "no menu in {}, {}, score {}",
-            format_line_range(menu_row),
-            menu_row.shape,
-            menu_row.score
-        )?;
+        writeln!(output, "no menu in {}, {}, score {}", format_line_range(menu_row), menu_row.shape, menu_row.score)?;
         for rejection_reason in &menu_row.because {
             writeln!(output, "  {rejection_reason}")?;
         }

@@ -110,11 +110,8 @@ pub(super) fn run(arguments: &InspectProjectArguments, context: &CommandContext)
     let project = context.current_project();
     let project_files = ProjectDirectory::open_project(&project);
     let mut project_report = build_report(&project_files, arguments, project.root().display().to_string());
-    project_report.agent = arguments
-        .agent
-        .as_deref()
-        .map(|agent_name| describe_agent(&project_files, agent_name))
-        .transpose()?;
+    project_report.agent =
+        arguments.agent.as_deref().map(|agent_name| describe_agent(&project_files, agent_name)).transpose()?;
     if context.wants_json {
         json_documents::print_document(&project_report)?;
     } else {
@@ -128,14 +125,11 @@ pub(super) fn run(arguments: &InspectProjectArguments, context: &CommandContext)
 /// Describes an agent by any of its names; an ambiguous name is an error.
 fn describe_agent(project_files: &dyn ProjectFiles, agent_name: &str) -> Result<String, UserError> {
     // Problems of the roster are part of the report already.
-    let roster =
-        roster::find_roster(project_files, &mut Vec::new()).map(|(roster, _)| roster).unwrap_or_default();
+    let roster = roster::find_roster(project_files, &mut Vec::new()).map(|(roster, _)| roster).unwrap_or_default();
     match roster.find_member(agent_name) {
         Ok(member) => Ok(format!("{} ({}, {})", member.qualified_name(), member.name, member.title)),
-        Err(lookup_error) => {
-            Err(UserError::usage(format!("no agent is meant by `{agent_name}`: {lookup_error}"))
-                .with_step("see the project's agents: tribunal inspect project"))
-        }
+        Err(lookup_error) => Err(UserError::usage(format!("no agent is meant by `{agent_name}`: {lookup_error}"))
+            .with_step("see the project's agents: tribunal inspect project")),
     }
 }
 
@@ -148,18 +142,13 @@ fn build_report(
     let config = config::read_config(project_files);
     let project_state = project_state::survey_project(project_files, &layout, &config);
     let field = field_type::read_field(project_files, &config);
-    let mut problems =
-        [layout.problems.clone(), config.problems.clone(), project_state.problems.clone()].concat();
-    let roster =
-        roster::find_roster(project_files, &mut problems).map(|(roster, _)| roster).unwrap_or_default();
+    let mut problems = [layout.problems.clone(), config.problems.clone(), project_state.problems.clone()].concat();
+    let roster = roster::find_roster(project_files, &mut problems).map(|(roster, _)| roster).unwrap_or_default();
     let client = arguments.client.as_str();
     // Commands are looked up for one client only: the others may have other files for the same step.
-    let commands =
-        BmadStep::ALL.map(|step| (step, commands::find_command(&layout, step, client, project_files)));
-    let task = arguments
-        .task
-        .as_deref()
-        .map(|task_words| assess_task(task_words, project_files, &layout, &mut problems));
+    let commands = BmadStep::ALL.map(|step| (step, commands::find_command(&layout, step, client, project_files)));
+    let task =
+        arguments.task.as_deref().map(|task_words| assess_task(task_words, project_files, &layout, &mut problems));
     // Several readers may report the same problem of one file.
     let mut seen_problems = Vec::new();
     problems.retain(|problem| {
@@ -194,8 +183,7 @@ fn list_folders(config: &BmadConfig) -> BTreeMap<&'static str, FolderOrigin> {
         let origin = origin.map_or("default".into(), |origin| format!("{}:{}", origin.path, origin.line));
         FolderOrigin { path: if folder_path.is_empty() { ".".into() } else { folder_path.clone() }, origin }
     };
-    let story_keys =
-        ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
+    let story_keys = ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
     BTreeMap::from([
         ("output", folder_origin(&folders.output, &["output_folder"])),
         ("planning", folder_origin(&folders.planning, &["planning_artifacts"])),
@@ -224,10 +212,8 @@ fn assess_task(
         }
         _ => TierLevels::default(),
     };
-    let suggestion = tier::suggest_tier(
-        &tier::TierInput { description: task_words, ..tier::TierInput::default() },
-        &levels,
-    );
+    let suggestion =
+        tier::suggest_tier(&tier::TierInput { description: task_words, ..tier::TierInput::default() }, &levels);
     let (weight, because) = quick_dev::assess_weight(task_words);
     TaskAssessment { suggestion, quick_dev: quick_dev::detect_mode(task_words), weight, because }
 }
@@ -298,8 +284,7 @@ fn print_layout(output: &mut impl Write, layout: &BmadLayout) -> Result<(), User
         (None, _) if layout.v4 => writeln!(output, "BMAD       4, which is not read")?,
         (None, _) => writeln!(output, "BMAD       not installed")?,
         (Some(bmad_dir), era) => {
-            let era =
-                era.map_or("no known era".into(), |era: Era| format!("era {era}, {}", era.version_range()));
+            let era = era.map_or("no known era".into(), |era: Era| format!("era {era}, {}", era.version_range()));
             writeln!(output, "BMAD       {} in {} ({era})", escape_line(version), escape_line(bmad_dir))?;
         }
     }
@@ -370,11 +355,7 @@ fn print_progress(output: &mut impl Write, project_report: &ProjectReport) -> Re
 }
 
 fn print_task(output: &mut impl Write, assessment: &TaskAssessment) -> Result<(), UserError> {
-    writeln!(
-        output,
-        "\ntier       {} ({}), suggested",
-        assessment.suggestion.tier, assessment.suggestion.method
-    )?;
+    writeln!(output, "\ntier       {} ({}), suggested", assessment.suggestion.tier, assessment.suggestion.method)?;
     for reason in &assessment.suggestion.reasons {
         writeln!(output, "           {}", escape_line(reason))?;
     }
@@ -408,9 +389,7 @@ fn print_problems(output: &mut impl Write, problems: &[ProjectProblem]) -> Resul
         };
         writeln!(output, "{prefix} {}", escape_line(&problem.what))?;
         // The explanation and the remedy may both be missing.
-        for detail_line in
-            [&problem.why, &problem.todo].into_iter().filter(|detail_line| !detail_line.is_empty())
-        {
+        for detail_line in [&problem.why, &problem.todo].into_iter().filter(|detail_line| !detail_line.is_empty()) {
             writeln!(output, "    {}", escape_line(detail_line))?;
         }
     }

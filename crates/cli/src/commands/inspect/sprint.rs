@@ -109,10 +109,7 @@ fn print_board(output: &mut impl Write, board: &Board) -> Result<(), UserError> 
         writeln!(
             output,
             "{}",
-            escape_line(&format!(
-                "{:>5}  {:<13}  {}{raw_state}",
-                board_entry.line, state_name, board_entry.key
-            ))
+            escape_line(&format!("{:>5}  {:<13}  {}{raw_state}", board_entry.line, state_name, board_entry.key))
         )?;
     }
     for problem in &board.problems {

@@ -39,13 +39,8 @@ pub(super) fn run(story_file: &Path, context: &CommandContext) -> Result<u8, Use
     // A story with warnings can still be worked on; one with errors cannot.
     let has_errors = story.problems.iter().any(|problem| problem.weight == ProblemWeight::Error);
     let (tasks_done, tasks_all) = story.task_progress();
-    let story_report = StoryFileReport {
-        schema: "tribunal.inspect-story/1",
-        path: story_path,
-        tasks_done,
-        tasks_all,
-        story,
-    };
+    let story_report =
+        StoryFileReport { schema: "tribunal.inspect-story/1", path: story_path, tasks_done, tasks_all, story };
     if context.wants_json {
         json_documents::print_document(&story_report)?;
     } else {
@@ -57,15 +52,11 @@ pub(super) fn run(story_file: &Path, context: &CommandContext) -> Result<u8, Use
 fn print_story(output: &mut impl Write, story_report: &StoryFileReport) -> Result<(), UserError> {
     let story = &story_report.story;
     let format_optional = |format_optional: &Option<story::LocatedText>| {
-        format_optional.as_ref().map_or("-".into(), |format_optional| {
-            format_with_line(&format_optional.text, format_optional.line)
-        })
+        format_optional
+            .as_ref()
+            .map_or("-".into(), |format_optional| format_with_line(&format_optional.text, format_optional.line))
     };
-    writeln!(
-        output,
-        "key         {}",
-        story.key.as_ref().map_or("-".into(), |key| escape_line(&key.to_string()))
-    )?;
+    writeln!(output, "key         {}", story.key.as_ref().map_or("-".into(), |key| escape_line(&key.to_string())))?;
     writeln!(output, "title       {}", format_optional(&story.title))?;
     writeln!(output, "status      {}", story.status.as_ref().map_or("-".into(), format_status))?;
     // Only late eras write the outcome of a review into the file.
@@ -89,12 +80,7 @@ fn print_story(output: &mut impl Write, story_report: &StoryFileReport) -> Resul
         // A criterion may span several lines; the first is enough to recognize it.
         let first_line = criterion.text.lines().next().unwrap_or_default();
         let ellipsis = if criterion.text.lines().nth(1).is_some() { " …" } else { "" };
-        writeln!(
-            output,
-            "  {:<3} {}{ellipsis}",
-            criterion.number,
-            format_with_line(first_line, criterion.line)
-        )?;
+        writeln!(output, "  {:<3} {}{ellipsis}", criterion.number, format_with_line(first_line, criterion.line))?;
     }
     writeln!(output, "files       {}", story.files.len())?;
     for changed_file in &story.files {
@@ -117,19 +103,15 @@ fn format_with_line(text: &str, line_number: usize) -> String {
 
 /// Formats a status line: `done, from "Done" in the body (line 3)`.
 fn format_status(status_line: &StoryStatusLine) -> String {
-    let place_text =
-        if status_line.place == StatusPlace::Body { "in the body" } else { "in the front matter" };
+    let place_text = if status_line.place == StatusPlace::Body { "in the body" } else { "in the front matter" };
     // A spec of a late era has states of its own, which no story status stands for.
     let status_name = match (status_line.status, status_line.spec) {
         (Some(status), _) => status.as_str(),
         (None, Some(spec)) => spec.as_str(),
         (None, None) => "unknown",
     };
-    let raw_status = if status_line.said == status_name {
-        String::new()
-    } else {
-        format!(", from {:?}", status_line.said)
-    };
+    let raw_status =
+        if status_line.said == status_name { String::new() } else { format!(", from {:?}", status_line.said) };
     format!("{status_name}{} {place_text} (line {})", escape_line(&raw_status), status_line.line)
 }
 
@@ -149,13 +131,9 @@ fn print_task(output: &mut impl Write, task: &StoryTask, depth: usize) -> Result
 
 fn print_follow_up(output: &mut impl Write, follow_up: &FollowUp) -> Result<(), UserError> {
     let checkbox = if follow_up.done { "[x]" } else { "[ ]" };
-    let kind_label =
-        follow_up.kind.as_ref().map_or("-".into(), |kind_label| kind_label.label().to_lowercase());
-    let place_text = follow_up
-        .place
-        .as_ref()
-        .map(|place_text| format!(", {}", escape_line(place_text)))
-        .unwrap_or_default();
+    let kind_label = follow_up.kind.as_ref().map_or("-".into(), |kind_label| kind_label.label().to_lowercase());
+    let place_text =
+        follow_up.place.as_ref().map(|place_text| format!(", {}", escape_line(place_text))).unwrap_or_default();
     writeln!(
         output,
         "  {checkbox} {:<9} {}{place_text}",

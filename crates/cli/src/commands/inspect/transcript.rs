@@ -69,17 +69,13 @@ fn find_calls<'a>(
     };
     let exact_matches = calls_where(&|call_key| call_key == typed_key);
     // Parts are tried only if nothing matches exactly, so that a full key never selects its own extensions.
-    let matching_calls = if exact_matches.is_empty() {
-        calls_where(&|call_key| call_key.contains(typed_key))
-    } else {
-        exact_matches
-    };
+    let matching_calls =
+        if exact_matches.is_empty() { calls_where(&|call_key| call_key.contains(typed_key)) } else { exact_matches };
     if !matching_calls.is_empty() {
         return Ok(matching_calls);
     }
     let known_keys: Vec<&str> = all_calls.iter().map(|agent_call| agent_call.effect_key.as_str()).collect();
-    let mut user_error =
-        UserError::usage(format!("run {run_id} has no call of an agent with the key `{typed_key}`"));
+    let mut user_error = UserError::usage(format!("run {run_id} has no call of an agent with the key `{typed_key}`"));
     if let Some(suggestion) = nearest_name(typed_key, &known_keys) {
         user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
     }
@@ -96,13 +92,9 @@ fn build_transcript(agent_call: &AgentCall<'_>, store: &Store) -> Result<CallTra
             remarks: reply.remarks.clone(),
             patch: reply.patch.clone(),
         },
-        Some(Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))) => CallTranscript {
-            call: call_row,
-            fault: Some(fault.clone()),
-            read: None,
-            remarks: Vec::new(),
-            patch: None,
-        },
+        Some(Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))) => {
+            CallTranscript { call: call_row, fault: Some(fault.clone()), read: None, remarks: Vec::new(), patch: None }
+        }
         // A call without a reply is under way, or its run was interrupted.
         _ => CallTranscript { call: call_row, fault: None, read: None, remarks: Vec::new(), patch: None },
     })
@@ -154,9 +146,7 @@ fn write_call(writer: &mut impl Write, agent_call: &AgentCall<'_>, store: &Store
         Some(_) => {}
     }
     match agent_call.output_hash() {
-        Some(output) => {
-            writeln!(writer, "printed:\n{}", clean_block(read_blob_text(store, output)?.trim_end()))?
-        }
+        Some(output) => writeln!(writer, "printed:\n{}", clean_block(read_blob_text(store, output)?.trim_end()))?,
         None => writeln!(writer, "printed nothing that was kept")?,
     }
     Ok(())

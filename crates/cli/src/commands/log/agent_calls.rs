@@ -62,12 +62,7 @@ pub(super) fn run(query: &AgentCallQuery, store: &Store, context: &CommandContex
         });
         // The rows are not needed for `--prompts`, where they stay empty.
         let vendors = vendors.collect();
-        json_documents::print_document(&CallsDocument {
-            schema,
-            run: query.run_id.clone(),
-            calls: rows?,
-            vendors,
-        })?;
+        json_documents::print_document(&CallsDocument { schema, run: query.run_id.clone(), calls: rows?, vendors })?;
     } else if agent_calls.is_empty() {
         writeln!(output, "run {} has no such calls of agents", escape_line(query.run_id.as_str()))?;
     } else if with_texts {

@@ -87,10 +87,7 @@ pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<
     // An empty result is no error, but on a terminal it would look as if the command had done nothing.
     if log_printer.drawn_count == 0 && !context.wants_json {
         let run_id = escape_line(run_id.as_str());
-        writeln!(
-            stderr(),
-            "[i] run {run_id} has no such entries; all of them: tribunal log {run_id} --verbose"
-        )?;
+        writeln!(stderr(), "[i] run {run_id} has no such entries; all of them: tribunal log {run_id} --verbose")?;
     }
     Ok(0)
 }
@@ -107,7 +104,9 @@ impl LogArguments {
         let since_ms = self.since.as_ref().map(|typed_value| {
             parse_since(typed_value, now_ms).ok_or_else(|| {
                 UserError::usage(format!("`{typed_value}` is no time"))
-                    .with_reason("A time is a while ago (90s, 10m, 2h, 3d) or a moment in UTC (2026-11-15, 2026-11-15T01:29).")
+                    .with_reason(
+                        "A time is a while ago (90s, 10m, 2h, 3d) or a moment in UTC (2026-11-15, 2026-11-15T01:29).",
+                    )
                     .with_step("for instance: tribunal log --since 10m")
             })
         });
@@ -169,12 +168,7 @@ impl LogPrinter {
 }
 
 /// Reads on until the run has ended or its process is gone.
-fn follow_run(
-    log_printer: &mut LogPrinter,
-    store: &Store,
-    project: &Project,
-    run_id: &RunId,
-) -> Result<(), UserError> {
+fn follow_run(log_printer: &mut LogPrinter, store: &Store, project: &Project, run_id: &RunId) -> Result<(), UserError> {
     while !log_printer.has_ended() {
         // Liveness is checked before reading: a process that ends in between has written its last entry by then.
         let was_live = Runner::is_live(project, run_id);
@@ -213,10 +207,7 @@ fn check_kind(kind_name: &str) -> Result<(), UserError> {
 fn list_kinds() -> Vec<String> {
     let schema = schema_for!(RunEvent).to_value();
     let variants = schema["oneOf"].as_array().cloned().unwrap_or_default();
-    variants
-        .iter()
-        .filter_map(|variant| variant["properties"]["kind"]["const"].as_str().map(String::from))
-        .collect()
+    variants.iter().filter_map(|variant| variant["properties"]["kind"]["const"].as_str().map(String::from)).collect()
 }
 
 fn now_ms() -> u64 {

@@ -47,18 +47,9 @@ impl ChangeFlags {
         context: &CommandContext,
     ) -> Result<Option<RequestedChange<'a>>, UserError> {
         let Some(change_scope) = self.which.to_change_scope() else { return Ok(None) };
-        let story_file = self
-            .story
-            .as_deref()
-            .map(|story_name| super::story::find_story_file(story_name, context))
-            .transpose()?;
-        Ok(Some(RequestedChange {
-            change_scope,
-            paths,
-            story_file,
-            bookkeeping: Vec::new(),
-            is_secondary: false,
-        }))
+        let story_file =
+            self.story.as_deref().map(|story_name| super::story::find_story_file(story_name, context)).transpose()?;
+        Ok(Some(RequestedChange { change_scope, paths, story_file, bookkeeping: Vec::new(), is_secondary: false }))
     }
 
     /// Returns the story that is named without a change.
@@ -165,8 +156,7 @@ pub(super) fn prepare_change_runs(
     // What is left out is reported before any money is spent.
     print_left_out(&found_change)?;
     let (file_count, diff_bytes) = (found_change.change.files.len(), found_change.total_diff_bytes());
-    let parts =
-        found_change.into_parts().map_err(|change_error| explain_change_error(change_error, requested))?;
+    let parts = found_change.into_parts().map_err(|change_error| explain_change_error(change_error, requested))?;
     print_part_count(file_count, diff_bytes, parts.len())?;
     // Each part gets a copy of the settings that differs only in its subject.
     let prepare_part = |ChangePart { change, diff_bytes }| {
@@ -189,19 +179,14 @@ fn check_paths_exist(
     // Files that are left out count as known, too: they are reported as such.
     let changed_paths: Vec<&str> =
         changed_paths.chain(found_change.change.left_out.iter().map(String::as_str)).collect();
-    let missing_path =
-        requested.paths.iter().find(|path| fs::symlink_metadata(context.resolve_path(path)).is_err());
+    let missing_path = requested.paths.iter().find(|path| fs::symlink_metadata(context.resolve_path(path)).is_err());
     let Some(missing_path) = missing_path else { return Ok(()) };
     let names_missing = |path: &&String| context.resolve_path(missing_path).ends_with(Path::new(path));
     let is_in_change = relative_paths
         .iter()
         .find(names_missing)
         .is_some_and(|path| changed_paths.iter().any(|changed_file| changed_file.starts_with(path.as_str())));
-    if is_in_change {
-        Ok(())
-    } else {
-        Err(SubjectError::Missing { path: missing_path.display().to_string() }.into())
-    }
+    if is_in_change { Ok(()) } else { Err(SubjectError::Missing { path: missing_path.display().to_string() }.into()) }
 }
 
 /// Returns whether the error means that there is no reviewable change, and not that something failed.
@@ -221,41 +206,27 @@ fn report_no_change(
     requested: &RequestedChange<'_>,
     context: &CommandContext,
 ) -> Result<Vec<PreparedRun>, UserError> {
-    if let Some(missing_path) = requested
-        .paths
-        .iter()
-        .find(|missing_path| fs::symlink_metadata(context.resolve_path(missing_path)).is_err())
+    if let Some(missing_path) =
+        requested.paths.iter().find(|missing_path| fs::symlink_metadata(context.resolve_path(missing_path)).is_err())
     {
         return Err(SubjectError::Missing { path: missing_path.display().to_string() }.into());
     }
     match requested.change_scope {
-        _ if requested.is_secondary => writeln!(
-            stderr(),
-            "[i] only its file is reviewed: nothing changed in {}",
-            escape_line(range_text)
-        )?,
+        _ if requested.is_secondary => {
+            writeln!(stderr(), "[i] only its file is reviewed: nothing changed in {}", escape_line(range_text))?
+        }
         ChangeScope::Staged if requested.paths.is_empty() => {
             writeln!(stderr(), "[i] nothing is staged; there is nothing to review")?
         }
-        _ => writeln!(
-            stderr(),
-            "[i] nothing changed in {}; there is nothing to review",
-            escape_line(range_text)
-        )?,
+        _ => writeln!(stderr(), "[i] nothing changed in {}; there is nothing to review", escape_line(range_text))?,
     }
     Ok(Vec::new())
 }
 
 /// Makes a path relative to the project's root. The path need not exist: a change may have deleted it.
-fn relative_to_project(
-    project: &Project,
-    context: &CommandContext,
-    typed_path: &Path,
-) -> Result<String, UserError> {
-    let outside_error = || SubjectError::Outside {
-        path: typed_path.display().to_string(),
-        root: project.root().display().to_string(),
-    };
+fn relative_to_project(project: &Project, context: &CommandContext, typed_path: &Path) -> Result<String, UserError> {
+    let outside_error =
+        || SubjectError::Outside { path: typed_path.display().to_string(), root: project.root().display().to_string() };
     let full_path = context.resolve_path(typed_path);
     // The longest existing ancestor is resolved through links; the rest cannot be and is appended as it is.
     let (existing_part, missing_part) = full_path
@@ -286,11 +257,7 @@ fn find_story(
         return match found_change.story_paths.as_slice() {
             [] => Ok(None),
             [story_path] => {
-                writeln!(
-                    stderr(),
-                    "[i] it has to meet the acceptance criteria of {}",
-                    escape_line(story_path)
-                )?;
+                writeln!(stderr(), "[i] it has to meet the acceptance criteria of {}", escape_line(story_path))?;
                 Ok(Some(story_path.clone()))
             }
             // Guessing among several stories would hold the change against the wrong criteria.
@@ -341,11 +308,7 @@ fn print_left_out(found_change: &FoundChange) -> Result<(), UserError> {
         writeln!(stderr(), "[i] left out: {}", escape_line(reason))?;
     }
     if left_out.len() > MAX_SHOWN_NAMES {
-        writeln!(
-            stderr(),
-            "[i] left out: {} more; see them with --dry-run --json",
-            left_out.len() - MAX_SHOWN_NAMES
-        )?;
+        writeln!(stderr(), "[i] left out: {} more; see them with --dry-run --json", left_out.len() - MAX_SHOWN_NAMES)?;
     }
     Ok(())
 }
@@ -354,8 +317,7 @@ fn print_part_count(file_count: usize, diff_bytes: u64, part_count: usize) -> Re
     // A single part is the usual case and needs no remark.
     if part_count > 1 {
         let file_count = format_count(u32::try_from(file_count).unwrap_or(u32::MAX), "file");
-        let part_limit =
-            format!("{} files and {}", changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
+        let part_limit = format!("{} files and {}", changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
         writeln!(
             stderr(),
             "[i] {file_count} with {} of diff are {part_count} parts of at most {part_limit}",
@@ -373,9 +335,7 @@ fn explain_change_error(change_error: ChangeError, requested: &RequestedChange<'
         ChangeError::TooBig { folders, .. } => folders
             .iter()
             // The suggestions narrow the change to one directory each.
-            .map(|(directory, file_count)| {
-                format!("{command_line} {}    ({file_count} files)", shell_quote(directory))
-            })
+            .map(|(directory, file_count)| format!("{command_line} {}    ({file_count} files)", shell_quote(directory)))
             .collect(),
         ChangeError::WorkTreeDiffers { .. } => vec![format!("review only: {command_line} --no-fix")],
         _ => Vec::new(),

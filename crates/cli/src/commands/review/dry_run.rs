@@ -115,12 +115,7 @@ fn format_agent_count(share: ConcurrencyLimits) -> String {
 /// Prints the files of a change and its story.
 fn print_change(output: &mut impl Write, change: &CodeChange, diff_bytes: u64) -> Result<(), UserError> {
     let file_count = u32::try_from(change.files.len()).unwrap_or(u32::MAX);
-    writeln!(
-        output,
-        "  change:   {} with {} of diff",
-        format_count(file_count, "file"),
-        format_bytes(diff_bytes)
-    )?;
+    writeln!(output, "  change:   {} with {} of diff", format_count(file_count, "file"), format_bytes(diff_bytes))?;
     for changed_file in change.files.iter().take(MAX_SHOWN_FILES) {
         writeln!(output, "            {}", escape_line(&changed_file.path))?;
     }
@@ -140,10 +135,8 @@ fn estimate_tokens(settings: &Settings, role: AgentRole, material: &ReviewMateri
         // The diff is inserted when the prompt is rendered in the run; here only its size is known.
         ReviewMaterial::Diff(diff_bytes) => ("", *diff_bytes),
     };
-    let task_brief = TaskBrief {
-        required: settings.tasks.required_issues,
-        ..TaskBrief::new(role, settings.subject.clone(), 1)
-    };
+    let task_brief =
+        TaskBrief { required: settings.tasks.required_issues, ..TaskBrief::new(role, settings.subject.clone(), 1) };
     prompt::render_prompt(&task_brief, document_text, None)
         .map_or(0, |rendered_prompt| (rendered_prompt.len() as u64 + unseen_bytes) / 4)
 }

@@ -154,22 +154,18 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         .with_set_flags(&arguments.set)?;
     // Every subject is checked before the first run starts: a mistake in the last one must not cost a review of the
     // first.
-    let jobs =
-        match (arguments.change.requested_change(&arguments.paths, context)?, arguments.change.story_alone())
-        {
-            (Some(requested), _) => change::prepare_change_runs(&requested, &run_inputs, context)?,
-            (None, Some(story_name)) => {
-                story::prepare_story_runs(story_name, &arguments.paths, &run_inputs, context)?
-            }
-            (None, None) => {
-                let section_title = arguments.section.as_deref();
-                arguments
-                    .paths
-                    .iter()
-                    .map(|file_path| prepare_file_run(file_path, section_title, &run_inputs, context))
-                    .collect::<Result<_, _>>()?
-            }
-        };
+    let jobs = match (arguments.change.requested_change(&arguments.paths, context)?, arguments.change.story_alone()) {
+        (Some(requested), _) => change::prepare_change_runs(&requested, &run_inputs, context)?,
+        (None, Some(story_name)) => story::prepare_story_runs(story_name, &arguments.paths, &run_inputs, context)?,
+        (None, None) => {
+            let section_title = arguments.section.as_deref();
+            arguments
+                .paths
+                .iter()
+                .map(|file_path| prepare_file_run(file_path, section_title, &run_inputs, context))
+                .collect::<Result<_, _>>()?
+        }
+    };
     // Duplicates are removed before limits are shared out among the runs.
     let mut jobs = remove_duplicates(jobs)?;
     let session_id = choose_fixing_session(&arguments.fixing, &mut jobs, context)?;
@@ -197,12 +193,7 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         let following = RemainingRuns { run_count: jobs.len() - 1, max_concurrent: share.jobs.get() };
         return detach_command(context, &first_job.project, following);
     }
-    start_runs(
-        jobs,
-        share,
-        StartOptions { progress_mode: arguments.working.progress.mode, session_id },
-        context,
-    )
+    start_runs(jobs, share, StartOptions { progress_mode: arguments.working.progress.mode, session_id }, context)
 }
 
 /// Chooses the session that repairs what is found, if one is to do so.
@@ -286,11 +277,7 @@ fn remove_duplicates(prepared_runs: Vec<PreparedRun>) -> Result<Vec<PreparedRun>
                 && earlier_run.resolved.settings.subject == *subject
         };
         if distinct_runs.iter().any(has_same_subject) {
-            writeln!(
-                stderr(),
-                "[i] {} is named more than once; it is reviewed once",
-                escape_line(&subject.title())
-            )?;
+            writeln!(stderr(), "[i] {} is named more than once; it is reviewed once", escape_line(&subject.title()))?;
         } else {
             distinct_runs.push(prepared_run);
         }
@@ -312,11 +299,9 @@ fn prepare_file_run(
     let project = context.project_of_path(&full_path);
     let relative_path = subject::relative_to_root(project.root(), &full_path)?;
     let document_text = subject::load_subject(project.root(), &relative_path)?;
-    let section_title = section_title
-        .map(|typed_title| check_section(&relative_path, &document_text, typed_title))
-        .transpose()?;
-    let resolved =
-        resolve_settings(project.root(), Subject::from_path(&relative_path, section_title), run_inputs)?;
+    let section_title =
+        section_title.map(|typed_title| check_section(&relative_path, &document_text, typed_title)).transpose()?;
+    let resolved = resolve_settings(project.root(), Subject::from_path(&relative_path, section_title), run_inputs)?;
     check_templates(&project)?;
     Ok(PreparedRun { project, resolved, material: ReviewMaterial::Text(document_text) })
 }
@@ -334,8 +319,7 @@ fn check_templates(project: &Project) -> Result<(), UserError> {
                 ))
         };
         if let Some(template) = project.read_template(&template_name).map_err(explain_unusable)? {
-            prompt::check_template(role, &template)
-                .map_err(|problem| explain_unusable(problem.to_string()))?;
+            prompt::check_template(role, &template).map_err(|problem| explain_unusable(problem.to_string()))?;
         }
     }
     Ok(())
@@ -366,11 +350,7 @@ fn flag_value_name(flag_value: impl ValueEnum) -> Option<String> {
 
 /// Points out a stopped run of the same subject. The user may want to resume it, but asked for a new one, which
 /// starts anyway.
-fn print_unfinished_runs(
-    context: &CommandContext,
-    project: &Project,
-    settings: &Settings,
-) -> Result<(), UserError> {
+fn print_unfinished_runs(context: &CommandContext, project: &Project, settings: &Settings) -> Result<(), UserError> {
     let Some(store) = context.open_journal(project)? else { return Ok(()) };
     for (run_view, run_is_live) in runs::list_runs(&store, project)? {
         let subject = run_view.settings.as_ref().map(|settings| &settings.subject);
@@ -427,8 +407,7 @@ mod tests {
     fn a_change_stays_the_same_while_its_files_move_but_not_from_another_base() {
         let new_change = |range: &str, base: &str, path: &str| {
             let files = vec![ChangedPath { path: path.into(), from: None }];
-            let new_change =
-                CodeChange { range: range.into(), base: base.into(), files, ..CodeChange::default() };
+            let new_change = CodeChange { range: range.into(), base: base.into(), files, ..CodeChange::default() };
             Subject::Change(Box::new(new_change))
         };
         let first_change = new_change("work tree", "1", "a.rs");

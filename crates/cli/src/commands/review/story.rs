@@ -50,8 +50,7 @@ pub(crate) fn find_story_file(typed_name: &str, context: &CommandContext) -> Res
         }
     };
     let BoardKey::Story(story_key) = bmad.find_key(typed_name)? else {
-        return Err(UserError::usage(format!("{typed_name} is no story"))
-            .with_step("see the stories: tribunal status"));
+        return Err(UserError::usage(format!("{typed_name} is no story")).with_step("see the stories: tribunal status"));
     };
     match bmad.find_story_file(&story_key) {
         Some(relative_path) => Ok(project.root().join(relative_path)),
@@ -73,8 +72,7 @@ pub(super) fn prepare_story_runs(
     let default_goal = (!goal_is_set).then(|| "critical-only".to_string());
     let run_inputs = run_inputs.clone().with_flag("--story", "goal", default_goal);
     let file_run = super::prepare_file_run(&story_file, None, &run_inputs, context)?;
-    let relative_path =
-        subject::relative_to_root(file_run.project.root(), &context.resolve_path(&story_file))?;
+    let relative_path = subject::relative_to_root(file_run.project.root(), &context.resolve_path(&story_file))?;
     let bmad = BmadProject::read_project(&file_run.project);
     let story_text = bmad.shelf.read_file(&relative_path).ok().flatten().unwrap_or_default();
     let story = story::read_story(&relative_path, &story_text);
@@ -83,10 +81,7 @@ pub(super) fn prepare_story_runs(
         return Err(UserError::usage(format!("{relative_path} has no acceptance criteria"))
             .with_reason("Its change would be held against nothing.")
             .with_step("put them under a heading `Acceptance Criteria`, numbered")
-            .with_step(format!(
-                "or review the file alone: tribunal review {}",
-                shell_quote(&relative_path)
-            )));
+            .with_step(format!("or review the file alone: tribunal review {}", shell_quote(&relative_path))));
     }
     // Work on the next story may be in the tree already; the story's own list keeps it apart.
     let listed_files: Vec<PathBuf> = story
@@ -100,8 +95,7 @@ pub(super) fn prepare_story_runs(
     // The baseline is the best boundary; the list of files comes second, the whole work tree last.
     let change_scope = match story.baseline.filter(|baseline| baseline != NO_GIT_BASELINE) {
         Some(baseline) => {
-            let notice =
-                format!("{relative_path}: its change is what came since {baseline}, where its work began");
+            let notice = format!("{relative_path}: its change is what came since {baseline}, where its work began");
             writeln!(stderr(), "[i] {}", escape_line(&notice))?;
             ChangeScope::WorkTreeSince(baseline)
         }
@@ -115,9 +109,8 @@ pub(super) fn prepare_story_runs(
             ChangeScope::WorkTree
         }
         None => {
-            let notice = format!(
-                "{relative_path} does not say where its work began; its change is what is not committed"
-            );
+            let notice =
+                format!("{relative_path} does not say where its work began; its change is what is not committed");
             writeln!(stderr(), "[i] {}", escape_line(&notice))?;
             ChangeScope::WorkTree
         }

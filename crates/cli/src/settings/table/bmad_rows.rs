@@ -6,13 +6,8 @@ use crate::settings::kind::ValueKind;
 const COUNT_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 100 };
 const SECONDS_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
 const LEVEL_KIND: ValueKind = ValueKind::Words(&["minimal", "dual", "full"]);
-const CHECKS_KIND: ValueKind = ValueKind::ListOf(&[
-    "config_syntax",
-    "tier_valid",
-    "thresholds_sane",
-    "dependencies_met",
-    "memory_accessible",
-]);
+const CHECKS_KIND: ValueKind =
+    ValueKind::ListOf(&["config_syntax", "tier_valid", "thresholds_sane", "dependencies_met", "memory_accessible"]);
 
 #[rustfmt::skip]
 // The third column is the default as it would be written; an empty text means that there is none.

@@ -63,12 +63,7 @@ pub(crate) struct PathAlias {
 }
 
 /// A setting that fills a field.
-const fn field_row(
-    setting_path: &'static str,
-    kind: ValueKind,
-    field: Field,
-    description: &'static str,
-) -> SettingRow {
+const fn field_row(setting_path: &'static str, kind: ValueKind, field: Field, description: &'static str) -> SettingRow {
     SettingRow { path: setting_path, kind, description, target: RowTarget::Field(field), aliases: &[] }
 }
 
@@ -84,13 +79,7 @@ const fn unused_row(
     default_text: &'static str,
     description: &'static str,
 ) -> SettingRow {
-    SettingRow {
-        path: setting_path,
-        kind,
-        description,
-        target: RowTarget::Unused { default_text },
-        aliases: &[],
-    }
+    SettingRow { path: setting_path, kind, description, target: RowTarget::Unused { default_text }, aliases: &[] }
 }
 
 /// An alias of the same kind.
@@ -140,8 +129,7 @@ impl SettingRow {
     /// Every spelling of the setting, the canonical one first.
     pub fn all_spellings(&'static self) -> impl Iterator<Item = PathSpelling> {
         // The canonical spelling is never weak.
-        let canonical_spelling =
-            PathSpelling { setting_row: self, path: self.path, kind: self.kind, is_weak: false };
+        let canonical_spelling = PathSpelling { setting_row: self, path: self.path, kind: self.kind, is_weak: false };
         let alias_spellings = self.aliases.iter().map(move |alias| PathSpelling {
             setting_row: self,
             path: alias.path,
@@ -174,9 +162,7 @@ pub(crate) fn every_spelling() -> impl Iterator<Item = PathSpelling> {
 /// Removes the optional parent: `automation.review_loop.…` is `review_loop.…`.
 pub(super) fn strip_automation(setting_path: &str) -> &str {
     match setting_path.strip_prefix("automation.") {
-        Some(inner_path) if inner_path == "review_loop" || inner_path.starts_with("review_loop.") => {
-            inner_path
-        }
+        Some(inner_path) if inner_path == "review_loop" || inner_path.starts_with("review_loop.") => inner_path,
         _ => setting_path,
     }
 }
@@ -186,16 +172,12 @@ pub(super) fn find_setting(setting_path: &str) -> Option<(PathSpelling, String)>
     let setting_path = strip_automation(setting_path);
     // An exact spelling wins over one with a free name: `agents.use` is not an agent.
     let exact_spelling = every_spelling().find(|matching_spelling| matching_spelling.path == setting_path);
-    let matching_spelling = exact_spelling.or_else(|| {
-        every_spelling().find(|matching_spelling| matches_path(matching_spelling.path, setting_path))
-    })?;
+    let matching_spelling = exact_spelling
+        .or_else(|| every_spelling().find(|matching_spelling| matches_path(matching_spelling.path, setting_path)))?;
     let mut canonical_path = matching_spelling.setting_row.path.to_string();
     // The names that the user chose replace the placeholders one by one, in their order.
-    for (path_part, typed_part) in matching_spelling
-        .path
-        .split('.')
-        .zip(setting_path.split('.'))
-        .filter(|(path_part, _)| has_free_part(path_part))
+    for (path_part, typed_part) in
+        matching_spelling.path.split('.').zip(setting_path.split('.')).filter(|(path_part, _)| has_free_part(path_part))
     {
         canonical_path = canonical_path.replacen(path_part, typed_part, 1);
     }
@@ -249,9 +231,9 @@ pub(super) fn keys_under(section_path: &str) -> Vec<&'static str> {
         let mut spelling_parts = spelling.path.split('.');
         // `parts` is consumed while the parents are compared, so it must not be used afterwards.
         let is_inside = section_path.is_empty()
-            || section_path.split('.').all(|path_part| {
-                spelling_parts.next().is_some_and(|known_part| matches_part(known_part, path_part))
-            });
+            || section_path
+                .split('.')
+                .all(|path_part| spelling_parts.next().is_some_and(|known_part| matches_part(known_part, path_part)));
         if let Some(child_key) = spelling.path.split('.').nth(path_depth).filter(|_| is_inside)
             && !child_keys.contains(&child_key)
         {
@@ -262,10 +244,7 @@ pub(super) fn keys_under(section_path: &str) -> Vec<&'static str> {
     if section_path == "automation" {
         child_keys.push("review_loop");
     }
-    child_keys
-        .iter()
-        .flat_map(|child_key| words_of_part(child_key).map_or(vec![*child_key], <[_]>::to_vec))
-        .collect()
+    child_keys.iter().flat_map(|child_key| words_of_part(child_key).map_or(vec![*child_key], <[_]>::to_vec)).collect()
 }
 
 #[cfg(test)]
@@ -280,10 +259,7 @@ mod tests {
         let distinct_paths: BTreeSet<&&str> = all_paths.iter().collect();
         assert_eq!(distinct_paths.len(), all_paths.len());
         for this_path in &all_paths {
-            assert!(
-                !all_paths.iter().any(|other| other.starts_with(&format!("{this_path}."))),
-                "{this_path}"
-            );
+            assert!(!all_paths.iter().any(|other| other.starts_with(&format!("{this_path}."))), "{this_path}");
         }
     }
 
@@ -302,8 +278,7 @@ mod tests {
 
     #[test]
     fn listed_words_are_kept_in_the_path() {
-        let find_path =
-            |path: &str| find_setting(path).map(|(spelling, path)| (spelling.setting_row.is_used(), path));
+        let find_path = |path: &str| find_setting(path).map(|(spelling, path)| (spelling.setting_row.is_used(), path));
         let path = "agentConfig.complexityOverrides.high.perTask.fix.model";
         assert_eq!(find_path(path), Some((true, path.to_string())));
         assert_eq!(
@@ -312,9 +287,6 @@ mod tests {
         );
         assert_eq!(find_path("agentConfig.perTask.reviw.model"), None);
         assert_eq!(keys_under("agentConfig.perTask"), ["review", "fix", "dev", "create", "tests", "retro"]);
-        assert_eq!(
-            keys_under("agentConfig.complexityOverrides.4"),
-            ["primary", "fallback", "model", "perTask"]
-        );
+        assert_eq!(keys_under("agentConfig.complexityOverrides.4"), ["primary", "fallback", "model", "perTask"]);
     }
 }

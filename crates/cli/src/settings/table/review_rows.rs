@@ -5,10 +5,7 @@ use tribunal_core::plan::MAX_PICKS;
 
 use super::{SettingRow, field_row, other_kind, path_row, same_kind, weak_alias};
 use crate::settings::{
-    codec::{
-        APPROVE, Approve, GUARD_PATHS, GuardPaths, Hours, Maybe, ON_LIMIT, OnLimit, Plain, Seconds, Word,
-        field,
-    },
+    codec::{APPROVE, Approve, GUARD_PATHS, GuardPaths, Hours, Maybe, ON_LIMIT, OnLimit, Plain, Seconds, Word, field},
     kind::ValueKind,
 };
 

@@ -20,9 +20,8 @@ use crate::{
 
 fn try_resolve(yaml_text: &str, inputs: &RunInputs) -> Result<ResolvedSettings, String> {
     let directory = project_with_files(&[(SETTINGS_FILE, yaml_text), ("script.yaml", "")]);
-    resolve_settings(directory.path(), Subject::from_path("plan.md", None), inputs).map_err(|user_error| {
-        user_error.to_string().replace(&directory.path().display().to_string(), "[project]")
-    })
+    resolve_settings(directory.path(), Subject::from_path("plan.md", None), inputs)
+        .map_err(|user_error| user_error.to_string().replace(&directory.path().display().to_string(), "[project]"))
 }
 
 fn resolve_or_panic(yaml_text: &str) -> ResolvedSettings {
@@ -44,8 +43,7 @@ fn describe_duties(run_settings: &Settings) -> String {
                 JobPriority::StandsBehind => "stands behind",
                 JobPriority::Never => "never",
             };
-            let model_text =
-                agent_duty.model.map(|model_text| format!(" ({model_text})")).unwrap_or_default();
+            let model_text = agent_duty.model.map(|model_text| format!(" ({model_text})")).unwrap_or_default();
             format!("{} {part_text}{model_text}", agent_spec.name)
         };
         format!("{review_job}: {}", run_settings.agents.iter().map(agent_text).collect::<Vec<_>>().join(", "))
@@ -103,8 +101,7 @@ mcp:
         servers: servers.clone(),
     };
     assert_eq!(run_settings.agents[0].driver, DriverSpec::Client(expected_client));
-    let other_client =
-        ClientSpec { inherit: SettingsInheritance::Nothing, servers, ..ClientSpec::new("codex") };
+    let other_client = ClientSpec { inherit: SettingsInheritance::Nothing, servers, ..ClientSpec::new("codex") };
     assert_eq!(run_settings.agents[1].driver, DriverSpec::Client(other_client));
 
     let fresh_settings = resolve_or_panic("agents: {use: [codex], continue: false}\n").settings;
@@ -177,10 +174,7 @@ fn the_agent_block_assigns_jobs_to_agents() {
 fn parts_follow_from_the_table() {
     let described_case = |used_agents: &str, agent_config: &str| {
         let yaml_text = format!("agents: {{use: [{used_agents}]}}\nagentConfig: {{{agent_config}}}\n");
-        format!(
-            "use: [{used_agents}] {agent_config}\n{}",
-            describe_duties(&resolve_or_panic(&yaml_text).settings)
-        )
+        format!("use: [{used_agents}] {agent_config}\n{}", describe_duties(&resolve_or_panic(&yaml_text).settings))
     };
     let cases = [
         ("codex, claude", "perTask: {fix: {primary: claude}}"),
@@ -257,8 +251,7 @@ agentConfig:
 
 #[test]
 fn a_model_is_for_one_kind_of_client() {
-    let mixed_yaml =
-        "agents: {use: [codex, claude]}\nagentConfig:\n  perTask:\n    review: {model: sonnet}\n";
+    let mixed_yaml = "agents: {use: [codex, claude]}\nagentConfig:\n  perTask:\n    review: {model: sonnet}\n";
     insta::assert_snapshot!(resolve_error(mixed_yaml).replace(", and ", ",\n    and "), @r"
     [!] [project]/tribunal.yaml, line 4: `agentConfig.perTask.review.model` is `sonnet`,
         and clients of different vendors take it: `codex`, `claude`
@@ -268,9 +261,7 @@ fn a_model_is_for_one_kind_of_client() {
     let command_yaml = format!("{AGENT_YAML}agentConfig: {{perTask: {{review: {{model: sonnet}}}}}}\n");
     assert_eq!(
         resolve_or_panic(&command_yaml).warnings,
-        [
-            "`agentConfig.perTask.review.model` is `sonnet`, and nobody who takes it is a client: it is not used"
-        ]
+        ["`agentConfig.perTask.review.model` is `sonnet`, and nobody who takes it is a client: it is not used"]
     );
     let fixer_yaml = "agents: {use: [codex, claude]}\nreview_loop: {subagents: {fixer: {model: sonnet}}}\n";
     insta::assert_snapshot!(describe_duties(&resolve_or_panic(fixer_yaml).settings), @r"
@@ -327,8 +318,7 @@ fn inputs_with_clients(installed_ids: &[&str], signed_in_ids: &[&str]) -> RunInp
 #[test]
 fn without_a_named_agent_the_first_ready_client_takes_part() {
     let duties_and_notes = |installed_ids: &[&str], signed_in_ids: &[&str]| {
-        let resolution =
-            try_resolve("tier: 1\n", &inputs_with_clients(installed_ids, signed_in_ids)).unwrap();
+        let resolution = try_resolve("tier: 1\n", &inputs_with_clients(installed_ids, signed_in_ids)).unwrap();
         (describe_duties(&resolution.settings), resolution.notes.concat())
     };
     let both_clients = ["claude-code", "codex"];
@@ -344,9 +334,8 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
         ("review: mine takes\nfix: mine takes", 0)
     );
 
-    let error_without = |installed_ids: &[&str]| {
-        try_resolve("tier: 1\n", &inputs_with_clients(installed_ids, &[])).unwrap_err()
-    };
+    let error_without =
+        |installed_ids: &[&str]| try_resolve("tier: 1\n", &inputs_with_clients(installed_ids, &[])).unwrap_err();
     insta::assert_snapshot!(error_without(&["codex"]), @r"
     [!] no agent is set, and no client can be used as it is
         Nothing was started. A review needs an agent.
@@ -371,8 +360,7 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
 
 #[test]
 fn the_behaviour_at_a_usage_limit_can_be_set() {
-    let waits_of =
-        |yaml_text: &str| resolve_or_panic(&format!("{AGENT_YAML}{yaml_text}")).settings.limits.waits;
+    let waits_of = |yaml_text: &str| resolve_or_panic(&format!("{AGENT_YAML}{yaml_text}")).settings.limits.waits;
     assert_eq!(waits_of(""), WaitLimits { at_most_ms: 43_200_000, first: false });
     assert_eq!(waits_of("limits: {max_wait: 60}\n"), WaitLimits { at_most_ms: 60_000, first: false });
     let yaml_text = "agents: {use: [codex], on_limit: wait}\n";
@@ -402,12 +390,10 @@ mcp:
     ");
     let all_items_of_text = crate::settings::items_of_text(SETTINGS_FILE, yaml_text);
     assert!(
-        trust_list.iter().all(|item| all_items_of_text.contains(item))
-            && all_items_of_text.len() == trust_list.len(),
+        trust_list.iter().all(|item| all_items_of_text.contains(item)) && all_items_of_text.len() == trust_list.len(),
         "{all_items_of_text:?}"
     );
-    let hashes: std::collections::BTreeSet<_> =
-        all_items_of_text.iter().map(TrustItem::content_hash).collect();
+    let hashes: std::collections::BTreeSet<_> = all_items_of_text.iter().map(TrustItem::content_hash).collect();
     assert_eq!(hashes.len(), all_items_of_text.len());
     assert_eq!(
         resolve_or_panic("agents: {use: [claude-code]}\n").items,

@@ -35,8 +35,8 @@ fn the_shown_default_is_the_default_of_the_field() {
         let row_default = setting_row.default_value(&typed_defaults);
         assert_eq!(shown_defaults.value_at(setting_row.path), row_default.as_ref(), "{}", setting_row.path);
         // The default can be written into a file without changing anything, so it is in the allowed range, too.
-        let written_value = default_as_written(setting_row.path)
-            .map(|default_text| parse_value(setting_row.kind, &default_text));
+        let written_value =
+            default_as_written(setting_row.path).map(|default_text| parse_value(setting_row.kind, &default_text));
         assert_eq!(written_value, row_default, "{}", setting_row.path);
         if let RowTarget::Unused { default_text } = setting_row.target {
             assert_eq!(row_default.is_none(), default_text.is_empty(), "{}", setting_row.path);
@@ -133,8 +133,8 @@ fn tier_for(path_parts: &[&str]) -> &'static str {
 fn resolve_everything(project_root: &Path, inputs: &RunInputs) -> String {
     let resolution = resolve_settings(project_root, Subject::from_path("plan.md", None), inputs)
         .unwrap_or_else(|user_error| panic!("{user_error}"));
-    let hook_settings = resolve_hook_settings(project_root, &inputs.sources)
-        .unwrap_or_else(|user_error| panic!("{user_error}"));
+    let hook_settings =
+        resolve_hook_settings(project_root, &inputs.sources).unwrap_or_else(|user_error| panic!("{user_error}"));
     format!("{:?} {:?} {:?} {hook_settings:?}", resolution.settings, resolution.progress, resolution.share)
 }
 
@@ -164,10 +164,7 @@ fn every_used_setting_changes_the_resolved_settings() {
                 resolve_everything(directory.path(), &inputs_before),
                 resolve_everything(directory.path(), &inputs_after),
             );
-            assert_ne!(
-                inputs_before, inputs_after,
-                "`{setting_path}` is used, and `{new_value}` changes nothing"
-            );
+            assert_ne!(inputs_before, inputs_after, "`{setting_path}` is used, and `{new_value}` changes nothing");
             checked_count += 1;
         }
     }

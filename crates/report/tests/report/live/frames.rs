@@ -15,10 +15,7 @@ const CONTROLS_WITH_KEYS: ViewControls =
 
 fn board_at(last_seq: u64) -> LiveBoard {
     let mut live_board = LiveBoard::new(CONTROLS_WITH_KEYS);
-    sample_journal()
-        .iter()
-        .filter(|entry| entry.seq <= last_seq)
-        .for_each(|entry| live_board.track_entry(entry));
+    sample_journal().iter().filter(|entry| entry.seq <= last_seq).for_each(|entry| live_board.track_entry(entry));
     live_board
 }
 
@@ -77,10 +74,8 @@ fn at_the_end() {
 fn board_with_confidence() -> LiveBoard {
     let mut live_board = board_at(56);
     let mut entry = sample_journal().remove(55);
-    entry.event = RunEvent::ConfidenceCalculated {
-        round: 1,
-        confidence: tribunal_testkit::samples::sample_confidence(),
-    };
+    entry.event =
+        RunEvent::ConfidenceCalculated { round: 1, confidence: tribunal_testkit::samples::sample_confidence() };
     live_board.track_entry(&entry);
     live_board
 }
@@ -91,8 +86,7 @@ fn confidence_is_shown_above_the_budget_with_the_parts_that_fit() {
         let frame_lines = board_with_confidence().draw_frame(&screen_of_width(columns), 16);
         let line_index = frame_lines.iter().position(|line| line.starts_with("confidence")).unwrap();
         assert!(
-            frame_lines[line_index - 1].starts_with("fixed")
-                && frame_lines[line_index + 1].contains("tokens"),
+            frame_lines[line_index - 1].starts_with("fixed") && frame_lines[line_index + 1].contains("tokens"),
             "{frame_lines:?}"
         );
         frame_lines[line_index].clone()
@@ -153,8 +147,7 @@ fn a_silent_view_is_one_line() {
 fn colour_adds_nothing_but_colour() {
     for columns in [30, 80, 120] {
         let plain_frame = board_mid_fix().draw_frame(&screen_of_width(columns), 20);
-        let coloured_frame =
-            board_mid_fix().draw_frame(&Screen { use_colour: true, ..screen_of_width(columns) }, 20);
+        let coloured_frame = board_mid_fix().draw_frame(&Screen { use_colour: true, ..screen_of_width(columns) }, 20);
         assert_ne!(plain_frame, coloured_frame);
         let stripped: Vec<String> = coloured_frame.iter().map(|line| strip_colour(line)).collect();
         assert_eq!(stripped, plain_frame);

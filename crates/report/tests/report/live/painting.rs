@@ -38,22 +38,14 @@ impl io::Write for SharedTerminal {
     }
 }
 
-fn live_on_terminal(
-    columns: usize,
-    rows: usize,
-    mode: DisplayMode,
-) -> (LiveReporter<SharedTerminal>, SharedTerminal) {
+fn live_on_terminal(columns: usize, rows: usize, mode: DisplayMode) -> (LiveReporter<SharedTerminal>, SharedTerminal) {
     let shared = SharedTerminal::new_terminal(columns, rows);
     let controls = ViewControls { mode, reads_keys: true, ..ViewControls::default() };
     (LiveReporter::new(shared.clone(), screen_of_width(columns), rows, controls), shared)
 }
 
 /// A reporter that writes the log to the same kind of terminal without a live view.
-fn lines_on_terminal(
-    columns: usize,
-    rows: usize,
-    mode: DisplayMode,
-) -> (LineReporter<SharedTerminal>, SharedTerminal) {
+fn lines_on_terminal(columns: usize, rows: usize, mode: DisplayMode) -> (LineReporter<SharedTerminal>, SharedTerminal) {
     let shared = SharedTerminal::new_terminal(columns, rows);
     (LineReporter::new(shared.clone(), screen_of_width(columns), mode), shared)
 }
@@ -101,9 +93,7 @@ fn the_scrollback_of_a_whole_run_is_its_log() {
         live_reporter.report_entry(&entry).unwrap();
         line_reporter.report_entry(&entry).unwrap();
         if let RunEvent::EffectStarted { key: effect_key, .. } = &entry.event {
-            live_reporter
-                .report_progress(&progress_of(effect_key.as_str(), "審査中 🦀 \x1b[2J\r\n and more"))
-                .unwrap();
+            live_reporter.report_progress(&progress_of(effect_key.as_str(), "審査中 🦀 \x1b[2J\r\n and more")).unwrap();
         }
         live_reporter.advance_clock(entry.at.awake_ms * 50).unwrap();
     }
@@ -117,9 +107,7 @@ fn the_mode_can_be_changed_during_a_run() {
     all_entries[..28].iter().for_each(|entry| live_reporter.report_entry(entry).unwrap());
     live_reporter.advance_clock(1_000).unwrap();
     assert_eq!(live_terminal.0.borrow().visible_lines().len(), 1, "one line");
-    live_reporter
-        .set_controls(ViewControls { mode: DisplayMode::Summary, ..live_reporter.controls() })
-        .unwrap();
+    live_reporter.set_controls(ViewControls { mode: DisplayMode::Summary, ..live_reporter.controls() }).unwrap();
     all_entries[28..91].iter().for_each(|entry| live_reporter.report_entry(entry).unwrap());
     live_reporter.advance_clock(2_000).unwrap();
     insta::assert_snapshot!(live_terminal.0.borrow().visible_lines().join("\n"), @r"
@@ -144,9 +132,7 @@ fn the_region_is_repainted_at_most_every_tenth_of_a_second() {
     let write_count = || *live_terminal.1.borrow();
     let writes_before = write_count();
     for step_ms in 0..100 {
-        live_reporter
-            .report_progress(&progress_of("round-1/review/party", &format!("step {step_ms}")))
-            .unwrap();
+        live_reporter.report_progress(&progress_of("round-1/review/party", &format!("step {step_ms}"))).unwrap();
         live_reporter.advance_clock(1_000 + step_ms).unwrap();
     }
     assert_eq!(write_count() - writes_before, 0);
@@ -170,11 +156,7 @@ fn a_resize_repaints_the_region_below_the_log() {
     let (all_shown, log_terminal) = (live_terminal.all_lines(), log_terminal.all_lines());
     assert_eq!(all_shown[..log_terminal.len()], log_terminal);
     let region_lines = &all_shown[log_terminal.len()..];
-    assert_eq!(
-        region_lines.iter().filter(|line| line.starts_with("── review of")).count(),
-        1,
-        "{region_lines:#?}"
-    );
+    assert_eq!(region_lines.iter().filter(|line| line.starts_with("── review of")).count(), 1, "{region_lines:#?}");
     assert!(
         region_lines.iter().any(|line| line.contains("party") && line.contains("adversarial")),
         "{region_lines:#?}"

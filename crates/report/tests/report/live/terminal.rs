@@ -71,8 +71,7 @@ impl FakeTerminal {
             }
             (row_count, "A") => {
                 let top_row = self.all_lines.len().saturating_sub(self.height);
-                self.cursor_row =
-                    self.cursor_row.saturating_sub(row_count.parse::<usize>().unwrap()).max(top_row);
+                self.cursor_row = self.cursor_row.saturating_sub(row_count.parse::<usize>().unwrap()).max(top_row);
             }
             _ => panic!("{sequence:?} is not known here"),
         }

@@ -51,8 +51,7 @@ pub(super) fn read_agent_result(
     let (stdout_text, stderr_text) = (process_end.stdout.to_text(), process_end.stderr.to_text());
     // Limits are often reported as a local time, so the decoder needs the clock and the time zone.
     let clock = LocalClock { now_ms: current_wall_ms(), time_zone: jiff::tz::TimeZone::system() };
-    let exit_code =
-        if let ExitReason::Exited(exit_code) = process_end.exit_reason { Some(exit_code) } else { None };
+    let exit_code = if let ExitReason::Exited(exit_code) = process_end.exit_reason { Some(exit_code) } else { None };
     let finished_process = FinishedProcess {
         exit_code,
         stdout: &stdout_text,
@@ -66,8 +65,7 @@ pub(super) fn read_agent_result(
     let mut usage = decoded.usage;
     // An agent that could not even begin was paid nothing.
     let is_environment_fault = fault.as_ref().is_some_and(Fault::is_environment);
-    let did_nothing =
-        !decoded.did_work && fault.is_some() && (is_environment_fault || driven_agent.client().is_some());
+    let did_nothing = !decoded.did_work && fault.is_some() && (is_environment_fault || driven_agent.client().is_some());
     // A client that reports no usage still gets an estimate, so that a budget cannot be bypassed.
     if usage == AgentUsage::default() && !did_nothing {
         usage = AgentUsage::estimate_from_bytes(prompt_bytes, stdout_text.len());
@@ -78,12 +76,10 @@ pub(super) fn read_agent_result(
     if let Some(fault) = fault {
         let output = format!("{masked_stdout}\n--- standard error ---\n{stderr_text}").into_bytes();
         let output_hash = Some(Hash::digest_of(&output));
-        let failed_task =
-            FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files };
+        let failed_task = FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files };
         return PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs: vec![output] };
     }
-    let parsed_answer =
-        answer::parse_answer(&decoded.answer_text, AnswerKind::for_role(agent_task.brief.role));
+    let parsed_answer = answer::parse_answer(&decoded.answer_text, AnswerKind::for_role(agent_task.brief.role));
     let mut blobs = vec![masked_stdout.into_bytes()];
     let patch = match agent_task.place {
         WorkspaceKind::Frozen { .. } => None,
@@ -93,10 +89,7 @@ pub(super) fn read_agent_result(
             Err(cause) => {
                 let fault = Fault::new(
                     FaultKind::Malformed,
-                    format!(
-                        "agent `{}` left a copy that cannot be read: {cause}",
-                        driven_agent.agent_spec.name
-                    ),
+                    format!("agent `{}` left a copy that cannot be read: {cause}", driven_agent.agent_spec.name),
                 );
                 let output = Some(Hash::digest_of(&blobs[0]));
                 let failed_task = FailedTask { fault, usage, output, prompt: None, strayed: strayed_files };
@@ -109,13 +102,10 @@ pub(super) fn read_agent_result(
     // An answer counts even if the process failed afterwards, but the user should know.
     match exit_code {
         Some(0) => {}
-        Some(exit_code) => remarks.push(format!(
-            "{} ended with exit code {exit_code} after its answer",
-            driven_agent.agent_spec.name
-        )),
-        None => {
-            remarks.push(format!("{} had answered, but did not end by itself", driven_agent.agent_spec.name))
+        Some(exit_code) => {
+            remarks.push(format!("{} ended with exit code {exit_code} after its answer", driven_agent.agent_spec.name))
         }
+        None => remarks.push(format!("{} had answered, but did not end by itself", driven_agent.agent_spec.name)),
     }
     remarks.extend(describe_survivors(process_end.survivors));
     let reply = AgentReply {
@@ -144,10 +134,7 @@ fn detect_fault(
 ) -> Option<Fault> {
     let driven_agent = request.agent;
     // The client reported a complete answer, so what happened to its process afterwards does not matter.
-    if decoded.is_finished
-        && decoded.fault.is_none()
-        && !matches!(process_end.exit_reason, ExitReason::Stopped)
-    {
+    if decoded.is_finished && decoded.fault.is_none() && !matches!(process_end.exit_reason, ExitReason::Stopped) {
         return None;
     }
     let printed_nothing = !decoded.did_work && process_end.stdout.total_bytes() == 0;
@@ -216,20 +203,18 @@ fn measure_repetition(context: &EffectContext, recent: &[Hash], output: &[u8]) -
     let mut highest_permille = 0;
     for earlier_hash in recent {
         let Ok(earlier_output) = store.read_blob(earlier_hash) else { continue };
-        highest_permille = highest_permille.max(
-            match compare_outputs(&current_text, &String::from_utf8_lossy(&earlier_output)) {
+        highest_permille =
+            highest_permille.max(match compare_outputs(&current_text, &String::from_utf8_lossy(&earlier_output)) {
                 OutputSimilarity::Equal => 1000,
                 OutputSimilarity::Similar { permille } | OutputSimilarity::Different { permille } => permille,
-            },
-        );
+            });
     }
     Some(highest_permille)
 }
 
 /// Reports processes that could not be ended, because they belong to another user, for example.
 fn describe_survivors(process_count: usize) -> Option<String> {
-    (process_count > 0)
-        .then(|| format!("{process_count} of its processes could not be ended and may still be there"))
+    (process_count > 0).then(|| format!("{process_count} of its processes could not be ended and may still be there"))
 }
 
 fn describe_failure(
@@ -257,11 +242,8 @@ fn describe_failure(
     };
     // The last line of an error output usually is the one that says what went wrong.
     let last_line = stderr_text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let stderr_suffix = if last_line.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", truncate_chars(last_line.trim(), 200))
-    };
+    let stderr_suffix =
+        if last_line.is_empty() { String::new() } else { format!(": {}", truncate_chars(last_line.trim(), 200)) };
     let survivor_suffix = describe_survivors(process_end.survivors)
         .map(|survivor_suffix| format!("; {survivor_suffix}"))
         .unwrap_or_default();
@@ -286,11 +268,9 @@ fn extract_patch(
         let base_text =
             workspace.read_base(relative_path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
         match (current_hash, if is_regular_file { fs::read_to_string(&new_file).ok() } else { None }) {
-            (Some(_), Some(new_file)) => diff_text.push_str(&merging::render_patch(
-                relative_path,
-                base_text.as_deref(),
-                Some(&new_file),
-            )),
+            (Some(_), Some(new_file)) => {
+                diff_text.push_str(&merging::render_patch(relative_path, base_text.as_deref(), Some(&new_file)))
+            }
             _ => diff_text.push_str(&format!("{relative_path}: deleted, or no text any more\n")),
         }
     }

@@ -55,10 +55,7 @@ pub(super) async fn ask_agent(
     let driven_agent = match DrivenAgent::new(driven_agent.clone()) {
         Ok(driven_agent) => driven_agent,
         Err(unknown) => {
-            return Some(failed_outcome(environment_fault(format!(
-                "agent `{}`: {unknown}",
-                agent_task.agent
-            ))));
+            return Some(failed_outcome(environment_fault(format!("agent `{}`: {unknown}", agent_task.agent))));
         }
     };
     // Only clients of vendors count against the hourly limit; scripts and replays cost nothing.
@@ -100,13 +97,12 @@ pub(super) async fn ask_agent(
     let masked_prompt = context.masker.mask(&prompt).into_owned();
     let conversation = choose_conversation(&agent_task, unfinished_count);
     let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
-    let command =
-        match build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call) {
-            Ok(command) => command,
-            Err(cause) => {
-                return Some(failed_outcome(environment_fault(format!("no files for the agent: {cause}"))));
-            }
-        };
+    let command = match build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call) {
+        Ok(command) => command,
+        Err(cause) => {
+            return Some(failed_outcome(environment_fault(format!("no files for the agent: {cause}"))));
+        }
+    };
     let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
@@ -134,8 +130,7 @@ pub(super) async fn ask_agent(
         }
     };
     // Every unfinished attempt must have read the prompt at least once.
-    let earlier_usage =
-        AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_count as usize), 0);
+    let earlier_usage = AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_count as usize), 0);
     Some(attach_prompt(add_earlier_usage(effect_result, unfinished_count, earlier_usage), masked_prompt))
 }
 
@@ -178,9 +173,7 @@ fn add_earlier_usage(
     if unfinished_count > 0 {
         match &mut effect_result.reply {
             AskOutcome::Answered(reply) => reply.usage = reply.usage.combined_with(earlier_usage),
-            AskOutcome::Failed(failed_task) => {
-                failed_task.usage = failed_task.usage.combined_with(earlier_usage)
-            }
+            AskOutcome::Failed(failed_task) => failed_task.usage = failed_task.usage.combined_with(earlier_usage),
         }
     }
     effect_result
@@ -202,16 +195,11 @@ struct PreparedTask {
     prompt_template: Option<String>,
 }
 
-fn prepare_task(
-    context: &EffectContext,
-    task_key: &Key,
-    agent_task: &AgentTask,
-) -> Result<PreparedTask, String> {
+fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask) -> Result<PreparedTask, String> {
     let subject = &agent_task.brief.subject;
     let workspace = match &agent_task.place {
         WorkspaceKind::Frozen { by: frozen_key } => {
-            let workspace =
-                TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, frozen_key));
+            let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, frozen_key));
             // A reviewer that wrote into the shared workspace must not change what the next one reads.
             workspace.restore_subject().map_err(|cause| format!("the frozen copy: {cause}"))?;
             workspace
@@ -219,8 +207,7 @@ fn prepare_task(
         WorkspaceKind::Private => {
             // A private workspace gets no git: a `git reset` in it would become part of the patch.
             let workspace = next_attempt_workspace(context.project.task_dir(&context.run_id, task_key));
-            let creation =
-                create_private_workspace(context, &workspace, subject).and_then(|()| workspace.remove_git());
+            let creation = create_private_workspace(context, &workspace, subject).and_then(|()| workspace.remove_git());
             creation.map_err(|cause| format!("no private copy: {cause}"))?;
             workspace
         }
@@ -228,8 +215,8 @@ fn prepare_task(
     if !workspace.is_complete() {
         return Err(format!("the copy {} is gone", workspace.directory().display()));
     }
-    let subject_text = read_subject_text(&workspace, subject)
-        .map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
+    let subject_text =
+        read_subject_text(&workspace, subject).map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
     let template = context.project.read_template(&prompt::template_file_name(agent_task.brief.role))?;
     // From here on edits of the user's tree count as made while the agent worked.
     let work_tree_watch = workspace
@@ -244,11 +231,7 @@ fn prepare_task(
     })
 }
 
-fn create_private_workspace(
-    context: &EffectContext,
-    workspace: &TaskWorkspace,
-    subject: &Subject,
-) -> io::Result<()> {
+fn create_private_workspace(context: &EffectContext, workspace: &TaskWorkspace, subject: &Subject) -> io::Result<()> {
     if let Some(change) = subject.code_change() {
         freeze::create_change_workspace(context, workspace, change)?;
         let diff_text = change_diff::diff_change(context, workspace, change)?;
@@ -267,11 +250,7 @@ fn create_private_workspace(
 }
 
 /// Reads the story's acceptance criteria from the workspace; a story that git ignores is read from the project.
-fn read_acceptance_criteria(
-    workspace: &TaskWorkspace,
-    context: &EffectContext,
-    subject: &Subject,
-) -> Vec<String> {
+fn read_acceptance_criteria(workspace: &TaskWorkspace, context: &EffectContext, subject: &Subject) -> Vec<String> {
     let Some(story_path) = subject.code_change().and_then(|change| change.story.as_ref()) else {
         return Vec::new();
     };
@@ -280,14 +259,10 @@ fn read_acceptance_criteria(
     }
     // The path comes from the journal, so it could lead to a link, a device or a huge file by now. Those are not read.
     let is_readable_file = |story_file: &Path| {
-        fs::symlink_metadata(story_file)
-            .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SUBJECT_BYTES)
+        fs::symlink_metadata(story_file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SUBJECT_BYTES)
     };
     let read_story = |directory: &Path| {
-        Some(directory.join(story_path))
-            .filter(|story_file| is_readable_file(story_file))
-            .map(fs::read_to_string)?
-            .ok()
+        Some(directory.join(story_path)).filter(|story_file| is_readable_file(story_file)).map(fs::read_to_string)?.ok()
     };
     let story_text = read_story(&workspace.tree_dir()).or_else(|| read_story(context.project.root()));
     story_text.map(|story_text| tribunal_bmad::read_criteria(&story_text)).unwrap_or_default()
@@ -296,9 +271,8 @@ fn read_acceptance_criteria(
 /// Reads what the prompt shows: the text of the one file, or the diff of the change.
 fn read_subject_text(workspace: &TaskWorkspace, subject: &Subject) -> io::Result<String> {
     let Some(subject_path) = subject.file_path() else { return change_diff::read_stored_diff(workspace) };
-    let bytes = workspace
-        .read_base(subject_path)?
-        .ok_or_else(|| io::Error::other(format!("{subject_path} is gone")))?;
+    let bytes =
+        workspace.read_base(subject_path)?.ok_or_else(|| io::Error::other(format!("{subject_path} is gone")))?;
     change_diff::decode_utf8(subject_path, bytes)
 }
 
@@ -353,8 +327,7 @@ fn build_command(
     };
     // Output is watched only for agents that report progress; others print an answer at the end.
     if driven_agent.shows_progress() {
-        command.output_limits.on_stdout =
-            Some(Box::new(progress_watcher(context, driven_agent, task_key, directory)));
+        command.output_limits.on_stdout = Some(Box::new(progress_watcher(context, driven_agent, task_key, directory)));
     }
     Ok(command)
 }
@@ -395,13 +368,11 @@ fn progress_watcher(
             }
             return;
         };
-        let agent_events = unfinished_line[..last_newline]
-            .lines()
-            .flat_map(|output_line| driven_agent.read_events(output_line));
+        let agent_events =
+            unfinished_line[..last_newline].lines().flat_map(|output_line| driven_agent.read_events(output_line));
         for progress_text in agent_events.filter_map(|event| event.progress_line()) {
             let progress_text = progress_text.replace(&workspace_prefix, "");
-            let _ =
-                progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
+            let _ = progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
         }
         unfinished_line.drain(..=last_newline);
     }
@@ -425,10 +396,7 @@ fn start_fault(agent_spec: &AgentSpec, cause: &StartError) -> Fault {
     Fault::new(fault_kind, format!("agent `{}`: {cause}{hint}", agent_spec.name))
 }
 
-fn attach_prompt(
-    mut effect_result: PerformedEffect<AskOutcome>,
-    prompt_text: String,
-) -> PerformedEffect<AskOutcome> {
+fn attach_prompt(mut effect_result: PerformedEffect<AskOutcome>, prompt_text: String) -> PerformedEffect<AskOutcome> {
     let prompt_hash = Hash::digest_of(prompt_text.as_bytes());
     effect_result.blobs.push(prompt_text.into_bytes());
     match &mut effect_result.reply {

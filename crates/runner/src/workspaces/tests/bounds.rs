@@ -19,18 +19,8 @@ fn beyond_the_limits_a_workspace_has_the_subject_folders_or_the_subject_alone() 
     let alone = "the copy has the subject's files alone, and no history: ";
     for (files, bytes, kept, expected_remark) in [
         (5, 40, &all[..], None),
-        (
-            4,
-            40,
-            &all[..2],
-            Some(format!("{directories}the project has 5 files (1 KB), a copy at most 4 (1 KB)")),
-        ),
-        (
-            5,
-            39,
-            &all[..2],
-            Some(format!("{directories}the project has 5 files (1 KB), a copy at most 5 (1 KB)")),
-        ),
+        (4, 40, &all[..2], Some(format!("{directories}the project has 5 files (1 KB), a copy at most 4 (1 KB)"))),
+        (5, 39, &all[..2], Some(format!("{directories}the project has 5 files (1 KB), a copy at most 5 (1 KB)"))),
         (5, 15, &all[..1], Some(format!("{alone}the project has 5 files (1 KB), a copy at most 5 (1 KB)"))),
         (0, 0, &all[..1], Some(format!("{alone}the project has 5 files (1 KB), a copy at most 0 (0 KB)"))),
     ] {
@@ -46,10 +36,7 @@ fn beyond_the_limits_a_workspace_has_the_subject_folders_or_the_subject_alone() 
             assert_eq!(tree_names(&workspace), kept);
             assert_eq!(created.remarks, Vec::from_iter(expected_remark.clone()));
             // A history with most files missing would make an agent believe that they were deleted.
-            assert_eq!(
-                workspace.tree_dir().join(".git").exists(),
-                expected_remark.is_none() && tree.is_none()
-            );
+            assert_eq!(workspace.tree_dir().join(".git").exists(), expected_remark.is_none() && tree.is_none());
             assert_eq!(workspace.changed_files().unwrap(), BTreeMap::new());
         }
     }

@@ -15,12 +15,7 @@ fn find_edits_during(test_project: &TestProject, agent_work: impl FnOnce()) -> V
 }
 
 fn committed_project() -> TestProject {
-    TestProject::with_commit(&[
-        ("plan.md", "a\n"),
-        ("src/a.rs", "a\n"),
-        ("src/b.rs", "b\n"),
-        (".gitignore", "*.log\n"),
-    ])
+    TestProject::with_commit(&[("plan.md", "a\n"), ("src/a.rs", "a\n"), ("src/b.rs", "b\n"), (".gitignore", "*.log\n")])
 }
 
 #[test]
@@ -28,30 +23,15 @@ fn what_is_changed_deleted_or_new_is_noticed_and_the_rest_is_not() {
     let test_project = committed_project();
     test_project.write_files(&[("src/new-before.rs", "mine\n")]);
     let edits = find_edits_during(&test_project, || {
-        test_project.write_files(&[
-            ("src/a.rs", "other\n"),
-            ("notes.md", "new\n"),
-            (".envrc", "export A=1\n"),
-        ]);
-        test_project.write_files(&[
-            ("a.log", "ignored\n"),
-            ("src/.a.rs.swp", "passing\n"),
-            ("plan.md", "a\n"),
-        ]);
+        test_project.write_files(&[("src/a.rs", "other\n"), ("notes.md", "new\n"), (".envrc", "export A=1\n")]);
+        test_project.write_files(&[("a.log", "ignored\n"), ("src/.a.rs.swp", "passing\n"), ("plan.md", "a\n")]);
         fs::remove_file(test_project.project_root().join("src/b.rs")).unwrap();
     });
-    let described_edits: Vec<(&str, bool, bool)> = edits
-        .iter()
-        .map(|(path, existed_before, exists_now)| (path.as_str(), *existed_before, *exists_now))
-        .collect();
+    let described_edits: Vec<(&str, bool, bool)> =
+        edits.iter().map(|(path, existed_before, exists_now)| (path.as_str(), *existed_before, *exists_now)).collect();
     assert_eq!(
         described_edits,
-        [
-            ("src/a.rs", true, true),
-            ("src/b.rs", true, false),
-            (".envrc", false, true),
-            ("notes.md", false, true)
-        ]
+        [("src/a.rs", true, true), ("src/b.rs", true, false), (".envrc", false, true), ("notes.md", false, true)]
     );
 }
 

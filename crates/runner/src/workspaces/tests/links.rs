@@ -36,10 +36,7 @@ fn links_that_stay_inside_are_copied_and_others_are_reported() {
             assert_eq!(tree_items(&workspace.tree_dir())[link], tree_items(&project_root)[link]);
         }
         assert_eq!(created.remarks.len(), 1, "{created:?}");
-        assert!(
-            created.remarks[0].starts_with("5 links left out, leading out of the project: "),
-            "{created:?}"
-        );
+        assert!(created.remarks[0].starts_with("5 links left out, leading out of the project: "), "{created:?}");
         assert_eq!(workspace.changed_files().unwrap(), BTreeMap::new());
     }
 }
@@ -70,10 +67,7 @@ fn a_link_that_an_agent_changes_or_makes_is_a_change() {
     // A file with the text of the link's target is not a link.
     fs::remove_file(workspace.tree_dir().join("other")).unwrap();
     fs::write(workspace.tree_dir().join("other"), "a.md").unwrap();
-    assert_eq!(
-        workspace.changed_files().unwrap().into_keys().collect::<Vec<_>>(),
-        ["link", "other", "way-out"]
-    );
+    assert_eq!(workspace.changed_files().unwrap().into_keys().collect::<Vec<_>>(), ["link", "other", "way-out"]);
 }
 
 #[test]

@@ -102,11 +102,7 @@ struct WorkspaceOptions<'a> {
     bounds: Option<CopyLimits>,
 }
 
-fn create_workspace_at(
-    project_root: &Path,
-    target_dir: &Path,
-    files: &[&str],
-) -> (TaskWorkspace, WorkspaceCreation) {
+fn create_workspace_at(project_root: &Path, target_dir: &Path, files: &[&str]) -> (TaskWorkspace, WorkspaceCreation) {
     let workspace = TaskWorkspace::from_directory(target_dir.to_path_buf());
     let files: Vec<String> = files.iter().map(|file| file.to_string()).collect();
     let created = workspace

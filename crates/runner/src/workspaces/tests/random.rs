@@ -59,16 +59,8 @@ fn random_content() -> impl Strategy<Value = String> {
 
 fn random_file() -> impl Strategy<Value = RandomFile> {
     use FileState::*;
-    let state = prop::sample::select(vec![
-        Committed,
-        Staged,
-        Edited,
-        StagedAndEdited,
-        Untracked,
-        Ignored,
-        Removed,
-        Deleted,
-    ]);
+    let state =
+        prop::sample::select(vec![Committed, Staged, Edited, StagedAndEdited, Untracked, Ignored, Removed, Deleted]);
     let edit = prop::sample::select(vec![
         AgentEdit::Nothing,
         AgentEdit::Change,
@@ -78,8 +70,12 @@ fn random_file() -> impl Strategy<Value = RandomFile> {
         AgentEdit::Touch,
     ]);
     let path = prop::collection::vec(random_path_part(), 1..4).prop_map(|parts| parts.join("/"));
-    (path, random_content(), any::<bool>(), state, edit).prop_map(|(path, text, executable, state, edit)| {
-        RandomFile { relative_path: path, content: text, executable, git_state: state, agent_edit: edit }
+    (path, random_content(), any::<bool>(), state, edit).prop_map(|(path, text, executable, state, edit)| RandomFile {
+        relative_path: path,
+        content: text,
+        executable,
+        git_state: state,
+        agent_edit: edit,
     })
 }
 

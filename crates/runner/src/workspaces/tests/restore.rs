@@ -14,8 +14,7 @@ use super::{
 };
 
 fn three_files() -> (TestProject, TaskWorkspace) {
-    let test_project =
-        TestProject::without_git(&[("docs/a.md", "a\n"), ("docs/b.sh", "b\n"), ("c.md", "c\n")]);
+    let test_project = TestProject::without_git(&[("docs/a.md", "a\n"), ("docs/b.sh", "b\n"), ("c.md", "c\n")]);
     make_executable(&test_project.project_root().join("docs/b.sh"));
     let (workspace, _) = test_project.create_workspace(&["docs/a.md", "docs/b.sh", "docs/new.md"]);
     (test_project, workspace)
@@ -40,8 +39,7 @@ fn every_file_of_the_subject_is_put_back_and_no_other() {
 fn the_subject_is_put_back_where_it_was_and_not_where_a_link_leads() {
     let (test_project, workspace) = three_files();
     let tree = workspace.tree_dir();
-    let (user_file, before) =
-        (test_project.project_root().join("docs"), tree_items(&test_project.project_root()));
+    let (user_file, before) = (test_project.project_root().join("docs"), tree_items(&test_project.project_root()));
     fs::remove_dir_all(tree.join("docs")).unwrap();
     symlink(&user_file, tree.join("docs")).unwrap();
     fs::write(user_file.join("new.md"), "the person's\n").unwrap();
@@ -136,10 +134,7 @@ fn hashes_of_settled_files_are_remembered_and_those_of_fresh_ones_are_not() {
     assert_eq!(workspace.work_tree_hashes().unwrap(), BTreeMap::from([("a.md".to_string(), content_hash)]));
     fs::write(test_project.project_root().join("a.md"), "b\n").unwrap();
     let (workspace, _) = test_project.create_workspace(&["a.md"]);
-    assert_eq!(
-        workspace.work_tree_hashes().unwrap(),
-        BTreeMap::from([("a.md".to_string(), Hash::digest_of(b"b\n"))])
-    );
+    assert_eq!(workspace.work_tree_hashes().unwrap(), BTreeMap::from([("a.md".to_string(), Hash::digest_of(b"b\n"))]));
 }
 
 #[test]

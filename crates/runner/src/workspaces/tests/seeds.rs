@@ -65,8 +65,7 @@ fn a_seed_outside_the_project_is_refused_and_a_missing_one_is_fine() {
     write_file(&test_project.sibling_path("outside/x.md"), "secret\n");
     symlink("../outside", test_project.project_root().join("way-out")).unwrap();
     write_file(&test_project.project_root().join(".tribunal/journal.db"), "journal\n");
-    let seeds =
-        ["../outside", ".git", ".git/config", ".tribunal/journal.db", "/etc", "", "way-out/x.md", "missing"];
+    let seeds = ["../outside", ".git", ".git/config", ".tribunal/journal.db", "/etc", "", "way-out/x.md", "missing"];
     let (workspace, created) = test_project.create_workspace_from(&WorkspaceOptions {
         files: &["a.md"],
         seeds: &seeds,
@@ -85,12 +84,8 @@ fn seeds_have_bounds_of_their_own() {
     let test_project = TestProject::with_commit(&[(".gitignore", "big/\nsmall/\n"), ("a.md", "a\n")]);
     test_project.write_files(&[("small/one", "1"), ("big/one", "1"), ("big/two", "2"), ("big/three", "3")]);
     let bounds = Some(CopyLimits { files: 3, bytes: 1000 });
-    let options = WorkspaceOptions {
-        files: &["a.md"],
-        seeds: &["small", "big"],
-        bounds,
-        ..WorkspaceOptions::default()
-    };
+    let options =
+        WorkspaceOptions { files: &["a.md"], seeds: &["small", "big"], bounds, ..WorkspaceOptions::default() };
     let (workspace, created) = test_project.create_workspace_from(&options);
     assert_eq!(tree_names(&workspace), [".gitignore", "a.md", "small/one"]);
     assert_eq!(created.remarks, ["`big` is not copied: it is too much beside what else agents need"]);

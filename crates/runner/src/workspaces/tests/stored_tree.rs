@@ -31,8 +31,8 @@ fn a_commit_is_copied_as_stored_regardless_of_the_work_tree() {
     let tree = test_project.run_git(&["rev-parse", &format!("{}^{{tree}}", commit.trim())]);
     let before = read_all_bytes(&test_project.project_root().join(".git"));
     for name in [commit.trim(), tree.trim()] {
-        let (workspace, created) = test_project
-            .create_workspace_from(&create_from_commit(&["a.md", "deep/-b c.md", "new.md"], name));
+        let (workspace, created) =
+            test_project.create_workspace_from(&create_from_commit(&["a.md", "deep/-b c.md", "new.md"], name));
         assert_eq!(tree_items(&workspace.tree_dir()), expected);
         assert_eq!(created.remarks, ["1 link left out, leading out of the project: out"]);
         assert_eq!(workspace.read_base("a.md").unwrap().as_deref(), Some(&b"one\r\n"[..]));
@@ -41,10 +41,7 @@ fn a_commit_is_copied_as_stored_regardless_of_the_work_tree() {
         assert_eq!(workspace.changed_files().unwrap(), BTreeMap::new());
         fs::write(workspace.tree_dir().join("deep/-b c.md"), "changed\n").unwrap();
         fs::write(workspace.tree_dir().join("new.md"), "added\n").unwrap();
-        assert_eq!(
-            workspace.changed_files().unwrap().into_keys().collect::<Vec<_>>(),
-            ["deep/-b c.md", "new.md"]
-        );
+        assert_eq!(workspace.changed_files().unwrap().into_keys().collect::<Vec<_>>(), ["deep/-b c.md", "new.md"]);
         workspace.restore_subject().unwrap();
         assert_eq!(tree_items(&workspace.tree_dir()), expected);
     }
@@ -94,9 +91,7 @@ fn many_blobs_come_through_two_pipes_without_waiting_for_each_other() {
 #[test]
 fn an_unknown_commit_is_an_error_with_the_reason_from_git() {
     let test_project = TestProject::with_commit(&[("a.md", "a\n")]);
-    for (name, reason) in
-        [("nothing", "Not a valid object name"), ("--help", "is no commit"), ("", "is no commit")]
-    {
+    for (name, reason) in [("nothing", "Not a valid object name"), ("--help", "is no commit"), ("", "is no commit")] {
         let source = WorkspaceSource {
             project_root: &test_project.project_root(),
             subject_files: &[],

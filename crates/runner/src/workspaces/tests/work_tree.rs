@@ -28,11 +28,7 @@ fn a_copy_is_the_work_tree_without_what_is_ignored() {
     test_project.write_files(&[("staged.md", "staged\n"), ("added.md", "added\n")]);
     test_project.run_git(&["add", "."]);
     test_project.run_git(&["rm", "-q", "gone.md"]);
-    test_project.write_files(&[
-        ("edited.md", "edited\n"),
-        ("added.md", "added and edited\n"),
-        ("new/one.md", "new\n"),
-    ]);
+    test_project.write_files(&[("edited.md", "edited\n"), ("added.md", "added and edited\n"), ("new/one.md", "new\n")]);
     test_project.write_files(&[("x.log", "no\n"), ("tool.sh", "#!/bin/sh\n"), ("empty", "")]);
     make_executable(&test_project.project_root().join("tool.sh"));
     fs::remove_file(test_project.project_root().join("unstaged-gone.md")).unwrap();
@@ -45,11 +41,7 @@ fn a_copy_is_the_work_tree_without_what_is_ignored() {
     assert_eq!(tree_items(&workspace.tree_dir()), expected);
     assert_eq!(created.remarks, [""; 0]);
     assert_eq!(workspace.changed_files().unwrap(), BTreeMap::new());
-    assert_eq!(
-        read_all_bytes(&test_project.project_root().join(".git")),
-        git,
-        "the person's repository was touched"
-    );
+    assert_eq!(read_all_bytes(&test_project.project_root().join(".git")), git, "the person's repository was touched");
 }
 
 #[test]
@@ -65,8 +57,7 @@ fn line_ends_are_those_of_the_work_tree() {
 
 #[test]
 fn a_filter_does_not_run_and_its_file_is_as_the_user_sees_it() {
-    let test_project =
-        TestProject::without_git(&[(".gitattributes", "*.bin filter=big\n"), ("a.bin", "SMUDGED\n")]);
+    let test_project = TestProject::without_git(&[(".gitattributes", "*.bin filter=big\n"), ("a.bin", "SMUDGED\n")]);
     test_project.run_git(&["init", "-q"]);
     let marker_file = configure_filter(&test_project);
     make_old(&test_project.project_root().join("a.bin"));
@@ -88,8 +79,7 @@ fn a_filter_does_not_run_and_its_file_is_as_the_user_sees_it() {
 
 #[test]
 fn what_a_sparse_checkout_leaves_out_is_not_in_the_copy() {
-    let test_project =
-        TestProject::with_commit(&[("in/a.md", "in\n"), ("out/b.md", "out\n"), ("top.md", "top\n")]);
+    let test_project = TestProject::with_commit(&[("in/a.md", "in\n"), ("out/b.md", "out\n"), ("top.md", "top\n")]);
     test_project.run_git(&["sparse-checkout", "set", "--sparse-index", "in"]);
     let (workspace, created) = test_project.create_workspace(&["in/a.md"]);
     assert_eq!(tree_names(&workspace), ["in/a.md", "top.md"]);
@@ -118,13 +108,7 @@ fn a_file_in_conflict_is_there_once_with_its_markers() {
     test_project.run_git(&["checkout", "-q", "main"]);
     test_project.write_files(&[("a.md", "ours\n")]);
     test_project.commit_all();
-    assert!(
-        !git_command(&test_project.project_root(), &["merge", "-q", "other"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-    );
+    assert!(!git_command(&test_project.project_root(), &["merge", "-q", "other"]).output().unwrap().status.success());
     let (workspace, _) = test_project.create_workspace(&["a.md"]);
     assert_eq!(tree_items(&workspace.tree_dir()), tree_items(&test_project.project_root()));
     assert_eq!(run_git(&workspace.tree_dir(), &["status", "--porcelain"]), "UU a.md\n");
@@ -195,10 +179,7 @@ fn it_is_reported_if_git_cannot_say_what_is_ignored() {
     let (workspace, created) = test_project.create_workspace(&["a.md"]);
     assert_eq!(tree_names(&workspace), ["a.md"]);
     assert_eq!(created.remarks.len(), 1);
-    assert!(
-        created.remarks[0].starts_with("git cannot say what is ignored, so all files are copied: "),
-        "{created:?}"
-    );
+    assert!(created.remarks[0].starts_with("git cannot say what is ignored, so all files are copied: "), "{created:?}");
 }
 
 #[test]
@@ -206,11 +187,8 @@ fn a_project_below_the_top_of_a_repository_is_copied_alone() {
     let test_project =
         TestProject::with_commit(&[("above.md", "no\n"), ("part/a.md", "a\n"), (".gitignore", "*.log\n")]);
     test_project.write_files(&[("part/x.log", "no\n"), ("part/new.md", "new\n")]);
-    let (workspace, _) = create_workspace_at(
-        &test_project.project_root().join("part"),
-        &test_project.sibling_path("copy"),
-        &["a.md"],
-    );
+    let (workspace, _) =
+        create_workspace_at(&test_project.project_root().join("part"), &test_project.sibling_path("copy"), &["a.md"]);
     assert_eq!(tree_names(&workspace), ["a.md", "new.md"]);
     assert!(!workspace.tree_dir().join(".git").exists());
 }
@@ -249,11 +227,7 @@ fn a_copy_of_the_work_tree_takes_two_processes_and_without_a_repository_of_its_o
     STARTED.set(0);
     test_project.create_workspace(&["a.md"]);
     assert_eq!(STARTED.get(), 2);
-    create_workspace_at(
-        &test_project.project_root().join("part"),
-        &test_project.sibling_path("copy"),
-        &["b.md"],
-    );
+    create_workspace_at(&test_project.project_root().join("part"), &test_project.sibling_path("copy"), &["b.md"]);
     assert_eq!(STARTED.get(), 3);
     test_project.create_workspace_from(&WorkspaceOptions {
         files: &["a.md"],
@@ -275,8 +249,7 @@ fn an_untrusted_repository_cannot_run_programs() {
         fs::create_dir_all(fake.join(directory)).unwrap();
     }
     write_file(&fake.join("HEAD"), "ref: refs/heads/main\n");
-    let config =
-        format!("[core]\nrepositoryformatversion = 0\nworktree = ..\nfsmonitor = \"{watcher_command}\"\n");
+    let config = format!("[core]\nrepositoryformatversion = 0\nworktree = ..\nfsmonitor = \"{watcher_command}\"\n");
     write_file(&fake.join("config"), config);
     let (workspace, _) = test_project.create_workspace(&["docs/prd.md"]);
     assert!(tree_names(&workspace).contains(&"docs/prd.md".to_string()));
@@ -296,9 +269,6 @@ fn files_of_git_or_tribunal_cannot_be_a_subject() {
             stored_tree: None,
             seed_paths: &[],
         };
-        assert!(
-            TaskWorkspace::from_directory(test_project.sibling_path("copy")).create(&source).is_err(),
-            "{path}"
-        );
+        assert!(TaskWorkspace::from_directory(test_project.sibling_path("copy")).create(&source).is_err(), "{path}");
     }
 }

@@ -91,10 +91,7 @@ fn in_a_shallow_clone_it_shows_the_same() {
     let from = format!("file://{}", test_project.project_root().display());
     run_git(test_project.temp_dir.path(), &["clone", "-q", "--depth=1", &from, clone.to_str().unwrap()]);
     let (workspace, _) = create_workspace_at(&clone, &test_project.sibling_path("copy"), &["a.md"]);
-    assert_eq!(
-        run_git(&workspace.tree_dir(), &["log", "--format=%H"]),
-        run_git(&clone, &["log", "--format=%H"])
-    );
+    assert_eq!(run_git(&workspace.tree_dir(), &["log", "--format=%H"]), run_git(&clone, &["log", "--format=%H"]));
     assert_eq!(run_git(&workspace.tree_dir(), &["log", "--format=%H"]).lines().count(), 1);
     assert_eq!(run_git(&workspace.tree_dir(), &["remote"]), "");
 }
@@ -181,11 +178,10 @@ fn what_an_agent_does_with_it_stays_in_the_copy() {
     assert_eq!(tree_items(&test_project.project_root()), files);
     let after = read_all_bytes(&test_project.project_root().join(".git"));
     // Git marks borrowed objects as in use, so their times may change.
-    let aside =
-        |commands: BTreeMap<String, (Vec<u8>, SystemTime)>| -> BTreeMap<String, (Vec<u8>, Option<SystemTime>)> {
-            let times = |path: &str, time| (!path.starts_with("objects/")).then_some(time);
-            commands.into_iter().map(|(path, (bytes, time))| (path.clone(), (bytes, times(&path, time)))).collect()
-        };
+    let aside = |commands: BTreeMap<String, (Vec<u8>, SystemTime)>| -> BTreeMap<String, (Vec<u8>, Option<SystemTime>)> {
+        let times = |path: &str, time| (!path.starts_with("objects/")).then_some(time);
+        commands.into_iter().map(|(path, (bytes, time))| (path.clone(), (bytes, times(&path, time)))).collect()
+    };
     assert_eq!(aside(after), aside(before));
 }
 

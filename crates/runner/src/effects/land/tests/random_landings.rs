@@ -13,13 +13,12 @@ use tribunal_testkit::samples;
 use super::{
     super::*,
     random_trees::{
-        CHANGED_COUNT, DiskItem, DiskItems, ExpectedLanding, FILE_NAMES, FileCase, FixerAction,
-        NEW_FILE_NAMES, RandomTree, UserAction, new_file_text, random_tree,
+        CHANGED_COUNT, DiskItem, DiskItems, ExpectedLanding, FILE_NAMES, FileCase, FixerAction, NEW_FILE_NAMES,
+        RandomTree, UserAction, new_file_text, random_tree,
     },
 };
 use crate::{
-    effects::ProcessPolicy, mask::Masker, project::Project, stop_level::StopLevel,
-    workspaces::WorkspaceSource,
+    effects::ProcessPolicy, mask::Masker, project::Project, stop_level::StopLevel, workspaces::WorkspaceSource,
 };
 
 /// A project, a workspace with a patch, and the run that is about to land it.
@@ -30,9 +29,8 @@ struct LandingScene {
 }
 
 fn change_subject() -> Subject {
-    let files = FILE_NAMES[..CHANGED_COUNT]
-        .iter()
-        .map(|file_path| ChangedPath { path: file_path.to_string(), from: None });
+    let files =
+        FILE_NAMES[..CHANGED_COUNT].iter().map(|file_path| ChangedPath { path: file_path.to_string(), from: None });
     Subject::Change(Box::new(Range { range: "work tree".into(), files: files.collect(), ..Range::default() }))
 }
 
@@ -79,8 +77,7 @@ fn write_file(file_path: &Path, bytes: &[u8]) {
 }
 
 fn set_executable(file_path: &Path, executable: bool) {
-    fs::set_permissions(file_path, fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 }))
-        .unwrap();
+    fs::set_permissions(file_path, fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 })).unwrap();
 }
 
 impl LandingScene {
@@ -98,8 +95,7 @@ impl LandingScene {
         let workspace = TaskWorkspace::from_directory(
             context.project.task_dir(&context.run_id, &checkpoint_key().task_key).join("1"),
         );
-        let files: Vec<String> =
-            FILE_NAMES[..CHANGED_COUNT].iter().map(|file_path| file_path.to_string()).collect();
+        let files: Vec<String> = FILE_NAMES[..CHANGED_COUNT].iter().map(|file_path| file_path.to_string()).collect();
         workspace
             .create(&WorkspaceSource {
                 project_root: context.project.root(),
@@ -119,8 +115,7 @@ impl LandingScene {
     }
 
     fn apply_fixer(&self, tree: &RandomTree) {
-        for (file_path, file_case) in
-            FILE_NAMES.iter().zip(&tree.files).filter(|(_, file_case)| file_case.is_patched())
+        for (file_path, file_case) in FILE_NAMES.iter().zip(&tree.files).filter(|(_, file_case)| file_case.is_patched())
         {
             let file_path = self.workspace.tree_dir().join(file_path);
             match file_case.fixer_action {
@@ -195,13 +190,9 @@ impl LandingScene {
                 let (file_path, metadata) = (item.path(), item.metadata().unwrap());
                 let name = file_path.strip_prefix(self.project_root()).unwrap().to_str().unwrap().to_string();
                 if metadata.is_symlink() {
-                    items.insert(
-                        name,
-                        DiskItem::Link(fs::read_link(file_path).unwrap().display().to_string()),
-                    );
+                    items.insert(name, DiskItem::Link(fs::read_link(file_path).unwrap().display().to_string()));
                 } else if metadata.is_file() {
-                    items
-                        .insert(name, DiskItem::File(fs::read(file_path).unwrap(), is_executable(&metadata)));
+                    items.insert(name, DiskItem::File(fs::read(file_path).unwrap(), is_executable(&metadata)));
                 } else if name != ".tribunal" {
                     directories.push(file_path);
                 }
@@ -224,23 +215,15 @@ impl LandingScene {
 }
 
 /// Asserts that the user's tree is exactly what it was plus what landed.
-fn assert_tree_matches(
-    tree: &RandomTree,
-    items_before: &DiskItems,
-    items_after: &DiskItems,
-    files: &[LandedFile],
-) {
+fn assert_tree_matches(tree: &RandomTree, items_before: &DiskItems, items_after: &DiskItems, files: &[LandedFile]) {
     let mut expected_items = items_before.clone();
     for LandedFile { path: file_path, hunks: reported_hunks, text } in files {
         let text = text.clone();
         let (old, executable) = match items_before.get(file_path) {
-            Some(DiskItem::File(bytes, executable)) => {
-                (String::from_utf8(bytes.clone()).unwrap(), *executable)
+            Some(DiskItem::File(bytes, executable)) => (String::from_utf8(bytes.clone()).unwrap(), *executable),
+            None => {
+                (String::new(), tree.fixer_created[&NEW_FILE_NAMES.iter().position(|new| new == file_path).unwrap()])
             }
-            None => (
-                String::new(),
-                tree.fixer_created[&NEW_FILE_NAMES.iter().position(|new| new == file_path).unwrap()],
-            ),
             Some(DiskItem::Link(_)) => panic!("{file_path} was a link"),
         };
         assert_eq!(reported_hunks.is_empty(), old == text, "{file_path}: {reported_hunks:?}");
@@ -260,8 +243,7 @@ fn assert_conflict_shows_both_sides(tree: &RandomTree, outcome: &LandOutcome) {
     let LandOutcome::Refused { why: PatchRefusal::Conflict { line, file, ours, theirs } } = outcome else {
         return;
     };
-    let Some(file_case) =
-        FILE_NAMES.iter().position(|name| name == file).map(|file_index| &tree.files[file_index])
+    let Some(file_case) = FILE_NAMES.iter().position(|name| name == file).map(|file_index| &tree.files[file_index])
     else {
         return;
     };
@@ -269,8 +251,7 @@ fn assert_conflict_shows_both_sides(tree: &RandomTree, outcome: &LandOutcome) {
         file_case.user_text().contains(ours) && file_case.fixed_text().contains(theirs),
         "{file}:{line}: {ours:?} {theirs:?}"
     );
-    let text_from_line: String =
-        file_case.user_text().split_inclusive('\n').skip(*line as usize - 1).collect();
+    let text_from_line: String = file_case.user_text().split_inclusive('\n').skip(*line as usize - 1).collect();
     assert!(text_from_line.starts_with(ours), "{file}:{line} is not where {ours:?} stands");
 }
 

@@ -103,16 +103,8 @@ fn random_edit() -> impl Strategy<Value = BlockEdit> {
 }
 
 fn random_block() -> impl Strategy<Value = EditedBlock> {
-    (
-        prop::option::weighted(0.5, random_edit()),
-        prop::option::weighted(0.2, random_edit()),
-        prop::bool::weighted(0.1),
-    )
-        .prop_map(|(fixer_edit, user_edit, same_as_fixer)| EditedBlock {
-            fixer_edit,
-            user_edit,
-            same_as_fixer,
-        })
+    (prop::option::weighted(0.5, random_edit()), prop::option::weighted(0.2, random_edit()), prop::bool::weighted(0.1))
+        .prop_map(|(fixer_edit, user_edit, same_as_fixer)| EditedBlock { fixer_edit, user_edit, same_as_fixer })
 }
 
 fn random_case() -> impl Strategy<Value = FileCase> {
@@ -126,14 +118,7 @@ fn random_case() -> impl Strategy<Value = FileCase> {
         30 => Just(P::Edits), 1 => Just(P::Deletes), 3 => Just(P::Chmods), 1 => Just(P::Links),
     ];
     let line_ends = prop::sample::select(vec![LineEnds::Lf, LineEnds::CrLf, LineEnds::Mixed]);
-    (
-        line_ends,
-        any::<bool>(),
-        any::<bool>(),
-        prop::collection::vec(random_block(), 0..5),
-        fixer_action,
-        user_action,
-    )
+    (line_ends, any::<bool>(), any::<bool>(), prop::collection::vec(random_block(), 0..5), fixer_action, user_action)
         .prop_map(|(line_ends, last_end, executable, blocks, fixer_action, user_action)| FileCase {
             line_ends,
             has_final_newline: last_end,
@@ -157,11 +142,7 @@ pub fn random_tree() -> impl Strategy<Value = RandomTree> {
             for file_case in &mut files[CHANGED_COUNT..] {
                 let strays_outside = file_case.fixer_action == FixerAction::Guts;
                 file_case.fixer_action = FixerAction::Edits;
-                file_case
-                    .blocks
-                    .iter_mut()
-                    .filter(|_| !strays_outside)
-                    .for_each(|block| block.fixer_edit = None);
+                file_case.blocks.iter_mut().filter(|_| !strays_outside).for_each(|block| block.fixer_edit = None);
             }
             RandomTree { files, fixer_created: created, user_created: also_made }
         })
@@ -206,9 +187,10 @@ impl EditedBlock {
 impl FileCase {
     fn numbered_blocks(&self) -> impl Iterator<Item = (usize, EditedBlock)> {
         let last_index = self.blocks.len().saturating_sub(1);
-        self.blocks.iter().enumerate().map(move |(block_number, block)| {
-            (block_number, block.keep_last_line(block_number == last_index))
-        })
+        self.blocks
+            .iter()
+            .enumerate()
+            .map(move |(block_number, block)| (block_number, block.keep_last_line(block_number == last_index)))
     }
 
     /// Renders the file with the given lines for every block.
@@ -249,12 +231,8 @@ impl FileCase {
     pub fn fixer_text(&self) -> String {
         match self.fixer_action {
             FixerAction::TurnsLineEnds if self.blocks.is_empty() => self.fixed_text(),
-            FixerAction::TurnsLineEnds if self.line_ends == LineEnds::CrLf => {
-                self.fixed_text().replace("\r\n", "\n")
-            }
-            FixerAction::TurnsLineEnds if self.line_ends == LineEnds::Lf => {
-                self.fixed_text().replace('\n', "\r\n")
-            }
+            FixerAction::TurnsLineEnds if self.line_ends == LineEnds::CrLf => self.fixed_text().replace("\r\n", "\n"),
+            FixerAction::TurnsLineEnds if self.line_ends == LineEnds::Lf => self.fixed_text().replace('\n', "\r\n"),
             _ => self.fixed_text(),
         }
     }
@@ -274,10 +252,7 @@ impl FileCase {
         let (mut must_merge, mut can_merge) = (true, true);
         let text = self.render_text(|block_number, block| {
             let (edit, author) = block.effective_user_edit();
-            let sides = [
-                block_lines(block_number, edit, author),
-                block_lines(block_number, block.fixer_edit, "fixer"),
-            ];
+            let sides = [block_lines(block_number, edit, author), block_lines(block_number, block.fixer_edit, "fixer")];
             let [user_lines, fixer_lines] = &sides;
             if user_lines == fixer_lines || block.fixer_edit.is_none() {
                 return user_lines.clone();
@@ -314,10 +289,8 @@ impl FileCase {
     }
 
     fn expected_texts(&self) -> Option<(BTreeSet<String>, bool)> {
-        let is_plain_edit = matches!(
-            self.fixer_action,
-            FixerAction::Edits | FixerAction::TurnsLineEnds | FixerAction::Chmods
-        );
+        let is_plain_edit =
+            matches!(self.fixer_action, FixerAction::Edits | FixerAction::TurnsLineEnds | FixerAction::Chmods);
         let is_still_file = matches!(self.user_action, UserAction::Edits | UserAction::Chmods);
         let (texts, must_land) = self.merge_expectation();
         (is_plain_edit && is_still_file && !texts.is_empty()).then_some((texts, must_land))
@@ -331,9 +304,7 @@ pub fn new_file_text(block_number: usize) -> String {
 impl RandomTree {
     pub fn expected_landing(&self) -> ExpectedLanding {
         let (mut texts, mut must_land) = (BTreeMap::new(), true);
-        for (block_number, file_case) in
-            self.files.iter().enumerate().filter(|(_, file_case)| file_case.is_patched())
-        {
+        for (block_number, file_case) in self.files.iter().enumerate().filter(|(_, file_case)| file_case.is_patched()) {
             let Some((merged_texts, always_lands)) =
                 file_case.expected_texts().filter(|_| block_number < CHANGED_COUNT)
             else {
@@ -346,10 +317,7 @@ impl RandomTree {
             if *block_number >= CREATABLE_COUNT || self.user_created.get(block_number) == Some(&false) {
                 return ExpectedLanding::MustBeRefused;
             }
-            texts.insert(
-                NEW_FILE_NAMES[*block_number].to_string(),
-                BTreeSet::from([new_file_text(*block_number)]),
-            );
+            texts.insert(NEW_FILE_NAMES[*block_number].to_string(), BTreeSet::from([new_file_text(*block_number)]));
         }
         match must_land {
             _ if texts.is_empty() => ExpectedLanding::MustBeRefused,
