@@ -1,17 +1,17 @@
 //! What an edit must keep: every line but those it names, byte by byte; of a status all but its word.
 
 use tribunal_bmad::{
-    deferred::{self, NewItem},
+    deferred_work::{self, NewDeferredItem},
     keys::StoryStatus,
     story::{
-        self, Dialect, FollowUpKind, Task,
+        self, FollowUpKind, ReviewDialect, StoryTask,
         edit::{self, NewFollowUp},
     },
 };
 
 /// Every change of a story's file.
 pub(crate) fn story(text: &str) {
-    let before = story::read("1-2-x.md", text);
+    let before = story::read_story("1-2-x.md", text);
     for to in StoryStatus::ALL {
         let Ok(new) = edit::set_status(text, to) else { continue };
         assert!(is_only_the_word(text, &new, to), "{text:?} became {new:?}");
@@ -35,18 +35,18 @@ pub(crate) fn story(text: &str) {
     };
     let own: String = text.chars().take(60).collect();
     let items = [item("drops `<!--` here", Some("Makefile:2")), item(&own, Some(&own)), item("x <!--", None)];
-    for dialect in [Dialect::AiReview, Dialect::Findings] {
+    for dialect in [ReviewDialect::AiReview, ReviewDialect::Findings] {
         for item in &items {
             let Ok(new) = edit::add_follow_ups(text, dialect, std::slice::from_ref(item)) else { continue };
             assert!(is_longer(text, &new), "{text:?} became {new:?}");
-            let after = story::read("1-2-x.md", &new);
-            assert_eq!(after.progress(), before.progress());
+            let after = story::read_story("1-2-x.md", &new);
+            assert_eq!(after.task_progress(), before.task_progress());
         }
     }
 }
 
-fn ticked(text: &str, task: &Task) {
-    let Ok(new) = edit::tick(text, &task.id, !task.done) else { return };
+fn ticked(text: &str, task: &StoryTask) {
+    let Ok(new) = edit::tick_task(text, &task.id, !task.done) else { return };
     let line = |text: &str| text.split('\n').count();
     assert_eq!(line(text), line(&new), "a tick added or removed a line");
     let changed = text.split('\n').zip(new.split('\n')).enumerate().filter(|(_, (old, new))| old != new);
@@ -56,15 +56,15 @@ fn ticked(text: &str, task: &Task) {
 
 /// What is deferred goes behind what is there.
 pub(crate) fn ledger(text: &str) {
-    let _ = deferred::read(text);
+    let _ = deferred_work::read_ledger(text);
     let own: String = text.chars().take(60).collect();
     let items = [
-        NewItem { source: "spec-1-2-x.md".into(), summary: "later".into(), evidence: own.clone() },
-        NewItem { source: own.clone(), summary: own.clone(), evidence: String::new() },
+        NewDeferredItem { source: "spec-1-2-x.md".into(), summary: "later".into(), evidence: own.clone() },
+        NewDeferredItem { source: own.clone(), summary: own.clone(), evidence: String::new() },
     ];
-    let new = deferred::add(text, &items);
+    let new = deferred_work::add_items(text, &items);
     assert!(new.starts_with(text));
-    let _ = deferred::read(&new);
+    let _ = deferred_work::read_ledger(&new);
 }
 
 /// The old bytes are all there, in their order, around one piece that is new.
@@ -77,25 +77,15 @@ fn is_longer(old: &str, new: &str) -> bool {
 
 /// Each line is as it was but for one word, which was a status; or all is as it was, and something is new.
 fn is_only_the_word(old: &str, new: &str, to: StoryStatus) -> bool {
-    const WORDS: [&str; 9] = [
-        "backlog",
-        "ready-for-dev",
-        "drafted",
-        "in-progress",
-        "in-review",
-        "review",
-        "done",
-        "draft",
-        "blocked",
-    ];
+    const WORDS: [&str; 9] =
+        ["backlog", "ready-for-dev", "drafted", "in-progress", "in-review", "review", "done", "draft", "blocked"];
     // A spec's front matter has words of its own.
     let own = [to.as_str(), tribunal_bmad::specs::SpecStatus::from(to).as_str()];
     let is_word = |was: &str| WORDS.contains(&was.to_ascii_lowercase().replace([' ', '_'], "-").as_str());
     let exchanged = |old: &str, new: &str| {
         own.iter().any(|word| {
             new.match_indices(word).any(|(at, _)| {
-                let was =
-                    old.strip_prefix(&new[..at]).and_then(|old| old.strip_suffix(&new[at + word.len()..]));
+                let was = old.strip_prefix(&new[..at]).and_then(|old| old.strip_suffix(&new[at + word.len()..]));
                 // Where nothing was said, a word and a space are new.
                 was.is_some_and(is_word) || is_longer(old, new)
             })
