@@ -4,12 +4,14 @@
 //! - `words`: `allow`, `expect` without a reason, `todo!` and similar macros
 //! - `texts`: whitespace, line length, machine paths, the doc at the top of a crate
 //! - `structure`: tuples as parameters, import cycles, marks for builds that were never released
+//! - `names`: public functions of one word, public types that share a name, words that were replaced
 //! - `exceptions`: the list of items that may be larger, with reasons
 //!
 //! The dependencies between crates are in [`crate::arch`] and are checked along with these. Clippy checks `unwrap`, `expect` and
 //! printing, rustfmt checks the layout.
 
 mod exceptions;
+mod names;
 mod sizes;
 mod structure;
 mod texts;
@@ -26,6 +28,7 @@ use anyhow::{Context as _, Result};
 use crate::repository::RepositoryTree;
 use crate::{RuleBreach, arch};
 use exceptions::SizeExceptions;
+use names::NameRules;
 use sizes::TestFiles;
 
 /// Returns every breach of the style and of the architecture below `root`, sorted.
@@ -48,6 +51,7 @@ pub fn check_repository(root: &Path) -> Result<Vec<RuleBreach>> {
     // Only after all sources were checked is it known which exceptions were not used.
     breaches.extend(exceptions.into_breaches());
     breaches.extend(structure::check_structure(&repository));
+    breaches.extend(NameRules::read_file(root)?.check_names(&repository));
 
     for path in &repository.files {
         // The texts of all files are checked, also of those that are not Rust.

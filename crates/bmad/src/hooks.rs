@@ -139,6 +139,13 @@ struct WorkflowHookGroup {
     critical: bool,
 }
 
+/// What the keys of one hook or group say.
+struct WorkflowHookFields<'n> {
+    group: WorkflowHookGroup,
+    command_node: Option<&'n YamlNode>,
+    inner_hooks: Option<&'n YamlEntry>,
+}
+
 impl WorkflowHookReader<'_> {
     fn report_problem(&mut self, rule: &'static str, line_number: usize, message: String) {
         let problem = FileProblem::warning(rule, self.file_path, message).at_line(line_number + self.lines_above);
@@ -193,38 +200,8 @@ impl WorkflowHookReader<'_> {
         match &hook_node.content {
             YamlContent::Scalar(_) => self.add_command(moment, hook_node, group),
             YamlContent::Mapping(hook_entries) => {
-                // A group's settings apply to its commands, and each command may override them.
-                let (mut group, mut command_node, mut inner_hooks) = (group.clone(), None, None);
-                for hook_entry in hook_entries {
-                    match hook_entry.key.as_str() {
-                        "command" => command_node = Some(&hook_entry.value),
-                        "hooks" if is_outer => inner_hooks = Some(hook_entry),
-                        "matcher" => {
-                            group.matcher = self
-                                .read_text(hook_entry)
-                                .filter(|matcher_text| !matches!(matcher_text.as_str(), "" | "*"))
-                        }
-                        "once" => group.once = self.read_flag(hook_entry),
-                        "critical" => group.critical = self.read_flag(hook_entry),
-                        // A hook that is not a command, such as a prompt for a model, has nothing that could be run.
-                        "type" if hook_entry.value.scalar_text() != Some("command") => {
-                            let type_name = hook_entry.value.scalar_text().unwrap_or("something else");
-                            self.report_problem(
-                                "hook-type",
-                                hook_entry.line,
-                                format!("a hook of type `{type_name}` is not known here"),
-                            );
-                            return;
-                        }
-                        // These keys belong to the client, or they are descriptions.
-                        "type" | "timeout" | "name" | "description" => {}
-                        // An unknown key costs only itself: the command may still be right.
-                        unknown_key => {
-                            let message = format!("a hook has no `{unknown_key}`; the rest of it is read");
-                            self.report_problem("hook-key", hook_entry.line, message);
-                        }
-                    }
-                }
+                let Some(hook_fields) = self.read_fields(hook_entries, group, is_outer) else { return };
+                let WorkflowHookFields { group, command_node, inner_hooks } = hook_fields;
                 match (command_node, inner_hooks) {
                     (Some(command_node), None) => self.add_command(moment, command_node, &group),
                     (None, Some(inner_hooks)) => match &inner_hooks.value.content {
@@ -250,6 +227,47 @@ impl WorkflowHookReader<'_> {
                 self.report_problem("hook-shape", hook_node.line, "a list stands where a hook should".into())
             }
         }
+    }
+
+    /// Reads the keys of a hook or of a group; `None` if it is no command, which is reported.
+    fn read_fields<'n>(
+        &mut self,
+        hook_entries: &'n [YamlEntry],
+        outer_group: &WorkflowHookGroup,
+        is_outer: bool,
+    ) -> Option<WorkflowHookFields<'n>> {
+        // A group's settings apply to its commands, and each command may override them.
+        let (mut group, mut command_node, mut inner_hooks) = (outer_group.clone(), None, None);
+        for hook_entry in hook_entries {
+            match hook_entry.key.as_str() {
+                "command" => command_node = Some(&hook_entry.value),
+                "hooks" if is_outer => inner_hooks = Some(hook_entry),
+                "matcher" => {
+                    group.matcher =
+                        self.read_text(hook_entry).filter(|matcher_text| !matches!(matcher_text.as_str(), "" | "*"))
+                }
+                "once" => group.once = self.read_flag(hook_entry),
+                "critical" => group.critical = self.read_flag(hook_entry),
+                // A hook that is not a command, such as a prompt for a model, has nothing that could be run.
+                "type" if hook_entry.value.scalar_text() != Some("command") => {
+                    let type_name = hook_entry.value.scalar_text().unwrap_or("something else");
+                    self.report_problem(
+                        "hook-type",
+                        hook_entry.line,
+                        format!("a hook of type `{type_name}` is not known here"),
+                    );
+                    return None;
+                }
+                // These keys belong to the client, or they are descriptions.
+                "type" | "timeout" | "name" | "description" => {}
+                // An unknown key costs only itself: the command may still be right.
+                unknown_key => {
+                    let message = format!("a hook has no `{unknown_key}`; the rest of it is read");
+                    self.report_problem("hook-key", hook_entry.line, message);
+                }
+            }
+        }
+        Some(WorkflowHookFields { group, command_node, inner_hooks })
     }
 
     fn add_command(&mut self, moment: WorkflowHookMoment, command_node: &YamlNode, group: &WorkflowHookGroup) {

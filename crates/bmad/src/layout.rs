@@ -224,16 +224,7 @@ fn detect_by_files(
     clients: &[ClientEntryPoints],
     reasons: &mut Vec<String>,
 ) -> Option<Era> {
-    // A path with a slash at the end means a directory; a file of the same name does not count.
-    let path_exists = |checked_path: &str| {
-        let (directory, wanted_name) =
-            checked_path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", checked_path));
-        let is_directory = checked_path.ends_with('/');
-        project_files.list_names(directory).iter().any(|existing_name| match existing_name.strip_suffix('/') {
-            Some(existing_name) => is_directory && existing_name == wanted_name,
-            None => !is_directory && existing_name == wanted_name,
-        })
-    };
+    let path_exists = |checked_path: &str| is_path_listed(project_files, checked_path);
     let skill_directories: Vec<&str> = clients
         .iter()
         .filter(|client| client.entries == EntryPointKind::Skills)
@@ -278,6 +269,16 @@ fn detect_by_files(
         None => reasons.push(format!("nothing in `{root}` tells its era")),
     }
     first_match.map(|(era, _)| era)
+}
+
+/// Whether a path exists. A path with a slash at the end means a directory; a file of the same name does not count.
+fn is_path_listed(project_files: &dyn ProjectFiles, checked_path: &str) -> bool {
+    let (directory, wanted_name) = checked_path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", checked_path));
+    let is_directory = checked_path.ends_with('/');
+    project_files.list_names(directory).iter().any(|existing_name| match existing_name.strip_suffix('/') {
+        Some(existing_name) => is_directory && existing_name == wanted_name,
+        None => !is_directory && existing_name == wanted_name,
+    })
 }
 
 /// Where the manifest states its version.

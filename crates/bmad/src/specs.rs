@@ -139,20 +139,7 @@ fn read_spec_story(
                 .with_advice("write it"),
         );
     }
-    // The source text shows whether the id was quoted; the parsed value does not.
-    if let Some(id_node) = story_node.get("id") {
-        let source_text = id_node.span.clone().and_then(|span| text.get(span)).unwrap_or_default();
-        if !source_text.starts_with(['"', '\''])
-            && id_node.scalar_text().is_some_and(|story_id| story_id.parse::<f64>().is_ok())
-        {
-            let problem =
-                FileProblem::warning("stories-id-number", stories_path, format!("the id {source_text} is not quoted"));
-            let reason = "it is read as a number, and then no story's file has its name";
-            problems.push(
-                problem.at_line(id_node.line).with_reason(reason).with_advice(format!("write \"{source_text}\"")),
-            );
-        }
-    }
+    problems.extend(story_node.get("id").and_then(|id_node| find_unquoted_number(stories_path, text, id_node)));
     let story_id = text_of("id");
     // The id becomes part of a file name, where a slash or a space would break the lookup.
     if let Some(odd_character) =
@@ -181,6 +168,20 @@ fn read_spec_story(
         line: story_node.line,
         id: story_id,
     })
+}
+
+/// The problem of an id that is written as a number without quotes.
+fn find_unquoted_number(stories_path: &str, yaml_text: &str, id_node: &YamlNode) -> Option<FileProblem> {
+    // The source text shows whether the id was quoted; the parsed value does not.
+    let source_text = id_node.span.clone().and_then(|span| yaml_text.get(span)).unwrap_or_default();
+    let is_number = id_node.scalar_text().is_some_and(|story_id| story_id.parse::<f64>().is_ok());
+    if source_text.starts_with(['"', '\'']) || !is_number {
+        return None;
+    }
+    let problem =
+        FileProblem::warning("stories-id-number", stories_path, format!("the id {source_text} is not quoted"));
+    let reason = "it is read as a number, and then no story's file has its name";
+    Some(problem.at_line(id_node.line).with_reason(reason).with_advice(format!("write \"{source_text}\"")))
 }
 
 /// Reports an id that occurs twice, and an id whose files also match the pattern of another id.

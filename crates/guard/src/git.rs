@@ -17,6 +17,13 @@ pub(crate) struct HarmDescription {
     pub alternative: &'static str,
 }
 
+impl HarmDescription {
+    /// Describes a harmful git command by its subcommand and options.
+    fn for_git(git_command: &str, explanation: &'static str, alternative: &'static str) -> HarmDescription {
+        HarmDescription { action: format!("`git {git_command}`"), explanation, alternative }
+    }
+}
+
 /// Splits the arguments of git into the subcommand and its arguments, after git's own options.
 pub(crate) fn split_subcommand(args: &[ShellWord]) -> Option<(String, &[ShellWord])> {
     let mut remaining_words = args;
@@ -50,7 +57,7 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
     let (subcommand_name, arguments) = split_subcommand(invocation.args)?;
     let options = CommandOptions::parse(arguments);
     let describe = |git_command: &str, explanation, alternative| {
-        Some(HarmDescription { action: format!("`git {git_command}`"), explanation, alternative })
+        Some(HarmDescription::for_git(git_command, explanation, alternative))
     };
     match subcommand_name.as_str() {
         "reset" if options.has_any(&[], &["hard"]) => describe("reset --hard", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES),
@@ -64,24 +71,8 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         }
         // A push has so many harmful forms that it has a function of its own.
         "push" => describe_push_harm(&options),
-        "branch" => {
-            // Plain `-d` is safe: git itself refuses if commits would be lost.
-            let is_forced_delete = options.has_any(&['d'], &["delete"]) && options.has_any(&['f'], &["force"]);
-            let loses_commits = options.has_any(&['D'], &[]) || is_forced_delete;
-            let alternative =
-                "Use `git branch -d`, which refuses while commits would be lost, or leave it to the person";
-            if loses_commits { describe("branch -D", LOSES_COMMITS, alternative) } else { None }
-        }
-        "stash" => {
-            let stash_action =
-                arguments.iter().find(|argument| !argument.0.starts_with('-')).map(ShellWord::to_plain_text);
-            let stash_action = stash_action.filter(|stash_action| stash_action == "clear" || stash_action == "drop")?;
-            describe(
-                &format!("stash {stash_action}"),
-                "what was put aside may be the person's, and it is gone then",
-                LEAVE_TO_USER,
-            )
-        }
+        "branch" => describe_branch_harm(&options),
+        "stash" => describe_stash_harm(arguments),
         "checkout" if options.has_any(&['f'], &["force"]) => {
             describe("checkout --force", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES)
         }
@@ -106,6 +97,23 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         "update-ref" if options.has_any(&['d'], &[]) => describe("update-ref -d", LOSES_COMMITS, LEAVE_TO_USER),
         _ => None,
     }
+}
+
+/// Describes the harm of a branch deletion that can lose commits.
+fn describe_branch_harm(options: &CommandOptions<'_>) -> Option<HarmDescription> {
+    // Plain `-d` is safe: git itself refuses if commits would be lost.
+    let is_forced_delete = options.has_any(&['d'], &["delete"]) && options.has_any(&['f'], &["force"]);
+    let loses_commits = options.has_any(&['D'], &[]) || is_forced_delete;
+    let alternative = "Use `git branch -d`, which refuses while commits would be lost, or leave it to the person";
+    loses_commits.then(|| HarmDescription::for_git("branch -D", LOSES_COMMITS, alternative))
+}
+
+/// Describes the harm of a stash command that removes what was stashed.
+fn describe_stash_harm(arguments: &[ShellWord]) -> Option<HarmDescription> {
+    let stash_action = arguments.iter().find(|argument| !argument.0.starts_with('-')).map(ShellWord::to_plain_text);
+    let stash_action = stash_action.filter(|stash_action| stash_action == "clear" || stash_action == "drop")?;
+    let explanation = "what was put aside may be the person's, and it is gone then";
+    Some(HarmDescription::for_git(&format!("stash {stash_action}"), explanation, LEAVE_TO_USER))
 }
 
 /// Describes the harm of a push that replaces or removes commits on the remote.
@@ -134,11 +142,11 @@ fn describe_push_harm(options: &CommandOptions<'_>) -> Option<HarmDescription> {
     } else {
         return None;
     };
-    Some(HarmDescription {
-        action: format!("`git {harmful_form}`"),
-        explanation: "it replaces or removes commits of a shared branch, and others may have built on them",
-        alternative: "Push without force (fetch and merge first), or leave it to the person",
-    })
+    Some(HarmDescription::for_git(
+        harmful_form,
+        "it replaces or removes commits of a shared branch, and others may have built on them",
+        "Push without force (fetch and merge first), or leave it to the person",
+    ))
 }
 
 /// Whether an operand names all files: `.`, `:/`, `*`.

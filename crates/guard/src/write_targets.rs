@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use crate::{
-    invocation::{ProgramInvocation, find_option_value},
+    invocation::{CommandOptions, ProgramInvocation, find_option_value},
     shell::ShellWord,
 };
 
@@ -40,41 +40,12 @@ pub(crate) fn find_write_targets(invocation: &ProgramInvocation<'_>) -> Vec<Writ
         "rm" if !options.has_any(&['r', 'R'], &["recursive"]) => all_operands().map(write_to).collect(),
         "rm" | "trash" => all_operands().map(WriteTarget::for_removal).collect(),
         "rmdir" | "unlink" | "shred" => all_operands().map(write_to).collect(),
-        // `mv` removes its sources, and its last operand is the destination unless an option names it.
-        "mv" => {
-            let mut targets: Vec<WriteTarget> = all_operands().map(WriteTarget::for_removal).collect();
-            match find_option_value(invocation.args, "-t", "--target-directory") {
-                Some(destination) => targets.push(write_to(&destination)),
-                None => targets.last_mut().into_iter().for_each(|destination| destination.removes = false),
-            }
-            targets
-        }
-        "cp" | "install" | "rsync" | "ln" | "scp" => {
-            let destination = find_option_value(invocation.args, "-t", "--target-directory");
-            match destination {
-                Some(destination) => Vec::from([write_to(&destination)]),
-                None if options.operands.len() > 1 => {
-                    // A remote destination (`host:path`) is not on this machine.
-                    let last_operand = options.operands.last().filter(|operand| !operand.0.contains(':'));
-                    last_operand.map(|operand| write_to(operand)).into_iter().collect()
-                }
-                None => Vec::new(),
-            }
-        }
+        "mv" => find_move_targets(invocation, &options),
+        "cp" | "install" | "rsync" | "ln" | "scp" => find_copy_targets(invocation, &options),
         "tee" | "touch" | "mkdir" | "ed" | "ex" | "vi" | "vim" | "nano" | "sponge" => {
             all_operands().map(write_to).collect()
         }
-        "truncate" | "fallocate" => {
-            // The option parser does not know which options take a value, so the size stands among the operands.
-            let size_values = [
-                find_option_value(invocation.args, "-s", "--size"),
-                find_option_value(invocation.args, "-l", "--length"),
-            ];
-            all_operands()
-                .filter(|operand| !size_values.iter().flatten().any(|size_value| size_value == *operand))
-                .map(write_to)
-                .collect()
-        }
+        "truncate" | "fallocate" => find_resize_targets(invocation, &options),
         // The first operand is the mode or the owner.
         "chmod" | "chown" | "chgrp" => all_operands().skip(1).map(write_to).collect(),
         "sed" | "gsed" => find_sed_targets(invocation),
@@ -105,6 +76,39 @@ pub(crate) fn find_write_targets(invocation: &ProgramInvocation<'_>) -> Vec<Writ
         "git" => find_git_targets(invocation),
         _ => Vec::new(),
     }
+}
+
+/// Lists what `mv` changes: it removes its sources, and its last operand is the destination unless an option names it.
+fn find_move_targets(invocation: &ProgramInvocation<'_>, options: &CommandOptions<'_>) -> Vec<WriteTarget> {
+    let mut targets: Vec<WriteTarget> = options.operands.iter().copied().map(WriteTarget::for_removal).collect();
+    match find_option_value(invocation.args, "-t", "--target-directory") {
+        Some(destination) => targets.push(WriteTarget::for_write(&destination)),
+        None => targets.last_mut().into_iter().for_each(|destination| destination.removes = false),
+    }
+    targets
+}
+
+/// Finds the destination of `cp` and similar programs: the last operand, unless an option names it.
+fn find_copy_targets(invocation: &ProgramInvocation<'_>, options: &CommandOptions<'_>) -> Vec<WriteTarget> {
+    let destination = find_option_value(invocation.args, "-t", "--target-directory");
+    match destination {
+        Some(destination) => Vec::from([WriteTarget::for_write(&destination)]),
+        None if options.operands.len() > 1 => {
+            // A remote destination (`host:path`) is not on this machine.
+            let last_operand = options.operands.last().filter(|operand| !operand.0.contains(':'));
+            last_operand.map(|operand| WriteTarget::for_write(operand)).into_iter().collect()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Lists the files that `truncate` or `fallocate` gives another size.
+fn find_resize_targets(invocation: &ProgramInvocation<'_>, options: &CommandOptions<'_>) -> Vec<WriteTarget> {
+    // The option parser does not know which options take a value, so the size stands among the operands.
+    let size_values =
+        [find_option_value(invocation.args, "-s", "--size"), find_option_value(invocation.args, "-l", "--length")];
+    let is_size = |operand: &ShellWord| size_values.iter().flatten().any(|size_value| size_value == operand);
+    options.operands.iter().filter(|operand| !is_size(operand)).map(|operand| WriteTarget::for_write(operand)).collect()
 }
 
 /// Whether the options of `sed`, `perl` or `ruby` say that files are edited in place.

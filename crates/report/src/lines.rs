@@ -2,6 +2,7 @@
 
 mod challenge;
 mod detail_levels;
+mod fixes;
 
 use std::{
     collections::BTreeMap,
@@ -10,13 +11,11 @@ use std::{
 
 use tribunal_core::{
     brief::AgentTask,
-    decision::ChoiceKey,
-    decision::DecisionTopic,
+    decision::{DecisionAnswer, DecisionTopic},
     effect::{AskAgent, AwaitReset, Effect, Reply, UserRequest},
     event::{JournalEntry, RunEvent, RunSummary},
-    files::PatchRefusal,
-    finding::{DismissalReason, Finding, FindingStatus, StatusTransition, TransitionCause},
-    ids::{AgentName, FindingId, Key},
+    finding::{DismissalReason, Finding, FindingStatus},
+    ids::{AgentName, DecisionId, FindingId, Key},
     progress::AgentProgress,
     settings::Settings,
     view::RunView,
@@ -164,18 +163,6 @@ impl<W: Write> LineReporter<W> {
         self.write_line(indent, &second_line)
     }
 
-    /// Writes why a patch did not land; a failed check is shown with its command.
-    fn write_refused_patch(&mut self, finding_ids: &[FindingId], refusal: &PatchRefusal) -> io::Result<()> {
-        let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
-        let line_head = format!("not landed: {}", phrases::join_ids(finding_ids));
-        let refusal_text = self.screen.fit_text(8 + line_head.len(), &phrases::describe_refusal(refusal));
-        self.write_line(4, &format!("{painted_symbol} {line_head}: {refusal_text}"))?;
-        let PatchRefusal::Check { command, .. } = refusal else { return Ok(()) };
-        let check_text = self.screen.fit_text(6, &format!("the check was: {command}"));
-        let check_text = self.screen.paint(TextStyle::Dim, &check_text);
-        self.write_line(6, &check_text)
-    }
-
     /// Writes events of a review round.
     fn write_round_event(&mut self, run_event: &RunEvent) -> io::Result<()> {
         match run_event {
@@ -221,90 +208,6 @@ impl<W: Write> LineReporter<W> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Writes events of a fix iteration.
-    fn write_fix_event(&mut self, run_event: &RunEvent) -> io::Result<()> {
-        match run_event {
-            RunEvent::FixersDealt { iteration, hands: fixer_findings, .. } if self.is_fixed_in_session() => {
-                // A new wave starts: findings of an older refused patch may be reported again.
-                self.refused_findings.clear();
-                let fixer_findings: Vec<String> =
-                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
-                let line_text =
-                    format!("fix iteration {iteration}: the session repairs {}", fixer_findings.join(" | "));
-                let line_text = self.screen.wrap_text(2, &line_text);
-                self.write_line(0, &line_text)
-            }
-            RunEvent::FixersDealt { iteration, wave: wave_text, hands: fixer_findings, .. } => {
-                self.refused_findings.clear();
-                let fixer_count = phrases::format_count(fixer_findings.len() as u32, "fixer");
-                let fixer_findings: Vec<String> =
-                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
-                let wave_text = if *wave_text > 1 { format!(", wave {wave_text}") } else { String::new() };
-                let line_text =
-                    format!("fix iteration {iteration}{wave_text}: {fixer_count} for {}", fixer_findings.join(" | "));
-                let line_text = self.screen.wrap_text(2, &line_text);
-                self.write_line(0, &line_text)
-            }
-            RunEvent::PatchLanded { lines: changed_lines, key: patch_key, .. } if patch_key.is_session() => {
-                self.refused_findings.clear();
-                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
-                let changed_lines = phrases::format_count(*changed_lines, "line");
-                self.write_line(4, &format!("{painted_symbol} the session came back, with {changed_lines} changed"))
-            }
-            RunEvent::PatchLanded { findings: patch_findings, lines: changed_lines, .. } => {
-                self.refused_findings.clear();
-                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
-                let changed_lines = phrases::format_count(*changed_lines, "line");
-                self.write_line(
-                    4,
-                    &format!("{painted_symbol} landed: {} ({changed_lines})", phrases::join_ids(patch_findings)),
-                )
-            }
-            RunEvent::PatchRefused { findings: patch_findings, why: refusal, .. } => {
-                // The findings of this patch become open again right after this event; they are not reported twice.
-                self.refused_findings.clone_from(patch_findings);
-                self.write_refused_patch(patch_findings, refusal)
-            }
-            RunEvent::FixerFailed { fault, .. } => {
-                let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
-                let line_text = self.screen.fit_text(8, &fault.detail);
-                self.write_line(4, &format!("{painted_symbol} {line_text}"))
-            }
-            RunEvent::FindingMoved {
-                finding: finding_id,
-                transition: StatusTransition { to: new_status, cause, note },
-            } => match new_status {
-                // Fixes of a fixer are reported with its patch. Only fixes that come without a patch of their own get a line.
-                FindingStatus::Fixed if cause.is_by_user() || *cause == TransitionCause::RepairedAlong => {
-                    let line_text = self.screen.fit_text(16, note);
-                    self.write_line(4, &format!("  {finding_id} is fixed: {line_text}"))
-                }
-                FindingStatus::Fixed | FindingStatus::Assigned => Ok(()),
-                // The ruling was already written with the reason.
-                _ if self.challenge_progress.has_reported(*finding_id) => Ok(()),
-                // The refused patch was already reported, once for all its findings.
-                FindingStatus::Open if self.refused_findings.contains(finding_id) => Ok(()),
-                FindingStatus::Open => {
-                    let line_text = self.screen.fit_text(16, note);
-                    let status_phrase = if cause.is_by_user() { "is open again" } else { "stays open" };
-                    self.write_line(4, &format!("  {finding_id} {status_phrase}: {line_text}"))
-                }
-                other_status => {
-                    let line_text = self.screen.fit_text(24, note);
-                    self.write_line(4, &format!("  {finding_id} {}: {line_text}", other_status.as_str()))
-                }
-            },
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns whether the user's own session repairs the findings instead of fixers. A decision may hand them back to fixers.
-    fn is_fixed_in_session(&self) -> bool {
-        let is_handed_over = self.run_view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
-        let is_handed_over = is_handed_over.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));
-        !is_handed_over && self.run_view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 
     /// Writes the ending: outcome, counts, what is left of the limits, open decisions and suggested commands.
@@ -376,22 +279,7 @@ impl<W: Write> LineReporter<W> {
             RunEvent::RunStarted { settings, build: build_version, .. } => {
                 self.write_header(journal_entry, settings, build_version)
             }
-            RunEvent::RunResumed { life: start_number } => {
-                let subject_title = self.run_view.settings.as_ref().map(|settings| settings.subject.title());
-                let line_text =
-                    format!("run {} goes on: review of {}", journal_entry.run, subject_title.unwrap_or_default());
-                let line_text = self.screen.paint(TextStyle::Bold, &clean_line(&line_text));
-                self.write_line(0, &format!("{line_text} (start {start_number})"))?;
-                // Waits that began in an earlier process are still under way.
-                let wait_texts: Vec<String> = self
-                    .run_view
-                    .limited_agents()
-                    .map(|(agent_name, until_ms)| {
-                        phrases::describe_wait(agent_name, until_ms, journal_entry.at.wall_ms)
-                    })
-                    .collect();
-                wait_texts.iter().try_for_each(|wait_line| self.write_wait(wait_line))
-            }
+            RunEvent::RunResumed { life: start_number } => self.write_resumption(journal_entry, *start_number),
             RunEvent::SettingsChanged { .. } => self.write_line(2, "changed settings were taken in"),
             RunEvent::EffectStarted {
                 effect: Effect::AwaitReset(AwaitReset { agent: agent_name, until_ms, .. }),
@@ -402,14 +290,7 @@ impl<W: Write> LineReporter<W> {
                 self.write_requests(&inbox.requests)
             }
             RunEvent::FindingRaised { finding } => self.write_finding(finding),
-            RunEvent::DecisionAnswered { decision, answer } => {
-                let choice_text = self.screen.fit_text(24, &answer.choice);
-                let answer_text = match answer.is_withdrawn() {
-                    true => format!("is withdrawn: {}", clean_line(&answer.note)),
-                    false => format!("was answered: {choice_text}"),
-                };
-                self.write_line(2, &format!("{} {answer_text}", clean_line(decision.as_str())))
-            }
+            RunEvent::DecisionAnswered { decision, answer } => self.write_decision_answer(decision, answer),
             RunEvent::Warned { text: line_text } => {
                 let painted_symbol = self.screen.paint(TextStyle::Warning, "[W]");
                 let line_text = self.screen.fit_text(6, line_text);
@@ -431,6 +312,31 @@ impl<W: Write> LineReporter<W> {
             | RunEvent::ConfidenceCalculated { .. } => self.write_round_event(&journal_entry.event),
             _ => self.write_fix_event(&journal_entry.event),
         }
+    }
+
+    /// Writes that a run goes on, and the waits for usage limits that it goes on with.
+    fn write_resumption(&mut self, journal_entry: &JournalEntry, start_number: u32) -> io::Result<()> {
+        let subject_title = self.run_view.settings.as_ref().map(|settings| settings.subject.title());
+        let line_text = format!("run {} goes on: review of {}", journal_entry.run, subject_title.unwrap_or_default());
+        let line_text = self.screen.paint(TextStyle::Bold, &clean_line(&line_text));
+        self.write_line(0, &format!("{line_text} (start {start_number})"))?;
+        // Waits that began in an earlier process are still under way.
+        let wait_texts: Vec<String> = self
+            .run_view
+            .limited_agents()
+            .map(|(agent_name, until_ms)| phrases::describe_wait(agent_name, until_ms, journal_entry.at.wall_ms))
+            .collect();
+        wait_texts.iter().try_for_each(|wait_line| self.write_wait(wait_line))
+    }
+
+    /// Writes how a decision was answered, or that it is withdrawn.
+    fn write_decision_answer(&mut self, decision_id: &DecisionId, answer: &DecisionAnswer) -> io::Result<()> {
+        let choice_text = self.screen.fit_text(24, &answer.choice);
+        let answer_text = match answer.is_withdrawn() {
+            true => format!("is withdrawn: {}", clean_line(&answer.note)),
+            false => format!("was answered: {choice_text}"),
+        };
+        self.write_line(2, &format!("{} {answer_text}", clean_line(decision_id.as_str())))
     }
 
     /// Updates what later lines depend on. This happens in every mode, since the user may change it at any time.

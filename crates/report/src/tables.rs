@@ -125,6 +125,36 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
         run_view.settings.as_ref().map(|settings| clean_line(&settings.subject.title())).unwrap_or_default();
     let painted_state = screen.paint(standing_style(run_standing), run_standing.state_name());
     let _ = writeln!(rendered, "{} {painted_state} · {subject_title}", screen.paint(TextStyle::Bold, &run_id));
+    write_run_totals(&mut rendered, run_view);
+    // A crashed run waits for nothing, although its journal still says so.
+    if run_standing.is_live {
+        write_usage_waits(&mut rendered, run_view, screen);
+    }
+    // Refuted findings are named because they disappear from the counts of open ones.
+    let refuted_ids = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
+    let refuted_ids: Vec<FindingId> =
+        run_view.findings.values().filter(refuted_ids).map(|finding| finding.id).collect();
+    if !refuted_ids.is_empty() {
+        let _ = writeln!(rendered, "  refuted by challengers: {}", phrases::join_ids(&refuted_ids));
+    }
+    if let Some(score_card) = &run_view.confidence {
+        let _ = writeln!(
+            rendered,
+            "  {}; for gates {}, {}",
+            phrases::describe_confidence(score_card),
+            score_card.for_gates,
+            score_card.band
+        );
+    }
+    if let Some(tracker_path) = &run_view.tracker_path {
+        let _ = writeln!(rendered, "  tracker: {}", escape_line(tracker_path));
+    }
+    write_next_steps(&mut rendered, run_standing, screen);
+    rendered
+}
+
+/// Writes how the run ended, what it found and what it used; for a run under way, the totals so far.
+fn write_run_totals(rendered: &mut String, run_view: &RunView) {
     match run_view.run_summary() {
         Some(summary) => {
             let _ = writeln!(rendered, "  {}{}", summary.reason.table_row().description, describe_detail(summary));
@@ -147,46 +177,29 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
             );
         }
     }
-    // A crashed run waits for nothing, although its journal still says so.
-    if run_standing.is_live {
-        for (agent_name, until_ms) in run_view.limited_agents() {
-            let until_utc = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
-            let wait_text = format!(
-                "{} is at its usage limit; the run waits until {until_utc} UTC",
-                clean_line(agent_name.as_str())
-            );
-            let _ = writeln!(rendered, "  {}", screen.paint(TextStyle::Warning, &wait_text));
-        }
+}
+
+/// Writes which agents are at their usage limit, and until when the run waits for them.
+fn write_usage_waits(rendered: &mut String, run_view: &RunView, screen: &Screen) {
+    for (agent_name, until_ms) in run_view.limited_agents() {
+        let until_utc = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
+        let wait_text =
+            format!("{} is at its usage limit; the run waits until {until_utc} UTC", clean_line(agent_name.as_str()));
+        let _ = writeln!(rendered, "  {}", screen.paint(TextStyle::Warning, &wait_text));
     }
-    // Refuted findings are named because they disappear from the counts of open ones.
-    let refuted_ids = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
-    let refuted_ids: Vec<FindingId> =
-        run_view.findings.values().filter(refuted_ids).map(|finding| finding.id).collect();
-    if !refuted_ids.is_empty() {
-        let _ = writeln!(rendered, "  refuted by challengers: {}", phrases::join_ids(&refuted_ids));
-    }
-    if let Some(score_card) = &run_view.confidence {
-        let _ = writeln!(
-            rendered,
-            "  {}; for gates {}, {}",
-            phrases::describe_confidence(score_card),
-            score_card.for_gates,
-            score_card.band
-        );
-    }
-    if let Some(tracker_path) = &run_view.tracker_path {
-        let _ = writeln!(rendered, "  tracker: {}", escape_line(tracker_path));
-    }
-    let mut next_commands = crate::suggest_next_steps(run_view, &screen.program_name);
+}
+
+/// Writes the commands that the user may type next.
+fn write_next_steps(rendered: &mut String, run_standing: &RunStanding<'_>, screen: &Screen) {
+    let mut next_commands = crate::suggest_next_steps(run_standing.run_view, &screen.program_name);
     // Only the lock tells that a run crashed, so the journal's own suggestions do not include this command.
     if run_standing.run_state() == RunState::Died {
-        next_commands.insert(0, format!("{} resume {run_id}", screen.program_name));
+        next_commands.insert(0, format!("{} resume {}", screen.program_name, typed_run_id(run_standing.run_view)));
     }
     for (step_index, next_step) in next_commands.iter().enumerate() {
         let step_lead = if step_index == 0 { "next:" } else { "" };
         let _ = writeln!(rendered, "  {step_lead:<6}{}", escape_line(next_step));
     }
-    rendered
 }
 
 /// The detail of an ending, unless it only repeats the text of its reason.

@@ -27,7 +27,7 @@ use files::FileFigures;
 pub use import_cycles::ImportCycle;
 pub(crate) use import_cycles::find_import_cycles;
 pub(crate) use parameters::find_tuple_parameters;
-pub(crate) use tokens::find_patched_marks;
+pub(crate) use tokens::{find_patched_marks, visit_production_tokens};
 
 /// The number of files from which on a cycle counts as large; two or three files that know each other are no problem.
 pub const LARGE_CYCLE: usize = 4;

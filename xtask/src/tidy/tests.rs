@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Result, anyhow};
 
 use super::exceptions::SizeExceptions;
+use super::names::NameRules;
 use super::sizes::{self, TestFiles};
 use super::{structure, texts, words};
 use crate::RuleBreach;
@@ -338,5 +339,57 @@ fn tuple_parameters_marks_and_large_cycles_are_refused() -> Result<()> {
              (crates/a/src/four.rs, crates/a/src/one.rs, crates/a/src/three.rs, crates/a/src/two.rs)",
         ]
     );
+    Ok(())
+}
+
+const NAME_RULES: &str = "[[functions]]\nreason = 'a constructor'\nnames = ['new', 'stale']\n\
+    [shared_types]\nOrigin = 'one concept'\n[replaced_types]\nDesk = 'it is the `Replayer`'\n\
+    [replaced_words]\nnobody = 'name who'\n";
+
+#[test]
+fn names_that_say_too_little_are_refused() -> Result<()> {
+    let files = [
+        (
+            "crates/a/src/lib.rs",
+            "pub struct Desk;\nimpl Desk {\n    pub fn new() {}\n    pub(crate) async fn of() {}\n    fn at() {}\n}\n\
+             pub const fn up() {}\npub fn find_it() {}\n#[cfg(test)]\nmod tests { pub fn told() {} }\n",
+        ),
+        (
+            "crates/a/src/two.rs",
+            "// Nobody reads it.\npub enum Pair {}\npub(super) struct Origin;\nconst TEXT: &str = \"nobody\";\n",
+        ),
+        ("crates/b/src/lib.rs", "/// Two of them.\npub struct Pair;\npub type Origin = u8;\n"),
+        ("crates/b/tests/all.rs", "pub fn told() {}\npub struct Pair;\n"),
+    ];
+    let sources = files.iter().map(|(path, text)| parse_source(path, text)).collect::<Result<Vec<_>>>()?;
+    let repository = RepositoryTree { files: Vec::new(), sources, unreadable: Vec::new() };
+    let too_short = "has a name of one word: say what it does to what, or give a reason in xtask/names.toml";
+    assert_eq!(
+        format_breaches(NameRules::parse(NAME_RULES).check_names(&repository)),
+        [
+            format!("crates/a/src/lib.rs:4: the public function `of` {too_short}"),
+            format!("crates/a/src/lib.rs:7: the public function `up` {too_short}"),
+            "xtask/names.toml: no public function is called `stale`: remove the entry".into(),
+            "crates/a/src/two.rs:2: the public type `Pair` shares its name with crates/b/src/lib.rs:2".into(),
+            "crates/a/src/lib.rs:1: `Desk` is not called that any more: it is the `Replayer`".into(),
+            "crates/a/src/two.rs:1: a comment says `Nobody`: name who".into(),
+        ]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_broken_list_of_names_is_a_breach() -> Result<()> {
+    let no_sources = RepositoryTree { files: Vec::new(), sources: Vec::new(), unreadable: Vec::new() };
+    let breaches = |text: &str| format_breaches(NameRules::parse(text).check_names(&no_sources));
+    assert_eq!(
+        breaches("[[functions]]\nnames = []\n[replaced_words]\nx = ''\n[names]\n"),
+        [
+            "xtask/names.toml: no reason for ",
+            "xtask/names.toml: `names` is not known here",
+            "xtask/names.toml: `x` has no reason",
+        ]
+    );
+    assert!(breaches("[")[0].starts_with("xtask/names.toml: this is not toml"));
     Ok(())
 }

@@ -6,14 +6,16 @@
 //! here but in `core`.
 //!
 //! [`regions`] removes what an answer is wrapped in, [`list_finder`] and [`lenient_json`] find the lists, and
-//! [`items`] reads the items in them.
+//! [`items`] reads the items in them, by the names in [`vocabulary`].
 
+mod indented_lines;
 mod items;
 mod lenient_json;
 mod list_finder;
 mod minutes;
 mod node;
 mod regions;
+mod vocabulary;
 
 use std::collections::HashSet;
 
@@ -23,9 +25,10 @@ use tribunal_core::{
     text::truncate_chars,
 };
 
-use list_finder::{FoundNodes, ListVocabulary, StrictYamlError, find_lists, parse_strict_yaml};
+use list_finder::{FoundNodes, StrictYamlError, find_lists, parse_strict_yaml};
 use node::{AnswerNode, matches_any_name};
 use regions::{AnswerRegion, split_regions, strip_wrapping};
+use vocabulary::ListVocabulary;
 
 /// What kind of list an answer should contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +67,9 @@ impl AnswerKind {
 
     fn vocabulary(self) -> ListVocabulary {
         match self {
-            AnswerKind::Findings => items::FINDINGS_VOCABULARY,
-            AnswerKind::Fixes => items::FIXES_VOCABULARY,
-            AnswerKind::Verdicts => items::VERDICTS_VOCABULARY,
+            AnswerKind::Findings => vocabulary::FINDINGS_VOCABULARY,
+            AnswerKind::Fixes => vocabulary::FIXES_VOCABULARY,
+            AnswerKind::Verdicts => vocabulary::VERDICTS_VOCABULARY,
         }
     }
 }

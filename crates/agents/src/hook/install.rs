@@ -108,25 +108,35 @@ pub fn install_hooks(
     }
     // New lists are added in one change, because two changes of the same object would overlap.
     if !new_members.is_empty() {
-        jsonc_changes.push(match hooks_node {
-            Some(_) => JsoncChange { path: vec![key_step("hooks")], edit: JsoncEdit::AddMembers(new_members) },
-            None => JsoncChange {
-                path: Vec::new(),
-                edit: JsoncEdit::AddMembers(vec![("hooks".into(), JsoncValue::Map(new_members))]),
-            },
-        });
+        jsonc_changes.push(add_event_lists(hooks_node, new_members));
     }
     let new_text = jsonc::edit_document(file_text, &jsonc_changes).map_err(InstallProblem::from)?;
-    let switch_node = hook_client.hooks.off_switch().and_then(|switch_node| hook_document.root.get(switch_node));
-    let active_switch = switch_node.filter(|active_switch| active_switch.to_value() == JsoncValue::Flag(true));
-    let switched_off = active_switch.map(|active_switch| jsonc::line_and_column(file_text, active_switch.span.start).0);
+    let disabled_hooks_line = find_off_switch(hook_client, file_text, &hook_document);
     Ok(InstalledHooks {
         file_text: new_text,
         added_events,
         updated_events,
         non_json: hook_document.non_json,
-        disabled_hooks_line: switched_off,
+        disabled_hooks_line,
     })
+}
+
+/// The change that adds the lists of new events to the object with the hooks, or creates that object with them.
+fn add_event_lists(hooks_node: Option<&JsoncNode>, event_lists: Vec<(String, JsoncValue)>) -> JsoncChange {
+    match hooks_node {
+        Some(_) => JsoncChange { path: vec![key_step("hooks")], edit: JsoncEdit::AddMembers(event_lists) },
+        None => JsoncChange {
+            path: Vec::new(),
+            edit: JsoncEdit::AddMembers(vec![("hooks".into(), JsoncValue::Map(event_lists))]),
+        },
+    }
+}
+
+/// Finds the line of the switch by which no hooks run at all; `None` if hooks run.
+fn find_off_switch(hook_client: HookClient, file_text: &str, hook_document: &JsoncDocument) -> Option<usize> {
+    let switch_node = hook_client.hooks.off_switch().and_then(|switch_node| hook_document.root.get(switch_node));
+    let active_switch = switch_node.filter(|active_switch| active_switch.to_value() == JsoncValue::Flag(true));
+    active_switch.map(|active_switch| jsonc::line_and_column(file_text, active_switch.span.start).0)
 }
 
 /// The events at which our hooks run because of this file.

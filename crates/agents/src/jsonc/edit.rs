@@ -348,43 +348,11 @@ impl PatchWriter<'_> {
         }
         let mut item_index = 0;
         // Adjacent items are removed together, so that the white space between them goes, too.
-        while let Some(first_removed) = child_items.get(item_index) {
-            item_index += 1;
-            if removed_flags.get(item_index - 1) != Some(&true) {
-                continue;
-            }
-            let mut last_removed = first_removed;
-            let piece_end = |item_index: usize, last_removed: &JsoncItem| {
-                frame.comma_offsets.get(item_index).map_or(last_removed.value.span.end, |comma_at| comma_at + 1)
+        while item_index < child_items.len() {
+            item_index = match removed_flags.get(item_index) {
+                Some(true) => self.patch_removed_piece(container, &removed_flags, item_index, patches)?,
+                _ => item_index + 1,
             };
-            // Items that follow without a comment between them are removed in one piece.
-            while let Some(next_item) =
-                child_items.get(item_index).filter(|_| removed_flags.get(item_index) == Some(&true))
-            {
-                let text_between =
-                    self.document_text.get(last_removed.value.span.end..next_item.start).unwrap_or_default();
-                if !text_between.trim_start_matches(',').trim().is_empty() {
-                    break;
-                }
-                last_removed = next_item;
-                item_index += 1;
-            }
-            let piece_end = piece_end(item_index - 1, last_removed);
-            let removed_range = first_removed.start..last_removed.value.span.end;
-            let (removal_start, spaces_behind) = self.find_removed_space(
-                first_removed,
-                &removed_range,
-                piece_end,
-                removed_flags.get(item_index).copied(),
-            );
-            patches.push((removal_start..removed_range.end, String::new()));
-            // The comma may be separated from the value by a comment, so that it is a patch of its own.
-            if piece_end > removed_range.end {
-                patches.push((piece_end - 1..piece_end, String::new()));
-            }
-            if spaces_behind > 0 {
-                patches.push((piece_end..piece_end + spaces_behind, String::new()));
-            }
         }
         // The comma behind the item that is now the last one belonged to what was removed.
         let had_comma = frame.comma_offsets.len() == child_items.len();
@@ -393,6 +361,44 @@ impl PatchWriter<'_> {
             patches.push((comma_offset..comma_offset + 1, String::new()));
         }
         Some(())
+    }
+
+    /// Removes the item at `first_index` with the removed items that follow it in one piece, and returns the index of
+    /// the item behind the piece.
+    fn patch_removed_piece(
+        &self,
+        container: &JsoncContainer<'_>,
+        removed_flags: &[bool],
+        first_index: usize,
+        patches: &mut TextPatches,
+    ) -> Option<usize> {
+        let &JsoncContainer { items: child_items, frame, .. } = container;
+        let first_removed = child_items.get(first_index)?;
+        let mut last_removed = first_removed;
+        let mut next_index = first_index + 1;
+        // Items that follow without a comment between them are removed in one piece.
+        while let Some(next_item) = child_items.get(next_index).filter(|_| removed_flags.get(next_index) == Some(&true))
+        {
+            let text_between = self.document_text.get(last_removed.value.span.end..next_item.start).unwrap_or_default();
+            if !text_between.trim_start_matches(',').trim().is_empty() {
+                break;
+            }
+            last_removed = next_item;
+            next_index += 1;
+        }
+        let removed_range = first_removed.start..last_removed.value.span.end;
+        let piece_end = frame.comma_offsets.get(next_index - 1).map_or(removed_range.end, |comma_at| comma_at + 1);
+        let (removal_start, spaces_behind) =
+            self.find_removed_space(first_removed, &removed_range, piece_end, removed_flags.get(next_index).copied());
+        patches.push((removal_start..removed_range.end, String::new()));
+        // The comma may be separated from the value by a comment, so that it is a patch of its own.
+        if piece_end > removed_range.end {
+            patches.push((piece_end - 1..piece_end, String::new()));
+        }
+        if spaces_behind > 0 {
+            patches.push((piece_end..piece_end + spaces_behind, String::new()));
+        }
+        Some(next_index)
     }
 
     /// Where the white space begins that is removed with a piece, and how much is removed behind it. `first_item` is

@@ -7,6 +7,7 @@
 //!
 //! No files are read here: `runner` hands in the template of a project.
 
+mod block_texts;
 mod code_change;
 pub(crate) mod marked_blocks;
 mod template;
@@ -21,6 +22,7 @@ use tribunal_core::{
     text::{fold_line, truncate_chars},
 };
 
+use block_texts::BlockTexts;
 use marked_blocks::MarkedBlocks;
 pub use template::{MAX_TEMPLATE_BYTES as MOST_TEMPLATE_BYTES, TemplateError};
 use template::{TemplateValues, fill_template, uses_value};
@@ -151,49 +153,13 @@ fn collect_values(
     task_brief: &TaskBrief,
     prompt_material: PromptMaterial<'_>,
 ) -> Result<(TemplateValues, usize), TemplateError> {
-    let subject_text = prompt_material.subject_text;
-    let criteria_text = code_change::number_criteria(prompt_material.criteria);
-    let known_findings = task_brief.known.join("\n");
-    let fixed_findings = task_brief.fixed.join("\n");
-    let assigned_json =
-        if task_brief.assigned.is_empty() { String::new() } else { to_pretty_json(&task_brief.assigned) };
-    let disputed_json =
-        if task_brief.disputed.is_empty() { String::new() } else { to_pretty_json(&task_brief.disputed) };
-    // The marks must occur in none of the texts, so that all of them have to be known first.
-    let prompt_blocks = MarkedBlocks::new(vec![
-        subject_text,
-        &criteria_text,
-        &known_findings,
-        &fixed_findings,
-        &assigned_json,
-        &disputed_json,
-    ]);
-    let optional_block = |value_name: &str, subject_text: &str| {
-        if subject_text.is_empty() {
-            String::new()
-        } else {
-            format!("\n{}", prompt_blocks.render_block(value_name, subject_text))
-        }
-    };
-    let value_name = task_brief.subject.file_path().map_or_else(|| task_brief.subject.title(), String::from);
-    // Criteria belong to the subject: a custom template that shows the subject shows them as well.
-    let subject_block =
-        format!("\n{}", prompt_blocks.render_block(&format!("subject {}", fold_line(&value_name)), subject_text))
-            + &optional_block("acceptance criteria", &criteria_text);
-    let prompt_blocks = [
-        ("known", optional_block("known findings", &known_findings)),
-        ("fixed", optional_block("fixed since the last round", &fixed_findings)),
-        ("subject", subject_block),
-        ("findings", optional_block(ASSIGNED_BLOCK, &assigned_json) + &optional_block(DISPUTED_BLOCK, &disputed_json)),
-    ];
-    let exempt_bytes = [subject_text, &criteria_text, &known_findings, &fixed_findings, &assigned_json, &disputed_json]
-        .iter()
-        .map(|subject_text| subject_text.len())
-        .sum();
+    let block_texts = BlockTexts::from_brief(task_brief, prompt_material);
+    let prompt_blocks = block_texts.render_blocks(task_brief);
+    let exempt_bytes = block_texts.all_texts().iter().map(|block_text| block_text.len()).sum();
     let (rules_text, answer_form) = rules_and_form(task_brief);
     // Without a plan of its own, a role gets the default one for the length of the text.
     let session_plan = match &task_brief.plan {
-        SeatPlan::Plain => SeatPlan::for_role(task_brief.role, subject_text),
+        SeatPlan::Plain => SeatPlan::for_role(task_brief.role, prompt_material.subject_text),
         picked_plan => picked_plan.clone(),
     };
     let (personas, rounds, methods) = describe_plan(&session_plan);
@@ -234,10 +200,6 @@ fn cap_value(full_value: &str) -> String {
 /// A single line of foreign text: without line breaks, and without braces that a template would interpret.
 fn to_single_line(foreign_text: &str) -> String {
     fold_line(foreign_text).replace("{{", "{ {").replace("}}", "} }")
-}
-
-fn to_pretty_json<T: serde::Serialize>(json_items: &[T]) -> String {
-    serde_json::to_string_pretty(json_items).unwrap_or_default()
 }
 
 /// The rules for a role and the form in which it answers.

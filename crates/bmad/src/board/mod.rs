@@ -290,6 +290,17 @@ fn read_action_items(board: &mut Board, item_nodes: Option<&YamlNode>) {
 
 /// Reports what no single line shows.
 fn check_consistency(board: &mut Board) {
+    // Each rule has a pass of its own, which keeps its problems together; they are sorted by line below.
+    let mut found_problems = find_story_problems(board);
+    found_problems.extend(find_empty_epics(board));
+    found_problems.extend(find_unfinished_epics(board));
+    // The problems were collected apart, since the board was still borrowed.
+    board.problems.extend(found_problems);
+    board.problems.sort_by_key(|problem| problem.line);
+}
+
+/// The problems of stories whose epic has no line, and of stories that share a number.
+fn find_story_problems(board: &Board) -> Vec<FileProblem> {
     let named_epics: BTreeSet<u32> = board
         .entries
         .iter()
@@ -302,7 +313,6 @@ fn check_consistency(board: &mut Board) {
     let mut found_problems = Vec::new();
     // The first entry of each number; a later one is reported against it.
     let mut first_by_number: BTreeMap<StoryNumber, &BoardEntry> = BTreeMap::new();
-    let with_stories: BTreeSet<u32> = board.stories().map(|(story, _)| story.epic).collect();
     for (story, board_entry) in board.stories() {
         if !named_epics.contains(&story.epic) {
             let message = format!("`{story}` belongs to epic {}, which has no line `epic-{}`", story.epic, story.epic);
@@ -335,6 +345,13 @@ fn check_consistency(board: &mut Board) {
             }
         }
     }
+    found_problems
+}
+
+/// The problems of epics that are in progress and have no stories.
+fn find_empty_epics(board: &Board) -> Vec<FileProblem> {
+    let mut found_problems = Vec::new();
+    let with_stories: BTreeSet<u32> = board.stories().map(|(story, _)| story.epic).collect();
     for board_entry in &board.entries {
         let BoardKey::Epic(epic_number) = board_entry.key else { continue };
         // An epic in the backlog need not have stories yet.
@@ -352,7 +369,12 @@ fn check_consistency(board: &mut Board) {
             );
         }
     }
-    // A separate pass keeps the problems of one rule together; they are sorted by line below.
+    found_problems
+}
+
+/// The problems of epics that are done although some of their stories are not.
+fn find_unfinished_epics(board: &Board) -> Vec<FileProblem> {
+    let mut found_problems = Vec::new();
     for board_entry in &board.entries {
         let BoardKey::Epic(epic_number) = board_entry.key else { continue };
         let count_open = || {
@@ -371,9 +393,7 @@ fn check_consistency(board: &mut Board) {
             );
         }
     }
-    // The problems were collected apart, since the board was still borrowed.
-    board.problems.extend(found_problems);
-    board.problems.sort_by_key(|problem| problem.line);
+    found_problems
 }
 
 #[cfg(test)]

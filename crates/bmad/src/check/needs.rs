@@ -141,12 +141,7 @@ fn suggest_first_step(check_material: &CheckMaterial<'_>, step_gap: &StepGap) ->
 fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<StepGap> {
     let make_gap = |document_name: &str, missing_path: String, maker_step: BmadStep, reason: &str| {
         let missing = MissingDocument { document: document_name.to_string(), path: missing_path };
-        Some(StepGap {
-            missing,
-            maker_step,
-            reason: reason.to_string(),
-            is_immediate: step_need == StepNeed::StoryFile,
-        })
+        Some(StepGap { missing, maker_step, reason: reason.to_string(), is_immediate: false })
     };
     let project_folders = &check_material.config.folders;
     match step_need {
@@ -189,20 +184,28 @@ fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<S
                 make_gap(&document_name, check_material.board_path.to_string(), maker_step, reason)
             })?
         }
-        StepNeed::StoryFile => {
-            // A story in progress is developed before the next one is started.
-            let due_stories = stories_in_state(check_material, &[StoryStatus::InProgress]);
-            let due_stories = if due_stories.is_empty() {
-                stories_in_state(check_material, &[StoryStatus::ReadyForDev])
-            } else {
-                due_stories
-            };
-            let story_key = due_stories.into_iter().min_by_key(|story_key| story_key.story_number())?;
-            let is_missing = !check_material.has_story_file(story_key.story_number());
-            let missing_path = join_path(&project_folders.implementation, &format!("{story_key}.md"));
-            is_missing.then(|| make_gap("story", missing_path, BmadStep::CreateStory, "the story has no file"))?
-        }
+        StepNeed::StoryFile => find_story_file_gap(check_material),
     }
+}
+
+/// The gap for the story that is developed next, if it has no file. The step that writes the file can run at once.
+fn find_story_file_gap(check_material: &CheckMaterial<'_>) -> Option<StepGap> {
+    // A story in progress is developed before the next one is started.
+    let due_stories = stories_in_state(check_material, &[StoryStatus::InProgress]);
+    let due_stories = if due_stories.is_empty() {
+        stories_in_state(check_material, &[StoryStatus::ReadyForDev])
+    } else {
+        due_stories
+    };
+    let story_key = due_stories.into_iter().min_by_key(|story_key| story_key.story_number())?;
+    let is_missing = !check_material.has_story_file(story_key.story_number());
+    let missing_path = join_path(&check_material.config.folders.implementation, &format!("{story_key}.md"));
+    is_missing.then(|| StepGap {
+        missing: MissingDocument { document: "story".to_string(), path: missing_path },
+        maker_step: BmadStep::CreateStory,
+        reason: "the story has no file".to_string(),
+        is_immediate: true,
+    })
 }
 
 /// The gap for a document that is missing, empty or only a template.

@@ -69,48 +69,52 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
     if move_mode == MoveMode::InOrder {
         require_story_file(&bmad, &board_key, &board_moves)?;
     }
-    let (mut updated_story, mut untouched_story) = (None, None);
     // The story's file is written before the board: the board is what other tools go by, so it changes last.
-    if let Some(from_state) =
-        board_moves.iter().find(|board_move| board_move.key == board_key).map(|board_move| board_move.from)
-    {
-        match update_story_status(
-            &project,
-            &bmad,
-            StoryMove { board_key: &board_key, from_state, to_state: target_state },
-            arguments.dry_run,
-        )? {
-            StoryFileUpdate::Updated(rewritten) => updated_story = Some(rewritten),
-            StoryFileUpdate::LeftAlone { story_path: file_path, status_text } => {
-                untouched_story = Some((file_path, status_text))
-            }
-            StoryFileUpdate::Unchanged => {}
+    let story_update = match board_moves.iter().find(|board_move| board_move.key == board_key) {
+        Some(board_move) => {
+            let story_move = StoryMove { board_key: &board_key, from_state: board_move.from, to_state: target_state };
+            update_story_status(&project, &bmad, story_move, arguments.dry_run)?
         }
-    }
+        None => StoryFileUpdate::Unchanged,
+    };
     let board_moves = match arguments.dry_run {
         true => board_moves,
         // When the board cannot be written, the story's status is put back, so that the two files keep agreeing.
-        false => write_moves(&project, &file_path, move_request)
-            .inspect_err(|_| restore_story(&project, updated_story.as_ref()))?,
+        false => {
+            write_moves(&project, &file_path, move_request).inspect_err(|_| restore_story(&project, &story_update))?
+        }
     };
-    let updated_story = updated_story.map(|rewritten| rewritten.file_path);
-    if let Some((file_path, status_text)) = untouched_story {
-        let notice = format!("{file_path} says `{status_text}`, which is not what the board said; it stays as it is");
-        writeln!(stderr(), "[i] {}", escape_line(&notice))?;
-    }
+    let updated_story = match story_update {
+        StoryFileUpdate::Updated(rewritten) => Some(rewritten.file_path),
+        StoryFileUpdate::LeftAlone { story_path, status_text } => {
+            let notice =
+                format!("{story_path} says `{status_text}`, which is not what the board said; it stays as it is");
+            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            None
+        }
+        StoryFileUpdate::Unchanged => None,
+    };
+    let move_document = BoardMoves {
+        schema: "tribunal.board/1",
+        path: file_path,
+        moves: board_moves,
+        story: updated_story,
+        dry_run: arguments.dry_run,
+    };
     if context.wants_json {
-        let dry_run = arguments.dry_run;
-        json_documents::print_document(&BoardMoves {
-            schema: "tribunal.board/1",
-            path: file_path,
-            moves: board_moves,
-            story: updated_story,
-            dry_run,
-        })?;
-        return Ok(0);
+        json_documents::print_document(&move_document)?;
+    } else {
+        print_moves(&move_document, move_request)?;
     }
+    Ok(0)
+}
+
+/// Prints what was moved, or would be, one line for each change.
+fn print_moves(move_document: &BoardMoves, move_request: MoveRequest<'_>) -> Result<(), UserError> {
+    let MoveRequest { board_key, target_state, .. } = move_request;
+    let BoardMoves { path: file_path, moves: board_moves, story: updated_story, dry_run, .. } = move_document;
     if let Some(updated_story) = updated_story {
-        let prefix = if arguments.dry_run { "would say" } else { "✓" };
+        let prefix = if *dry_run { "would say" } else { "✓" };
         writeln!(stdout(), "{}", escape_line(&format!("{prefix} Status: {target_state} · {updated_story}")))?;
     }
     if board_moves.is_empty() {
@@ -118,14 +122,14 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
     }
     // Moving one story can move its epic, too, so there may be more moves than the one that was asked for.
     for BoardMove { key: board_key, from: from_state, to: target_state, line: line_number, .. } in board_moves {
-        let prefix = if arguments.dry_run { "would move" } else { "✓" };
+        let prefix = if *dry_run { "would move" } else { "✓" };
         writeln!(
             stdout(),
             "{}",
             escape_line(&format!("{prefix} {board_key}: {from_state} → {target_state} · {file_path}:{line_number}"))
         )?;
     }
-    Ok(0)
+    Ok(())
 }
 
 /// Refuses to start a story without a file, where the project has a command that writes stories ahead of development.
@@ -258,8 +262,9 @@ fn update_story_status(
 /// Puts the old status back into a story whose board could not be moved, unless the file was edited in between. If
 /// that fails, the two files differ, which `validate` reports; the error about the board is the one that the user has
 /// to read now.
-fn restore_story(project: &Project, rewritten: Option<&RewrittenFile>) {
-    let Some(RewrittenFile { file_path: story_path, old_text, new_text }) = rewritten else { return };
+fn restore_story(project: &Project, story_update: &StoryFileUpdate) {
+    let StoryFileUpdate::Updated(rewritten) = story_update else { return };
+    let RewrittenFile { file_path: story_path, old_text, new_text } = rewritten;
     // Comparing under the lock makes sure that an edit that was made meanwhile is not overwritten.
     let restore_text = |current_text: &str| {
         Ok::<_, ()>((if current_text == new_text { old_text.clone() } else { current_text.to_string() }, ()))

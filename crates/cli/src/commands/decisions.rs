@@ -43,70 +43,87 @@ pub(crate) fn run(arguments: DecisionsArguments, context: &CommandContext) -> Re
     match (arguments.id, arguments.answer) {
         (Some(decision_name), Some(choice)) => {
             let named_decision = find_decision(&asking_runs, &decision_name)?;
-            let NamedDecision { run_id, decision } = &named_decision;
-            // Everything that can be wrong with the answer is checked before the journal is opened for writing.
-            check_choice(decision, &choice)?;
-            say::check_brief_text(&arguments.note)?;
-            let store = Store::open(&project.home_dir())?;
-            // A session must not answer questions about its own work; that is up to the user.
-            agent_session::refuse_reviewed_session(&store, run_id, context)?;
-            let note = context.secret_masker().mask(&arguments.note).into_owned();
-            // A loop has no process that would read the request later, so its answer takes effect here.
-            if decision.about == DecisionTopic::Loop {
-                let loop_outcome =
-                    loops::answer_loop(&project, run_id, ChoiceKey::parse(&choice) == Some(ChoiceKey::More))?;
-                return print_loop_answer(context, &named_decision, &loop_outcome);
-            }
-            let answer = DecisionAnswer { choice, note };
-            // The run reads the request when it is resumed; this command does not start anything.
-            store.send_request(run_id, &UserRequest::Answer { decision: decision.id.clone(), answer })?;
-            if context.wants_json {
-                json_documents::print_document(
-                    &json!({ "schema": "tribunal.answer/1", "run": run_id, "decision": decision.id }),
-                )?;
-            } else {
-                writeln!(stdout(), "recorded; next: tribunal resume {}", escape_line(run_id.as_str()))?;
-            }
+            let typed_answer = DecisionAnswer { choice, note: arguments.note };
+            record_answer(context, &project, &named_decision, typed_answer)?;
         }
         // With `--json` a named decision is part of the full list, which the arm below prints.
         (Some(decision_name), None) if !context.wants_json => {
             print_decision(context, &project, &find_decision(&asking_runs, &decision_name)?)?;
         }
-        _ if context.wants_json => {
-            let decisions = asking_runs
-                .iter()
-                .flat_map(|AskingRun { run_view, answered_ids }| {
-                    run_view.open_decisions().map(|decision| OpenDecision {
-                        run: run_view.run_id.clone(),
-                        decision: decision.clone(),
-                        answered: answered_ids.contains(&decision.id),
-                    })
-                })
-                .collect();
-            json_documents::print_document(&DecisionsDocument { schema: "tribunal.decisions/1", decisions })?;
-        }
+        _ if context.wants_json => print_decisions_document(&asking_runs)?,
         _ if asking_runs.iter().all(|asking| asking.run_view.open_decisions().next().is_none()) => {
             writeln!(stdout(), "nothing waits for a person")?;
         }
-        _ => {
-            write!(
-                stdout(),
-                "{}",
-                tables::render_decisions(asking_runs.iter().map(|asking| &asking.run_view), &context.answer_screen)
-            )?;
-            // An answer that no run has read yet would otherwise look as if it had been lost.
-            for AskingRun { run_view, answered_ids } in
-                asking_runs.iter().filter(|asking| !asking.answered_ids.is_empty())
-            {
-                let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
-                let answered_names: Vec<&str> = answered_ids.iter().map(DecisionId::as_str).collect();
-                let reminder =
-                    format!("{} answered, not yet taken in: tribunal resume {run_id}", answered_names.join(", "));
-                writeln!(stdout(), "{}", escape_line(&reminder))?;
-            }
-        }
+        _ => print_open_decisions(&asking_runs, context)?,
     }
     Ok(0)
+}
+
+/// Records an answer for the run that waits for it; the answer to a loop's question takes effect at once.
+fn record_answer(
+    context: &CommandContext,
+    project: &Project,
+    named_decision: &NamedDecision<'_>,
+    typed_answer: DecisionAnswer,
+) -> Result<(), UserError> {
+    let NamedDecision { run_id, decision } = named_decision;
+    // Everything that can be wrong with the answer is checked before the journal is opened for writing.
+    check_choice(decision, &typed_answer.choice)?;
+    say::check_brief_text(&typed_answer.note)?;
+    let store = Store::open(&project.home_dir())?;
+    // A session must not answer questions about its own work; that is up to the user.
+    agent_session::refuse_reviewed_session(&store, run_id, context)?;
+    let note = context.secret_masker().mask(&typed_answer.note).into_owned();
+    // A loop has no process that would read the request later, so its answer takes effect here.
+    if decision.about == DecisionTopic::Loop {
+        let goes_on = ChoiceKey::parse(&typed_answer.choice) == Some(ChoiceKey::More);
+        let loop_outcome = loops::answer_loop(project, run_id, goes_on)?;
+        return print_loop_answer(context, named_decision, &loop_outcome);
+    }
+    let answer = DecisionAnswer { choice: typed_answer.choice, note };
+    // The run reads the request when it is resumed; this command does not start anything.
+    store.send_request(run_id, &UserRequest::Answer { decision: decision.id.clone(), answer })?;
+    if context.wants_json {
+        json_documents::print_document(
+            &json!({ "schema": "tribunal.answer/1", "run": run_id, "decision": decision.id }),
+        )?;
+    } else {
+        writeln!(stdout(), "recorded; next: tribunal resume {}", escape_line(run_id.as_str()))?;
+    }
+    Ok(())
+}
+
+/// Prints all open decisions as a JSON document.
+fn print_decisions_document(asking_runs: &[AskingRun]) -> Result<(), UserError> {
+    let decisions = asking_runs
+        .iter()
+        .flat_map(|AskingRun { run_view, answered_ids }| {
+            run_view.open_decisions().map(|decision| OpenDecision {
+                run: run_view.run_id.clone(),
+                decision: decision.clone(),
+                answered: answered_ids.contains(&decision.id),
+            })
+        })
+        .collect();
+    json_documents::print_document(&DecisionsDocument { schema: "tribunal.decisions/1", decisions })?;
+    Ok(())
+}
+
+/// Prints all open decisions as text, and below them the answers that no run has read yet.
+fn print_open_decisions(asking_runs: &[AskingRun], context: &CommandContext) -> Result<(), UserError> {
+    write!(
+        stdout(),
+        "{}",
+        tables::render_decisions(asking_runs.iter().map(|asking| &asking.run_view), &context.answer_screen)
+    )?;
+    // An answer that no run has read yet would otherwise look as if it had been lost.
+    for AskingRun { run_view, answered_ids } in asking_runs.iter().filter(|asking| !asking.answered_ids.is_empty()) {
+        let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
+        let answered_names: Vec<&str> = answered_ids.iter().map(DecisionId::as_str).collect();
+        let reminder = format!("{} answered, not yet taken in: tribunal resume {run_id}", answered_names.join(", "));
+        writeln!(stdout(), "{}", escape_line(&reminder))?;
+    }
+    Ok(())
 }
 
 /// Prints what an answer to a loop's question has led to.
@@ -114,7 +131,7 @@ fn print_loop_answer(
     context: &CommandContext,
     named_decision: &NamedDecision<'_>,
     loop_outcome: &str,
-) -> Result<u8, UserError> {
+) -> Result<(), UserError> {
     let NamedDecision { run_id, decision } = named_decision;
     if context.wants_json {
         json_documents::print_document(
@@ -123,7 +140,7 @@ fn print_loop_answer(
     } else {
         writeln!(stdout(), "{}: {}", escape_line(run_id.as_str()), escape_line(loop_outcome))?;
     }
-    Ok(0)
+    Ok(())
 }
 
 /// Prints one decision, with the patch or the stray edits it is about.

@@ -107,7 +107,7 @@ pub(crate) fn run(inspect_command: InspectCommand, context: &CommandContext) -> 
 }
 
 /// Inspects a story for `tribunal story KEY`, too.
-pub(super) fn story(story_file: &Path, context: &CommandContext) -> Result<u8, UserError> {
+pub(super) fn inspect_story(story_file: &Path, context: &CommandContext) -> Result<u8, UserError> {
     story::run(story_file, context)
 }
 

@@ -1,6 +1,8 @@
 //! `tribunal loop start|status|cancel`: gives the same prompt to a session that the user has open, again and again,
 //! until it is done or the limit is reached. A loop always ends.
 
+mod status;
+
 use std::{
     io::{Read, Write, stdin, stdout},
     path::Path,
@@ -12,18 +14,16 @@ use tribunal_agents::{
     hook::HookClient,
 };
 use tribunal_core::{
-    event::RunEvent,
     ids::RunId,
     session::{
         DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionBinding, SessionWork,
     },
     text::truncate_chars,
-    timestamp::Timestamp,
 };
-use tribunal_report::{escape_line, session_text::describe_session_event};
+use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    session::{self, BoundSession, SessionError, SessionLookup, state_file},
+    session::{self, SessionError, SessionLookup, state_file},
 };
 use tribunal_store::Store;
 
@@ -85,7 +85,7 @@ pub(crate) struct LoopCancelArguments {
 pub(crate) fn run(loop_command: LoopCommand, context: &CommandContext) -> Result<u8, UserError> {
     match loop_command {
         LoopCommand::Start(arguments) => start_loop(arguments, context),
-        LoopCommand::Status(status_arguments) => print_status(status_arguments.name.as_deref(), context),
+        LoopCommand::Status(status_arguments) => status::print_status(status_arguments.name.as_deref(), context),
         LoopCommand::Cancel(cancel_arguments) => cancel_loop(&cancel_arguments, context),
     }
 }
@@ -102,17 +102,8 @@ fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result
         (None, true) => String::new(),
         (None, false) => agent_session::current_session(context).ok_or_else(explain_missing_session)?,
     };
-    let mut prompt = arguments.prompt.join(" ");
-    if prompt == "-" {
-        prompt.clear();
-        let mut prompt_bytes = Vec::new();
-        // One byte more than allowed is read, so that a longer prompt is refused and not cut.
-        stdin().lock().take(MAX_PROMPT_BYTES as u64 + 1).read_to_end(&mut prompt_bytes)?;
-        prompt =
-            String::from_utf8(prompt_bytes).map_err(|_| UserError::usage("the prompt is no text (it is no UTF-8)"))?;
-    }
+    let prompt = read_prompt(&arguments.prompt)?;
     // Everything is checked before the state file is written: a loop that starts must be able to run.
-    let prompt = prompt.trim().to_string();
     check_prompt(&prompt)?;
     let promise = arguments.promise.map(|promise| check_promise(&promise)).transpose()?;
     let step_path = match arguments.step {
@@ -136,6 +127,26 @@ fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result
         json_documents::print_document(&LoopsDocument { schema: "tribunal.loops/1", loops: vec![loop_row] })?;
         return Ok(0);
     }
+    print_started_loop(&project, &run_id, &assignment)?;
+    Ok(0)
+}
+
+/// Reads the prompt from the command line, or from standard input if it is `-` there.
+fn read_prompt(prompt_words: &[String]) -> Result<String, UserError> {
+    let mut prompt = prompt_words.join(" ");
+    if prompt == "-" {
+        prompt.clear();
+        let mut prompt_bytes = Vec::new();
+        // One byte more than allowed is read, so that a longer prompt is refused and not cut.
+        stdin().lock().take(MAX_PROMPT_BYTES as u64 + 1).read_to_end(&mut prompt_bytes)?;
+        prompt =
+            String::from_utf8(prompt_bytes).map_err(|_| UserError::usage("the prompt is no text (it is no UTF-8)"))?;
+    }
+    Ok(prompt.trim().to_string())
+}
+
+/// Prints which session is held, what ends the loop and where its state is.
+fn print_started_loop(project: &Project, run_id: &RunId, assignment: &SessionAssignment) -> Result<(), UserError> {
     let mut output = stdout().lock();
     let session_text = match assignment.session.as_str() {
         "" => "the next session here in which somebody types something".to_string(),
@@ -151,14 +162,11 @@ fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result
     writeln!(output, "  state    {}", state_file::OWN_STATE_FILE)?;
     writeln!(output, "a person ends it sooner with: tribunal loop cancel")?;
     // Without the hook the session is never sent back, and the user would wait for nothing.
-    if !is_stop_hook_installed(&project) {
+    if !is_stop_hook_installed(project) {
         writeln!(output, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
     }
-    Ok(0)
+    Ok(())
 }
-
-/// At most this many loops are listed.
-const MAX_SHOWN_LOOPS: usize = 10;
 
 /// The longest prompt; a model reads it each time it is sent back.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
@@ -258,146 +266,6 @@ fn build_row(run_id: &RunId, assignment: &SessionAssignment) -> LoopRow {
     }
 }
 
-/// Lists all that sessions have taken on, oldest first.
-fn list_bindings(store: &Store) -> Result<Vec<SessionBinding>, UserError> {
-    let mut bindings = Vec::new();
-    for run_id in store.list_loops()?.into_iter().chain(store.list_runs()?) {
-        // Most runs have nothing to do with a session; this check avoids reading their whole journals.
-        if store.last_entry_of(&run_id, &["session"])?.is_some() {
-            bindings.extend(SessionBinding::from_entries(&store.read_entries(&run_id, 0)?));
-        }
-    }
-    bindings.sort_by_key(|binding| binding.last_event_ms);
-    Ok(bindings)
-}
-
-fn print_status(wanted_name: Option<&str>, context: &CommandContext) -> Result<u8, UserError> {
-    let project = context.current_project();
-    let store = context.open_journal(&project)?;
-    let mut bindings = match &store {
-        Some(store) => list_bindings(store)?,
-        None => Vec::new(),
-    };
-    if let Some(wanted_name) = wanted_name {
-        bindings.retain(|binding| binding.run_id.as_str() == wanted_name);
-        if bindings.is_empty() {
-            return Err(UserError::usage(format!("no session has taken on {wanted_name} here"))
-                .with_step("tribunal loop status"));
-        }
-    }
-    // Only the state file says what is held now; the journal says what happened.
-    let file_state = read_state_file(&project);
-    let mut loop_rows = Vec::new();
-    for binding in &bindings {
-        let mut loop_row = build_row(&binding.run_id, &binding.assignment);
-        loop_row.refusals = binding.tally.refusals;
-        loop_row.tools = binding.tally.tools;
-        loop_row.last = Timestamp { wall_ms: binding.last_event_ms, awake_ms: 0 }.format_utc();
-        if let Some((release_reason, detail)) = &binding.release {
-            loop_row.let_go = Some(*release_reason);
-            loop_row.detail.clone_from(detail);
-        }
-        loop_row.held = binding.release.is_none()
-            && file_state.as_ref().is_some_and(|held_state| held_state.run_id.as_ref() == Some(&binding.run_id));
-        if let Some(held_state) = file_state.as_ref().filter(|_| loop_row.held) {
-            // The user may have edited the limit in the state file, which then holds.
-            loop_row.max_refusals = held_state.max_refusals;
-        }
-        loop_rows.push(loop_row);
-    }
-    if context.wants_json {
-        json_documents::print_document(&LoopsDocument { schema: "tribunal.loops/1", loops: loop_rows })?;
-        return Ok(0);
-    }
-    let mut output = stdout().lock();
-    let older_count = loop_rows.len().saturating_sub(MAX_SHOWN_LOOPS);
-    if older_count > 0 {
-        writeln!(output, "({older_count} older ones: tribunal loop status --json)")?;
-    }
-    for loop_row in &loop_rows[older_count..] {
-        writeln!(output, "{}", escape_line(&format_row(loop_row)))?;
-        if let Some(held_state) = file_state.as_ref().filter(|_| loop_row.held) {
-            let promise_text =
-                held_state.promise.as_ref().map(|promise_text| format!("<promise>{promise_text}</promise> for: "));
-            let detail_line =
-                format!("{}{}", promise_text.unwrap_or_default(), truncate_chars(&held_state.prompt, 200));
-            writeln!(output, "  {}", escape_line(&detail_line))?;
-        }
-        if let (Some(_), Some(store)) = (wanted_name, &store) {
-            for history_line in format_history(store, &loop_row.id)? {
-                writeln!(output, "  {}", escape_line(&history_line))?;
-            }
-        }
-    }
-    // Other tools write such state files, too; a loop of theirs has no journal here.
-    if let Some(bound_session) = find_unrecorded_session(&project, load_stale_age(&project)?) {
-        let session_name = if bound_session.file_state.session_id.is_empty() {
-            "nobody yet"
-        } else {
-            &bound_session.file_state.session_id
-        };
-        let detail_line = format!(
-            "{}  session {session_name} · sent back {} of at most {} · no journal knows of it",
-            bound_session.state_file, bound_session.standing.refusals, bound_session.standing.max_refusals
-        );
-        writeln!(output, "{}", escape_line(&detail_line))?;
-    } else if loop_rows.is_empty() {
-        writeln!(
-            output,
-            "no session has taken anything on here; start a loop: tribunal loop start PROMPT --promise TEXT"
-        )?;
-    }
-    if let Some(loop_row) = loop_rows.iter().find(|loop_row| loop_row.held) {
-        writeln!(output, "next: tribunal loop cancel {}", escape_line(loop_row.id.as_str()))?;
-    }
-    Ok(0)
-}
-
-fn format_row(loop_row: &LoopRow) -> String {
-    let session_text = if loop_row.session.is_empty() {
-        "no session yet".to_string()
-    } else {
-        format!("session {}", loop_row.session)
-    };
-    let state_text = match (&loop_row.let_go, loop_row.held) {
-        (Some(release_reason), _) => {
-            let detail_suffix =
-                if loop_row.detail.is_empty() { String::new() } else { format!(" ({})", loop_row.detail) };
-            format!("let go: {}{detail_suffix}", release_reason.as_phrase())
-        }
-        (None, true) => "held".to_string(),
-        // Deleting the state file is a way to let a session go, so this is not an error.
-        (None, false) => "free: its state file is gone, or cannot be read".to_string(),
-    };
-    format!(
-        "{}  {state_text} · {session_text} · sent back {} of at most {} · {} tools used · {} UTC",
-        loop_row.id, loop_row.refusals, loop_row.max_refusals, loop_row.tools, loop_row.last
-    )
-}
-
-/// Reads Tribunal's own state file, if it is there and valid.
-fn read_state_file(project: &Project) -> Option<state_file::StateFile> {
-    let state_text = std::fs::read_to_string(project.root().join(state_file::OWN_STATE_FILE)).ok()?;
-    state_file::StateFile::parse_state(&state_text).ok()
-}
-
-/// Finds a session that is held by a state file of which no journal knows.
-fn find_unrecorded_session(project: &Project, stale_age: Duration) -> Option<Box<BoundSession>> {
-    for file_name in [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE] {
-        let Ok(state_text) = std::fs::read_to_string(project.root().join(file_name)) else { continue };
-        let Ok(file_state) = state_file::StateFile::parse_state(&state_text) else { continue };
-        // `look_up_session` applies the rules of the hook: a stale or broken file holds no session.
-        if file_state.run_id.is_none()
-            && file_state.is_active
-            && let SessionLookup::HeldHere(bound_session) =
-                session::look_up_session(project, &file_state.session_id, session::current_wall_ms(), stale_age)
-        {
-            return Some(bound_session);
-        }
-    }
-    None
-}
-
 fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
     let stale_age = load_stale_age(&project)?;
@@ -439,7 +307,7 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
         return Err(UserError::usage(format!("no session holds {wanted_name} here")).with_step("tribunal loop status"));
     }
     if context.wants_json {
-        return print_status(arguments.name.as_deref(), context);
+        return status::print_status(arguments.name.as_deref(), context);
     }
     if released_names.is_empty() {
         writeln!(stdout(), "nothing is held here: tribunal loop status")?;
@@ -468,18 +336,6 @@ pub(super) fn answer_loop(project: &Project, run_id: &RunId, goes_on: bool) -> R
         ),
         false => "it stays as it is".to_string(),
     })
-}
-
-/// Formats every session entry of a loop's journal.
-fn format_history(store: &Store, run_id: &RunId) -> Result<Vec<String>, UserError> {
-    let journal_entries = store.read_entries(run_id, 0)?;
-    let history_lines = journal_entries.iter().filter_map(|journal_entry| match &journal_entry.event {
-        RunEvent::Session(session_event) => {
-            Some(format!("{} {}", journal_entry.at.format_utc(), describe_session_event(session_event)))
-        }
-        _ => None,
-    });
-    Ok(history_lines.collect())
 }
 
 impl From<SessionError> for UserError {

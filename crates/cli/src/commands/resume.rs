@@ -11,7 +11,7 @@ use tribunal_core::{
     view::{RunPhase, RunView},
 };
 use tribunal_report::escape_line;
-use tribunal_runner::Runner;
+use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use super::{
@@ -56,17 +56,8 @@ pub(crate) struct ResumeArguments {
 
 pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
-    let run_id = match (context.open_journal(&project)?, &arguments.run) {
-        (Some(store), Some(run_name)) => Some(find_run(&store, run_name)?),
-        (Some(store), None) => find_resumable_run(&runs::list_runs(&store, &project)?),
-        (None, Some(run_name)) => {
-            return Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
-                .with_step("start one: tribunal review FILE"));
-        }
-        (None, None) => None,
-    };
     // Nothing to resume is a good state, for instance in a script that resumes after every restart.
-    let Some(run_id) = run_id else {
+    let Some(run_id) = find_wanted_run(&project, arguments.run.as_deref(), context)? else {
         writeln!(stderr(), "[i] nothing waits to go on; all runs have ended: tribunal runs")?;
         return Ok(0);
     };
@@ -86,16 +77,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         (true, Some(pinned_settings)) => Some(resolve_reloaded(project.root(), pinned_settings, arguments, context)?),
         _ => None,
     };
-    // A finished run starts no process, so there is nothing to trust.
-    if !matches!(run_view.phase, RunPhase::Finished(_)) {
-        let trust_items = match (&reloaded, &run_view.settings) {
-            (Some(reloaded), _) => reloaded.items.clone(),
-            // Pinned settings may come from a cloned journal, so they need trust like the project's files.
-            (None, Some(pinned_settings)) => find_foreign_items(pinned_settings)?,
-            (None, None) => Vec::new(),
-        };
-        trust::require_trust(context, project.root(), &trust_items)?;
-    }
+    require_run_trust(context, &project, &run_view, reloaded.as_ref())?;
     let reloaded = reloaded.map(|reloaded| Box::new(reloaded.settings));
     // A client may have been downgraded or removed since the run began.
     if !matches!(run_view.phase, RunPhase::Finished(_)) {
@@ -117,6 +99,43 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     };
     let job = RunJob::Resume(run_id, reloaded).bind_session(assignment);
     execute_run(context, project, job, progress_mode, typed_settings.share).map(|finished_run| finished_run.exit_code)
+}
+
+/// Finds the run that the user named, or else the last one that can go on. `None` if there is nothing to resume.
+fn find_wanted_run(
+    project: &Project,
+    typed_name: Option<&str>,
+    context: &CommandContext,
+) -> Result<Option<RunId>, UserError> {
+    match (context.open_journal(project)?, typed_name) {
+        (Some(store), Some(run_name)) => Ok(Some(find_run(&store, run_name)?)),
+        (Some(store), None) => Ok(find_resumable_run(&runs::list_runs(&store, project)?)),
+        (None, Some(run_name)) => {
+            Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
+                .with_step("start one: tribunal review FILE"))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Requires trust in everything that the resumed run would start.
+fn require_run_trust(
+    context: &CommandContext,
+    project: &Project,
+    run_view: &RunView,
+    reloaded: Option<&ResolvedSettings>,
+) -> Result<(), UserError> {
+    // A finished run starts no process, so there is nothing to trust.
+    if matches!(run_view.phase, RunPhase::Finished(_)) {
+        return Ok(());
+    }
+    let trust_items = match (reloaded, &run_view.settings) {
+        (Some(reloaded), _) => reloaded.items.clone(),
+        // Pinned settings may come from a cloned journal, so they need trust like the project's files.
+        (None, Some(pinned_settings)) => find_foreign_items(pinned_settings)?,
+        (None, None) => Vec::new(),
+    };
+    trust::require_trust(context, project.root(), &trust_items)
 }
 
 /// Finds the items of a run's pinned settings that may have come with a clone. Only what the user has set outside any

@@ -7,7 +7,7 @@ use tribunal_report::{
     escape_line,
     tables::{self, RunStanding},
 };
-use tribunal_runner::Runner;
+use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use super::runs;
@@ -15,7 +15,7 @@ use crate::{
     bmad::BmadProject,
     context::{CommandContext, find_run},
     json_documents::{self, RunRow, RunsDocument},
-    sprint,
+    sprint::{self, SprintTree},
     user_errors::UserError,
 };
 
@@ -28,42 +28,8 @@ pub(crate) struct StatusArguments {
 pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
     let store = context.open_journal(&project)?;
-    // The sprint is shown only when no run is named: the user then wants an overview.
-    let mut sprint_tree = None;
-    let mut shown_runs: Vec<(RunView, bool)> = match (&store, &arguments.run) {
-        (Some(store), Some(run_name)) => {
-            let run_id = find_run(store, run_name)?;
-            vec![(RunView::from_entries(&store.read_entries(&run_id, 0)?), Runner::is_live(&project, &run_id))]
-        }
-        (Some(store), None) => {
-            let mut listed_runs = runs::list_runs(store, &project)?;
-            sprint_tree = sprint::read_sprint(
-                &BmadProject::read_project(&project),
-                &listed_runs.iter().map(|(run_view, _)| run_view).collect::<Vec<_>>(),
-            );
-            // The last run is shown in full with its findings; the others are known in outline only.
-            let last_run = match listed_runs.pop() {
-                Some((RunView { run_id: Some(run_id), .. }, run_is_live)) => {
-                    Some((RunView::from_entries(&store.read_entries(&run_id, 0)?), run_is_live))
-                }
-                unnamed_run => unnamed_run,
-            };
-            // Runs that need no attention any more are left out.
-            listed_runs.retain(|(run_view, run_is_live)| {
-                !matches!(RunStanding { run_view, is_live: *run_is_live }.state_name(), "resolved" | "cancelled")
-            });
-            listed_runs.extend(last_run);
-            listed_runs
-        }
-        (None, Some(run_name)) => {
-            return Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
-                .with_step("start one: tribunal review FILE"));
-        }
-        (None, None) => {
-            sprint_tree = sprint::read_sprint(&BmadProject::read_project(&project), &[]);
-            Vec::new()
-        }
-    };
+    let StatusOverview { mut shown_runs, sprint_tree } =
+        collect_overview(&project, store.as_ref(), arguments.run.as_deref())?;
     // Answers wait in the inbox until a resume; without this step they would be shown as missing.
     if let Some(store) = &store {
         for (run_view, _) in &mut shown_runs {
@@ -95,6 +61,66 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
         write!(stdout(), "\n{}", sprint::draw_sprint(&sprint_tree, &context.answer_screen))?;
     }
     Ok(0)
+}
+
+/// What the command shows.
+struct StatusOverview {
+    /// Runs, each with whether a process works on it.
+    shown_runs: Vec<(RunView, bool)>,
+    /// The sprint; `None` if a run was named or the project has no board.
+    sprint_tree: Option<SprintTree>,
+}
+
+/// Collects the run that the user named, or else the runs that need attention, and the sprint.
+fn collect_overview(
+    project: &Project,
+    store: Option<&Store>,
+    run_name: Option<&str>,
+) -> Result<StatusOverview, UserError> {
+    // The sprint is shown only when no run is named: the user then wants an overview.
+    match (store, run_name) {
+        (Some(store), Some(run_name)) => {
+            let run_id = find_run(store, run_name)?;
+            let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+            Ok(StatusOverview { shown_runs: vec![(run_view, Runner::is_live(project, &run_id))], sprint_tree: None })
+        }
+        (Some(store), None) => {
+            let listed_runs = runs::list_runs(store, project)?;
+            let sprint_tree = sprint::read_sprint(
+                &BmadProject::read_project(project),
+                &listed_runs.iter().map(|(run_view, _)| run_view).collect::<Vec<_>>(),
+            );
+            Ok(StatusOverview { shown_runs: select_overview_runs(store, listed_runs)?, sprint_tree })
+        }
+        (None, Some(run_name)) => {
+            Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
+                .with_step("start one: tribunal review FILE"))
+        }
+        (None, None) => Ok(StatusOverview {
+            shown_runs: Vec::new(),
+            sprint_tree: sprint::read_sprint(&BmadProject::read_project(project), &[]),
+        }),
+    }
+}
+
+/// Selects the runs that need attention, and the last one in any case.
+fn select_overview_runs(
+    store: &Store,
+    mut listed_runs: Vec<(RunView, bool)>,
+) -> Result<Vec<(RunView, bool)>, UserError> {
+    // The last run is shown in full with its findings; the others are known in outline only.
+    let last_run = match listed_runs.pop() {
+        Some((RunView { run_id: Some(run_id), .. }, run_is_live)) => {
+            Some((RunView::from_entries(&store.read_entries(&run_id, 0)?), run_is_live))
+        }
+        unnamed_run => unnamed_run,
+    };
+    // Runs that need no attention any more are left out.
+    listed_runs.retain(|(run_view, run_is_live)| {
+        !matches!(RunStanding { run_view, is_live: *run_is_live }.state_name(), "resolved" | "cancelled")
+    });
+    listed_runs.extend(last_run);
+    Ok(listed_runs)
 }
 
 /// Marks decisions as answered whose answers wait for the run to go on.

@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Resul
         || !arguments.tick_follow_up.is_empty()
         || arguments.follow_ups.is_some();
     if !has_edits {
-        return inspect::story(&typed_file, context);
+        return inspect::inspect_story(&typed_file, context);
     }
     // The file may belong to another project than the working directory.
     let project = context.project_of_path(&context.resolve_path(&typed_file));

@@ -38,92 +38,129 @@ pub(super) fn resolve_driver(
     effective: &EffectiveSettings,
     is_paced: bool,
 ) -> Result<DriverSpec, UserError> {
-    let setting_path = |setting_key: &str| format!("agents.{agent_name}.{setting_key}");
-    let is_set = |setting_key: &str| effective.origin_of(&setting_path(setting_key)).is_some();
-    let driver_error = |message: String, setting_key: &str| {
-        UserError::usage(format!("agent `{agent_name}`: {message}"))
-            .with_reason(format!(
-                "It stands in {}. Nothing was started.",
-                describe_origin(effective, &setting_path(setting_key))
-            ))
-            .with_step("see what is allowed: tribunal inspect settings, or tribunal schema settings")
-    };
-    // The error points at any key of the agent, because there is no line for the missing one.
-    let Some(driver_name) = text_setting(effective, &setting_path("driver")).or_else(|| client_named(agent_name))
-    else {
-        let other_keys = ["script", "argv", "provider", "stronger"];
-        let setting_key = other_keys
-            .iter()
-            .chain(&CLIENT_ONLY_KEYS)
-            .find(|setting_key| is_set(setting_key))
-            .copied()
-            .unwrap_or("driver");
-        let message = format!("it has no `driver`; write driver: {}, command or replay", AGENT_CLIENT_IDS.join(", "));
-        return Err(driver_error(message, setting_key));
-    };
-    let (own_keys, keys_text): (&[&str], &str) = match driver_name {
-        "command" => (&["argv"], "has `argv`"),
-        "replay" => (&["script"], "has `script`"),
-        _ => (&CLIENT_ONLY_KEYS, "is a client and has `program` and `model`"),
-    };
-    // A key of another driver is refused and not ignored: the user expects it to have an effect.
-    let foreign_keys = ["argv", "script"].into_iter().chain(CLIENT_ONLY_KEYS);
-    if let Some(setting_key) =
-        foreign_keys.into_iter().find(|setting_key| is_set(setting_key) && !own_keys.contains(setting_key))
-    {
-        return Err(driver_error(format!("a `{driver_name}` agent {keys_text}, not `{setting_key}`"), setting_key));
-    }
+    let section = AgentSection { agent_name, effective };
+    let driver_name = section.find_driver_name()?;
+    section.refuse_foreign_keys(driver_name)?;
     match driver_name {
-        "command" => match list_setting(effective, &setting_path("argv")) {
-            arguments if arguments.is_empty() => Err(driver_error("a `command` agent needs `argv`".into(), "driver")),
+        "command" => match list_setting(effective, &section.setting_path("argv")) {
+            arguments if arguments.is_empty() => {
+                Err(section.explain_key_problem("a `command` agent needs `argv`".into(), "driver"))
+            }
             arguments => Ok(DriverSpec::Command { argv: arguments }),
         },
-        "replay" => match text_setting(effective, &setting_path("script")) {
-            None => Err(driver_error("a `replay` agent needs `script`".into(), "driver")),
+        "replay" => match text_setting(effective, &section.setting_path("script")) {
+            None => Err(section.explain_key_problem("a `replay` agent needs `script`".into(), "driver")),
             Some(script_path) => Ok(DriverSpec::Replay { script: script_path.to_string(), paced: is_paced }),
         },
-        client_id => {
-            let known_client = AgentClient::find(client_id)
-                .map_err(|unknown_client| driver_error(unknown_client.to_string(), "driver"))?;
-            let client_spec = make_client_spec(agent_name, known_client, effective);
-            // A misspelt tool would silently not be allowed, so the names are checked.
-            match known_client.facts.driver.unknown_tools(&client_spec).first() {
-                Some(unknown_tool) => Err(driver_error(
-                    format!("{client_id} has no tool `{unknown_tool}` that could be allowed"),
-                    "allow",
-                )),
-                None => Ok(DriverSpec::Client(client_spec)),
-            }
-        }
+        client_id => section.resolve_client(client_id),
     }
 }
 
-/// Builds the settings of a client.
-fn make_client_spec(agent_name: &str, agent_client: AgentClient, effective: &EffectiveSettings) -> ClientSpec {
-    let setting_path = |setting_key: &str| format!("agents.{agent_name}.{setting_key}");
-    let text_of = |setting_key: &str| text_setting(effective, &setting_path(setting_key)).map(str::to_string);
-    let is_set = |flag_path: &str, expected_flag: bool| {
-        effective.value_at(flag_path) == Some(&SettingValue::Flag(expected_flag))
-    };
-    ClientSpec {
-        client: ClientId::new(agent_client.id),
-        program: text_of("program"),
-        model: text_of("model"),
-        models: ModelsBySize {
-            small: text_of("models.small"),
-            medium: text_of("models.medium"),
-            large: text_of("models.large"),
-        },
-        inherit: match text_setting(effective, &setting_path("inherit")) {
-            Some("nothing") => SettingsInheritance::Nothing,
-            Some("project") => SettingsInheritance::Project,
-            _ => SettingsInheritance::User,
-        },
-        bypass: is_set(&setting_path("bypass"), true),
-        // Fresh sessions for all agents override the agent's own choice.
-        fresh: is_set(&setting_path("fresh"), true) || !effective.to_typed().agents.continue_sessions,
-        allow: list_setting(effective, &setting_path("allow")),
-        servers: mcp_servers(effective),
+/// The settings of one agent: those under `agents.NAME`.
+#[derive(Clone, Copy)]
+struct AgentSection<'a> {
+    agent_name: &'a str,
+    effective: &'a EffectiveSettings,
+}
+
+impl<'a> AgentSection<'a> {
+    /// The full path of one of the agent's keys: `agents.NAME.KEY`.
+    fn setting_path(self, setting_key: &str) -> String {
+        format!("agents.{}.{setting_key}", self.agent_name)
+    }
+
+    /// Returns whether some layer sets the key.
+    fn is_set(self, setting_key: &str) -> bool {
+        self.effective.origin_of(&self.setting_path(setting_key)).is_some()
+    }
+
+    /// Builds the error about a key of this agent, with the place where it is set.
+    fn explain_key_problem(self, message: String, setting_key: &str) -> UserError {
+        UserError::usage(format!("agent `{}`: {message}", self.agent_name))
+            .with_reason(format!(
+                "It stands in {}. Nothing was started.",
+                describe_origin(self.effective, &self.setting_path(setting_key))
+            ))
+            .with_step("see what is allowed: tribunal inspect settings, or tribunal schema settings")
+    }
+
+    /// Finds the name of the driver: as it is set, or else the client that the agent is named after.
+    fn find_driver_name(self) -> Result<&'a str, UserError> {
+        let driver_name = text_setting(self.effective, &self.setting_path("driver"));
+        driver_name.or_else(|| client_named(self.agent_name)).ok_or_else(|| {
+            // The error points at any key of the agent, because there is no line for the missing one.
+            let other_keys = ["script", "argv", "provider", "stronger"];
+            let setting_key = other_keys
+                .iter()
+                .chain(&CLIENT_ONLY_KEYS)
+                .find(|setting_key| self.is_set(setting_key))
+                .copied()
+                .unwrap_or("driver");
+            let message =
+                format!("it has no `driver`; write driver: {}, command or replay", AGENT_CLIENT_IDS.join(", "));
+            self.explain_key_problem(message, setting_key)
+        })
+    }
+
+    /// Refuses keys that belong to another driver.
+    fn refuse_foreign_keys(self, driver_name: &str) -> Result<(), UserError> {
+        let (own_keys, keys_text): (&[&str], &str) = match driver_name {
+            "command" => (&["argv"], "has `argv`"),
+            "replay" => (&["script"], "has `script`"),
+            _ => (&CLIENT_ONLY_KEYS, "is a client and has `program` and `model`"),
+        };
+        // A key of another driver is refused and not ignored: the user expects it to have an effect.
+        let mut foreign_keys = ["argv", "script"].into_iter().chain(CLIENT_ONLY_KEYS);
+        match foreign_keys.find(|setting_key| self.is_set(setting_key) && !own_keys.contains(setting_key)) {
+            Some(setting_key) => {
+                let message = format!("a `{driver_name}` agent {keys_text}, not `{setting_key}`");
+                Err(self.explain_key_problem(message, setting_key))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Resolves an agent that is driven through a client.
+    fn resolve_client(self, client_id: &str) -> Result<DriverSpec, UserError> {
+        let known_client = AgentClient::find(client_id)
+            .map_err(|unknown_client| self.explain_key_problem(unknown_client.to_string(), "driver"))?;
+        let client_spec = self.make_client_spec(known_client);
+        // A misspelt tool would silently not be allowed, so the names are checked.
+        match known_client.facts.driver.unknown_tools(&client_spec).first() {
+            Some(unknown_tool) => {
+                let message = format!("{client_id} has no tool `{unknown_tool}` that could be allowed");
+                Err(self.explain_key_problem(message, "allow"))
+            }
+            None => Ok(DriverSpec::Client(client_spec)),
+        }
+    }
+
+    /// Builds the settings of a client.
+    fn make_client_spec(self, agent_client: AgentClient) -> ClientSpec {
+        let effective = self.effective;
+        let text_of = |setting_key: &str| text_setting(effective, &self.setting_path(setting_key)).map(str::to_string);
+        let is_enabled =
+            |setting_key: &str| effective.value_at(&self.setting_path(setting_key)) == Some(&SettingValue::Flag(true));
+        ClientSpec {
+            client: ClientId::new(agent_client.id),
+            program: text_of("program"),
+            model: text_of("model"),
+            models: ModelsBySize {
+                small: text_of("models.small"),
+                medium: text_of("models.medium"),
+                large: text_of("models.large"),
+            },
+            inherit: match text_setting(effective, &self.setting_path("inherit")) {
+                Some("nothing") => SettingsInheritance::Nothing,
+                Some("project") => SettingsInheritance::Project,
+                _ => SettingsInheritance::User,
+            },
+            bypass: is_enabled("bypass"),
+            // Fresh sessions for all agents override the agent's own choice.
+            fresh: is_enabled("fresh") || !effective.to_typed().agents.continue_sessions,
+            allow: list_setting(effective, &self.setting_path("allow")),
+            servers: mcp_servers(effective),
+        }
     }
 }
 

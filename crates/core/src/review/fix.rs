@@ -11,6 +11,7 @@ use crate::{
     brief::{AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, TaskBrief, WorkspaceKind},
     client::JobKind,
     event::RunEvent,
+    files::Patch,
     finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
     host::{Host, ParkedRun},
     ids::{AgentName, FindingId, Hash, Key},
@@ -52,17 +53,10 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
     let mut fixer_number = 0;
     for (wave_index, fix_wave) in plan_waves(&open_findings, &settings.tasks).into_iter().enumerate() {
         let mut fix_wave = fix_wave;
+        // The limits before the first wave were checked when the stage was chosen.
         if wave_index > 0 {
-            // The limits before the first wave were checked when the stage was chosen.
-            if let Some(ending) =
-                check_limits(&settings.limits, &state.spent, host.last_timestamp().awake_ms, state.valid_count())
-            {
-                return Err(ending.into());
-            }
-            user_requests::read_inbox(host, state, &iteration_key.child_key(&format!("wave-{}", wave_index + 1)))
-                .await?;
-            // Findings that the user has settled meanwhile need no fixer.
-            fix_wave = keep_open(state, fix_wave);
+            let wave_key = iteration_key.child_key(&format!("wave-{}", wave_index + 1));
+            fix_wave = prepare_later_wave(host, state, &wave_key, fix_wave).await?;
         }
         // Noted before the fixers start, so that reports can show who works on what.
         host.note_event(RunEvent::FixersDealt {
@@ -77,14 +71,7 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
             let agent_name = choose_fixer(host, state, &assigned_ids, fixer_number);
             fixer_number += 1;
             let fixer_key = iteration_key.fixer_key(fixer_number as u32);
-            for finding_id in &assigned_ids {
-                let note_text = format!("given to fixer {fixer_number}");
-                state.transition_finding(
-                    host,
-                    *finding_id,
-                    StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, note_text),
-                );
-            }
+            assign_findings(host, state, &assigned_ids, fixer_number);
             let mut agent_task = fixer_task(state, settings.tasks.fixer_timeout_ms, &assigned_ids, agent_name, host);
             // The host compares the new output with these and reports how much is repeated.
             agent_task.recent = state.tries.outputs_at(&state_hash, &assigned_ids);
@@ -104,6 +91,34 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
     state.metrics.fix_iterations += 1;
     state.publish_tracker(host, &iteration_key).await?;
     Ok(())
+}
+
+/// Checks the limits and reads the inbox before a later wave. Returns what is left of the wave.
+async fn prepare_later_wave(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    wave_key: &Key,
+    fix_wave: Vec<Vec<FindingId>>,
+) -> Result<Vec<Vec<FindingId>>, StageExit> {
+    let limits = &host.settings().limits;
+    if let Some(ending) = check_limits(limits, &state.spent, host.last_timestamp().awake_ms, state.valid_count()) {
+        return Err(ending.into());
+    }
+    user_requests::read_inbox(host, state, wave_key).await?;
+    // Findings that the user has settled meanwhile need no fixer.
+    Ok(keep_open(state, fix_wave))
+}
+
+/// Records that these findings are given to a fixer.
+fn assign_findings(host: &dyn Host, state: &mut ReviewState, assigned_ids: &[FindingId], fixer_number: usize) {
+    for finding_id in assigned_ids {
+        let note_text = format!("given to fixer {fixer_number}");
+        state.transition_finding(
+            host,
+            *finding_id,
+            StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, note_text),
+        );
+    }
 }
 
 /// Challenges the findings that a limit had left unchallenged, before they are repaired.
@@ -260,14 +275,7 @@ async fn settle_answer(
         );
     }
     let Some((reply_key, claims, patch)) = readable_answer else {
-        let note_text = consultation.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
-        state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, &truncate_chars(note_text, 300));
-        let Some(fault) = consultation.fault else { return Ok(WorkResult::Done) };
-        host.note_event(RunEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
-        return Ok(match fault.is_environment() {
-            true => WorkResult::EnvironmentFailed(fault),
-            false => WorkResult::Done,
-        });
+        return Ok(handle_missing_answer(host, state, FixerResult { fixer_key, agent, assigned_ids, consultation }));
     };
     state.tries.context.add_output(&summarize_claims(&claims));
     let sorted_claims = sort_claims(claims, &assigned_ids);
@@ -275,23 +283,7 @@ async fn settle_answer(
         // The user decides about blocked findings even if the rest of the patch lands.
         state.block_finding(host, &fixer_key, claim.id, TransitionCause::FixerBlocked, &claim.note).await?;
     }
-    let mut work_result = WorkResult::Done;
-    match patch {
-        // A patch without any claim lands nowhere: it would change the text without a reason.
-        Some(patch) if !sorted_claims.fixed_claims.is_empty() => {
-            work_result = land_or_ask(host, state, reply_key, &patch, &sorted_claims.fixed_claims).await?;
-        }
-        _ => {
-            accept_fixes_along(host, state, reply_key, &sorted_claims.fixed_claims);
-            let claimed_ids: Vec<FindingId> = sorted_claims.fixed_claims.iter().map(|claim| claim.id).collect();
-            state.reopen_assigned(
-                host,
-                &claimed_ids,
-                TransitionCause::NotBorneOut,
-                "said to be fixed, but nothing was changed",
-            );
-        }
-    }
+    let work_result = settle_fixed_claims(host, state, reply_key, patch, &sorted_claims.fixed_claims).await?;
     // Only findings that are still assigned are reopened, so this covers exactly the unmentioned ones.
     state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, "the fixer said nothing about it");
     let is_repeat = consultation.replies.iter().any(|answered| is_repeated_reply(&answered.reply));
@@ -301,6 +293,44 @@ async fn settle_answer(
         handle_circling(host, state, &fixer_key, &answered_before_ids).await?;
     }
     Ok(work_result)
+}
+
+/// Reopens the findings of a fixer that gave no readable answer, and reports its fault.
+fn handle_missing_answer(host: &dyn Host, state: &mut ReviewState, fixer_result: FixerResult) -> WorkResult {
+    let FixerResult { fixer_key, agent, assigned_ids, consultation } = fixer_result;
+    let note_text = consultation.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
+    state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, &truncate_chars(note_text, 300));
+    let Some(fault) = consultation.fault else { return WorkResult::Done };
+    host.note_event(RunEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
+    match fault.is_environment() {
+        true => WorkResult::EnvironmentFailed(fault),
+        false => WorkResult::Done,
+    }
+}
+
+/// Lands the patch behind the claims. Without a patch only claims are accepted for which nothing is left to change.
+async fn settle_fixed_claims(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    reply_key: &Key,
+    patch: Option<Patch>,
+    fixed_claims: &[FixClaim],
+) -> Result<WorkResult, ParkedRun> {
+    match patch {
+        // A patch without any claim lands nowhere: it would change the text without a reason.
+        Some(patch) if !fixed_claims.is_empty() => land_or_ask(host, state, reply_key, &patch, fixed_claims).await,
+        _ => {
+            accept_fixes_along(host, state, reply_key, fixed_claims);
+            let claimed_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
+            state.reopen_assigned(
+                host,
+                &claimed_ids,
+                TransitionCause::NotBorneOut,
+                "said to be fixed, but nothing was changed",
+            );
+            Ok(WorkResult::Done)
+        }
+    }
 }
 
 /// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them.

@@ -58,7 +58,6 @@ pub fn next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
 
 fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    let limits = &settings.limits;
     if state.accepted && finding_counts.open + finding_counts.blocked == 0 {
         return NextStage::End(RunEnding::from_reason(RunReason::Accepted));
     }
@@ -70,16 +69,7 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
         return end_with(RunReason::Blocked, format!("{} blocked", finding_counts.blocked));
     }
     if finding_counts.open > 0 {
-        return match state.iteration {
-            _ if !settings.fix => end_with(RunReason::ReviewOnly, format!("{} open", finding_counts.open)),
-            iterations_done if iterations_done < limits.fix_iterations => {
-                NextStage::Fix { iteration: iterations_done + 1 }
-            }
-            iterations_done => end_with(
-                RunReason::FixIterations,
-                format!("{} open after {}", finding_counts.open, format_count(iterations_done, "fix iteration")),
-            ),
-        };
+        return decide_with_open_findings(state, settings, finding_counts.open);
     }
     if let patch_count @ 1.. = state.count_patches_to_approve() {
         // Another pass over a text that is about to change would only cost money.
@@ -94,7 +84,7 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     }
     let text_is_good = state.last_pass.dry || settings.tier.number() == 0;
     // Each grant of the user allows as many rounds again.
-    let has_rounds_left = state.round < limits.rounds.saturating_mul(state.spent.granted_shares());
+    let has_rounds_left = state.round < settings.limits.rounds.saturating_mul(state.spent.granted_shares());
     match (finding_counts.blocked, text_is_good) {
         (0, true) if let Some(shortfall) = confidence_shortfall(state, settings) => {
             end_with(RunReason::ConfidenceLow, shortfall)
@@ -115,6 +105,20 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
             },
         ),
         (blocked_count, _) => end_with(RunReason::Blocked, format!("{blocked_count} blocked")),
+    }
+}
+
+/// Decides the next stage while findings are open: another fix iteration, if there is one left, or the end.
+fn decide_with_open_findings(state: &ReviewState, settings: &Settings, open_count: u32) -> NextStage {
+    match state.iteration {
+        _ if !settings.fix => end_with(RunReason::ReviewOnly, format!("{open_count} open")),
+        iterations_done if iterations_done < settings.limits.fix_iterations => {
+            NextStage::Fix { iteration: iterations_done + 1 }
+        }
+        iterations_done => end_with(
+            RunReason::FixIterations,
+            format!("{open_count} open after {}", format_count(iterations_done, "fix iteration")),
+        ),
     }
 }
 

@@ -1,4 +1,8 @@
 //! One round: the panel reads a frozen copy, all seats in parallel; what it raises is grounded, merged and tracked.
+//!
+//! [`round_findings`] merges what the seats raised with the findings that are known.
+
+mod round_findings;
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -11,16 +15,12 @@ use crate::{
     counts::FindingCounts,
     event::RunEvent,
     fault::{Fault, FaultKind},
-    finding::{
-        DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
-        TransitionCause,
-    },
-    ground::EvidenceScope,
+    finding::FindingRaiser,
     host::{Host, ParkedRun},
     ids::{AgentName, FindingId, Key},
-    level::{AgentRole, ReviewGoal, alternative_panel, level_for, panel_roles},
+    level::{AgentRole, alternative_panel, level_for, panel_roles},
     limits::{AgentUsage, AttemptOutcome, RunUsage, check_budget},
-    merge::{MergeOutcome, finding_headline, merge_claims},
+    merge::finding_headline,
     plan::SeatPlan,
     reason::{RunEnding, RunReason},
     review::{
@@ -37,6 +37,8 @@ use crate::{
     settings::Settings,
     text,
 };
+
+use round_findings::{RoundFindings, defer_outside_goal, merge_answers};
 
 /// One reviewer of the panel with its answer.
 struct PanelSeat {
@@ -68,34 +70,16 @@ pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round
     }
 
     let mut stats = RoundStats { all_fixed_before: state.is_all_fixed(), ..RoundStats::default() };
-    // All seats are asked in parallel; each future handles its own retries.
-    let offset = rotation_offset(settings, round);
-    let reviewer_futures = roles.iter().enumerate().map(|(index, role)| {
-        let agent = seating::agent_for_seat(settings, JobKind::Review, index, offset);
-        let agent = seating::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
-        let mut agent_task = reviewer_task(state, settings, round, *role, agent);
-        complete_brief(&mut agent_task.brief, host, state, &frozen.subject_text);
-        ask_reviewer(host, round_key.clone(), agent_task, &state.spent)
-    });
-    let panel_seats = try_join_all(reviewer_futures).await?;
-    for panel_seat in &panel_seats {
-        stray_edits::ask_user(host, state, &round_key.child_key(panel_seat.role.as_str()), &panel_seat.consultation)
-            .await?;
-    }
+    let panel_seats = ask_panel(host, state, round, &roles, &frozen.subject_text).await?;
     // From here on the round counts; a round without any answer is repeated or ends the review.
     let Some(seat_answers) = collect_answers(host, state, &panel_seats, round) else {
         handle_silent_panel(host, state, &panel_seats)?;
         return Ok(());
     };
-    state.round = round;
-    state.iteration = 0;
-    state.metrics.review_rounds = round;
+    state.count_round(round);
     let round_findings = merge_answers(host, state, seat_answers, &scope);
     let full_scope = frozen.full_scope(settings);
-    let mut due_findings = challenge::select_due(host, state, &round_findings.raised, &round_findings.overlapping);
-    // A refuted finding that is raised again is challenged again, even if several reviewers agree on it.
-    due_findings.extend(round_findings.raised_again.iter().copied());
-    due_findings.sort_unstable();
+    let due_findings = select_findings_to_challenge(host, state, &round_findings);
     let challenge_input = ChallengeInput {
         challenge_key: &round_key,
         freeze_key: &frozen.freeze_key,
@@ -118,6 +102,46 @@ pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round
     Ok(panel_verdict?)
 }
 
+/// Asks all reviewers of the panel, then asks the user about edits that they made outside their workspaces.
+async fn ask_panel(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    round: u32,
+    roles: &[AgentRole],
+    subject_text: &str,
+) -> Result<Vec<PanelSeat>, ParkedRun> {
+    let settings = host.settings();
+    let round_key = Key::for_round(round);
+    // All seats are asked in parallel; each future handles its own retries.
+    let offset = rotation_offset(settings, round);
+    let reviewer_futures = roles.iter().enumerate().map(|(index, role)| {
+        let agent = seating::agent_for_seat(settings, JobKind::Review, index, offset);
+        let agent = seating::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
+        let mut agent_task = reviewer_task(state, settings, round, *role, agent);
+        complete_brief(&mut agent_task.brief, host, state, subject_text);
+        ask_reviewer(host, round_key.clone(), agent_task, &state.spent)
+    });
+    let panel_seats = try_join_all(reviewer_futures).await?;
+    for panel_seat in &panel_seats {
+        stray_edits::ask_user(host, state, &round_key.child_key(panel_seat.role.as_str()), &panel_seat.consultation)
+            .await?;
+    }
+    Ok(panel_seats)
+}
+
+/// Selects the findings of a round that are challenged.
+fn select_findings_to_challenge(
+    host: &dyn Host,
+    state: &ReviewState,
+    round_findings: &RoundFindings,
+) -> Vec<FindingId> {
+    let mut due_findings = challenge::select_due(host, state, &round_findings.raised, &round_findings.overlapping);
+    // A refuted finding that is raised again is challenged again, even if several reviewers agree on it.
+    due_findings.extend(round_findings.raised_again.iter().copied());
+    due_findings.sort_unstable();
+    due_findings
+}
+
 /// Ends a round in which nothing of the change is left to read: a repair or an outside edit has reverted it.
 async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
     if round == 1 {
@@ -126,9 +150,7 @@ async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -
     }
     let warning = String::from("nothing of the change is left, so there is nothing to review again");
     host.note_event(RunEvent::Warned { text: warning });
-    state.round = round;
-    state.iteration = 0;
-    state.metrics.review_rounds = round;
+    state.count_round(round);
     let warning = state.last_pass.text.take();
     state.last_pass = PanelPass { dry: true, sound: true, text: warning, ..PanelPass::default() };
     let finding_counts = FindingCounts::from_findings(&state.findings);
@@ -347,125 +369,14 @@ fn answering_seats(panel_seats: &[PanelSeat], round: u32) -> Vec<FindingRaiser> 
         .collect()
 }
 
-/// The findings that one round raised or changed.
-struct RoundFindings {
-    /// Findings that were not known before, believed or not.
-    raised: Vec<FindingId>,
-    /// Known findings that turned out to be critical.
-    escalated: Vec<FindingId>,
-    /// Refuted findings that an independent reviewer has raised again.
-    raised_again: Vec<FindingId>,
-    /// Findings that several reviewers support with the same words.
-    overlapping: Vec<FindingId>,
-}
-
-impl RoundFindings {
-    /// Returns the findings that are believed and not settled.
-    fn unsettled_findings<'c>(&'c self, state: &'c ReviewState) -> impl Iterator<Item = &'c Finding> {
-        let is_unsettled = |finding: &&Finding| {
-            let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
-            finding.status.is_open()
-                || finding.status == outside_goal
-                || matches!(finding.status, FindingStatus::Blocked { .. })
-        };
-        self.raised
-            .iter()
-            .chain(&self.escalated)
-            .chain(&self.raised_again)
-            .filter_map(|finding_id| state.find_finding(*finding_id))
-            .filter(is_unsettled)
-    }
-}
-
-fn merge_answers(
-    host: &dyn Host,
-    state: &mut ReviewState,
-    seat_answers: Vec<(FindingRaiser, Vec<RaisedFinding>)>,
-    scope: &EvidenceScope<'_>,
-) -> RoundFindings {
-    let merge_outcomes = merge_claims(&mut state.findings, seat_answers, scope, host.last_timestamp());
-    let mut round_findings =
-        RoundFindings { raised: Vec::new(), escalated: Vec::new(), raised_again: Vec::new(), overlapping: Vec::new() };
-    for merge_outcomes in merge_outcomes {
-        match merge_outcomes {
-            MergeOutcome::Joined { finding, severity, raiser, overlaps } => {
-                if overlaps {
-                    round_findings.overlapping.push(finding);
-                }
-                let is_new_dispute = needs_new_dispute(host.settings(), state, finding, &raiser);
-                host.note_event(RunEvent::FindingJoined { finding, severity, raiser });
-                if is_new_dispute && !round_findings.raised_again.contains(&finding) {
-                    let note_text = "refuted before, but raised again by another reviewer";
-                    state.transition_finding(
-                        host,
-                        finding,
-                        StatusTransition::new(FindingStatus::Open, TransitionCause::RaisedAgain, note_text),
-                    );
-                    round_findings.raised_again.push(finding);
-                }
-                let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
-                // With the goal `critical-only` a deferred finding comes back once it is critical.
-                if severity == Severity::Critical
-                    && state.find_finding(finding).is_some_and(|known_finding| known_finding.status == outside_goal)
-                {
-                    let note_text = "raised again, now as critical";
-                    state.transition_finding(
-                        host,
-                        finding,
-                        StatusTransition::new(FindingStatus::Open, TransitionCause::RaisedAgain, note_text),
-                    );
-                    round_findings.escalated.push(finding);
-                }
-            }
-            MergeOutcome::NewFinding(new_id) => {
-                let Some(finding) = state.find_finding(new_id).cloned() else { continue };
-                host.note_event(RunEvent::FindingRaised { finding });
-                round_findings.raised.push(new_id);
-            }
-        }
-    }
-    round_findings
-}
-
-/// Whether a refuted finding needs a new challenge: a reviewer of another provider or method raised it, for the first time.
-fn needs_new_dispute(
-    settings: &Settings,
-    state: &ReviewState,
-    finding_id: FindingId,
-    new_raiser: &FindingRaiser,
-) -> bool {
-    let Some(finding) = state.find_finding(finding_id) else { return false };
-    let refuted_status = FindingStatus::Dismissed { why: DismissalReason::Invalid };
-    let refuted_count = finding.history.iter().filter(|step| step.status == refuted_status).count();
-    let is_independent = |raiser: &FindingRaiser| {
-        raiser == new_raiser
-            || raiser.role != new_raiser.role
-            || settings.agent_provider(&raiser.agent) != settings.agent_provider(&new_raiser.agent)
-    };
-    finding.status == refuted_status && refuted_count == 1 && finding.raisers.iter().all(is_independent)
-}
-
-fn defer_outside_goal(host: &dyn Host, state: &mut ReviewState, raised_ids: &[FindingId]) {
-    if host.settings().goal != ReviewGoal::CriticalOnly {
-        return;
-    }
-    for finding_id in raised_ids {
-        if state
-            .find_finding(*finding_id)
-            .is_some_and(|finding| finding.status == FindingStatus::Open && finding.severity != Severity::Critical)
-        {
-            let deferred_status = FindingStatus::Deferred { why: DeferralReason::Goal };
-            let note_text = "the goal asks for critical findings only";
-            state.transition_finding(
-                host,
-                *finding_id,
-                StatusTransition::new(deferred_status, TransitionCause::OutsideGoal, note_text),
-            );
-        }
-    }
-}
-
 impl ReviewState {
+    /// Counts a round as held, with no fix iteration yet.
+    fn count_round(&mut self, round: u32) {
+        self.round = round;
+        self.iteration = 0;
+        self.metrics.review_rounds = round;
+    }
+
     /// Records what this pass over the text shows.
     fn record_pass(&mut self, round_findings: &RoundFindings, panel_seats: &[PanelSeat], all_challenged: bool) {
         let weighty_findings: Vec<FindingId> = round_findings

@@ -118,6 +118,7 @@ fn remember_remark(host: &dyn Host, state: &mut ReviewState, remark: UserRemark)
     }
 }
 
+/// Records the user's answer to an open decision and applies it.
 fn apply_answer(host: &dyn Host, state: &mut ReviewState, decision_id: &DecisionId, user_answer: DecisionAnswer) {
     // An answer counts only for an open decision that offers it; a second answer must not undo the first.
     let open_decision = state.decisions.iter_mut().find(|candidate| {
@@ -136,6 +137,17 @@ fn apply_answer(host: &dyn Host, state: &mut ReviewState, decision_id: &Decision
         // The note of an answer is for agents, too: it often says how to repair the finding.
         remember_remark(host, state, UserRemark::new(user_answer.note.clone()));
     }
+    apply_choice(host, state, decision_id, topic, &user_answer);
+}
+
+/// Changes the state as the user chose.
+fn apply_choice(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    decision_id: &DecisionId,
+    topic: DecisionTopic,
+    user_answer: &DecisionAnswer,
+) {
     match (topic, user_answer.choice_key()) {
         (DecisionTopic::Blocked { finding }, Some(ChoiceKey::Retry)) => retry_finding(host, state, finding),
         (DecisionTopic::Disputed { finding }, Some(ChoiceKey::Uphold)) => {
@@ -146,16 +158,16 @@ fn apply_answer(host: &dyn Host, state: &mut ReviewState, decision_id: &Decision
         }
         (DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding }, Some(ChoiceKey::Dismiss)) => {
             let new_status = FindingStatus::Dismissed { why: DismissalReason::Person };
-            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(&user_answer)));
+            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(user_answer)));
             // The dismissed finding may be the only one that kept the last pass from being dry.
             state.reconsider_last_pass();
         }
         (DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding }, _) => {
             let new_status = FindingStatus::Deferred { why: DeferralReason::Person };
-            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(&user_answer)));
+            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(user_answer)));
         }
         (DecisionTopic::Patch { findings, .. }, _) => {
-            apply_patch_answer(host, state, decision_id, findings, &user_answer)
+            apply_patch_answer(host, state, decision_id, findings, user_answer)
         }
         (DecisionTopic::Strayed { strays }, choice_key) => {
             state.strays.record_answer(strays, choice_key == Some(ChoiceKey::Restore))
@@ -185,7 +197,7 @@ fn apply_answer(host: &dyn Host, state: &mut ReviewState, decision_id: &Decision
             state.degraded = 0;
         }
         (DecisionTopic::Limit | DecisionTopic::Confidence | DecisionTopic::Session { .. }, _) => {
-            accept_remaining(host, state, &answer_reason(&user_answer))
+            accept_remaining(host, state, &answer_reason(user_answer))
         }
     }
 }

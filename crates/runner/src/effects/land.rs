@@ -2,14 +2,11 @@
 //!
 //! Landing is idempotent: what is to land is recorded beside the workspace before the first file is replaced, so that a run
 //! that crashed in between finds out and does the rest. The exact texts before and after are stored first (`checkpoints`), so
-//! that a landing can be undone. Checks live in [`super::verify_commands`].
+//! that a landing can be undone. Checks live in [`super::verify_commands`]; [`candidate`] decides whether a patch may land.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+mod candidate;
+
+use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
@@ -22,17 +19,17 @@ use tribunal_core::{
 use super::{EffectContext, environment_fault, verify_commands};
 use crate::{
     atomic_files::{FileReplacement, write_atomically},
-    checkpoints::{CheckpointChange, CheckpointKey, CheckpointStore},
-    git, git_refs, kill_points, locks,
+    checkpoints::{CheckpointChange, CheckpointKey},
+    git_refs, kill_points, locks,
     merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
-    subject::{find_link_on_path, is_plain_path},
-    workspaces::{self, TaskWorkspace, agent_file_names, hash_changes},
+    workspaces::{self, TaskWorkspace},
 };
+
+pub(super) use candidate::{LandingCandidate, detect_gutting, find_patch_workspace};
+use candidate::{PatchedFile, find_candidate};
 
 /// If the files keep changing while the checks run, the landing gives up after this many attempts.
 const MAX_LANDING_ATTEMPTS: u32 = 3;
-/// From this many lines on, a patch that leaves less than a third of them is not a fix.
-const MIN_GUTTABLE_LINES: usize = 4;
 /// The limit for the text that is shown of each side of a conflict.
 const MAX_CONFLICT_CHARS: usize = 600;
 
@@ -54,30 +51,6 @@ struct LandingIntent {
 struct IntendedFile {
     after: Hash,
     hunks: Vec<Hunk>,
-}
-
-/// A patch that may land.
-pub(super) struct LandingCandidate {
-    pub workspace: TaskWorkspace,
-    patched_files: Vec<PatchedFile>,
-    /// Where the texts before and after every landing are stored, and under which key this one is.
-    checkpoints: CheckpointStore,
-    checkpoint_key: CheckpointKey,
-}
-
-impl LandingCandidate {
-    pub fn file_paths(&self) -> impl Iterator<Item = String> {
-        self.patched_files.iter().map(|file| file.relative_path.clone())
-    }
-}
-
-/// One file of a patch: as it was when the workspace was created (`None` if it did not exist), and as the fixer left it.
-struct PatchedFile {
-    relative_path: String,
-    real_path: PathBuf,
-    base_text: Option<String>,
-    fixer_text: String,
-    executable: bool,
 }
 
 /// One file with its current text and the text it will have.
@@ -209,143 +182,6 @@ async fn merge_check_and_put(
     let file_names: Vec<String> = candidate.file_paths().collect();
     let detail = format!("{} kept changing while the checks ran", file_names.join(", "));
     Ok(refused_outcome(PatchRefusal::Lost { detail }))
-}
-
-/// Returns the patch with the files it may change, or the reason why it may not land.
-fn find_candidate(
-    context: &EffectContext,
-    request: &LandingRequest,
-    workspace: TaskWorkspace,
-) -> io::Result<Result<LandingCandidate, PatchRefusal>> {
-    let changed_files = workspace.changed_files()?;
-    if changed_files.is_empty() {
-        return Ok(Err(PatchRefusal::Lost { detail: "it changes nothing".to_string() }));
-    }
-    let mut outside_paths = Vec::new();
-    let original_paths = workspace.original_paths()?;
-    // What a build leaves behind in ignored places is not part of a fix.
-    // Only new files are asked about: a tracked file counts even if a pattern ignores it.
-    let ignored_paths = git::find_ignored(
-        context.project.root(),
-        changed_files.keys().filter(|relative_path| !original_paths.contains(*relative_path)),
-    );
-    for relative_path in changed_files.keys().filter(|relative_path| !ignored_paths.contains(*relative_path)) {
-        let is_new = !original_paths.contains(relative_path);
-        // All outside paths are collected first, so that the fixer learns about all of them at once.
-        if !is_plain_path(relative_path)
-            || !(request.allowed.contains(relative_path) || is_new && may_create_file(relative_path, &request.allowed))
-        {
-            outside_paths.push(relative_path.clone());
-        }
-    }
-    if !outside_paths.is_empty() {
-        return Ok(Err(PatchRefusal::Outside { files: outside_paths }));
-    }
-    let mut patched_files = Vec::new();
-    for (relative_path, current_hash) in
-        changed_files.into_iter().filter(|(relative_path, _)| !ignored_paths.contains(relative_path))
-    {
-        if current_hash.is_none() {
-            return Ok(Err(PatchRefusal::Lost { detail: format!("it deleted {relative_path}") }));
-        }
-        match read_patched_file(context, &workspace, relative_path, &original_paths)? {
-            Ok(patched_file) => patched_files.push(patched_file),
-            Err(refusal) => return Ok(Err(refusal)),
-        }
-    }
-    if patched_files.is_empty() {
-        // All changed files are ignored ones, so nothing of the patch would land.
-        return Ok(Err(PatchRefusal::Lost { detail: "it changes nothing that counts".to_string() }));
-    }
-    let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
-    Ok(Ok(LandingCandidate { workspace, patched_files, checkpoints, checkpoint_key: request.checkpoint_key.clone() }))
-}
-
-/// A new file may be created in a directory that is named, or among tests, but never one that configures tools.
-fn may_create_file(relative_path: &str, allowed: &[String]) -> bool {
-    let (directory, file_name) = relative_path.rsplit_once('/').unwrap_or((".", relative_path));
-    let path_parts: Vec<&str> = relative_path.split('/').collect();
-    // Hidden files configure tools, too: `.github`, `.env`, `.npmrc`.
-    let is_hidden = path_parts.iter().any(|part| part.starts_with('.'));
-    let is_tool_config = file_name == "tribunal.yaml"
-        || agent_file_names().any(|config_name| config_name == file_name || config_name == path_parts[0]);
-    let is_among_tests = path_parts[..path_parts.len() - 1]
-        .iter()
-        .any(|part| matches!(*part, "test" | "tests" | "spec" | "specs" | "__tests__"));
-    let directory = format!("{directory}/");
-    let is_in_allowed_directory = allowed.contains(&directory);
-    let allows_new_files = allowed.iter().any(|entry| entry.ends_with('/'));
-    !is_hidden && !is_tool_config && (is_in_allowed_directory || allows_new_files && is_among_tests)
-}
-
-fn read_patched_file(
-    context: &EffectContext,
-    workspace: &TaskWorkspace,
-    relative_path: String,
-    original_paths: &BTreeSet<String>,
-) -> io::Result<Result<PatchedFile, PatchRefusal>> {
-    let patched_path = workspace.tree_dir().join(&relative_path);
-    let metadata = fs::symlink_metadata(&patched_path)?;
-    if !metadata.is_file() {
-        return Ok(Err(PatchRefusal::Lost {
-            detail: format!("it put something else in the place of {relative_path}"),
-        }));
-    }
-    // A file that did not exist has no base; asking for one would be an error.
-    let base_text = if original_paths.contains(&relative_path) { workspace.read_base(&relative_path)? } else { None };
-    let base_text = match base_text.map(String::from_utf8).transpose() {
-        Ok(base_text) => base_text,
-        Err(_) => return Ok(Err(PatchRefusal::Lost { detail: format!("{relative_path} is no UTF-8") })),
-    };
-    let Ok(fixer_text) = String::from_utf8(fs::read(patched_path)?) else {
-        return Ok(Err(PatchRefusal::Lost { detail: format!("what it made of {relative_path} is no UTF-8") }));
-    };
-    let fixer_text = match &base_text {
-        Some(base_text) => keep_line_ends(base_text, fixer_text),
-        None => fixer_text,
-    };
-    // Agents sometimes replace a file by a summary or a placeholder such as "rest unchanged".
-    if let Some((lines_before, lines_after)) =
-        base_text.as_deref().and_then(|base_text| detect_gutting(base_text, &fixer_text))
-    {
-        return Ok(Err(PatchRefusal::Gutted { before: lines_before, after: lines_after }));
-    }
-    let real_path = context.project.root().join(&relative_path);
-    if let Some(link) = find_link_on_path(context.project.root(), &relative_path) {
-        let detail = format!("{relative_path} leads elsewhere: {link} is a link");
-        return Ok(Err(PatchRefusal::Lost { detail }));
-    }
-    let is_executable_file = is_executable(&metadata);
-    Ok(Ok(PatchedFile { relative_path, real_path, base_text, fixer_text, executable: is_executable_file }))
-}
-
-/// Returns the number of lines before and after, if most of them would be gone.
-pub(super) fn detect_gutting(base_text: &str, new_text: &str) -> Option<(u32, u32)> {
-    let count_filled_lines = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
-    let (lines_before, lines_after) = (count_filled_lines(base_text), count_filled_lines(new_text));
-    let is_gutted = lines_before > 0
-        && (lines_after == 0 || (lines_before >= MIN_GUTTABLE_LINES && lines_after * 3 < lines_before));
-    is_gutted.then_some((lines_before as u32, lines_after as u32))
-}
-
-fn is_executable(metadata: &fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o100 != 0
-}
-
-/// Restores the line ends of the base text: an agent that changes them has not fixed anything.
-fn keep_line_ends(base_text: &str, text: String) -> String {
-    let count_line_ends = |text: &str| (text.matches('\n').count(), text.matches("\r\n").count());
-    match (count_line_ends(base_text), count_line_ends(&text)) {
-        // Only a text with uniform line ends is converted; in a mixed one it is not known which are meant.
-        ((base_ends, base_crlf), (new_ends, new_crlf))
-            if base_crlf > 0 && base_ends == base_crlf && new_ends != new_crlf =>
-        {
-            text.replace("\r\n", "\n").replace('\n', "\r\n")
-        }
-        ((_, 0), (_, 1..)) => text.replace("\r\n", "\n"),
-        _ => text,
-    }
 }
 
 fn merge_candidate(context: &EffectContext, candidate: &LandingCandidate) -> io::Result<LandingAttempt> {
@@ -495,30 +331,12 @@ fn replace_files(
     let tree_lock = locks::lock_user_tree(&context.project.locks_dir())?;
     // The checkpoint comes first: everything that is found to have landed can then be undone.
     let record_number = candidate.checkpoints.record_landing(&candidate.checkpoint_key, &recorded_changes)?;
-    let intended_files = merged_files.iter().map(|merged_file| {
-        let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
-        (
-            merged_file.relative_path.clone(),
-            IntendedFile { after: Hash::digest_of(merged_file.merged_text.as_bytes()), hunks },
-        )
-    });
-    let intent_json =
-        serde_json::to_vec(&LandingIntent { files: intended_files.collect() }).map_err(io::Error::other)?;
     // The intent comes before the first rename: a later process tells from it which files have landed.
-    write_atomically(&intent_file(&candidate.workspace), &intent_json)?;
+    write_intent(&candidate.workspace, &merged_files)?;
     // All replacements are prepared before the first rename, so that a full disk cannot stop the landing halfway.
     let mut replacements = Vec::new();
     for index in &due_indexes {
-        let (merged_file, patched_file) = (&merged_files[*index], &candidate.patched_files[*index]);
-        // The text from before this run's first change is kept.
-        let original_path = context.project.originals_dir(&context.run_id).join(&merged_file.relative_path);
-        if let (Some(current_text), false) = (&merged_file.current_text, original_path.exists()) {
-            write_atomically(&original_path, current_text.as_bytes())?;
-        }
-        replacements.push(
-            FileReplacement::prepare(&patched_file.real_path, merged_file.merged_text.as_bytes())?
-                .make_executable(merged_file.current_text.is_none() && patched_file.executable)?,
-        );
+        replacements.push(prepare_replacement(context, &candidate.patched_files[*index], &merged_files[*index])?);
     }
     kill_points::point("landing", "before");
     for (position, (index, replacement)) in due_indexes.iter().zip(replacements).enumerate() {
@@ -537,6 +355,21 @@ fn replace_files(
     drop(tree_lock);
     record_in_git(context, candidate);
     Ok(Some(landed_outcome(context, &merged_files)))
+}
+
+/// Keeps the original of a file and prepares its new text, without changing the file yet.
+fn prepare_replacement<'a>(
+    context: &EffectContext,
+    patched_file: &'a PatchedFile,
+    merged_file: &MergedFile,
+) -> io::Result<FileReplacement<'a>> {
+    // The text from before this run's first change is kept.
+    let original_path = context.project.originals_dir(&context.run_id).join(&merged_file.relative_path);
+    if let (Some(current_text), false) = (&merged_file.current_text, original_path.exists()) {
+        write_atomically(&original_path, current_text.as_bytes())?;
+    }
+    FileReplacement::prepare(&patched_file.real_path, merged_file.merged_text.as_bytes())?
+        .make_executable(merged_file.current_text.is_none() && patched_file.executable)
 }
 
 /// Records the landing in git for users who prefer to look there; the checkpoints are what counts.
@@ -580,24 +413,24 @@ fn intent_file(workspace: &TaskWorkspace) -> PathBuf {
     workspace.directory().join("landing.json")
 }
 
+/// Records what is about to land.
+fn write_intent(workspace: &TaskWorkspace, merged_files: &[MergedFile]) -> io::Result<()> {
+    let intended_files = merged_files.iter().map(|merged_file| {
+        let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
+        (
+            merged_file.relative_path.clone(),
+            IntendedFile { after: Hash::digest_of(merged_file.merged_text.as_bytes()), hunks },
+        )
+    });
+    let intent_json =
+        serde_json::to_vec(&LandingIntent { files: intended_files.collect() }).map_err(io::Error::other)?;
+    write_atomically(&intent_file(workspace), &intent_json)
+}
+
 /// Reads what an earlier process was about to land.
 fn read_intent(workspace: &TaskWorkspace) -> io::Result<Option<LandingIntent>> {
     let Ok(intent_json) = fs::read(intent_file(workspace)) else { return Ok(None) };
     serde_json::from_slice(&intent_json).map(Some).map_err(io::Error::other)
-}
-
-/// Finds the attempt whose changes are those that the fixer answered for.
-pub(super) fn find_patch_workspace(task_dir: &Path, patch_id: &Hash) -> Option<TaskWorkspace> {
-    let attempts = fs::read_dir(task_dir).ok()?.flatten().map(|attempt| attempt.path());
-    let attempt_dirs = attempts.filter(|attempt_path| attempt_path.extension().is_none());
-    let complete_workspaces = attempt_dirs.map(TaskWorkspace::from_directory).filter(TaskWorkspace::is_complete);
-    let matching = complete_workspaces.filter(|workspace| {
-        workspace.changed_files().is_ok_and(|changed_files| hash_changes(&changed_files) == *patch_id)
-    });
-    // Two attempts may have the same result; the later one started from the newer text.
-    matching.max_by_key(|workspace| {
-        workspace.directory().file_name().and_then(|dir_name| dir_name.to_str()?.parse::<u32>().ok())
-    })
 }
 
 #[cfg(test)]

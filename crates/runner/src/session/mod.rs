@@ -138,6 +138,24 @@ fn look_up_in_file(
             return SessionLookup::NotHeld(format!("the journal cannot be read, so nobody is held: {cause}"));
         }
     };
+    let stale_hours = hours_if_stale(bound_session.file_state.touched_ms);
+    if let Some(release) = release_ended_session(project, &mut bound_session, stale_hours, now_ms) {
+        return SessionLookup::NotHeld(release);
+    }
+    if belongs_to_another {
+        return SessionLookup::HeldByAnother { session: bound_session.file_state.session_id };
+    }
+    SessionLookup::HeldHere(Box::new(bound_session))
+}
+
+/// Releases a session that is switched off, was released before or is stale. Returns a description of the release.
+fn release_ended_session(
+    project: &Project,
+    bound_session: &mut BoundSession,
+    stale_hours: Option<u64>,
+    now_ms: u64,
+) -> Option<String> {
+    let file_name = bound_session.state_file;
     // The user switched it off in the file, which counts as their decision.
     if !bound_session.file_state.is_active {
         let kept_paths = bound_session.release_session(
@@ -146,28 +164,19 @@ fn look_up_in_file(
             "the state file says `active: false`",
             now_ms,
         );
-        return SessionLookup::NotHeld(describe_release(file_name, "it is not active", kept_paths));
+        return Some(describe_release(file_name, "it is not active", kept_paths));
     }
     // The journal says that the session was released, but the file is still there: a crash came in between.
     if bound_session.standing.run_phase == SessionRunPhase::Ended(String::from(RELEASED_BEFORE)) {
         let kept_paths = set_state_file_aside(project, file_name);
-        return SessionLookup::NotHeld(describe_release(file_name, RELEASED_BEFORE, kept_paths.map(|path| vec![path])));
+        return Some(describe_release(file_name, RELEASED_BEFORE, kept_paths.map(|path| vec![path])));
     }
-    if let Some(stale_hours) = hours_if_stale(bound_session.file_state.touched_ms) {
-        let owner = bound_session.file_state.session_id.clone();
-        let kept_paths =
-            bound_session.release_session(project, ReleaseReason::Stale, &format!("{stale_hours} h"), now_ms);
-        let owner = if owner.is_empty() { String::new() } else { format!(" (session {owner})") };
-        return SessionLookup::NotHeld(describe_release(
-            file_name,
-            &format!("nothing was heard of it for {stale_hours} h{owner}"),
-            kept_paths,
-        ));
-    }
-    if belongs_to_another {
-        return SessionLookup::HeldByAnother { session: bound_session.file_state.session_id };
-    }
-    SessionLookup::HeldHere(Box::new(bound_session))
+    let stale_hours = stale_hours?;
+    let owner = bound_session.file_state.session_id.clone();
+    let kept_paths = bound_session.release_session(project, ReleaseReason::Stale, &format!("{stale_hours} h"), now_ms);
+    let owner = if owner.is_empty() { String::new() } else { format!(" (session {owner})") };
+    let reason = format!("nothing was heard of it for {stale_hours} h{owner}");
+    Some(describe_release(file_name, &reason, kept_paths))
 }
 
 /// The phase of a run whose session was released before.

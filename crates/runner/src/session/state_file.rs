@@ -231,25 +231,13 @@ impl StateCounts {
     }
 }
 
-/// Renders a new state file.
-pub fn render_state_file(
-    run_id: &RunId,
-    bound: &SessionAssignment,
-    facts: &StateFileFacts,
-    counts: &StateCounts,
-    timestamp: &str,
-) -> String {
+/// Renders the lines that say what the file is, whose session it holds and what that session works on.
+fn render_header_lines(run_id: &RunId, bound: &SessionAssignment, facts: &StateFileFacts) -> Vec<String> {
     let work_name = match bound.work {
         SessionWork::Loop => "loop",
         SessionWork::Review => "review",
     };
-    let format_percent = |value: Option<u32>| value.map_or("null".to_string(), |value| value.to_string());
-    let count_value = |field_name: &str| {
-        let values = counts.to_values(timestamp);
-        values.into_iter().find(|(known_name, _)| *known_name == field_name).map(|(_, value)| value).unwrap_or_default()
-    };
-    let quoted_promise = bound.promise.as_deref().map_or("null".to_string(), quote_yaml);
-    let mut file_lines = vec![
+    let mut header_lines = vec![
         "# What a session of yours has taken on. Tribunal writes this file; the journal has the truth.".to_string(),
         "# You may change the prompt, the promise and the limit, set `active: false`, or delete it: the session is"
             .into(),
@@ -263,8 +251,26 @@ pub fn render_state_file(
         format!("content_path: {}", quote_yaml(&facts.subject)),
     ];
     if let Some(step_file) = &bound.step {
-        file_lines.push(format!("step: {}", quote_yaml(step_file)));
+        header_lines.push(format!("step: {}", quote_yaml(step_file)));
     }
+    header_lines
+}
+
+/// Renders a new state file.
+pub fn render_state_file(
+    run_id: &RunId,
+    bound: &SessionAssignment,
+    facts: &StateFileFacts,
+    counts: &StateCounts,
+    timestamp: &str,
+) -> String {
+    let format_percent = |value: Option<u32>| value.map_or("null".to_string(), |value| value.to_string());
+    let count_value = |field_name: &str| {
+        let values = counts.to_values(timestamp);
+        values.into_iter().find(|(known_name, _)| *known_name == field_name).map(|(_, value)| value).unwrap_or_default()
+    };
+    let quoted_promise = bound.promise.as_deref().map_or("null".to_string(), quote_yaml);
+    let mut file_lines = render_header_lines(run_id, bound, facts);
     file_lines.extend([
         String::new(),
         "# How often the session was sent back, and how often it may be.".into(),

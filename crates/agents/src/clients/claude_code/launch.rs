@@ -41,12 +41,7 @@ pub(super) fn build_launch(
     launch_request: LaunchRequest<'_>,
     launch_env: &LaunchEnv,
 ) -> AgentLaunch {
-    let user_settings = match client_spec.inherit {
-        SettingsInheritance::Nothing => ClaudeUserSettings::default(),
-        SettingsInheritance::User | SettingsInheritance::Project => {
-            ClaudeUserSettings::from_json(launch_env.client_settings(CLIENT_ID))
-        }
-    };
+    let user_settings = inherit_settings(client_spec, launch_env);
     let mut args: Vec<OsString> = Vec::new();
     let mut add_args = |new_args: &[&str]| args.extend(new_args.iter().map(OsString::from));
     add_args(&["-p", "--output-format", "stream-json", "--verbose"]);
@@ -62,18 +57,8 @@ pub(super) fn build_launch(
     if let Some(task_budget) = launch_request.budget {
         add_args(&["--max-budget-usd", &task_budget.max(MIN_BUDGET).amount().to_string()]);
     }
-    let ToolOffer { tools: offered_tools, allowed: allowed_tools } =
-        tools::build_tool_offer(client_spec, launch_request.job);
-    add_args(&[
-        "--tools",
-        &offered_tools.join(","),
-        "--permission-mode",
-        permission_mode(client_spec, launch_request.job),
-    ]);
-    if !allowed_tools.is_empty() {
-        add_args(&["--allowedTools"]);
-        add_args(&allowed_tools.iter().map(String::as_str).collect::<Vec<_>>());
-    }
+    let tool_args = build_tool_args(client_spec, launch_request.job);
+    add_args(&tool_args.iter().map(String::as_str).collect::<Vec<_>>());
     // The user's permissions would also become a fixer's. With `inherit: project`, the project's settings are wanted
     // as a whole.
     let setting_sources = if client_spec.inherit == SettingsInheritance::Project { "user,project,local" } else { "" };
@@ -105,6 +90,32 @@ pub(super) fn build_launch(
         input_files,
         ..AgentLaunch::default()
     }
+}
+
+/// The user's own settings, as far as the client may inherit them.
+fn inherit_settings(client_spec: &ClientSpec, launch_env: &LaunchEnv) -> ClaudeUserSettings {
+    match client_spec.inherit {
+        SettingsInheritance::Nothing => ClaudeUserSettings::default(),
+        SettingsInheritance::User | SettingsInheritance::Project => {
+            ClaudeUserSettings::from_json(launch_env.client_settings(CLIENT_ID))
+        }
+    }
+}
+
+/// Builds the arguments that say which tools a job is offered and which of them it may use without a question.
+fn build_tool_args(client_spec: &ClientSpec, job: JobKind) -> Vec<String> {
+    let ToolOffer { tools: offered_tools, allowed: allowed_tools } = tools::build_tool_offer(client_spec, job);
+    let mut tool_args = vec![
+        "--tools".to_string(),
+        offered_tools.join(","),
+        "--permission-mode".to_string(),
+        permission_mode(client_spec, job).to_string(),
+    ];
+    if !allowed_tools.is_empty() {
+        tool_args.push("--allowedTools".to_string());
+        tool_args.extend(allowed_tools);
+    }
+    tool_args
 }
 
 /// The value of `--settings` and the file it names, if any. Settings with credentials go into a file, because every

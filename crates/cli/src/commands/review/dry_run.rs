@@ -33,34 +33,7 @@ pub(super) fn print_plan(
     share: ConcurrencyLimits,
     context: &CommandContext,
 ) -> Result<u8, UserError> {
-    // Without a level it follows from the tier, as it does in a run.
-    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
-    let roles = panel_roles(&settings.subject, level, settings.tier);
-    let numbered_roles = roles.iter().enumerate();
-    let panel: Vec<PlannedSeat> = numbered_roles
-        // The same function seats reviewers in a run, so the plan cannot differ from what happens.
-        .map(|(index, role)| PlannedSeat {
-            role: *role,
-            agent: seating::agent_for_seat(settings, JobKind::Review, index, 0),
-        })
-        .collect();
-    let review_plan = ReviewPlan {
-        schema: "tribunal.plan/1",
-        subject: settings.subject.clone(),
-        level,
-        // The estimate covers the first round only: later ones depend on what is found.
-        estimated_input_tokens: roles.iter().map(|role| estimate_tokens(settings, *role, material)).sum(),
-        panel,
-        limits: settings.limits.clone(),
-        verify: settings.verify.clone(),
-        fix: settings.fix,
-        diff_bytes: match material {
-            ReviewMaterial::Diff(diff_bytes) => Some(*diff_bytes),
-            ReviewMaterial::Text(_) => None,
-        },
-        runs_at_once: share.jobs.get(),
-        agents_at_once: share.agents.get(),
-    };
+    let review_plan = build_plan(settings, material, share);
     if context.wants_json {
         json_documents::print_document(&review_plan)?;
         return Ok(0);
@@ -70,7 +43,7 @@ pub(super) fn print_plan(
     if let (Some(change), ReviewMaterial::Diff(diff_bytes)) = (settings.subject.code_change(), material) {
         print_change(&mut output, change, *diff_bytes)?;
     }
-    writeln!(output, "  level:    {level} (tier {})", settings.tier)?;
+    writeln!(output, "  level:    {} (tier {})", review_plan.level, settings.tier)?;
     for seat in &review_plan.panel {
         writeln!(output, "  reviewer: {} by {}", seat.role, escape_line(seat.agent.as_str()))?;
     }
@@ -90,6 +63,38 @@ pub(super) fn print_plan(
         writeln!(output, "  verify:   {}", escape_line(verify_command))?;
     }
     Ok(0)
+}
+
+/// Builds the plan of the first round.
+fn build_plan(settings: &Settings, material: &ReviewMaterial, share: ConcurrencyLimits) -> ReviewPlan {
+    // Without a level it follows from the tier, as it does in a run.
+    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
+    let roles = panel_roles(&settings.subject, level, settings.tier);
+    let numbered_roles = roles.iter().enumerate();
+    let panel: Vec<PlannedSeat> = numbered_roles
+        // The same function seats reviewers in a run, so the plan cannot differ from what happens.
+        .map(|(index, role)| PlannedSeat {
+            role: *role,
+            agent: seating::agent_for_seat(settings, JobKind::Review, index, 0),
+        })
+        .collect();
+    ReviewPlan {
+        schema: "tribunal.plan/1",
+        subject: settings.subject.clone(),
+        level,
+        // The estimate covers the first round only: later ones depend on what is found.
+        estimated_input_tokens: roles.iter().map(|role| estimate_tokens(settings, *role, material)).sum(),
+        panel,
+        limits: settings.limits.clone(),
+        verify: settings.verify.clone(),
+        fix: settings.fix,
+        diff_bytes: match material {
+            ReviewMaterial::Diff(diff_bytes) => Some(*diff_bytes),
+            ReviewMaterial::Text(_) => None,
+        },
+        runs_at_once: share.jobs.get(),
+        agents_at_once: share.agents.get(),
+    }
 }
 
 /// Prints how several runs share the permitted agents.

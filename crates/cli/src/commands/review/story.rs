@@ -10,11 +10,11 @@ use tribunal_bmad::{
     commands::{self, BmadStep},
     keys::BoardKey,
     project_files::ProjectFiles,
-    story,
+    story::{self, Story},
 };
 use tribunal_core::text::format_count;
 use tribunal_report::escape_line;
-use tribunal_runner::{changes::ChangeScope, subject};
+use tribunal_runner::{Project, changes::ChangeScope, subject};
 
 use super::{
     PreparedRun,
@@ -84,37 +84,9 @@ pub(super) fn prepare_story_runs(
             .with_step(format!("or review the file alone: tribunal review {}", shell_quote(&relative_path))));
     }
     // Work on the next story may be in the tree already; the story's own list keeps it apart.
-    let listed_files: Vec<PathBuf> = story
-        .files
-        .iter()
-        .map(|story_file| file_run.project.root().join(&story_file.text))
-        // Paths come from a file that agents edit, so those that lead out of the project are dropped.
-        .filter(|story_file| file_run.project.resolve_outside(story_file).is_none() && story_file.is_file())
-        .collect();
-    let mut narrowed_paths = paths.to_vec();
-    // The baseline is the best boundary; the list of files comes second, the whole work tree last.
-    let change_scope = match story.baseline.filter(|baseline| baseline != NO_GIT_BASELINE) {
-        Some(baseline) => {
-            let notice = format!("{relative_path}: its change is what came since {baseline}, where its work began");
-            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
-            ChangeScope::WorkTreeSince(baseline)
-        }
-        None if paths.is_empty() && !listed_files.is_empty() => {
-            let file_count = format_count(u32::try_from(listed_files.len()).unwrap_or(u32::MAX), "file");
-            let notice = format!(
-                "{relative_path} does not say where its work began; its change is what is not committed in the {file_count} of its list"
-            );
-            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
-            narrowed_paths = listed_files;
-            ChangeScope::WorkTree
-        }
-        None => {
-            let notice =
-                format!("{relative_path} does not say where its work began; its change is what is not committed");
-            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
-            ChangeScope::WorkTree
-        }
-    };
+    let listed_files = list_story_files(&story, &file_run.project);
+    let StoryBoundary { change_scope, narrowed_paths } =
+        choose_boundary(&relative_path, story.baseline, paths, listed_files)?;
     let requested = RequestedChange {
         change_scope,
         paths: &narrowed_paths,
@@ -125,4 +97,53 @@ pub(super) fn prepare_story_runs(
     let mut prepared_runs = vec![file_run];
     prepared_runs.extend(change::prepare_change_runs(&requested, &run_inputs, context)?);
     Ok(prepared_runs)
+}
+
+/// Lists the files that a story names as its own and that are there.
+fn list_story_files(story: &Story, project: &Project) -> Vec<PathBuf> {
+    story
+        .files
+        .iter()
+        .map(|story_file| project.root().join(&story_file.text))
+        // Paths come from a file that agents edit, so those that lead out of the project are dropped.
+        .filter(|story_file| project.resolve_outside(story_file).is_none() && story_file.is_file())
+        .collect()
+}
+
+/// Where the change of a story begins, and the paths to which it is narrowed.
+struct StoryBoundary {
+    change_scope: ChangeScope,
+    narrowed_paths: Vec<PathBuf>,
+}
+
+/// Chooses what belongs to the change of a story, and tells the user.
+fn choose_boundary(
+    relative_path: &str,
+    baseline: Option<String>,
+    paths: &[PathBuf],
+    listed_files: Vec<PathBuf>,
+) -> Result<StoryBoundary, UserError> {
+    // The baseline is the best boundary; the list of files comes second, the whole work tree last.
+    match baseline.filter(|baseline| baseline != NO_GIT_BASELINE) {
+        Some(baseline) => {
+            let notice = format!("{relative_path}: its change is what came since {baseline}, where its work began");
+            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            Ok(StoryBoundary { change_scope: ChangeScope::WorkTreeSince(baseline), narrowed_paths: paths.to_vec() })
+        }
+        None if paths.is_empty() && !listed_files.is_empty() => {
+            let file_count = format_count(u32::try_from(listed_files.len()).unwrap_or(u32::MAX), "file");
+            let notice = format!(
+                "{relative_path} does not say where its work began; its change is what is not committed \
+                 in the {file_count} of its list"
+            );
+            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            Ok(StoryBoundary { change_scope: ChangeScope::WorkTree, narrowed_paths: listed_files })
+        }
+        None => {
+            let notice =
+                format!("{relative_path} does not say where its work began; its change is what is not committed");
+            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            Ok(StoryBoundary { change_scope: ChangeScope::WorkTree, narrowed_paths: paths.to_vec() })
+        }
+    }
 }

@@ -13,8 +13,8 @@ use tribunal_core::{
     brief::{AgentReply, AgentTask, WorkspaceKind},
     effect::{AskOutcome, FailedTask},
     fault::{Fault, FaultKind},
-    files::Patch,
-    ids::Hash,
+    files::{Patch, StrayEdit},
+    ids::{AgentName, Hash},
     limits::AgentUsage,
     loops::{OutputSimilarity, compare_outputs},
     text::truncate_chars,
@@ -47,37 +47,19 @@ pub(super) fn read_agent_result(
     AgentWorkspace { workspace, work_tree_watch }: &AgentWorkspace,
     process_end: ProcessOutcome,
 ) -> PerformedEffect<AskOutcome> {
-    let AgentRequest { agent: driven_agent, task: agent_task, prompt_bytes, unfinished_count } = request;
+    let AgentRequest { agent: driven_agent, task: agent_task, .. } = request;
     let (stdout_text, stderr_text) = (process_end.stdout.to_text(), process_end.stderr.to_text());
-    // Limits are often reported as a local time, so the decoder needs the clock and the time zone.
-    let clock = LocalClock { now_ms: current_wall_ms(), time_zone: jiff::tz::TimeZone::system() };
     let exit_code = if let ExitReason::Exited(exit_code) = process_end.exit_reason { Some(exit_code) } else { None };
-    let finished_process = FinishedProcess {
-        exit_code,
-        stdout: &stdout_text,
-        stderr: &stderr_text,
-        clock: &clock,
-        session_mode: choose_conversation(agent_task, unfinished_count),
-    };
-    let decoded = driven_agent.decode_output(&finished_process);
+    let decoded = decode_process_output(request, exit_code, &stdout_text, &stderr_text);
     let stderr_text = context.masker.mask(&stderr_text).into_owned();
     let fault = detect_fault(context, request, &process_end, &stderr_text, &decoded);
-    let mut usage = decoded.usage;
-    // An agent that could not even begin was paid nothing.
-    let is_environment_fault = fault.as_ref().is_some_and(Fault::is_environment);
-    let did_nothing = !decoded.did_work && fault.is_some() && (is_environment_fault || driven_agent.client().is_some());
-    // A client that reports no usage still gets an estimate, so that a budget cannot be bypassed.
-    if usage == AgentUsage::default() && !did_nothing {
-        usage = AgentUsage::estimate_from_bytes(prompt_bytes, stdout_text.len());
-    }
+    let usage = calculate_usage(request, &decoded, fault.as_ref(), stdout_text.len());
     // Edits of the user's tree are looked for whether or not the agent succeeded.
     let strayed_files = stray_edits::find_stray_edits(context, workspace, work_tree_watch);
     let masked_stdout = context.masker.mask(&stdout_text).into_owned();
     if let Some(fault) = fault {
         let output = format!("{masked_stdout}\n--- standard error ---\n{stderr_text}").into_bytes();
-        let output_hash = Some(Hash::digest_of(&output));
-        let failed_task = FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files };
-        return PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs: vec![output] };
+        return build_failed_result(fault, usage, strayed_files, vec![output]);
     }
     let parsed_answer = answer::parse_answer(&decoded.answer_text, AnswerKind::for_role(agent_task.brief.role));
     let mut blobs = vec![masked_stdout.into_bytes()];
@@ -91,22 +73,13 @@ pub(super) fn read_agent_result(
                     FaultKind::Malformed,
                     format!("agent `{}` left a copy that cannot be read: {cause}", driven_agent.agent_spec.name),
                 );
-                let output = Some(Hash::digest_of(&blobs[0]));
-                let failed_task = FailedTask { fault, usage, output, prompt: None, strayed: strayed_files };
-                return PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs };
+                return build_failed_result(fault, usage, strayed_files, blobs);
             }
         },
     };
     let mut remarks = parsed_answer.remarks;
     remarks.extend(decoded.remarks);
-    // An answer counts even if the process failed afterwards, but the user should know.
-    match exit_code {
-        Some(0) => {}
-        Some(exit_code) => {
-            remarks.push(format!("{} ended with exit code {exit_code} after its answer", driven_agent.agent_spec.name))
-        }
-        None => remarks.push(format!("{} had answered, but did not end by itself", driven_agent.agent_spec.name)),
-    }
+    remarks.extend(describe_failure_after_answer(&driven_agent.agent_spec.name, exit_code));
     remarks.extend(describe_survivors(process_end.survivors));
     let reply = AgentReply {
         content: parsed_answer.content,
@@ -122,6 +95,63 @@ pub(super) fn read_agent_result(
         session: decoded.session.map(Box::new),
     };
     PerformedEffect { reply: AskOutcome::Answered(reply), blobs }
+}
+
+/// Decodes what the process printed, in the format of its client.
+fn decode_process_output(
+    request: AgentRequest<'_>,
+    exit_code: Option<i32>,
+    stdout_text: &str,
+    stderr_text: &str,
+) -> DecodedOutput {
+    // Limits are often reported as a local time, so the decoder needs the clock and the time zone.
+    let clock = LocalClock { now_ms: current_wall_ms(), time_zone: jiff::tz::TimeZone::system() };
+    request.agent.decode_output(&FinishedProcess {
+        exit_code,
+        stdout: stdout_text,
+        stderr: stderr_text,
+        clock: &clock,
+        session_mode: choose_conversation(request.task, request.unfinished_count),
+    })
+}
+
+/// Returns what the client says it has used, or an estimate.
+fn calculate_usage(
+    request: AgentRequest<'_>,
+    decoded: &DecodedOutput,
+    fault: Option<&Fault>,
+    stdout_bytes: usize,
+) -> AgentUsage {
+    // An agent that could not even begin was paid nothing.
+    let is_environment_fault = fault.is_some_and(Fault::is_environment);
+    let did_nothing =
+        !decoded.did_work && fault.is_some() && (is_environment_fault || request.agent.client().is_some());
+    // A client that reports no usage still gets an estimate, so that a budget cannot be bypassed.
+    if decoded.usage == AgentUsage::default() && !did_nothing {
+        return AgentUsage::estimate_from_bytes(request.prompt_bytes, stdout_bytes);
+    }
+    decoded.usage
+}
+
+/// Makes the result of a task that failed. The first blob is what the agent printed.
+fn build_failed_result(
+    fault: Fault,
+    usage: AgentUsage,
+    strayed_files: Vec<StrayEdit>,
+    blobs: Vec<Vec<u8>>,
+) -> PerformedEffect<AskOutcome> {
+    let output = blobs.first().map(|output| Hash::digest_of(output));
+    let failed_task = FailedTask { fault, usage, output, prompt: None, strayed: strayed_files };
+    PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs }
+}
+
+/// Describes how the process failed after its answer. The answer counts all the same, but the user should know.
+fn describe_failure_after_answer(agent_name: &AgentName, exit_code: Option<i32>) -> Option<String> {
+    match exit_code {
+        Some(0) => None,
+        Some(exit_code) => Some(format!("{agent_name} ended with exit code {exit_code} after its answer")),
+        None => Some(format!("{agent_name} had answered, but did not end by itself")),
+    }
 }
 
 /// Returns what went wrong, if anything did.

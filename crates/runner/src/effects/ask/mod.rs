@@ -19,14 +19,14 @@ use tribunal_core::{
     client::JobKind,
     effect::AskOutcome,
     fault::{Fault, FaultKind},
-    ids::{Hash, Key},
+    ids::{AgentName, Hash, Key},
     limits::AgentUsage,
     progress::AgentProgress,
     settings::{AgentSpec, DriverSpec},
     subject::Subject,
     timestamp::Timestamp,
 };
-use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand, ProcessOutcome, StartError};
+use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand, StartError};
 
 use super::{EffectContext, PerformedEffect, change_diff, current_wall_ms, environment_fault, freeze};
 use crate::{
@@ -48,90 +48,110 @@ pub(super) async fn ask_agent(
     agent_task: AgentTask,
     unfinished_count: u32,
 ) -> Option<PerformedEffect<AskOutcome>> {
-    let Some(driven_agent) = context.settings.find_agent(&agent_task.agent) else {
-        return Some(failed_outcome(environment_fault(format!("no agent `{}` is set", agent_task.agent))));
-    };
-    // A journal may name a client that this build does not have. No other agent is asked in its place.
-    let driven_agent = match DrivenAgent::new(driven_agent.clone()) {
-        Ok(driven_agent) => driven_agent,
-        Err(unknown) => {
-            return Some(failed_outcome(environment_fault(format!("agent `{}`: {unknown}", agent_task.agent))));
-        }
-    };
+    match run_task(context, task_key, agent_task, unfinished_count).await {
+        Ok(effect_result) => Some(effect_result),
+        Err(AskFailure::Faulted(fault)) => Some(AskOutcome::from(fault).into()),
+        Err(AskFailure::Stopped) => None,
+    }
+}
+
+/// Why a task has no result of its agent.
+enum AskFailure {
+    /// The user stopped it, so it counts as never finished.
+    Stopped,
+    Faulted(Fault),
+}
+
+impl From<Fault> for AskFailure {
+    fn from(fault: Fault) -> AskFailure {
+        AskFailure::Faulted(fault)
+    }
+}
+
+/// Prepares a task, runs its agent and reads what the agent left behind.
+async fn run_task(
+    context: Arc<EffectContext>,
+    task_key: Key,
+    agent_task: AgentTask,
+    unfinished_count: u32,
+) -> Result<PerformedEffect<AskOutcome>, AskFailure> {
+    let driven_agent = find_driven_agent(&context, &agent_task.agent)?;
     // Only clients of vendors count against the hourly limit; scripts and replays cost nothing.
     if driven_agent.client().is_some() {
-        wait_for_rate_limit(&context, &task_key).await?;
+        wait_for_rate_limit(&context, &task_key).await.ok_or(AskFailure::Stopped)?;
     }
     // The permit comes before anything else: the workspace is created, and the time limit starts, when the agent may start.
-    let permit = context.acquire_permit().await?;
-    let prepared = {
-        let (context, task_key, agent_task) = (context.clone(), task_key.clone(), agent_task.clone());
-        tokio::task::spawn_blocking(move || prepare_task(&context, &task_key, &agent_task)).await
-    };
-    let PreparedTask { agent_workspace, subject_text, criteria, prompt_template } = match prepared {
-        Ok(Ok(prepared)) => prepared,
-        Ok(Err(problem)) => return Some(failed_outcome(environment_fault(problem))),
-        Err(panicked) => return Some(failed_outcome(environment_fault(panicked.to_string()))),
-    };
-    // A continued conversation has the subject already, so the agent gets only what is new.
-    let rendered = match agent_task.session {
-        Some(_) => prompt::render_follow_up(&agent_task.brief),
-        None => prompt::render_prompt(
-            &agent_task.brief,
-            PromptMaterial { subject_text: &subject_text, criteria: &criteria },
-            prompt_template.as_deref(),
-        ),
-    };
-    let prompt = match rendered {
-        Ok(prompt) => prompt,
-        Err(problem) => {
-            let template_name = prompt::template_file_name(agent_task.brief.role);
-            let role = agent_task.brief.role;
-            return Some(failed_outcome(environment_fault(format!(
-                "no prompt for the {role} ({template_name}): {problem}"
-            ))));
-        }
-    };
+    let permit = context.acquire_permit().await.ok_or(AskFailure::Stopped)?;
+    let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task).await?;
+    let prompt = render_task_prompt(&agent_task, &prepared_task)?;
+    let agent_workspace = prepared_task.agent_workspace;
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
     let masked_prompt = context.masker.mask(&prompt).into_owned();
     let conversation = choose_conversation(&agent_task, unfinished_count);
     let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
-    let command = match build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call) {
-        Ok(command) => command,
-        Err(cause) => {
-            return Some(failed_outcome(environment_fault(format!("no files for the agent: {cause}"))));
-        }
-    };
+    let command = build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call)
+        .map_err(|cause| environment_fault(format!("no files for the agent: {cause}")))?;
     let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
-    let effect_result = match process_end {
-        Err(cause) => {
-            return Some(failed_outcome(start_fault(&driven_agent.agent_spec, &cause)));
-        }
-        // The user stopped it, so it counts as never finished.
-        Ok(ProcessOutcome { exit_reason: ExitReason::Stopped, .. }) => return None,
-        Ok(process_end) => {
-            let context = context.clone();
-            let read_result = move || {
-                let request = agent_result::AgentRequest {
-                    agent: &driven_agent,
-                    task: &agent_task,
-                    prompt_bytes,
-                    unfinished_count,
-                };
-                agent_result::read_agent_result(&context, request, &agent_workspace, process_end)
-            };
-            match tokio::task::spawn_blocking(read_result).await {
-                Ok(effect_result) => effect_result,
-                Err(panicked) => return Some(failed_outcome(environment_fault(panicked.to_string()))),
-            }
-        }
+    let process_end = process_end.map_err(|cause| start_fault(&driven_agent.agent_spec, &cause))?;
+    if process_end.exit_reason == ExitReason::Stopped {
+        return Err(AskFailure::Stopped);
+    }
+    let read_result = move || {
+        let request =
+            agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_count };
+        agent_result::read_agent_result(&context, request, &agent_workspace, process_end)
     };
+    let effect_result =
+        tokio::task::spawn_blocking(read_result).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
     // Every unfinished attempt must have read the prompt at least once.
     let earlier_usage = AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_count as usize), 0);
-    Some(attach_prompt(add_earlier_usage(effect_result, unfinished_count, earlier_usage), masked_prompt))
+    Ok(attach_prompt(add_earlier_usage(effect_result, unfinished_count, earlier_usage), masked_prompt))
+}
+
+/// Finds the agent in the settings, with the driver of its client.
+fn find_driven_agent(context: &EffectContext, agent_name: &AgentName) -> Result<DrivenAgent, Fault> {
+    let Some(agent_spec) = context.settings.find_agent(agent_name) else {
+        return Err(environment_fault(format!("no agent `{agent_name}` is set")));
+    };
+    // A journal may name a client that this build does not have. No other agent is asked in its place.
+    DrivenAgent::new(agent_spec.clone())
+        .map_err(|unknown| environment_fault(format!("agent `{agent_name}`: {unknown}")))
+}
+
+/// Prepares a task on a separate thread, since the workflow's thread must not block.
+async fn prepare_task_in_background(
+    context: &Arc<EffectContext>,
+    task_key: &Key,
+    agent_task: &AgentTask,
+) -> Result<PreparedTask, Fault> {
+    let (context, task_key, agent_task) = (context.clone(), task_key.clone(), agent_task.clone());
+    match tokio::task::spawn_blocking(move || prepare_task(&context, &task_key, &agent_task)).await {
+        Ok(Ok(prepared_task)) => Ok(prepared_task),
+        Ok(Err(problem)) => Err(environment_fault(problem)),
+        Err(panicked) => Err(environment_fault(panicked.to_string())),
+    }
+}
+
+/// Renders the prompt of a task.
+fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> Result<String, Fault> {
+    let PreparedTask { subject_text, criteria, prompt_template, .. } = prepared_task;
+    // A continued conversation has the subject already, so the agent gets only what is new.
+    let rendered = match agent_task.session {
+        Some(_) => prompt::render_follow_up(&agent_task.brief),
+        None => prompt::render_prompt(
+            &agent_task.brief,
+            PromptMaterial { subject_text, criteria },
+            prompt_template.as_deref(),
+        ),
+    };
+    rendered.map_err(|problem| {
+        let role = agent_task.brief.role;
+        let template_name = prompt::template_file_name(role);
+        environment_fault(format!("no prompt for the {role} ({template_name}): {problem}"))
+    })
 }
 
 /// Waits until one more call of this hour is free. Returns `None` if the user wants to stop.
@@ -158,10 +178,6 @@ async fn wait_for_rate_limit(context: &Arc<EffectContext>, task_key: &Key) -> Op
         ));
     }
     context.wait_until(start_at_ms).await
-}
-
-fn failed_outcome(fault: Fault) -> PerformedEffect<AskOutcome> {
-    AskOutcome::from(fault).into()
 }
 
 /// Adds what earlier, unfinished attempts must have cost at least.

@@ -4,7 +4,7 @@
 mod random_landings;
 mod random_trees;
 
-use super::*;
+use super::candidate::may_create_file;
 
 #[test]
 fn new_files_may_be_created_beside_those_of_a_change_and_among_tests() {

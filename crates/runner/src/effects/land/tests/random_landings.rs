@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, sync::atomic::AtomicU64};
+use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path, sync::atomic::AtomicU64};
 
 use proptest::prelude::*;
 use tokio::sync::{mpsc, watch};
@@ -11,14 +11,18 @@ use tribunal_core::{
 use tribunal_testkit::samples;
 
 use super::{
-    super::*,
+    super::{candidate::is_executable, *},
     random_trees::{
         CHANGED_COUNT, DiskItem, DiskItems, ExpectedLanding, FILE_NAMES, FileCase, FixerAction, NEW_FILE_NAMES,
         RandomTree, UserAction, new_file_text, random_tree,
     },
 };
 use crate::{
-    effects::ProcessPolicy, mask::Masker, project::Project, stop_level::StopLevel, workspaces::WorkspaceSource,
+    effects::ProcessPolicy,
+    mask::Masker,
+    project::Project,
+    stop_level::StopLevel,
+    workspaces::{WorkspaceSource, hash_changes},
 };
 
 /// A project, a workspace with a patch, and the run that is about to land it.

@@ -1,0 +1,85 @@
+//! The texts of a prompt that are put into [marked blocks](super::marked_blocks): the subject with its criteria, and the
+//! findings.
+
+use tribunal_core::{brief::TaskBrief, text::fold_line};
+
+use super::{
+    ASSIGNED_BLOCK, DISPUTED_BLOCK, PromptMaterial, code_change, marked_blocks::MarkedBlocks, template::TemplateValues,
+};
+
+/// The texts of a prompt that are put into marked blocks; an empty one gets no block, except for the subject.
+pub(super) struct BlockTexts<'a> {
+    subject_text: &'a str,
+    criteria_text: String,
+    known_findings: String,
+    fixed_findings: String,
+    assigned_json: String,
+    disputed_json: String,
+}
+
+impl<'a> BlockTexts<'a> {
+    /// Collects the texts of a brief and of the material that is shown with it.
+    pub fn from_brief(task_brief: &TaskBrief, prompt_material: PromptMaterial<'a>) -> BlockTexts<'a> {
+        BlockTexts {
+            subject_text: prompt_material.subject_text,
+            criteria_text: code_change::number_criteria(prompt_material.criteria),
+            known_findings: task_brief.known.join("\n"),
+            fixed_findings: task_brief.fixed.join("\n"),
+            assigned_json: if task_brief.assigned.is_empty() {
+                String::new()
+            } else {
+                to_pretty_json(&task_brief.assigned)
+            },
+            disputed_json: if task_brief.disputed.is_empty() {
+                String::new()
+            } else {
+                to_pretty_json(&task_brief.disputed)
+            },
+        }
+    }
+
+    /// All of the texts, the empty ones as well.
+    pub fn all_texts(&self) -> [&str; 6] {
+        [
+            self.subject_text,
+            &self.criteria_text,
+            &self.known_findings,
+            &self.fixed_findings,
+            &self.assigned_json,
+            &self.disputed_json,
+        ]
+    }
+
+    /// Renders the blocks, each as the value of a template.
+    pub fn render_blocks(&self, task_brief: &TaskBrief) -> TemplateValues {
+        // The marks must occur in none of the texts, so that all of them have to be known first.
+        let marked_blocks = MarkedBlocks::new(self.all_texts().to_vec());
+        let optional_block = |block_name: &str, block_text: &str| {
+            if block_text.is_empty() {
+                String::new()
+            } else {
+                format!("\n{}", marked_blocks.render_block(block_name, block_text))
+            }
+        };
+        let subject_name = task_brief.subject.file_path().map_or_else(|| task_brief.subject.title(), String::from);
+        // Criteria belong to the subject: a custom template that shows the subject shows them as well.
+        let subject_block = format!(
+            "\n{}",
+            marked_blocks.render_block(&format!("subject {}", fold_line(&subject_name)), self.subject_text)
+        ) + &optional_block("acceptance criteria", &self.criteria_text);
+        vec![
+            ("known", optional_block("known findings", &self.known_findings)),
+            ("fixed", optional_block("fixed since the last round", &self.fixed_findings)),
+            ("subject", subject_block),
+            (
+                "findings",
+                optional_block(ASSIGNED_BLOCK, &self.assigned_json)
+                    + &optional_block(DISPUTED_BLOCK, &self.disputed_json),
+            ),
+        ]
+    }
+}
+
+fn to_pretty_json<T: serde::Serialize>(json_items: &[T]) -> String {
+    serde_json::to_string_pretty(json_items).unwrap_or_default()
+}

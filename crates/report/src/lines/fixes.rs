@@ -1,0 +1,119 @@
+//! Writes a fix iteration as lines: which fixers work on which findings, and what became of their patches.
+//!
+//! The findings of a refused patch become open again; they are named once, with the patch.
+
+use std::io::{self, Write};
+
+use tribunal_core::{
+    decision::ChoiceKey,
+    event::RunEvent,
+    files::PatchRefusal,
+    finding::{FindingStatus, StatusTransition, TransitionCause},
+    ids::FindingId,
+};
+
+use super::LineReporter;
+use crate::{phrases, style::TextStyle};
+
+impl<W: Write> LineReporter<W> {
+    /// Writes events of a fix iteration.
+    pub(super) fn write_fix_event(&mut self, run_event: &RunEvent) -> io::Result<()> {
+        match run_event {
+            RunEvent::FixersDealt { iteration, hands: fixer_findings, .. } if self.is_fixed_in_session() => {
+                // A new wave starts: findings of an older refused patch may be reported again.
+                self.refused_findings.clear();
+                let fixer_findings: Vec<String> =
+                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
+                let line_text =
+                    format!("fix iteration {iteration}: the session repairs {}", fixer_findings.join(" | "));
+                let line_text = self.screen.wrap_text(2, &line_text);
+                self.write_line(0, &line_text)
+            }
+            RunEvent::FixersDealt { iteration, wave: wave_text, hands: fixer_findings, .. } => {
+                self.refused_findings.clear();
+                let fixer_count = phrases::format_count(fixer_findings.len() as u32, "fixer");
+                let fixer_findings: Vec<String> =
+                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
+                let wave_text = if *wave_text > 1 { format!(", wave {wave_text}") } else { String::new() };
+                let line_text =
+                    format!("fix iteration {iteration}{wave_text}: {fixer_count} for {}", fixer_findings.join(" | "));
+                let line_text = self.screen.wrap_text(2, &line_text);
+                self.write_line(0, &line_text)
+            }
+            RunEvent::PatchLanded { lines: changed_lines, key: patch_key, .. } if patch_key.is_session() => {
+                self.refused_findings.clear();
+                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
+                let changed_lines = phrases::format_count(*changed_lines, "line");
+                self.write_line(4, &format!("{painted_symbol} the session came back, with {changed_lines} changed"))
+            }
+            RunEvent::PatchLanded { findings: patch_findings, lines: changed_lines, .. } => {
+                self.refused_findings.clear();
+                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
+                let changed_lines = phrases::format_count(*changed_lines, "line");
+                self.write_line(
+                    4,
+                    &format!("{painted_symbol} landed: {} ({changed_lines})", phrases::join_ids(patch_findings)),
+                )
+            }
+            RunEvent::PatchRefused { findings: patch_findings, why: refusal, .. } => {
+                // The findings of this patch become open again right after this event; they are not reported twice.
+                self.refused_findings.clone_from(patch_findings);
+                self.write_refused_patch(patch_findings, refusal)
+            }
+            RunEvent::FixerFailed { fault, .. } => {
+                let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
+                let line_text = self.screen.fit_text(8, &fault.detail);
+                self.write_line(4, &format!("{painted_symbol} {line_text}"))
+            }
+            RunEvent::FindingMoved { finding: finding_id, transition } => {
+                self.write_status_change(*finding_id, transition)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes why a finding changed its status, unless an earlier line already said so.
+    fn write_status_change(&mut self, finding_id: FindingId, transition: &StatusTransition) -> io::Result<()> {
+        let StatusTransition { to: new_status, cause, note } = transition;
+        match new_status {
+            // Fixes of a fixer are reported with its patch. Only fixes that come without a patch of their own get a line.
+            FindingStatus::Fixed if cause.is_by_user() || *cause == TransitionCause::RepairedAlong => {
+                let line_text = self.screen.fit_text(16, note);
+                self.write_line(4, &format!("  {finding_id} is fixed: {line_text}"))
+            }
+            FindingStatus::Fixed | FindingStatus::Assigned => Ok(()),
+            // The ruling was already written with the reason.
+            _ if self.challenge_progress.has_reported(finding_id) => Ok(()),
+            // The refused patch was already reported, once for all its findings.
+            FindingStatus::Open if self.refused_findings.contains(&finding_id) => Ok(()),
+            FindingStatus::Open => {
+                let line_text = self.screen.fit_text(16, note);
+                let status_phrase = if cause.is_by_user() { "is open again" } else { "stays open" };
+                self.write_line(4, &format!("  {finding_id} {status_phrase}: {line_text}"))
+            }
+            other_status => {
+                let line_text = self.screen.fit_text(24, note);
+                self.write_line(4, &format!("  {finding_id} {}: {line_text}", other_status.as_str()))
+            }
+        }
+    }
+
+    /// Writes why a patch did not land; a failed check is shown with its command.
+    fn write_refused_patch(&mut self, finding_ids: &[FindingId], refusal: &PatchRefusal) -> io::Result<()> {
+        let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
+        let line_head = format!("not landed: {}", phrases::join_ids(finding_ids));
+        let refusal_text = self.screen.fit_text(8 + line_head.len(), &phrases::describe_refusal(refusal));
+        self.write_line(4, &format!("{painted_symbol} {line_head}: {refusal_text}"))?;
+        let PatchRefusal::Check { command, .. } = refusal else { return Ok(()) };
+        let check_text = self.screen.fit_text(6, &format!("the check was: {command}"));
+        let check_text = self.screen.paint(TextStyle::Dim, &check_text);
+        self.write_line(6, &check_text)
+    }
+
+    /// Returns whether the user's own session repairs the findings instead of fixers. A decision may hand them back to fixers.
+    fn is_fixed_in_session(&self) -> bool {
+        let is_handed_over = self.run_view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
+        let is_handed_over = is_handed_over.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));
+        !is_handed_over && self.run_view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
+    }
+}
