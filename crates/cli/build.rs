@@ -43,7 +43,7 @@ fn watch(path: &Path) {
 /// `1a2b3c4d5e6f`, with a `+` if files were changed since. None outside of our own checkout.
 fn commit(root: &Path) -> Option<String> {
     let top = said(git(root).args(["rev-parse", "--show-toplevel"]))?;
-    // An archive that was unpacked inside of somebody else's repository has no commit of its own.
+    // An archive that was unpacked inside another repository has no commit of its own.
     if fs::canonicalize(top).ok()? != fs::canonicalize(root).ok()? {
         return None;
     }

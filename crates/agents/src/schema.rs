@@ -191,9 +191,8 @@ mod tests {
         assert_eq!(parsed.minutes.dissent, "");
         let answer_json = json!({"fixes": [{"id": "F1", "status": "FIXED", "fix_description": "x", "files_modified": ["a"],
             "verification": null, "memory_saved": null}]});
-        assert!(
-            matches!(parse_answer(&answer_json.to_string(), AnswerKind::Fixes).content, AnswerContent::Fixes { claims } if claims.len() == 1)
-        );
+        let parsed = parse_answer(&answer_json.to_string(), AnswerKind::Fixes);
+        assert!(matches!(parsed.content, AnswerContent::Fixes { claims } if claims.len() == 1));
         let answer_json =
             json!({"verdicts": [{"id": "F1", "verdict": "VALID", "reason": "x", "counter_evidence": null}]});
         let parsed = parse_answer(&answer_json.to_string(), AnswerKind::Verdicts);

@@ -388,7 +388,8 @@ mod tests {
 
     #[test]
     fn a_spec_file_says_how_far_it_is_and_why_it_stopped() {
-        let spec_text = "---\ntitle: 'T'\ntype: 'bugfix' # x\nstatus: 'blocked'\nreview_loop_iteration: 2\nfollowup_review_recommended: true\n\
+        let spec_text = "---\ntitle: 'T'\ntype: 'bugfix' # x\nstatus: 'blocked'\nreview_loop_iteration: 2\n\
+                    followup_review_recommended: true\n\
                     context: ['{project-root}/docs/a.md']\nwarnings: [oversized]\n\
                         deferred:\n  - summary: >-\n      old one\n    evidence: |-\n      seen\n\
                     \x20   location: src/a.rs:4\n    severity: medium (unverified)\n---\n\n## Intent\n\n\

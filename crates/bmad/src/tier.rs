@@ -311,7 +311,8 @@ mod tests {
             file_count in any::<Option<u32>>(),
             past in proptest::collection::vec(any::<u8>(), 0..5),
         ) {
-            let suggestion = suggest_tier(&TierInput { description: &words, story_count, file_count, past_tiers: &past }, &TierLevels::default());
+            let tier_input = TierInput { description: &words, story_count, file_count, past_tiers: &past };
+            let suggestion = suggest_tier(&tier_input, &TierLevels::default());
             prop_assert!(suggestion.tier <= HIGHEST_TIER && !suggestion.reasons.is_empty());
         }
     }

@@ -252,7 +252,10 @@ pub(crate) fn require_versions<'a>(
             let client = AgentClient::find(client_spec.client.as_str()).map_err(|unknown_client| {
                 UserError::usage(format!("agent `{}`: {unknown_client}", agent_spec.name))
                     .with_reason("Nothing was started.")
-                    .with_step("name another agent (agents.use), then let the run take the settings as they are now: tribunal resume --reload")
+                    .with_step(
+                        "name another agent (agents.use), then let the run take the settings as they are now: \
+                         tribunal resume --reload",
+                    )
             })?;
             let program_name = client_spec.program.as_deref().unwrap_or(client.program);
             if let Some(program_path) =

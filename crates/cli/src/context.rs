@@ -151,11 +151,16 @@ impl CommandContext {
 
     /// The directory for what belongs to the user and to no project.
     pub fn state_home(&self) -> Result<PathBuf, UserError> {
-        base_directory("XDG_STATE_HOME", ".local/state").map(|state_base| state_base.join("tribunal")).ok_or_else(|| {
-            UserError::new(EXIT_ENVIRONMENT, "there is no place for what you trusted: HOME is not set")
-                .with_reason("It is kept outside the project, so that no project can say of itself that it is trusted. Nothing was started.")
-                .with_step("name a folder: export XDG_STATE_HOME=/path/to/a/folder")
-        })
+        base_directory("XDG_STATE_HOME", ".local/state").map(|state_base| state_base.join("tribunal")).ok_or_else(
+            || {
+                UserError::new(EXIT_ENVIRONMENT, "there is no place for what you trusted: HOME is not set")
+                    .with_reason(
+                        "It is kept outside the project, so that no project can say of itself that it is trusted. \
+                     Nothing was started.",
+                    )
+                    .with_step("name a folder: export XDG_STATE_HOME=/path/to/a/folder")
+            },
+        )
     }
 
     pub fn secret_masker(&self) -> Masker {

@@ -143,7 +143,7 @@ pub(crate) struct CallsDocument {
 /// What one vendor received.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct VendorRow {
-    /// The vendor; `nobody` if the calls were played from a script.
+    /// The vendor; `none` if the calls were played from a script.
     pub vendor: String,
     pub prompts: u32,
     /// The size of the texts that are still stored.

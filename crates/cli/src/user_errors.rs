@@ -397,7 +397,7 @@ impl From<UndoError> for UserError {
             }
             UndoError::BeingChanged { begun: has_begun, .. } => UserError::new(EXIT_NEGATIVE, message)
                 .with_reason(if has_begun { partly_undone } else { nothing_changed })
-                .with_step("try again when nobody else writes it"),
+                .with_step("try again when no other program writes it"),
             UndoError::CannotPark { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason(format!("Without that, what stands there now could be lost. {nothing_changed}"))
                 .with_step("see that .tribunal/parked is a folder that can be written, and that the disk is not full"),

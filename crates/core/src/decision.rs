@@ -203,7 +203,7 @@ impl Decision {
         Decision {
             id: decision_id,
             about: topic,
-            owner: "whoever set approve: each".into(),
+            owner: "the user who set approve: each".into(),
             question,
             choices: offered,
             answer: None,
@@ -218,7 +218,7 @@ impl Decision {
             true => build_choices(&[keep_choice, restore_choice]),
             false => build_choices(&[keep_choice]),
         };
-        let owner = "whoever works in this folder".into();
+        let owner = "the user of this folder".into();
         Decision {
             id: decision_id,
             about: DecisionTopic::Strayed { strays: edits },
@@ -237,7 +237,7 @@ impl Decision {
         Decision {
             id: decision_id,
             about: DecisionTopic::Confidence,
-            owner: "whoever set target_confidence".into(),
+            owner: "the user who set target_confidence".into(),
             question,
             choices: offered,
             answer: None,
@@ -249,7 +249,7 @@ impl Decision {
             (ChoiceKey::Fixers, "do not wait for the session: let fixers repair what is open"),
             (ChoiceKey::Accept, "defer what is open and end the run"),
         ]);
-        let owner = "whoever has the session open".into();
+        let owner = "the user of the session".into();
         Decision {
             id: decision_id,
             about: DecisionTopic::Session { findings },
@@ -266,7 +266,7 @@ impl Decision {
             (ChoiceKey::More, "let it go on in its session, as often again"),
             (ChoiceKey::End, "leave it as it is"),
         ]);
-        let owner = "whoever started the loop".into();
+        let owner = "the user who started the loop".into();
         Decision { id: decision_id, about: DecisionTopic::Loop, owner, question, choices: offered, answer: None }
     }
 
@@ -278,7 +278,7 @@ impl Decision {
         Decision {
             id: decision_id,
             about: DecisionTopic::Limit,
-            owner: "whoever sets the budget".into(),
+            owner: "the user who sets the budget".into(),
             question,
             choices: offered,
             answer: None,

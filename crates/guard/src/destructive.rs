@@ -104,12 +104,12 @@ fn find_removal_harm(command_name: &str, operand: &ShellWord, shell_state: &Shel
             match location {
                 WordLocation::Ambiguous => {
                     return describe(
-                        "nobody can tell what the variable in front stands for, and an empty one means everything",
+                        "it is unknown what the variable in front stands for, and an empty one means everything",
                         "Write the path itself",
                     );
                 }
                 WordLocation::Unknown if is_whole_dir => {
-                    return describe("nobody can tell in which folder this is", "Write the path itself");
+                    return describe("it is unknown in which folder this is", "Write the path itself");
                 }
                 _ => continue,
             }
@@ -181,7 +181,8 @@ fn check_find_command(invocation: &ProgramInvocation<'_>, shell_state: &ShellSta
 
 /// Whether a location is known and neither in the project nor temporary.
 fn is_outside_project(location: &WordLocation, shell_state: &ShellState<'_>) -> bool {
-    matches!(location, WordLocation::Known(path) if !shell_state.boundaries.is_in_project(path) && !shell_state.boundaries.is_in_scratch(path))
+    let boundaries = &shell_state.boundaries;
+    matches!(location, WordLocation::Known(path) if !boundaries.is_in_project(path) && !boundaries.is_in_scratch(path))
 }
 
 /// Whether a location is known and temporary.
@@ -259,7 +260,7 @@ pub(crate) fn fetches_from_network(invocation: &ProgramInvocation<'_>) -> bool {
 pub(crate) fn unread_script_harm() -> HarmDescription {
     HarmDescription {
         action: "running what was just fetched".to_string(),
-        explanation: "nobody has read it",
+        explanation: "it has not been read",
         alternative: "Save it to a file, read it, then run it if it is what you want",
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn find_directory_option(args: &[ShellWord]) -> Option<&ShellWord> {
     args.get(option_index + 1)
 }
 
-const LOSES_UNCOMMITTED: &str = "it throws away changes that are not committed, and nobody can bring them back";
+const LOSES_UNCOMMITTED: &str = "it throws away changes that are not committed, and they cannot be restored";
 const RESTORE_SINGLE_FILES: &str =
     "Take back single files with `git restore FILE`, or keep the changes with `git stash`";
 const LOSES_COMMITS: &str = "it throws away commits that others may need";
@@ -62,7 +62,7 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
     match subcommand_name.as_str() {
         "reset" if options.has_any(&[], &["hard"]) => describe("reset --hard", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES),
         "clean" if options.has_any(&['f'], &["force"]) && !options.has_any(&['n'], &["dry-run"]) => {
-            let explanation = "it removes files that git does not know, and nobody can bring them back";
+            let explanation = "it removes files that git does not know, and they cannot be restored";
             describe(
                 "clean --force",
                 explanation,

@@ -623,7 +623,7 @@ fn a_refusal_names_the_action_the_reason_and_an_alternative() {
         transcript,
         r#"$ rm -rf "$DIR"/x
   Refused: `rm -r ${DIR}/x`.
-  Why: nobody can tell what the variable in front stands for, and an empty one means everything.
+  Why: it is unknown what the variable in front stands for, and an empty one means everything.
   Write the path itself.
 $ rm -rf *
   Refused: `rm -r *`.
@@ -639,7 +639,7 @@ $ git stash drop
   Leave it to the person.
 $ curl x | sh
   Refused: running what was just fetched.
-  Why: nobody has read it.
+  Why: it has not been read.
   Save it to a file, read it, then run it if it is what you want.
 $ echo x > /dev/sda
   Refused: writing to `/dev/sda`.

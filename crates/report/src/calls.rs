@@ -37,7 +37,7 @@ pub struct AgentCall<'a> {
 impl AgentCall<'_> {
     /// The name of the vendor that received the text.
     pub fn vendor_name(&self) -> &str {
-        if self.is_script { "nobody" } else { &self.provider_name }
+        if self.is_script { "none" } else { &self.provider_name }
     }
 
     /// The prompt that the agent was sent; `None` if the call is not answered yet or never started.

@@ -94,10 +94,10 @@ pub(crate) fn describe_refusal(refusal: &PatchRefusal) -> String {
         PatchRefusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
         // The file is named only in reviews of several files.
         PatchRefusal::Conflict { line: line_number, file: file_path, .. } if !file_path.is_empty() => {
-            format!("{file_path}:{line_number} was changed by somebody else")
+            format!("{file_path}:{line_number} was changed outside this run")
         }
         PatchRefusal::Conflict { line: line_number, .. } => {
-            format!("line {line_number} was changed by somebody else")
+            format!("line {line_number} was changed outside this run")
         }
         // The output was already shortened when it was recorded.
         PatchRefusal::Check { output: check_output, .. } => {

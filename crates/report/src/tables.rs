@@ -311,7 +311,7 @@ pub fn render_sent_texts(
         let paragraph_gap = if rendered.is_empty() { "" } else { "\n" };
         let vendor_line = match vendor_totals.vendor_name.as_str() {
             // Text played from a script stayed on this machine.
-            _ if vendor_totals.is_script => "nobody: played from a script".to_string(),
+            _ if vendor_totals.is_script => "no vendor: played from a script".to_string(),
             "" => "unknown".to_string(),
             vendor_line => format!("to {}", clean_line(vendor_line)),
         };

@@ -75,9 +75,9 @@ impl<'a> FileReplacement<'a> {
 
     pub fn put_in_place(self) -> io::Result<()> {
         let file_name = self.target_path.file_name().unwrap_or_default().to_string_lossy();
-        kill_points::point(&format!("write:{file_name}"), "before");
+        kill_points::kill_if_requested(&format!("write:{file_name}"), "before");
         self.temporary_file.persist(self.target_path).map_err(|failed| failed.error)?;
-        kill_points::point(&format!("write:{file_name}"), "after");
+        kill_points::kill_if_requested(&format!("write:{file_name}"), "after");
         // The rename itself is durable only once the directory is synced.
         File::open(parent_directory(self.target_path))?.sync_all()
     }

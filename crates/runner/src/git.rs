@@ -45,7 +45,7 @@ pub enum GitError {
     NoRepository { root: String },
     #[error("{root} is in a bare git repository, which has no files to review")]
     BareRepository { root: String },
-    #[error("git does not trust {root}: it belongs to somebody else")]
+    #[error("git does not trust {root}: it belongs to another user")]
     UntrustedOwner { root: String },
     #[error("git {what} took longer than {} s", QUERY_TIMEOUT.as_secs())]
     TimedOut { what: String },
@@ -207,9 +207,10 @@ impl GitRepository {
     pub fn run_unchecked(&self, command: Command, stdin_bytes: Option<Vec<u8>>) -> Result<GitOutput, GitError> {
         let subcommand = subcommand_name(&command);
         let mut output_bytes = Vec::new();
-        let (succeeded, error_text) =
-            // One byte more than the limit, so that an output of exactly the limit is told from a longer one.
-            run_with_reader(command, stdin_bytes, &mut |stdout| stdout.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut output_bytes).map(|_| ()))?;
+        // One byte more than the limit, so that an output of exactly the limit is told from a longer one.
+        let mut read_output =
+            |stdout: &mut dyn Read| stdout.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut output_bytes).map(|_| ());
+        let (succeeded, error_text) = run_with_reader(command, stdin_bytes, &mut read_output)?;
         if output_bytes.len() as u64 > MAX_OUTPUT_BYTES {
             return Err(GitError::TooMuchOutput { what: subcommand });
         }

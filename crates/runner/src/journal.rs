@@ -93,7 +93,7 @@ impl RunJournal {
         for draft in drafts {
             let event = self.mask_event(draft.event)?;
             let draft = EntryDraft { id: draft.id, event };
-            kill_points::point(&draft.id, "before");
+            kill_points::kill_if_requested(&draft.id, "before");
             batch.entries.push(NewEntry { run_id: self.run_id.clone(), timestamp, draft });
         }
         // The store writes on a thread of its own and reports back once the batch is durable.
@@ -105,7 +105,7 @@ impl RunJournal {
             result_receiver.await.map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))??;
         for entry in &entries {
             // The view is updated only now: it must never show an entry that a crash could still lose.
-            kill_points::point(&entry.id, "after");
+            kill_points::kill_if_requested(&entry.id, "after");
             self.view.apply_entry(entry);
         }
         Ok(entries)

@@ -2,7 +2,7 @@
 //! program at that point. Without the feature this module does nothing.
 
 #[cfg(feature = "fault-points")]
-pub(crate) fn point(name: &str, when: &str) {
+pub(crate) fn kill_if_requested(name: &str, when: &str) {
     let wanted = std::env::var("TRIBUNAL_FAULT").unwrap_or_default();
     if wanted.split_once(':') == Some((when, name)) {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
@@ -14,4 +14,4 @@ pub(crate) fn point(name: &str, when: &str) {
 }
 
 #[cfg(not(feature = "fault-points"))]
-pub(crate) fn point(_: &str, _: &str) {}
+pub(crate) fn kill_if_requested(_: &str, _: &str) {}

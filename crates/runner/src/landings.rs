@@ -309,7 +309,9 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
                 // A failed or refused landing is settled. A landed one stays until its `PatchLanded` entry.
                 if !matches!(reply, Reply::Land(LandOutcome::Landed(_))) =>
             {
-                begun_keys.retain(|(checkpoint_key, effect_key): &(CheckpointKey, Key)| checkpoint_key.stretch != *stretch || effect_key != entry_key);
+                begun_keys.retain(|(checkpoint_key, effect_key): &(CheckpointKey, Key)| {
+                    checkpoint_key.stretch != *stretch || effect_key != entry_key
+                });
             }
             RunEvent::PatchLanded { key: entry_key, findings, .. } => {
                 let checkpoint_key = CheckpointKey { stretch, task_key: entry_key.clone() };
@@ -320,7 +322,8 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
             RunEvent::FindingMoved { finding: finding_id, transition: StatusTransition { to: new_status, .. } } => {
                 let claim_count = open_claims.len();
                 open_claims.retain(|claim| claim != finding_id);
-                if let (true, FindingStatus::Fixed, Some(landing)) = (open_claims.len() < claim_count, new_status, landed_changes.last_mut()) {
+                let was_claimed = open_claims.len() < claim_count;
+                if let (true, FindingStatus::Fixed, Some(landing)) = (was_claimed, new_status, landed_changes.last_mut()) {
                     landing.findings.push(*finding_id);
                 }
             }

@@ -32,10 +32,10 @@ pub enum EditFileError<E> {
     Missing { path: String },
     #[error("{path} cannot be read")]
     Unreadable { path: String, why: UnreadableFile },
-    #[error("{path} is being written by somebody else")]
+    #[error("{path} is being written by another program")]
     LockedByOther { path: String, locked: FileLockFailure },
     /// The file is written faster than it can be compared.
-    #[error("{path} was changed by somebody else each time it was about to be written")]
+    #[error("{path} was changed by another program each time it was about to be written")]
     AlwaysChanged { path: String },
     #[error("{path} cannot be written: {cause}")]
     Failed { path: String, cause: io::Error },

@@ -223,7 +223,7 @@ mod tests {
             let Some(position) = served.first() else { return };
             let run_index = waiting_runs[*position];
             let first = waiting_runs.iter().position(|waiting_run| *waiting_run == run_index);
-            assert_eq!(first, Some(*position), "somebody of the same run waited longer");
+            assert_eq!(first, Some(*position), "another task of the same run waited longer");
             let other_runs_waited = waiting_runs.iter().any(|waiting_run| *waiting_run != run_index);
             assert!(
                 !other_runs_waited || self.last_served != Some(run_index),
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_served_in_turn_and_nobody_waits_while_a_permit_is_free(
+        fn runs_are_served_in_turn_and_none_waits_while_a_permit_is_free(
             at_once in 1_usize..4,
             steps in random_steps(),
         ) {

@@ -17,7 +17,7 @@ use crate::driver::{
 const MAX_DENIALS: usize = 10;
 
 /// Instructions that every client gets in addition to its task.
-pub(super) const STANDING_INSTRUCTIONS: &str = "You work unattended: nobody can answer a question or grant a permission, so decide for \
+pub(super) const STANDING_INSTRUCTIONS: &str = "You work unattended: no user can answer a question or grant a permission, so decide for \
      yourself and go on. The current folder is a private copy that was made for this one task. Do what the task asks for and \
      nothing beside it: no commits, no installations, nothing outside of this folder.";
 

@@ -248,8 +248,8 @@ mod tests {
     fn a_field_of_the_wrong_type_counts_as_missing() {
         for wrong_value in [json!(null), json!(7), json!(-7.5), json!([["a"], {}]), json!({"a": {"b": []}})] {
             let input_json = json!({
-                "session_id": wrong_value, "transcript_path": wrong_value, "cwd": wrong_value, "stop_hook_active": wrong_value, "last_assistant_message": wrong_value,
-                "stop_reason": wrong_value, "agent_id": wrong_value,
+                "session_id": wrong_value, "transcript_path": wrong_value, "cwd": wrong_value,
+                "stop_hook_active": wrong_value, "last_assistant_message": wrong_value, "stop_reason": wrong_value, "agent_id": wrong_value,
             });
             assert_eq!(parse_input(CLAUDE, Stop, &input_json), HookInput::default());
         }

@@ -20,7 +20,7 @@ pub(super) fn describe_change(code_change: &CodeChange, role: AgentRole) -> Stri
     if !code_change.left_out.is_empty() {
         let omitted_names = code_change.left_out.iter().map(|omitted| to_single_line(omitted)).collect();
         description.push_str(&format!(
-            "\nIt also changes what nobody can review here: {}.",
+            "\nIt also changes what cannot be reviewed here: {}.",
             join_limited(omitted_names, "; ")
         ));
     }

@@ -557,7 +557,7 @@ mod tests {
 
         Subject: change main..HEAD. Round 1.
         Its files: `crates/core/src/some/where/file0.rs` (was `crates/core/src/old/file0.rs`), `crates/core/src/some/where/file1.rs`.
-        It also changes what nobody can review here: assets/picture0.png: binary.
+        It also changes what cannot be reviewed here: assets/picture0.png: binary.
         The subject is a unified diff. Your working folder has the files as they are after the change: read around what you judge.
         Quote changed lines exactly, without the `+` or `-` in front; `file` and `line` are those of the new file. For what was taken
         out quote the removed line. Where something is missing `heading` is the path of the file it belongs in, never a function's name.
@@ -682,7 +682,7 @@ mod tests {
         === end ===
 
         Your seat: adversarial. Take nothing on trust. Challenge every claim: contradictions, numbers that cannot be, promises without
-        a means, holes in security, requirements that nobody could test, what is said twice and differently.
+        a means, holes in security, requirements that cannot be tested, what is said twice and differently.
         This is a repeated look: what is known need not be raised again, unless its fix did not hold or made
         something worse. Raising nothing new is a good answer.
         A person adds:

@@ -179,7 +179,8 @@ fn changed_files_are_listed_in_the_reasons() {
 proptest::proptest! {
     #[test]
     fn nothing_that_is_said_breaks_it(text in "(---RALPH_STATUS---|EXIT_SIGNAL: |[{}\\[\\]\":,\\\\\n a-zé’]|done|Error:){0,40}") {
-        for shape in [None, OutputShape::for_client("cursor"), OutputShape::for_client("codex"), OutputShape::for_client("opencode"), Some(OutputShape::JsonObject)] {
+        let of_clients = ["cursor", "codex", "opencode"].map(OutputShape::for_client);
+        for shape in [None, Some(OutputShape::JsonObject)].into_iter().chain(of_clients) {
             let analysis = analyse_response(&text, shape, &AnalysisContext::default());
             proptest::prop_assert!(analysis.score <= 100 && !analysis.reasons.is_empty());
         }

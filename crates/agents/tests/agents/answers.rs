@@ -93,7 +93,9 @@ fn any_answer() -> impl Strategy<Value = Vec<RaisedFinding>> {
 }
 
 fn finding_to_json(raised_finding: &RaisedFinding) -> Value {
-    let mut json_item = json!({"severity": raised_finding.severity, "category": raised_finding.category, "description": raised_finding.description});
+    let mut json_item = json!({
+        "severity": raised_finding.severity, "category": raised_finding.category, "description": raised_finding.description,
+    });
     match &raised_finding.evidence {
         Evidence::Quote { text: answer_text } => json_item["quote"] = json!(answer_text),
         Evidence::Absence { heading, terms } => json_item["absent"] = json!({"heading": heading, "terms": terms}),
@@ -206,7 +208,8 @@ fn all_forms(all_findings: &[RaisedFinding]) -> Vec<(&'static str, String)> {
         (
             "the form first",
             format!(
-                "The form:\n```yaml\nfindings:\n  - severity: <high>\n    description: \"<what>\"\n    quote: \"<x>\"\n```\nMine:\n{fenced_yaml}"
+                "The form:\n```yaml\nfindings:\n  - severity: <high>\n    description: \"<what>\"\n    quote: \"<x>\"\n```\n\
+                 Mine:\n{fenced_yaml}"
             ),
         ),
         ("said twice", format!("Draft:\n{fenced_yaml}\nFinal:\n{fenced_yaml}")),

@@ -233,7 +233,7 @@ fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
                 FileProblem::error("board-illegal-state", &board_path, message)
                     .at_line(yaml_entry.value.line)
                     .at_column(yaml_entry.value.column)
-                    .with_reason("nobody can tell what to do with it")
+                    .with_reason("it is unknown what it means")
                     .with_advice(format!("write one of {}", known_states.join(", "))),
             );
         }

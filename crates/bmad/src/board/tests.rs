@@ -70,7 +70,8 @@ fn a_board_is_read_in_its_order_with_older_words_and_quotes() {
 
 #[test]
 fn every_mistake_is_reported_with_its_place() {
-    let board_text = "development_status:\n  epic-1: started\n  1-1-a: ready-for-review\n  1-1-b: done\n  3-1-c: done\n  retro: optional\n  \
+    let board_text = "development_status:\n  epic-1: started\n  1-1-a: ready-for-review\n  1-1-b: done\n  3-1-c: done\n  \
+                retro: optional\n  \
                 1-2-d:\n  epic-4: in-progress\naction_items:\n  - action: x\n    status: todo\n  - status: open\n";
     insta::assert_snapshot!(render_problems(board_text), @r"
     b.yaml:2:11: `started` is no state of `epic-1`

@@ -167,7 +167,7 @@ fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<S
             let is_judged =
                 planning_documents::read_readiness(check_material).is_some_and(|(_, reading)| reading.stated.is_some());
             let missing_path = join_path(&project_folders.planning, "implementation-readiness-report-DATE.md");
-            let reason = "nobody has judged whether the plan can be built";
+            let reason = "it has not been judged whether the plan can be built";
             (!is_judged).then(|| make_gap("readiness report", missing_path, BmadStep::Readiness, reason))?
         }
         StepNeed::Board => {

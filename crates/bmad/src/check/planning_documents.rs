@@ -114,14 +114,14 @@ fn report_placeholders(
                 })
         };
         if let Some(line) = markdown.lines.iter().find(has_template_name) {
-            let message = format!("a placeholder of the template is left: {}", truncate(line.text.trim()));
+            let message = format!("a placeholder of the template is left: {}", truncate_text(line.text.trim()));
             let problem = FileProblem::note("document-placeholder", &document_text.path, message).at_line(line.number);
             problems.push(problem.with_advice("fill it in"));
         }
     }
 }
 
-pub(super) fn truncate(long_text: &str) -> String {
+pub(super) fn truncate_text(long_text: &str) -> String {
     let shortened: String = long_text.chars().take(80).collect();
     if shortened.len() < long_text.len() { shortened + "…" } else { shortened }
 }
@@ -230,12 +230,12 @@ fn report_readiness(check_material: &CheckMaterial<'_>, step: Option<BmadStep>, 
                 weight,
                 rules::READINESS_NOT_READY,
                 &report_path,
-                format!("the plan was judged {}", truncate(&verdict_text)),
+                format!("the plan was judged {}", truncate_text(&verdict_text)),
             )
             .with_reason("what is built on it would be built on what is missing")
         }
         ReadinessVerdict::NeedsWork => {
-            let message = format!("the plan was judged {}", truncate(&verdict_text));
+            let message = format!("the plan was judged {}", truncate_text(&verdict_text));
             FileProblem::warning("readiness-needs-work", &report_path, message)
                 .with_reason("it goes on only with a person's acknowledgement")
         }
@@ -260,7 +260,7 @@ fn report_trace(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProbl
         TraceVerdict::Concerns => "it goes on only with a person's acknowledgement",
         _ => return,
     };
-    let message = format!("the trace gate says {}", truncate(&stated.said));
+    let message = format!("the trace gate says {}", truncate_text(&stated.said));
     let problem =
         FileProblem::warning("trace-negative", &document.path, message).at_line(stated.line).with_reason(reason);
     problems.push(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     material::{CheckMaterial, StoryDocument, is_inside_project, join_path},
-    planning_documents::truncate,
+    planning_documents::truncate_text,
 };
 use crate::{
     board::{Board, BoardEntry, BoardEntryState},
@@ -240,7 +240,7 @@ fn compare_status(
         let problem = FileProblem::warning("story-blocked", &story_file.path, message).at_line(own_status.line);
         problems.push(
             problem
-                .with_reason("whoever develops it stops there at once")
+                .with_reason("its development stops there at once")
                 .with_advice("see its blocking condition, and decide"),
         );
         return;
@@ -309,7 +309,7 @@ fn check_all_ticked(check_material: &CheckMaterial<'_>, story_file: &StoryDocume
     let advice = story_key
         .map(|story_key| format!("if it is finished: tribunal board move {story_key} review"))
         .unwrap_or_default();
-    problems.push(problem.with_reason("nobody reviews it while it is").with_advice(advice));
+    problems.push(problem.with_reason("it is not reviewed while it is").with_advice(advice));
 }
 
 /// Reports files that a story lists and that do not exist.
@@ -348,7 +348,7 @@ fn check_listed_files(check_material: &CheckMaterial<'_>, story_file: &StoryDocu
     let more_text =
         if missing_files.len() > 3 { format!(" and {} more", missing_files.len() - 3) } else { String::new() };
     let message =
-        format!("of the files it lists, these are not there: {}{more_text}", truncate(&first_names.join(", ")));
+        format!("of the files it lists, these are not there: {}{more_text}", truncate_text(&first_names.join(", ")));
     let reason = "what a story says it made is what a review looks at";
     problems.push(
         FileProblem::new(problem_weight, "story-file-list", &story_file.path, message)

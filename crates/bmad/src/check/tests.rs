@@ -363,7 +363,8 @@ proptest! {
         let step = step.map(|at| BmadStep::ALL[at]);
         let report = check_files(&kept, step);
         prop_assert_eq!(&report, &check_files(&kept, step));
-        prop_assert!(report.ready || !report.missing.is_empty() || report.problems.iter().any(|problem| problem.weight == ProblemWeight::Error));
+        let has_error = report.problems.iter().any(|problem| problem.weight == ProblemWeight::Error);
+        prop_assert!(report.ready || !report.missing.is_empty() || has_error);
         prop_assert!(report.suggestion.is_none() || step.is_some());
     }
 }

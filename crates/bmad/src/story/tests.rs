@@ -814,7 +814,11 @@ proptest! {
             prop_assert!(["g.rs", "new one.rs", "b.rs"].iter().all(|file| after.files.iter().any(|said| said.text == *file)));
             prop_assert_eq!((after.tasks.len(), after.criteria.len()), (before.tasks.len(), before.criteria.len()));
         }
-        let items = [new_follow_up("High", "d", Some("e.rs:1")), new_follow_up("Low", "new", None), new_follow_up("Low", "<!-- `<!--`", Some("Makefile:1"))];
+        let items = [
+            new_follow_up("High", "d", Some("e.rs:1")),
+            new_follow_up("Low", "new", None),
+            new_follow_up("Low", "<!-- `<!--`", Some("Makefile:1")),
+        ];
         if let Ok(new) = edit::add_follow_ups(&text, ReviewDialect::AiReview, &items) {
             let after = read_story("1-2-x.md", &new);
             prop_assert!(count_lost_lines(&text, &new) <= 1, "{:?}", new);

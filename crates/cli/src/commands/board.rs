@@ -352,11 +352,11 @@ pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserErro
                 // gone.
                 Some(_) if holder.age >= STALE_LOCK_AGE => user_error
                     .with_reason("It may be of another container, where this one cannot see whether it lives.")
-                    .with_step(format!("see who writes the file; if nobody does: rm {lock_path}")),
+                    .with_step(format!("see which program writes the file; if none does: rm {lock_path}")),
                 Some(_) => user_error.with_step("again when it is done"),
                 None => user_error
                     .with_reason("Only its maker knows whether it is still needed.")
-                    .with_step(format!("see who writes the file; if nobody does: rm {lock_path}")),
+                    .with_step(format!("see which program writes the file; if none does: rm {lock_path}")),
             }
         }
         EditFileError::LockedByOther {

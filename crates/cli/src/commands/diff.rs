@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     }
     // A text between two landings can include edits of other programs, which cannot be told apart on the same lines.
     if diff.includes_other_edits {
-        writeln!(stderr(), "[i] somebody else changed the same lines between two changes; that is shown, too")?;
+        writeln!(stderr(), "[i] the same lines were changed outside this run between two changes; that is shown, too")?;
     }
     Ok(0)
 }

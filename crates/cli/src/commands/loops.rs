@@ -65,7 +65,7 @@ pub(crate) struct LoopStartArguments {
     /// The session, as its client names it; else the one this is typed in
     #[arg(long, value_name = "ID", conflicts_with = "next")]
     session: Option<String>,
-    /// The next session in this project in which somebody types something
+    /// The next session in this project in which you type something
     #[arg(long)]
     next: bool,
 }
@@ -149,7 +149,7 @@ fn read_prompt(prompt_words: &[String]) -> Result<String, UserError> {
 fn print_started_loop(project: &Project, run_id: &RunId, assignment: &SessionAssignment) -> Result<(), UserError> {
     let mut output = stdout().lock();
     let session_text = match assignment.session.as_str() {
-        "" => "the next session here in which somebody types something".to_string(),
+        "" => "the next session here in which you type something".to_string(),
         session_id => format!("session {session_id}"),
     };
     writeln!(output, "loop {run_id} in {}", escape_line(&session_text))?;
@@ -227,7 +227,7 @@ fn explain_missing_session() -> UserError {
         ))
         .with_step("type it in the session (in Claude Code: ! tribunal loop start …)")
         .with_step("or name the session: --session ID")
-        .with_step("or take the next one in which somebody types something here: --next")
+        .with_step("or take the next one in which you type something here: --next")
 }
 
 /// Returns whether some client's settings, of this project or of the user, call our stop hook.

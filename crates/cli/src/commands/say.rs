@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     crate::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
     if let RunPhase::Finished(_) = run_view.phase {
-        return Err(UserError::usage(format!("run {run_id} has ended; nobody reads it any more"))
+        return Err(UserError::usage(format!("run {run_id} has ended; no agent reads it any more"))
             .with_step("start a new one: tribunal review FILE"));
     }
     drop(store);

@@ -21,7 +21,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArguments {
-    /// A run; else the last one, all that need somebody, and the sprint
+    /// A run; else the last one, all that wait for you, and the sprint
     run: Option<String>,
 }
 

@@ -127,7 +127,8 @@ fn default_agents(
             let (first_client, sign_in_means) =
                 ready_clients.next().ok_or_else(|| no_usable_agent_error(project_root, &clients))?;
             let choice_note = format!(
-                "no agent is set: {} takes part, the first client that is installed and signed in ({sign_in_means}); another one: --agent NAME",
+                "no agent is set: {} takes part, the first client that is installed and signed in ({sign_in_means}); \
+                 another one: --agent NAME",
                 first_client.id
             );
             Ok(UsedAgents { agent_names: vec![first_client.id.to_string()], choice_note: Some(choice_note) })
@@ -253,7 +254,7 @@ fn no_usable_agent_error(project_root: &Path, clients: &[InstalledClient]) -> Us
         reason_text.push_str(&match &installed.program_path {
             None => format!("\n  {client_id}: the program `{program_name}` is not on the path"),
             Some(program_path) => {
-                format!("\n  {client_id}: {} is there, and nobody is signed in", program_path.display())
+                format!("\n  {client_id}: {} is installed but not signed in", program_path.display())
             }
         });
     }

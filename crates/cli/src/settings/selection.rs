@@ -210,7 +210,7 @@ fn check_model_fit(taking_agents: &[&AgentSpec], setting_path: &str, model_name:
     let driver_name = |agent_spec: &&&AgentSpec| agent_spec.driver.driver_name().to_string();
     match client_agents.as_slice() {
         [] => ModelFit::NoClient(format!(
-            "`{setting_path}` is `{model_name}`, and nobody who takes it is a client: it is not used"
+            "`{setting_path}` is `{model_name}`, and no agent that takes it is a client: it is not used"
         )),
         [first_client, other_clients @ ..]
             if other_clients.iter().all(|other| driver_name(other) == driver_name(first_client)) =>

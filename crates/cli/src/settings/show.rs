@@ -280,7 +280,7 @@ pub(crate) fn draw_settings(
         draw_setting_line(&mut rendered, setting_line, project_root, screen);
     }
     let changed_count = all_lines.iter().filter(|setting_line| setting_line.is_changed()).count();
-    let mut closing = format!("* set by somebody ({changed_count}); the others are defaults.");
+    let mut closing = format!("* set explicitly ({changed_count}); the others are defaults.");
     if hidden_count > 0 {
         let _ = write!(closing, " {hidden_count} more are accepted and not used by this version: --all");
     }

@@ -245,7 +245,7 @@ fn the_review_loop_block_is_read_alone_and_under_automation_and_in_the_bmad_file
 
     let nested_yaml = format!("{AGENT_YAML}automation:\n  enabled: true\n  progress: {{}}\n{REVIEW_LOOP_YAML}");
     let strict_reading = read_settings(SETTINGS_FILE, &nested_yaml, ReadMode::Strict);
-    assert_eq!(strict_reading.problems.len(), 1, "only the key that nobody knows: {:?}", strict_reading.problems);
+    assert_eq!(strict_reading.problems.len(), 1, "only the unknown key: {:?}", strict_reading.problems);
     let nested_yaml = nested_yaml.replace("  progress: {}\n", "");
     assert_pasted_settings(&resolved_run_settings(&[(SETTINGS_FILE, &nested_yaml)]), ".tribunal");
 

@@ -352,7 +352,10 @@ fn secrets_never_reach_journal_tracker_or_screen() {
     steps:
       - say: using {secret_token}
       - findings:
-          - {{severity: low, category: test, description: 'the token {secret_token} and {environment_secret} leak', quote: It shall be fast.}}
+          - severity: low
+            category: test
+            description: 'the token {secret_token} and {environment_secret} leak'
+            quote: It shall be fast.
 "
     ));
     let output = crate::common::CommandOutput::from_output(

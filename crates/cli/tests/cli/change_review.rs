@@ -205,11 +205,11 @@ fn change_with_strays() -> Sandbox {
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
     insta::allow_duplicates! {
         insta::assert_snapshot!(sandbox.normalize_output(&questions), @r"
-        [run].D1 for whoever works in this folder
+        [run].D1 for the user of this folder
           src/other.rs was changed while agents were at work, and not by a landing: was that you?
           keep     it was you, or it is fine as it is
           restore  put back what was there; what is there now is kept aside
-        [run].D2 for whoever works in this folder
+        [run].D2 for the user of this folder
           appeared.txt appeared while agents were at work, and not by a landing: was that you?
           keep     it was you, or it is fine as it is
           restore  put back what was there; what is there now is kept aside

@@ -82,7 +82,7 @@ fn a_big_change_is_split_into_several_runs_and_announced() {
     ");
     insta::assert_snapshot!(output.stderr, @r"
     [i] 452 files with 74 KB of diff are 3 parts of at most 200 files and 256 KB
-    [i] each part is a run of its own; nobody looks across parts
+    [i] each part is a run of its own; no reviewer looks across parts
     ");
 }
 

@@ -309,7 +309,7 @@ fn stopping_a_run_that_is_not_running_reports_its_state() {
     assert!(output.stdout.contains("what is left of its agents is being ended"), "{}", output.stdout);
     drop(held_lock);
     // The lock looks as if a Tribunal with another lock format had taken it.
-    let _held = hold_run_lock(&sandbox, &run_id, "somebody else\n");
+    let _held = hold_run_lock(&sandbox, &run_id, "another process\n");
     let output = sandbox.run_tribunal(&["stop"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stdout);
     insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @r"

@@ -10,7 +10,7 @@ const TWO_FINDINGS_SCRIPT: &str = "tasks:
     steps:
       - findings:
           - {severity: high, category: clarity, description: 'fast is vague, @octocat', quote: It shall be fast.}
-          - {severity: low, category: clarity, description: nobody wrote this, quote: It shall be cheap.}
+          - {severity: low, category: clarity, description: this was never written, quote: It shall be cheap.}
 ";
 
 /// A reviewed project with one open and one dismissed finding.

@@ -42,7 +42,7 @@ fn project_with_three_runs() -> (Sandbox, [String; 3]) {
 /// Adds workspace files of a run that is not in the journal.
 fn add_orphaned_copy(sandbox: &Sandbox) {
     for file in ["tree/plan.md", "base", "manifest.json"] {
-        sandbox.write_file(&format!(".tribunal/work/nobody-0000/round-1.freeze/{file}"), "a copy\n");
+        sandbox.write_file(&format!(".tribunal/work/gone-0000/round-1.freeze/{file}"), "a copy\n");
     }
 }
 
@@ -88,7 +88,7 @@ fn leftovers_are_removed_and_unfinished_runs_keep_their_copies() {
     let copies_dir = |run_id: &str| sandbox.path_of(&format!(".tribunal/work/{run_id}"));
     sandbox.write_file(&format!(".tribunal/work/{resolved_run}/round-1.freeze/tree/plan.md"), "a copy\n");
     add_orphaned_copy(&sandbox);
-    sandbox.write_file(".tribunal/work/somebody/thesis.md", "not ours\n");
+    sandbox.write_file(".tribunal/work/foreign/thesis.md", "not ours\n");
     sandbox.write_file(".tribunal-tmp-999999999@1@0-abc", "half a file");
     sandbox.write_file(".tribunal-tmp-mine", "not ours");
     for run_id in [&waiting_run, &died_run] {
@@ -102,10 +102,10 @@ fn leftovers_are_removed_and_unfinished_runs_keep_their_copies() {
         (&planned["bytes"], &planned["copies"], &planned["temporary"]),
         (&removed["bytes"], &removed["copies"], &removed["temporary"])
     );
-    assert!(!copies_dir(&resolved_run).exists() && !copies_dir("nobody-0000").exists());
+    assert!(!copies_dir(&resolved_run).exists() && !copies_dir("gone-0000").exists());
     assert!(copies_dir(&waiting_run).exists() && copies_dir(&died_run).exists());
     assert!(
-        sandbox.path_of(".tribunal-tmp-mine").exists() && sandbox.path_of(".tribunal/work/somebody/thesis.md").exists()
+        sandbox.path_of(".tribunal-tmp-mine").exists() && sandbox.path_of(".tribunal/work/foreign/thesis.md").exists()
     );
     assert_eq!(sandbox.temporary_leftovers().len(), 1);
     assert_eq!(sandbox.run_tribunal(&["gc"]).stdout, "nothing to remove\n");

@@ -27,7 +27,7 @@ fn a_full_disk_at_any_write_is_reported_and_the_run_resumes_with_free_space() {
     let sandbox = Sandbox::new();
     let mount_namespace = ["unshare", "-rm"];
     if run_script(&sandbox, &mount_namespace, "mount -t tmpfs tmpfs .").exit_code != Some(0) {
-        eprintln!("not tried: this system lets nobody mount a small disk");
+        eprintln!("not tried: this system does not allow mounting a small disk");
         return;
     }
     // Each size stops the run at another write, from much too small to slightly too small.

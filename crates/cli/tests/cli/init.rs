@@ -199,7 +199,7 @@ fn one_client_alone_can_be_removed() {
 fn without_a_terminal_nothing_is_written_unless_confirmed_by_a_flag() {
     let project = ClientProject::new(&["claude"]);
     insta::assert_snapshot!(project.assert_refused(&["--profile", "solo"], 2), @r"
-    [!] there is nobody who could be asked whether these files may be written
+    [!] there is no terminal to ask whether these files may be written
         Nothing was written.
         1. if they may: tribunal init --profile solo --yes
         2. only to see the changes: tribunal init --profile solo --dry-run

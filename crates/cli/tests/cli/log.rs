@@ -117,14 +117,14 @@ fn prompts_are_listed_by_vendor_with_their_total_size() {
     let sent_listing = sandbox.run_tribunal(&["log", "--sent"]).stdout;
     let heading_lines: Vec<&str> =
         sent_listing.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
-    assert_eq!(heading_lines, ["to acme", "to globex", "nobody: played from a script"], "{sent_listing}");
+    assert_eq!(heading_lines, ["to acme", "to globex", "no vendor: played from a script"], "{sent_listing}");
     let document = sandbox.run_json(&["log", "--sent"]);
     let vendors = document["vendors"].as_array().unwrap();
     for vendor in vendors {
         let vendor_name = vendor["vendor"].as_str().unwrap();
         let calls = document["calls"].as_array().unwrap().iter();
         let vendor_calls = calls.filter(|call| match vendor_name {
-            "nobody" => call["driver"] == "replay",
+            "none" => call["driver"] == "replay",
             vendor_name => call["provider"] == vendor_name && call["driver"] != "replay",
         });
         let bytes: u64 = vendor_calls.map(|call| call["prompt"]["bytes"].as_u64().unwrap()).sum();
@@ -135,7 +135,7 @@ fn prompts_are_listed_by_vendor_with_their_total_size() {
             &expected_size[..expected_size.len() - 3],
             &expected_size[expected_size.len() - 3..]
         );
-        assert!(vendor_name == "nobody" || sent_listing.contains(&expected_size), "{expected_size}: {sent_listing}");
+        assert!(vendor_name == "none" || sent_listing.contains(&expected_size), "{expected_size}: {sent_listing}");
     }
     assert_eq!(sandbox.run_json(&["log", "--prompts"])["vendors"], Value::Null);
 }

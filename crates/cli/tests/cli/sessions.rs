@@ -89,7 +89,7 @@ fn a_hook_always_answers_json_with_exit_code_0() {
         assert_eq!((output.exit_code, output.stdout.as_str()), (Some(0), "{}\n"), "{hook_args:?}");
         assert!(output.stderr.starts_with("tribunal hook: "), "{hook_args:?}: {}", output.stderr);
     }
-    assert!(!sandbox.path_of(".tribunal").exists(), "a hook that holds nobody leaves nothing behind");
+    assert!(!sandbox.path_of(".tribunal").exists(), "a hook that holds no session leaves nothing behind");
 }
 
 #[test]
@@ -234,7 +234,10 @@ fn the_state_file_may_be_edited_and_deleted() {
     sandbox.write_file(STATE_FILE, &sandbox.read_file(STATE_FILE).replace("active: true", "active: false"));
     let (stop_answer, hook_stderr) = hook_answer(&sandbox, "stop", &stop_input("s1", ""));
     assert_eq!(stop_answer["decision"], Value::Null);
-    assert!(hook_stderr.contains("it is not active; nobody is held (kept as .tribunal/sessions/1-"), "{hook_stderr}");
+    assert!(
+        hook_stderr.contains("it is not active; the session may stop (kept as .tribunal/sessions/1-"),
+        "{hook_stderr}"
+    );
     assert_eq!(listed_loops(&sandbox)[0]["let_go"], "person");
 
     start_loop(&sandbox, &[]);
@@ -254,11 +257,11 @@ fn an_unreadable_state_file_is_moved_aside_and_holds_no_session() {
         sandbox.write_file(STATE_FILE, broken_state);
         let (stop_answer, hook_stderr) = hook_answer(&sandbox, "stop", &stop_input("s1", ""));
         assert!(
-            stop_answer["systemMessage"].as_str().unwrap().contains("nobody is held"),
+            stop_answer["systemMessage"].as_str().unwrap().contains("the session may stop"),
             "{broken_state:?}: {stop_answer}"
         );
         assert!(
-            hook_stderr.contains("nobody is held (kept as .tribunal/sessions/1-"),
+            hook_stderr.contains("the session may stop (kept as .tribunal/sessions/1-"),
             "{broken_state:?}: {hook_stderr}"
         );
         assert_eq!(sandbox.read_file(".tribunal/sessions/1-review-loop-state.yaml"), broken_state);
@@ -269,7 +272,7 @@ fn an_unreadable_state_file_is_moved_aside_and_holds_no_session() {
     sandbox.write_file(".tribunal/journal.db", &"garbage ".repeat(2000));
     let (stop_answer, hook_stderr) = hook_answer(&sandbox, "stop", &stop_input("s1", ""));
     assert_eq!(stop_answer["decision"], Value::Null);
-    assert!(hook_stderr.contains("the journal cannot be read, so nobody is held"), "{hook_stderr}");
+    assert!(hook_stderr.contains("the journal cannot be read, so the session may stop"), "{hook_stderr}");
 }
 
 #[test]
@@ -284,7 +287,7 @@ fn a_stale_state_expires_and_is_reported() {
         hook_answer(&sandbox, "session-start", &json!({ "session_id": "s1", "source": "resume" }));
     let message = start_answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(
-        message.contains("nothing was heard of it for") && hook_stderr.contains("nobody is held"),
+        message.contains("nothing was heard of it for") && hook_stderr.contains("the session may stop"),
         "{message} {hook_stderr}"
     );
     assert_eq!(stop_refusal(&sandbox, &stop_input("s1", "")), None);
@@ -332,7 +335,7 @@ fn a_ralph_loop_is_understood() {
             && sandbox.read_file(RALPH_STATE_FILE).contains("session_id: \"s1\"")
     );
     assert_eq!(stop_refusal(&sandbox, &stop_input("s2", "")), None, "it is the first one's now");
-    assert_eq!(stop_refusal(&sandbox, &stop_input("", "")), None, "nobody knows whose that is");
+    assert_eq!(stop_refusal(&sandbox, &stop_input("", "")), None, "its owner is unknown");
     assert!(stop_refusal(&sandbox, &stop_input("s1", "as `<promise>all [x] * done</promise>` said")).is_some());
     assert_eq!(stop_refusal(&sandbox, &stop_input("s1", "so:\n<promise>\n all [x]  * done\n</promise>\nbye")), None);
     assert!(!sandbox.path_of(RALPH_STATE_FILE).exists());
@@ -346,7 +349,10 @@ fn a_ralph_loop_is_understood() {
 fn without_a_last_message_the_end_of_the_transcript_counts() {
     let sandbox = new_project();
     let message_with = |message_id: &str, content_block: Value| json!({"id": message_id, "role": "assistant", "content": [content_block]});
-    let assistant_line = |message_id: &str, content_block: Value| json!({"type": "assistant", "message": message_with(message_id, content_block)});
+    let assistant_line = |message_id: &str, content_block: Value| {
+        let message = message_with(message_id, content_block);
+        json!({"type": "assistant", "message": message})
+    };
     let text_block = |text_block: &str| json!({"type": "text", "text": text_block});
     let tool_block = json!({"type": "tool_use", "name": "Bash", "input": {}});
     let promise_line = assistant_line("m1", text_block(DONE_PROMISE));
@@ -396,7 +402,7 @@ fn sessions_may_not_write_files_of_tribunal_and_bound_ones_have_more_limits() {
     }
     let reset_command = json!({ "command": "git reset --hard HEAD~3" });
     assert!(denial_reason("s1", "Bash", reset_command.clone()).unwrap().contains("not committed"));
-    assert_eq!(denial_reason("s2", "Bash", reset_command), None, "whoever has taken nothing on does as they like");
+    assert_eq!(denial_reason("s2", "Bash", reset_command), None, "a session without a task is not guarded");
     assert!(denial_reason("s1", "Edit", json!({ "file_path": "/etc/hosts" })).is_some());
     let status_text =
         sandbox.run_tribunal(&["loop", "status", listed_loops(&sandbox)[0]["id"].as_str().unwrap()]).stdout;
@@ -486,7 +492,8 @@ fn of_several_loops_started_at_once_only_one_starts() {
     assert_eq!(exit_codes.iter().filter(|code| **code == Some(0)).count(), 1, "{exit_codes:?}");
 }
 
-const STEP_WITH_HOOKS: &str = "---\nstep: 8a\nhooks:\n  SessionStart:\n    - command: echo begun >> trace; echo mind the gap\n      once: true\n  \
+const STEP_WITH_HOOKS: &str = "---\nstep: 8a\nhooks:\n  SessionStart:\n    - command: echo begun >> trace; echo mind the gap\n      \
+                    once: true\n  \
                     PreToolUse:\n    - command: echo \"pre $TOOL_NAME $TOOL_ARGS\" >> trace\n  PostToolUse:\n    \
                     - command: echo post >> trace; exit 3\n  Stop:\n    - command: echo stop >> trace\n---\n# Step\n";
 

@@ -54,7 +54,7 @@ fn a_session_may_not_stop_until_its_repairs_are_verified() {
     assert_eq!(stop_refusal(&sandbox, &stop_input("s2", "")), None);
 
     repair_plan(&sandbox);
-    assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some(), "nobody has looked at it yet");
+    assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some(), "it is not verified yet");
     let output = resume_in_session(&sandbox);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_input("s1", "Done."));

@@ -144,7 +144,7 @@ fn the_settings_in_force_read_well() {
     accepted; not used by this version:
     * progress.sound_alerts                         true           tribunal.yaml:4          true | false
 
-    * set by somebody (6); the others are defaults. 30 more are accepted and not used by this version: --all
+    * set explicitly (6); the others are defaults. 30 more are accepted and not used by this version: --all
     ");
 }
 

@@ -145,7 +145,7 @@ fn a_move_changes_one_word_and_nothing_else() {
     ");
     assert_eq!(sandbox.read_file(BOARD_FILE), board_text.replace("'review'", "'done'"));
     // A dry run takes no lock.
-    sandbox.write_file(&format!("{BOARD_FILE}.lock"), "somebody's\n");
+    sandbox.write_file(&format!("{BOARD_FILE}.lock"), "foreign\n");
     assert_eq!(sandbox.run_tribunal(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]).exit_code, Some(0));
 }
 
@@ -189,7 +189,7 @@ fn a_board_outside_the_project_is_not_written_and_a_foreign_lock_is_respected() 
     assert_eq!(fs::read_to_string(&outside_board).unwrap(), BOARD_TEXT);
     fs::remove_file(sandbox.path_of(BOARD_FILE)).unwrap();
     sandbox.write_file(BOARD_FILE, BOARD_TEXT);
-    sandbox.write_file(&format!("{BOARD_FILE}.lock"), "somebody's\n");
+    sandbox.write_file(&format!("{BOARD_FILE}.lock"), "foreign\n");
     let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
     assert_eq!(output.exit_code, Some(5));
     assert!(output.stderr.contains("is locked: another program made it"), "{}", output.stderr);

@@ -162,11 +162,13 @@ fn undo_shows_its_plan_and_its_result() {
     F1 will be open again when run [run] goes on
     next: tribunal resume [run]
     ");
-    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["undo", &run_id, "--yes"]).stdout), @r"all that run [run] had landed was taken back");
+    let undone = sandbox.run_tribunal(&["undo", &run_id, "--yes"]);
+    insta::assert_snapshot!(sandbox.normalize_output(&undone.stdout), @r"all that run [run] had landed was taken back");
     let output = sandbox.run_tribunal(&["diff", &run_id]);
     assert_eq!((output.exit_code, output.stdout.as_str()), (Some(0), ""));
     insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @r"[i] all that run [run] had landed was taken back");
-    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "F2"]).stderr), @r"[i] run [run] has landed nothing that repaired F2");
+    let diff_of_f2 = sandbox.run_tribunal(&["diff", &run_id, "F2"]);
+    insta::assert_snapshot!(sandbox.normalize_output(&diff_of_f2.stderr), @r"[i] run [run] has landed nothing that repaired F2");
     insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "F9"]).stderr), @r"
     [!] run [run] has no finding F9
         1. see which there are: tribunal findings [run]

@@ -153,7 +153,7 @@ fn permissions_of_the_user_do_not_apply_to_agents(client: Client) {
     let outside_dir = tempfile::tempdir().unwrap();
     let outside_file = outside_dir.path().join("made.md").display().to_string();
     let secret_file = outside_dir.path().join("secret.md");
-    std::fs::write(&secret_file, "nobody may read this").unwrap();
+    std::fs::write(&secret_file, "this must not be read").unwrap();
     let read_call = ScenarioCall::Tool { name: "Read".into(), input: json!({ "file_path": secret_file }) };
     let write_call = || match client {
         Client::Claude => {
@@ -187,7 +187,7 @@ fn permissions_of_the_user_do_not_apply_to_agents(client: Client) {
     let server_tally = testbed.server.request_log();
     let tool_results = server_tally.requests.iter().flat_map(|request| &request.tool_results);
     assert!(
-        tool_results.clone().all(|words| !words.contains("nobody may read this")),
+        tool_results.clone().all(|words| !words.contains("this must not be read")),
         "{:?}",
         tool_results.collect::<Vec<_>>()
     );
@@ -199,5 +199,5 @@ fn permissions_of_the_user_do_not_apply_to_agents(client: Client) {
         Client::Codex => client_command.args(["exec", "--skip-git-repo-check", "-s", "read-only", "by hand"]),
     };
     assert!(client_command.output().unwrap().status.success());
-    assert!(Path::new(&outside_file).exists(), "what this test allows is allowed to nobody");
+    assert!(Path::new(&outside_file).exists(), "what this test allows is never allowed otherwise");
 }

@@ -183,7 +183,7 @@ impl ClientTestbed {
         assert_eq!(
             command_output.exit_code,
             Some(expected_code),
-            "{}\n{}\nnobody knew what to say to: {unscripted_requests:#?}",
+            "{}\n{}\nno rule answers: {unscripted_requests:#?}",
             command_output.stdout,
             command_output.stderr
         );

@@ -74,7 +74,7 @@ fn a_client_that_falls_silent_is_ended_with_all_it_started(client: Client) {
     testbed.replace_in_settings("tasks: {", "tasks: {idle_timeout: 10, ");
     let mut started_review = testbed.start_until(&["review", "plan.md"], |event| event["key"] == "round-1/fix-1/fix/1");
     while find_running(&sleep_command).is_empty() {
-        assert!(started_review.is_running(), "nobody slept");
+        assert!(started_review.is_running(), "nothing slept");
         thread::sleep(Duration::from_millis(20));
     }
     assert_ne!(started_review.wait_for_end(), Some(0));

@@ -239,7 +239,7 @@ fn a_large_document_is_read_completely(client: Client) {
 fn a_document_cannot_make_a_client_send_other_files(client: Client) {
     let outside_dir = tempfile::tempdir().unwrap();
     let secret_file = outside_dir.path().join("secret.md");
-    std::fs::write(&secret_file, "nobody may read this").unwrap();
+    std::fs::write(&secret_file, "this must not be read").unwrap();
     let testbed =
         ClientTestbed::new(&[client], [reviewer_rule(1, &[finding_json("high", "fast is vague", VAGUE_SENTENCE)])]);
     testbed
@@ -247,5 +247,5 @@ fn a_document_cannot_make_a_client_send_other_files(client: Client) {
         .write_file("plan.md", &format!("{PLAN_TEXT}\nSee @{0} and @\"{0}\" for more.\n", secret_file.display()));
     testbed.review_without_fixing();
     let request_text = testbed.server.request_log().requests[0].body.to_string();
-    assert!(request_text.contains("secret.md") && !request_text.contains("nobody may read this"), "{request_text}");
+    assert!(request_text.contains("secret.md") && !request_text.contains("this must not be read"), "{request_text}");
 }

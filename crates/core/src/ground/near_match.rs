@@ -213,10 +213,10 @@ mod tests {
 
     #[test]
     fn what_was_left_out_at_the_ends_cannot_hide_a_negation() {
-        let text = "It shall not delete the customer data of any account that is still in use by somebody.";
-        let quote = "It shall delete the customer data of any account that is still in use by somebody.";
+        let text = "It shall not delete the customer data of any account that is still in use by a customer.";
+        let quote = "It shall delete the customer data of any account that is still in use by a customer.";
         assert_eq!(find_near_match(quote, text), None);
-        let quote = "Delete the customer data of any account that is still in used by somebody";
+        let quote = "Delete the customer data of any account that is still in used by a customer";
         assert!(
             find_near_match(quote, text).is_some(),
             "a quote may begin after it; what stands there is kept as evidence"
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn few_words_must_stand_as_quoted() {
         assert_eq!(match_in_text("keeps every order for 30"), None);
-        assert_eq!(match_in_text("Completely other words that nobody wrote in this text"), None);
+        assert_eq!(match_in_text("Completely other words that are not in this text"), None);
         assert_eq!(find_near_match("a b c d e f", ""), None);
         assert_eq!(find_near_match("", TEXT), None);
     }

@@ -27,7 +27,7 @@ pub(super) fn amend_finding(
 ) {
     let Some(finding) = state.find_finding(finding_id) else {
         host.note_event(RunEvent::Warned {
-            text: format!("somebody changed {finding_id}, which does not exist; left aside"),
+            text: format!("{finding_id} was edited, but does not exist; the edit is ignored"),
         });
         return;
     };

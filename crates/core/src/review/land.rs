@@ -371,10 +371,10 @@ pub(super) fn describe_refusal(patch_refusal: &PatchRefusal) -> String {
             format!("not landed: it changed {}, which it may not", files.join(", "))
         }
         PatchRefusal::Conflict { line, file, .. } if !file.is_empty() => {
-            format!("not landed: {file}:{line} was changed by somebody else")
+            format!("not landed: {file}:{line} was changed outside this run")
         }
         PatchRefusal::Conflict { line, .. } => {
-            format!("not landed: line {line} was changed by somebody else")
+            format!("not landed: line {line} was changed outside this run")
         }
         PatchRefusal::Check { command, output } => {
             format!("not landed: `{command}` failed: {}", truncate_chars(output.trim(), 200))

@@ -182,7 +182,7 @@ impl ReviewState {
                 return Ok(false);
             }
             FreezeOutcome::Frozen(_) => {
-                String::from("the file was changed by somebody else after the last pass; it is not resolved yet")
+                String::from("the file was changed outside this run after the last pass; it is not resolved yet")
             }
             FreezeOutcome::Failed { fault } => format!("{fault}; it is not resolved yet"),
         };

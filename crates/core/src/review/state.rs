@@ -120,7 +120,7 @@ impl PanelPass {
     /// Describes why a pass does not count as dry although the text is still the same.
     pub(super) fn describe_shortfall(&self) -> &'static str {
         if self.changed {
-            "the file was changed by somebody else since"
+            "the file was changed outside this run since"
         } else {
             "too little of it was answered, or believed"
         }

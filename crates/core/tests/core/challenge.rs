@@ -129,7 +129,7 @@ fn two_challengers_that_agree_decide_and_a_third_is_asked_where_they_differ() {
         assert_eq!(
             review.was_fixed(),
             expected_ruling != ChallengeResult::Invalid,
-            "{verdicts:?}: nobody repairs what is not so"
+            "{verdicts:?}: a refuted finding is not repaired"
         );
     }
 }
@@ -459,7 +459,7 @@ fn without_fixing_a_disputed_critical_finding_still_waits_for_the_user() {
     assert_eq!(
         (review.end_reason(), review.view.rounds),
         (RunReason::Blocked, 1),
-        "and nobody looks at the same text again"
+        "and the same text is not reviewed again"
     );
     assert_eq!(review.view.open_decisions().count(), 1, "the question stands");
 }

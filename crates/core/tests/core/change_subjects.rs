@@ -82,7 +82,7 @@ fn a_quote_is_found_in_the_file_that_contains_it_even_if_another_was_named() {
         found_place(Some("docs/b.md"), quote_evidence("fn limit() -> u32 {"), None),
         ("src/a.rs".into(), 2, false)
     );
-    assert!(find_evidence(&claim_in(None, quote_evidence("nobody wrote this"), None)).is_err());
+    assert!(find_evidence(&claim_in(None, quote_evidence("this was never written"), None)).is_err());
 }
 
 #[test]
@@ -149,7 +149,10 @@ fn world_with_two_flaws() -> ScriptedWorld {
             description: "old".into(),
             ..claim_in(Some("src/a.rs"), quote_evidence("// an old flaw"), None)
         },
-        RaisedFinding { description: "invented".into(), ..claim_in(None, quote_evidence("nobody wrote this"), None) },
+        RaisedFinding {
+            description: "invented".into(),
+            ..claim_in(None, quote_evidence("this was never written"), None)
+        },
     ];
     ScriptedWorld::default()
         .reply_on("round-1/freeze", frozen_change())
@@ -309,5 +312,5 @@ fn a_fix_that_reverts_the_change_leaves_nothing_to_review() {
         .reply_on("end/look", frozen_without_diff());
     let (ending, _, trial) = live(change_settings(), world);
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
-    assert!(!trial.world.performed_keys.iter().any(|key| key.starts_with("round-2/review")), "nobody is paid for it");
+    assert!(!trial.world.performed_keys.iter().any(|key| key.starts_with("round-2/review")), "no agent is paid for it");
 }

@@ -252,7 +252,7 @@ fn signals_from_best_to_worst(signals: &ConfidenceSignals, source: SignalSource)
 
 proptest! {
     #[test]
-    fn caps_hold_whatever_is_said(signals in any_signals(), number in 0_u8..=4) {
+    fn caps_hold_for_all_signals(signals in any_signals(), number in 0_u8..=4) {
         let found = calculate_confidence(&signals, tier_number(number)).unwrap();
         prop_assert!(found.score <= 100 && found.for_gates <= found.score);
         prop_assert_eq!(found.band, ConfidenceBand::from_score(found.for_gates));
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn a_worse_word_of_one_source_never_raises_the_score(signals in any_signals(), at in 0_usize..4) {
+    fn a_worse_signal_of_one_source_never_raises_the_score(signals in any_signals(), at in 0_usize..4) {
         let mut last = u32::MAX;
         for signals in signals_from_best_to_worst(&signals, SignalSource::ALL[at]) {
             let found = calculate_confidence(&signals, tier_number(0)).unwrap();
@@ -285,14 +285,14 @@ proptest! {
     }
 
     #[test]
-    fn who_says_nothing_counts_nothing_whatever_the_reason(signals in any_signals()) {
+    fn an_absent_signal_counts_nothing_for_every_reason(signals in any_signals()) {
         let absent = |party| score_of(&ConfidenceSignals { party, ..signals.clone() });
         prop_assert_eq!(absent(SourceSignal::NotConsulted), absent(SourceSignal::Nothing));
         prop_assert_eq!(absent(SourceSignal::NotConsulted), absent(SourceSignal::Unreachable));
     }
 
     #[test]
-    fn a_malformed_word_is_named_and_never_helps(signals in any_signals()) {
+    fn a_malformed_signal_is_named_and_never_helps(signals in any_signals()) {
         let malformed = ConfidenceSignals { memory: SourceSignal::Malformed("cut off".into()), ..signals.clone() };
         let found = calculate_confidence(&malformed, tier_number(0)).unwrap();
         let why = "cut off".to_string();

@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_it_fall_over(quote in "\\PC{0,60}", text in "[\\PC\n]{0,200}", line in proptest::option::of(0_u32..30)) {
+    fn no_text_makes_it_panic(quote in "\\PC{0,60}", text in "[\\PC\n]{0,200}", line in proptest::option::of(0_u32..30)) {
         let ground = EvidenceFinder::new("a.md", &text, None).unwrap();
         let _ = ground.find_evidence(&claim_with(Evidence::Quote { text: quote.clone() }, line));
         let _ = ground.find_evidence(&claim_with(Evidence::Absence { heading: quote.clone(), terms: vec![quote] }, line));

@@ -66,7 +66,7 @@ fn an_answer_without_a_list_is_not_a_dry_pass() {
             .reply_on("round-1/review/adversarial", prose_reply())
             .reply_on("round-1/review/adversarial/again", prose_reply()),
     );
-    assert_eq!(ending.reason.outcome(), Some(RunOutcome::Failed), "nobody answered, so there was no round");
+    assert_eq!(ending.reason.outcome(), Some(RunOutcome::Failed), "no agent answered, so there was no round");
     assert!(!trial.journal.iter().any(|entry| matches!(entry.event, RunEvent::RoundEnded { .. })));
 }
 

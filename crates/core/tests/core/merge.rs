@@ -600,7 +600,7 @@ fn any_claims() -> impl Strategy<Value = Vec<RaisedFinding>> {
     let any_claim = claim_parts.prop_map(|(index, is_first, quote_style, severity)| {
         let pair = JUDGED_PAIRS[index];
         let quote = match quote_style {
-            0 => "what nobody ever wrote".to_string(),
+            0 => "what was never written".to_string(),
             1 => pair.0.replace(' ', "\n"),
             _ => pair.0.to_string(),
         };
@@ -651,7 +651,7 @@ proptest! {
             let mut raisers = finding.raisers.clone();
             raisers.sort();
             raisers.dedup();
-            prop_assert_eq!(raisers.len(), finding.raisers.len(), "nobody raises one finding twice");
+            prop_assert_eq!(raisers.len(), finding.raisers.len(), "no reviewer raises one finding twice");
             for raiser in &finding.raisers {
                 *raised.entry(raiser.role).or_default() += 1;
             }

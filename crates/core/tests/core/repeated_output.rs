@@ -103,7 +103,7 @@ fn exact_permille(first_words: &[String], second_words: &[String]) -> u16 {
 
 proptest! {
     #[test]
-    fn near_the_border_it_agrees_with_the_textbook(
+    fn near_the_threshold_it_agrees_with_the_exact_calculation(
         seed in proptest::collection::vec(0_u32..400, 200..300),
         edits in proptest::collection::vec((0_usize..200, 0_u8..3, 0_u32..400), 0..40),
     ) {

@@ -238,8 +238,8 @@ fn a_fix_after_a_dry_pass_is_reviewed_again() {
 #[test]
 fn a_text_that_was_changed_after_the_dry_pass_is_reviewed_again() {
     let world = world_that_gets_resolved()
-        .reply_on("end/look", frozen_reply("# Plan\n\nsomebody wrote here\n"))
-        .reply_on("round-3/freeze", frozen_reply("# Plan\n\nsomebody wrote here\n"))
+        .reply_on("end/look", frozen_reply("# Plan\n\nanother program wrote here\n"))
+        .reply_on("round-3/freeze", frozen_reply("# Plan\n\nanother program wrote here\n"))
         .reply_on("round-3/review/adversarial", findings_reply(vec![]));
     let (life, view, trial) = run_review(single_reviewer_settings(), world);
     assert_eq!((end_reason(&life), view.rounds), (RunReason::GoalMet, 3));
@@ -272,8 +272,9 @@ fn a_panel_that_invents_quotes_is_replaced_for_one_round_and_then_the_run_halts(
     assert_eq!(end_reason(&life), RunReason::PanelDegraded);
     assert_eq!(view.rounds, 2);
     let warning_text = "one more round, with another panel";
-    let is_warning = |entry: &&tribunal_core::event::JournalEntry| matches!(&entry.event, RunEvent::Warned { text } if text.contains(warning_text));
-    assert_eq!(trial.journal.iter().filter(is_warning).count(), 1);
+    let events = trial.journal.iter().map(|entry| &entry.event);
+    let warnings = events.filter(|event| matches!(event, RunEvent::Warned { text } if text.contains(warning_text)));
+    assert_eq!(warnings.count(), 1);
 }
 
 #[test]

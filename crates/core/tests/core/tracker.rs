@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn no_nonsense_makes_it_fall_over(
+    fn no_edit_makes_it_panic(
         text in "(### |\\[x\\]|F1| · |open|<!-- was: |<!-- ISSUES_START -->|<!-- ISSUES_END -->|\\n|\\PC){0,60}",
     ) {
         parse_edits(&text);

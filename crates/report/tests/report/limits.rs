@@ -83,7 +83,8 @@ fn the_live_view_counts_down_to_the_reset() {
     ○ adversarial            waits for its usage limit to pass
     ! claude-code is at its usage limit; waiting until 17:00 UTC (13 min left)
     ");
-    insta::assert_snapshot!(limit_lines(20_000 + 2 * HOUR_MS + 12 * 60_000 + 20_000, 50), @"! claude-code is at its usage limit; 0:40 left");
+    let near_the_end = limit_lines(20_000 + 2 * HOUR_MS + 12 * 60_000 + 20_000, 50);
+    insta::assert_snapshot!(near_the_end, @"! claude-code is at its usage limit; 0:40 left");
 
     let mut live_board = LiveBoard::new(ViewControls::default());
     after_reset(journal_at_usage_limit()).iter().for_each(|entry| live_board.track_entry(entry));
@@ -98,8 +99,9 @@ fn a_live_run_that_waits_says_so_in_its_status() {
         let status_text = render_status(&RunStanding { run_view: &run_view, is_live }, &Screen::default());
         status_text.lines().filter(|line| line.contains("limit")).map(String::from).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(status_lines(&journal_at_usage_limit(), true), @"  claude-code is at its usage limit; the run waits until 2026-11-15 17:00:00 UTC");
-    assert_eq!(status_lines(&journal_at_usage_limit(), false), "", "nobody waits for anything");
+    let live_status = status_lines(&journal_at_usage_limit(), true);
+    insta::assert_snapshot!(live_status, @"  claude-code is at its usage limit; the run waits until 2026-11-15 17:00:00 UTC");
+    assert_eq!(status_lines(&journal_at_usage_limit(), false), "", "an ended run does not wait");
     assert_eq!(status_lines(&after_reset(journal_at_usage_limit()), true), "");
 }
 

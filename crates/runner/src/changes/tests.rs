@@ -196,7 +196,7 @@ fn what_is_staged_is_a_tree_and_the_index_stays_as_it_is() {
     let end = repository.find_change(ChangeScope::Staged, false).unwrap().change.end.unwrap();
     assert_eq!(repository.run_git(&["cat-file", "-p", &format!("{end}:a.rs")]), "staged");
     assert!(matches!(repository.find_change(ChangeScope::Staged, true), Err(ChangeError::WorkTreeDiffers { .. })));
-    assert!(fs::read(repository.absolute_path(".git/index")).unwrap() == index, "somebody wrote the person's index");
+    assert!(fs::read(repository.absolute_path(".git/index")).unwrap() == index, "the user's index was written");
     assert!(!repository.absolute_path(".git/index.lock").exists());
 }
 
@@ -466,7 +466,7 @@ fn what_git_was_told_not_to_look_at_is_not_taken_for_what_was_committed() {
         repository.write_file("a.txt", "two\n");
         repository.commit_all();
         repository.run_git(&["update-index", hide, "a.txt"]);
-        repository.write_file("a.txt", "nobody's business\n");
+        repository.write_file("a.txt", "a private file\n");
         let found = repository.find_change(ChangeScope::Commit("HEAD".into()), true);
         assert!(matches!(found, Err(ChangeError::WorkTreeDiffers { .. })), "{hide}: {found:?}");
         assert!(repository.find_change(ChangeScope::Commit("HEAD".into()), false).is_ok());

@@ -338,7 +338,7 @@ fn replace_files(
     for index in &due_indexes {
         replacements.push(prepare_replacement(context, &candidate.patched_files[*index], &merged_files[*index])?);
     }
-    kill_points::point("landing", "before");
+    kill_points::kill_if_requested("landing", "before");
     for (position, (index, replacement)) in due_indexes.iter().zip(replacements).enumerate() {
         // The last comparison comes right before the rename, which keeps the moment short in which an edit would be lost.
         if read_current_text(&candidate.patched_files[*index])? != merged_files[*index].current_text {
@@ -349,9 +349,9 @@ fn replace_files(
             return Ok(None);
         }
         replacement.put_in_place()?;
-        kill_points::point("landing", "between");
+        kill_points::kill_if_requested("landing", "between");
     }
-    kill_points::point("landing", "after");
+    kill_points::kill_if_requested("landing", "after");
     drop(tree_lock);
     record_in_git(context, candidate);
     Ok(Some(landed_outcome(context, &merged_files)))

@@ -74,7 +74,7 @@ fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
                 "it was the tracker of run {owner_run}, and edits of another run are not read"
             ));
         }
-        None => return reject_edits("its last line is gone, so nobody can tell whose tracker it was".into()),
+        None => return reject_edits("its last line is gone, so it is unknown whose tracker it was".into()),
     }
     if context.settings.tasks.writing.in_session {
         // The author may be the session whose work is judged, so the user answers with `tribunal decisions` instead.

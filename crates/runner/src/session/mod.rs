@@ -114,7 +114,7 @@ fn look_up_in_file(
         Ok(None) => return SessionLookup::NothingBound,
         // The file may belong to another tool, so it stays where it is.
         Err(reason @ SessionError::File { .. }) => {
-            return SessionLookup::NotHeld(format!("{reason}; nobody is held"));
+            return SessionLookup::NotHeld(format!("{reason}; the session may stop"));
         }
         Err(reason) => return set_aside_unusable(project, file_name, &reason.to_string()),
     };
@@ -135,7 +135,7 @@ fn look_up_in_file(
         Ok(bound_session) => bound_session,
         // The file may be valid; it is only unknown what it refers to.
         Err(cause) => {
-            return SessionLookup::NotHeld(format!("the journal cannot be read, so nobody is held: {cause}"));
+            return SessionLookup::NotHeld(format!("the journal cannot be read, so the session may stop: {cause}"));
         }
     };
     let stale_hours = hours_if_stale(bound_session.file_state.touched_ms);
@@ -186,9 +186,9 @@ fn describe_release(file_name: &str, reason: &str, kept_paths: Result<Vec<String
     match kept_paths {
         Ok(paths) => {
             let kept_suffix = paths.last().map(|path| format!(" (kept as {path})")).unwrap_or_default();
-            format!("{file_name}: {reason}; nobody is held{kept_suffix}")
+            format!("{file_name}: {reason}; the session may stop{kept_suffix}")
         }
-        Err(cause) => format!("{file_name}: {reason}; nobody is held; it could not be put aside: {cause}"),
+        Err(cause) => format!("{file_name}: {reason}; the session may stop; it could not be put aside: {cause}"),
     }
 }
 

@@ -89,8 +89,8 @@ fn prepare_replacement<'a>(file_plan: &FileUndoPlan, real_path: &'a Path) -> io:
 
 fn remove_durably(real_path: &Path) -> io::Result<()> {
     let file_name = real_path.file_name().unwrap_or_default().to_string_lossy();
-    kill_points::point(&format!("remove:{file_name}"), "before");
+    kill_points::kill_if_requested(&format!("remove:{file_name}"), "before");
     fs::remove_file(real_path)?;
-    kill_points::point(&format!("remove:{file_name}"), "after");
+    kill_points::kill_if_requested(&format!("remove:{file_name}"), "after");
     real_path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }

@@ -124,7 +124,9 @@ pub(super) fn list_tree(project_root: &Path, tree_name: &str) -> Result<Vec<LsTr
     }
     let output = run_query(project_root, &["ls-tree", "-r", "-z", "-l", tree_name])?;
     let lines = output.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-    lines.map(|line| parse_ls_tree_line(line).ok_or_else(|| "git said what nobody understands".to_string())).collect()
+    lines
+        .map(|line| parse_ls_tree_line(line).ok_or_else(|| "git printed a line that cannot be parsed".to_string()))
+        .collect()
 }
 
 /// Returns the object ids of those paths that are files in a commit or tree.

@@ -32,7 +32,7 @@ fn sample_project() -> tempfile::TempDir {
     record_blob(&store, "old", "c", "only of the old one, in a long entry", true);
     record_blob(&store, "new", "a", "of both", false);
     record_blob(&store, "new", "b", "only of the new one, in a long entry", true);
-    store.append(EntryBatch { blobs: vec![b"of nobody".to_vec()], ..EntryBatch::default() }).unwrap();
+    store.append(EntryBatch { blobs: vec![b"unreferenced".to_vec()], ..EntryBatch::default() }).unwrap();
     directory
 }
 
@@ -45,7 +45,7 @@ fn blobs_that_no_entry_names_are_removed() {
     let directory = sample_project();
     let outcome = sweep_journal(directory.path(), &SweepRequest::default()).unwrap();
     assert_eq!((outcome.entries, outcome.blobs, outcome.blob_bytes), (0, 1, 9));
-    assert!(!has_blob(directory.path(), "of nobody"));
+    assert!(!has_blob(directory.path(), "unreferenced"));
     for kept_blob in ["only of the old one", "of both", "only of the old one, in a long entry"] {
         assert!(has_blob(directory.path(), kept_blob), "{kept_blob}");
     }
@@ -78,7 +78,7 @@ fn a_dry_run_reports_the_same_and_changes_nothing() {
     let directory = sample_project();
     let run_ids = vec![RunId::new("old")];
     let predicted = sweep_journal(directory.path(), &SweepRequest { run_ids: run_ids.clone(), dry_run: true }).unwrap();
-    assert!(has_blob(directory.path(), "of nobody"));
+    assert!(has_blob(directory.path(), "unreferenced"));
     let outcome = sweep_journal(directory.path(), &SweepRequest { run_ids, dry_run: false }).unwrap();
     assert_eq!(
         (predicted.entries, predicted.entry_bytes, predicted.blobs, predicted.blob_bytes),
@@ -109,8 +109,8 @@ fn an_open_run_can_write_after_a_sweep() {
     let store = Store::open(directory.path()).unwrap();
     sweep_journal(directory.path(), &SweepRequest { run_ids: vec![RunId::new("old")], ..SweepRequest::default() })
         .unwrap();
-    record_blob(&store, "new", "c", "of nobody", false);
-    assert!(has_blob(directory.path(), "of nobody"), "it is somebody's now");
+    record_blob(&store, "new", "c", "unreferenced", false);
+    assert!(has_blob(directory.path(), "unreferenced"), "it is referenced now");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) const FLAWS: &[FlawTemplate] = &[
         "The {} answers quickly even when many people use it.",
         [
             "No response time is given for the {}: quickly cannot be measured",
-            "The {} has no latency target, so nobody can test how quickly it answers",
+            "The {} has no latency target, so no one can test how quickly it answers",
             "\"Quickly\" is vague; a response time in milliseconds is needed for the {}",
             "Performance of the {} is not measurable: what response time counts as quick?",
         ],

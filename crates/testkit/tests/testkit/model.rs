@@ -390,7 +390,7 @@ fn a_dropped_server_closes_all_connections() {
     for client in &mut clients {
         assert!(client.read_answer().is_none());
     }
-    assert!(TcpStream::connect(address).is_err(), "nobody listens");
+    assert!(TcpStream::connect(address).is_err(), "nothing listens");
 }
 
 #[test]

@@ -113,7 +113,7 @@ mod tests {
                 HookProgram::ByName,
                 HookProgram::IfInstalled,
                 HookProgram::ByPath("/usr/local/bin/tribunal".into()),
-                HookProgram::ByPath("/opt/somebody's things/tribunal".into()),
+                HookProgram::ByPath("/opt/user's things/tribunal".into()),
                 HookProgram::ByPath("/opt/tribunal-1.2".into()),
                 HookProgram::ByPath("/opt/court".into()),
             ] {

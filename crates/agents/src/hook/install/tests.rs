@@ -183,7 +183,9 @@ proptest! {
         let hooks: Vec<JsoncValue> =
             commands.iter().map(|command| JsoncValue::from_members([("command", JsoncValue::from_text(command))])).collect();
         let name = claude_event_name(HookEvent::ALL[event]);
-        let tree = JsoncValue::from_members([("hooks", JsoncValue::from_members([(name, JsoncValue::List(vec![JsoncValue::from_members([("hooks", JsoncValue::List(hooks))])]))]))]);
+        let group = JsoncValue::from_members([("hooks", JsoncValue::List(hooks))]);
+        let events = JsoncValue::from_members([(name, JsoncValue::List(vec![group]))]);
+        let tree = JsoncValue::from_members([("hooks", events)]);
         let mut text = jsonc::render_pretty(&tree).replace("  ", &" ".repeat(spaces));
         if crlf { text = text.replace('\n', "\r\n"); }
         let new = install_into(Some(&text));

@@ -19,7 +19,9 @@ fn read_text_tail(client_id: &str, transcript_text: &str) -> TranscriptTail {
 
 /// A line of Claude Code with one part of a message.
 fn assistant_part(message_id: &str, content_block: &Value) -> Value {
-    let message_value = json!({"id": message_id, "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [content_block]});
+    let message_value = json!({
+        "id": message_id, "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [content_block],
+    });
     json!({"parentUuid": "p", "isSidechain": false, "message": message_value, "apiBlockIndex": 0, "type": "assistant", "uuid": "u"})
 }
 
@@ -270,9 +272,10 @@ fn codex_item(item_payload: &Value) -> Value {
 }
 
 fn codex_message(message_role: &str, content_type: &str, message_text: &str) -> Value {
-    codex_item(
-        &json!({"type": "message", "id": "m", "role": message_role, "content": [{"type": content_type, "text": message_text, "annotations": []}]}),
-    )
+    codex_item(&json!({
+        "type": "message", "id": "m", "role": message_role,
+        "content": [{"type": content_type, "text": message_text, "annotations": []}],
+    }))
 }
 
 #[test]
@@ -380,7 +383,7 @@ fn reading_a_gigabyte_costs_as_much_as_reading_a_page() {
         // The line, at most as much again because reads double, and nothing more.
         ("a long line", join_lines(&[go_line.clone(), long_line]), 3 << 20),
         ("a line that is too long", join_lines(&[go_line, text_part("1", "a"), too_long_line]), 6 << 20),
-        ("nobody said anything", format!("\n{}", join_lines(&[text_part("1", "a")])), READ_LIMIT),
+        ("without any message", format!("\n{}", join_lines(&[text_part("1", "a")])), READ_LIMIT),
     ];
     for (case_name, end_text, max_read) in cases {
         let mut file = gigabyte_file(&format!("\n{end_text}"));
@@ -508,7 +511,8 @@ proptest! {
             }
         };
         let mut file = CountingReader { file: Cursor::new(&text), bytes_read: 0 };
-        let by = |read_until| ReadExtent { max_bytes: at_most as u64, read_sizes: ReadSizes { chunk_bytes: chunk, max_line_bytes: longest }, read_until };
+        let read_sizes = ReadSizes { chunk_bytes: chunk, max_line_bytes: longest };
+        let by = |read_until| ReadExtent { max_bytes: at_most as u64, read_sizes, read_until };
         let tail = read_extent(test_hook_client(CLAUDE), &mut file, &by(ReadUntil::LastInput)).unwrap();
         let less = read_extent(test_hook_client(CLAUDE), &mut Cursor::new(&text), &by(ReadUntil::LastAnswer)).unwrap();
         prop_assert_eq!(&less.answer, &tail.answer);
@@ -520,7 +524,8 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), chunk in 1..50usize) {
         for client in HookClient::all() {
-            let extent = ReadExtent { max_bytes: EVERYTHING, read_sizes: ReadSizes { chunk_bytes: chunk, max_line_bytes: 100 }, read_until: ReadUntil::LastInput };
+            let read_sizes = ReadSizes { chunk_bytes: chunk, max_line_bytes: 100 };
+            let extent = ReadExtent { max_bytes: EVERYTHING, read_sizes, read_until: ReadUntil::LastInput };
             let _ = read_extent(client, &mut Cursor::new(&bytes), &extent).unwrap();
         }
     }

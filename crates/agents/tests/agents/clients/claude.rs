@@ -322,7 +322,7 @@ fn the_usage_of_a_truncated_run_is_estimated_from_its_output() {
     let new_usage = usage_in(SessionMode::New);
     assert!(new_usage.estimated && new_usage.input_tokens == 2_000, "{new_usage:?}");
     assert!((1_100..1_120).contains(&new_usage.output_tokens), "{new_usage:?}");
-    assert_eq!(new_usage.cost, None, "nobody knows its price");
+    assert_eq!(new_usage.cost, None, "its price is unknown");
     let session = build_session(900, 100, 0, Some(0.01));
     let dollars = usage_in(SessionMode::Resume(&session)).cost.unwrap().amount();
     assert!((0.031..0.0312).contains(&dollars), "{dollars}");

@@ -48,7 +48,8 @@ proptest! {
         let stdout = lines.join("\n");
         let session = build_session(1_000, 1_000, 1_000, Some(1.0));
         let session_mode = if went_on { SessionMode::Resume(&session) } else { SessionMode::New };
-        let decoded = decode_ending(build_driver(claude != other), &ProcessEnding { exit_code: code, stdout: &stdout, stderr: "x", session_mode });
+        let ending = ProcessEnding { exit_code: code, stdout: &stdout, stderr: "x", session_mode };
+        let decoded = decode_ending(build_driver(claude != other), &ending);
         // A success is never made up.
         prop_assert!(code.is_none() || decoded.is_finished || decoded.fault.is_some());
         if let Some(session) = decoded.session {

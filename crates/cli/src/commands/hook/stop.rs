@@ -49,7 +49,7 @@ impl HookCall {
         if bound_session.file_state.session_id.is_empty()
             && let Err(cause) = bound_session.claim_session(&self.project, &self.hook_input.session_id, current_ms)
         {
-            log_message(&format!("it cannot be said whose it is, so nobody is held: {cause}"));
+            log_message(&format!("it cannot be said whose it is, so the session may stop: {cause}"));
             return HookAnswer::Allow { user_message: None };
         }
         if let Some(reason) = self.run_step_hooks(&mut bound_session, WorkflowHookMoment::Stop).abort_reason {
@@ -103,7 +103,9 @@ impl HookCall {
             Ok(tail) => tail,
             Err(cause) => {
                 let transcript_path = &self.hook_input.transcript_path;
-                log_message(&format!("the transcript {transcript_path} cannot be read, so nobody is held: {cause}"));
+                log_message(&format!(
+                    "the transcript {transcript_path} cannot be read, so the session may stop: {cause}"
+                ));
                 return None;
             }
         };
@@ -121,7 +123,7 @@ impl HookCall {
         match bound_session.record_refusal(&self.project, open, claimed, current_ms) {
             Ok(()) => HookAnswer::Refuse { reason, user_message: Some(message) },
             Err(cause) => {
-                log_message(&format!("the refusal could not be counted, so nobody is held: {cause}"));
+                log_message(&format!("the refusal could not be counted, so the session may stop: {cause}"));
                 HookAnswer::Allow { user_message: None }
             }
         }

@@ -127,7 +127,7 @@ fn rebuild_command(arguments: &InitArguments, context: &CommandContext, extra_fl
 }
 
 fn explain_missing_consent(arguments: &InitArguments, context: &CommandContext) -> UserError {
-    UserError::usage("there is nobody who could be asked whether these files may be written")
+    UserError::usage("there is no terminal to ask whether these files may be written")
         .with_reason("Nothing was written.")
         .with_step(format!("if they may: {}", rebuild_command(arguments, context, " --yes")))
         .with_step(format!("only to see the changes: {}", rebuild_command(arguments, context, " --dry-run")))

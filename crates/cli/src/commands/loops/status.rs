@@ -131,7 +131,7 @@ fn write_status_rows(
 /// Writes the line of a session that is held without a journal.
 fn write_unrecorded_session(output: &mut impl Write, bound_session: &BoundSession) -> Result<(), UserError> {
     let session_name = if bound_session.file_state.session_id.is_empty() {
-        "nobody yet"
+        "no session yet"
     } else {
         &bound_session.file_state.session_id
     };

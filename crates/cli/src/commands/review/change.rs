@@ -323,7 +323,7 @@ fn print_part_count(file_count: usize, diff_bytes: u64, part_count: usize) -> Re
             "[i] {file_count} with {} of diff are {part_count} parts of at most {part_limit}",
             format_bytes(diff_bytes)
         )?;
-        writeln!(stderr(), "[i] each part is a run of its own; nobody looks across parts")?;
+        writeln!(stderr(), "[i] each part is a run of its own; no reviewer looks across parts")?;
     }
     Ok(())
 }

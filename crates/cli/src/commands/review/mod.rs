@@ -224,7 +224,7 @@ fn choose_fixing_session(
     })?;
     prepared_run.resolved.settings.tasks.writing.in_session = true;
     if !loops::is_stop_hook_installed(&prepared_run.project) {
-        writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so nobody is held: tribunal init")?;
+        writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so no session is held: tribunal init")?;
     }
     // A stale or finished binding is moved away; a live one of another session is an error.
     session::ensure_no_other_session(

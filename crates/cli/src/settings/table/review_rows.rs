@@ -52,7 +52,8 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "At a usage limit: ask another agent, or wait for this one"),
     field_row("agents.continue", ValueKind::Flag, field!(Plain, agents.continue_sessions),
         "Whether agents go on with their sessions; false: every task in a fresh one"),
-    path_row("agents.NAME.driver", ValueKind::Words(&DRIVER_NAMES), "How it is driven; an agent that is called like a client is that client"),
+    path_row("agents.NAME.driver", ValueKind::Words(&DRIVER_NAMES),
+        "How it is driven; an agent that is called like a client is that client"),
     path_row("agents.NAME.argv", ValueKind::List, "For `command`: the program and its arguments; it reads the prompt from standard input"),
     path_row("agents.NAME.script", ValueKind::Text, "For `replay`: a script, relative to the project"),
     path_row("agents.NAME.program", ValueKind::Text, "For a client: another program than its own name on the path"),
@@ -60,12 +61,15 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     path_row("agents.NAME.models.small", ValueKind::Text, "For a client: its model for small tasks"),
     path_row("agents.NAME.models.medium", ValueKind::Text, "For a client: its model for tasks of medium size"),
     path_row("agents.NAME.models.large", ValueKind::Text, "For a client: its model for large tasks"),
-    path_row("agents.NAME.inherit", ValueKind::Words(&["nothing", "user", "project"]), "For a client: whose settings it sees; hooks never run"),
+    path_row("agents.NAME.inherit", ValueKind::Words(&["nothing", "user", "project"]),
+        "For a client: whose settings it sees; hooks never run"),
     path_row("agents.NAME.bypass", ValueKind::Flag, "For a client: fixers work without its own permission checks"),
     path_row("agents.NAME.allow", ValueKind::List, "For a client: tools it may use beside those a task needs"),
     path_row("agents.NAME.fresh", ValueKind::Flag, "For a client: every task in a fresh session"),
-    path_row("agents.NAME.provider", ValueKind::Text, "Whose model it asks; agents of one provider are one voice. Else its vendor or name"),
-    path_row("agents.NAME.stronger", ValueKind::Text, "The agent that takes its tasks after two failures in a row; it need not be under `use`"),
+    path_row("agents.NAME.provider", ValueKind::Text,
+        "Whose model it asks; agents of one provider are one voice. Else its vendor or name"),
+    path_row("agents.NAME.stronger", ValueKind::Text,
+        "The agent that takes its tasks after two failures in a row; it need not be under `use`"),
 
     path_row("mcp.NAME.argv", ValueKind::List, "An MCP server for agents that are clients: the program and its arguments"),
 
@@ -78,7 +82,8 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     path_row("agentConfig.complexityOverrides.COMPLEXITY.fallback", ValueKind::TextOrFalse, "The agent that steps in first, or false"),
     path_row("agentConfig.complexityOverrides.COMPLEXITY.model", ValueKind::Text, "The model at this complexity"),
     path_row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.primary", ValueKind::Text, "The agent for this kind of task"),
-    path_row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.fallback", ValueKind::TextOrFalse, "The agent that steps in, or false"),
+    path_row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.fallback", ValueKind::TextOrFalse,
+        "The agent that steps in, or false"),
     path_row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.model", ValueKind::Text, "The model for this kind of task"),
 
     // Limits of a run. Aliases below `review_loop` come from pasted blocks.
@@ -161,7 +166,7 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     field_row("hooks.guard_own_files", ValueKind::Flag, field!(Plain, hooks.guard.own_files),
         "Whether agents are kept from changing Tribunal's own files"),
     field_row("hooks.guard_destructive", ValueKind::Flag, field!(Plain, hooks.guard.destructive),
-        "Whether agents are kept from commands that nobody can take back"),
+        "Whether agents are kept from commands that cannot be undone"),
     field_row("hooks.stale_after", ValueKind::Whole { minimum: 1, maximum: 8760 }, field!(Hours, hooks.stale_after),
         "Hours without a sign after which a session is no longer waited for"),
 

@@ -261,7 +261,7 @@ fn a_model_is_for_one_kind_of_client() {
     let command_yaml = format!("{AGENT_YAML}agentConfig: {{perTask: {{review: {{model: sonnet}}}}}}\n");
     assert_eq!(
         resolve_or_panic(&command_yaml).warnings,
-        ["`agentConfig.perTask.review.model` is `sonnet`, and nobody who takes it is a client: it is not used"]
+        ["`agentConfig.perTask.review.model` is `sonnet`, and no agent that takes it is a client: it is not used"]
     );
     let fixer_yaml = "agents: {use: [codex, claude]}\nreview_loop: {subagents: {fixer: {model: sonnet}}}\n";
     insta::assert_snapshot!(describe_duties(&resolve_or_panic(fixer_yaml).settings), @r"
@@ -340,7 +340,7 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
     [!] no agent is set, and no client can be used as it is
         Nothing was started. A review needs an agent.
           claude-code: the program `claude` is not on the path
-          codex: /opt/bin/codex is there, and nobody is signed in
+          codex: /opt/bin/codex is installed but not signed in
         1. sign in: codex login
         2. or name a command of yours in [project]/tribunal.yaml: agents: {mine: {driver: command, argv: [my-agent]}}
         3. see what is missing: tribunal doctor
