@@ -37,7 +37,7 @@ pub(crate) use document::InitReport;
 pub(crate) struct InitArguments {
     #[arg(long = "client", value_name = "NAME", help = client_help())]
     clients: Vec<HookClient>,
-    /// For everybody who gets the project: settings that are shared, and hooks that do nothing where Tribunal is missing
+    /// For all users of the project: settings that are shared, and hooks that do nothing where Tribunal is missing
     #[arg(long)]
     shared: bool,
     /// Take Tribunal's hooks out again
