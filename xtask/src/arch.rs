@@ -124,11 +124,11 @@ impl PureCrate {
         }
     }
 
-    /// Whether an allowed dependency brings the standard library in all the same.
+    /// Describes how an allowed dependency brings the standard library in all the same; `None` if it does not.
     fn find_feature_breach(&self, dependency: &CrateDependency) -> Option<String> {
         let (directory, package_name) = (self.directory, &dependency.package);
         let remedy = format!("{directory} is without std: write default-features = false where its version stands");
-        // Tests may use the standard library; the crate itself is still compiled without it.
+        // Dev-dependencies may use the standard library: the crate itself is still compiled without it.
         if dependency.kind == DependencyKind::Dev {
             None
         } else if dependency.default_features {
@@ -201,7 +201,7 @@ fn find_refusal(crate_rule: &CrateRule, dependency: &CrateDependency) -> Option<
     Some(reason.to_owned())
 }
 
-/// The same for a package that is not in the table.
+/// The reason why a crate may not depend on a package that is not in the table; `None` if it may.
 fn find_outside_refusal(crate_rule: &CrateRule, dependency: &CrateDependency) -> Option<String> {
     let package_name = dependency.package.as_str();
     // A local package outside the table could bring any dependency in.

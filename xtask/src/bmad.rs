@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
         return Ok(USAGE_CODE);
     }
     let bmad_dir = find_bmad_dir();
-    // The first failure ends the loop: the tests compare all trees.
+    // The first failure ends the loop: the tests need all trees.
     for bmad_tree in BMAD_TREES {
         let exit_code = bmad_tree.install(&bmad_dir)?;
         if exit_code != 0 {

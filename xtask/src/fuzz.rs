@@ -101,7 +101,7 @@ impl FuzzRequest {
         while let Some(word_text) = remaining_words.next() {
             if word_text == "--seconds" || word_text == "--runs" {
                 let limit = remaining_words.next().unwrap_or_default();
-                // Zero would mean "without a limit" to libFuzzer.
+                // To libFuzzer zero seconds mean no limit, and zero runs mean that it tries the seeds alone.
                 let limit = limit.parse().ok().filter(|limit| *limit > 0);
                 let limit = limit.ok_or_else(|| format!("{word_text} takes a number for each target, from 1"))?;
                 request.length =

@@ -1,7 +1,7 @@
 //! Gives tests a directory in memory for their files, on machines that have one.
 //!
-//! Tribunal waits for the disk at every landing and at every journal entry, and the tests run it thousands of times: on a disk
-//! they take three times as long. What a killed process leaves behind is the same in memory; a loss of power cannot be tested
+//! Tribunal waits for the disk at every landing and whenever the journal commits, and the tests run it thousands of times: on
+//! a disk they take much longer. What a killed process leaves behind is the same in memory; a loss of power cannot be tested
 //! anyway. A `TMPDIR` that the user has set is left alone.
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use std::{env, fs};
 use tempfile::TempDir;
 
 const MEMORY_DIR: &str = "/dev/shm";
-/// The free space that is required, both in the directory and in memory as a whole; the tests use a third of it.
+/// The free space that is required, both in the directory and in memory as a whole: three gigabytes.
 const REQUIRED_KB: u64 = 3 << 20;
 
 /// Creates a directory in memory that is removed when dropped; `None` if there is no room, or if programs could not run there.

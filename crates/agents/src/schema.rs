@@ -101,7 +101,7 @@ fn required_field(field_name: &'static str, field_schema: Value) -> SchemaField 
 fn optional_field(field_name: &'static str, schema_form: SchemaForm, field_schema: Value) -> SchemaField {
     match schema_form {
         SchemaForm::Loose => (field_name, field_schema, false),
-        // Strict providers reject optional fields, so that "missing" has to be spelled as null.
+        // Strict providers reject optional fields, so "missing" has to be spelled as null.
         SchemaForm::Strict => (field_name, json!({"anyOf": [field_schema, {"type": "null"}]}), true),
     }
 }
@@ -109,7 +109,6 @@ fn optional_field(field_name: &'static str, schema_form: SchemaForm, field_schem
 fn object_schema(schema_form: SchemaForm, schema_fields: impl IntoIterator<Item = SchemaField>) -> Value {
     let mut properties = Map::new();
     let mut required_names = Vec::new();
-    // The order of the fields is that of the form in the prompt.
     for (field_name, field_schema, is_required) in schema_fields {
         properties.insert(field_name.to_string(), field_schema);
         if is_required {

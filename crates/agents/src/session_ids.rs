@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Finds the session id under the names that clients use, the most reliable one first.
+/// Finds the session id under the names that clients use. The first name that is present counts.
 pub(crate) fn find_session_id(object: &Value) -> Option<&str> {
     // Only strings count: a number under the same name is not an id that a client would accept back.
     let direct_field = |field_name: &str| object.get(field_name).and_then(Value::as_str);

@@ -125,7 +125,7 @@ impl BmadStep {
                 .iter()
                 .any(|workflow_name| workflow_name.only_era.is_none() && workflow_name.workflow == step_name)
         };
-        // Tribunal's own names win: `sprint-planning` is also what era D calls other steps.
+        // Tribunal's own names win over those of workflows.
         BmadStep::ALL
             .into_iter()
             .find(|step| step.as_str() == step_name)

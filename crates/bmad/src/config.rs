@@ -294,7 +294,7 @@ impl BmadConfigLayers {
         self.config.folders = ProjectFolders { output, planning, implementation, knowledge, tests };
     }
 
-    /// The first of these keys that names a folder inside the project. A folder that cannot be used is reported, and the
+    /// The folder that is set by the first of these keys with a value. A folder that cannot be used is reported, and the
     /// default applies.
     fn resolve_folder(&mut self, keys: &[&str], default: String) -> String {
         // The keys are the names of one setting through the eras, today's first.
@@ -323,7 +323,7 @@ impl BmadConfigLayers {
     /// Resolves a written path to one below the project's root, or says why that is impossible.
     fn resolve_path(&self, written_path: &str) -> Result<String, String> {
         let expanded = self.expand_names(written_path.trim(), &mut { MAX_EXPANSIONS })?;
-        // Some installers write the absolute path of the project instead of `{project-root}`.
+        // A file may have the absolute path of the project instead of `{project-root}`.
         let below_root = self.project_root.as_deref().and_then(|project_root| expanded.strip_prefix(project_root));
         let below_root =
             below_root.filter(|below_directory| below_directory.is_empty() || below_directory.starts_with('/'));

@@ -22,7 +22,7 @@ pub(crate) fn parse_csv(csv_text: &str) -> CsvTable {
         if csv_reader.state == CsvState::FieldStart && character == '"' {
             quote_line = line_number;
         }
-        // The line is counted before the character is taken, since a quoted field may contain line breaks.
+        // Lines are counted by their breaks and not by rows, since a quoted field may contain breaks, too.
         line_number += usize::from(character == '\n');
         csv_reader.push_character(character);
     }

@@ -221,7 +221,7 @@ impl OpenLedgerItem {
             open_item.item.place = find_place(item_text);
             open_item.item.text = item_text.to_string();
         }
-        // Some users strike an item out instead of ticking it.
+        // An item may be struck out instead of ticked.
         open_item.item.done = is_ticked || open_item.item.text.starts_with("~~");
         open_item
     }

@@ -381,7 +381,6 @@ impl DocumentFinder<'_> {
             let markdown = MarkdownPage::parse(&document_text);
             read_metadata(&markdown, &mut document);
             self.documents.problems.extend(front_matter_problem(&markdown, &document.path));
-            // The first file of a folder of parts may be a bare list of them.
             document.empty = markdown
                 .lines
                 .iter()

@@ -1,7 +1,7 @@
 //! Whether a project is a greenfield or a brownfield project, and whether existing code is documented.
 //!
-//! Files are counted by their names and not opened. The walk is bounded: a project with more directories than that is not
-//! new.
+//! Files are counted by their names and not opened. The walk is bounded by the number of names and by the depth, since a project
+//! may hold anything.
 
 use std::collections::VecDeque;
 
@@ -132,7 +132,7 @@ pub fn read_field(project_files: &dyn ProjectFiles, config: &BmadConfig) -> Proj
 fn find_sources(project_files: &dyn ProjectFiles, config: &BmadConfig) -> Vec<String> {
     let mut source_paths = Vec::new();
     let mut names_left = MAX_NAMES;
-    // Breadth first: source near the top is found before the budget for names is spent.
+    // The walk is breadth first, so that source near the top is found before the budget for names is spent.
     let mut pending_directories = VecDeque::from([(String::new(), 0)]);
     while let Some((directory, depth)) = pending_directories.pop_front() {
         for entry_name in project_files.list_names(&directory) {
@@ -162,7 +162,7 @@ fn find_sources(project_files: &dyn ProjectFiles, config: &BmadConfig) -> Vec<St
 
 fn is_source_file(file_name: &str) -> bool {
     let Some((stem, extension)) = file_name.rsplit_once('.') else { return false };
-    // `vite.config.ts` is written by a tool.
+    // A file such as `vite.config.ts` configures a tool and is no source of the product.
     !stem.is_empty() && !stem.ends_with(".config") && SOURCE_EXTENSIONS.contains(&extension.to_lowercase().as_str())
 }
 

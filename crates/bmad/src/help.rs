@@ -13,7 +13,7 @@ use crate::{commands::BmadStep, csv, problem::FileProblem};
 /// The file's path, below BMAD's directory.
 pub const HELP_PATH: &str = "_config/bmad-help.csv";
 
-/// No project has more workflows; a longer file is garbage.
+/// Further workflows of a file are left out, with a problem.
 const MAX_WORKFLOWS: usize = 2000;
 
 /// How the rows have to be read.

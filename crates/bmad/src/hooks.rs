@@ -182,7 +182,7 @@ impl WorkflowHookReader<'_> {
             YamlContent::Sequence(hook_nodes) => hook_nodes
                 .iter()
                 .for_each(|hook_node| self.read_item(moment, hook_node, &WorkflowHookGroup::default(), true)),
-            // One alone needs no list.
+            // A single hook needs no list.
             YamlContent::Scalar(_) | YamlContent::Mapping(_) => {
                 self.read_item(moment, &event_entry.value, &WorkflowHookGroup::default(), true)
             }

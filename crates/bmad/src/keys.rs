@@ -87,7 +87,7 @@ pub fn match_stories<'k>(user_input: &str, story_keys: impl IntoIterator<Item = 
     let file_stem = file_stem.strip_suffix(".md").unwrap_or(file_stem);
     let story_number = StoryNumber::parse(file_stem);
     let all_keys: Vec<&StoryKey> = story_keys.into_iter().collect();
-    // An exact key wins over a number: `1-2-3` could be read as either.
+    // An exact key wins over another story whose slug has the same text.
     let exact_matches: Vec<&StoryKey> =
         all_keys.iter().copied().filter(|story_key| story_key.to_string() == file_stem).collect();
     if !exact_matches.is_empty() {

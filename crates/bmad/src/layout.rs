@@ -45,7 +45,7 @@ impl Era {
         }
     }
 
-    /// The era of a version; `None` for versions before the first era and after the last known one.
+    /// The era of a version; `None` for every major version but 6.
     pub fn from_version(version: &str) -> Option<Era> {
         // Manifests also say `v6.1.0` and `=6.1.0`.
         let version = version.trim().trim_start_matches(['v', '=']);
@@ -158,7 +158,7 @@ pub fn read_layout(project_files: &dyn ProjectFiles) -> BmadLayout {
     let manifest_file = find_manifest_path(project_files, bmad_root);
     detect_by_version(&mut layout, &manifest_file);
     layout.by_files = detect_by_files(project_files, bmad_root, &layout.clients, &mut layout.reasons);
-    // The version decides where it is known: files of an old era often stay behind after an update.
+    // The version decides where it is known: files of an old era may stay behind after an update.
     layout.era = layout.by_version.or(layout.by_files);
     let read_from = ManifestLocation { path: &manifest_file, line: manifest.version_line };
     report_disagreements(&mut layout, bmad_root, &read_from);
@@ -216,8 +216,8 @@ fn detect_by_version(layout: &mut BmadLayout, manifest_file: &str) {
     }
 }
 
-/// Detects the era by files that only one era has, the newest first: an update leaves old files behind more often than it
-/// brings new ones too early.
+/// Detects the era by files that tell it from the others. Signs of the newest eras come first, since an update may leave old
+/// files behind.
 fn detect_by_files(
     project_files: &dyn ProjectFiles,
     root: &str,
@@ -243,8 +243,7 @@ fn detect_by_files(
         clients.iter().find(|client| client.entries == entries).map(|client| client.folder.clone())
     };
 
-    // The order is the rule: the first sign that is found decides, so each later era comes before the ones it may be mixed
-    // with.
+    // The order is the rule: the first sign that is found decides.
     type EraSign<'a> = (Era, &'a dyn Fn() -> Option<String>);
     let signs: [EraSign<'_>; 11] = [
         (Era::D, &|| find_skill_path("bmad-build-auto/").or_else(|| find_skill_path("bmad-build/"))),

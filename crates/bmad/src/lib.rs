@@ -2,7 +2,7 @@
 //!
 //! | for | see |
 //! | --- | --- |
-//! | the two formats with their positions, for edits of one value | [`yaml`], [`markdown`], `toml_tree` |
+//! | formats with the positions of their parts, for edits of one value | [`yaml`], [`markdown`], `toml_tree` |
 //! | which era is installed, its files, what runs a step | [`layout`], [`manifest`], [`config`], [`commands`] |
 //! | what comes next in planning | [`help`], [`workflow_paths`], [`project_state`] |
 //! | how big a task is | [`field_type`], [`quick_dev`], [`tier`] |

@@ -12,7 +12,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemWeight {
-    /// Worth knowing; nothing has to be done.
+    /// It is worth knowing, and nothing has to be done.
     Note,
     /// Work can go on, and may go wrong.
     Warning,

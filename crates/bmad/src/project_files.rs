@@ -11,7 +11,7 @@ pub trait ProjectFiles {
     fn read_file(&self, file_path: &str) -> Result<Option<String>, UnreadableFile>;
 
     /// The names in a directory, sorted; names of directories end with `/`. Empty if there is no such directory, or if it
-    /// leads out of the project. The root is ``.
+    /// leads out of the project. The root is the empty path.
     fn list_names(&self, directory: &str) -> Vec<String>;
 
     /// The absolute path of the project's root, where it is known: some settings name it.

@@ -210,7 +210,7 @@ fn read_status_file(
     config: &BmadConfig,
     problems: &mut Vec<FileProblem>,
 ) -> Option<(String, workflow_paths::WorkflowStatusFile)> {
-    // Alphas wrote the file to either folder, depending on the version.
+    // The file is in the folder for plans or in the one for all output.
     let folders = [&config.folders.planning, &config.folders.output];
     let status_path = folders
         .map(|directory| join_path(directory, workflow_paths::STATUS_FILE))

@@ -69,7 +69,7 @@ pub fn read_retrospective(retro_path: &str, retro_text: &str) -> Retrospective {
     }
     let file_name = retro_path.rsplit('/').next().unwrap_or(retro_path);
     let title = markdown.lines.iter().find_map(MarkdownLine::heading).map_or("", |(_, title)| title);
-    // The front matter knows best; agents name files more reliably than titles.
+    // The front matter wins over the file's name, and the name over the title.
     retrospective.epic = retrospective.epic.or_else(|| find_epic_number(file_name)).or_else(|| find_epic_number(title));
     retrospective
 }
@@ -107,8 +107,8 @@ fn find_epic_number(named_text: &str) -> Option<u32> {
 /// The list items under headings that mention action items.
 fn find_action_items(markdown: &MarkdownPage<'_>) -> Vec<LocatedText> {
     let mut found_items = Vec::new();
-    let mut open_sections: Vec<(usize, bool)> = Vec::new();
     // The open headings with their levels, and whether action items are expected below them.
+    let mut open_sections: Vec<(usize, bool)> = Vec::new();
     for line in markdown.lines.iter().filter(|line| line.is_prose()) {
         if let Some((level, title)) = line.heading() {
             while open_sections.last().is_some_and(|(open_level, _)| *open_level >= level) {
@@ -130,7 +130,7 @@ fn find_action_items(markdown: &MarkdownPage<'_>) -> Vec<LocatedText> {
     found_items
 }
 
-/// The text of a list item at the outermost level; `None` is how templates say that there are no items.
+/// The text of a list item at the outermost level. An item with the word `None` is no item: templates write it into empty lists.
 fn parse_list_item(line: &str) -> Option<&str> {
     // An indented item is a detail of the item above it.
     let after_digits = line.trim_start_matches(|character: char| character.is_ascii_digit());

@@ -29,7 +29,7 @@ pub const ROSTER_PATH: &str = "_bmad/_config/agent-manifest.csv";
 
 /// More personas than this are no help to choose from.
 const MAX_PERSONAS: usize = 40;
-/// No project has more agents than this.
+/// Agents beyond this number are left out.
 const MAX_AGENTS: usize = 500;
 const MAX_NAME_LENGTH: usize = 60;
 const MAX_FOCUS_LENGTH: usize = 120;
@@ -84,7 +84,7 @@ pub fn roster_from_toml(toml_texts: &[String]) -> Option<Roster> {
     for toml_text in toml_texts {
         let (root_node, _) = toml_tree::parse_toml(toml_text);
         for agent_entry in root_node.get("agents").map(YamlNode::entries).unwrap_or_default() {
-            // A scalar under `agents` belongs to the settings, not to an agent.
+            // Only a table describes an agent.
             let YamlContent::Mapping(agent_settings) = &agent_entry.value.content else { continue };
             // The files are merged by the agent's id, and the first file decides the order.
             let agent_index = match agents.iter().position(|(agent_id, _)| *agent_id == agent_entry.key) {
@@ -222,14 +222,14 @@ impl RosterRow<'_> {
 /// A field as one line without entities, doubled quotes and control characters.
 fn clean_field(field: &str) -> String {
     let mut cleaned = fold_line(&decode_entities(field));
-    // Some versions escape quotes twice, so one pass is not enough.
+    // Quotes may have been escaped more than once, so one pass is not enough.
     while cleaned.contains("\"\"") {
         cleaned = cleaned.replace("\"\"", "\"");
     }
     cleaned
 }
 
-/// Decodes the HTML entities that BMAD's installer writes, and numeric ones. Only once: `&amp;quot;` is the text `&quot;`.
+/// Decodes the HTML entities that BMAD's installer writes, and numeric ones, but only once: `&amp;quot;` is the text `&quot;`.
 fn decode_entities(encoded_text: &str) -> String {
     let mut decoded_text = String::new();
     let mut remaining_text = encoded_text;

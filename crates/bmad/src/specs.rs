@@ -270,7 +270,7 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
         None => return spec,
     };
     let texts_of = |key: &str| front_matter.get(key).map(scalar_texts).unwrap_or_default();
-    // Some agents write a single value as a list of one.
+    // A single value may also be written as a list of one.
     let text_of = |key: &str| texts_of(key).into_iter().next();
     spec.title = text_of("title");
     spec.kind = text_of("type");
@@ -297,7 +297,7 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
     spec
 }
 
-/// Reads a deferral; older runs write a plain sentence instead of a mapping.
+/// Reads a deferral; a plain sentence instead of a mapping is its summary.
 fn read_deferral(deferral_node: &YamlNode) -> SpecDeferral {
     let text_of =
         |key: &str| deferral_node.get(key).and_then(YamlNode::scalar_text).map(|text| text.trim().to_string());
@@ -321,7 +321,7 @@ fn read_run_result(markdown: &MarkdownPage<'_>) -> Option<SpecRunResult> {
     for line in markdown.lines[section.line_range].iter().filter(|line| line.is_prose()) {
         let item_text = line.text.trim().trim_start_matches(['-', '*', '+', ' ']);
         let Some((field_label, field_value)) = item_text.split_once(':') else { continue };
-        // Agents decorate the value: `Blocking condition: **intent gap**`.
+        // The value may be emphasized: `Blocking condition: **intent gap**`.
         let field_value = field_value.trim().trim_matches(['*', '`', ' ']);
         let located_value =
             || (!field_value.is_empty()).then(|| LocatedText { text: field_value.to_string(), line: line.number });
@@ -396,7 +396,7 @@ mod tests {
                         ## Auto Run Result\n\nStatus: blocked\n\
                     Blocking condition: `intent gap`\n\nStatus: no\n";
         insta::assert_debug_snapshot!(read_spec("s.md", spec_text), @r#"
-        Spec {
+        SpecFile {
             title: Some(
                 "T",
             ),
@@ -421,7 +421,7 @@ mod tests {
                 "oversized",
             ],
             deferred: [
-                Deferred {
+                SpecDeferral {
                     summary: "old one",
                     evidence: "seen",
                     place: Some(
@@ -434,15 +434,15 @@ mod tests {
                 },
             ],
             result: Some(
-                RunResult {
+                SpecRunResult {
                     status: Some(
-                        Said {
+                        LocatedText {
                             text: "blocked",
                             line: 22,
                         },
                     ),
                     blocking_condition: Some(
-                        Said {
+                        LocatedText {
                             text: "intent gap",
                             line: 23,
                         },

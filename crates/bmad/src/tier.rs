@@ -96,7 +96,7 @@ impl TierLevels {
                 .map(|keyword| keyword.trim().to_lowercase())
                 .filter(|keyword| !keyword.is_empty())
                 .collect();
-            // An empty list in the file is a template that was not filled in.
+            // A level without keywords would never match, so an empty list leaves the built-in ones.
             if !own_keywords.is_empty() {
                 levels.keywords[level] = own_keywords;
             }
@@ -116,7 +116,8 @@ impl TierLevels {
     }
 }
 
-/// Suggests a tier. The number of stories limits it, keywords choose within the limits, files and habits move it by one.
+/// Suggests a tier. The number of stories limits it, keywords choose within the limits, files and habits move it by at most one.
+/// Without stories and keywords, the number of files decides.
 pub fn suggest_tier(tier_input: &TierInput<'_>, levels: &TierLevels) -> TierSuggestion {
     let mut reasons = Vec::new();
     let keyword_tier = tier_by_words(tier_input.description, levels, &mut reasons);

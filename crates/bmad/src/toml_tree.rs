@@ -16,7 +16,7 @@ pub fn parse_toml(toml_text: &str) -> (YamlNode, Vec<YamlError>) {
         .iter()
         .map(|error| {
             let position = error.span().map(|span| line_index.line_and_column(toml_text, span.start));
-            // The parser draws the source below its message; the first line says it all.
+            // The message is shown on one line.
             let first_line = error.message().lines().next().unwrap_or_default();
             YamlError {
                 line: position.map(|(line, _)| line),
@@ -45,7 +45,7 @@ impl TomlReader<'_> {
                 (key.span().start, YamlEntry { key: key.get_ref().to_string(), line, column, value })
             })
             .collect();
-        // The parser sorts by name; the user means the order in the file, and later keys win over earlier ones.
+        // The parser sorts by name; callers expect the order of the file, as YAML has it.
         entries.sort_by_key(|(start, _)| *start);
         self.make_node(start_offset, YamlContent::Mapping(entries.into_iter().map(|(_, entry)| entry).collect()))
     }

@@ -212,7 +212,7 @@ fn is_filled_in(decision_text: &str) -> bool {
     is_written(decision_text) && !decision_text.contains(['|', '{']) && !decision_text.contains(" / ")
 }
 
-/// A waiver without a written rationale gives a problem, since nothing shows who is responsible.
+/// Adds a problem to a waiver without a written rationale.
 fn check_waiver(report_path: &str, mut reading: VerdictReading<TraceVerdict>) -> VerdictReading<TraceVerdict> {
     let is_unexplained =
         |stated: &&StatedVerdict<TraceVerdict>| stated.verdict == TraceVerdict::Waived && stated.rationale.is_none();
@@ -263,7 +263,7 @@ fn parse_verdict_words<V: Copy + PartialEq>(verdict_text: &str, verdict_words: &
     };
     let (matched_words, verdict) = longest_match(&upper_case)?;
     let after_verdict = upper_case[matched_words.len()..].trim_start_matches(['*', '_', '`', ' ']);
-    // `READY / NEEDS WORK`, `PASS | FAIL` and `READY OR NOT` are choices of a template.
+    // `READY / NEEDS WORK`, `PASS | FAIL` and `READY OR NOT READY` are choices of a template.
     let after_separator = after_verdict.trim_start_matches(['/', '|', ',', ' ']);
     let after_separator = after_separator.strip_prefix("OR ").unwrap_or(after_separator).trim_start();
     if after_separator.len() < after_verdict.len() && longest_match(after_separator).is_some() {
@@ -356,7 +356,7 @@ fn find_yaml_decision(markdown: &MarkdownPage<'_>) -> Option<StatedVerdict<Trace
         let Some((field_key, field_value)) = line.text.trim().split_once(':') else { continue };
         let field_value = field_value.split(" #").next().unwrap_or(field_value).trim().trim_matches(['"', '\'']);
         match field_key.trim() {
-            // Indentation is ignored, so a nested key may have the same name; the first one is the gate's own.
+            // Indentation is ignored, so a nested key may have the same name; the first one with a verdict counts.
             "decision" if stated.is_none() => {
                 stated = TraceVerdict::parse(field_value).map(|verdict| (verdict, field_value, line.number))
             }
@@ -368,7 +368,7 @@ fn find_yaml_decision(markdown: &MarkdownPage<'_>) -> Option<StatedVerdict<Trace
     Some(StatedVerdict { verdict, said: decision_text.to_string(), line, rationale })
 }
 
-/// The first line under `Rationale`, or the text behind `Waiver Reason:`.
+/// The text behind `Waiver Reason:`, otherwise the first written line under `Rationale`.
 fn find_rationale(markdown: &MarkdownPage<'_>) -> Option<String> {
     let reason = markdown.lines.iter().filter(|line| line.is_prose()).find_map(|line| {
         let line_text = line.text.trim().trim_start_matches(['-', '*', ' ']);

@@ -1,7 +1,7 @@
 //! The path files of early alphas and `bmm-workflow-status.yaml`: which workflows a project was to go through, and how far it
 //! has come. Later eras have `help` instead.
 //!
-//! A workflow is identified by its file: a quarter of the commands that these files name do not exist.
+//! A workflow is identified by its file: the commands that these files name need not exist.
 
 use serde::Serialize;
 
@@ -89,7 +89,7 @@ pub fn read_track(file_path: &str, yaml_text: &str) -> WorkflowTrack {
                 track.problems.push(FileProblem::warning("path-no-id", file_path, message).at_line(workflow.line));
                 continue;
             }
-            // Newer path files name a step file in `exec`, older ones a workflow in `workflow`.
+            // Path files name the file in `exec` or in `workflow`; `exec` wins.
             let workflow_file = [text_at(workflow, "exec"), text_at(workflow, "workflow")];
             let workflow_file =
                 workflow_file.into_iter().find(|workflow_file| !workflow_file.is_empty()).unwrap_or_default();
@@ -128,7 +128,7 @@ pub fn read_workflow_status(file_path: &str, yaml_text: &str) -> WorkflowStatusF
             status.progress_items.push((status_entry.key.clone(), parse_progress(value)));
         }
     }
-    // Some agents write a list of mappings with one key each, or with `id` and `status`.
+    // The value may also be a list of mappings with one key each, or with `id` and `status`.
     for status_item in status_items.items() {
         let workflow_id = text_at(status_item, "id");
         if workflow_id.is_empty() {

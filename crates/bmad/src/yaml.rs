@@ -68,13 +68,14 @@ pub fn parse_yaml(yaml_text: &str) -> Result<YamlNode, YamlError> {
     if yaml_text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(YamlNode::from_content(YamlContent::Null));
     }
-    // The parser's default for infinite floats would turn a commit hash such as `12e5678` into `.inf`.
+    // A commit hash such as `12e5678` reads like an infinite float, which the parser rejects by default. As a string it becomes
+    // `.inf`, and `plain_scalar` puts what the file says in its place.
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         with_snippet: false,
         // A board of 10 MB is still a board, so the limits for events and nodes are raised. The limits for aliases stay
-        // narrow, since aliases can blow up a small file.
+        // as they are, since aliases can blow up a small file.
         budget: serde_saphyr::budget! { max_events: 4_000_000, max_nodes: 2_000_000 },
     };
     let raw_node: Spanned<RawYamlValue> =

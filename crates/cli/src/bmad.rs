@@ -55,7 +55,8 @@ impl BmadProject {
         )
     }
 
-    /// Directories that BMAD uses but Tribunal may not: what is in their place is not what agents work on.
+    /// Problems with the directories that BMAD is set to, such as one outside the project. Tribunal then looks in the default
+    /// directory, where BMAD's workflows do not work.
     pub fn misplaced_folders(&self) -> impl Iterator<Item = &FileProblem> {
         self.config
             .problems

@@ -188,7 +188,7 @@ impl CommandContext {
     }
 }
 
-/// Makes the masker for secrets in variables. Compiling it takes a moment, so only commands that run something do it.
+/// Makes the masker for secrets in variables. Compiling it takes a moment, so commands that mask nothing do not make one.
 pub(crate) fn env_masker() -> Masker {
     let variables = variables_with_prefix("");
     Masker::new(

@@ -60,7 +60,7 @@ pub(crate) struct RunEngine {
 
 impl RunEngine {
     pub fn new(command_context: &CommandContext, concurrency: ConcurrencyLimits) -> Result<RunEngine, UserError> {
-        // Checked before anything is started: a run that breaks for lack of files leaves agents behind.
+        // The limits are checked before anything is started, while the reason can still be reported.
         check_system_limits()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

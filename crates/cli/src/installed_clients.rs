@@ -74,7 +74,7 @@ fn sign_in_evidence(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<O
 /// The directory in which a client keeps its own files.
 fn client_home(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let ClientFiles { dir_variable: home_variable, default_dir: below_home, .. } = client.facts.client_files;
-    // Clients ignore relative paths in these variables, and so do we.
+    // A relative path is ignored, since it is not known what it is relative to.
     let absolute_path = |variable_name: &str| {
         env_variable(variable_name).map(PathBuf::from).filter(|home_path| home_path.is_absolute())
     };

@@ -146,7 +146,7 @@ pub(crate) struct VendorRow {
     /// The vendor; `none` if the calls were played from a script.
     pub vendor: String,
     pub prompts: u32,
-    /// The size of the texts that are still stored.
+    /// The size of the texts that the journal has.
     pub bytes: u64,
     pub usage: AgentUsage,
 }
@@ -177,7 +177,7 @@ pub(crate) struct CallRow {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StoredText {
     pub hash: Hash,
-    /// The length; null if the text was deleted.
+    /// The length; null if the journal does not have the text.
     pub bytes: Option<u64>,
     /// The text itself; only with --key.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -373,9 +373,9 @@ pub(crate) struct TrustDocument {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TrustItemRow {
-    /// The kind: agent, client, server, licence or check.
+    /// The kind: agent, client, server, licence, check or hook.
     pub kind: &'static str,
-    /// The name of the agent or of the server.
+    /// The name of the agent, of the server or of the hook's file.
     pub agent: Option<String>,
     pub command: String,
     pub trusted: bool,

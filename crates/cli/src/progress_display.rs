@@ -50,7 +50,7 @@ enum RunDisplay {
     /// Line after line, for users or programs.
     Lines(Box<dyn Reporter>),
     Live(Box<LiveReporter<Stderr>>),
-    /// One of several runs: labelled lines, or for programs only the notices that are not events.
+    /// One of several runs: labelled lines; for programs events, and labelled lines only for notices that are no events.
     MultiRun {
         labelled_lines: Box<MultiRunReporter<Stderr>>,
         json_reporter: Option<JsonReporter<Stdout>>,
@@ -214,7 +214,7 @@ impl ProgressView {
             self.update_foreground(keyboard);
         }
         if let Some((entry_instant, awake_ms)) = self.last_entry_clock.get() {
-            // The run's clock only stands in entries; between them it is estimated from the time that has passed.
+            // Only entries have the run's clock; between them it is estimated from the time that has passed.
             let elapsed_ms = u64::try_from(entry_instant.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.with_live(|live_reporter| live_reporter.advance_clock(awake_ms.saturating_add(elapsed_ms)));
         }

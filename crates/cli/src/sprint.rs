@@ -94,7 +94,7 @@ pub(crate) struct SprintNextStep {
 /// Reads the sprint. `None` if the project has no board. `run_views` are the project's runs, oldest first.
 pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) -> Option<SprintTree> {
     let misplaced_problems: Vec<FileProblem> = bmad_project.misplaced_folders().cloned().collect();
-    // A board in a directory that we may not use is not the one that agents work on.
+    // BMAD then keeps its board elsewhere; one in the default directory is not what agents work on.
     if !misplaced_problems.is_empty() {
         return Some(empty_sprint(bmad_project.board_path(), misplaced_problems));
     }
@@ -121,7 +121,7 @@ pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) ->
             .filter(|story_row| story_row.epic == epic)
             .for_each(|story_row| story_row.verdict = Some(verdict.to_string()));
     }
-    // Stories whose epic the board does not list cannot be placed in the tree.
+    // Every story has its epic here: an epic counts as one of the board's even if only its stories have lines.
     for story_row in story_rows {
         if let Some(epic) = epic_rows.iter_mut().find(|epic| epic.epic == story_row.key.epic) {
             epic.stories.push(story_row);

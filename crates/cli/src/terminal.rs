@@ -25,7 +25,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// The number of columns and rows.
 pub(crate) fn screen_size() -> Option<(usize, usize)> {
     let window_size = tcgetwinsize(stderr()).ok()?;
-    // Some terminals report a size of zero before they are ready.
+    // A size of zero means that the terminal does not know its size.
     (window_size.ws_col > 0 && window_size.ws_row > 0)
         .then_some((usize::from(window_size.ws_col), usize::from(window_size.ws_row)))
 }
@@ -114,7 +114,7 @@ impl Keyboard {
 impl Drop for Keyboard {
     fn drop(&mut self) {
         self.order_writer = None;
-        // Joined before the modes are restored, so that the reader takes no more input.
+        // The thread is joined before the modes are restored, so that it takes no more input.
         if let Some(reader_thread) = self.reader_thread.take() {
             let _ = reader_thread.join();
         }

@@ -168,12 +168,12 @@ pub(crate) fn require_trust(
 ) -> Result<(), UserError> {
     let demo_items = bundled_items();
     let mut untrusted: Vec<&TrustItem> = Vec::new();
-    // The store is opened only if there is something to look up; many projects need no trust at all.
     for trust_item in items {
         if !demo_items.contains(trust_item) && !untrusted.contains(&trust_item) {
             untrusted.push(trust_item);
         }
     }
+    // The store is opened only if there is something to look up.
     if untrusted.is_empty() {
         return Ok(());
     }
@@ -211,7 +211,7 @@ pub(crate) fn trust_typed_items(command_context: &CommandContext, project_root: 
         }
         let mut trust_store = TrustStore::open_default(command_context)?;
         let masker = command_context.secret_masker();
-        // A command with a secret is not stored; resuming asks for it, and the user learns where it belongs.
+        // A command with a secret is not stored: resuming refuses it and says where a secret belongs.
         run_items.retain(|item| !trust_store.is_trusted(project_root, item) && !item.hides_part(&masker));
         if run_items.is_empty() { Ok(()) } else { trust_store.add_items(project_root, &run_items) }
     };

@@ -59,7 +59,6 @@ impl TrustItem {
         let mut items: Vec<TrustItem> = Vec::new();
         for agent in settings.agents.iter().chain(&settings.reserves) {
             let agent_name = agent.name.as_str();
-            // Each driver has its own way to run something.
             let agent_items = match &agent.driver {
                 DriverSpec::Command { argv } => {
                     vec![TrustItem::Agent { agent_name: agent_name.to_string(), argv: argv.clone() }]

@@ -37,8 +37,8 @@ pub(crate) fn answer_parse_error(parse_error: &Error, typed_arguments: &[OsStrin
 }
 
 /// Returns whether the answer goes to a program. This is used only if the command line could not be parsed.
-// Behind `--` everything is a file name.
 pub(crate) fn has_json_flag(typed_arguments: &[OsString]) -> bool {
+    // Behind `--` everything is a file name.
     typed_arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 

@@ -166,7 +166,6 @@ impl From<SubjectError> for UserError {
                 UserError::usage(message).with_step(format!("name the files: tribunal review {file_path}/FILE.md …"))
             }
             SubjectError::TooLong { .. } => UserError::usage(message)
-                // The limit is shown in megabytes.
                 .with_reason(format!(
                     "Reviewers read the whole subject; beyond {} MB none does it with care.",
                     MAX_SUBJECT_BYTES >> 20
@@ -227,7 +226,7 @@ impl From<ChangeError> for UserError {
             ChangeError::Git(cause) => cause.into(),
             ChangeError::NotARange { said: typed_range } => UserError::usage(message)
                 .with_reason(NOTHING_CHANGED)
-                // Naming HEAD alone usually means the changes that are not committed yet.
+                // A user who names HEAD alone probably means the changes that are not committed yet.
                 // Each step is a whole command that can be copied.
                 .with_step(match typed_range.as_str() {
                     "HEAD" | "@" => "what is not committed yet: tribunal review --work-tree".to_string(),

@@ -62,7 +62,6 @@ impl TaskBrief {
             role,
             subject,
             round,
-            // The parts that only some roles need start empty; the caller fills them.
             required: 0,
             known: Vec::new(),
             assigned: Vec::new(),
@@ -234,7 +233,6 @@ pub struct FixClaim {
 impl FixClaim {
     /// The claim that stands for a session that came back from repairing.
     pub fn new_fixed(id: FindingId, note: &str) -> FixClaim {
-        // The two constructors differ in the status only.
         FixClaim { said: ClaimStatus::Fixed, ..FixClaim::new_blocked(id, note.into()) }
     }
 
@@ -358,7 +356,7 @@ pub enum AnswerContent {
     Rulings {
         rulings: Vec<ChallengerRuling>,
     },
-    /// No parser could read the text; the message says where parsing stopped.
+    /// The text has no list that the parser can use; the message says why.
     Unreadable {
         message: String,
     },

@@ -13,7 +13,7 @@
 //! | 0 | 1 | 0 | ambiguous: one voice alone dismisses nothing |
 //! | 0 | 0 | 0 | unheard: the finding stays as it was raised |
 //!
-//! No single voice settles anything: `docs/decisions.md` has the figures. [`crate::review`] asks the challengers.
+//! No single voice dismisses a finding: `docs/decisions.md` has the figures. [`crate::review`] asks the challengers.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
@@ -69,13 +69,13 @@ words!(ChallengeResult {
     Person = "by a person",
 });
 
-/// Whether a new finding has to be challenged. `overlaps`: a reviewer that joined it showed the same words.
+/// Whether a new finding has to be challenged. `evidence_overlaps`: a reviewer that joined it showed the same words.
 pub fn needs_challenge(finding: &Finding, settings: &Settings, evidence_overlaps: bool) -> bool {
     if finding.status != FindingStatus::Open {
         return false;
     }
     match finding.evidence {
-        // An absence is always challenged: reviewers often overlook the words they miss.
+        // An absence is always challenged: what a reviewer misses may be somewhere else in other words.
         Evidence::Absence { .. } => true,
         Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings, evidence_overlaps),
     }
@@ -100,7 +100,7 @@ pub fn is_settled(voices: &[ChallengerVoice]) -> bool {
         || two_agree_on(ChallengeVerdict::Ambiguous)
 }
 
-/// Decides the result by the table above.
+/// Decides the result by the table in the documentation of this module.
 pub fn decide_result(voices: &[ChallengerVoice]) -> ChallengeResult {
     let count_verdict = |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count();
     match (count_verdict(ChallengeVerdict::Valid), count_verdict(ChallengeVerdict::Invalid), voices.len()) {
@@ -208,7 +208,7 @@ mod tests {
     /// Chances in thousandths that a challenger says valid, invalid, ambiguous.
     type Chances = [u64; 3];
 
-    /// Returns how often in a thousand million cases the voices lead to this result, with no more voices than needed.
+    /// Returns in how many of a billion cases the voices lead to this result, with no more voices than needed.
     fn odds_of(chances: Chances, wanted_result: ChallengeResult) -> u64 {
         fn count_odds(
             voiced: &mut Vec<ChallengeVerdict>,

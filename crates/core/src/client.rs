@@ -13,7 +13,7 @@ use crate::{
     level::{AgentRole, words},
 };
 
-/// Which client of a vendor to run, and how.
+/// Which coding client to run, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientSpec {
     /// The id may name a client that this build does not have; the code that starts it looks it up.
@@ -88,7 +88,7 @@ impl ModelsBySize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingsInheritance {
-    /// The client only sees how it signs in.
+    /// None of them; the client still finds the credentials with which it signs in.
     Nothing,
     /// The user's own settings, without those that came with the project.
     #[default]

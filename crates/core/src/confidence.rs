@@ -144,7 +144,7 @@ pub fn calculate_confidence(signals: &ConfidenceSignals, tier: ReviewTier) -> Re
     let total_points: u32 = counted().map(|(_, points)| points).sum();
     let total_maximum: u32 = shares.iter().filter(|share| share.counts_toward_total()).map(|share| share.of).sum();
     if total_maximum == 0 {
-        // Without any signal the score is fixed: it must be neither high nor zero.
+        // Without any signal there is nothing to calculate; `docs/confidence.md` fixes the score for this case.
         return Ok(Confidence::new(25, tier).with_details(shares, Some(ConfidenceCaveat::NoSignal), false));
     }
     let uncapped = scale_rounded(total_points, total_maximum, 100);
@@ -164,7 +164,7 @@ pub fn calculate_confidence(signals: &ConfidenceSignals, tier: ReviewTier) -> Re
     Ok(Confidence::new(score, tier).with_details(shares, caveat, score < uncapped))
 }
 
-/// Calculates `part / whole x scale`, rounded half up.
+/// Calculates `portion / total x scale`, rounded half up.
 fn scale_rounded(portion: u32, total: u32, scale: u32) -> u32 {
     (2 * portion * scale + total) / (2 * total)
 }
@@ -215,7 +215,7 @@ impl ConfidenceSignals {
         shares.into_iter().collect()
     }
 
-    /// Finds sources that contradict each other, with what then becomes of the score.
+    /// Finds a conflict (no consensus in the party, or sources that contradict each other) and how it limits the score.
     fn find_conflict(&self) -> Option<(ConfidenceCaveat, ScoreCap)> {
         let validation = self.validation.consulted_value();
         let is_known_fix =

@@ -131,7 +131,7 @@ const WITHDRAWN_CHOICE: &str = "withdrawn";
 impl DecisionAnswer {
     /// Makes the answer of a question that was withdrawn.
     pub fn new_withdrawn(note_text: impl Into<String>) -> DecisionAnswer {
-        // The choice is plain text in the journal, so that journals with choices of other builds stay readable.
+        // The choice is text and not a `ChoiceKey`, because this value must not be one that users can type.
         DecisionAnswer { choice: WITHDRAWN_CHOICE.into(), note: note_text.into() }
     }
 
@@ -171,7 +171,6 @@ impl Decision {
         Decision {
             id: decision_id,
             about: DecisionTopic::Disputed { finding },
-            // Whether an issue is real is a question about the product, not about the code.
             owner: "product owner".into(),
             question,
             choices: offered,
@@ -179,7 +178,7 @@ impl Decision {
         }
     }
 
-    /// Asks whether a patch may land. `by` is the key of the task that made it.
+    /// Asks whether a patch may land. `task_key` is the key of the task that made it.
     pub fn for_patch(
         decision_id: DecisionId,
         task_key: &Key,
@@ -193,7 +192,7 @@ impl Decision {
             (ChoiceKey::Dismiss, "there is no issue"),
             (ChoiceKey::Defer, "there is one, but not now"),
         ]);
-        // The hash fixes the exact patch: a later change of the workspace needs a new question.
+        // The hash names the exact patch: landing refuses a workspace that has changed since.
         let topic = DecisionTopic::Patch {
             by: task_key.clone(),
             patch: patch.hash.clone(),
@@ -262,7 +261,7 @@ impl Decision {
 
     pub fn for_loop(decision_id: DecisionId, question: String) -> Decision {
         let offered = build_choices(&[
-            // The loop itself is not part of a review, so its answers only concern the session.
+            // A loop belongs to no review, so its answers only concern the session.
             (ChoiceKey::More, "let it go on in its session, as often again"),
             (ChoiceKey::End, "leave it as it is"),
         ]);

@@ -5,8 +5,7 @@
 //! which only the table at [`effects!`] builds and takes apart: a reply of another kind than its effect never reaches a
 //! workflow ([`crate::replayer::ReplayDivergence::WrongReplyKind`]).
 //!
-//! The journal itself holds at most 64 KB of a reply; the store moves longer replies to blobs without the workflow
-//! noticing.
+//! The store moves entries of more than 64 KB to blobs; workflows do not notice.
 //!
 //! To add an effect: its struct and its outcome here, a row in the table, and a module in `runner`'s `effects`.
 
@@ -349,7 +348,7 @@ impl Reply {
             EffectKind::Restore => Some(Reply::Restore(fault.into())),
             EffectKind::Write => Some(Reply::Write(fault.into())),
             EffectKind::Post => Some(Reply::Post(fault.into())),
-            // Reading the inbox and letting time pass have no way to fail.
+            // Their outcomes have no failure. A host that cannot read the inbox ends with an error of its own.
             EffectKind::Inbox | EffectKind::Wait | EffectKind::Sleep | EffectKind::AwaitReset => None,
         }
     }
@@ -398,9 +397,8 @@ impl From<Fault> for AskOutcome {
 }
 
 impl Effect {
-    /// Whether both effects request the same thing, regardless of the time, budget, model and session they are given: these
-    /// depend on the limits, which the user may change. A file of Tribunal's own counts as the same however a newer build
-    /// words it.
+    /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task: the user
+    /// may raise a limit and resume. A file of Tribunal's own counts as the same however a newer build words it.
     pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
         match (self, recorded_effect) {
             (Effect::Ask(AskAgent { task: own_effect }), Effect::Ask(AskAgent { task: recorded_effect })) => {

@@ -199,7 +199,7 @@ pub enum RunEvent {
     },
     /// An event of the user's session. Hooks write it at any time, independently of the process that runs the workflow.
     Session(SessionEvent),
-    /// An event of a newer build: readers skip it, writers refuse such a file.
+    /// An event of a newer build. A run that has one can be read, but not resumed.
     #[serde(other)]
     Unknown,
 }
@@ -272,7 +272,7 @@ impl RunEvent {
     }
 }
 
-/// How a run ended or was parked: the last line of every run.
+/// How a run ended or was parked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
     /// `None` if the run was interrupted and has not ended.

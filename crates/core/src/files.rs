@@ -1,6 +1,7 @@
 //! Files as they were frozen, changed by a patch, landed, or edited from outside.
 //!
-//! Plain values without rules. `runner` makes, lands and restores files; [`crate::effect`] says what a workflow can request.
+//! These are plain values without rules. `runner` makes, lands and restores files; [`crate::effect`] says what a workflow
+//! can request.
 
 use alloc::{string::String, vec::Vec};
 

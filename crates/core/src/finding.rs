@@ -33,9 +33,9 @@ words!(Severity { Critical = "critical", High = "high", Medium = "medium", Low =
 impl Severity {
     pub const ALL: [Severity; 4] = [Severity::Critical, Severity::High, Severity::Medium, Severity::Low];
 
-    /// Parses a severity of any scale that the sources use. BMAD's `minor` covers a wide range, so it becomes medium.
+    /// Parses a severity. Agents and documents use several scales; the words of each are mapped to the nearest level.
     pub fn parse(severity_text: &str) -> Option<Severity> {
-        // Agents and documents use several scales; the words of each are mapped to the nearest level.
+        // `minor` counts as medium and not as low, so it keeps a pass from being dry.
         match severity_text.trim().to_ascii_lowercase().as_str() {
             "critical" | "blocking" | "blocker" => Some(Severity::Critical),
             "high" | "major" => Some(Severity::High),

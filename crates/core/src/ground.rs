@@ -5,8 +5,8 @@
 //! terms. Evidence that cannot be found is not believed; the place where it was found is the finding's place, even if the
 //! reviewer named another line.
 //!
-//! Every step reads the text once for each quote. Whether the claim *about* the place is right is not decided here: that
-//! is the challengers' part.
+//! No step reads the text more than once for each quote or part of a quote. Whether the claim *about* the place is right
+//! is not decided here: that is the challengers' part.
 
 use alloc::{
     format,
@@ -40,7 +40,7 @@ const MAX_GAP_BYTES: usize = 1000;
 /// The shortest part of a shortened quote: a shorter one could occur anywhere.
 const MIN_PART_BYTES: usize = 8;
 
-/// Finds evidence in one file, as it was when the panel read it.
+/// Finds evidence in one text of one file.
 #[derive(Clone, Debug)]
 pub struct EvidenceFinder<'a> {
     file_path: &'a str,
@@ -332,7 +332,7 @@ impl<'a> EvidenceFinder<'a> {
     /// Strips this file's name from a heading such as `docs/prd.md: Goals` or `prd.md#Goals`.
     fn strip_file_name<'h>(&self, heading_text: &'h str) -> &'h str {
         let heading_text = heading_text.trim();
-        // Agents often leave out the directory.
+        // The heading may name the file without its directory.
         let file_name = self.file_path.rsplit('/').next().unwrap_or(self.file_path);
         let file_names = [self.file_path, file_name].into_iter().filter(|file_names| !file_names.is_empty());
         let remainder = file_names.filter_map(|file_names| heading_text.strip_prefix(file_names)).next();
@@ -390,7 +390,7 @@ struct ByteSpan {
     end: usize,
 }
 
-/// Finds `quote` in `text` as whole words.
+/// Finds the quote in the text as whole words. Both are folded.
 fn find_occurrences(folded_text: &str, folded_quote: &str) -> Vec<ByteSpan> {
     let spans =
         folded_text.match_indices(folded_quote).map(|(start, _)| ByteSpan { start, end: start + folded_quote.len() });

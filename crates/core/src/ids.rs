@@ -70,7 +70,7 @@ impl Hash {
 
     /// Returns the first twelve digits, which are enough for users.
     pub fn short_hex(&self) -> &str {
-        // A hash read from a journal can be shorter than that.
+        // `Hash::new` takes any text, so it can be shorter than that.
         self.0.get(..12).unwrap_or(&self.0)
     }
 }

@@ -1,6 +1,6 @@
 //! How thorough a review is: tier, level, roles, panel.
 //!
-//! The user or a setting chooses the tier; the level follows from it by one table.
+//! The settings have the tier and may have a level; without one the level follows from the tier by one table.
 
 use alloc::{vec, vec::Vec};
 use core::fmt;
@@ -143,7 +143,7 @@ pub fn level_for(tier: ReviewTier, confidence: Option<u32>) -> ReviewLevel {
 
 /// Returns the reviewers of one round, in a fixed order.
 pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> Vec<AgentRole> {
-    // Documents are reviewed by a party and by elicitation, code by specification and quality.
+    // Besides the adversarial reviewer, documents get a party and elicitation, and code gets specification and quality.
     let is_document = subject.is_document();
     let mut roles = match (is_document, level) {
         (_, ReviewLevel::Minimal) => vec![AgentRole::Adversarial],

@@ -18,7 +18,7 @@ pub struct Cost(pub u64);
 
 impl Cost {
     pub fn from_amount(amount: f64) -> Cost {
-        // A negative or absurd amount is a bug of the reporting client; it must not become a credit.
+        // A negative or infinite amount is a bug of the reporting client and counts as nothing.
         if amount.is_finite() && amount > 0.0 { Cost((amount * 1e6 + 0.5) as u64) } else { Cost(0) }
     }
 
@@ -75,7 +75,7 @@ pub struct AgentUsage {
 }
 
 impl AgentUsage {
-    /// Estimates four bytes per token. This is accurate to a third for English, and better than a limit without any input.
+    /// Estimates four bytes per token. A rough estimate is better than a limit that counts nothing.
     pub fn estimate_from_bytes(prompt_bytes: usize, output_bytes: usize) -> AgentUsage {
         AgentUsage {
             input_tokens: prompt_bytes as u64 / 4,
@@ -114,12 +114,12 @@ pub struct RunLimits {
     pub fix_iterations: u32,
     /// The most agent tasks that may fail in a row.
     pub failures: u32,
-    /// The most distinct valid findings, open or fixed.
+    /// The most distinct valid findings: open, blocked or fixed.
     pub findings: u32,
-    /// The most awake time.
+    /// The most awake time, without the waits for usage limits.
     pub runtime_ms: u64,
     pub cost: Cost,
-    /// The most weighted tokens, counted for calls whose cost was not reported.
+    /// The most weighted tokens, counted for calls whose cost was not reported or that a subscription paid.
     pub tokens: u64,
     pub waits: WaitLimits,
 }
@@ -127,7 +127,7 @@ pub struct RunLimits {
 /// How a run handles agents that may not be asked for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitLimits {
-    /// How long it may wait in total; this does not count as awake time.
+    /// How long it may wait in total; this does not count towards the runtime.
     pub at_most_ms: u64,
     /// Wait rather than ask another agent.
     pub first: bool,
@@ -163,7 +163,7 @@ pub struct RunUsage {
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub notional: Cost,
     pub tokens: u64,
-    /// Tokens of calls whose cost was not reported.
+    /// Tokens of calls whose cost was not reported or that a subscription paid.
     pub uncosted_tokens: u64,
     pub grants: u32,
     /// Agents whose last attempts failed, with the number of failures in a row.
@@ -204,7 +204,7 @@ pub type FailureCounts = BTreeMap<AgentName, u32>;
 pub enum AttemptOutcome {
     Answered,
     Failed,
-    /// It is not installed or cannot start: another attempt would fail the same way.
+    /// The environment keeps it from working, for instance because it is not installed: another attempt would fail, too.
     CannotWork,
     /// The agent works, but may be asked again only later.
     Limited,
@@ -217,7 +217,7 @@ impl RunUsage {
             Some(cost) => {
                 self.cost += cost;
                 if call_usage.notional {
-                    // A subscription pays, so the tokens count towards the limit instead of the cost.
+                    // A subscription pays, so the tokens count towards a limit and the cost does not.
                     self.notional += cost;
                     self.uncosted_tokens = self.uncosted_tokens.saturating_add(call_usage.weighted_tokens());
                 }
@@ -273,7 +273,7 @@ pub struct RemainingLimits {
     pub seconds: u64,
     pub findings: u32,
     pub cost: Cost,
-    /// Weighted tokens for calls whose cost is not reported.
+    /// Weighted tokens for calls whose cost is not reported or that a subscription pays.
     pub tokens: u64,
 }
 
@@ -372,7 +372,7 @@ pub fn check_budget(limits: &RunLimits, run_usage: &RunUsage) -> Option<RunEndin
     let granted = u64::from(run_usage.granted_shares());
     let cost_limit = Cost(limits.cost.0.saturating_mul(granted));
     let token_limit = limits.tokens.saturating_mul(granted);
-    // Tokens limit only the calls whose cost is unknown, so that no call counts twice.
+    // Tokens limit only the calls that the cost does not cover, so that no call counts twice.
     let (reason, used_amount, allowed_amount) = if run_usage.paid_cost() >= cost_limit {
         (RunReason::Cost, format!("{}", run_usage.paid_cost()), format!("{cost_limit}"))
     } else if run_usage.uncosted_tokens >= token_limit {

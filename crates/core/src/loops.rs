@@ -3,8 +3,8 @@
 //! Volatile values (times, durations, ids, hashes, white space) are replaced first; then the texts are equal, or a number of
 //! thousandths of their words is the same in the same order. The alignment goes from what is certain to what is not: equal
 //! beginnings and ends, lines that are rare in both, words that are rare in both, and an exact comparison only in the small
-//! gaps in between. In a large gap without anything rare, words count in any order. So comparing two outputs of a megabyte
-//! takes milliseconds for any content.
+//! gaps in between. In a large gap without anything rare, words count in any order. So the time never grows with the square
+//! of the length, for any content.
 //!
 //! This module does not decide whether a run makes no progress (which outputs are compared, whether anything changed):
 //! [`crate::review`] does this for fixers.
@@ -236,7 +236,7 @@ fn group_equal(sorted_items: &[u64]) -> impl Iterator<Item = &[u64]> {
     sorted_items.chunk_by(|item, next_item| upper_half(*item) == upper_half(*next_item))
 }
 
-/// Packs item and position into one number and sorts them: several times faster than sorting pairs.
+/// Packs item and position into one number and sorts the numbers, so that a comparison is one operation.
 fn sort_by_item(items: &[u32]) -> Vec<u64> {
     let mut sorted: Vec<u64> =
         items.iter().zip(0..).map(|(item, position): (_, u64)| u64::from(*item) << 32 | position).collect();

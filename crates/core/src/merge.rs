@@ -147,7 +147,7 @@ fn find_target(findings: &[Finding], grounded_claim: &GroundedClaim) -> ClaimTar
         }
         match compare_claim(finding, grounded_claim) {
             ClaimLikeness::Same if can_join(finding, grounded_claim) => return ClaimTarget::Existing(index),
-            // The first possible duplicate is named; a later one would be no more certain.
+            // A finding names at most one possible duplicate, the first.
             ClaimLikeness::Same | ClaimLikeness::Unsure => possible_duplicate = possible_duplicate.or(Some(finding.id)),
             ClaimLikeness::Apart => {}
         }
@@ -224,7 +224,7 @@ fn new_finding(
             StatusTransition::new(new_status, TransitionCause::Ungrounded, ungrounded_reason),
             timestamp,
         );
-    // A real issue, but not one of this change.
+    // The issue may be real, but it is not one of this change.
     } else if pre_existing {
         let note_text = "it stands away from the changed lines";
         let new_status = FindingStatus::Deferred { why: DeferralReason::PreExisting };

@@ -1,4 +1,4 @@
-//! The metrics of a review, under the names that existing dashboards know.
+//! The metrics of a review, under the names that its metrics file uses.
 
 use alloc::string::String;
 
@@ -31,9 +31,9 @@ pub struct MetricsFile {
     pub findings: FindingMetrics,
     pub tokens: u64,
     pub cost: Cost,
-    /// How often a run's file was reverted to a checkpoint while it ran.
+    /// How often a run's file was reverted to a checkpoint while it ran. A review never does this, so it is 0.
     pub rollbacks: u32,
-    /// The confidence after the last round; `None` if no round was held, or the build could not calculate it.
+    /// The confidence after the last round; `None` if no round was held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_confidence: Option<u32>,
     pub exit_reason: String,
@@ -55,7 +55,7 @@ pub struct FindingMetrics {
 impl FindingMetrics {
     pub fn from_counts(finding_counts: &FindingCounts) -> FindingMetrics {
         FindingMetrics {
-            // The names are those of existing dashboards, not of this code.
+            // The names belong to the format of the file; this code says finding where the file says issue.
             total_issues_found: finding_counts.total,
             total_issues_fixed: finding_counts.fixed,
             total_issues_blocked: finding_counts.blocked,

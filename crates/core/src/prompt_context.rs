@@ -3,12 +3,13 @@
 //! | layer | kept | shown |
 //! | --- | --- | --- |
 //! | stable: the progress of the run | | always, never shortened away |
-//! | outputs: what agents answered | the last 5, of 500 characters each | the last 3 |
+//! | outputs: what agents answered | the last 5 | the last 3 |
 //! | successes: what worked | the last 3 | all |
 //! | errors: what did not | the last 5 | the last 2 |
 //!
-//! The layers are shown in this order within a number of characters. What does not fit is dropped, least valuable first (the
-//! oldest output, the oldest success, the older error), with a note that something was left out.
+//! Each output, success and error is cut to 500 characters. The layers are shown in this order within a number of
+//! characters. What does not fit is dropped, least valuable first (the oldest output, the oldest success, the older error),
+//! with a note that something was left out.
 
 use alloc::{
     format,

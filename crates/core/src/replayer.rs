@@ -33,7 +33,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// A replay that does not request what was recorded. This is always a bug, or a journal of another build.
+/// A replay that does not request what was recorded: because of a bug, a journal of another build, or changed settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayDivergence {
     #[error("the journal has `{recorded}` where this build asks for `{asked}`")]
@@ -73,7 +73,7 @@ impl ReplayHistory {
                 | RunEvent::SettingsChanged { .. }
                 | RunEvent::RunParked(_)
                 | RunEvent::RunFinished(_)
-                // Hooks write session events while the workflow waits; the workflow itself never emits them.
+                // Hooks write session events at any time; the workflow itself never emits them.
                 | RunEvent::Session(_) => {}
                 RunEvent::Boundary { state, stretch, .. } => {
                     // A boundary makes everything before it irrelevant: the resumed workflow starts from its state.
@@ -247,7 +247,7 @@ impl ReplayerState {
             (
                 RunEvent::EffectStarted { fingerprint: recorded, effect: recorded_effect, .. },
                 RunEvent::EffectStarted { key, fingerprint, effect: new_effect, .. },
-                // A different fingerprint is accepted where only the allowance changed (time, budget, model).
+                // A different fingerprint is accepted where `Effect::is_same_request` allows the difference.
             ) if recorded != fingerprint && !new_effect.is_same_request(recorded_effect) => {
                 ReplayDivergence::Fingerprint {
                     key: key.clone(),
@@ -423,7 +423,7 @@ impl Replayer {
                     Poll::Pending
                 }
             },
-            // The run has diverged; the next call of `poll_workflow` reports it.
+            // The request diverged, so it has no slot; `poll_workflow` reports the divergence after this poll.
             None => Poll::Pending,
         }
     }

@@ -49,7 +49,7 @@ fn agents_taking(settings: &Settings, job_kind: JobKind) -> Vec<&AgentSpec> {
     if taking.is_empty() { mix_providers(settings, job_kind, |part| part != JobPriority::Never) } else { taking }
 }
 
-/// Returns the agent for a seat. `turn` is the number of places by which the panel has rotated.
+/// Returns the agent for a seat. `rotation` is the number of places by which the panel has rotated.
 pub fn agent_for_seat(settings: &Settings, job_kind: JobKind, seat_index: usize, rotation: usize) -> AgentName {
     let candidates = agents_taking(settings, job_kind);
     // With fewer agents than seats, agents get several seats.
@@ -61,7 +61,7 @@ fn agent_name(agent_spec: Option<&AgentSpec>) -> AgentName {
 }
 
 fn is_working(name: &AgentName, failure_counts: &FailureCounts) -> bool {
-    // An agent without an entry has answered last time, or was never asked.
+    // An agent without an entry has answered last time, was never asked, or got another chance from the user.
     failure_counts.get(name).is_none_or(|failures| *failures < MAX_FAILURES_IN_A_ROW)
 }
 
@@ -152,9 +152,9 @@ pub fn has_other_agents(settings: &Settings, job_kind: JobKind) -> bool {
     able.len() > 1 || able.iter().any(|agent| agent.stronger.is_some())
 }
 
-/// Chooses challenger number `nth` (from 0) of those asked at once, after `heard`. Agents of other providers than the
-/// raisers' come first, then other agents, then any; working agents come before failing ones, and those that were heard
-/// less before those that were heard more.
+/// Chooses challenger number `challenger_index` (from 0) of those asked at once, after `heard_agents`. Working agents come
+/// before failing ones; then agents of other providers than the raisers' come first, then other agents, then the raisers
+/// themselves; of equals the one that was heard least.
 pub fn choose_challenger(
     settings: &Settings,
     finding: &Finding,
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::{client::JobDuty, settings::DriverSpec, subject::Subject};
 
-    /// `a b/anthropic c:review=stands_by c:fix=never d>big`, big in reserve.
+    /// Makes settings from a text such as `a b/anthropic c:review=stands_by c:fix=never d>big`; `big` is in reserve.
     fn settings_with_agents(agent_text: &str) -> Settings {
         let mut agents: Vec<AgentSpec> = vec![];
         for word in agent_text.split(' ') {

@@ -1,4 +1,5 @@
-//! The settings that a run is pinned to: resolved once, recorded in `run_started`, and the same whenever it is resumed.
+//! The settings that a run is pinned to: resolved once, recorded in `run_started`, and the same whenever it is resumed, unless
+//! the user reloads them.
 //!
 //! The binary reads files, merges layers and suggests corrections; this module has the result. The default of every setting
 //! that a run is pinned to is defined here or in [`crate::limits`], and nowhere else: in [`Settings::new`] and in the

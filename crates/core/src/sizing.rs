@@ -18,7 +18,8 @@ use crate::{
     subject::Subject,
 };
 
-/// Returns the model size for a task. `escalated`: it was tried before without success. `easy`: little can go wrong in it.
+/// Returns the model size for a task. `is_escalated`: it was tried before without success. `is_easy`: little can go wrong
+/// in it.
 pub fn model_size(
     tier: ReviewTier,
     role: AgentRole,
@@ -28,7 +29,7 @@ pub fn model_size(
 ) -> ModelSize {
     let is_always_large = matches!(role, AgentRole::Adversarial | AgentRole::Party) || is_architecture(subject);
     let base_size = match tier.number() {
-        // Checked first: these tasks need a large model even at tier 0.
+        // This is checked first: these tasks get a large model even at tier 0.
         _ if is_always_large => ModelSize::Large,
         0 | 1 => ModelSize::Small,
         2 | 3 => ModelSize::Medium,
@@ -50,7 +51,8 @@ fn smaller_size(base_size: ModelSize) -> ModelSize {
     if base_size == ModelSize::Large { ModelSize::Medium } else { ModelSize::Small }
 }
 
-/// Whether a document or one of its directories is named so: the parts of a sharded document are in such a directory.
+/// Whether the subject is an architecture document by its name or by that of a directory: the parts of a sharded document are
+/// in such a directory.
 fn is_architecture(subject: &Subject) -> bool {
     let names_architecture = |path_part: &str| {
         // Whole words only: `architectures.md` is something else.

@@ -84,7 +84,6 @@ impl Subject {
     pub fn file_paths(&self) -> Vec<&str> {
         match self {
             Subject::Document { path, .. } | Subject::Source { path } => vec![path],
-            // In the order in which the change lists them.
             Subject::Change(change) => change.files.iter().map(|file| file.path.as_str()).collect(),
         }
     }

@@ -173,7 +173,7 @@ pub fn fold_line(raw_text: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the first `limit` characters, with an ellipsis if something was cut off.
+/// Returns the first `max_chars` characters, with an ellipsis if something was cut off.
 pub fn truncate_chars(full_text: &str, max_chars: usize) -> String {
     match full_text.char_indices().nth(max_chars) {
         None => full_text.to_string(),

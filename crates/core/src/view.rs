@@ -137,7 +137,8 @@ impl RunView {
                 self.usage.limited.retain(|_, until_ms| *until_ms > wall_ms);
             }
             Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
-                // Places move with the lines above them, as they do in the review state.
+                // Places in a single file move with the lines above them. The hunks of a change are with its files and are not
+                // applied here.
                 let hunks = &landed.hunks;
                 for place in self.findings.values_mut().filter_map(|finding| finding.place.as_mut()) {
                     place.shift_lines(hunks);

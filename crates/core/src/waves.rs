@@ -55,7 +55,7 @@ fn assign_finding(fixer_loads: &mut [FixerLoad], finding: &Finding, max_per_fixe
     let Some(fixer_load) = fixer_index.and_then(|fixer_index| fixer_loads.get_mut(fixer_index)) else {
         return false;
     };
-    // The section's fixer is full; another one must not get the finding in the same wave.
+    // The fixer is full. If it has the section, another one must not get the finding in the same wave.
     if fixer_load.findings.len() >= max_per_fixer {
         return false;
     }

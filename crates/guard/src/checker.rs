@@ -144,7 +144,7 @@ impl<'m> CommandChecker<'m> {
                     self.current_state().set_loop_variable(&variable_name.to_plain_text(), loop_values);
                 }
             }
-            // The new value comes from input; the mark makes it ambiguous.
+            // The new value comes from input or is unset; the mark makes it ambiguous.
             "read" | "mapfile" | "readarray" | "unset" => {
                 let unknown_value = ShellWord("\u{1}{#}".to_string());
                 invocation.args.iter().for_each(|variable_name| {

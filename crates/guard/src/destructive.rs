@@ -136,7 +136,8 @@ fn find_removal_harm(command_name: &str, operand: &ShellWord, shell_state: &Shel
     None
 }
 
-/// Describes the harm of a deleting `find` that no test narrows down.
+/// Describes the harm of a deleting `find`: one outside the project, or one over the whole project that no test narrows
+/// down.
 fn check_find_command(invocation: &ProgramInvocation<'_>, shell_state: &ShellState<'_>) -> Option<HarmDescription> {
     const NARROWING_TESTS: [&str; 16] = [
         "-name",

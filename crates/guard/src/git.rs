@@ -52,7 +52,7 @@ const RESTORE_SINGLE_FILES: &str =
 const LOSES_COMMITS: &str = "it throws away commits that others may need";
 const LEAVE_TO_USER: &str = "Leave it to the person";
 
-/// Describes the harm of a git command; `None` means that it can be undone or that only the index changes.
+/// Describes the harm of a git command; `None` means that no known harm comes of it.
 pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<HarmDescription> {
     let (subcommand_name, arguments) = split_subcommand(invocation.args)?;
     let options = CommandOptions::parse(arguments);
@@ -69,7 +69,6 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
                 "See what it would remove with `git clean -n`, then remove single files by name",
             )
         }
-        // A push has so many harmful forms that it has a function of its own.
         "push" => describe_push_harm(&options),
         "branch" => describe_branch_harm(&options),
         "stash" => describe_stash_harm(arguments),

@@ -48,7 +48,8 @@ pub(crate) struct ProgramInvocation<'c> {
 }
 
 impl<'c> ProgramInvocation<'c> {
-    /// Looks through wrappers for the program that runs in the end. `None` means that nothing runs.
+    /// Looks through wrappers for the program that runs in the end. `None` means that nothing runs, or that there are too many
+    /// wrappers to look through.
     pub fn from_words(remaining_words: &'c [ShellWord]) -> Option<ProgramInvocation<'c>> {
         let mut remaining_words = remaining_words;
         for _ in 0..MAX_WRAPPERS {

@@ -2,8 +2,8 @@
 //! Tribunal, and commands whose harm cannot be undone.
 //!
 //! The guard only reads text; it looks at no file and follows no link. It keeps honest agents from slips. It allows what it
-//! does not understand: a script, an unknown program, a directory that comes out of a variable. So nothing rests on the guard
-//! alone, and everything it protects is checked again from outside.
+//! does not understand: a script, an unknown program, a directory that comes out of a variable. So no result of a review may
+//! rest on the guard.
 //!
 //! The `agents` crate knows which field of which client's tool is a path; the hook of the binary decides what to do with a
 //! refusal. This crate takes values and gives values: it is `no_std` and depends on nothing, so it cannot look anything up.

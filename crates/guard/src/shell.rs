@@ -381,7 +381,7 @@ impl<'t> ShellParser<'t> {
     }
 }
 
-/// Splits an assignment, `NAME=VALUE`; `None` means that the word is none.
+/// Splits an assignment, `NAME=VALUE`; `None` means that the word is not an assignment.
 pub(crate) fn parse_assignment(word: &ShellWord) -> Option<(String, ShellWord)> {
     let (variable_name, value) = word.0.split_once('=')?;
     // `NAME+=VALUE` appends; for the guard the new part counts as the value.

@@ -1,7 +1,6 @@
 //! Tracks what a command line has established so far: the directory it changed to and the variables it set.
 //!
-//! A word may have several expansions (`for x in a b`). A variable that was never set has no expansion: it is ambiguous,
-//! because it may be empty.
+//! A word may have several expansions (`for x in a b`). A variable that was never set is ambiguous, because it may be empty.
 
 use alloc::{
     collections::BTreeMap,
@@ -170,7 +169,8 @@ impl<'m> ShellState<'m> {
                 _ => ambiguous(),
             };
         }
-        // What follows the name is a modifier such as `:-default` or `%suffix`, and it makes the value unknown.
+        // What follows the name is a modifier such as `:-default` or `%suffix`; it makes the value of a variable that the script
+        // has set unknown.
         let substitution = substitution.strip_prefix('{').unwrap_or(substitution);
         let name_end = substitution
             .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')

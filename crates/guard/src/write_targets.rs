@@ -15,8 +15,8 @@ pub(crate) struct WriteTarget {
     pub word: ShellWord,
     /// Whether the target is gone afterwards, with everything in it.
     pub removes: bool,
-    /// Whether the write bounds apply. They do not apply to git, which stays in its repository; it may only not change files of
-    /// Tribunal.
+    /// Whether the write bounds apply. They do not apply to git, which stays in its repository, and to databases. The files of
+    /// Tribunal are protected in any case.
     pub is_bounded: bool,
 }
 
@@ -113,7 +113,7 @@ fn find_resize_targets(invocation: &ProgramInvocation<'_>, options: &CommandOpti
 
 /// Whether the options of `sed`, `perl` or `ruby` say that files are edited in place.
 fn edits_in_place(invocation: &ProgramInvocation<'_>) -> bool {
-    // `-i`, `-pi` and `-i.bak` edit in place; a longer group such as `-Ilib` is something else.
+    // `-i`, `-pi` and `-i.bak` edit in place; a group of five letters or more, such as `-Iinclude`, is something else.
     let has_short_flag = |argument: &ShellWord| {
         let flag_letters = argument.0.strip_prefix('-').filter(|flag_letters| !flag_letters.starts_with('-'));
         flag_letters.is_some_and(|flag_letters| {

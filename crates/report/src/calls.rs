@@ -138,7 +138,7 @@ pub struct VendorTotals {
     pub is_script: bool,
     /// The number of calls whose prompt is known.
     pub prompt_count: u32,
-    /// The size of all prompts that are still stored.
+    /// The size of all prompts that the store has.
     pub prompt_bytes: u64,
     pub usage: AgentUsage,
 }
@@ -160,7 +160,7 @@ pub fn group_by_vendor<'a, 'b>(
             groups.len() - 1
         });
         let (totals, vendor_calls) = &mut groups[group_index];
-        // Prompts that were deleted from the store still count as sent, but their length is unknown.
+        // A prompt that the store does not have still counts as sent, but its length is unknown.
         totals.prompt_count += u32::from(agent_call.prompt_hash().is_some());
         totals.prompt_bytes += agent_call.prompt_hash().and_then(blob_bytes).unwrap_or_default();
         totals.usage = totals.usage.combined_with(agent_call.usage());
@@ -175,7 +175,7 @@ fn is_scripted_task(settings: Option<&Settings>, agent_task: &AgentTask) -> bool
     agent_settings.is_some_and(|agent_settings| matches!(agent_settings.driver, DriverSpec::Replay { .. }))
 }
 
-/// The driver's name as the journal spells it, so that drivers of other builds have a name, too.
+/// The driver's name as the journal spells it; `unknown` if the settings do not contain the agent.
 fn task_driver_name(settings: Option<&Settings>, agent_task: &AgentTask) -> String {
     let agent_settings = settings.and_then(|settings| settings.find_agent(&agent_task.agent));
     // The tag of the serialised enum is the name in the journal.

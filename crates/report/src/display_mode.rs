@@ -5,14 +5,14 @@ use std::fmt;
 /// How much of a run is shown: from the ending alone to every single effect. The user can change it while a run is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DisplayMode {
-    /// Only warnings and the ending.
+    /// Only warnings, waits for usage limits and the ending.
     Silent,
     /// One line per stage.
     Summary,
     /// Events as they happen.
     #[default]
     Streaming,
-    /// Also what agents report while they work, and every effect with its key.
+    /// Also every effect with its key. Beside the live view, what agents report while they work gets lines only in this mode.
     Verbose,
 }
 

@@ -84,7 +84,7 @@ impl EntryFilter {
                 findings.contains(&finding_id)
             }
             RunEvent::EffectStarted { key: effect_key, effect, .. } => {
-                // Only these effects can concern one finding; freezing and writing files concern the run as a whole.
+                // Only these effects name findings, or a task or a decision that is about some.
                 let is_ours = match effect {
                     Effect::Ask(ask_effect) => is_brief_about(&ask_effect.task.brief, finding_id),
                     Effect::Land(land_effect) => self.finding_keys.contains(&land_effect.by),
@@ -160,18 +160,18 @@ fn is_problem(event: &RunEvent) -> bool {
         | RunEvent::Warned { .. }
         | RunEvent::Unknown => true,
         RunEvent::ChallengerAnswered { fault, .. } => fault.is_some(),
-        // The second try names the reason why the first one failed.
+        // A task is tried a second time only because its first try failed.
         RunEvent::EffectStarted { key: effect_key, .. } => effect_key.is_second_try(),
         RunEvent::EffectFinished { reply: effect_reply, .. } => match effect_reply {
             effect_reply if effect_reply.fault().is_some() => true,
             Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => true,
-            // An answer that could only be read in part counts as a problem although the call succeeded.
+            // An answer that is unreadable or has remarks counts as a problem although the call succeeded.
             Reply::Ask(AskOutcome::Answered(effect_reply)) => {
                 matches!(effect_reply.content, AnswerContent::Unreadable { .. }) || !effect_reply.remarks.is_empty()
             }
             _ => false,
         },
-        // A run that was stopped has no outcome.
+        // A run that was interrupted has no outcome.
         RunEvent::RunParked(RunSummary { outcome, .. }) | RunEvent::RunFinished(RunSummary { outcome, .. }) => {
             matches!(outcome, None | Some(RunOutcome::Halted | RunOutcome::Failed))
         }

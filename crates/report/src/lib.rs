@@ -1,7 +1,7 @@
 //! Renders runs as readable lines, JSON events and tables. Everything is drawn from journal entries, so a live run and a
 //! recorded one look the same.
 //!
-//! The crate depends on `core`'s types and nothing else: it opens no file, asks no terminal for its size and knows no agent.
+//! Of Tribunal's crates this one uses `core` alone: it opens no file, asks no terminal for its size and knows no client.
 //! The caller passes in where to write, how wide the screen is and whether to use colour.
 
 pub mod calls;

@@ -231,7 +231,7 @@ impl<W: Write> LineReporter<W> {
         );
         let tally_text = self.screen.wrap_text(2, &tally_text);
         self.write_line(0, &tally_text)?;
-        // Most endings do not say what is left of the limits.
+        // Only a run that one limit halted records what the other limits would still have allowed.
         if let Some(remaining_text) = &summary.left {
             let remaining_text =
                 self.screen.wrap_text(2, &format!("left: {}", phrases::describe_remaining(remaining_text)));

@@ -55,7 +55,7 @@ impl RunLabel {
         self.label_text = run_id.as_str().to_string();
     }
 
-    /// The label at its fixed width: `prd-k3f9`, `architectur…-k3f9`.
+    /// The label at its fixed width: `prd-k3f9`, `architecture…-k3f9`.
     fn padded_text(&self) -> String {
         let escaped_name = escape_line(&self.label_text);
         let shortened = match escaped_name.rfind('-') {
@@ -180,7 +180,7 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
         let padding = id_columns - display_width(&shown_id);
         let row_head = format!("  {shown_id}{:padding$}  ", "");
         let outcome_word = format!("{outcome_word:<11}");
-        // The reason why a subject cannot be reviewed usually starts with its name, which is not repeated.
+        // A reason may start with the name of its subject, which is then not repeated.
         let row_text = if details.starts_with(result_row.subject_name) {
             details
         } else {

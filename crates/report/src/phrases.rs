@@ -74,7 +74,7 @@ pub(crate) fn describe_raised(finding_count: u32) -> String {
     }
 }
 
-/// Describes what is left of each limit: `2 rounds, 1 fix iteration, …`.
+/// Describes what is left of each limit: `2 rounds, 1 fix iteration in this one, …`.
 pub(crate) fn describe_remaining(remaining: &RemainingLimits) -> String {
     format!(
         "{}, {} in this one, {}, {} s, {}, {} in cost, {} tokens",
@@ -125,7 +125,7 @@ pub(crate) fn describe_limits(limits: &RunLimits) -> String {
         format_count(limits.fix_iterations, "fix iteration"),
         format_count(limits.findings, "finding"),
         format_count(limits.failures, "failure"),
-        // The limit is stored in milliseconds; settings give it in whole minutes.
+        // The limit is stored in milliseconds; a part of a minute is not shown.
         limits.runtime_ms / 60_000,
         limits.cost,
         group_thousands(limits.tokens),
@@ -162,7 +162,7 @@ pub(crate) fn abbreviate_count(amount: u64) -> String {
     match amount {
         0..1_000 => amount.to_string(),
         1_000..1_000_000 => format!("{}k", amount / 1_000),
-        // `1.0M` would claim a precision that the figure does not have.
+        // `1M` says the same as `1.0M`.
         _ if amount % 1_000_000 < 100_000 => format!("{}M", amount / 1_000_000),
         _ => format!("{}.{}M", amount / 1_000_000, amount % 1_000_000 / 100_000),
     }
@@ -222,7 +222,7 @@ pub(crate) fn describe_wait(agent_name: &AgentName, until_ms: u64, now_ms: u64) 
 
 /// Formats the time until a reset: `2 h 13 min`, `13 min`, `40 s`.
 pub(crate) fn format_time_left(remaining_ms: u64) -> String {
-    // Rounded up, so that a wait never shows zero seconds before it is over.
+    // The time is rounded up, so that a wait never shows zero seconds before it is over.
     let seconds = remaining_ms.div_ceil(1000);
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),
@@ -251,7 +251,7 @@ pub fn suggest_next_steps(run_view: &RunView, program_name: &str) -> Vec<String>
             steps.push(format!("{program_name} resume {run_id}    (--reload, if you changed tribunal.yaml)"));
         }
         RunPhase::Parked(summary) if summary.reason == RunReason::InSession => {
-            // Usually the session comes back by itself; the decision above is for the case that it does not.
+            // Usually the session comes back by itself; the open decision is for the case that it does not.
             steps.insert(0, format!("{program_name} resume {run_id}    (when the session has repaired what is open)"));
         }
         RunPhase::Parked(_) => steps.push(format!("{program_name} resume {run_id}")),

@@ -16,7 +16,7 @@ use crate::phrases;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
     pub verdict: ChallengeResult,
-    /// The severity with which the finding was raised.
+    /// The severity before the ruling.
     pub severity_before: Severity,
     /// The severity since the ruling.
     pub severity_after: Severity,

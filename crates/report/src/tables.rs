@@ -238,7 +238,7 @@ pub fn render_findings<'a>(
         if let Some(ruling) = ruling {
             let _ = writeln!(rendered, "{}", screen.wrap_text(5, &describe_challenge(ruling)));
         }
-        // The ruling already says what the last note says.
+        // The last note is left out if the ruling already says it.
         let is_told_by_ruling = ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
         // The first note only records that the finding was raised.
         if finding.history.len() > 1 && !is_told_by_ruling {
@@ -276,7 +276,7 @@ pub fn render_calls(agent_calls: &[AgentCall<'_>], blob_bytes: &dyn Fn(&Hash) ->
             Some(blob_bytes) => {
                 format!("{:>9} bytes  {:<12}", phrases::group_thousands(blob_bytes), blob_hash.short_hex())
             }
-            // Blobs can be deleted from the store while the journal still names them.
+            // The store should have every blob that the journal names; a missing one is shown as such.
             None => format!("{:>9}        {:<12}", "gone", blob_hash.short_hex()),
         },
     };

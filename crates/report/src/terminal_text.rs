@@ -37,7 +37,7 @@ pub fn clean_block(untrusted_text: &str) -> String {
     while let Some(character) = remaining_chars.next() {
         // A carriage return by itself would let a line overwrite its own beginning.
         let ends_line = character == '\n' || (character == '\r' && remaining_chars.peek() == Some(&'\n'));
-        // Variation selectors only choose how the character before them is drawn. Agents' symbols often end with one.
+        // Variation selectors only choose how the character before them is drawn; an emoji may end with one.
         let is_variation_selector = matches!(character, '\u{fe0e}' | '\u{fe0f}');
         if ends_line || is_variation_selector || character == '\t' || is_displayable(character) {
             cleaned.push(character);
@@ -94,7 +94,7 @@ pub(crate) fn is_displayable(character: char) -> bool {
 
 /// The number of columns that a text takes. Wide characters take two columns, combining marks none.
 pub(crate) fn display_width(shown_text: &str) -> usize {
-    // The widths are added up character by character. Most terminals count like this, and none takes more columns.
+    // The widths are added up character by character, as most terminals do.
     shown_text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 

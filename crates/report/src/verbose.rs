@@ -31,7 +31,7 @@ use crate::{
 pub struct VerboseReporter<W> {
     writer: W,
     screen: Screen,
-    /// Awake time at which the effects under way were asked, by stretch and key.
+    /// The awake time at which the effects under way were requested, by stretch and key.
     started_effects: BTreeMap<(u32, Key), u64>,
 }
 
@@ -77,7 +77,6 @@ impl<W: Write> Reporter for VerboseReporter<W> {
             .into_iter()
             .filter(|text_part| !text_part.is_empty())
             .collect();
-        // Subject and description are joined only if both are there.
         let fitted_text = self.screen.fit_text(line_head.chars().count() + 1, &text_parts.join(": "));
         // Only failures, refusals and warnings stand out; the bookkeeping of effects is dimmed.
         let line_style = match event {
@@ -133,7 +132,7 @@ fn describe_event(run_event: &RunEvent) -> String {
                 describe_call_usage(usage)
             ),
         },
-        // `dry` is repeated here because the count alone does not say whether the goal accepts it.
+        // The count alone does not say whether the round was dry: findings of low severity leave it dry.
         RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
             format!("{new_findings} new, {}{}", phrases::describe_counts(counts), if *is_dry { ", dry" } else { "" })
         }
@@ -225,7 +224,7 @@ fn describe_success(effect_reply: &Reply) -> String {
             format!("{} bytes", phrases::group_thousands(frozen_text.text.len() as u64))
         }
         Reply::Ask(AskOutcome::Answered(effect_reply)) => describe_answer(effect_reply),
-        // A landing counts hunks of the main file and of all other files separately.
+        // The hunks of a document are in the landing itself, those of a change in its files.
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
             let hunk_count =
                 landed.hunks.len() + landed.files.iter().map(|changed_file| changed_file.hunks.len()).sum::<usize>();

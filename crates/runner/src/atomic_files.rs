@@ -37,7 +37,7 @@ pub(crate) struct FileReplacement<'a> {
 
 impl<'a> FileReplacement<'a> {
     pub fn prepare(target_path: &'a Path, bytes: &[u8]) -> io::Result<FileReplacement<'a>> {
-        // Temporary files are private; the final file gets ordinary permissions.
+        // A temporary file is private; the final one gets the permissions of the old file, or ordinary ones.
         let old_permissions = fs::metadata(target_path)
             .map_or_else(|_| permissions_from_mode(0o644), |old_metadata| old_metadata.permissions());
         FileReplacement::create_with(target_path, bytes, old_permissions)
@@ -87,7 +87,7 @@ fn parent_directory(target_path: &Path) -> &Path {
     target_path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Lists the directories in which a run writes files beside the user's.
+/// Lists the directories into which a run writes, where a killed process may have left temporary files.
 pub(crate) fn written_directories(project: &Project, run_id: &RunId, settings: &Settings) -> Vec<PathBuf> {
     let project_root = project.root();
     let reviews_dir = project_root.join(&settings.reviews);

@@ -1,7 +1,7 @@
 //! Queries git about a project that may come from an untrusted source.
 //!
 //! The project's own configuration cannot run a program, and a directory that only looks like a repository is not taken for one.
-//! Every query has a timeout and an output limit. The callers interpret the output.
+//! Every query of a `GitRepository` has a timeout, and what is kept of its output has a limit. The callers interpret it.
 
 use std::{
     collections::BTreeSet,
@@ -89,7 +89,7 @@ pub(crate) fn git_command(project_root: &Path) -> Command {
     command
 }
 
-/// Returns those of some new files that git ignores. Returns none where there is no git.
+/// Returns those of the paths that git ignores and does not track. Returns none where there is no git.
 pub(crate) fn find_ignored<'a>(project_root: &Path, paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
     let input: Vec<u8> = paths.flat_map(|relative_path| relative_path.bytes().chain([0])).collect();
     if input.is_empty() {
@@ -131,7 +131,7 @@ impl GitRepository {
     pub fn new_command(&self) -> Command {
         let mut git_process = git_command(&self.work_tree_root);
         git_process.arg("--literal-pathspecs");
-        // Not passed as `-c`, since the name of a filter may contain an equals sign.
+        // The overrides are not passed as `-c`, since the name of a filter may contain an equals sign.
         for (index, (config_key, config_value)) in self.filter_overrides.iter().enumerate() {
             git_process
                 .env(format!("GIT_CONFIG_KEY_{index}"), config_key)

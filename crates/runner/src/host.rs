@@ -132,7 +132,6 @@ fn count_unfinished_effects(entries: &[JournalEntry]) -> HashMap<Key, u32> {
 
 /// Checks whether the run could continue with other settings: replays what was recorded, and records nothing.
 pub(crate) fn check_settings(settings: &Settings, entries: &[JournalEntry]) -> Result<(), HostError> {
-    // The replay records nothing: it only compares what the workflow asks for with what the journal has.
     let history = ReplayHistory::from_entries(entries.iter().cloned());
     let recorded_state = history.state.clone();
     let replayer = Replayer::new(settings.clone(), history);
@@ -221,7 +220,7 @@ impl WorkflowHost<'_> {
         };
         replayer.begin_next_stretch(boundary_time);
         let work_dir = self.context.project.work_dir(&self.context.run_id);
-        // No effect of a later stretch refers to these workspaces.
+        // No effect of a later stretch refers to these workspaces, except to those that are retained.
         let _ = task::spawn_blocking(move || workspaces::clear_workspaces(&work_dir)).await;
         Ok(boundary_state)
     }

@@ -1,4 +1,5 @@
-//! The only way to the journal, and so to every log and screen: everything that passes through it is masked first.
+//! How a run gets into the journal, and so to every log and screen: everything that passes through here is masked first.
+//! Entries of sessions and loops are appended by [`crate::session`], with texts that the binary has masked.
 //!
 //! The journal also keeps the run's clock (wall time, and the time the run was awake in all its processes) and the view that
 //! summaries are made from.

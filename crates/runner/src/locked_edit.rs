@@ -5,7 +5,7 @@
 //! is repeated if the file was changed meanwhile. The new text is durable before it is visible, and the old one stays complete
 //! until then. `bmad` defines what an edit does to the text.
 //!
-//! A program that takes no lock can still write between the last comparison and the rename; that is as short as two system calls.
+//! A program that takes no lock can still write between the last comparison and the rename: a window of two system calls.
 
 mod lock_file;
 
@@ -24,7 +24,7 @@ use crate::{
 /// How often an edit is repeated because the file was changed meanwhile.
 const MAX_EDIT_ATTEMPTS: u32 = 5;
 
-/// The reason why a file was not written. Nothing has changed then.
+/// The reason why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum EditFileError<E> {
     /// There is no such file.
@@ -58,14 +58,14 @@ pub fn edit_file<T, E>(
         Ok(None) => Err(EditFileError::Missing { path: relative_path.to_string() }),
         Err(reason) => Err(EditFileError::Unreadable { path: relative_path.to_string(), why: reason }),
     };
-    // Read before the lock is taken, so that no lock file is created beside a missing file.
+    // The file is read before the lock is taken, so that no lock file is created beside a missing one.
     read_text()?;
     // The link's target is edited, so that a link inside the project stays a link.
     let real_path: PathBuf = project.root().join(relative_path).canonicalize().map_err(write_error)?;
     let _lock = lock_file::take_lock(&real_path, &lock_file::SystemClock).map_err(|lock_failure| {
         EditFileError::LockedByOther { path: relative_path.to_string(), locked: lock_failure }
     })?;
-    // Temporary files of a killed writer.
+    // A killed writer may have left temporary files.
     real_path.parent().into_iter().for_each(sweep_temporary_files);
     for _ in 0..MAX_EDIT_ATTEMPTS {
         let old_text = read_text()?;
@@ -105,7 +105,7 @@ pub fn edit_or_create_file<T, E>(
             return Ok(edit_result);
         }
         match fs::File::create_new(&real_path) {
-            // The file was created at this very moment by another program; the edit then starts from its text.
+            // If another program has created the file at this very moment, the edit starts from its text.
             Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(write_error(cause)),
             _ => {}
         }

@@ -37,7 +37,7 @@ impl HeldLock {
 
 #[derive(Debug)]
 pub(crate) enum LockFailure {
-    /// The lock is held by this run, and its process lives.
+    /// The lock is held by this run: its process lives, or its keepers did not end in time.
     HeldBy(LockHolder),
     IoFailed(io::Error),
 }
@@ -141,7 +141,7 @@ fn read_holder(lock_file: &mut File) -> io::Result<LockHolder> {
     Ok(LockHolder::parse_holder(&lock_text))
 }
 
-/// Whether any process of the run is left.
+/// Whether any process holds the lock.
 pub(crate) fn is_held(locks_dir: &Path, lock_name: &str) -> bool {
     match File::open(lock_path(locks_dir, lock_name)) {
         Ok(lock_file) => matches!(lock_file.try_lock(), Err(TryLockError::WouldBlock)),
@@ -158,7 +158,7 @@ pub(crate) fn living_holder(locks_dir: &Path, lock_name: &str) -> Option<LockHol
     (!recorded_holder.is_dead()).then_some(recorded_holder)
 }
 
-/// Waits until no process of the run is left. Returns false if `patience` ended first.
+/// Waits until no process holds the lock. Returns false if `patience` ended first.
 pub(crate) fn wait_until_free(locks_dir: &Path, lock_name: &str, patience: Duration) -> bool {
     let started_at = Instant::now();
     while is_held(locks_dir, lock_name) {
@@ -213,7 +213,7 @@ mod tests {
     fn keepers_of_a_dead_holder_are_waited_for() {
         let locks_dir = tempfile::tempdir().unwrap();
         let keeper = take_with_patience(locks_dir.path(), "prd-aaaa").unwrap();
-        // Simulates a killed process: the same pid, another start time.
+        // Simulates a killed process: no process has this pid with this start time.
         fs::write(lock_path(locks_dir.path(), "prd.md"), "prd-aaaa\n1@1@0\n").unwrap();
         assert!(is_held(locks_dir.path(), "prd.md") && living_holder(locks_dir.path(), "prd.md").is_none());
         let mut keeper = Some(keeper);

@@ -209,7 +209,7 @@ impl Masker {
             }
         }
         if cut_position == 0 {
-            cut_position = line_window.len(); // one find from the start beyond the cut: mask it here and now
+            cut_position = line_window.len(); // a secret reaches from the start beyond the cut: mask the whole window
         }
         match self.mask_until_stable(&line_window[..cut_position]) {
             Some(masked_part) => masked_output.push_str(&masked_part),
@@ -312,7 +312,6 @@ fn merge_overlapping(mut found_secrets: Vec<FoundSecret>) -> Vec<FoundSecret> {
         let secret_length = found_secret.secret_range.len();
         match merged_secrets.last_mut() {
             Some(last_merged) if found_secret.secret_range.start < last_merged.secret_range.end => {
-                // The kind of the longest part is the most specific name for the union.
                 last_merged.secret_range.end = last_merged.secret_range.end.max(found_secret.secret_range.end);
                 if secret_length > longest_length {
                     (last_merged.mask_kind, longest_length) = (found_secret.mask_kind, secret_length);
@@ -394,7 +393,7 @@ fn known_patterns<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>)
         } else {
             patterns.push(value.to_owned());
         }
-        // The journal holds the value as a JSON string.
+        // In JSON, such as the output of a client, the value is escaped.
         let escaped = escape_json(value);
         if escaped != value {
             patterns.push(escaped);

@@ -35,7 +35,7 @@ pub(crate) struct PermitLane {
     lane_index: usize,
 }
 
-/// Allows one agent to work. Returned when it is dropped.
+/// Allows one agent to work. A permit is returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct AgentPermit(Option<AgentPermits>);
 
@@ -86,7 +86,7 @@ impl PermitState {
 }
 
 impl PermitLane {
-    /// Waits for a permit. A task that is dropped meanwhile leaves the lane.
+    /// Waits for a permit. A task that is dropped meanwhile is skipped when its turn comes.
     pub async fn acquire_permit(&self) -> AgentPermit {
         let receiver = {
             let mut state = self.permits.lock_state();

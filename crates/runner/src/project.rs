@@ -104,7 +104,7 @@ impl Project {
         self.home_dir().join("checkpoints").join(run_id.as_str())
     }
 
-    /// The directory with texts as they were when a landing was undone.
+    /// The directory with texts as they were before an undo, or the restoring of a stray edit, replaced them.
     pub(crate) fn parked_dir(&self, run_id: &RunId) -> PathBuf {
         self.home_dir().join("parked").join(run_id.as_str())
     }

@@ -12,7 +12,7 @@ use tribunal_bmad::project_files::{ProjectFiles, UnreadableFile};
 
 use crate::project::Project;
 
-/// Boards and documents of real projects have some 100 KB.
+/// The longest file that is read. Boards and documents are far shorter.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The files of a project, on disk.

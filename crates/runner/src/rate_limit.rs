@@ -25,7 +25,7 @@ impl CallRate {
     /// Books one more call and returns the wall time at which it may start.
     pub(crate) fn book_call(&self, now_ms: u64) -> io::Result<u64> {
         let mut state_file = self.open_state_file()?;
-        // Held only for as long as it takes to write a few numbers.
+        // The lock is held only for as long as it takes to write a few numbers.
         state_file.lock()?;
         let mut state_bytes = Vec::new();
         state_file.read_to_end(&mut state_bytes)?;

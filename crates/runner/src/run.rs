@@ -103,7 +103,7 @@ impl Runner {
         settings: Settings,
         update_sink: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<(RunId, RunEnding), RunError> {
-        // All refusals come before the first write, so a refused start leaves nothing behind.
+        // Settings are refused before the first write, so such a start leaves nothing behind.
         self.refuse_secrets(&settings)?;
         self.refuse_outside_paths(&settings)?;
         let locks_dir = self.prepare_locks_dir()?;
@@ -320,7 +320,7 @@ impl Runner {
         }
     }
 
-    /// Removes temporary files that a killed process of this run left beside the user's files.
+    /// Removes temporary files that killed processes left where this run writes.
     fn sweep_temporary_files(&self, run_id: &RunId, settings: &Settings) {
         for directory in atomic_files::written_directories(&self.project, run_id, settings) {
             atomic_files::sweep_temporary_files(&directory);

@@ -32,7 +32,7 @@ const MAX_STDOUT_BYTES: usize = 64 << 10;
 const MAX_STDERR_BYTES: usize = 16 << 10;
 /// The limit for the output of all hooks of one step.
 const MAX_STEP_BYTES: u64 = 256 << 10;
-/// The system accepts no longer variable.
+/// The longest value of a variable. Linux accepts 128 KiB, including the name.
 const MAX_VARIABLE_BYTES: usize = 120 << 10;
 
 /// The input of the commands. Unknown values are left out.

@@ -100,7 +100,7 @@ pub(crate) fn is_plain_path(relative_path: &str) -> bool {
     Path::new(relative_path).components().all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// Returns the first part of a path that is a link: a file written there would end up somewhere else.
+/// Returns the first directory on a path that is a link: a file written there would end up somewhere else.
 pub(crate) fn find_link_on_path(project_root: &Path, relative_path: &str) -> Option<String> {
     let directories =
         Path::new(relative_path).ancestors().skip(1).filter(|directory| !directory.as_os_str().is_empty());

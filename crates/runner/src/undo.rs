@@ -94,7 +94,7 @@ pub struct UndoPlan {
     pub finding_id: Option<FindingId>,
     /// The landings to undo, in the order in which they landed.
     pub landings_to_undo: Vec<LandingRecord>,
-    /// The findings among them that currently count as repaired.
+    /// The findings that these landings repaired and that currently count as fixed.
     pub repaired_findings: Vec<FindingId>,
     /// All files that the landings changed, in the order of their paths.
     pub file_plans: Vec<FileUndoPlan>,
@@ -142,7 +142,7 @@ impl UndoPlan {
         self.file_plans.iter().filter(|file_plan| !file_plan.is_unchanged())
     }
 
-    /// Returns the single file that the plan covers, if there is only one.
+    /// Returns the only file of the plan, or else the one file that the run reviews, if it reviews a single one.
     pub fn single_path(&self) -> Option<&str> {
         match self.file_plans.as_slice() {
             [file_plan] => Some(&file_plan.relative_path),
@@ -206,7 +206,7 @@ pub fn undo_landings(
             others: other_findings.to_vec(),
         });
     }
-    // Temporary files of an earlier process that was killed.
+    // An earlier process that was killed may have left temporary files.
     let settings = undo_plan.landings.run_view.settings.iter();
     let written_dirs = settings.flat_map(|settings| written_directories(project, run_id, settings));
     written_dirs
@@ -230,7 +230,7 @@ fn lock_run_and_subject(project: &Project, store: &Store, run_id: &RunId) -> Res
     project.prepare_home().map_err(project_error)?;
     let settings = RunLandings::read_landings(project, store, run_id)?.run_view.settings;
     let settings = settings.ok_or_else(|| RunError::NoRun { run: run_id.clone() })?;
-    // There is no waiting: a run that is being worked on cannot be undone at the same time.
+    // Keepers are not waited for: a run of which any process is left cannot be undone.
     let take_lock =
         |lock_name: &str| locks::take_lock(&project.locks_dir(), lock_name, run_id, Duration::ZERO, &mut || {});
     let run_guard = take_lock(&run_lock_name(run_id)).map_err(|locked| match locked {

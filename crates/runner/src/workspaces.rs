@@ -45,7 +45,8 @@ use listing::CopyLimits;
 
 /// The limits for what is copied for every task.
 const COPY_LIMITS: CopyLimits = CopyLimits { files: 20_000, bytes: 512 << 20 };
-/// Directories that tools leave behind. They are never part of a patch, and are copied only if git tracks them or on request.
+/// Directories that tools leave behind. Of these, only files of the subject can be part of a patch, and what is copied is
+/// only what git tracks or what is requested.
 pub(crate) const TOOL_DIRECTORIES: [&str; 7] =
     [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 

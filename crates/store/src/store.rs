@@ -24,8 +24,7 @@ use crate::{
 };
 
 pub(crate) const JOURNAL_FILE: &str = "journal.db";
-/// Selects the entries that tell the state of runs. One pass over the table is faster here than an index, because SQLite reads
-/// only the head of a row unless it is one of these.
+/// Selects the entries that tell the state of runs, in one pass over the table: there is no index on the kind.
 const SELECT_OUTLINE: &str = "
     SELECT run, seq, body, blob FROM events
     WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
@@ -237,7 +236,8 @@ impl Store {
         }
     }
 
-    /// Reads the last entry of a run that is of one of these kinds. The time does not depend on the length of the journal.
+    /// Reads the last entry of a run that is of one of these kinds. The primary key lets SQLite search backwards from the end of
+    /// the run, so an entry near the end is found quickly however long the journal is.
     pub fn last_entry_of(&self, run_id: &RunId, kinds: &[&str]) -> Result<Option<JournalEntry>, StoreError> {
         // `?1` is the run, so the placeholders of the kinds begin with `?2`.
         let placeholders: Vec<String> = (0..kinds.len()).map(|kind_index| format!("?{}", kind_index + 2)).collect();

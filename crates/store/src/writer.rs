@@ -1,4 +1,4 @@
-//! The only writer: a thread that commits everything queued in one transaction and then acknowledges all of it.
+//! The writer of an open journal: a thread that commits everything queued in one transaction and then acknowledges all of it.
 
 use std::{
     path::{Path, PathBuf},

@@ -283,7 +283,7 @@ impl StreamReader {
                 if let Some(callback) = &on_output {
                     callback(bytes);
                 }
-                // The lock is released before the monitor is notified; the waiting loop takes it when it collects the output.
+                // The lock is held no longer than needed: `finish` takes it to collect the output.
                 let total_bytes = {
                     let mut captured = shared_capture.lock().unwrap_or_else(PoisonError::into_inner);
                     captured.push_bytes(bytes);

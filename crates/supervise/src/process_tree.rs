@@ -42,8 +42,8 @@ pub(crate) struct ProcessTree {
 
 /// The means by which a tree is ended.
 enum TreeControl {
-    /// Both ends are the same channel. Orders are written as to a file, because the sandboxes of some clients (Codex) forbid
-    /// sending on a socket.
+    /// Both fields are our end of the control channel. Orders are written as to a file, because the sandboxes of some clients
+    /// (Codex) forbid sending on a socket.
     Keeper {
         messages: Lines<BufReader<UnixStream>>,
         orders_fd: OwnedFd,
@@ -92,7 +92,7 @@ impl ProcessTree {
             .arg(resources::child_file_limit().map_or("-".to_string(), |file_limit| file_limit.to_string()))
             .arg(&command.program)
             .args(&command.args);
-        // The locks and the channel must survive the exec of the keeper; all other descriptors are closed by it.
+        // The locks and the channel must survive the exec of the keeper, which closes all other descriptors but the streams.
         let inherited_fds: Vec<RawFd> = lock_fds.into_iter().chain([keeper_end.as_raw_fd()]).collect();
         prepare_own_session(&mut keeper_command, inherited_fds);
         let child = spawn_child(keeper_command, command)?;

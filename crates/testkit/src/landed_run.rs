@@ -14,7 +14,7 @@ pub fn landing_key(landing_index: usize) -> Key {
     Key::for_fix_iteration(1, 1).fixer_key(landing_index as u32 + 1)
 }
 
-/// The events of a run that has landed one change for each list of findings, has fixed those findings, and has then stopped.
+/// The events of a run that has landed one change for each list of findings and has fixed those findings; no event follows.
 pub fn landed_change(landings: &[Vec<FindingId>]) -> Vec<RunEvent> {
     let mut settings = samples::sample_settings();
     settings.subject = Subject::Change(Box::new(CodeChange { range: "work tree".into(), ..CodeChange::default() }));

@@ -33,9 +33,9 @@ pub fn children_cpu_ms() -> Result<f64> {
 fn mean_cpu_ms(repetitions: u32, new_command: impl Fn() -> Command) -> Result<f64> {
     let cpu_before = children_cpu_ms()?;
     for _ in 0..repetitions {
-        // Each start needs a fresh command, because a command keeps its streams.
         let mut command = new_command();
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        // A start that fails may be fast and would spoil the mean.
         if !status.success() {
             bail!("{command:?} ended: {status}");
         }

@@ -97,7 +97,7 @@ impl BuiltPrograms {
 
     fn tribunal_command(&self) -> Command {
         let mut command = Command::new(self.program_path("tribunal"));
-        // A kill point from the environment would end the program in the middle of a measurement.
+        // A build with kill points would obey this variable and end in the middle of a measurement.
         command.env_remove("TRIBUNAL_FAULT").env("NO_COLOR", "1");
         command
     }

@@ -26,7 +26,7 @@ pub struct ImportCycle {
 pub fn find_import_cycles(sources: &[&SourceFile]) -> Vec<ImportCycle> {
     let mut crates: BTreeMap<String, Vec<&SourceFile>> = BTreeMap::new();
     for source in sources {
-        // Sources outside `src` are tests or examples and cannot be part of a cycle.
+        // Sources outside `src` are tests, benches or examples; cycles among them are not counted.
         if let Some((crate_dir, _)) = source.path.split_once("/src/") {
             crates.entry(crate_dir.to_owned()).or_default().push(source);
         }
@@ -80,7 +80,7 @@ fn find_longest_module<'m>(
     modules: &'m BTreeMap<ModulePath, usize>,
     path: &[String],
 ) -> Option<(&'m ModulePath, usize)> {
-    // The empty path is left out: what is defined in the root of a crate belongs to no file below it.
+    // The empty path is left out: the root is a parent of every module, and edges to parents are ignored anyway.
     (1..=path.len())
         .rev()
         .find_map(|length| modules.get_key_value(&path[..length]).map(|(module, index)| (module, *index)))

@@ -5,8 +5,9 @@
 //! - `parameters`: parameters that are tuples
 //! - `import_cycles`: files of one crate that need each other
 //!
-//! Test code is left out: files below `tests/`, `benches/` or `fuzz/`, the crate `testkit`, and items behind `#[cfg(test)]` or
-//! `#[test]`. The figures only describe; what may not occur at all is a rule in [`crate::tidy`], which uses the same counts.
+//! Test code is left out: files below `tests/`, `benches/`, `examples/`, `fixtures/` or `fuzz/`, files named as tests, the crate
+//! `testkit`, and items behind `#[cfg(test)]` or `#[test]`. The figures only describe; what may not occur at all is a rule in
+//! [`crate::tidy`], which uses the same counts.
 
 mod files;
 mod import_cycles;

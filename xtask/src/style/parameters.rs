@@ -45,7 +45,7 @@ impl<'ast> Visit<'ast> for TupleFinder<'_> {
                 });
             }
         }
-        // A default value or a nested item may contain further signatures.
+        // Without this call the traversal would end here.
         visit::visit_signature(self, signature);
     }
 }

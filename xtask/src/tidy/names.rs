@@ -148,7 +148,7 @@ impl NameRules {
     fn check_replaced_types(&self, source: &SourceFile) -> Vec<RuleBreach> {
         let mut breaches = Vec::new();
         visit_production_tokens(&source.tokens, &mut |remaining_tokens| {
-            // Only definitions: a foreign crate may have a type of that name.
+            // Only definitions are looked at: a foreign crate may have a type of that name.
             let [TokenTree::Ident(keyword), TokenTree::Ident(name), ..] = remaining_tokens else { return };
             let defines = ["struct", "enum", "trait", "type", "mod"].contains(&keyword.to_string().as_str());
             if let (true, Some(better)) = (defines, self.replaced_types.get(&name.to_string())) {
@@ -185,7 +185,7 @@ fn find_public_items(source: &SourceFile) -> Vec<PublicItem<'_>> {
         if first != "pub" {
             return;
         }
-        // Skips `(crate)` and words such as `async` and `const` before `fn`.
+        // `(crate)` and words such as `async` and `const` may come before `fn`.
         let mut words = after.iter().skip_while(
             |token| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis),
         );

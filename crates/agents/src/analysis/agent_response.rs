@@ -24,7 +24,7 @@ pub struct AgentResponse {
 }
 
 impl AgentResponse {
-    /// Adds a message of the agent. Messages arrive in order, so that the last one that is not blank is the answer.
+    /// Adds a message of the agent. Messages arrive in order, so the last one that is not blank is the answer.
     pub(crate) fn add_message(&mut self, message_text: &str) {
         if !message_text.trim().is_empty() {
             self.answer = message_text.to_string();
@@ -66,7 +66,7 @@ impl AgentResponse {
     pub(super) fn read_object(&mut self, object: &Value) {
         self.record_session_id(object);
         self.collect_denials(object);
-        // The names under which wrappers put the answer, the most specific one first.
+        // Wrappers put the answer under one of these names; the first one that is not empty counts.
         let message_candidates = ["result", "response", "summary", "message", "text", "output"];
         if let Some(message_candidates) = message_candidates
             .into_iter()

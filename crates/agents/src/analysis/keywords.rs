@@ -9,7 +9,7 @@ const NOTHING_TO_DO_PHRASES: &[&str] =
     &["nothing to do", "nothing left to do", "no changes", "no work remaining", "already implemented", "up to date"];
 const TESTING_PHRASES: &[&str] = &["running tests", "npm test", "cargo test", "go test", "bats", "pytest", "jest"];
 const BUILDING_PHRASES: &[&str] = &["implementing", "creating", "writing", "adding", "function", "class"];
-/// Words that negate a phrase if they come right before it.
+/// Words that negate a phrase if one of them is among the two words before it.
 const NEGATIONS: &[&str] = &["not", "never", "isn't", "aren't", "wasn't", "hasn't", "cannot", "can't", "nor", "before"];
 
 /// The score from which on the work counts as done.
@@ -42,7 +42,7 @@ pub(super) fn score_keywords(
             .push(format!("less than half as long as the last one: {current_length} of {previous_length} bytes (+10)"));
     }
     analysis.done = has_done_phrase || analysis.score >= DONE_THRESHOLD;
-    // Testing and errors show in what it said and ran, not only in its final answer.
+    // Testing and errors show in everything the agent said and ran, not only in its final answer.
     let work_texts = [agent_response.all_text.as_str(), agent_response.command_text.as_str()];
     let find_phrase = |phrases: &[&'static str]| {
         phrases
@@ -65,7 +65,7 @@ pub(super) fn score_keywords(
     }
 }
 
-/// Whether a text contains a phrase as whole words, in any case and without a negation directly before it.
+/// Whether a text contains a phrase as whole words, in any case and without a negation among the two words before it.
 fn contains_phrase(searched_text: &str, phrase: &str, negations: &[&str]) -> bool {
     searched_text.lines().any(|search_line| {
         // The negations are listed with the plain apostrophe.

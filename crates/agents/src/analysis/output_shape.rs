@@ -27,8 +27,8 @@ impl Serialize for OutputShape {
 }
 
 impl OutputShape {
-    /// The shape of a client's output by the client's name. `None` if it can have any shape: a client without line
-    /// types of its own prints several forms.
+    /// The shape of a client's output by the client's name. `None` where it has to be detected: for an unknown client,
+    /// and for one without line types of its own, such as Claude Code.
     pub fn for_client(client_name: &str) -> Option<OutputShape> {
         clients::find_client(client_name)?
             .output_format
@@ -71,7 +71,7 @@ impl OutputShape {
             OutputShape::PlainText => agent_response.add_message(client_output),
             OutputShape::JsonObject => match serde_json::from_str::<Value>(client_output.trim()) {
                 Ok(json_object) => agent_response.read_object(&json_object),
-                // The shape may have been given by the user and be wrong; then the output is read as text.
+                // A caller may give this shape for an output that is no JSON; it is then read as text.
                 Err(_) => agent_response.add_message(client_output),
             },
             OutputShape::ClientLines(output_format) => collect_objects(client_output)

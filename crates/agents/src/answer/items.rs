@@ -75,7 +75,7 @@ pub(super) fn into_list_items(list_value: AnswerNode, answer_kind: AnswerKind) -
 /// The items under one key of a map, with the key as their id or severity.
 fn items_below_key(group_key: String, group_value: AnswerNode) -> Vec<AnswerNode> {
     let with_first_pair = |pair_key: &str, mut pairs: Vec<(String, AnswerNode)>, group_key: &str| {
-        // The last value of a key counts, so that the item's own value overrides this one.
+        // The last value of a key counts, so the item's own value overrides this one.
         pairs.insert(0, (pair_key.to_string(), AnswerNode::Text(group_key.to_string())));
         AnswerNode::Map(pairs)
     };
@@ -199,8 +199,7 @@ fn read_each_item<'n, T>(
             AnswerNode::Map(_) => read_item(source_item, remarks),
             _ => Err("it is not a mapping".to_string()),
         };
-        // Duplicate keys are legal in JSON and often a mistake of the model; the reader should know which value was
-        // used.
+        // Of duplicate keys only one value is used; the remark says which one.
         if let Some(repeated_key) = source_item.duplicate_key() {
             remarks.push(format!(
                 "item {} says `{}` twice; the later one counts",
@@ -221,7 +220,7 @@ fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<Rai
     let finding_evidence = read_evidence(item_node).ok_or("it has neither a quote nor an absence")?;
     let finding_severity = match item_node.get_text(SEVERITY_KEYS) {
         Some(severity_text) => parse_severity(&severity_text).unwrap_or_else(|| {
-            // An agent that invents its own word for a severity rarely means that the problem is harmless.
+            // An unknown word must not make a finding lighter than the agent meant it.
             remarks.push(format!(
                 "severity `{}` is unknown and was taken as critical",
                 truncate_chars(&severity_text, 40)
@@ -248,7 +247,7 @@ fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<Rai
 pub(super) fn parse_severity(severity_text: &str) -> Option<Severity> {
     Severity::parse(severity_text).or_else(|| {
         let severity_words = severity_text.split(|character: char| !character.is_alphabetic());
-        // Severities are ordered from critical to low, so that the minimum is the most severe one.
+        // Severities are ordered from critical to low, so the minimum is the most severe one.
         severity_words.filter_map(Severity::parse).min()
     })
 }
@@ -279,7 +278,7 @@ fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, S
     let negations = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
     let done_index =
         status_words.iter().position(|status_word| ["fixed", "resolved", "done"].contains(&status_word.as_str()));
-    // Only the words before it negate it: `done; will need a note` is done.
+    // Only a word before `done` negates it: `done; will need a note` is done.
     let is_negated = |word_index: usize| {
         status_words[..word_index].iter().any(|status_word| negations.contains(&status_word.as_str()))
     };
@@ -315,8 +314,7 @@ fn read_ruling(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<Chal
     build_ruling(read_finding_id(item_node)?, item_node, remarks)
 }
 
-/// Builds a ruling. An unknown word, or a denial without any evidence, leaves the finding in doubt, so that it is
-/// asked about again.
+/// Builds a ruling. An unknown word, or a denial with neither a note nor a counter-quote, counts as ambiguous.
 fn build_ruling(
     ruling_id: FindingId,
     item_node: &AnswerNode,

@@ -242,7 +242,8 @@ impl<'t> LenientJsonReader<'t> {
         let text_start = self.position;
         while let Some((char_offset, character)) = char_indices.next() {
             let following_text = &self.source_text[text_start + char_offset + character.len_utf8()..];
-            // Single-quoted texts are YAML, in which a backslash is an ordinary character and `''` is a quote.
+            // Single-quoted texts are YAML, in which a backslash is an ordinary character and `''` is a quote; `\'` is
+            // accepted as a quote, too.
             if character == '\\' && opening_mark != '\'' {
                 push_escape(&mut unquoted, &mut char_indices);
             } else if (character == '\'' && opening_mark == '\'' && following_text.starts_with('\''))
@@ -303,7 +304,7 @@ fn closes_text(following_text: &str, text_context: TextContext) -> bool {
             after_comma.is_empty() || after_comma.starts_with(start_marks) || find_bare_key(after_comma).is_some()
         }
         Some(',') => true,
-        // Keys contain no quotation marks, so that any mark closes them.
+        // Keys contain no quotation marks, so any mark closes them.
         Some(_) => text_context == TextContext::Key,
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn parse_strict_yaml(yaml_text: &str) -> Result<AnswerNode, StrictYam
 pub(super) enum StrictYamlError {
     /// A description of the error, for the user.
     Invalid(String),
-    /// The YAML is valid, but the parser would not return some value as it was written.
+    /// The YAML is valid, but has a fraction in it, which the parser may return in another spelling.
     LossyValue,
 }
 
@@ -157,7 +157,7 @@ impl<'t> ListFinder<'t> {
     fn read_flow(&mut self, flow_start: usize, list_key: Option<&str>) -> usize {
         let mut lenient_reader = LenientJsonReader::new(self.source_text, flow_start);
         let flow_node = lenient_reader.read();
-        // A scalar is prose in brackets, not data.
+        // The reader starts at a bracket, so it returns a list or a map.
         if let Some(flow_node @ (AnswerNode::List(_) | AnswerNode::Map(_))) = flow_node {
             self.found_nodes.is_guessed |= !lenient_reader.is_clean;
             self.found_nodes.is_truncated |= lenient_reader.is_truncated;
@@ -213,7 +213,7 @@ impl<'t> ListFinder<'t> {
         let item_body = self.source_text.get(first_line.start..body_end).unwrap_or_default();
         // Only the items of the outermost list are parsed by themselves; nested ones are part of their item.
         if self.nesting == 1 {
-            // The dash becomes a blank, so that the item is a document of its own.
+            // Blanks take the place of the dash, so that the item is a document of its own.
             let yaml_document = format!("{}{item_body}", " ".repeat(first_line.indent));
             match parse_strict_yaml(&yaml_document) {
                 Ok(item_node @ AnswerNode::Map(_)) if !has_flow_text(&item_node, self.vocabulary.item_keys) => {
@@ -239,7 +239,7 @@ impl<'t> ListFinder<'t> {
         self.read_map(&own_lines)
     }
 
-    /// Reads `key: value` lines as a map. Lines without a key are skipped.
+    /// Reads `key: value` lines as a map. Lines without a key are skipped; a single line without one is a text.
     fn read_map(&mut self, source_lines: &[IndentedLine<'t>]) -> AnswerNode {
         let map_indent = source_lines.first().map_or(0, |source_line| source_line.indent);
         let mut pairs: Vec<(String, AnswerNode)> = Vec::new();

@@ -14,7 +14,7 @@ const DISSENT_KEYS: &[&str] = &["dissent", "disagreement"];
 const VOTE_LIST_KEYS: &[&str] = &["votes", "vote"];
 const PERSONA_KEYS: &[&str] = &["persona", "name", "by", "voter", "who"];
 const VOTE_SEVERITY_KEYS: &[&str] = &["severity", "vote"];
-/// A party is small; more votes are noise.
+/// A party is small; more votes or names are noise.
 const MAX_VOTES: usize = 12;
 const MAX_STATEMENT_CHARS: usize = 1_000;
 

@@ -1,9 +1,9 @@
 //! Parses what an agent said into typed findings, fixes or rulings.
 //!
 //! The parser is lenient on purpose: it accepts YAML or JSON, fenced, bare or in prose, broken or cut off, with the
-//! names that other tools' prompts use. Everything that can be understood becomes a value, everything that had to be
-//! skipped becomes a remark, and only a text without any list is unreadable. What an answer is worth is not decided
-//! here but in `core`.
+//! names that other tools' prompts use. Everything that can be understood becomes a value, and everything that had to
+//! be skipped becomes a remark. An answer is unreadable only if it has no list, or if no item of its lists can be used.
+//! What an answer is worth is not decided here but in `core`.
 //!
 //! [`regions`] removes what an answer is wrapped in, [`list_finder`] and [`lenient_json`] find the lists, and
 //! [`items`] reads the items in them, by the names in [`vocabulary`].
@@ -74,7 +74,7 @@ impl AnswerKind {
     }
 }
 
-/// Parses an answer. This never fails: an answer without any list has the content `Unreadable` with the reason.
+/// Parses an answer. This never fails: an answer without a usable list has the content `Unreadable` with the reason.
 pub fn parse_answer(answer_text: &str, answer_kind: AnswerKind) -> ParsedAnswer {
     let found_lists = gather_lists(&strip_wrapping(answer_text), answer_kind, MAX_ENVELOPES);
     // An empty list is an answer ("nothing found"); no list at all is not.
@@ -103,7 +103,7 @@ fn describe_missing_list(answer_text: &str, answer_kind: AnswerKind) -> String {
 /// The lists that were found in the regions of an answer.
 #[derive(Debug, Default)]
 struct FoundLists {
-    /// The number of lists; 0 means that the agent answered nothing.
+    /// The number of lists; 0 means that none was found.
     list_count: usize,
     items: Vec<AnswerNode>,
     /// The same items, for a fast search for repetitions.
@@ -117,8 +117,8 @@ struct FoundLists {
     nested_answers: Vec<String>,
 }
 
-/// Collects the lists of all regions: agents split their answers by topic, and one lost list is a lost review. A list
-/// that was introduced as an example, or that is the form from the prompt, counts only if there is no other.
+/// Collects the lists of all regions: all of them count, not only the last one. A list that was introduced as an
+/// example, or that is the form from the prompt, counts only if there is no other.
 fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> FoundLists {
     let mut answer_lists = FoundLists::default();
     let mut example_lists = FoundLists::default();
@@ -156,7 +156,7 @@ fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> F
             answer_lists.merge_lists(gather_lists(&strip_wrapping(&nested_answer), answer_kind, envelopes - 1));
         }
     }
-    // An example is better than nothing: some agents call their only answer one.
+    // An example is better than nothing: it may be the only answer.
     if answer_lists.list_count == 0 {
         example_lists.read_problem = answer_lists.read_problem;
         return example_lists;
@@ -191,7 +191,7 @@ fn read_region(region: AnswerRegion<'_>, answer_kind: AnswerKind, read_problem: 
             FoundNodes { nodes: vec![strict_node], ..FoundNodes::default() }
         }
         Ok(_) | Err(StrictYamlError::LossyValue) => find_lists(region.text, vocabulary_names),
-        // The strict parser's message is kept in case that the search finds nothing either.
+        // The strict parser's message is kept in case the search finds nothing either.
         Err(StrictYamlError::Invalid(yaml_error)) => {
             *read_problem = Some(format!("no `{}` list could be read: {yaml_error}", vocabulary_names.list_names[0]));
             FoundNodes { is_guessed: true, ..find_lists(region.text, vocabulary_names) }

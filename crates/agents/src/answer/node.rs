@@ -8,7 +8,7 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
 };
 
-/// A node of an answer. Numbers and booleans are kept as the text in which they were written.
+/// A node of an answer. Numbers and booleans are texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum AnswerNode {
     /// A null, or no value at all.
@@ -32,7 +32,7 @@ pub(super) fn matches_any_name(raw_key: &str, expected_names: &[&str]) -> bool {
 }
 
 impl AnswerNode {
-    /// The value of the first of these names that has one. If a key occurs twice, the later one counts, as in JSON.
+    /// The value of the first of these names that has one. If a key occurs twice, the later value counts.
     pub fn get(&self, key_names: &[&str]) -> Option<&AnswerNode> {
         let AnswerNode::Map(pairs) = self else { return None };
         key_names.iter().find_map(|expected_name| {
@@ -108,7 +108,7 @@ fn unwrap_quotes(quoted_text: &str) -> &str {
     inner_text.filter(|inner_text| !inner_text.contains(['“', '”', '„'])).unwrap_or(quoted_text)
 }
 
-/// What a strict parser made of a text. `None` if it would not return some value exactly as it was written.
+/// What a strict parser made of a text. `None` if a fraction is in it, which the parser may return in another spelling.
 #[derive(Debug)]
 pub(super) struct ExactNode(pub Option<AnswerNode>);
 

@@ -12,7 +12,7 @@ pub(super) struct AnswerRegion<'t> {
     pub is_example: bool,
 }
 
-/// Restores the text as its author meant it.
+/// Removes byte order marks, carriage returns, marked blocks and HTML escapes from an answer.
 pub(super) fn strip_wrapping(answer_text: &str) -> String {
     let mut answer_text = answer_text.replace("\r\n", "\n").replace('\r', "\n").replace('\u{feff}', "");
     // An agent may echo its prompt. The marked blocks in it are material under review, and a list in that material is
@@ -23,7 +23,7 @@ pub(super) fn strip_wrapping(answer_text: &str) -> String {
     if is_html_escaped(&answer_text) { unescape_html(&answer_text) } else { answer_text }
 }
 
-/// Whether the whole text was escaped for HTML: its quotation marks were, and no unescaped HTML character is left.
+/// Whether the whole text was escaped for HTML: its quotation marks were, and no plain `<` or `"` is left.
 fn is_html_escaped(answer_text: &str) -> bool {
     let escaped_quotes = ["&quot;", "&#34;", "&#x22;", "&#39;", "&#x27;", "&apos;"];
     !answer_text.contains(['<', '"']) && escaped_quotes.iter().any(|escaped_quote| answer_text.contains(escaped_quote))
@@ -36,7 +36,7 @@ pub(super) fn unescape_html(escaped_text: &str) -> String {
     while let Some(position) = remaining_text.find('&') {
         unescaped.push_str(&remaining_text[..position]);
         remaining_text = &remaining_text[position..];
-        // No entity is longer than ten bytes, so that a text full of ampersands is not searched to its end each time.
+        // No entity is longer than ten bytes. The limit keeps the search linear in a text full of ampersands.
         let entity = remaining_text
             .bytes()
             .take(10)
@@ -115,7 +115,7 @@ pub(super) fn split_regions(answer_text: &str) -> Vec<AnswerRegion<'_>> {
                 is_fenced: open_fence.is_some(),
                 is_example: open_fence.is_some() && after_example,
             });
-            // A fence with a language opens a block, even if the previous block was never closed.
+            // A fence with a data language opens a block, even if the previous block was never closed.
             let opens_block =
                 open_fence.is_none() || line_fence.is_some_and(|(_, info_string)| is_data_language(info_string));
             open_fence = line_fence.map(|(line_fence, _)| line_fence).filter(|_| opens_block);

@@ -52,7 +52,7 @@ impl Eq for CodingClient {}
 /// Environment variables that concern a client.
 #[derive(Debug)]
 pub struct ClientVariables {
-    /// Variables that tell a command which session of the client it runs in, the most reliable one first.
+    /// Variables that tell a command which session of the client it runs in. The first one that is set counts.
     pub session_ids: &'static [&'static str],
     /// The variable that tells a hook the project's directory.
     pub project_dir: Option<&'static str>,
@@ -83,7 +83,7 @@ pub struct ClientProjectFiles {
 /// What makes a client an agent.
 #[derive(Debug)]
 pub struct AgentFacts {
-    /// The oldest version that has all the flags its driver needs.
+    /// The oldest version that is accepted: the flags that the driver needs are reported to be in it.
     pub minimum_version: ClientVersion,
     /// The vendor whose model it asks if nothing else is set.
     pub vendor: &'static str,
@@ -146,7 +146,7 @@ pub enum DenialRemedy {
 
 /// How a client is launched and how its output is decoded.
 pub trait AgentDriver: fmt::Debug + Sync {
-    /// Builds everything but the program and the withheld variables: these follow from the registry.
+    /// Builds everything but the program and the withheld variables, which [`crate::driver`] adds.
     fn build_launch(
         &self,
         agent_spec: &AgentSpec,
@@ -167,7 +167,7 @@ pub trait AgentDriver: fmt::Debug + Sync {
     /// Tools that settings allow and the client does not have. The client itself would ignore them silently.
     fn unknown_tools(&self, client_spec: &ClientSpec) -> Vec<String>;
 
-    /// Returns the words that name a provider in the user's own settings, if the client is signed in to it by other
+    /// Describes where the user's own settings name another provider, if they do: the client is then signed in by other
     /// means and does not report that.
     fn own_provider(&self, _settings: &str) -> Option<String> {
         None

@@ -47,7 +47,7 @@ pub(super) fn usage_since_session(
         && counted_usage.cached_tokens >= previous_usage.cached_tokens
         && counted_usage.cost >= previous_usage.cost;
     if !has_grown && !previous_usage.estimated {
-        // The client began to count anew, so that its count is this task's alone.
+        // The client began to count anew, so its count is this task's alone.
         return (counted_usage, previous_usage.combined_with(counted_usage));
     }
     // If the count is lower than before, too much was estimated for an earlier task that was cut off. The difference
@@ -104,7 +104,7 @@ pub(super) fn fault_without_result(
     let detail_suffix =
         if last_line.is_empty() { String::new() } else { format!(": {}", first_message_line(&last_line)) };
     match finished_process.exit_code {
-        // We ended the process ourselves and know why; the error for which it kept retrying explains more than the
+        // The process was killed, and the caller knows how. The error for which it kept retrying explains more than a
         // timeout does.
         None => retry_fault,
         // Exit code 0 promises a result; without its final line the output is broken.

@@ -19,7 +19,7 @@ pub(crate) const HOOK_TIMEOUT_SECONDS: u32 = 10;
 /// makes no progress by being asked again.
 pub(crate) const DEFAULT_REFUSAL_CAP: u32 = 8;
 
-/// The file in which a client has its hooks, as a path from the project's root.
+/// The file in which a client has its hooks: a path from the project's root, or one that begins with `~/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookFile {
     /// A file that others write, too.
@@ -41,8 +41,8 @@ pub enum ToolKind {
 
 /// A client whose sessions can call our hooks.
 pub trait ClientHooks: fmt::Debug + Sync {
-    /// The file for its hooks. `is_shared` asks for the one that is shared with everyone who has the project, if the
-    /// client makes that difference.
+    /// The file for its hooks. `is_shared` asks for the one that all users of the project share, if the client makes
+    /// that difference.
     fn hook_file(&self, is_shared: bool) -> HookFile;
 
     /// Files below the user's home in which its hooks can be configured as well.
@@ -112,7 +112,6 @@ pub trait ClientHooks: fmt::Debug + Sync {
 
     /// Renders additional context for the model; `None` if the model would not get it.
     fn render_context(&self, hook_event: HookEvent, context: &str) -> Option<Value> {
-        // At the other events the model would not get to see the context.
         let event_name_text = self
             .event_name(hook_event)
             .filter(|_| matches!(hook_event, HookEvent::SessionStart | HookEvent::UserPromptSubmit))?;

@@ -83,7 +83,7 @@ pub fn clients_with_sessions() -> Vec<&'static str> {
         .collect()
 }
 
-/// Variables that tell a hook the project's directory. Clients also set those of one another.
+/// Variables that tell a hook the project's directory, of all clients.
 pub fn project_variables() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().filter_map(|known_client| known_client.variables.project_dir)
 }
@@ -105,7 +105,7 @@ pub fn quieting_variables() -> impl Iterator<Item = &'static str> {
 
 /// Variables that a client must not see: the marks of surrounding sessions, and the credentials for other vendors.
 pub(crate) fn withheld_variables(launched_client: &CodingClient) -> Vec<String> {
-    // Even the client's own session marks are withheld: it would otherwise take itself for a child of that session.
+    // Even the client's own session marks are withheld: a session that started Tribunal would reach into it.
     let leaking_variables = CLIENTS.iter().flat_map(|other_client| other_client.variables.leaking);
     let secret_variables = CLIENTS
         .iter()

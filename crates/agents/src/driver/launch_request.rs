@@ -37,7 +37,8 @@ pub enum SessionMode<'a> {
     New,
     /// Continues a session.
     Resume(&'a AgentSession),
-    /// Continues a session but leaves the original unchanged, because another process may have continued it as well.
+    /// Continues a session but leaves the original unchanged: an earlier process of the run may have continued it, and
+    /// it is not known what was said in it last.
     Fork(&'a AgentSession),
 }
 

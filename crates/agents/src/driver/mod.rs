@@ -38,8 +38,7 @@ const fn driver_names() -> [&'static str; 2 + clients::AGENT_CLIENT_COUNT] {
     all_names
 }
 
-/// Tells the process which task it works on. Scripts choose their part by it, and a later sweep recognizes its own
-/// processes by it.
+/// The variable that tells the process which task it works on. Scripts choose their part by it.
 pub const TASK_VARIABLE: &str = "TRIBUNAL_TASK";
 
 /// An agent whose driver this build has.
@@ -100,7 +99,7 @@ impl DrivenAgent {
                     Some(program) => program.into(),
                     None => client.program.into(),
                 };
-                // This comes last, so that no variable that a driver took from the user's settings can leak either.
+                // The driver may have taken such a variable from the user's settings, so it is removed there, too.
                 agent_launch.removed_variables = clients::withheld_variables(client);
                 agent_launch.env.retain(|variable_name, _| !agent_launch.removed_variables.contains(variable_name));
                 agent_launch

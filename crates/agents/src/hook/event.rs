@@ -50,7 +50,7 @@ impl FromStr for HookEvent {
     type Err = String;
 
     fn from_str(event_name: &str) -> Result<HookEvent, String> {
-        // The names are exact: an unknown hook in a settings file is a mistake that the user should see.
+        // The names are exact: a misspelt one is reported and not guessed.
         HookEvent::ALL.into_iter().find(|hook_event| hook_event.name() == event_name).ok_or_else(|| {
             let known_names: Vec<&str> = HookEvent::ALL.iter().map(|hook_event| hook_event.name()).collect();
             format!("there is no hook `{event_name}`, only {}", known_names.join(", "))

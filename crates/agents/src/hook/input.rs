@@ -114,7 +114,7 @@ impl<'de> JsonSink<'de> for HookInputReader {
             "last_assistant_message" | "lastAssistantMessage" if is_stop => {
                 read_value_into(map_access, &mut self.hook_input.last_answer)
             }
-            // The fields that are specific to the client come after the common ones.
+            // Some clients give the last answer in fields of their own.
             field_name if is_stop && self.hook_client.hooks.answer_fields().contains(&field_name) => {
                 read_value_into(map_access, &mut self.hook_input.last_answer)
             }

@@ -187,7 +187,7 @@ pub fn uninstall_hooks(hook_client: HookClient, file_text: &str) -> Result<Unins
         }
     }
     let new_text = jsonc::edit_document(file_text, &jsonc_changes).map_err(InstallProblem::from)?;
-    // A file that was empty before our hooks were removed stays as it is.
+    // A file without our hooks stays, even if there is nothing in it.
     let is_empty = !installed_entries.is_empty() && new_text.trim_start_matches('\u{feff}').trim() == "{}";
     Ok(UninstalledHooks { remaining_text: (!is_empty).then_some(new_text), removed_count: installed_entries.len() })
 }
@@ -285,8 +285,7 @@ fn read_entries(
                 };
                 let event_item = match find_command_owner(command_text, hook_client) {
                     CommandOwner::Foreign => continue,
-                    // A command of ours under another event would answer the wrong question, so that it counts as
-                    // edited.
+                    // A command of ours under another event would answer the wrong question, so it counts as edited.
                     CommandOwner::Ours(event_item) if is_event_name(hook_client, event_item, event_name) => event_item,
                     CommandOwner::Ours(_) | CommandOwner::Changed => {
                         let install_problem =

@@ -144,12 +144,12 @@ impl<'de, T: JsonSink<'de>> Visitor<'de> for SinkSeed<'_, T> {
     }
 }
 
-/// Replaces escapes of half a character, such as `\ud83d` without its other half. JavaScript cuts texts in the middle
-/// of a character and writes the remaining half this way. Returns `None` if there is no such escape.
+/// Replaces escapes of half a character, such as `\ud83d` without its other half. A JavaScript program that cuts a text
+/// in the middle of a character writes the remaining half this way. Returns `None` if there is no such escape.
 pub(super) fn replace_lone_surrogates(json_text: &str) -> Option<String> {
     let mut repaired = String::new();
     let (mut copied_end, mut search_start) = (0, 0);
-    // Only backslashes are of interest, so that long texts are searched quickly.
+    // Only backslashes are of interest, and `memchr` finds them quickly in long texts.
     while let Some(backslash_offset) =
         memchr::memchr(b'\\', json_text.as_bytes().get(search_start..).unwrap_or_default())
     {
@@ -171,7 +171,7 @@ pub(super) fn replace_lone_surrogates(json_text: &str) -> Option<String> {
         };
     }
     repaired.push_str(json_text.get(copied_end..)?);
-    // Without a replacement the caller keeps the original text, and nothing was copied.
+    // Without a replacement the caller keeps the original text.
     (copied_end > 0).then_some(repaired)
 }
 

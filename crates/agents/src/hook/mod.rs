@@ -1,7 +1,7 @@
 //! Hooks: what a client tells a program that it starts at certain events of a session, and what may be answered.
 //!
 //! [`HookInput`] is what came on standard input, from any client; [`HookAnswer`] is what is answered, in the form of
-//! that client. What the answer is gets decided in `core`, and the caller reads the files.
+//! that client. `core` decides what the answer is, and the caller reads the files.
 
 use serde_json::Value;
 
@@ -31,9 +31,9 @@ pub struct HookInput {
     pub tool_call: Option<HookToolCall>,
     /// What the user typed.
     pub user_prompt: String,
-    /// Why a session starts or ends, or what triggered a compaction.
+    /// Why a session starts, stops or ends, or what triggered a compaction.
     pub source: String,
-    /// The id of a sub-agent.
+    /// The id of a sub-agent, or its type if it has no id.
     pub agent_id: String,
 }
 

@@ -13,7 +13,7 @@ impl HookAnswer {
         let client_hooks = hook_client.hooks;
         let answer_value = match self {
             HookAnswer::Refuse { reason, .. } => client_hooks.render_refusal(hook_event, reason),
-            // Only the event before a tool call can be denied; afterwards the tool has already run.
+            // A tool can be denied only before it is used; afterwards it has already run.
             HookAnswer::Deny { reason } if hook_event == HookEvent::PreToolUse => {
                 Some(client_hooks.render_denial(reason))
             }

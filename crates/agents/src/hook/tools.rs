@@ -22,7 +22,7 @@ pub struct HookToolUse {
 
 /// Describes what a tool call is about to do.
 pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> HookToolUse {
-    // An earlier version of Copilot passed the input as a JSON text.
+    // The input may still be a JSON text; if an object is in it, that is the input.
     let parsed_input =
         tool_call.tool_input.as_str().and_then(|input_text| serde_json::from_str::<Value>(input_text).ok());
     let tool_input =
@@ -32,7 +32,7 @@ pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> H
     match tool_kind {
         ToolKind::Reads => {}
         ToolKind::Writes => {
-            // Copilot's older editor is one tool with commands, of which `view` only reads.
+            // `str_replace_editor` is one tool with several commands, of which `view` only reads.
             described_use.is_write = find_text_field(tool_input, &["command"]) != Some("view");
             described_use.paths = collect_path_fields(tool_input);
         }
@@ -53,7 +53,7 @@ pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> H
             let patch_text = tool_input
                 .as_str()
                 .or_else(|| find_text_field(tool_input, &["command", "input", "patch", "patchText"]));
-            // The patch is the last word of a command line.
+            // In a command that is a list of words, the patch is the last word.
             let last_word = tool_input.get("command").and_then(Value::as_array).and_then(|last_word| last_word.last());
             described_use.paths =
                 patch_text.or(last_word.and_then(Value::as_str)).map(patched_files).unwrap_or_default();

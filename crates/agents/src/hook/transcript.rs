@@ -1,10 +1,9 @@
 //! Reads transcripts from their end: what was said last, and whether anything was done since a refusal.
 //!
 //! A transcript of a gigabyte costs as much as one of a few pages: lines are read backwards, and reading ends where
-//! the model last got input. Clients write while they call the hook, so that the last lines may be missing or
-//! incomplete: Claude Code's file was behind at a third of the stops that were examined. What a client passes to the
-//! hook is therefore more reliable than what is read here. The caller opens the files, and what an answer means is
-//! decided in `core`. The transcripts of Gemini and Copilot are not understood.
+//! the model last got input. Clients write while they call the hook, so the last lines may be missing or incomplete.
+//! What a client passes to the hook is therefore more reliable than what is read here. The caller opens the files, and
+//! what an answer means is decided in `core`. The transcripts of Gemini and Copilot are not understood.
 //!
 //! [`backward_lines`] finds the lines, [`line`] classifies one.
 
@@ -119,7 +118,7 @@ fn read_extent(
 #[derive(Default)]
 struct TailState {
     last_message: Option<LastMessage>,
-    /// Whether a tool was used anywhere.
+    /// Whether a tool was used in what was read so far.
     used_tool: bool,
 }
 

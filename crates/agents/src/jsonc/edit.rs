@@ -47,7 +47,7 @@ pub enum EditRefusal {
 /// Applies all of the changes, or none. No two of them may concern the same place.
 pub fn edit_document(document_text: &str, changes: &[JsoncChange]) -> Result<String, EditRefusal> {
     let root_node = read_document(document_text).map_err(EditRefusal::Unreadable)?.root;
-    // The style is taken from the text as a whole; single lines may deviate from it.
+    // All changes are written in one style, even where single lines of the text deviate from it.
     let patch_writer = PatchWriter {
         document_text,
         style: detect_style(document_text, &root_node),
@@ -140,7 +140,7 @@ fn apply_patches(document_text: &str, mut patches: Vec<(Range<usize>, String)>) 
     Some(patched_text)
 }
 
-/// Detects the style of a text from its first item.
+/// Detects the style of a text: its indentation from the first item, line ends and spaces from the whole text.
 fn detect_style(document_text: &str, root_node: &JsoncNode) -> JsoncStyle {
     let first_item = root_node.items().first();
     let first_indent =
@@ -227,8 +227,7 @@ impl PatchWriter<'_> {
                     patches,
                 )?;
             }
-            // A replaced value keeps the style of the whole text, not its own: it may have been on one line by
-            // chance.
+            // A new value gets the style of the whole text, not that of the value it replaces.
             (_, JsoncEdit::Replace(new_values)) => {
                 let base_indent = line_indent(self.document_text, target_node.span.start);
                 let new_values = if self.is_one_line {
@@ -391,7 +390,7 @@ impl PatchWriter<'_> {
         let (removal_start, spaces_behind) =
             self.find_removed_space(first_removed, &removed_range, piece_end, removed_flags.get(next_index).copied());
         patches.push((removal_start..removed_range.end, String::new()));
-        // The comma may be separated from the value by a comment, so that it is a patch of its own.
+        // The comma may be separated from the value by a comment, so it is a patch of its own.
         if piece_end > removed_range.end {
             patches.push((piece_end - 1..piece_end, String::new()));
         }
@@ -430,7 +429,8 @@ impl PatchWriter<'_> {
         let is_replaced = ends_line && next_is_removed != Some(true) && piece_end - removed_range.end <= 1;
         let needs_line_end = first_item.follows_line_comment && removal_start == first_item.space_start && !is_replaced;
         let is_first_on_line = removal_start == first_item.start && next_is_removed == Some(false) && !ends_line;
-        // The four cases: the line end must stay with or without an item following on the same line, or it may go.
+        // Where the white space before the piece stays, or there is none, the blanks behind it go instead if an item
+        // that stays follows on the same line.
         match (needs_line_end, next_is_removed) {
             (true, Some(false)) if !ends_line => (first_item.start, blank_count),
             (true, _) => (first_item.start, 0),

@@ -104,7 +104,7 @@ impl JsoncReader<'_> {
     fn read_value(&mut self, depth: usize) -> Result<JsoncNode, OffsetMessage> {
         let value_start = self.position;
         let node_kind = match self.peek() {
-            // The byte alone decides the kind of the value: JSON needs no further lookahead.
+            // The first byte decides the kind of the value: JSON needs no further lookahead.
             Some(b'{') => {
                 self.read_items(b'}', depth).map(|(child_items, frame)| JsoncKind::Map(child_items, frame))?
             }
@@ -162,7 +162,7 @@ impl JsoncReader<'_> {
                 Some(_) => {
                     let read_pair = self.read_item(closing_byte == b'}', &trivia_span, depth)?;
                     frame.has_comments |= read_pair.1;
-                    // Readers disagree on which of two equal keys counts, so that any edit could have no effect.
+                    // Readers disagree on which of two equal keys counts, so an edit could have no effect.
                     if closing_byte == b'}' && !known_keys.insert(read_pair.0.key.clone()) {
                         return Err((read_pair.0.start, format!("`{}` stands here twice", read_pair.0.key)));
                     }
@@ -257,7 +257,7 @@ impl JsoncReader<'_> {
         self.position - digits_start
     }
 
-    /// Reads a text, including its quotes. Errors point to the opening quote.
+    /// Reads a text, including its quotes. One that is not closed is reported at its opening quote.
     fn read_string(&mut self) -> Result<String, OffsetMessage> {
         let open_offset = self.position;
         self.position += 1;
@@ -306,7 +306,7 @@ impl JsoncReader<'_> {
     fn read_unicode_escape(&mut self, escape_start: usize) -> Result<char, OffsetMessage> {
         let invalid_escape = || (escape_start, "this escape is no character".to_string());
         let high_unit = self.read_hex_digits().ok_or_else(invalid_escape)?;
-        // Not a high surrogate: the escape stands for itself. A lone low surrogate is refused by `from_u32`.
+        // Not a high surrogate: the escape is a character by itself. `from_u32` refuses a lone low surrogate.
         if !(0xD800..0xDC00).contains(&high_unit) {
             return char::from_u32(high_unit).ok_or_else(invalid_escape);
         }

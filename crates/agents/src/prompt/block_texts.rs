@@ -52,7 +52,7 @@ impl<'a> BlockTexts<'a> {
 
     /// Renders the blocks, each as the value of a template.
     pub fn render_blocks(&self, task_brief: &TaskBrief) -> TemplateValues {
-        // The marks must occur in none of the texts, so that all of them have to be known first.
+        // The marks must occur in none of the texts, so all of them have to be known first.
         let marked_blocks = MarkedBlocks::new(self.all_texts().to_vec());
         let optional_block = |block_name: &str, block_text: &str| {
             if block_text.is_empty() {

@@ -4,7 +4,7 @@ use tribunal_core::{level::AgentRole, subject::CodeChange};
 
 use super::to_single_line;
 
-/// The most bytes for the names of files, and for what was left out; the diff has all the names anyway.
+/// The most bytes for the names of files, and for what was left out; the diff names all files anyway.
 const MAX_NAMES_BYTES: usize = 240;
 
 /// Describes a change, in the same words for every agent of the same kind.
@@ -16,7 +16,7 @@ pub(super) fn describe_change(code_change: &CodeChange, role: AgentRole) -> Stri
         None => format!("`{}`", to_single_line(&changed_file.path)),
     });
     let mut description = format!("\nIts files: {}.", join_limited(file_names.collect(), ", "));
-    // What cannot be reviewed is named, so that its absence is not taken for a finding.
+    // What cannot be reviewed is named, because the diff does not show it.
     if !code_change.left_out.is_empty() {
         let omitted_names = code_change.left_out.iter().map(|omitted| to_single_line(omitted)).collect();
         description.push_str(&format!(

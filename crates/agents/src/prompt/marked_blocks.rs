@@ -40,7 +40,7 @@ impl<'t> MarkedBlocks<'t> {
     }
 
     fn find_unique_mark(&self, block_text: &str) -> String {
-        // A text could contain its own hash, or that of a neighbour, by attack. Hashing again ends this quickly.
+        // A hostile text could contain the short hash of itself or of a neighbour. Then the hash is hashed again.
         let mut mark_hash = Hash::digest_of(block_text.as_bytes());
         while self.prompt_texts.iter().chain([&block_text]).any(|block_text| block_text.contains(mark_hash.short_hex()))
         {

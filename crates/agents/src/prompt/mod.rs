@@ -57,7 +57,7 @@ impl<'a> From<&'a String> for PromptMaterial<'a> {
     }
 }
 
-/// Renders the whole prompt. `template` is the project's own template for this role, if it has one.
+/// Renders the whole prompt. `template_text` is the project's own template for this role, if it has one.
 pub fn render_prompt<'a>(
     task_brief: &TaskBrief,
     prompt_material: impl Into<PromptMaterial<'a>>,
@@ -77,7 +77,7 @@ pub fn render_prompt<'a>(
     let mut filled_prompt = fill_template(template_text, &template_values)?;
     // Earlier tries get the room that is left, and lessons of earlier reviews the room after that.
     let bounded_values: [(&str, BoundedValue); 2] = [("context", render_context), ("memory", render_memory)];
-    // Each of these values depends on how long the prompt is without it, so that the template is filled again.
+    // Each of these values depends on how long the prompt is without it, so the template is filled again.
     for (value_name, template_part) in bounded_values {
         let bytes_left = MAX_PROMPT_BYTES.saturating_sub(filled_prompt.len().saturating_sub(exempt_bytes));
         let rendered_value = if uses_value(template_text, value_name) {
@@ -148,7 +148,7 @@ fn required_values(role: AgentRole) -> Vec<(&'static str, &'static str)> {
     required_parts
 }
 
-/// Collects all values by name, and counts how many bytes of them are subject and findings.
+/// Collects all values by name, and counts the bytes of the texts in blocks: the subject, its criteria, the findings.
 fn collect_values(
     task_brief: &TaskBrief,
     prompt_material: PromptMaterial<'_>,
@@ -157,7 +157,7 @@ fn collect_values(
     let prompt_blocks = block_texts.render_blocks(task_brief);
     let exempt_bytes = block_texts.all_texts().iter().map(|block_text| block_text.len()).sum();
     let (rules_text, answer_form) = rules_and_form(task_brief);
-    // Without a plan of its own, a role gets the default one for the length of the text.
+    // A brief without a plan gets the default one for its role and this text.
     let session_plan = match &task_brief.plan {
         SeatPlan::Plain => SeatPlan::for_role(task_brief.role, prompt_material.subject_text),
         picked_plan => picked_plan.clone(),
@@ -266,7 +266,6 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
     }
     match task_brief.role {
         AgentRole::Fixer | AgentRole::Challenger => {}
-        // Adversarial reviewers are told the usual range in addition to the minimum.
         AgentRole::Adversarial if task_brief.required > 0 => {
             let usual_maximum = task_brief.required.max(5) * 2;
             let _ = writeln!(
@@ -353,7 +352,7 @@ fn render_context(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize)
     let minimum_chars = task_brief.surroundings.context.stable.chars().count().min(400);
     let bytes_left = bytes_left.max(minimum_chars * 4);
     let mut max_chars = bytes_left.min(tribunal_core::prompt_context::MAX_CHARS);
-    // The limit is in characters and the room in bytes, so that a text of wide characters takes several attempts.
+    // The limit is in characters and the room in bytes, so a text of wide characters takes several attempts.
     while max_chars > 0 {
         let context_text = task_brief.surroundings.context.render(max_chars);
         match context_text.len() {

@@ -1,7 +1,7 @@
 //! The templates' small language: `{{name}}` and nothing else.
 //!
-//! Values are inserted once and never read again, so that no value can refer to another. There are no conditions and
-//! no loops: what depends on the brief is worded in [`super`], and templates only say where it goes.
+//! Values are inserted once and never read again, so no value can refer to another. There are no conditions and no
+//! loops: what depends on the brief is worded in [`super`], and templates only say where it goes.
 
 use thiserror::Error;
 

@@ -117,7 +117,7 @@ impl ScriptPlayer<'_> {
                 }
                 Ok(())
             }
-            // Without pacing, tests do not wait.
+            // Without pacing, a script plays as fast as it can, which is what tests want.
             ScriptStep::WaitMs(wait_ms) => {
                 if self.is_paced {
                     (self.wait_for)(Duration::from_millis(*wait_ms));

@@ -57,7 +57,7 @@ pub enum ScriptStep {
     /// Prints to standard error.
     Complain(String),
     Exit(i32),
-    /// Never ends by itself.
+    /// Never ends by itself, if true.
     Hang(bool),
 }
 

@@ -290,7 +290,7 @@ fn read_action_items(board: &mut Board, item_nodes: Option<&YamlNode>) {
 
 /// Reports what no single line shows.
 fn check_consistency(board: &mut Board) {
-    // Each rule has a pass of its own, which keeps its problems together; they are sorted by line below.
+    // Each rule has a pass of its own, so its problems come together; sorting puts them in the order of the file.
     let mut found_problems = find_story_problems(board);
     found_problems.extend(find_empty_epics(board));
     found_problems.extend(find_unfinished_epics(board));

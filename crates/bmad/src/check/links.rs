@@ -59,7 +59,7 @@ fn check_inputs(
     }
 }
 
-/// No document is made from more inputs.
+/// Further inputs of a document are not checked.
 const MAX_INPUTS: usize = 500;
 
 /// Whether a text is a path to a document, and not a sentence, pattern or address.
@@ -178,7 +178,7 @@ fn check_link(
     let Some(target_path) = target_path else { return };
     let check_material = anchor_cache.material;
     if !target_file.is_empty() && !check_material.path_exists(&target_path) {
-        // Agents also write paths from the project's root.
+        // The path may also be meant from the project's root.
         if normalize_path(&target_file).is_some_and(|target_file| check_material.path_exists(&target_file)) {
             return;
         }

@@ -241,7 +241,7 @@ impl<'a> CheckMaterial<'a> {
     }
 
     fn find_step_command(&self, step: BmadStep) -> StepCommand {
-        // Claude's commands are the shortest to type, so they are shown where they exist.
+        // Commands are shown for Claude Code if its files are there, or if no client is known; otherwise for Codex.
         let has_claude = self.layout.clients.iter().any(|client_name| client_name.name == "claude");
         let client_name = if has_claude || self.layout.clients.is_empty() { "claude-code" } else { "codex" };
         commands::find_command(self.layout, step, client_name, self.project_files)

@@ -58,12 +58,12 @@ pub(super) fn is_template(check_material: &CheckMaterial<'_>, document: &Project
         return false;
     }
     let markdown = MarkdownPage::parse(&document_text.text);
+    // Headings come from the template and say nothing about the progress.
     let text_lines: Vec<&MarkdownLine<'_>> = markdown
         .lines
         .iter()
         .filter(|line| line.kind == LineKind::Prose && !line.is_blank() && line.heading().is_none())
         .collect();
-    // Headings come from the template and say nothing about the progress.
     let placeholder_count = text_lines.iter().filter(|line| find_placeholder(line.text).is_some()).count();
     let is_just_begun = parse_front_matter(&markdown).is_some_and(|front_matter| {
         front_matter.get("stepsCompleted").is_some_and(|completed_steps| {
@@ -73,8 +73,8 @@ pub(super) fn is_template(check_material: &CheckMaterial<'_>, document: &Project
     (placeholder_count > 0 && placeholder_count * 2 >= text_lines.len()) || (is_just_begun && text_lines.len() < 3)
 }
 
-/// The first placeholder such as `{{project_name}}`: lower-case words, as BMAD's templates have them. Products have
-/// placeholders of their own.
+/// The name in the first placeholder such as `{{project_name}}`: ASCII letters and digits, with blanks and a few marks. Other
+/// text in double braces belongs to the product that the document describes.
 fn find_placeholder(line_text: &str) -> Option<&str> {
     let mut remaining_text = line_text;
     while let Some((_, after_open)) = remaining_text.split_once("{{") {

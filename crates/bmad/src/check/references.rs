@@ -36,10 +36,10 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
             );
         }
         for deferred_id in story_file.story.closes_deferred.iter().take(MAX_REFERENCES) {
+            // The ledger has many forms, so any mention of the id counts.
             if deferred_text.contains(&deferred_id.to_lowercase()) {
                 continue;
             }
-            // The ledger has many forms, so any mention of the id counts.
             let message = format!("it closes the deferred work `{deferred_id}`, which is not listed anywhere");
             let problem = FileProblem::warning("closes-deferred-unknown", &story_file.path, message);
             let problem = problem.at_line(find_front_matter_line(&story_file.text, deferred_id));
@@ -48,7 +48,7 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
     }
 }
 
-/// How many references of a story are checked; no story has more.
+/// How many references of a story are checked; further ones are ignored.
 pub(super) const MAX_REFERENCES: usize = 200;
 
 /// All stories that any file mentions.

@@ -94,7 +94,7 @@ fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
     let planned_stories: BTreeMap<StoryNumber, &EpicStory> =
         check_material.epics.stories().map(|story| (story.number, story)).collect();
     let on_board = stories_by_number(board);
-    // One of the two is not written yet.
+    // If one of the two is not written yet, there is nothing to compare.
     if planned_stories.is_empty() || on_board.is_empty() {
         return;
     }
@@ -267,7 +267,7 @@ fn check_missing_files(check_material: &CheckMaterial<'_>, board: &Board, proble
     for (story_key, board_entry) in board.stories() {
         let problem_weight = match story_state(board_entry) {
             None | Some(StoryStatus::Backlog) => continue,
-            // Files of finished stories are often archived.
+            // The files of finished stories may have been archived.
             Some(StoryStatus::Done) => ProblemWeight::Note,
             Some(_) => ProblemWeight::Warning,
         };

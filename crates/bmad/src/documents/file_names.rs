@@ -87,7 +87,7 @@ pub(super) fn kind_from_name(file_path: &str) -> Option<DocumentKind> {
     })
 }
 
-/// Whether a name is one of `epic-3-retro-2026-01-02`, `epic-3-retrospective` and `retrospective-3`.
+/// Whether a word of the name says so, as in `epic-3-retro-2026-01-02`, `epic-3-retrospective` and `retrospective-3`.
 fn is_retrospective_name(file_stem: &str) -> bool {
     let mut name_words = file_stem.split('-');
     name_words.any(|name_word| name_word == "retro" || name_word == "retrospective")

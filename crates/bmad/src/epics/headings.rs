@@ -38,7 +38,7 @@ pub(super) fn parse_heading<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Epic
     };
     match parsed_heading {
         Some(parsed_heading) if allowed_levels.contains(&level) => Some(parsed_heading),
-        // `Epic List` and `Story points` are ordinary headings; `Epic N`, `Story 1` and `Story {{N}}.{{M}}` are mistakes.
+        // `Epic List` and `Story points` are ordinary headings; `Epic N:`, `Story 1` and `Story {{N}}.{{M}}` are mistakes.
         _ => {
             let looks_like_slip = after_word
                 .starts_with(|character: char| character.is_ascii_digit() || character == '{' || character == '[');

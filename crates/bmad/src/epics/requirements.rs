@@ -119,7 +119,7 @@ fn parse_coverage_line(document_path: &str, markdown_line: &MarkdownLine<'_>) ->
             }
             remaining_text = after_separator;
         }
-        // One pass over a line is enough: a long line is no map.
+        // Every pass looks through the rest of the line, and a very long line is no part of a map.
         if remaining_text.len() > 2_000 {
             break;
         }

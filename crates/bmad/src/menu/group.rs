@@ -170,10 +170,10 @@ impl<'t> GroupBuilder<'_, 't> {
         }
         let fits_open_group = self.open_group.as_ref().is_some_and(|open_group| {
             let is_same_place = open_group.line_kind == markdown_line.kind && open_group.is_quoted == in_quote;
-            // `[X] Exit` follows other options; a ticked box is among boxes.
+            // Numbers and letters are never keys of one menu.
             let same_key_kind =
                 open_group.keys.iter().all(|key| key.parse::<u32>().is_ok() == key_mark.key.parse::<u32>().is_ok());
-            // A key that occurs again begins a new menu.
+            // A key that occurs again begins a new menu. Ticked boxes repeat theirs, and only another box joins them.
             is_same_place
                 && same_key_kind
                 && if open_group.are_checkboxes { is_checkbox } else { !open_group.keys.contains(key_mark.key) }

@@ -7,8 +7,8 @@ const KNOWN_KEYS: &[&str] = &[
     // Sections of a document, with more and with fewer options; the next step; resuming.
     "ACP", "ACPY", "ACFP", "APX", "AC", "BC", "CD", "CE", "CX", "CORX", "NY",
     // Quick flow: modes, escalation, findings, a spec to read, to approve, to split.
-    "ET", "ETW", "EP", "EPW", "FSW", "ACEPQ", "ABDPR", "AE", "KS", // Editing and validating a PRD.
-    "ESVX", "SU", "CEX", "EIRX", "ASVX", "ABC", "CES", "EFRX", // The agents and workflows of the builder.
+    "ET", "ETW", "EP", "EPW", "FSW", "ACEPQ", "ABDPR", "AE", "KS", // Below: editing and validating a PRD.
+    "ESVX", "SU", "CEX", "EIRX", "ASVX", "ABC", "CES", "EFRX", // Below: the agents and workflows of the builder.
     "CEV", "AEPRS", "ERS", "ACMOPT", "AS", "AFR", "ABCD", "ABCDX", "DMT", "CMRT",
     // Brainstorming, sharding a document, a proposal to change course.
     "ABCKT", "DKM", "AES",

@@ -61,7 +61,7 @@ impl ChoiceMeaning {
         match () {
             () if label_words.is_empty() => ChoiceMeaning::Other(String::new()),
             () if has_word("yolo") => ChoiceMeaning::Yolo,
-            // Exits come before everything else: taking one by mistake ends the session.
+            // Exits come before all rules below: an option that leaves must not be taken for one that goes on.
             () if begins_with_any(&["exit", "quit", "stop", "abort", "cancel", "done"])
                 || has_word("exit")
                 || ["end party", "end session", "end workflow", "leave party"]

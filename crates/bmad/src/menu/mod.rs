@@ -7,8 +7,8 @@
 //! returned as a question with one answer, since the agent waits for it all the same. The meaning of an option is read from
 //! its label: a `[C]` may exit or convert.
 //!
-//! Nothing is answered here and nothing is remembered: which option to take is a rule of the core, and confirmed mistakes
-//! come with the [`MenuContext`].
+//! Nothing is answered here and nothing is remembered: which option to take is up to the caller, and confirmed mistakes come
+//! with the [`MenuContext`].
 
 mod group;
 mod history;
@@ -391,7 +391,7 @@ impl MenuJudge<'_, '_> {
 /// Whether each line is under review.
 fn mark_reviewed_lines(markdown: &MarkdownPage<'_>, context: &MenuContext) -> Vec<bool> {
     let mut line_flags = vec![false; markdown.lines.len()];
-    // Ranges come from other programs and may be out of bounds or reversed.
+    // The caller's ranges may be out of bounds or reversed.
     for line_range in &context.reviewed_lines {
         let start_index = line_range.start.saturating_sub(1).min(line_flags.len());
         let end_index = line_range.end.saturating_sub(1).clamp(start_index, line_flags.len());

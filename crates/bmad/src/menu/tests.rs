@@ -190,7 +190,7 @@ fn an_option_means_what_its_label_says() {
 #[test]
 fn text_under_review_offers_no_menu() {
     let message_text = format!("intro\n{APC}outro\n");
-    // Ranges come from other programs: one that ends before it begins is empty.
+    // A range that ends before it begins is empty.
     let reviewed_range = |range: Range<usize>| MenuContext { reviewed_lines: vec![range], ..MenuContext::default() };
     for (range, expected) in
         [(2..5, 0), (4..5, 0), (1..2, 1), (5..9, 1), (0..0, 1), (Range { start: 7, end: 3 }, 1), (0..usize::MAX, 0)]

@@ -33,7 +33,7 @@ impl RosterMember {
         self.id.strip_prefix("bmad-agent-").unwrap_or(&self.id)
     }
 
-    /// A name that only one agent has: `bmm:dev`.
+    /// The name with the module, which tells agents with the same short name apart: `bmm:dev`.
     pub fn qualified_name(&self) -> String {
         match self.module.as_str() {
             "" => self.id.clone(),
@@ -41,7 +41,7 @@ impl RosterMember {
         }
     }
 
-    /// The names that contain the module or are ids.
+    /// The names that begin with `bmad-` or contain the module, and the ids.
     fn long_names(&self) -> Vec<String> {
         let (module, short) = (&self.module, self.short_name());
         let mut names = vec![self.skill.clone(), format!("bmad-agent-{short}"), format!("bmad-{short}")];
@@ -71,7 +71,7 @@ impl Roster {
     pub fn find_member(&self, wanted_name: &str) -> Result<&RosterMember, AgentNameError> {
         let wanted_name = fold_case(wanted_name.trim().trim_start_matches(['/', '@']));
         let is_wanted = |agent_name: &str| !agent_name.is_empty() && fold_case(agent_name) == wanted_name;
-        // An id identifies an agent even if it looks like the short name of another one.
+        // An id identifies an agent even if it is also a long name of another one.
         let by_id = self
             .members
             .iter()

@@ -230,7 +230,7 @@ fn strip_bullet(line_text: &str) -> Option<&str> {
         .map(str::trim_start)
 }
 
-/// A line without its mark; a number stays if it differs from the one that the criterion gets.
+/// A line without its mark; a number stays if it differs from the position of the criterion.
 fn strip_mark(line_text: &str, next_number: usize) -> String {
     match parse_number(line_text) {
         Some((item_number, item_text)) if item_number == next_number => item_text.to_string(),

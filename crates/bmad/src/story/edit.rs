@@ -195,7 +195,8 @@ fn format_file_lines(file_paths: &[&str], line_prefix: &str, is_quoted: bool) ->
     file_paths.iter().map(format_line).collect()
 }
 
-/// The edit that creates the list at the end of `Dev Agent Record`; without that section, before what reviews add behind it.
+/// The edit that creates the list at the end of `Dev Agent Record`. If that section is missing, it is created as well, before the
+/// change log and the review.
 fn insert_file_list(markdown: &MarkdownPage<'_>, file_paths: &[&str]) -> ByteEdit {
     let mut new_lines = format_file_lines(file_paths, "- ", false);
     let prepend_heading = |new_lines: &mut Vec<String>, title: &str| {

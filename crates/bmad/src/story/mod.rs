@@ -88,7 +88,7 @@ pub enum FollowUpKind {
     /// The user has to decide how to solve it.
     Decision,
     Patch,
-    /// Known, and left for later.
+    /// The problem is known and left for later.
     Defer,
     /// A kind that is not known here, as it is written.
     Other(String),
@@ -206,7 +206,7 @@ fn find_title(markdown: &MarkdownPage<'_>, front_matter: Option<&yaml::YamlNode>
 
 /// Splits `Story 1.2: Log in` into its number and its title.
 fn split_story_number(title: &str) -> Option<(StoryNumber, &str)> {
-    // `get` gives nothing where byte 5 is inside a character, as in `Stör`.
+    // `get` gives nothing where byte 5 is inside a character, as in `Straße`.
     let after_word =
         title.get(..5).filter(|first_word| first_word.eq_ignore_ascii_case("story")).map(|_| &title[5..])?;
     let after_word = after_word.trim_start();

@@ -234,8 +234,8 @@ fn parse_spot(markdown_line: &MarkdownLine<'_>, value_start: usize) -> StatusSpo
             // A comment behind the label is no status.
             let status_value = status_value.split("<!--").next().unwrap_or(status_value);
             let status_text = status_value.trim_matches(QUOTE_MARKS);
-            // Nothing but the end of an emphasis is left: `**Status:**`.
             let value_end = status_value.trim_end_matches([' ', '\t']).len();
+            // Behind the label of `**Status:**` nothing but the end of the emphasis is left.
             let is_only_emphasis = status_value.chars().all(|character| matches!(character, ' ' | '\t' | '*' | '_'));
             let status_text = if is_only_emphasis {
                 ""

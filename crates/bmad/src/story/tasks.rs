@@ -218,7 +218,7 @@ pub(super) fn visit_tasks_mut(tasks: &mut [StoryTask], visitor: &mut dyn FnMut(&
 /// The criteria in `(AC: 1, 2)`, `(AC: #1, #3)`, `(ACs 1-3)` or `(AC1, AC2)`.
 fn parse_criteria_refs(task_text: &str) -> Vec<u32> {
     let mut criteria_numbers = Vec::new();
-    // No task names criteria in more places than this; the limit bounds the time for long lines.
+    // The limit bounds the time for long lines.
     for parenthesized in task_text.split('(').skip(1).take(20) {
         let in_parentheses = parenthesized.split(')').next().unwrap_or(parenthesized).trim_start();
         let Some(after_label) = in_parentheses
@@ -242,7 +242,7 @@ fn parse_criteria_refs(task_text: &str) -> Vec<u32> {
     criteria_numbers
 }
 
-/// The number of criteria that one task can name.
+/// The greatest number of criteria that one task can name; further ones are ignored.
 const MAX_CRITERIA: usize = 100;
 
 /// The numbers of `1, 3-5 and 7`: 1, 3, 4, 5, 7.

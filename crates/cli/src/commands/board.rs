@@ -245,7 +245,7 @@ fn update_story_status(
     };
     // A dry run applies the same rule to the text as it is read, without taking the lock.
     if dry_run {
-        // A file that cannot be read is reported by `validate`; it does not keep the board from moving.
+        // Nothing is shown about a file that cannot be read; the move itself would fail on it.
         return match bmad.shelf.read_file(&story_path) {
             Ok(Some(story_text)) => {
                 rewrite_status(&story_text).map(|(_, file_update)| file_update).map_err(explain_edit_refusal)
@@ -344,7 +344,7 @@ pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserErro
             let user_error = UserError::new(EXIT_ENVIRONMENT, format!("{file_path} is locked: {holder}"));
             let lock_path = lock_path.display();
             match holder.process {
-                // The lock's own grace period clears it, so there is nothing to remove by hand.
+                // A dead holder's lock is cleared after a grace period, so there is nothing to remove by hand.
                 Some(_) if holder.is_dead() => {
                     user_error.with_step("again in half a minute; a dead holder's lock is cleared then")
                 }
@@ -404,7 +404,7 @@ fn explain_refusal(board_path: &str, reason: BoardMoveRefusal) -> UserError {
         BoardMoveRefusal::WrongKind { key: board_key, target: to_state } => {
             UserError::usage(format!("{board_key} cannot be {to_state}"))
         }
-        // Going back or skipping a state is refused by default, because it is usually a typing mistake.
+        // Going back or skipping a state is possible, but only with `--anyway`.
         BoardMoveRefusal::OutOfOrder {
             key: board_key,
             current: from_state,

@@ -81,7 +81,7 @@ fn record_answer(
         return print_loop_answer(context, named_decision, &loop_outcome);
     }
     let answer = DecisionAnswer { choice: typed_answer.choice, note };
-    // The run reads the request when it is resumed; this command does not start anything.
+    // The run reads the request at its next step, or when it is resumed; this command does not start anything.
     store.send_request(run_id, &UserRequest::Answer { decision: decision.id.clone(), answer })?;
     if context.wants_json {
         json_documents::print_document(
@@ -179,7 +179,7 @@ struct NamedDecision<'a> {
     decision: &'a Decision,
 }
 
-/// A run that asks at least one question.
+/// A run or a loop, which may have open decisions.
 struct AskingRun {
     run_view: RunView,
     /// The decisions that have an answer which the run has not read yet.
@@ -190,8 +190,7 @@ fn collect_asking_runs(store: &Store, project: &Project) -> Result<Vec<AskingRun
     let mut asking_runs = Vec::new();
     for (run_view, _) in runs::list_runs(store, project)? {
         let Some(run_id) = run_view.run_id.clone() else { continue };
-        // Answers wait in the inbox until the run is resumed; until then the journal still shows the question as
-        // open.
+        // Answers wait in the inbox until the run reads it; until then the journal still shows the question as open.
         let answered_ids =
             store.pending_requests(&run_id)?.into_iter().filter_map(|stored_request| match stored_request.request {
                 UserRequest::Answer { decision, .. } => Some(decision),

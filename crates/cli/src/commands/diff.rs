@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     let diff = landings.diff_landings(finding_id)?;
     if context.wants_json {
         let diff = diff.unwrap_or_default();
-        // `path` is there for consumers that expect a single file; a change over several files has no such path.
+        // `path` is that of the subject, or of the only changed file; a change of several files has none.
         let only_path =
             if let [file_diff] = diff.file_diffs.as_slice() { Some(file_diff.relative_path.as_str()) } else { None };
         json_documents::print_document(&ChangesDocument {

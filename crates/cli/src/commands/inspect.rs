@@ -106,7 +106,7 @@ pub(crate) fn run(inspect_command: InspectCommand, context: &CommandContext) -> 
     }
 }
 
-/// Inspects a story for `tribunal story KEY`, too.
+/// Inspects a story's file for `tribunal story KEY`, which shows the same.
 pub(super) fn inspect_story(story_file: &Path, context: &CommandContext) -> Result<u8, UserError> {
     story::run(story_file, context)
 }
@@ -148,7 +148,7 @@ fn read_input(input_file: &Path, context: &CommandContext) -> Result<String, Use
     if input_file.as_os_str() == "-" {
         let mut input_bytes = Vec::new();
         stdin().read_to_end(&mut input_bytes)?;
-        // Agents print broken UTF-8 now and then; the parser has to cope with it as it does in a run.
+        // An agent's output need not be valid UTF-8; the parser has to cope with it as it does in a run.
         Ok(String::from_utf8_lossy(&input_bytes).into_owned())
     } else {
         let input_path = context.resolve_path(input_file);

@@ -280,7 +280,7 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
         {
             continue;
         }
-        // A broken file has no session id; `look_up_session` then moves it away and reports it as idle.
+        // A broken file has no session id; `look_up_session` then moves it away and reports that it holds no session.
         let session_id = file_state.map(|file_state| file_state.session_id).unwrap_or_default();
         match session::look_up_session(&project, &session_id, session::current_wall_ms(), stale_age) {
             SessionLookup::HeldHere(mut bound_session) if bound_session.state_file == state_name => {

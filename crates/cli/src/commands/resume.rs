@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     };
     require_run_trust(context, &project, &run_view, reloaded.as_ref())?;
     let reloaded = reloaded.map(|reloaded| Box::new(reloaded.settings));
-    // A client may have been downgraded or removed since the run began.
+    // A client may have been replaced by an older one since the run began.
     if !matches!(run_view.phase, RunPhase::Finished(_)) {
         let settings = reloaded.as_deref().or(run_view.settings.as_ref());
         require_versions(settings.map(|settings| (project.root(), settings)).into_iter())?;

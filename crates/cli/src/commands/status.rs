@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
     let store = context.open_journal(&project)?;
     let StatusOverview { mut shown_runs, sprint_tree } =
         collect_overview(&project, store.as_ref(), arguments.run.as_deref())?;
-    // Answers wait in the inbox until a resume; without this step they would be shown as missing.
+    // Answers wait in the inbox until the run reads it; without this step they would be shown as missing.
     if let Some(store) = &store {
         for (run_view, _) in &mut shown_runs {
             apply_pending_answers(store, run_view)?;

@@ -182,7 +182,7 @@ pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &
             Some(fix_hint),
         ));
     }
-    // A server without a command would make its client fail to start.
+    // A server without a command cannot be started.
     for (setting_path, _) in effective.values.iter().filter(|(setting_path, _)| setting_path.starts_with("mcp.")) {
         if list_setting(effective, setting_path).is_empty() {
             let fix_hint = Some("write the program and its arguments, or remove the server".into());
@@ -292,13 +292,13 @@ fn make_agent_spec(
             .with_reason("Nothing was started.")
             .with_step(format!("correct `script:` ({script_origin})")));
     }
-    // Two spellings of one provider count as one voice.
     let provider_name = text_setting(effective, &format!("agents.{agent_name}.provider"))
         .unwrap_or_else(|| client_vendor(&driver_spec));
     let stronger_name = text_setting(effective, &format!("agents.{agent_name}.stronger"));
     Ok(AgentSpec {
         name: AgentName::new(agent_name),
         driver: driver_spec,
+        // Two spellings of one provider count as one voice.
         provider: provider_name.trim().to_lowercase(),
         stronger: stronger_name.map(AgentName::new),
         duties: Default::default(),

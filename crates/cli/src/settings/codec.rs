@@ -252,7 +252,7 @@ const GUARD_BOUNDS: [WriteBounds; 3] = [WriteBounds::Off, WriteBounds::Project, 
 
 impl Codec<WriteBounds> for GuardPaths {
     fn encode(field_value: &WriteBounds) -> Option<SettingValue> {
-        // Both lists have the same order, which a test over all rows checks.
+        // Both lists have the same order, so a position in one is the position in the other.
         let bounds_index = GUARD_BOUNDS.iter().position(|bounds| bounds == field_value)?;
         Some(SettingValue::Text(GUARD_PATHS[bounds_index].to_string()))
     }

@@ -199,7 +199,7 @@ impl SettingsReader<'_> {
 
     /// Reports that the file is not YAML.
     fn report_broken_yaml(&mut self, yaml_error: &yaml::YamlError) {
-        // The parser names the line where it gave up; a stray indentation above it is usually the cause.
+        // The parser names the line where it gave up; a stray indentation above it may be the cause.
         let (line_number, hint) = match find_stray_indent(self.yaml_text) {
             Some((line_number, hint)) => (Some(line_number), Some(hint)),
             None => (yaml_error.line, None),

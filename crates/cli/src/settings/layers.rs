@@ -1,5 +1,5 @@
-//! The layers of settings, in the order in which they win: built-in defaults, the user's file, BMAD's file, the project's
-//! file, the environment, flags. Every value keeps its origin.
+//! The layers of settings, the weakest first: built-in defaults, the user's file, BMAD's file, the project's file, the
+//! environment, flags. Every value keeps its origin.
 
 use std::{
     collections::BTreeMap,
@@ -170,7 +170,7 @@ pub(crate) fn gather_user_settings(sources: &SettingSources) -> Result<Effective
 fn fold_layers(project_root: Option<&Path>, sources: &SettingSources) -> Result<EffectiveSettings, UserError> {
     let mut effective = EffectiveSettings::from_defaults();
     let mut problems = Vec::new();
-    // The order of this list is the order in which the layers win.
+    // Later layers win over earlier ones.
     let layer_files = [
         (SettingLayer::User, sources.user_file.clone(), ReadMode::Strict),
         (SettingLayer::Bmad, project_root.map(|project_root| project_root.join(CONFIG_PATH)), ReadMode::Lenient),
@@ -184,10 +184,10 @@ fn fold_layers(project_root: Option<&Path>, sources: &SettingSources) -> Result<
             continue;
         };
         let mut file_reading = file_reader::read_settings(&source_name, &source_text, read_mode);
+        // Problems are collected, not returned at once: the user wants to see all of them.
         problems.append(&mut file_reading.problems);
         effective.has_bmad |= setting_layer == SettingLayer::Bmad;
         effective.apply_reading(setting_layer, &source_name, file_reading);
-        // Problems are collected, not returned at once: the user wants to see all of them.
     }
     for (source_name, source_text) in &sources.variables {
         apply_variable(&mut effective, source_name, source_text, &mut problems);

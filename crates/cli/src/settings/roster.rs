@@ -10,7 +10,7 @@ use tribunal_bmad::{ROSTER_PATH, parse_roster, roster::roster_from_toml};
 use tribunal_core::plan::{MIN_PICKS, Persona};
 use tribunal_runner::Project;
 
-/// The maximum size of a roster; real ones have about 30 KB.
+/// The maximum size of a roster file.
 const MAX_ROSTER_BYTES: u64 = 1024 * 1024;
 
 /// The personas that may take part in a party.

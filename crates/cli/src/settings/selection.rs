@@ -117,7 +117,7 @@ impl AgentSelection {
                     ModelFit::NoClient(problem_text) => remarks.push(problem_text),
                 }
             } else if let (JobKind::Fix, Some(model_name)) = (review_job, &self.fixer_model)
-                // Only a warning: the setting is often part of a pasted block.
+                // This is only a warning: the setting may be part of a pasted block.
                 && !taking_agents.iter().any(|agent_spec| uses_fixer_model(agent_spec))
             {
                 let matching_clients = AgentClient::all().filter(|known_client| known_client.facts.uses_fixer_model);

@@ -66,7 +66,7 @@ fn items_of_setting(setting_path: &str, setting_value: &SettingValue) -> Vec<Tru
         agent_name: owner_name.to_string(),
         licence: licence_kind,
     };
-    // `agents.a.b.argv` belongs to the agent `a.b`: only the last part is the key.
+    // The first part of a path is its section and the last one its key; the name is between them.
     let path_owner = setting_path
         .split_once('.')
         .and_then(|(path_section, owner_path)| Some((path_section, owner_path.rsplit_once('.')?)));

@@ -46,7 +46,7 @@ pub(crate) struct ConcurrencyLimits {
     pub jobs: NonZeroUsize,
     /// Agents at the same time, of all runs together.
     pub agents: NonZeroUsize,
-    /// Calls of clients per hour, of all runs on the machine.
+    /// Calls of clients per hour, of all runs of the user.
     pub calls: NonZeroUsize,
 }
 

@@ -154,7 +154,7 @@ impl PartyAgreement {
                 (true, false) => Some(PartyAgreement::NoConsensus),
             };
         }
-        // Votes are stronger than the party's own summary.
+        // With votes, only the dissent of the party's own summary counts: it rules out a full consensus.
         let agreed_count = voted_ballots().filter(|ballot| ballot.is_agreed()).count();
         Some(match voted_ballots().count() {
             ballot_count if agreed_count == ballot_count && minutes.dissent.is_empty() => PartyAgreement::Consensus,

@@ -43,7 +43,6 @@ pub(super) struct TextPart<'a> {
 /// Returns the term that occurs first, with its line; `None` if none of them occurs.
 pub(super) fn find_term<'t>(text_part: TextPart<'_>, search_terms: &'t [String]) -> Option<(&'t str, u32)> {
     let search_terms = search_terms.iter().map(|term| term.trim()).filter(|term| !term.is_empty());
-    // The earliest line is reported, whichever term it belongs to.
     let found_terms = search_terms.filter_map(|term| Some((term, find_first_line(text_part, &parse_term(term))?)));
     found_terms.min_by_key(|(_, line)| *line)
 }

@@ -53,10 +53,10 @@ pub fn is_place_touched(place: &FindingPlace, touched_files: &[TouchedLines]) ->
     })
 }
 
-/// Parses a unified diff. Lines that are no header, hunk or changed line are ignored.
+/// Parses a unified diff. Outside of hunks, lines that are no header are ignored.
 pub fn parse_diff(diff: &str) -> Vec<DiffedFile> {
     let mut file_diffs: Vec<DiffedFile> = Vec::new();
-    // The number of the next line, and how many old and new lines of the hunk are still to come.
+    // The number of the next line after the change, and how many old and new lines of the hunk are still to come.
     let (mut line_number, mut old_remaining, mut new_remaining) = (0_u32, 0_u32, 0_u32);
     let mut old_name = String::new();
     for diff_line in diff.lines() {
@@ -136,7 +136,6 @@ fn add_defined_symbols(file_diffs: &mut [DiffedFile], diff_line: &str) {
         let symbol = tokens.next().unwrap_or_default();
         let symbol: String =
             symbol.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
-        // Short names occur everywhere, so they prove no relation.
         let symbols = &mut file_diff.touched.symbols;
         if symbol.chars().count() >= MIN_SYMBOL_CHARS && !symbols.contains(&symbol) {
             symbols.push(symbol);

@@ -123,7 +123,7 @@ fn push_plain_word(folded: &mut String, word: &str) {
         match character {
             '`' | '\u{200b}' | '\u{feff}' | '\u{ad}' => continue,
             '…' => folded.push_str("..."),
-            // Typeset without blanks between words, but typed with them.
+            // A long dash is typeset without blanks around it, but typed with them.
             '—' | '―' if !last_character.is_whitespace() && !remainder.is_empty() => folded.push_str(" - "),
             // `--` is a typed dash: its first `-` was pushed already.
             '-' if word == "--" && remainder.is_empty() => {}

@@ -12,7 +12,7 @@ use crate::text::words::{are_opposites, changes_meaning, is_plain_word, is_typo,
 
 /// A quote with fewer words must match verbatim.
 const MIN_QUOTE_WORDS: usize = 6;
-/// Longer quotes are not compared: such a quote does not show one thing.
+/// Longer quotes are not compared: the work grows with the words of the quote times those of the window.
 const MAX_QUOTE_WORDS: usize = 300;
 /// The most words around the named line that are compared.
 const MAX_WINDOW_WORDS: usize = 3000;
@@ -30,7 +30,7 @@ pub(super) struct NearMatch {
     pub percent: u32,
 }
 
-/// Finds the part of `text` that almost equals the quote. Both are folded.
+/// Finds the part of the window that almost equals the quote. Both are folded.
 pub(super) fn find_near_match(folded_quote: &str, window: &str) -> Option<NearMatch> {
     // One more than the maximum is enough to see that the quote is too long.
     let quote_words: Vec<ComparedWord> = split_words(folded_quote).take(MAX_QUOTE_WORDS + 1).collect();
@@ -87,8 +87,8 @@ struct WordAlignment {
     last_word: usize,
 }
 
-/// Finds the cheapest alignment of `wanted` within `there`, the earliest of equals. The first and the last word must match:
-/// otherwise a word that changes the meaning could hide just outside.
+/// Finds the cheapest alignment of the quote within the window, the earliest of equals. The first and the last word must
+/// match: otherwise a word that changes the meaning could hide just outside.
 fn align_words(quote_words: &[ComparedWord], window_words: &[ComparedWord]) -> Option<WordAlignment> {
     // Edit distance with one row for each word of the quote; the quote may begin anywhere in the text.
     let mut previous_row = vec![PartialReading::IMPOSSIBLE; window_words.len()];
@@ -126,7 +126,7 @@ fn align_words(quote_words: &[ComparedWord], window_words: &[ComparedWord]) -> O
                 replaced.min(omitted).min(inserted)
             };
             if quote_index == 0 && position > 0 && !window_words[position].must_match {
-                // Inserted words between the first and the second word of the quote.
+                // Words may also be inserted between the first and the second word of the quote.
                 next_row[position] = next_row[position].min(next_row[position - 1].add_cost(WORD_COST));
             }
         }
@@ -154,7 +154,7 @@ impl PartialReading {
 }
 
 fn replacement_cost(quote_word: &ComparedWord, window_word: &ComparedWord) -> u32 {
-    // A masked secret cannot be compared, so it matches any word.
+    // A masked secret in the text cannot be compared, so it matches any word of the quote.
     if quote_word.word == window_word.word || window_word.word == FOLDED_MASK {
         return 0;
     }

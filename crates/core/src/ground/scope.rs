@@ -21,7 +21,7 @@ use crate::{
     subject::Subject,
 };
 
-/// One or several files, as they were when the panel read them.
+/// The files in which evidence is searched.
 #[derive(Clone, Debug)]
 pub struct EvidenceScope<'a> {
     finders: Vec<EvidenceFinder<'a>>,
@@ -105,7 +105,7 @@ impl<'a> EvidenceScope<'a> {
 
     /// Finds the evidence of a claim, or returns the reason why it was not found.
     pub fn find_evidence(&self, raised_finding: &RaisedFinding) -> Result<GroundedEvidence, String> {
-        // A single file needs neither file names nor removed lines.
+        // A single file that is not a change needs neither file names nor removed lines.
         if self.is_one_file() {
             return self.finders[0].find_evidence(raised_finding);
         }
@@ -167,7 +167,7 @@ impl<'a> EvidenceScope<'a> {
         Some(GroundedEvidence { place, quote_match: Some(quote_match), ..grounded })
     }
 
-    /// Splits a heading that is a file's name, or has one in front of it.
+    /// Returns the file that the heading or else the claim names, and the heading without the file's name.
     fn file_of_heading<'h>(
         &self,
         heading: &'h str,
@@ -210,7 +210,7 @@ impl<'a> EvidenceScope<'a> {
         }
     }
 
-    /// Whether the evidence can be found in any file.
+    /// Whether the evidence can be found in any file or, if it is a quote, in the lines that the change removed.
     pub fn has_evidence(&self, evidence: &Evidence) -> bool {
         self.finders.iter().any(|finder| finder.has_evidence(evidence))
             || self
@@ -219,7 +219,8 @@ impl<'a> EvidenceScope<'a> {
                 .any(|(finder, _)| matches!(evidence, Evidence::Quote { .. }) && finder.has_evidence(evidence))
     }
 
-    /// Whether the evidence can be found in this file; without a place it may be in any file.
+    /// Whether the evidence can be found in the file of the place. Without a place, or if that file is not in the scope, it may
+    /// be in any file.
     pub fn has_evidence_in(&self, finding_place: Option<&FindingPlace>, evidence: &Evidence) -> bool {
         match finding_place
             .and_then(|finding_place| self.finders.iter().find(|finder| finder.file_path == finding_place.file))
@@ -257,7 +258,7 @@ impl<'a> EvidenceFinder<'a> {
         let is_suffix_of = |long_path: &str, short_path: &str| {
             long_path.strip_suffix(short_path).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('/'))
         };
-        // Agents name files relative to the project or to their workspace, so either may be the longer path.
+        // Agents leave directories out or put some in front, such as the `a/` of a diff, so either may be the longer path.
         !named_path.is_empty() && (is_suffix_of(self.file_path, named_path) || is_suffix_of(named_path, self.file_path))
     }
 

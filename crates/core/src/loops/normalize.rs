@@ -1,6 +1,7 @@
 //! Replaces the volatile values of an output.
 //!
-//! A table of shapes, each a plain function over one piece of a word. Counts and line numbers stay: they carry meaning.
+//! They are recognized by a table of shapes, each a plain function over one piece of a word. Counts and line numbers stay:
+//! they carry meaning.
 
 use alloc::string::String;
 
@@ -9,7 +10,6 @@ pub fn normalize_output(output: &str) -> String {
     let mut normalized = String::with_capacity(output.len());
     for line_text in output.lines() {
         let length_before = normalized.len();
-        // The fast path: most lines are copied without being split.
         if needs_no_normalizing(line_text) {
             normalized.push_str(line_text)
         } else {
@@ -114,7 +114,7 @@ fn push_kind(normalized: &mut String, piece: &str) -> bool {
 
 fn find_placeholder(piece: &str) -> Option<&'static str> {
     type Shape = fn(&str) -> bool;
-    // The shapes exclude each other, so their order does not matter.
+    // The order matters where shapes overlap: `1234567d` is a duration, although it looks like a hash as well.
     let shapes: [(Shape, &str); 4] =
         [(is_uuid, "<uuid>"), (is_time, "<time>"), (is_duration, "<duration>"), (is_hash, "<hash>")];
     shapes.iter().find(|(has_shape, _)| has_shape(piece)).map(|(_, placeholder)| *placeholder)

@@ -63,7 +63,7 @@ pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) 
     let word_weight = |word: &String| if quoted_concepts.contains(word) { QUOTED_WORD_WEIGHT } else { OWN_WORD_WEIGHT };
     let total_weight = |words: &BTreeSet<String>| words.iter().map(word_weight).sum::<u32>();
     let shared_weight: u32 = left_topic.concepts.intersection(&right_topic.concepts).map(word_weight).sum();
-    // Twice the shared weight of both totals: 100 if both have the same words.
+    // Twice the shared weight in percent of both totals together: 100 if both have the same words.
     let percent = shared_weight * 200 / (total_weight(&left_topic.concepts) + total_weight(&right_topic.concepts));
     let by_percent = match percent {
         percent if percent >= same_percent => ClaimLikeness::Same,
@@ -109,7 +109,8 @@ fn evidence_closeness(left: ComparedClaim<'_>, right: ComparedClaim<'_>) -> Evid
     let is_quote = |claim: ComparedClaim<'_>| matches!(claim.evidence, Evidence::Quote { .. });
     // Quotes in different sections are about different things, even on neighbouring lines.
     let same_section = left.place.section == right.place.section;
-    // An absence is placed at its heading and is about everything under it. Two absences are about two things.
+    // An absence is placed at its heading and is about everything under it. Two absences without a common term are about two
+    // things.
     match (is_quote(left), is_quote(right)) {
         (true, true) if share_lines => EvidenceCloseness::SameLines,
         (true, true) if same_section && lines_apart(left.place, right.place) <= MAX_LINES_APART => {
@@ -170,7 +171,7 @@ enum TopicKind {
 fn parse_topic(description: &str) -> ClaimTopic {
     let all_words = content_words(description);
     let has_word_of = |word_list: &str| all_words.iter().any(|word| is_in_list(word_list, word));
-    // Contradictions are checked first: their descriptions often also say what is missing.
+    // Contradictions are checked first: their descriptions may also contain words such as `not` or `states`.
     let topic_kind = if has_word_of(CONTRADICTION_WORDS) {
         TopicKind::Contradiction
     } else if has_word_of(UNSAID_WORDS) {

@@ -1,4 +1,5 @@
-//! Changes of findings by the user, mostly in the tracker. They always hold; repeating one changes nothing.
+//! Changes of findings by the user, mostly in the tracker. A change holds only against what the user saw: if the finding has
+//! changed since, it is left aside with a warning. Repeating a change has no effect.
 
 use alloc::{format, string::String, vec, vec::Vec};
 

@@ -351,7 +351,7 @@ async fn settle_finding(
     let refutation = describe_voices(&voices, ChallengeVerdict::Invalid);
     host.note_event(RunEvent::FindingRuled { finding: finding_id, ruled: result, severity, voices });
     match result {
-        // The finding stays as it is: upheld, or not challenged at all.
+        // The finding stays as it is: it was upheld, or no challenger was heard.
         ChallengeResult::Valid | ChallengeResult::Unheard | ChallengeResult::Person => {}
         ChallengeResult::Invalid => {
             let dismissed_status = FindingStatus::Dismissed { why: DismissalReason::Invalid };

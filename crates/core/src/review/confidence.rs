@@ -86,7 +86,8 @@ fn party_signal(
     }
 }
 
-/// Whether a finding of medium or higher severity is neither refuted nor settled.
+/// Whether a finding of medium or higher severity stands: it is neither dismissed, nor deferred by the user or as
+/// pre-existing.
 fn is_standing(finding: &Finding) -> bool {
     let is_settled = matches!(
         finding.status,

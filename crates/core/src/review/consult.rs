@@ -35,7 +35,7 @@ pub(super) struct ConsultOutcome {
     pub attempts: Vec<AgentTry>,
     /// Edits outside the agents' workspaces.
     pub strayed: Vec<StrayEdit>,
-    /// The second attempt helped.
+    /// A later attempt was answered after one had failed.
     pub has_recovered: bool,
     pub paused_ms: u64,
     pub limited_agents: Vec<LimitedAgent>,
@@ -90,7 +90,7 @@ impl ConsultOutcome {
     }
 }
 
-/// Asks an agent to do a task. `judge` says what is wrong with an answer; `None` accepts it.
+/// Asks an agent to do a task. `find_problem` says what is wrong with an answer; `None` accepts it.
 pub(super) async fn consult_agent(
     host: &dyn Host,
     ask_key: &Key,
@@ -158,7 +158,7 @@ struct ConsultState<'a> {
 }
 
 impl ConsultState<'_> {
-    /// Handles an answer.
+    /// Records an answer and decides whether it is requested once more with a correction.
     fn handle_answer(
         &mut self,
         reply_key: Key,
@@ -179,11 +179,11 @@ impl ConsultState<'_> {
             let detail = format!("{agent_name} answered in a form that cannot be read: {message}");
             self.outcome.fault = Some(Fault::new(FaultKind::Malformed, detail));
         } else {
-            // A readable answer after a fault means that the second attempt helped.
+            // A readable answer after a fault means that a later attempt helped.
             self.outcome.has_recovered = self.outcome.fault.take().is_some();
             self.outcome.replies.push(KeyedReply { reply_key, reply });
         }
-        // Only one correction: an agent that fails twice to follow the format will not follow it.
+        // Only one correction: the second answer counts as it is.
         let Some(problem) = problem.filter(|_| !self.asked_again) else { return NextAsk::Done };
         self.asked_again = true;
         self.task.brief.correction = problem;
@@ -209,7 +209,7 @@ impl ConsultState<'_> {
         let agent_name = self.task.agent.clone();
         let attempt = match fault.policy() {
             FaultPolicy::Wait => AttemptOutcome::Limited,
-            // Counts twice, so that other tasks do not ask this agent in vain.
+            // This counts as two failures, so that other tasks do not ask this agent in vain.
             FaultPolicy::FallBack | FaultPolicy::Stop if fault.is_environment() => AttemptOutcome::CannotWork,
             _ => AttemptOutcome::Failed,
         };
@@ -219,14 +219,14 @@ impl ConsultState<'_> {
         match fault.policy() {
             FaultPolicy::Stop => Ok(NextAsk::Done),
             FaultPolicy::Wait => self.handle_usage_limit(&fault).await,
-            // The one second attempt is shared with corrections: at most two answers of an agent are paid for.
+            // The one second attempt is shared with corrections.
             FaultPolicy::Retry | FaultPolicy::RetryThenFallBack if !self.asked_again => self.retry_after_pause().await,
             FaultPolicy::Retry => Ok(NextAsk::Done),
             FaultPolicy::RetryThenFallBack | FaultPolicy::FallBack => self.ask_other_or_wait(&fault).await,
         }
     }
 
-    /// Detects an agent that failed at once, twice in the same way: it would fail for ever until something outside changes.
+    /// Detects an agent that failed at once, twice in the same way: it would fail again until something outside changes.
     fn detect_broken_agent(&self, fault: &Fault) -> Option<Fault> {
         let previous_fault = self.outcome.fault.as_ref()?;
         let is_same_agent = self.outcome.last_agent() == Some(&self.task.agent);
@@ -320,7 +320,7 @@ impl ConsultState<'_> {
         if let Some(ask_key) = self.fall_back(fault) {
             return Ok(NextAsk::AskUnder(ask_key));
         }
-        // Only agents that this consultation has already asked are waited for.
+        // Only agents whose usage limit this consultation has met are waited for.
         let reset_times = self.outcome.limited_agents.iter().filter_map(|LimitedAgent { agent, .. }| {
             self.run_usage.limited.get(agent).map(|until_ms| (*until_ms, agent.clone()))
         });
@@ -339,7 +339,7 @@ impl ConsultState<'_> {
         let start_time = self.host.last_timestamp();
         let needed_ms = until_ms.saturating_sub(start_time.wall_ms).saturating_add(CLOCK_MARGIN_MS);
         let allowed_ms = self.host.settings().limits.waits.at_most_ms.saturating_sub(self.run_usage.waited.ms);
-        // Waiting would exceed the configured total, so the task fails with the time of the reset.
+        // Waiting would exceed the configured total or the number of waits, so the task fails with the time of the reset.
         if needed_ms > allowed_ms || self.wait_count >= MAX_WAITS {
             let reset_time = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
             let detail = format!("{}; {limited_agent} may be asked again at {reset_time} UTC", fault.detail);
@@ -347,7 +347,6 @@ impl ConsultState<'_> {
             return Ok(NextAsk::Done);
         }
         self.wait_count += 1;
-        // The margin also avoids asking in the very second of the reset.
         let until_ms = until_ms.saturating_add(CLOCK_MARGIN_MS);
         let await_reset = AwaitReset { agent: limited_agent.clone(), until_ms, why: fault.detail.clone() };
         self.host.perform(self.task_key.wait_for_reset(self.wait_count), await_reset).await?;

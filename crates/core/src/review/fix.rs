@@ -58,7 +58,7 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
             let wave_key = iteration_key.child_key(&format!("wave-{}", wave_index + 1));
             fix_wave = prepare_later_wave(host, state, &wave_key, fix_wave).await?;
         }
-        // Noted before the fixers start, so that reports can show who works on what.
+        // This is noted before the fixers start, so that reports can show who works on what.
         host.note_event(RunEvent::FixersDealt {
             round: state.round,
             iteration,
@@ -121,7 +121,7 @@ fn assign_findings(host: &dyn Host, state: &mut ReviewState, assigned_ids: &[Fin
     }
 }
 
-/// Challenges the findings that a limit had left unchallenged, before they are repaired.
+/// Challenges the findings that a limit or a failure had left unchallenged, before they are repaired.
 async fn challenge_unheard(host: &dyn Host, state: &mut ReviewState, iteration_key: &Key) -> Result<(), StageExit> {
     let due_findings = challenge::select_due(host, state, &state.unheard, &[]);
     if due_findings.is_empty() {
@@ -263,7 +263,7 @@ async fn settle_answer(
     });
     state.record_attempt_result(host, JobKind::Fix, &consultation, readable_answer.is_some());
     stray_edits::ask_user(host, state, &fixer_key, &consultation).await?;
-    // Read before the new outputs are remembered, which would otherwise count as their own repetition.
+    // This is read before the new outputs are remembered, which would otherwise count as their own repetition.
     let answered_before_ids = state.tries.findings_answered_before(state_hash, &assigned_ids);
     let agent = consultation.last_agent().cloned().unwrap_or(agent);
     for answered in &consultation.replies {

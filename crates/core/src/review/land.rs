@@ -24,7 +24,7 @@ use crate::{
     text::truncate_chars,
 };
 
-/// The most lines between a change and a quote that it concerns.
+/// How far a change may be from a quote that it concerns, in lines: the line next to the quote still counts.
 const NEAR_LINES: u32 = 1;
 /// Lands a patch, or asks the user for approval first.
 pub(super) async fn land_or_ask(
@@ -216,7 +216,7 @@ async fn handle_refusal(
             finding.history.iter().any(|history_step| history_step.cause == TransitionCause::PatchConflict)
         })
     };
-    // Read before the new refusal is added to the history.
+    // This is read before the new refusal is added to the history.
     let conflicted_before: Vec<FindingId> =
         finding_ids.iter().copied().filter(|finding_id| had_conflict(state, *finding_id)).collect();
     host.note_event(RunEvent::PatchRefused {
@@ -341,13 +341,12 @@ impl LandingImpact<'_> {
 
     fn concerns_finding(&self, finding: &Finding) -> bool {
         let Some(finding_place) = &finding.place else {
-            // A finding of the user has no place. Its quote must be gone; without a quote any change has to do.
-            // An empty quote is not evidence.
+            // A finding of the user has no place. Its quote must be gone; without a quote any change is enough.
             let has_quote = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
             let has_changes = self.landed_files.iter().any(|file| !file.hunks.is_empty());
             return has_changes && (self.removed_evidence(finding) || !has_quote);
         };
-        // A hunk without old lines is an insertion behind its start, so it counts as one line.
+        // A hunk without old lines is an insertion before its start; it counts as one line.
         let is_near = self.hunks_at(finding_place).iter().any(|hunk| {
             let last_line = hunk.old_start + hunk.old_len.max(1) - 1;
             hunk.old_start <= finding_place.end_line + NEAR_LINES && finding_place.line <= last_line + NEAR_LINES

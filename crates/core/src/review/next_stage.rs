@@ -46,7 +46,7 @@ pub enum NextStage {
 
 pub fn next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     let decided = decide_next_stage(state, settings);
-    // Other endings wait for the user anyway, who sees the question about the stray edits then.
+    // `Accepted` is the user's own decision. All other endings wait for the user, who sees the question about the edits then.
     let is_good_ending = |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
     match (&decided, state.count_unanswered_edits()) {
         (NextStage::End(ending), edit_count @ 1..) if is_good_ending(ending) => {

@@ -64,14 +64,14 @@ pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round
     if frozen.subject_text.is_empty() && settings.subject.file_path().is_none() {
         return end_empty_round(host, state, round).await;
     }
-    // The remarks are about what agents cannot see; they do not change from round to round.
+    // The remarks say what is missing in the workspaces; they are shown once.
     if round == 1 {
         frozen.remarks.iter().for_each(|remark| host.note_event(RunEvent::Warned { text: remark.clone() }));
     }
 
     let mut stats = RoundStats { all_fixed_before: state.is_all_fixed(), ..RoundStats::default() };
     let panel_seats = ask_panel(host, state, round, &roles, &frozen.subject_text).await?;
-    // From here on the round counts; a round without any answer is repeated or ends the review.
+    // A round without any answer does not count: it is held again, or it ends the review.
     let Some(seat_answers) = collect_answers(host, state, &panel_seats, round) else {
         handle_silent_panel(host, state, &panel_seats)?;
         return Ok(());
@@ -87,7 +87,7 @@ pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round
     };
     let challenged = challenge::challenge_findings(host, state, challenge_input, due_findings).await?;
     defer_outside_goal(host, state, &round_findings.raised);
-    // Counted after the challenge, so that refuted claims are known.
+    // Claims are counted after the challenge, when it is known which of them are refuted.
     state.findings.iter().for_each(|finding| stats.count_finding(finding, round));
     let new_count = round_findings.unsettled_findings(state).count() as u32;
     state.record_pass(&round_findings, &panel_seats, matches!(challenged, ChallengeCompletion::All));
@@ -162,7 +162,7 @@ async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -
 /// Repeats the round if other agents can be asked; otherwise ends the review.
 fn handle_silent_panel(host: &dyn Host, state: &ReviewState, panel_seats: &[PanelSeat]) -> Result<(), RunEnding> {
     let settings = host.settings();
-    // A used-up budget explains the silence better than the last fault.
+    // A used-up budget explains the silence better than a fault.
     if let Some(ending) = check_budget(&settings.limits, &state.spent) {
         return Err(ending);
     }
@@ -176,7 +176,7 @@ fn handle_silent_panel(host: &dyn Host, state: &ReviewState, panel_seats: &[Pane
     Err(RunEnding::new(RunReason::Environment, format!("no reviewer answered: {detail}")))
 }
 
-/// Whether a pass is conclusive: most of the panel answered, and most of what each of them raised is believed.
+/// Whether a pass is conclusive: more than half of the seats answered, each with claims of which at most half are refuted.
 fn is_pass_conclusive(state: &ReviewState, panel_seats: &[PanelSeat], round: u32) -> bool {
     let sound_seats = panel_seats.iter().filter(|panel_seat| {
         let raiser = FindingRaiser { round, role: panel_seat.role, agent: panel_seat.agent.clone() };
@@ -203,7 +203,7 @@ fn check_panel_quality(host: &dyn Host, state: &mut ReviewState, stats: RoundSta
     Ok(())
 }
 
-/// Returns by how many places the agents rotate: one each round, so that another agent reads the same text.
+/// Returns by how many places the agents rotate: one more each round, so that every role gets another agent.
 fn rotation_offset(settings: &Settings, round: u32) -> usize {
     if settings.agents.len() < 2 { 0 } else { round as usize - 1 }
 }
@@ -413,7 +413,7 @@ impl ReviewState {
             self.spent.waited.add_interval(*from_ms, *to_ms);
         }
         for AgentTry { agent, outcome: attempt } in &consultation.attempts {
-            // Compared before and after, so that the warning appears once, when the stand-in takes over.
+            // The stand-in is compared before and after, so that the warning appears once, when it takes over.
             let worked_before = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
             self.spent.record_attempt(agent, *attempt);
             let stand_in_agent = seating::stand_in(host.settings(), job, agent, &self.spent.failing);

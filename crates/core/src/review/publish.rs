@@ -72,7 +72,7 @@ impl ReviewState {
             final_confidence: self.confidence.as_ref().map(|confidence| confidence.score),
             exit_reason: ending.reason.code().into(),
             elapsed_seconds,
-            // Rounded to thousandths of a minute.
+            // The minutes are cut off after three decimals.
             elapsed_minutes: (timestamp.awake_ms / 60) as f64 / 1000.0,
             success_rate: success_rate(&finding_counts),
         };

@@ -40,7 +40,6 @@ impl WorkResult {
     /// Returns the first failure of the two.
     pub fn first_failure(self, other_result: WorkResult) -> WorkResult {
         match self {
-            // Parallel work is always finished before the stage ends, so no paid result is lost.
             WorkResult::Done => other_result,
             failed @ WorkResult::EnvironmentFailed(_) => failed,
         }

@@ -53,7 +53,7 @@ pub(super) async fn repair_in_session(
     let inbox = host.perform(iteration_key.session_key(), WaitForUser { ending: session_ending }).await?;
     user_requests::apply_requests(host, state, inbox.requests);
     withdraw_session_questions(host, state);
-    // The user has decided against the session while it worked.
+    // While the session worked, the user has decided against it or has accepted what is open.
     if state.session_over || state.accepted {
         state.reopen_assigned(host, &open_ids, TransitionCause::SessionOver, "the session is no longer waited for");
         return Ok(());

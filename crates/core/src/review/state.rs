@@ -70,7 +70,7 @@ pub struct ReviewState {
     /// Files that changed while agents were at work, and not by a landing.
     #[serde(default, skip_serializing_if = "StrayEdits::is_empty")]
     pub strays: StrayEdits,
-    /// Findings that were not challenged because a limit was reached.
+    /// Findings that were not challenged because a limit was reached or no challenger could be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<FindingId>,
     /// The user no longer waits for the session: fixers repair the findings.
@@ -92,7 +92,7 @@ pub struct PanelPass {
     pub dry: bool,
     /// The hash of the text that was read.
     pub text: Option<Hash>,
-    /// Most of the panel answered, and most of what it raised is believed.
+    /// More than half of the seats answered, each with claims of which at most half were refuted, and every challenge was held.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub sound: bool,
     /// The text was changed from outside since.
@@ -167,9 +167,8 @@ impl StrayEdits {
     }
 
     pub(super) fn is_new_edit(&self, stray_edit: &StrayEdit) -> bool {
-        // A later edit of the same file is new again, unless the user has taken responsibility for the file.
+        // A later edit of the same file is new again, unless the user has confirmed the edits of this file.
         let is_same_edit = |known: &StrayEdit| known.path == stray_edit.path && known.after == stray_edit.after;
-        // One question for each content: restoring and confirming refer to exactly this edit.
         !self.known.iter().any(is_same_edit) && !self.theirs.contains(&stray_edit.path)
     }
 

@@ -30,7 +30,7 @@ pub(super) async fn ask_user(
     let mut new_edits: Vec<StrayEdit> = Vec::new();
     for stray_edit in &consultation.strayed {
         if state.strays.is_new_edit(stray_edit) && !state.has_open_question_about(&stray_edit.path) {
-            // Remembered at once: agents in parallel report the same edit.
+            // The edit is remembered at once: agents in parallel report the same one.
             state.strays.known.push(stray_edit.clone());
             new_edits.push(stray_edit.clone());
         }

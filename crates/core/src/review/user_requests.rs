@@ -32,7 +32,7 @@ pub(super) async fn post_decision(
     Ok(())
 }
 
-/// Offers a decision when the run halts with work left, unless it is already offered.
+/// Offers a decision when the run halts or its confidence is too low, unless one is already offered.
 pub(super) async fn offer_decision(
     host: &dyn Host,
     state: &mut ReviewState,
@@ -42,7 +42,7 @@ pub(super) async fn offer_decision(
     let is_about_ending =
         |decision: &Decision| matches!(decision.about, DecisionTopic::Limit | DecisionTopic::Confidence);
     let is_asked = state.decisions.iter().any(|decision| is_about_ending(decision) && decision.answer.is_none());
-    // Other endings either are final or have decisions of their own.
+    // Other endings are final, have decisions of their own, or need a repaired environment and `resume`.
     let offers_choice =
         ending.reason == RunReason::ConfidenceLow || ending.reason.outcome() == Some(RunOutcome::Halted);
     if !offers_choice || is_asked {
@@ -77,7 +77,7 @@ pub(super) async fn wait_for_user(
     let is_environment_failure = ending.reason == RunReason::Environment;
     let inbox = host.perform(Key::for_user_wait(), WaitForUser { ending }).await?;
     if is_environment_failure {
-        // If the user continues after an environment failure, it is fixed: every agent gets another chance.
+        // If the user continues after an environment failure, it counts as fixed: every agent gets another chance.
         state.spent.failing.clear();
     }
     apply_requests(host, state, inbox.requests);
@@ -153,7 +153,7 @@ fn apply_choice(
         (DecisionTopic::Disputed { finding }, Some(ChoiceKey::Uphold)) => {
             state.accepted = false;
             state.iteration = 0;
-            // A new iteration counter, since the earlier iterations had no chance to repair this finding.
+            // The iterations are counted anew, since the earlier ones had no chance to repair this finding.
             state.transition_finding(host, finding, user_transition(FindingStatus::Open, "a person upholds it"));
         }
         (DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding }, Some(ChoiceKey::Dismiss)) => {
@@ -245,7 +245,7 @@ fn apply_patch_answer(
             .filter(|pending_patch| pending_patch.decision == *decision_id)
             .for_each(|approved_patch| approved_patch.approved = true);
     } else {
-        // A patch that is not approved is dropped; a fixer makes a new one.
+        // A patch that is not approved is dropped; after a rejection a fixer makes a new one.
         state.pending.retain(|pending_patch| pending_patch.decision != *decision_id);
     }
     if matches!(choice_key, Some(ChoiceKey::Approve | ChoiceKey::Reject)) {

@@ -10,7 +10,7 @@ use crate::ids::Hash;
 /// The assignment of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionAssignment {
-    /// The client's id of the session. Empty: the next session in this project claims it.
+    /// The client's id of the session. If it is empty, the next session in this project claims the assignment.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session: String,
     pub work: SessionWork,

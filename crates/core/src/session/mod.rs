@@ -2,7 +2,7 @@
 //!
 //! The assignment of a session, how often it was sent back and why it was released are journaled ([`SessionEvent`]);
 //! [`stop`] decides from that and from the last answer ([`promise`]) whether the session may stop. Nothing here can block a
-//! user: a hook that cannot find out lets the session stop, and the review itself verifies what a session claims.
+//! user: a hook that cannot decide lets the session stop, and the review itself verifies what a session claims.
 
 use alloc::string::String;
 

@@ -94,7 +94,6 @@ const MAX_NAMED_FINDINGS: usize = 12;
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
 pub fn decide_stop(stop_input: &StopInput, answer: &str, client_turn: ClientTurn) -> StopVerdict {
-    // The tags are read first, because several rules below need them.
     let answer_tags = AnswerTags::from_answer(answer);
     let has_claimed = stop_input.promise.as_ref().is_some_and(|promise| answer_tags.has_promised(promise));
     let allow_with = |release_reason: ReleaseReason, detail: &str| StopVerdict::Allow {
@@ -141,7 +140,7 @@ fn build_refusal(stop_input: &StopInput, has_claimed: bool) -> StopRefusal {
     open_findings.sort_by_key(|open_findings| (open_findings.severity, open_findings.id));
     let user_message = refusal_message(stop_input, &open_findings, has_claimed);
     let prompt = stop_input.prompt.trim();
-    // The original prompt comes first: the model may have lost it when the client compacted its memory.
+    // Everything that the model must know is in this text, also the prompt: clients do not show it `user_message`.
     let model_prompt = if prompt.is_empty() { user_message.clone() } else { format!("{prompt}\n\n{user_message}") };
     let open_findings =
         open_findings.iter().map(|open_findings| format!("{} {}", open_findings.id, open_findings.severity)).collect();

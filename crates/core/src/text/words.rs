@@ -1,8 +1,8 @@
 //! Words: which of them carry meaning, and when two are forms of one.
 //!
-//! English only, and without a dictionary: endings, a list of stop words, a list of words that change the meaning of a
-//! sentence. Words of other languages stay as written, so that they are compared literally. [`crate::ground`] and
-//! [`crate::merge`] decide what is compared for which purpose.
+//! The rules are for English only and need no dictionary: endings, a list of stop words, a list of words that change the
+//! meaning of a sentence. Words with letters that are not ASCII keep their endings, so that they are compared literally.
+//! [`crate::ground`] and [`crate::merge`] decide what is compared for which purpose.
 
 use alloc::string::{String, ToString};
 
@@ -73,7 +73,7 @@ pub fn stem_word(lowercase: &str) -> String {
     let Some(stripped) = strip_ending(lowercase).filter(|stripped| stripped.chars().count() >= 3) else {
         return lowercase.to_string();
     };
-    // `delete` and `delet|ed` must meet, so a final `e` goes as well; likewise `policy` and `polici|es`.
+    // `delete` and `delet|ed` must have one stem, so a final `e` is stripped as well; likewise `policy` and `polici|es`.
     let stripped = stripped.strip_suffix('e').unwrap_or(stripped);
     match stripped.strip_suffix('y') {
         Some(front) => alloc::format!("{front}i"),
@@ -81,7 +81,7 @@ pub fn stem_word(lowercase: &str) -> String {
     }
 }
 
-/// Strips one ending; `None` if the word is too short or not English enough to have one.
+/// Strips one ending; `None` if the word is too short or has letters that are not ASCII.
 fn strip_ending(word: &str) -> Option<&str> {
     if !word.is_ascii() || word.len() < 4 {
         return None;

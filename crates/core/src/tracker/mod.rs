@@ -21,7 +21,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// Renders the whole file without its last line. `rev` grows with every version.
+/// Renders the whole file without its last line. `revision` grows with every version.
 pub fn render_tracker(state: &ReviewState, settings: &Settings, revision: u32, timestamp: Timestamp) -> String {
     let mut rendered = String::new();
     // Writing into a String cannot fail.
@@ -54,7 +54,7 @@ const STAMP_PREFIX: &str = "<!-- tribunal: ";
 fn stamp_line(text_above: &str, run_id: &str) -> String {
     let content_hash = Hash::digest_of(text_above.as_bytes());
     if run_id.is_empty() {
-        // The first builds wrote the line without run and frame.
+        // `is_untouched` may meet a line that names no run; such a line has no frame either.
         return format!("{STAMP_PREFIX}content {} -->\n", content_hash.short_hex());
     }
     format!(

@@ -105,13 +105,13 @@ fn render_section(finding: &Finding, export: &FindingsExport<'_>) -> String {
     if let Some(similar_finding) = finding.maybe_same_as {
         let _ = writeln!(rendered, "- Maybe the same as {similar_finding}");
     }
-    // The optional lines may leave a blank line at the end; sections are separated by exactly one.
+    // Evidence ends with a blank line, which stays at the end if no list follows; sections are separated by exactly one.
     rendered.truncate(rendered.trim_end().len());
     rendered.push('\n');
     rendered
 }
 
-/// The first line of a section: `prd.md:33 (as quoted), under Goals · scope · raised by party (round 1)`.
+/// The first line of a section: `prd.md:33 (as quoted), under “Goals” · scope · raised by party (codex, round 1)`.
 fn render_lead(finding: &Finding) -> String {
     let mut lead_parts = Vec::new();
     if let Some(known_place) = &finding.place {

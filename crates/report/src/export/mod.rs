@@ -57,13 +57,13 @@ impl FindingsExport<'_> {
         self.run_standing.run_view.run_summary().map(describe_ending).unwrap_or_default()
     }
 
-    /// Describes what the run has spent: `2 rounds · 0.31 in cost, 31,000 tokens · 0:14`.
+    /// Describes what the run has spent: `2 rounds · 31,000 tokens · cost 0.31 · 0:14`.
     fn describe_spending(&self) -> String {
         let run_view = self.run_standing.run_view;
         match run_view.run_summary() {
             Some(summary) => phrases::describe_spending(summary),
             None => {
-                // There is no summary before the run ends, and the cost is known only then.
+                // A run that is under way has no summary yet; its view counts what was used so far.
                 let rounds_text = phrases::format_count(run_view.rounds, "round");
                 format!("{rounds_text} held so far · {} tokens", phrases::group_thousands(run_view.usage.tokens))
             }

@@ -23,11 +23,11 @@ const MAX_PLACE_CHARS: usize = 200;
 pub(super) fn render_comment(export: &FindingsExport<'_>) -> String {
     let mut ranked_findings: Vec<&Finding> = export.findings.clone();
     ranked_findings.sort_by_key(|finding| (finding.severity, StatusGroup::from_status(&finding.status), finding.id));
-    // Every finding that is left out makes the comment shorter, so a binary search finds the largest number that fits.
+    // Leaving findings out makes the comment shorter, so a binary search finds how many fit.
     let fits_limit = |finding_count: usize| {
         utf16_length(&render_with_count(export, &ranked_findings, finding_count)) <= MAX_COMMENT_UNITS
     };
-    // The lower bound always fits: without findings there is only the head.
+    // The lower bound always fits: without findings there are only the head and the line that counts what is left out.
     let (mut fitting_count, mut too_many) = (0, ranked_findings.len() + 1);
     while too_many - fitting_count > 1 {
         let middle_count = fitting_count + (too_many - fitting_count) / 2;
@@ -36,7 +36,7 @@ pub(super) fn render_comment(export: &FindingsExport<'_>) -> String {
     render_with_count(export, &ranked_findings, fitting_count)
 }
 
-/// The length as the strictest forge counts it: in UTF-16 units.
+/// The length in UTF-16 units, which is never less than the number of characters.
 fn utf16_length(comment_text: &str) -> usize {
     comment_text.encode_utf16().count()
 }

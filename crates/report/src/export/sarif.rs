@@ -243,7 +243,7 @@ fn collect_properties(finding: &Finding, export: &FindingsExport<'_>) -> Value {
     ];
     for (property_name, property_text) in optional_texts {
         let property_text = clean_line(&property_text);
-        // An empty property would only look like a missing value.
+        // An empty text says no more than a missing property.
         if !property_text.is_empty() {
             property_bag.insert(property_name.into(), property_text.into());
         }

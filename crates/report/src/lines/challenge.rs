@@ -121,7 +121,7 @@ impl<W: Write> LineReporter<W> {
         agent_name: &AgentName,
         silent_findings: &[FindingId],
     ) -> io::Result<()> {
-        // Of a task that was never seen it is not known what it disputes.
+        // If the start of a task was not seen, the findings that it disputes are unknown.
         let answered_findings = self.challenge_progress.challenger_number(effect_key).map(|challenger| {
             let disputed_findings = self.challenge_progress.asked_tasks[challenger - 1].1.iter();
             disputed_findings.filter(|finding_id| !silent_findings.contains(finding_id)).copied().collect::<Vec<_>>()
@@ -175,7 +175,7 @@ impl<W: Write> LineReporter<W> {
         self.write_line(DETAIL_INDENT + 2, &escape_line(&answer_step))
     }
 
-    /// Writes the findings that were upheld, before the result of the round.
+    /// Writes the findings that were upheld, and those on which no challenger was heard, before the result of the round.
     pub(super) fn write_upheld_findings(&mut self) -> io::Result<()> {
         let ChallengeProgress { upheld_findings, unheard_findings, .. } = &self.challenge_progress;
         let verdict_lines = [

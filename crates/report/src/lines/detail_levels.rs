@@ -41,7 +41,7 @@ impl FixIterationTally {
 }
 
 impl<W: Write> LineReporter<W> {
-    /// Writes one line for a stage that ended; other entries write nothing.
+    /// Writes one line for each stage that ended, and the few other entries that concern the user.
     pub(super) fn write_stage_summary(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
         match &journal_entry.event {
             RunEvent::RunStarted { settings, .. } => {
@@ -70,7 +70,7 @@ impl<W: Write> LineReporter<W> {
                 let line_text = self.screen.wrap_text(2, &line_text);
                 self.write_line(0, &line_text)
             }
-            // These are rare and concern the user in every mode.
+            // These end no stage, but they are rare and concern the user.
             RunEvent::EffectStarted { effect: Effect::AwaitReset(_), .. }
             | RunEvent::RunResumed { .. }
             | RunEvent::SettingsChanged { .. }

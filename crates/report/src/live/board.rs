@@ -111,7 +111,7 @@ impl LiveBoard {
         match &journal_entry.event {
             RunEvent::LevelChosen { panel: panel_roles, .. } => {
                 self.panel_roles.clone_from(panel_roles);
-                // The level may also be chosen after the round has begun.
+                // If the first round is held again, its level is chosen again while the first panel is still shown.
                 if self.current_stage == LiveStage::Reviewing {
                     self.show_panel();
                 }
@@ -155,7 +155,7 @@ impl LiveBoard {
 
     /// Shows one waiting worker per seat of the panel.
     fn show_panel(&mut self) {
-        // Before the first round the panel is shown as that of round 1.
+        // Every caller comes after a round has started; 1 is only a fallback.
         let round_number = self.round_strip.last().map_or(1, |round_number| round_number.round_number);
         let panel_seats = self.panel_roles.iter();
         self.workers = panel_seats
@@ -200,13 +200,13 @@ impl LiveBoard {
         }
     }
 
-    /// Updates the worker of an effect that was started.
+    /// Updates the worker of an effect that was started, and what the tool itself is doing.
     fn effect_started(&mut self, effect_key: &Key, effect: &Effect) {
         let awake_ms = self.awake_ms;
         // While the tool copies or writes files itself, no worker moves, and the user should see why.
         self.own_operation = match effect {
             Effect::Freeze(_) => Some(("the subject is copied for the panel", awake_ms)),
-            // Only the two files that we keep ourselves are written here.
+            // This effect never writes files of the user: those change by landings.
             Effect::Write(write_effect) => match write_effect.file {
                 OwnFile::Tracker => Some(("the tracker is written", awake_ms)),
                 OwnFile::Metrics { .. } => Some(("the metrics are written", awake_ms)),

@@ -77,7 +77,7 @@ impl FrameLayout<'_> {
             (6, self.confidence_lines()),
             (8, self.footer_lines()),
         ];
-        // The user looks for the workers first, so they keep at least a third of the lines.
+        // The user looks for the workers first, so up to a third of the lines is kept for them.
         let worker_lines = self.board.workers.len().min(max_lines.div_ceil(3));
         for part_index in (0..other_parts.len()).rev() {
             let line_count: usize = other_parts.iter().map(|(_, line_count)| line_count.len()).sum();
@@ -145,7 +145,7 @@ impl FrameLayout<'_> {
                 describe_round_result(round_word, last_round, Some(*max_rounds), with_dots)
             )
         };
-        // From the most detailed form to the shortest; if none fits, the oldest rounds are left out.
+        // The forms go from the most detailed to the shortest; if none fits, the oldest rounds are left out.
         let full_forms = [draw_strip("round ", true, 0), draw_strip("round ", false, 0), draw_strip("", false, 0)];
         let shortened_forms = (1..=earlier_rounds.len()).map(|first_shown| draw_strip("", false, first_shown));
         vec![
@@ -205,7 +205,7 @@ impl FrameLayout<'_> {
         vec![self.styled_line(TextStyle::Warning, &decision_text)]
     }
 
-    /// Draws the way of findings from open to fixed: `fixed  critical ▓ 1/1 · high ▓▒░ 1/3`.
+    /// Draws how many findings of each severity are fixed: `fixed  critical ▓ 1/1 · high ▓▒░ 1/3`.
     fn fixed_lines(&self) -> Vec<String> {
         // Dismissed findings need no work.
         let active_findings = || {
@@ -350,7 +350,7 @@ impl FrameLayout<'_> {
         let elapsed_text = phrases::format_duration(board.awake_ms);
         let run_id = board.run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
         let short_status = format!("round {round_number}/{} {stage_text} · {open_count} open", board.max_rounds);
-        // From the fullest form to the shortest.
+        // The forms go from the fullest to the shortest.
         let status_text = first_fitting(
             self.columns.saturating_sub(2),
             [
@@ -422,7 +422,7 @@ impl SeverityProgress {
     fn draw_bar(&self) -> String {
         let total_findings = self.total_count();
         let bar_cells = total_findings.min(MAX_BAR_CELLS);
-        // Sums are rounded, not single parts: bars of equal counts have equal lengths that way.
+        // Sums are rounded, not single parts, so that the parts always add up to the length of the bar.
         let cells_upto = |partial_sum: u32| (partial_sum * bar_cells / total_findings.max(1)) as usize;
         let (fixed_end, assigned_end) =
             (cells_upto(self.fixed_count), cells_upto(self.fixed_count + self.assigned_count));

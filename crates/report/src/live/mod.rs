@@ -21,7 +21,7 @@ use tribunal_core::{
 
 use crate::{DisplayMode, LineReporter, Reporter, style::Screen, terminal_text::display_width};
 
-/// The time between two repaints of the region.
+/// The shortest time after which the clock alone repaints the region.
 const REPAINT_INTERVAL_MS: u64 = 100;
 
 // A terminal that supports synchronized output shows everything between these two at once. The cursor is hidden meanwhile.
@@ -150,7 +150,7 @@ impl<W: Write> LiveReporter<W> {
             return String::new();
         }
         let screen_columns = self.screen.max_columns.unwrap_or(usize::MAX).max(1);
-        // If the terminal became narrower, it has wrapped our lines. All common terminals do so.
+        // If the terminal became narrower, it is assumed to have wrapped our lines, as most terminals do.
         let line_rows = |shown_line: &String| painted_width(shown_line).div_ceil(screen_columns).max(1);
         let rows_up: usize = self.shown_lines[..self.shown_lines.len() - 1].iter().map(line_rows).sum();
         format!("\r{}{ERASE_BELOW}", cursor_up_code(rows_up))
@@ -191,8 +191,8 @@ impl<W: Write> LiveReporter<W> {
             }
             if new_line != old_line {
                 painted.push_str(new_line);
+                // A shorter line would leave the end of the old one behind.
                 painted.push_str(ERASE_RIGHT);
-                // A shorter line leaves the end of the old one behind.
             }
         }
         painted

@@ -13,7 +13,7 @@ pub const STALL_MS: u64 = 60_000;
 /// What a worker is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// Its turn has not come yet.
+    /// Its turn has not come yet, or it pauses before another try.
     Waiting,
     Working {
         started_ms: u64,
@@ -38,7 +38,7 @@ pub enum WorkerState {
 /// A seat, challenger or fixer that the live view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveWorker {
-    /// The key of its task, without `/again`.
+    /// The key of its task, without the suffixes of further tries, waits and landings.
     pub task_key: Key,
     /// The name of its role, or `challenger 1`, `fixer 2`.
     pub worker_name: String,

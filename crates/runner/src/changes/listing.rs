@@ -68,7 +68,7 @@ impl ChangedEntry {
 pub(super) struct SiftedFiles {
     pub reviewable: Vec<ChangedEntry>,
     pub omissions: Vec<String>,
-    /// All paths in git's order, with a change of type listed twice, as in a patch.
+    /// All tracked paths in git's order, with a change of type listed twice, as in a patch.
     diff_order: Vec<String>,
 }
 
@@ -236,7 +236,7 @@ pub(super) fn sift_entries(
         request.planning_dirs.iter().any(|planning_dir| Path::new(&entry.relative_path).starts_with(planning_dir))
     };
     sifted_files.omit_group("of those who plan the work", is_planning_file);
-    // The same text and mode: only the file's time is new.
+    // A modified file with the same text and mode has no change to review.
     sifted_files.reviewable.retain(|entry| {
         entry.status_code != b'M' || entry.line_counts != Some((0, 0)) || entry.file_modes[0] != entry.file_modes[1]
     });
@@ -261,7 +261,7 @@ fn omission_reason(
     entry: &ChangedEntry,
     object_sizes: &BTreeMap<String, Option<u64>>,
 ) -> Option<String> {
-    // Cheap checks of the name come first; sizes and contents are looked at last.
+    // Names and modes come first, sizes and line counts last: the first reason that applies is reported.
     if entry.relative_path.contains(char::REPLACEMENT_CHARACTER) {
         return Some("its name is no UTF-8".into());
     }

@@ -89,7 +89,7 @@ pub enum ChangeError {
     #[error("the work tree has something else than {range} in {}", format_some_files(.files))]
     WorkTreeDiffers {
         range: String,
-        /// What is staged was asked for, and not commits.
+        /// Whether what is staged was asked for, and not commits.
         staged: bool,
         files: Vec<String>,
     },
@@ -151,7 +151,7 @@ pub fn find_change(project_root: &Path, request: &ChangeRequest) -> Result<Found
         return Err(ChangeError::EmptyChange { range: range_name });
     }
     let mut sifted_files = listing::sift_entries(&repository, changed_entries, request)?;
-    // Refused before the diff is measured, which would take long for this many files.
+    // The change is refused before its diff is measured, which would take long for this many files.
     if sifted_files.reviewable.len() > MAX_PARTS * MAX_PART_FILES {
         return Err(too_big_error(range_name, &sifted_files.reviewable, None));
     }

@@ -81,7 +81,7 @@ fn read_base_texts(project_root: &Path, change: &CodeChange) -> io::Result<BTree
     Ok(base_texts)
 }
 
-/// Reads the diff that was written beside a frozen workspace.
+/// Reads the diff that was written beside a workspace.
 pub(super) fn read_stored_diff(workspace: &TaskWorkspace) -> io::Result<String> {
     fs::read_to_string(workspace.directory().join(DIFF_FILE))
 }

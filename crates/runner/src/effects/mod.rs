@@ -126,7 +126,7 @@ impl EffectContext {
             args: arguments,
             working_dir: directory,
             extra_env: environment,
-            // Variables that would lead git past that ceiling, or a shell out of the directory.
+            // These variables would lead git past that ceiling, or a shell out of the directory.
             removed_env: REDIRECTING_VARIABLES.into_iter().chain(["OLDPWD"]).map(String::from).collect(),
             stdin_bytes: Vec::new(),
             // The caller sets the real deadlines; these only make sure that a forgotten one is not unlimited.

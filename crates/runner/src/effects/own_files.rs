@@ -52,7 +52,7 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
     }
 }
 
-/// Reads what the user changed in the tracker since it was written. Reading changes nothing.
+/// Reads what the user changed in the tracker since it was written, and leaves the file as it is.
 pub(crate) fn read_tracker_edits(context: &EffectContext) -> Vec<UserRequest> {
     let tracker_file = context.project.root().join(tracker_path(context));
     match read_if_edited(&tracker_file) {

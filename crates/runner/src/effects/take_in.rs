@@ -49,7 +49,7 @@ fn take_in_fault(cause: &io::Error) -> LandOutcome {
     environment_fault(format!("what was changed could not be looked at: {cause}")).into()
 }
 
-/// Hashes the files as the panel will see them: for a single file its text, for a change all its files.
+/// Hashes the files: a single one by its text, as a frozen subject is hashed, several by their paths and texts.
 fn hash_landed_files(landed_files: &[LandedFile]) -> Hash {
     match landed_files {
         [file] => Hash::digest_of(file.text.as_bytes()),

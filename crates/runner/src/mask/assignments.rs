@@ -2,7 +2,7 @@
 //!
 //! `NAME=value`, `name: value`, `"name": "value"` (also with escaped quotes), `name => value`, `name := value` and
 //! `const NAME: &str = "value"`. The name decides whether to look, the value whether it is masked: references, placeholders,
-//! numbers, paths, identifiers and, outside quotes, calls and type names are left, since agents print source code all day.
+//! numbers, paths, identifiers and, outside quotes, calls and type names are left, since agents print much source code.
 
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ const ASSIGNMENT_PATTERNS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Words before `key` that make it an index and not a secret.
+/// Words before `key` that make it no secret, but an index or a public key.
 const HARMLESS_KEYS: &[&str] = &["public", "primary", "foreign", "cache", "sort", "partition", "pub"];
 
 /// Words that may precede `key` or `token` without a border between them.
@@ -182,7 +182,7 @@ impl AssignmentPatterns {
     }
 }
 
-/// Walks back over the rest of the name. Bounded, so that a long run is not walked again and again.
+/// Walks back over the rest of the name. The walk is bounded, so that a long run is not walked again and again.
 fn find_name_start(text_line: &str, word_start: usize) -> usize {
     let line_bytes = text_line.as_bytes();
     let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -255,7 +255,7 @@ fn find_value_range(text_line: &str, value_start: usize) -> (Range<usize>, bool)
     (value_start..find_unquoted_end(text_line, value_start), false)
 }
 
-/// Returns the length of a value up to its closing quote, which is escaped exactly like the opening one.
+/// Returns the length of a value up to its closing quote, which is not escaped more deeply than the opening one.
 fn find_closing_quote(value_bytes: &[u8], quote_byte: u8, opening_slashes: usize) -> Option<usize> {
     let mut slash_run = 0;
     for (position, byte) in value_bytes.iter().enumerate().take(MAX_QUOTED_VALUE) {

@@ -101,7 +101,7 @@ pub(super) fn collapse_keys(
             }
             PemStep::Wait => break,
         }
-        // There was no decision to wait, so nothing is left to decide on.
+        // All of the text was taken, so nothing is left to decide on.
         if position == text.len() {
             break;
         }

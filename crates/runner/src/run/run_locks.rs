@@ -94,7 +94,7 @@ impl Runner {
         update_sink: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<HeldLock, LockFailure> {
         match take_lock_in_background(locks, &lock_name, run_id, update_sink).await {
-            // The holder is dead and its keepers do not end, because they were stopped. They are ended by their mark.
+            // The holder is dead, and its keepers did not end in time. All processes of its run are ended by their mark.
             Err(LockFailure::HeldBy(holder)) if holder.is_dead() => {
                 let stray_mark = self.run_mark(&holder.run_id);
                 sweep_strays(|process_mark| process_mark.starts_with(&stray_mark));

@@ -131,7 +131,7 @@ impl BoundSession {
         self.record_event(SessionEventKind::Refused { open: open_findings, claimed }, now_ms)
     }
 
-    /// Releases the session: records it and sets its file aside. Returns the paths that were written, in order.
+    /// Releases the session: sets its file aside and records the release. Returns the path at which the file is kept.
     pub fn release_session(
         &mut self,
         project: &Project,

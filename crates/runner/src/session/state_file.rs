@@ -27,7 +27,7 @@ pub struct StateFile {
     pub is_active: bool,
     /// The session; empty if the file names none.
     pub session_id: String,
-    /// The run; `None` if no journal knows it.
+    /// The run or loop; `None` if the file names none.
     pub run_id: Option<RunId>,
     pub work: SessionWork,
     pub refusals: u32,
@@ -293,7 +293,7 @@ pub fn render_state_file(
         String::new(),
         format!("consecutive_failures: {}", count_value("consecutive_failures")),
         format!("total_failures: {}", count_value("total_failures")),
-        // For tools that look for them; the errors and outputs themselves are in the journal.
+        // Other tools look for these fields; the errors and outputs themselves are in the journal.
         "error_history: []".into(),
         "output_hashes: []".into(),
         format!("max_consecutive_failures: {}", facts.max_failures),

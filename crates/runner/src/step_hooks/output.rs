@@ -10,7 +10,7 @@ const MASKING_LOOKAHEAD: usize = 16 << 10;
 /// What a command printed on one stream, as far as it was kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookOutput {
-    /// With the mark of a cut at its end.
+    /// The beginning of the output; if it was cut, a mark says so at the end.
     pub kept_text: String,
     pub is_truncated: bool,
     /// Everything that was printed.

@@ -1,4 +1,4 @@
-//! Finds what has changed in the user's work tree since a workspace was created from it.
+//! Finds what has changed in the user's work tree while an agent worked, and decides which workspaces are kept.
 
 use std::{
     collections::BTreeMap,
@@ -51,7 +51,7 @@ impl TaskWorkspace {
         let mut watched_files = BTreeMap::new();
         for (relative_path, copied_hash) in self.work_tree_hashes()? {
             if let Some(stamp) = current_stamp(project_root, &relative_path) {
-                // The file may have changed between the copy and now; the cache then has the newer hash.
+                // The file may have changed between the copy and now; the cache may then have the newer hash.
                 let content_hash = hash_cache.find_hash(&relative_path, &stamp).unwrap_or(copied_hash);
                 watched_files.insert(relative_path, WatchedFile { stamp, hash: content_hash });
             }

@@ -49,7 +49,7 @@ impl FileStamp {
         self.changed < moment_ns
     }
 
-    /// Returns a time at which both times were in the past.
+    /// Returns the earlier of both times.
     pub fn earliest_time_ns(&self) -> i64 {
         self.changed.min(self.modified)
     }

@@ -44,7 +44,7 @@ fn has_blob(directory: &Path, blob: &str) -> bool {
 fn blobs_that_no_entry_names_are_removed() {
     let directory = sample_project();
     let outcome = sweep_journal(directory.path(), &SweepRequest::default()).unwrap();
-    assert_eq!((outcome.entries, outcome.blobs, outcome.blob_bytes), (0, 1, 9));
+    assert_eq!((outcome.entries, outcome.blobs, outcome.blob_bytes), (0, 1, 12));
     assert!(!has_blob(directory.path(), "unreferenced"));
     for kept_blob in ["only of the old one", "of both", "only of the old one, in a long entry"] {
         assert!(has_blob(directory.path(), kept_blob), "{kept_blob}");

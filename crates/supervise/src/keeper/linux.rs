@@ -37,7 +37,7 @@ const MAX_KILL_TIME: Duration = Duration::from_secs(3);
 
 /// The arguments of the keeper: `NAME CHANNEL LOCKS GRACE FILES PROGRAM [ARGUMENT…]`.
 struct KeeperArguments {
-    /// Read and written as a file: the sandboxes of some clients (Codex) forbid sending on a socket, even on a socket pair.
+    /// It is read and written as a file: the sandboxes of some clients (Codex) forbid sending on a socket, even on a pair.
     control_channel: File,
     _locks: Vec<OwnedFd>,
     grace_period: Duration,

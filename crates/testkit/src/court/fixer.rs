@@ -14,7 +14,7 @@ use super::{
 };
 use crate::samples;
 
-/// The rate of successful fixes per thousand findings. A visible failure changes nothing, a silent one changes a line near the
+/// The rate of successful fixes per thousand findings. A visible failure changes nothing, a silent one adds a line near the
 /// defect.
 const SUCCESS_PER_THOUSAND: usize = 850;
 const VISIBLE_FAILURE_PER_THOUSAND: usize = 75;

@@ -22,7 +22,8 @@ const FRESH_LOOK_PERCENT: usize = 25;
 const FIND_PERCENT: usize = 34;
 /// The percentage of known defects that are raised again.
 const REPEAT_PERCENT: usize = 10;
-/// The number of false claims owed for a thousand true ones: 35 to 65 in total, where some owed at the end are never raised.
+/// The number of false claims owed for a thousand true ones, so that about 35 % of all claims are false. Those that are still
+/// owed at the end of a run are never raised.
 const FALSE_PER_THOUSAND: usize = 550;
 /// The percentage of false claims that come with the answer in which they are owed; the others come with a later one.
 const IMMEDIATE_PERCENT: usize = 80;
@@ -111,7 +112,7 @@ impl Courtroom {
                 let [term, second_term] = GAPS[gap].terms;
                 let mut terms = vec![term.to_string()];
                 terms.extend(style.roll_percent(50).then(|| second_term.to_string()));
-                // A fixer has added a line that only mentions the missing thing.
+                // There is a line to quote only if a fixer has added one that merely mentions the missing thing.
                 let quote = quote.map(|text| Evidence::Quote { text });
                 let absence = Evidence::Absence { heading: heading.into(), terms };
                 (quote.unwrap_or(absence), style.pick(&GAP_WORDINGS)(term, heading))

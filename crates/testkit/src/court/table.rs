@@ -32,7 +32,7 @@ pub struct AllowedRates {
 /// The values that the documentation promises.
 pub const ALLOWED_RATES: AllowedRates = AllowedRates { to_fixer: 5.0, lost: 2.0, rounds: 3 };
 
-/// Checks every bar for rows as in [`super::VARIANTS`]: the first one is only there for comparison.
+/// Checks every bar for rows as in [`super::VARIANTS`]. The error rates of the first one, at tier 0, are only for comparison.
 pub fn check_bars(rows: &[(CourtVariant, CourtTally)], allowed: AllowedRates) -> Vec<CourtBar> {
     let AllowedRates { to_fixer: most_to_fixer, lost: most_lost, rounds: most_rounds } = allowed;
     let mut checked_bars = Vec::new();

@@ -44,7 +44,7 @@ pub struct FalseFindings {
     pub to_fixer: u64,
     /// Of these: not challenged, because another reviewer seemed to have raised the same.
     pub corroborated: u64,
-    /// Of these: upheld by challengers; `in_doubt` are those left in doubt.
+    /// Of these: upheld by challengers; `in_doubt` are those left in doubt or not heard.
     pub upheld: u64,
     pub in_doubt: u64,
 }
@@ -53,7 +53,7 @@ pub struct FalseFindings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrueFindings {
     pub raised: u64,
-    /// Those that no fixer got, that wait for no decision, and that are still present.
+    /// Those that are still present, that no fixer got, and whose findings, if they have any, were all dismissed.
     pub lost: u64,
     /// Of these: refuted; the next two are those not found in the text and those joined to something else.
     pub refuted: u64,

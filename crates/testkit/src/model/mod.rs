@@ -6,6 +6,7 @@
 //!
 //! - `scenario`: scenarios, built in code or read from YAML
 //! - `request`: a request as rules see it, independent of its interface
+//! - `model_answer`: an answer before it has the form of an interface
 //! - `tool_calls`: abstract tool calls mapped onto the tools that a client offered
 //! - `messages`, `responses`, `chat`: one interface each, with the same functions for requests and answers
 //! - `server`, `http`: sockets, threads, gates, the request log

@@ -79,8 +79,8 @@ fn answer_rule(pattern: &str, answer: &Value) -> ScenarioRule {
     ScenarioRule::on_condition(matching_condition(pattern), [AnswerStep::from_structured(answer.clone())])
 }
 
-/// The condition that the last text matches a pattern. The patterns here are our own and always valid; an invalid one matches
-/// nothing.
+/// The condition that the last text matches a pattern. The patterns here are our own and always valid; an invalid one would be
+/// searched for as plain text.
 fn matching_condition(pattern: &str) -> RuleCondition {
     let pattern =
         regex::Regex::new(pattern).map_or_else(|_| TextPattern::Text(pattern.to_string()), TextPattern::Regex);

@@ -292,7 +292,7 @@ fn measure_with_journal(
     let start_status =
         start_command.arg("Make *all* [tests] pass.").current_dir(project_dir).stdout(Stdio::null()).status()?;
     ensure!(start_status.success(), "no loop can be started: {start_status}");
-    // With this value the client never stops asking, so that every stop is refused.
+    // With this value the client has no cap on refusals, so that every stop is refused.
     let uncapped_command = || {
         let mut command = own_command();
         command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");

@@ -27,12 +27,12 @@ use crate::{
 const STRUCTURED_OUTPUT_INSTRUCTION: &str =
     " Give your final answer with the StructuredOutput tool, once, when everything else is done.";
 
-/// Enough for a short outage. Waiting for longer ones is done by us.
+/// The client's own retries, enough for a short outage. Tribunal itself waits for longer ones.
 const MAX_RETRIES: &str = "2";
-/// The client rejects a budget of zero. A budget that is used up is handled before a task starts.
+/// The smallest budget that the client is given: one cent. A budget that is used up is handled before a task starts.
 const MIN_BUDGET: Cost = Cost(10_000);
 const SETTINGS_FILE: &str = "claude-settings.json";
-/// The time until the first token of an answer.
+/// The client's time limit for a request.
 const API_TIMEOUT_MS: &str = "300000";
 
 pub(super) fn build_launch(
@@ -45,8 +45,8 @@ pub(super) fn build_launch(
     let mut args: Vec<OsString> = Vec::new();
     let mut add_args = |new_args: &[&str]| args.extend(new_args.iter().map(OsString::from));
     add_args(&["-p", "--output-format", "stream-json", "--verbose"]);
-    // A user who sets a model for one size wants the sizes to differ, so that the one model of the user's own
-    // settings is not used.
+    // A user who sets a model for one size wants the sizes to differ, so the one model of the user's own settings is
+    // not used.
     let user_model = user_settings.model().filter(|_| client_spec.models.is_empty());
     let model_name = choose_model(agent_spec, client_spec, &launch_request)
         .or(user_model)
@@ -64,7 +64,7 @@ pub(super) fn build_launch(
     let setting_sources = if client_spec.inherit == SettingsInheritance::Project { "user,project,local" } else { "" };
     let (settings_argument, input_files) = render_settings(client_spec, &user_settings, launch_request.scratch_dir);
     add_args(&["--setting-sources", setting_sources, "--settings", &settings_argument]);
-    // MCP servers from the user's own configuration are never started.
+    // Only the servers of `--mcp-config` are started, none of the user's or the project's own.
     add_args(&["--strict-mcp-config"]);
     if !client_spec.servers.is_empty() {
         add_args(&["--mcp-config", &render_mcp_servers(client_spec)]);
@@ -118,8 +118,8 @@ fn build_tool_args(client_spec: &ClientSpec, job: JobKind) -> Vec<String> {
     tool_args
 }
 
-/// The value of `--settings` and the file it names, if any. Settings with credentials go into a file, because every
-/// user of the machine can see arguments.
+/// The value of `--settings` and the file it names, if any. Inherited settings may contain credentials and go into a
+/// file, because every user of the machine can see arguments.
 fn render_settings(
     client_spec: &ClientSpec,
     user_settings: &ClaudeUserSettings,
@@ -180,7 +180,7 @@ fn fixed_variables() -> impl Iterator<Item = (String, String)> {
         ("API_TIMEOUT_MS", API_TIMEOUT_MS),
         // A subject that contains `@/some/file` would have that file sent, past all permissions.
         ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
-        // What one task noted would be given to the next one in the same directory.
+        // What one task noted would be given to the next one.
         ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
         // A background agent would be left behind at the end of its turn.
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),

@@ -63,8 +63,7 @@ struct ModelCall {
 
 impl ModelCall {
     fn estimate_usage(&self) -> AgentUsage {
-        // The reported output tokens are those at the start of the answer, so that the text itself is the better
-        // measure.
+        // The reported output tokens are those at the start of the answer, so the text itself is the better measure.
         let seen_tokens = AgentUsage::estimate_from_bytes(0, self.written_bytes).output_tokens;
         AgentUsage { output_tokens: self.reported_usage.output_tokens.max(seen_tokens), ..self.reported_usage }
     }
@@ -76,7 +75,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
     let (task_usage, session_usage) = stream_state.compute_usage(finished_process);
     let answer = stream_state.answer_text();
     let mut task_fault = stream_state.find_fault(finished_process);
-    // An empty answer is valid, unless the model was denied the tools it needed for a real one.
+    // An empty answer is valid, unless the model was denied a tool that it may have needed for a real one.
     if task_fault.is_none()
         && answer.trim().is_empty()
         && stream_state.task_result.is_some()
@@ -111,7 +110,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
 
 impl ClaudeStreamState {
     fn read_line(&mut self, stream_line: &Value) {
-        // Every line names the session. A forked session has a new id, so that the last one counts.
+        // A forked session has a new id, so the last one counts.
         if let Some(session_id) = session_ids::find_session_id(stream_line) {
             self.session_id = Some(session_id.to_string());
         }
@@ -120,7 +119,7 @@ impl ClaudeStreamState {
             "assistant" => self.read_assistant_line(stream_line),
             "rate_limit_event" => {
                 let limit_info = stream_line.get("rate_limit_info").unwrap_or(&Value::Null);
-                // Usage beyond the plan is paid by the token, so that its cost is real.
+                // Usage beyond the plan is paid by the token, so its cost is real.
                 self.is_plan_paid = limit_info.get("isUsingOverage").and_then(Value::as_bool) != Some(true);
                 if text_field(limit_info, "status") == "rejected" {
                     self.resets_at = limit_info.get("resetsAt").and_then(Value::as_u64);
@@ -151,7 +150,7 @@ impl ClaudeStreamState {
         if text_field(message, "model") == SYNTHETIC_MODEL {
             return;
         }
-        // The model answers again, so that the retry succeeded.
+        // The model answers again, so the retry succeeded.
         self.pending_retry = None;
         // Sub-agents answer to the main agent. Their text is not part of the answer.
         if stream_line.get("parent_tool_use_id").is_some_and(|parent_id| !parent_id.is_null()) {
@@ -192,8 +191,8 @@ impl ClaudeStreamState {
         self.last_result = Some(stream_line.clone());
     }
 
-    /// The answer in the requested form, else everything that was said last. When it is asked for the form once more,
-    /// a model may only reply that it has answered already.
+    /// The answer in the requested form, else everything that the model said since its last tool call. The last message
+    /// alone is not enough: asked for the form once more, a model may reply only that it has answered already.
     fn answer_text(&self) -> String {
         if let Some(structured_value) = &self.structured_answer {
             return structured_value.to_string();

@@ -17,7 +17,7 @@ pub(super) fn find_unknown_tools(client_spec: &ClientSpec) -> Vec<String> {
 
 fn is_known(allow_entry: &str, client_spec: &ClientSpec) -> bool {
     if let Some(server_tool) = allow_entry.strip_prefix("mcp__") {
-        // Only the configured servers are started, so that tools of any other server cannot exist.
+        // Only the configured servers are started, so tools of any other server cannot exist.
         let server_name = server_tool.split("__").next().unwrap_or_default();
         return client_spec.servers.iter().any(|known_server| normalize_server_name(&known_server.name) == server_name);
     }
@@ -77,7 +77,7 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOf
         .collect();
     for allow_entry in &client_spec.allow {
         let entry_tool = tool_name(allow_entry);
-        // No setting can make a reviewer write.
+        // A reviewer is allowed only tools that read, and those of the configured servers.
         let is_read_only =
             READING_TOOLS.contains(&entry_tool) || WEB_TOOLS.contains(&entry_tool) || entry_tool.starts_with("mcp__");
         if job == JobKind::Review && !is_read_only {

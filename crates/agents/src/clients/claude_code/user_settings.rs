@@ -1,8 +1,8 @@
-//! Selects what is taken from the user's own settings of the client: how it signs in, reaches its provider and
-//! chooses a model.
+//! Selects what is taken from the user's own settings of the client: its variables, and how it signs in, reaches its
+//! provider and chooses a model.
 //!
-//! Nothing else is taken. A permission or an additional directory in the user's settings would let a fixer out of its
-//! workspace. The caller reads the file; it is only filtered here.
+//! No other setting is taken. A permission or an additional directory in the user's settings would let a fixer out of
+//! its workspace. The caller reads the file; it is only filtered here.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) struct ClaudeUserSettings {
 }
 
 impl ClaudeUserSettings {
-    /// Filters the text of the settings file. A file that cannot be read counts as empty.
+    /// Filters the text of the settings file. A text that is no JSON object counts as empty.
     pub fn from_json(settings_json: &str) -> ClaudeUserSettings {
         let Ok(Value::Object(all_settings)) = serde_json::from_str(settings_json) else {
             return ClaudeUserSettings::default();

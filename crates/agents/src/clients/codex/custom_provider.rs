@@ -6,7 +6,7 @@ const DEFAULT_PROVIDER: &str = "openai";
 
 /// Whether the settings name a provider other than the default one.
 pub(super) fn names_custom_provider(settings_toml: &str) -> bool {
-    // Only what comes before the first table is about the client itself.
+    // Keys after the first table header belong to that table.
     let top_lines = settings_toml.lines().map(str::trim).take_while(|settings_line| !settings_line.starts_with('['));
     let provider_values = top_lines
         .filter_map(|settings_line| settings_line.strip_prefix("model_provider")?.trim_start().strip_prefix('='));

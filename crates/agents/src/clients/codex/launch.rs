@@ -27,7 +27,7 @@ pub(super) fn build_launch(
     let schema_path = launch_request.scratch_dir.join(SCHEMA_FILE);
     let mut codex_args = CodexArgs::default();
     codex_args.add(&["exec"]);
-    // Resuming and forking are subcommands of `exec`, so that they come before all flags.
+    // Resuming and forking are subcommands of `exec`, so they come before all flags.
     match launch_request.session_mode {
         SessionMode::New => {}
         SessionMode::Resume(_) => codex_args.add(&["resume"]),
@@ -48,8 +48,8 @@ pub(super) fn build_launch(
     codex_args.set_config("check_for_update_on_startup", &json!(false));
     codex_args.set_config("analytics.enabled", &json!(false));
     codex_args.set_config("web_search", &json!("disabled"));
-    // Without a connection the client would retry forever, agents of its own would outlive their turn, and services
-    // that are connected to the user's account are no part of a task.
+    // Without a connection the client would retry forever. It works as one agent, and services that are connected to
+    // the user's account are no part of a task.
     for feature_name in ["unbounded_connection_retries", "multi_agent", "apps", "plugins"] {
         codex_args.set_config(&format!("features.{feature_name}"), &json!(false));
     }
@@ -62,7 +62,7 @@ pub(super) fn build_launch(
         );
     }
     client_spec.servers.iter().for_each(|mcp_server| add_server(&mut codex_args, mcp_server));
-    // The session id is a positional argument and has to come behind all flags.
+    // The session id is a positional argument and comes after all flags.
     if let Some(session) = launch_request.session_mode.session() {
         codex_args.add(&[&session.id]);
     }
@@ -103,7 +103,7 @@ fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, job: J
         JobKind::Review => codex_args.set_config("sandbox_mode", &json!("read-only")),
         JobKind::Fix => {
             codex_args.set_config("sandbox_mode", &json!("workspace-write"));
-            // These override everything else that the user lets the client write.
+            // These override what the user's own settings let the client write or reach.
             codex_args.set_config("sandbox_workspace_write.writable_roots", &json!([]));
             codex_args.set_config("sandbox_workspace_write.network_access", &json!(false));
             codex_args.set_config("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
@@ -112,8 +112,8 @@ fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, job: J
     }
 }
 
-/// Adds what commands of the client see of its environment. A reviewer's commands only need to be found, a fixer's
-/// build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name.
+/// Adds what commands of the client see of its environment. A reviewer's commands need `PATH`, `HOME` and the like, a
+/// fixer's also build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name.
 fn add_shell_policy(codex_args: &mut CodexArgs, job: JobKind) {
     let inherited_env = match job {
         JobKind::Review => "core",
@@ -134,7 +134,7 @@ fn add_inheritance_args(codex_args: &mut CodexArgs, inherit_mode: SettingsInheri
     if inherit_mode != SettingsInheritance::Project {
         codex_args.set_config("project_doc_max_bytes", &json!(0));
     }
-    // This switches off hooks of both kinds.
+    // `notify` is a program that the client runs at certain moments, like a hook.
     codex_args.set_config("notify", &json!([]));
     codex_args.set_config("features.hooks", &json!(false));
 }

@@ -114,7 +114,7 @@ impl AgentDriver for CodexDriver {
         sign_in::parse_sign_in(status_output)
     }
 
-    /// It has a sandbox and no list of tools, so that every allowed name is unknown.
+    /// It has a sandbox and no list of tools, so every allowed name is unknown.
     fn unknown_tools(&self, client_spec: &ClientSpec) -> Vec<String> {
         client_spec.allow.clone()
     }

@@ -4,7 +4,7 @@ use crate::clients::client_status::{SignInOutput, SignInStatus};
 
 /// Parses the sign-in status.
 pub(super) fn parse_sign_in(status_output: SignInOutput<'_>) -> SignInStatus {
-    // Warnings may come first, so that every line is tried.
+    // Warnings may come first, so every line is tried.
     let mut output_lines = status_output.stderr.lines().chain(status_output.stdout.lines()).map(str::trim);
     output_lines
         .find_map(|output_line| {

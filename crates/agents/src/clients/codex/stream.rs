@@ -52,7 +52,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
             usage_since_session(counted, finished_process.session_mode)
         });
     let mut task_fault = stream_state.find_fault(finished_process);
-    // An empty answer is valid, unless the agent was denied what it needed for a real one.
+    // An empty answer is valid, unless the agent was denied something that it may have needed for a real one.
     if task_fault.is_none()
         && stream_state.turn_end.is_some()
         && stream_state.last_answer.trim().is_empty()
@@ -122,7 +122,7 @@ impl CodexStreamState {
         }
     }
 
-    /// Records that the model answers, so that earlier errors and retries are over.
+    /// Records that the model answers, which means that earlier errors and retries are over.
     fn record_activity(&mut self) {
         self.did_work = true;
         self.retry_reason = None;

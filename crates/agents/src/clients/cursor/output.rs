@@ -17,7 +17,7 @@ fn read_line(agent_response: &mut AgentResponse, json_line: &Value) {
 
 /// Reads `{"type":"tool_call","tool_call":{"shellToolCall":{"args":{…},"result":{"success":{…}}}}}`.
 fn read_tool_call(agent_response: &mut AgentResponse, json_line: &Value) {
-    // The name of the tool is a key of its own, so that all values are looked at.
+    // The key is the name of the tool, so the values of all keys are read.
     let tool_calls =
         json_line.get("tool_call").and_then(Value::as_object).into_iter().flat_map(|tool_call| tool_call.values());
     for tool_call in tool_calls {

@@ -21,7 +21,7 @@ impl ClientHooks for GeminiHooks {
         &[".gemini/settings.json"]
     }
 
-    /// It has no event at which a sub-agent stops.
+    /// No event of its own is known for the stop of a sub-agent, nor for a compaction.
     fn event_name(&self, hook_event: HookEvent) -> Option<&'static str> {
         match hook_event {
             HookEvent::Stop => Some("AfterAgent"),

@@ -71,7 +71,7 @@ fn present_hooks_are_left_and_another_path_is_updated() {
         (second_install.file_text.as_str(), second_install.added_events.len(), second_install.updated_events.len()),
         (first_text.as_str(), 0, 0)
     );
-    // The user may set a longer timeout, and may move the hook into another group.
+    // The user may set a longer timeout.
     let longer_timeout = first_text.replacen("\"timeout\": 10", "\"timeout\": 60", 1);
     assert_eq!(install_into(Some(&longer_timeout)).file_text, longer_timeout);
 

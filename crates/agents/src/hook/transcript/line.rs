@@ -102,7 +102,7 @@ impl LineFilter {
 #[derive(Default)]
 pub struct TranscriptLine<'a> {
     pub(crate) line_type: Option<Cow<'a, str>>,
-    /// The role, which older files have instead of a type.
+    /// The role, which counts where a line has no type.
     pub(crate) role: Option<Cow<'a, str>>,
     pub(crate) is_sidechain: bool,
     pub(crate) is_meta: bool,

@@ -91,7 +91,7 @@ fn insert_follow_ups(markdown: &MarkdownPage<'_>, dialect: ReviewDialect, mut ne
         }
     };
     new_lines.splice(0..0, [format!("{} {section_title}", "#".repeat(heading_level)), String::new()]);
-    // Beside a section with that name, tasks elsewhere would no longer be read as tasks.
+    // A story with tasks gets no such section: tasks outside it would no longer be read as tasks.
     if section.is_none() && heading_level == 3 {
         new_lines.splice(0..0, ["## Tasks / Subtasks".to_string(), String::new()]);
     }
@@ -130,8 +130,8 @@ fn format_readable_line(
 }
 
 fn format_follow_up(dialect: ReviewDialect, new_item: &NewFollowUp) -> String {
-    // The text must stay on one line and must not open a comment that would hide the rest of the file.
     let box_text = if new_item.done { "[x]" } else { "[ ]" };
+    // The text must stay on one line and must not open a comment that would hide the rest of the file.
     let item_text: Vec<&str> = new_item.text.split_whitespace().collect();
     let item_text = escape_comments(&item_text.join(" "));
     let location_text = new_item.place.as_ref().map(|location_text| format!(" [{location_text}]")).unwrap_or_default();

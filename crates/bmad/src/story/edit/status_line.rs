@@ -44,7 +44,7 @@ pub fn set_status(story_text: &str, target_status: StoryStatus) -> Result<String
     let edited_text = apply_edits(story_text, &edits);
     verify_edit(story_text, edited_text, |old_story, new_story| {
         let read_status = new_story.status.as_ref().and_then(|status_line| status_line.status);
-        // Some states of a board have no name of their own in a spec.
+        // `draft`, which a spec has for `backlog`, is no state of a board and is compared as a spec's status.
         let as_spec =
             new_story.status.as_ref().and_then(|status_line| status_line.spec) == Some(SpecStatus::from(target_status));
         // The status is what was meant to change, so it is made equal before the rest is compared.
@@ -146,9 +146,9 @@ fn edit_front_status(
     if status_text.get(word_range).and_then(StoryStatus::parse) == Some(new_status.status) {
         return Ok(None);
     }
+    // A value that came through an alias has no span, and one over several lines is not edited.
     let span = status_node.span.clone().ok_or_else(not_plain_refusal)?;
     let (start, end) = (front_start + span.start, front_start + span.end);
-    // A value over several lines or through an alias has no bytes of its own.
     let old_text =
         story_text.get(start..end).filter(|old_text| !old_text.contains('\n')).ok_or_else(not_plain_refusal)?;
     let word_in_source = status::find_status_word(old_text).ok_or_else(not_plain_refusal)?;

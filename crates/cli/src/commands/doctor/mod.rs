@@ -182,7 +182,7 @@ fn find_untrusted_items(
     };
     let untrusted_items: Vec<TrustItem> =
         trust_items.iter().filter(|trust_item| !trust_store.is_trusted(project_root, trust_item)).cloned().collect();
-    // Commands may contain secrets, and a report is often pasted into an issue.
+    // Commands may contain secrets, and a report may be pasted into an issue.
     let masker = context.secret_masker();
     let remedies = [format!("look at it and say yes: {} trust", context.answer_screen.program_name)];
     for trust_item in &untrusted_items {

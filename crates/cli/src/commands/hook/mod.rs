@@ -48,7 +48,7 @@ fn mask_text(raw_text: &str) -> String {
     if raw_text.is_empty() { String::new() } else { env_masker().mask(raw_text).into_owned() }
 }
 
-/// No client sends more than this; the limit keeps a broken one from filling the memory.
+/// Input beyond this is not read, so that a broken client cannot fill the memory.
 const MAX_INPUT_BYTES: u64 = 256 << 20;
 
 /// One call of the hook, with everything its answer depends on.
@@ -175,7 +175,7 @@ fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
             "--color" => drop(value("--color")?),
             // The flag is for all commands; hooks answer in JSON anyway.
             "--json" => {}
-            // Unknown arguments are reported and skipped: a newer client's extra flag must not break the hook.
+            // Unknown arguments are reported and skipped: they must not keep the hook from answering.
             flag if flag.starts_with('-') => log_message(&format!("{flag} is not known here")),
             _ if event.is_none() => event = Some(argument.parse()?),
             _ => log_message(&format!("{argument} is not known here")),

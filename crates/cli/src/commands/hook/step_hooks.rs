@@ -18,7 +18,7 @@ use crate::{
     trust_item::TrustItem,
 };
 
-/// A step's file is not longer than this.
+/// The hooks of a longer file do not run.
 const MAX_STEP_BYTES: u64 = 1 << 20;
 /// At most this much of a hook's output goes into the journal.
 const MAX_JOURNAL_CHARS: usize = 4_000;
@@ -153,7 +153,7 @@ impl HookCall {
         if !fault.is_empty() {
             log_message(&format!("hook `{}`: {fault}", hook_run.command_line));
         }
-        // Both streams are kept together: what matters is what a reader of the journal can make of it.
+        // The journal has one text for both streams, cut to its limit.
         let output = format!("{}{}", hook_run.stdout.kept_text, hook_run.stderr.kept_text);
         let output = output.chars().take(MAX_JOURNAL_CHARS).collect();
         let command = super::mask_text(&hook_run.command_line);

@@ -41,7 +41,7 @@ impl HookCall {
                     return HookAnswer::Allow { user_message: None };
                 }
             };
-        // A loop that waits for the user to start it must not catch a session that merely happens to stop.
+        // Work with a journal waits for the user's next prompt; it must not catch a session that merely happens to stop.
         if bound_session.file_state.session_id.is_empty() && !bound_session.has_no_journal() {
             return HookAnswer::Allow { user_message: None };
         }

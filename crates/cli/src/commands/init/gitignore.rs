@@ -67,7 +67,7 @@ fn append_missing_lines(old_text: &str, wanted_lines: &[&str]) -> String {
     let has_line = |wanted_line: &&&str| {
         old_text.trim_start_matches('\u{feff}').lines().any(|existing_line| existing_line.trim_end() == **wanted_line)
     };
-    // The file keeps its own line ends; a mixture would show up as a change of every line in some editors.
+    // The added lines end like those that are there.
     let line_end = if old_text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut new_text = old_text.to_string();
     for wanted_line in wanted_lines.iter().filter(|wanted_line| !has_line(wanted_line)) {

@@ -40,7 +40,7 @@ pub(super) fn plan_installation(
     let hook_program = if arguments.shared { HookProgram::IfInstalled } else { find_own_program(context, plan)? };
     let installer = HookInstaller { arguments, context, project, hook_program };
     let clients = select_clients(arguments, context);
-    // That is no error: the settings and the ignored files are worth having without hooks, too.
+    // A machine without clients is no error: the settings and the ignored files are worth having without hooks, too.
     if clients.is_empty() {
         plan.notes.push(format!(
             "no client was found on the path, so no hooks are set; to name one: {} --client NAME ({})",

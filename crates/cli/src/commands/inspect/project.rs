@@ -257,7 +257,7 @@ fn print_report(output: &mut impl Write, project_report: &ProjectReport) -> Resu
 }
 
 fn print_steps(output: &mut impl Write, commands: &BTreeMap<BmadStep, StepCommand>) -> Result<(), UserError> {
-    // Most missing commands have the same reason and remedy, which is printed once at the end.
+    // Commands that the installer would bring share one remedy, which is printed once at the end.
     let mut remedy = None;
     for (step, command) in commands {
         let step_text = match command {
@@ -343,7 +343,7 @@ fn print_progress(output: &mut impl Write, project_report: &ProjectReport) -> Re
         FieldType::Greenfield => "greenfield",
         FieldType::Brownfield => "brownfield",
     };
-    // Once stories are under way, their plans document the project.
+    // Documenting comes before planning, so there is no hint once planning has begun.
     let has_no_stories = matches!(progress.state, ProjectState::Clean | ProjectState::Legacy);
     let documentation_hint =
         if field.needs_documenting() && has_no_stories { "; document-project comes first" } else { "" };

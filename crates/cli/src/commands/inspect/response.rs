@@ -71,7 +71,7 @@ pub(super) fn run(
 ) -> Result<u8, UserError> {
     let agent = find_agent(agent_name, context)?;
     let agent = DrivenAgent::new(agent).map_err(|unknown_client| UserError::usage(unknown_client.to_string()))?;
-    // Limits are often given as a local time of day, so the decoder needs clock and time zone.
+    // Limits may be given as a local time of day, so the decoder needs clock and time zone.
     let clock = LocalClock { now_ms: now_ms(), time_zone: jiff::tz::TimeZone::system() };
     // A file has no exit code; a successful one makes the decoder judge by the output alone.
     let finished = FinishedProcess {

@@ -59,7 +59,7 @@ fn print_story(output: &mut impl Write, story_report: &StoryFileReport) -> Resul
     writeln!(output, "key         {}", story.key.as_ref().map_or("-".into(), |key| escape_line(&key.to_string())))?;
     writeln!(output, "title       {}", format_optional(&story.title))?;
     writeln!(output, "status      {}", story.status.as_ref().map_or("-".into(), format_status))?;
-    // Only late eras write the outcome of a review into the file.
+    // A story without a review has no outcome, and then the line is left out.
     if story.outcome.is_some() {
         writeln!(output, "reviewed    {}", format_optional(&story.outcome))?;
     }
@@ -125,7 +125,7 @@ fn print_task(output: &mut impl Write, task: &StoryTask, depth: usize) -> Result
         format_with_line(&task.text, task.line),
         indent = depth * 2
     )?;
-    // Subtasks nest without a fixed limit, each level two columns deeper.
+    // Each level is two columns deeper; the reader limits their number, which bounds the recursion.
     task.subtasks.iter().try_for_each(|subtask| print_task(output, subtask, depth + 1))
 }
 

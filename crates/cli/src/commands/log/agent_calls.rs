@@ -60,7 +60,6 @@ pub(super) fn run(query: &AgentCallQuery, store: &Store, context: &CommandContex
             bytes: vendor_usage.prompt_bytes,
             usage: vendor_usage.usage,
         });
-        // The rows are not needed for `--prompts`, where they stay empty.
         let vendors = vendors.collect();
         json_documents::print_document(&CallsDocument { schema, run: query.run_id.clone(), calls: rows?, vendors })?;
     } else if agent_calls.is_empty() {
@@ -88,7 +87,7 @@ pub(in crate::commands) fn build_call_row(
     let text = |blob_hash: Option<&Hash>| -> Result<Option<StoredText>, StoreError> {
         let Some(blob_hash) = blob_hash else { return Ok(None) };
         let bytes = store.blob_size(blob_hash)?;
-        // A text may have been removed by `gc`; then only its hash is known.
+        // Of a text that the store does not have only the hash is shown.
         let text = if with_texts && bytes.is_some() { Some(read_blob_text(store, blob_hash)?) } else { None };
         Ok(Some(StoredText { hash: blob_hash.clone(), bytes, text }))
     };

@@ -67,7 +67,7 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
     Ok(0)
 }
 
-/// Lists all that sessions have taken on, oldest first.
+/// Lists all that sessions have taken on, in the order of their last events.
 fn list_bindings(store: &Store) -> Result<Vec<SessionBinding>, UserError> {
     let mut bindings = Vec::new();
     for run_id in store.list_loops()?.into_iter().chain(store.list_runs()?) {

@@ -276,7 +276,7 @@ fn find_story(
     if !tribunal_bmad::read_criteria(&story_text).is_empty() {
         return Ok(Some(relative_path));
     }
-    // The headings are listed because the criteria are often there under another name.
+    // The headings are listed because the criteria may be there under another name.
     let all_sections = parse_sections(&story_text);
     let titles: Vec<&str> = all_sections.iter().map(|section| section.title.as_str()).collect();
     let reason = if titles.is_empty() {

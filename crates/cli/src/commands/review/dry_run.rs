@@ -72,7 +72,7 @@ fn build_plan(settings: &Settings, material: &ReviewMaterial, share: Concurrency
     let roles = panel_roles(&settings.subject, level, settings.tier);
     let numbered_roles = roles.iter().enumerate();
     let panel: Vec<PlannedSeat> = numbered_roles
-        // The same function seats reviewers in a run, so the plan cannot differ from what happens.
+        // The same function seats reviewers in a run, so that the plan shows what its first round starts with.
         .map(|(index, role)| PlannedSeat {
             role: *role,
             agent: seating::agent_for_seat(settings, JobKind::Review, index, 0),
@@ -133,7 +133,7 @@ fn print_change(output: &mut impl Write, change: &CodeChange, diff_bytes: u64) -
     Ok(())
 }
 
-/// Estimates tokens by four bytes each: a rule of thumb that is right to within a third for English.
+/// Estimates tokens by four bytes each, as a run does for agents that report none.
 fn estimate_tokens(settings: &Settings, role: AgentRole, material: &ReviewMaterial) -> u64 {
     let (document_text, unseen_bytes) = match material {
         ReviewMaterial::Text(document_text) => (document_text.as_str(), 0),

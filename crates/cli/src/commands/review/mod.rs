@@ -226,7 +226,7 @@ fn choose_fixing_session(
     if !loops::is_stop_hook_installed(&prepared_run.project) {
         writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so no session is held: tribunal init")?;
     }
-    // A stale or finished binding is moved away; a live one of another session is an error.
+    // The state file of stale or finished work is moved away; work that is not over is an error.
     session::ensure_no_other_session(
         &prepared_run.project,
         &session_id,

@@ -66,7 +66,7 @@ pub(super) fn prepare_story_runs(
     context: &CommandContext,
 ) -> Result<Vec<PreparedRun>, UserError> {
     let story_file = find_story_file(typed_name, context)?;
-    // A story is good enough without critical findings; the rest becomes follow-up work. A goal of the user takes
+    // A story is good enough without critical findings; the rest becomes follow-up work. A goal that the user typed takes
     // precedence.
     let goal_is_set = run_inputs.sources.flags.iter().any(|flag| flag.setting_path == "goal");
     let default_goal = (!goal_is_set).then(|| "critical-only".to_string());

@@ -229,7 +229,7 @@ pub(super) fn keys_under(section_path: &str) -> Vec<&'static str> {
     let mut child_keys = Vec::new();
     for spelling in every_spelling() {
         let mut spelling_parts = spelling.path.split('.');
-        // `parts` is consumed while the parents are compared, so it must not be used afterwards.
+        // `spelling_parts` is consumed while the parents are compared, so it must not be used afterwards.
         let is_inside = section_path.is_empty()
             || section_path
                 .split('.')
@@ -240,7 +240,7 @@ pub(super) fn keys_under(section_path: &str) -> Vec<&'static str> {
             child_keys.push(child_key);
         }
     }
-    // No row has this path; it exists only because the block may be nested.
+    // No row is spelled `automation.review_loop`; the key exists only because the block may be nested.
     if section_path == "automation" {
         child_keys.push("review_loop");
     }

@@ -99,7 +99,8 @@ pub(super) fn merge_answers(
     round_findings
 }
 
-/// Whether a refuted finding needs a new challenge: a reviewer of another provider or method raised it, for the first time.
+/// Whether a refuted finding needs a new challenge: a reviewer of another provider or method raised it again, and it was
+/// refuted only once so far.
 fn needs_new_dispute(
     settings: &Settings,
     state: &ReviewState,

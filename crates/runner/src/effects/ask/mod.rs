@@ -76,11 +76,11 @@ async fn run_task(
     unfinished_count: u32,
 ) -> Result<PerformedEffect<AskOutcome>, AskFailure> {
     let driven_agent = find_driven_agent(&context, &agent_task.agent)?;
-    // Only clients of vendors count against the hourly limit; scripts and replays cost nothing.
+    // Only clients of vendors count against the hourly limit, neither commands nor scripts.
     if driven_agent.client().is_some() {
         wait_for_rate_limit(&context, &task_key).await.ok_or(AskFailure::Stopped)?;
     }
-    // The permit comes before anything else: the workspace is created, and the time limit starts, when the agent may start.
+    // The permit comes before the workspace: a task that waits for it has neither a stale copy nor a running time limit.
     let permit = context.acquire_permit().await.ok_or(AskFailure::Stopped)?;
     let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task).await?;
     let prompt = render_task_prompt(&agent_task, &prepared_task)?;

@@ -154,7 +154,7 @@ fn read_patched_file(
         Some(base_text) => keep_line_ends(base_text, fixer_text),
         None => fixer_text,
     };
-    // Agents sometimes replace a file by a summary or a placeholder such as "rest unchanged".
+    // A patch that leaves less than a third of a text is not a fix.
     if let Some((lines_before, lines_after)) =
         base_text.as_deref().and_then(|base_text| detect_gutting(base_text, &fixer_text))
     {
@@ -187,7 +187,7 @@ pub(super) fn is_executable(metadata: &fs::Metadata) -> bool {
 fn keep_line_ends(base_text: &str, text: String) -> String {
     let count_line_ends = |text: &str| (text.matches('\n').count(), text.matches("\r\n").count());
     match (count_line_ends(base_text), count_line_ends(&text)) {
-        // Only a text with uniform line ends is converted; in a mixed one it is not known which are meant.
+        // Only a base with uniform line ends decides; with mixed ones it is not known which are meant.
         ((base_ends, base_crlf), (new_ends, new_crlf))
             if base_crlf > 0 && base_ends == base_crlf && new_ends != new_crlf =>
         {
