@@ -77,8 +77,8 @@ fn run_client_tests(clients_dir: &Path, tests: &[&OsString]) -> Result<u8> {
 }
 
 impl ClientPackage {
-    fn install(&self, client_dir: &Path) -> Result<u8> {
-        let client_dir = client_dir.join(self.command_name);
+    fn install(&self, clients_dir: &Path) -> Result<u8> {
+        let client_dir = clients_dir.join(self.command_name);
         // The check costs nothing, while npm would ask the network each time.
         if self.installed_version(&client_dir).as_deref() == Some(self.version) {
             eprintln!("==> {} {} is there", self.command_name, self.version);

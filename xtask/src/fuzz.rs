@@ -100,9 +100,9 @@ impl FuzzRequest {
         let mut remaining_words = arguments.iter().map(|argument| argument.to_string_lossy());
         while let Some(word_text) = remaining_words.next() {
             if word_text == "--seconds" || word_text == "--runs" {
-                let limit = remaining_words.next().unwrap_or_default();
+                let limit_text = remaining_words.next().unwrap_or_default();
                 // To libFuzzer zero seconds mean no limit, and zero runs mean that it tries the seeds alone.
-                let limit = limit.parse().ok().filter(|limit| *limit > 0);
+                let limit = limit_text.parse().ok().filter(|limit| *limit > 0);
                 let limit = limit.ok_or_else(|| format!("{word_text} takes a number for each target, from 1"))?;
                 request.length =
                     if word_text == "--runs" { FuzzLength::Runs(limit) } else { FuzzLength::Seconds(limit) };

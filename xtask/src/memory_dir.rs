@@ -43,8 +43,8 @@ fn can_run_programs(mount_table: &str) -> bool {
 
 /// Reads the available memory from the system's memory table.
 fn available_kb(memory_table: &str) -> u64 {
-    let memory_line = memory_table.lines().find_map(|memory_line| memory_line.strip_prefix("MemAvailable:"));
-    memory_line.and_then(|memory_line| memory_line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    let available_text = memory_table.lines().find_map(|memory_line| memory_line.strip_prefix("MemAvailable:"));
+    available_text.and_then(|available_text| available_text.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 fn free_kb(directory: &Path) -> u64 {

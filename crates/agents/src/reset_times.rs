@@ -162,21 +162,23 @@ impl ResetMoment {
         let time_zone = self.zone.clone().unwrap_or_else(|| clock.time_zone.clone());
         let now_zoned = Timestamp::from_millisecond(clock.now_ms.try_into().ok()?).ok()?.to_zoned(time_zone.clone());
         let (today, clock_time) = (now_zoned.date(), self.time.unwrap_or(Time::midnight()));
-        let zoned_time = |target_date: Date| target_date.to_datetime(clock_time).to_zoned(time_zone.clone()).ok();
-        let days_later =
-            |days_until: i64| today.checked_add(SignedDuration::from_hours(24 * days_until)).ok().and_then(zoned_time);
+        let at_clock_time = |target_date: Date| target_date.to_datetime(clock_time).to_zoned(time_zone.clone()).ok();
+        let days_later = |days_until: i64| {
+            today.checked_add(SignedDuration::from_hours(24 * days_until)).ok().and_then(at_clock_time)
+        };
         let has_passed = |zoned_time: &Zoned| zoned_time.timestamp() <= now_zoned.timestamp();
         let next_time = match self.day {
             // Only a time of day is known: it is today's or tomorrow's.
             None => {
-                let today = zoned_time(today)?;
-                let elapsed_ms = to_epoch_ms(now_zoned.timestamp())?.saturating_sub(to_epoch_ms(today.timestamp())?);
-                if has_passed(&today) && elapsed_ms <= JUST_PASSED_MS {
+                let today_time = at_clock_time(today)?;
+                let elapsed_ms =
+                    to_epoch_ms(now_zoned.timestamp())?.saturating_sub(to_epoch_ms(today_time.timestamp())?);
+                if has_passed(&today_time) && elapsed_ms <= JUST_PASSED_MS {
                     return Some(clock.now_ms);
                 }
-                if has_passed(&today) { days_later(1)? } else { today }
+                if has_passed(&today_time) { days_later(1)? } else { today_time }
             }
-            Some(ResetDay::Today) => zoned_time(today)?,
+            Some(ResetDay::Today) => at_clock_time(today)?,
             Some(ResetDay::Tomorrow) => days_later(1)?,
             Some(ResetDay::OnWeekday(weekday)) => {
                 let days_until = i64::from(today.weekday().until(weekday));
@@ -190,7 +192,7 @@ impl ResetMoment {
             }
             Some(ResetDay::OnDate { month, day, year }) => {
                 // A date without a year that has passed means next year.
-                let in_year = |year| Date::new(year, month, day).ok().and_then(zoned_time);
+                let in_year = |year| Date::new(year, month, day).ok().and_then(at_clock_time);
                 match year {
                     Some(year) => in_year(year)?,
                     None => in_year(now_zoned.year())
@@ -250,7 +252,7 @@ fn parse_time(remaining_tokens: &[String]) -> Option<(Time, usize)> {
     let mut clock_parts = clock_text.split(':');
     let hour: i8 = parse_digits(clock_parts.next()?)?;
     let minute: i8 = match clock_parts.next() {
-        Some(minute) => parse_digits(minute)?,
+        Some(minute_text) => parse_digits(minute_text)?,
         None => {
             // Without minutes, only `am` or `pm` makes the number a time.
             afternoon?;

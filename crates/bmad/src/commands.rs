@@ -249,11 +249,11 @@ pub fn find_command(
 
 /// Explains why a step cannot be run, and what to do: the reason depends on the era and on the installed modules.
 fn explain_missing(layout: &BmadLayout, step: BmadStep, client_name: &str) -> StepCommand {
-    let known_names = step
+    let known_workflows = step
         .workflow_names()
         .iter()
         .filter(|workflow_name| workflow_name.only_era.is_none_or(|era| layout.era == Some(era)));
-    let mut known_names: Vec<&str> = known_names.map(|workflow_name| workflow_name.workflow).collect();
+    let mut known_names: Vec<&str> = known_workflows.map(|workflow_name| workflow_name.workflow).collect();
     // Late names repeat earlier ones, and each should be named once.
     known_names.dedup();
     let by_installer = |reason: String| {
@@ -302,7 +302,7 @@ impl CommandFinder<'_> {
         let (workflow_file, engine_file) = self.find_workflow_file(workflow_name.workflow)?;
         let argument_note = match workflow_name.argument {
             "" => String::new(),
-            argument_note => format!(" It was called with `{argument_note}`."),
+            argument => format!(" It was called with `{argument}`."),
         };
         // Workflows in YAML are run by an engine of their own, which the agent has to read first.
         let prompt = match engine_file {
@@ -404,10 +404,10 @@ impl CommandFinder<'_> {
         let csv_table = csv::parse_csv(&csv_text);
         let (header_row, rows) = csv_table.rows.split_first()?;
         let find_column = |name: &str| header_row.iter().position(|heading| heading.trim() == name);
-        let (name, path) = (find_column("name")?, find_column("path")?);
+        let (name_column, path_column) = (find_column("name")?, find_column("path")?);
         rows.iter()
-            .filter(|row| row.get(name).is_some_and(|name| name.trim() == workflow_id))
-            .filter_map(|row| row.get(path))
+            .filter(|row| row.get(name_column).is_some_and(|name| name.trim() == workflow_id))
+            .filter_map(|row| row.get(path_column))
             .map(|path| path.trim().trim_start_matches("{project-root}/").to_string())
             // A manifest may list files of a module that was removed.
             .find(|path| project_files::is_readable(self.shelf, path))

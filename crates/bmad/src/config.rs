@@ -172,7 +172,7 @@ impl BmadConfigLayers {
         let mut modules: Vec<String> = project_files
             .list_names(bmad_root)
             .into_iter()
-            .filter_map(|file_name| Some(file_name.strip_suffix('/')?.to_string()))
+            .filter_map(|entry_name| Some(entry_name.strip_suffix('/')?.to_string()))
             .collect();
         let module_rank = |module: &str| match module {
             "core" => 0,
@@ -197,8 +197,8 @@ impl BmadConfigLayers {
                 }
             }
         }
-        let yaml_settings = self.config.values.iter().filter_map(|(file_name, value)| {
-            Some((file_name.clone(), (value.clone(), self.config.said.get(file_name)?.clone())))
+        let yaml_settings = self.config.values.iter().filter_map(|(setting_name, value)| {
+            Some((setting_name.clone(), (value.clone(), self.config.said.get(setting_name)?.clone())))
         });
         self.yaml_values = yaml_settings.collect();
     }
@@ -212,7 +212,7 @@ impl BmadConfigLayers {
             };
             // A broken line costs only itself: the rest of the file is still used.
             let (root_node, parse_errors) = toml_tree::parse_toml(&toml_text);
-            parse_errors.iter().for_each(|parse_errors| self.report_parse_error(&config_path, parse_errors));
+            parse_errors.iter().for_each(|parse_error| self.report_parse_error(&config_path, parse_error));
             if let Some(core_table) = root_node.get("core") {
                 self.merge_values("core", &config_path, core_table);
             }

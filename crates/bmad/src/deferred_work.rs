@@ -170,7 +170,7 @@ impl LedgerReader {
         item.done |= item.status.as_deref().is_some_and(|status| {
             let first_word = status
                 .split(|character: char| !character.is_alphanumeric())
-                .find(|first_word| !first_word.is_empty())
+                .find(|word| !word.is_empty())
                 .unwrap_or_default();
             closed_words.contains(&first_word.to_ascii_lowercase().as_str())
         });

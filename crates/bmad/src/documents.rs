@@ -233,9 +233,8 @@ impl DocumentFinder<'_> {
         kind: DocumentKind,
         directory: &str,
     ) -> (Option<DocumentCandidate>, Vec<(String, DocumentCandidate)>) {
-        let (markdown_names, subdirectories) = self.list_directory(directory);
-        let markdown_names: Vec<String> =
-            markdown_names.into_iter().filter(|entry_name| is_markdown(entry_name)).collect();
+        let (file_names, subdirectories) = self.list_directory(directory);
+        let markdown_names: Vec<String> = file_names.into_iter().filter(|entry_name| is_markdown(entry_name)).collect();
         let sharded_candidate = main_file(kind, &markdown_names)
             .map(|main_name| make_candidate(directory, main_name, &markdown_names, DocumentForm::Sharded));
         let mut run_folders = Vec::new();
@@ -333,7 +332,7 @@ impl DocumentFinder<'_> {
     fn find_specs(&mut self, folders: &ProjectFolders) {
         let mut spec_parents: Vec<String> = [&folders.output, &folders.planning, &folders.implementation]
             .iter()
-            .map(|spec_directory| join_path(spec_directory, "specs"))
+            .map(|directory| join_path(directory, "specs"))
             .collect();
         spec_parents.dedup();
         for spec_parent in spec_parents {
@@ -354,8 +353,8 @@ impl DocumentFinder<'_> {
                             .map(|entry_name| join_path("stories", entry_name)),
                     );
                 }
-                let part_names = part_names.iter().map(|entry_name| join_path(&spec_directory, entry_name)).collect();
-                self.add_document(DocumentKind::Spec, join_path(&spec_directory, "SPEC.md"), part_names);
+                let part_paths = part_names.iter().map(|entry_name| join_path(&spec_directory, entry_name)).collect();
+                self.add_document(DocumentKind::Spec, join_path(&spec_directory, "SPEC.md"), part_paths);
                 if file_names.iter().any(|entry_name| entry_name == "RETROSPECTIVE.md") {
                     self.add_document(DocumentKind::Retro, join_path(&spec_directory, "RETROSPECTIVE.md"), Vec::new());
                 }

@@ -189,7 +189,7 @@ fn find_documentation(project_files: &dyn ProjectFiles, config: &BmadConfig) -> 
     search_places.into_iter().find_map(|(directory, document_names)| {
         let existing_names = project_files.list_names(directory);
         let document_name = document_names.iter().find(|document_name| {
-            existing_names.iter().any(|existing_names| existing_names.eq_ignore_ascii_case(document_name))
+            existing_names.iter().any(|existing_name| existing_name.eq_ignore_ascii_case(document_name))
         })?;
         Some(if directory.is_empty() { (*document_name).to_string() } else { format!("{directory}/{document_name}") })
     })

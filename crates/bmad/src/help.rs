@@ -115,13 +115,13 @@ pub fn read_help(help_path: &str, csv_text: &str) -> WorkflowGraph {
             return graph;
         }
     };
-    let data_rows = data_rows.iter().filter_map(|fields| match graph.schema {
+    let read_workflows = data_rows.iter().filter_map(|fields| match graph.schema {
         HelpSchema::Early => read_early_row(&HelpRow { head: &header_row, fields }),
         HelpSchema::Late => read_late_row(&HelpRow { head: &header_row, fields }),
         HelpSchema::Shifted => read_shifted_row(fields),
     });
     // One more than the limit is read, so that a longer list is noticed.
-    graph.workflows = data_rows.take(MAX_WORKFLOWS + 1).collect();
+    graph.workflows = read_workflows.take(MAX_WORKFLOWS + 1).collect();
     if graph.workflows.len() > MAX_WORKFLOWS {
         graph.workflows.truncate(MAX_WORKFLOWS);
         let message = format!("it names more than {MAX_WORKFLOWS} workflows; the rest was left out");
@@ -218,8 +218,14 @@ fn read_shifted_row(fields: &[String]) -> Option<HelpWorkflow> {
         name: field(2),
         phase: field(phase_index),
         required: required_index.is_some_and(|field_index| field(field_index) == "true"),
-        after: workflow_names[..predecessor_count].iter().map(|field| field.trim().to_string()).collect(),
-        before: workflow_names[predecessor_count..].iter().map(|field| field.trim().to_string()).collect(),
+        after: workflow_names[..predecessor_count]
+            .iter()
+            .map(|workflow_name| workflow_name.trim().to_string())
+            .collect(),
+        before: workflow_names[predecessor_count..]
+            .iter()
+            .map(|workflow_name| workflow_name.trim().to_string())
+            .collect(),
         output: required_index.map(|field_index| field(field_index + 1)).unwrap_or_default(),
         ..HelpWorkflow::default()
     })
@@ -236,21 +242,20 @@ impl WorkflowGraph {
     /// row. Workflows that can run at any time are left out.
     pub fn ordered_workflows(&self) -> Vec<&HelpWorkflow> {
         let mut indexes_by_id: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let ordered_nodes: Vec<&HelpWorkflow> =
-            self.workflows.iter().filter(|workflow| !workflow.is_anytime()).collect();
-        for (index, graph_node) in ordered_nodes.iter().enumerate() {
+        let graph_nodes: Vec<&HelpWorkflow> = self.workflows.iter().filter(|workflow| !workflow.is_anytime()).collect();
+        for (index, graph_node) in graph_nodes.iter().enumerate() {
             indexes_by_id.entry(graph_node.id.as_str()).or_default().push(index);
         }
         // A reference may mean several actions of one workflow.
         let indexes_of = |name: &str| -> Vec<usize> {
             let workflow_id = name.split(':').next().unwrap_or(name);
             let candidates = indexes_by_id.get(workflow_id).map(Vec::as_slice).unwrap_or_default();
-            candidates.iter().copied().filter(|index| ordered_nodes[*index].matches_name(name)).collect()
+            candidates.iter().copied().filter(|index| graph_nodes[*index].matches_name(name)).collect()
         };
         // A topological sort: how many predecessors each node still waits for, and which nodes wait for it.
-        let mut blocker_counts = vec![0_usize; ordered_nodes.len()];
-        let mut successors: Vec<Vec<usize>> = vec![Vec::new(); ordered_nodes.len()];
-        for (index, graph_node) in ordered_nodes.iter().enumerate() {
+        let mut blocker_counts = vec![0_usize; graph_nodes.len()];
+        let mut successors: Vec<Vec<usize>> = vec![Vec::new(); graph_nodes.len()];
+        for (index, graph_node) in graph_nodes.iter().enumerate() {
             let predecessor_edges =
                 graph_node.after.iter().flat_map(|name| indexes_of(name)).map(|earlier| (earlier, index));
             let successor_edges =
@@ -264,11 +269,11 @@ impl WorkflowGraph {
         }
         // Among the nodes that are ready, phase, number and row decide, so that the order never depends on chance.
         let sort_key = |index: usize| {
-            let graph_node = ordered_nodes[index];
+            let graph_node = graph_nodes[index];
             (phase_rank(&graph_node.phase).unwrap_or(u32::MAX), graph_node.sequence.unwrap_or(0), index)
         };
         let mut ready_nodes: std::collections::BTreeSet<_> =
-            (0..ordered_nodes.len()).filter(|index| blocker_counts[*index] == 0).map(sort_key).collect();
+            (0..graph_nodes.len()).filter(|index| blocker_counts[*index] == 0).map(sort_key).collect();
         let mut sorted_indexes = Vec::new();
         while let Some((.., index)) = ready_nodes.pop_first() {
             sorted_indexes.push(index);
@@ -280,10 +285,9 @@ impl WorkflowGraph {
             }
         }
         // Nodes in a cycle wait for each other; they come last, sorted by their phase, so that no workflow is lost.
-        let mut cyclic_nodes: Vec<usize> =
-            (0..ordered_nodes.len()).filter(|index| blocker_counts[*index] > 0).collect();
+        let mut cyclic_nodes: Vec<usize> = (0..graph_nodes.len()).filter(|index| blocker_counts[*index] > 0).collect();
         cyclic_nodes.sort_by_key(|index| sort_key(*index));
-        sorted_indexes.into_iter().chain(cyclic_nodes).map(|index| ordered_nodes[index]).collect()
+        sorted_indexes.into_iter().chain(cyclic_nodes).map(|index| graph_nodes[index]).collect()
     }
 
     /// The workflows that can run now: optional ones that are not done, up to and including the first required one.

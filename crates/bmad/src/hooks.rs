@@ -101,10 +101,10 @@ impl WorkflowHooks {
 pub fn read_hooks(file_path: &str, file_text: &str) -> WorkflowHooks {
     let markdown = MarkdownPage::parse(file_text);
     let mut hook_reader = WorkflowHookReader { file_path, lines_above: 0, hooks: WorkflowHooks::default() };
-    let Some(front_matter) = markdown.front_range.clone() else { return hook_reader.hooks };
+    let Some(front_range) = markdown.front_range.clone() else { return hook_reader.hooks };
     // The YAML parser counts from the front matter; problems name lines of the file.
     hook_reader.lines_above =
-        file_text.get(..front_matter.start).map_or(0, |text_above| text_above.matches('\n').count());
+        file_text.get(..front_range.start).map_or(0, |text_above| text_above.matches('\n').count());
     match yaml::parse_yaml(markdown.front_matter().unwrap_or_default()) {
         Ok(front_matter) => {
             let hooks_entry = front_matter.entries().iter().find(|hooks_entry| hooks_entry.key == "hooks");
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn hooks_are_read_in_their_order_with_their_lines() {
-        let file_text = [
+        let file_lines = [
             "---",
             "name: step-01",
             "hooks:",
@@ -352,13 +352,13 @@ mod tests {
             "hooks:",
             "  Stop: no hook",
         ];
-        let file_text = &file_text.join("\n");
+        let file_text = &file_lines.join("\n");
         insta::assert_snapshot!(render_hooks(file_text));
     }
 
     #[test]
     fn the_nested_form_of_the_client_is_read_too() {
-        let file_text = [
+        let file_lines = [
             "---",
             "hooks:",
             "  PreToolUse:",
@@ -377,13 +377,13 @@ mod tests {
             "    - hooks: five",
             "---",
         ];
-        let file_text = &file_text.join("\n");
+        let file_text = &file_lines.join("\n");
         insta::assert_snapshot!(render_hooks(file_text));
     }
 
     #[test]
     fn a_wrong_hook_has_a_line_and_the_others_are_read() {
-        let file_text = [
+        let file_lines = [
             "---",
             "hooks:",
             "  PreTool:",
@@ -399,9 +399,9 @@ mod tests {
             "    - command: last",
             "---",
         ];
-        let file_text = &file_text.join("\n");
+        let file_text = &file_lines.join("\n");
         insta::assert_snapshot!(render_hooks(file_text));
-        let shapes = [
+        let file_texts = [
             "---\nhooks: make\n---\n",
             "---\nhooks: [a]\n---\n",
             "---\nhooks:\n---\n",
@@ -409,7 +409,7 @@ mod tests {
             "no front matter\n",
             "",
         ];
-        let shapes: Vec<String> = shapes.iter().map(|file_text| render_hooks(file_text)).collect();
+        let shapes: Vec<String> = file_texts.iter().map(|file_text| render_hooks(file_text)).collect();
         insta::assert_snapshot!(shapes.join("\n--\n"));
     }
 

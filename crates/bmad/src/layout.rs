@@ -230,14 +230,14 @@ fn detect_by_files(
         .filter(|client| client.entries == EntryPointKind::Skills)
         .map(|client| client.folder.as_str())
         .collect();
-    let find_skill_path = |checked_path: &str| {
+    let find_skill_path = |relative_path: &str| {
         skill_directories
             .iter()
-            .map(|directory| format!("{directory}/{checked_path}"))
+            .map(|directory| format!("{directory}/{relative_path}"))
             .find(|checked_path| path_exists(checked_path))
     };
     let find_in_root =
-        |checked_path: &str| Some(format!("{root}/{checked_path}")).filter(|checked_path| path_exists(checked_path));
+        |relative_path: &str| Some(format!("{root}/{relative_path}")).filter(|checked_path| path_exists(checked_path));
     let workflow_xml = || find_in_root("core/tasks/workflow.xml");
     let find_entry_directory = |entries: EntryPointKind| {
         clients.iter().find(|client| client.entries == entries).map(|client| client.folder.clone())
@@ -324,24 +324,30 @@ fn find_clients(project_files: &dyn ProjectFiles) -> Vec<ClientEntryPoints> {
     let mut clients = Vec::new();
     for (name, directory, holds_skills) in ENTRY_POINT_DIRS {
         let entry_names = project_files.list_names(directory);
-        let client = |entries: EntryPointKind, directory: String, count: usize| ClientEntryPoints {
+        let make_client = |entries: EntryPointKind, directory: String, count: usize| ClientEntryPoints {
             name: name.into(),
             entries,
             folder: directory,
             count,
         };
         if holds_skills {
-            let count = entry_names.iter().filter(|name| is_bmad_entry_point(name) && name.ends_with('/')).count();
-            clients.push(client(EntryPointKind::Skills, directory.into(), count));
+            let count = entry_names
+                .iter()
+                .filter(|entry_name| is_bmad_entry_point(entry_name) && entry_name.ends_with('/'))
+                .count();
+            clients.push(make_client(EntryPointKind::Skills, directory.into(), count));
             continue;
         }
-        let count = entry_names.iter().filter(|name| is_bmad_entry_point(name) && !name.ends_with('/')).count();
-        clients.push(client(EntryPointKind::Commands, directory.into(), count));
+        let count = entry_names
+            .iter()
+            .filter(|entry_name| is_bmad_entry_point(entry_name) && !entry_name.ends_with('/'))
+            .count();
+        clients.push(make_client(EntryPointKind::Commands, directory.into(), count));
         // A tree of commands may lie beside flat commands; both are counted.
-        if entry_names.iter().any(|name| name == "bmad/") {
-            let directory = format!("{directory}/bmad");
-            let count = count_command_tree(project_files, &directory);
-            clients.push(client(EntryPointKind::CommandTree, directory, count));
+        if entry_names.iter().any(|entry_name| entry_name == "bmad/") {
+            let tree_directory = format!("{directory}/bmad");
+            let count = count_command_tree(project_files, &tree_directory);
+            clients.push(make_client(EntryPointKind::CommandTree, tree_directory, count));
         }
     }
     // An empty directory of entry points belongs to another tool.
@@ -455,7 +461,7 @@ mod tests {
 
     fn render_layout(files: &[(&str, &str)]) -> String {
         let layout = read_layout(&InMemoryFiles::from_files(files.iter().copied()));
-        let render_era = |render_era: Option<Era>| render_era.map_or("-".into(), |render_era| render_era.to_string());
+        let render_era = |era: Option<Era>| era.map_or("-".into(), |era| era.to_string());
         let mut lines = vec![format!(
             "{} in {}, version {}, files {}, v4 {}",
             render_era(layout.era),

@@ -50,9 +50,9 @@ pub fn read_manifest(manifest_path: &str, yaml_text: &str) -> InstallManifest {
     let node_text = |node: Option<&yaml::YamlNode>| node.and_then(yaml::YamlNode::scalar_text).map(str::to_string);
     let installation = root_node.get("installation");
     // The first alphas have the version at the top level.
-    let version = installation.and_then(|node| node.get("version")).or_else(|| root_node.get("version"));
-    manifest.version_line = version.map(|node| node.line);
-    manifest.version = node_text(version).filter(|version| !version.trim().is_empty());
+    let version_node = installation.and_then(|node| node.get("version")).or_else(|| root_node.get("version"));
+    manifest.version_line = version_node.map(|node| node.line);
+    manifest.version = node_text(version_node).filter(|version| !version.trim().is_empty());
     manifest.shims =
         node_text(installation.and_then(|node| node.get("installShims"))).is_some_and(|shims| shims == "true");
     // A module is a name in early eras and a mapping in later ones.

@@ -134,7 +134,7 @@ pub fn normalize_title(title: &str) -> String {
     let after_digits = title.trim_start_matches(|character: char| character.is_ascii_digit());
     let after_number = after_digits.strip_prefix(['.', ')']).filter(|_| after_digits.len() < title.len());
     let unnumbered =
-        after_number.filter(|after_digits| !after_digits.starts_with(|character: char| character.is_ascii_digit()));
+        after_number.filter(|after_number| !after_number.starts_with(|character: char| character.is_ascii_digit()));
     unnumbered.unwrap_or(title).trim_matches(TITLE_MARKS).to_lowercase()
 }
 
@@ -192,8 +192,8 @@ fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) {
     let mut open_fence: Option<MarkdownFence> = None;
     let mut in_comment = false;
     // A comment that opens behind the last `-->` is never closed, so it is not a comment.
-    let last_comment_end = lines.iter().rfind(|line| line.kind == MarkdownLineKind::Prose && line.text.contains("-->"));
-    let last_comment_end = last_comment_end.map_or(0, |line| line.number);
+    let closing_line = lines.iter().rfind(|line| line.kind == MarkdownLineKind::Prose && line.text.contains("-->"));
+    let last_comment_end = closing_line.map_or(0, |line| line.number);
     for line in lines.iter_mut().filter(|line| line.kind == MarkdownLineKind::Prose) {
         if in_comment {
             // A comment hides fences, so nothing but its end counts inside it.
@@ -209,14 +209,14 @@ fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) {
             (None, None) => {
                 // A line is a comment only if nothing but the comment stands on it; text before `<!--` stays prose.
                 let trimmed = line.text.trim();
-                let opening = find_open_comment(trimmed);
-                in_comment = line.number < last_comment_end && opening.is_some();
-                let is_closed = opening.is_none() && trimmed.ends_with("-->");
+                let comment_start = find_open_comment(trimmed);
+                in_comment = line.number < last_comment_end && comment_start.is_some();
+                let is_closed = comment_start.is_none() && trimmed.ends_with("-->");
                 let is_whole_comment = trimmed.starts_with("<!--") && (in_comment || is_closed);
                 line.kind = if is_whole_comment { MarkdownLineKind::Comment } else { MarkdownLineKind::Prose };
             }
-            (None, Some((opening, _))) => {
-                open_fence = Some(opening);
+            (None, Some((new_fence, _))) => {
+                open_fence = Some(new_fence);
                 line.kind = MarkdownLineKind::Code;
             }
             (Some((fence_byte, fence_length)), line_fence) => {
@@ -254,7 +254,7 @@ fn find_open_comment(line: &str) -> Option<usize> {
             },
             // `<!-->` is a complete comment, so the search for the end begins inside the opening mark.
             None => match line[comment_start + 2..].find("-->") {
-                Some(closing_index) => scanned_until = comment_start + 2 + closing_index + 3,
+                Some(closing_offset) => scanned_until = comment_start + 2 + closing_offset + 3,
                 None => return Some(comment_start),
             },
         }

@@ -187,8 +187,8 @@ impl StateDetector<'_> {
             return true;
         }
         // Earlier versions kept their boards in these directories.
-        let old_boards = ["docs", "docs/sprint-artifacts", "docs/stories", "_bmad-output"];
-        let old_boards = old_boards.into_iter().map(|directory| join_path(directory, board::BOARD_FILE));
+        let board_directories = ["docs", "docs/sprint-artifacts", "docs/stories", "_bmad-output"];
+        let old_boards = board_directories.into_iter().map(|directory| join_path(directory, board::BOARD_FILE));
         let configured_board = join_path(&self.config.folders.implementation, board::BOARD_FILE);
         // The configured board is where it should be, even if it is one of those directories.
         match old_boards
@@ -358,17 +358,20 @@ fn next_without_list(documents: &[StepDocument]) -> Vec<NextWorkflow> {
 
 /// What to do next, in one sentence.
 fn suggest_action(state: ProjectState, layout: &BmadLayout, upcoming: &[NextWorkflow]) -> String {
-    let required = upcoming.iter().find(|upcoming| upcoming.required).map(|upcoming| upcoming.workflow.as_str());
-    match (state, required) {
+    let required_workflow = upcoming
+        .iter()
+        .find(|next_workflow| next_workflow.required)
+        .map(|next_workflow| next_workflow.workflow.as_str());
+    match (state, required_workflow) {
         // Without BMAD nothing can be planned, so this comes before the states; legacy files need advice of their own.
         _ if layout.root.is_none() && state != ProjectState::Legacy => {
             "install BMAD to plan with it: npx bmad-method install; reviews work without it".into()
         }
-        (ProjectState::Clean, Some(upcoming)) => {
-            format!("choose a tier, then begin; {upcoming} is the first that is required")
+        (ProjectState::Clean, Some(required_workflow)) => {
+            format!("choose a tier, then begin; {required_workflow} is the first that is required")
         }
         (ProjectState::Clean, None) => "choose a tier, then begin".into(),
-        (ProjectState::Planning, Some(upcoming)) => format!("go on with {upcoming}, or begin anew"),
+        (ProjectState::Planning, Some(required_workflow)) => format!("go on with {required_workflow}, or begin anew"),
         (ProjectState::Planning, None) => "go on from the documents, or begin anew".into(),
         (ProjectState::Active, _) => "resume: tribunal status".into(),
         (ProjectState::Legacy, _) => "look it over, then clean up or resume: npx bmad-method install".into(),

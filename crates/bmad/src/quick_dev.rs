@@ -138,7 +138,7 @@ pub fn detect_mode(task_text: &str) -> QuickDevMode {
         return QuickDevMode::TechSpec { path: Some(spec_path.to_string()) };
     }
     let task_tokens = tokenize(task_text);
-    match SPEC_PHRASES.iter().any(|words| contains_phrase(&task_tokens, words)) {
+    match SPEC_PHRASES.iter().any(|phrase| contains_phrase(&task_tokens, phrase)) {
         true => QuickDevMode::TechSpec { path: None },
         false => QuickDevMode::Direct,
     }

@@ -80,7 +80,7 @@ fn read_front_matter(retro_path: &str, front_matter: &YamlNode, retrospective: &
     };
     retrospective.epic = field_value("epic").and_then(|epic| epic.parse().ok());
     retrospective.date = field_value("date").map(str::to_string);
-    retrospective.headless = field_value("headless").and_then(|field_value| field_value.parse().ok());
+    retrospective.headless = field_value("headless").and_then(|headless| headless.parse().ok());
     let Some(verdict_text) = field_value("verdict") else { return };
     retrospective.verdict = RetroVerdict::parse(verdict_text);
     if retrospective.verdict.is_none() {
@@ -137,11 +137,8 @@ fn parse_list_item(line: &str) -> Option<&str> {
     let list_marks: &[char] = if after_digits.len() < line.len() { &['.', ')'] } else { &['-', '*', '+'] };
     let item_text =
         after_digits.strip_prefix(list_marks).filter(|item_text| item_text.starts_with([' ', '\t']))?.trim();
-    let item_text = ["[ ]", "[x]", "[X]"]
-        .iter()
-        .find_map(|list_marks| item_text.strip_prefix(list_marks))
-        .unwrap_or(item_text)
-        .trim();
+    let item_text =
+        ["[ ]", "[x]", "[X]"].iter().find_map(|box_mark| item_text.strip_prefix(box_mark)).unwrap_or(item_text).trim();
     (!item_text.is_empty() && !item_text.eq_ignore_ascii_case("none")).then_some(item_text)
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use tribunal_core::{
     plan::Persona,
-    text::{fold_line, truncate_chars},
+    text::{sanitize_to_line, truncate_chars},
 };
 
 use crate::{
@@ -72,7 +72,7 @@ pub fn find_roster(project_files: &dyn ProjectFiles, problems: &mut Vec<FileProb
     // The CSV manifest wins where a project has both forms.
     let paths = config::toml_paths(bmad_root);
     let toml_texts =
-        paths.iter().filter_map(|manifest_path| project_files::read_or_report(project_files, manifest_path, problems));
+        paths.iter().filter_map(|toml_path| project_files::read_or_report(project_files, toml_path, problems));
     let roster = roster_from_toml(&toml_texts.collect::<Vec<_>>())?;
     Some((roster, paths.into_iter().next().unwrap_or_default()))
 }
@@ -104,12 +104,12 @@ pub fn roster_from_toml(toml_texts: &[String]) -> Option<Roster> {
         }
     }
     let mut roster = Roster::default();
-    let mut collected = BTreeSet::new();
+    let mut known_names = BTreeSet::new();
     for (agent_id, agent_settings) in &agents {
         // The columns of a manifest, by the names that these files have for them, so that both forms share one reader.
         let header_row: Vec<String> = agent_settings
             .iter()
-            .map(|(setting, _)| match setting.as_str() {
+            .map(|(setting_name, _)| match setting_name.as_str() {
                 "name" => "displayname".into(),
                 "description" => "role".into(),
                 other_key => other_key.to_lowercase(),
@@ -118,7 +118,7 @@ pub fn roster_from_toml(toml_texts: &[String]) -> Option<Roster> {
             .collect();
         let fields: Vec<String> =
             agent_settings.iter().map(|(_, value)| value.clone()).chain([agent_id.clone()]).collect();
-        roster.add_row(&RosterRow { header_row: &header_row, fields: &fields }, &mut collected);
+        roster.add_row(&RosterRow { header_row: &header_row, fields: &fields }, &mut known_names);
     }
     (!agents.is_empty()).then_some(roster)
 }
@@ -221,7 +221,7 @@ impl RosterRow<'_> {
 
 /// A field as one line without entities, doubled quotes and control characters.
 fn clean_field(field: &str) -> String {
-    let mut cleaned = fold_line(&decode_entities(field));
+    let mut cleaned = sanitize_to_line(&decode_entities(field));
     // Quotes may have been escaped more than once, so one pass is not enough.
     while cleaned.contains("\"\"") {
         cleaned = cleaned.replace("\"\"", "\"");

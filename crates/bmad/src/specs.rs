@@ -121,7 +121,7 @@ pub fn read_stories(stories_path: &str, yaml_text: &str) -> SpecStories {
 /// Reads one story; a story without an id cannot be used and is left out.
 fn read_spec_story(
     stories_path: &str,
-    text: &str,
+    yaml_text: &str,
     story_node: &YamlNode,
     problems: &mut Vec<FileProblem>,
 ) -> Option<SpecStory> {
@@ -139,7 +139,7 @@ fn read_spec_story(
                 .with_advice("write it"),
         );
     }
-    problems.extend(story_node.get("id").and_then(|id_node| find_unquoted_number(stories_path, text, id_node)));
+    problems.extend(story_node.get("id").and_then(|id_node| find_unquoted_number(stories_path, yaml_text, id_node)));
     let story_id = text_of("id");
     // The id becomes part of a file name, where a slash or a space would break the lookup.
     if let Some(odd_character) =
@@ -283,11 +283,11 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
     spec.warnings = texts_of("warnings");
     spec.deferred =
         front_matter.get("deferred").map(|list| list.items().iter().map(read_deferral).collect()).unwrap_or_default();
-    if let Some(field_text) = text_of("status") {
-        spec.status = SpecStatus::parse(&field_text);
+    if let Some(status_text) = text_of("status") {
+        spec.status = SpecStatus::parse(&status_text);
         if spec.status.is_none() {
             let line_number = front_matter.get("status").map_or(1, |node| node.line + 1);
-            let message = format!("{field_text:?} is no status of a spec");
+            let message = format!("{status_text:?} is no status of a spec");
             let problem = FileProblem::error("spec-status-unknown", spec_path, message).at_line(line_number);
             let todo = "use one of draft, ready-for-dev, in-progress, in-review, done, blocked";
             spec.problems

@@ -90,9 +90,9 @@ impl TierLevels {
             root_node.get("detection_hints")?.get(hint_kind)?.get(&format!("level_{level}")).map(YamlNode::items)
         };
         for level in 0..levels.keywords.len() {
-            let own_keywords =
+            let written_keywords =
                 hint_items("keywords", level).unwrap_or_default().iter().filter_map(YamlNode::scalar_text);
-            let own_keywords: Vec<String> = own_keywords
+            let own_keywords: Vec<String> = written_keywords
                 .map(|keyword| keyword.trim().to_lowercase())
                 .filter(|keyword| !keyword.is_empty())
                 .collect();
@@ -166,23 +166,30 @@ pub fn suggest_tier(tier_input: &TierInput<'_>, levels: &TierLevels) -> TierSugg
 }
 
 /// The tier with the most matching keywords; among equals the higher one.
-fn tier_by_words(words: &str, levels: &TierLevels, reasons: &mut Vec<String>) -> Option<u8> {
-    let description_tokens = tokenize(words);
+fn tier_by_words(description: &str, levels: &TierLevels, reasons: &mut Vec<String>) -> Option<u8> {
+    let description_tokens = tokenize(description);
     let matches_per_tier: Vec<Vec<&str>> = levels
         .keywords
         .iter()
-        .map(|words| {
-            words.iter().map(String::as_str).filter(|keyword| contains_phrase(&description_tokens, keyword)).collect()
+        .map(|keywords| {
+            keywords
+                .iter()
+                .map(String::as_str)
+                .filter(|keyword| contains_phrase(&description_tokens, keyword))
+                .collect()
         })
         .collect();
     // The tier is part of the key, so that the higher one wins among equals.
-    let (tier, best_matches) = matches_per_tier.iter().enumerate().max_by_key(|(tier, words)| (words.len(), *tier))?;
+    let (tier, best_matches) =
+        matches_per_tier.iter().enumerate().max_by_key(|(tier, matched_words)| (matched_words.len(), *tier))?;
     if best_matches.is_empty() {
         return None;
     }
-    for (tier, words) in matches_per_tier.iter().enumerate().filter(|(_, words)| !words.is_empty()) {
-        let words = words.iter().map(|keyword| format!("“{keyword}”")).collect::<Vec<_>>().join(", ");
-        reasons.push(format!("{words}: tier {tier}"));
+    for (tier, matched_words) in
+        matches_per_tier.iter().enumerate().filter(|(_, matched_words)| !matched_words.is_empty())
+    {
+        let quoted_words = matched_words.iter().map(|keyword| format!("“{keyword}”")).collect::<Vec<_>>().join(", ");
+        reasons.push(format!("{quoted_words}: tier {tier}"));
     }
     u8::try_from(tier).ok()
 }

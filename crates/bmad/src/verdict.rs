@@ -173,9 +173,8 @@ impl TraceVerdict {
         let root_node = yaml::parse_yaml(json_text).ok();
         let decision_node =
             root_node.as_ref().and_then(|root_node| root_node.get("gate_status").or_else(|| root_node.get("decision")));
-        let decision_text =
-            decision_node.and_then(|decision_node| Some((decision_node.scalar_text()?, decision_node.line)));
-        let stated = decision_text.and_then(|(decision_text, line_number)| {
+        let decision = decision_node.and_then(|decision_node| Some((decision_node.scalar_text()?, decision_node.line)));
+        let stated = decision.and_then(|(decision_text, line_number)| {
             let rationale = root_node.as_ref()?.get("rationale").and_then(YamlNode::scalar_text).map(str::to_string);
             Some(StatedVerdict {
                 verdict: TraceVerdict::parse(decision_text)?,
@@ -184,7 +183,7 @@ impl TraceVerdict {
                 rationale,
             })
         });
-        let unknown_decision = decision_text
+        let unknown_decision = decision
             .filter(|(decision_text, _)| TraceVerdict::parse(decision_text).is_none() && is_filled_in(decision_text));
         let mut reading =
             build_reading(report_path, stated, "PASS, CONCERNS, FAIL, WAIVED or NOT_EVALUATED as `gate_status`");
@@ -257,12 +256,12 @@ fn parse_verdict_words<V: Copy + PartialEq>(verdict_text: &str, verdict_words: &
     let ends_word = |after_verdict: &str| !after_verdict.starts_with(|character: char| character.is_alphanumeric());
     let longest_match = |text: &str| {
         // The longest match wins: `READY WITH CONDITIONS` is not `READY`.
-        let matched_words =
+        let matches =
             verdict_words.iter().filter(|(verdict_word, _)| text.strip_prefix(verdict_word).is_some_and(ends_word));
-        matched_words.max_by_key(|(verdict_word, _)| verdict_word.len()).copied()
+        matches.max_by_key(|(verdict_word, _)| verdict_word.len()).copied()
     };
-    let (matched_words, verdict) = longest_match(&upper_case)?;
-    let after_verdict = upper_case[matched_words.len()..].trim_start_matches(['*', '_', '`', ' ']);
+    let (matched_word, verdict) = longest_match(&upper_case)?;
+    let after_verdict = upper_case[matched_word.len()..].trim_start_matches(['*', '_', '`', ' ']);
     // `READY / NEEDS WORK`, `PASS | FAIL` and `READY OR NOT READY` are choices of a template.
     let after_separator = after_verdict.trim_start_matches(['/', '|', ',', ' ']);
     let after_separator = after_separator.strip_prefix("OR ").unwrap_or(after_separator).trim_start();
@@ -307,8 +306,8 @@ fn find_last_verdict<V>(
 
 /// The text behind `label:`, if the label is accepted.
 fn labelled_value<'t>(line_text: &'t str, is_verdict_label: &dyn Fn(&str) -> bool) -> Option<&'t str> {
-    let (normalized_label, value) = line_text.split_once(':')?;
-    let normalized_label = normalize_title(normalized_label);
+    let (label, value) = line_text.split_once(':')?;
+    let normalized_label = normalize_title(label);
     (is_verdict_label(&normalized_label)).then_some(value)
 }
 

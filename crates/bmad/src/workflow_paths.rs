@@ -90,9 +90,9 @@ pub fn read_track(file_path: &str, yaml_text: &str) -> WorkflowTrack {
                 continue;
             }
             // Path files name the file in `exec` or in `workflow`; `exec` wins.
-            let workflow_file = [text_at(workflow, "exec"), text_at(workflow, "workflow")];
+            let candidate_files = [text_at(workflow, "exec"), text_at(workflow, "workflow")];
             let workflow_file =
-                workflow_file.into_iter().find(|workflow_file| !workflow_file.is_empty()).unwrap_or_default();
+                candidate_files.into_iter().find(|workflow_file| !workflow_file.is_empty()).unwrap_or_default();
             track.workflows.push(TrackWorkflow {
                 id: workflow_id,
                 phase: phase_number,

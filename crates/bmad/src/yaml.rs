@@ -163,12 +163,12 @@ fn build_entry(yaml_text: &str, raw_key: Spanned<RawYamlValue>, raw_value: Spann
     let line = line_number(&raw_key.referenced).unwrap_or(1);
     let column = column_number(&raw_key.referenced).unwrap_or(1);
     // A key may be null, a sequence or a mapping in YAML. None of those can name a setting, so a mark stands for it.
-    let raw_key = match build_node(yaml_text, raw_key).content {
-        YamlContent::Scalar(raw_key) => raw_key,
+    let key = match build_node(yaml_text, raw_key).content {
+        YamlContent::Scalar(key) => key,
         YamlContent::Null => "~".to_string(),
         YamlContent::Sequence(_) | YamlContent::Mapping(_) => "?".to_string(),
     };
-    YamlEntry { key: raw_key, line, column, value: build_node(yaml_text, raw_value) }
+    YamlEntry { key, line, column, value: build_node(yaml_text, raw_value) }
 }
 
 /// The bytes of a location; `None` if the parser does not know them.

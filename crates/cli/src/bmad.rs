@@ -169,13 +169,13 @@ fn find_story_files(shelf: &ProjectDirectory, config: &BmadConfig, board: Option
         !board_location.starts_with('/') && !board_location.split('/').any(|path_part| path_part == "..")
     });
     let mut folders = vec![own_folder.clone(), join_path(own_folder, "stories")];
-    folders.extend(project_location.filter(|board_location| !board_location.is_empty()).map(String::from));
+    folders.extend(project_location.filter(|location| !location.is_empty()).map(String::from));
     let mut paths_by_key = BTreeMap::new();
     // Later insertions win: a story's own file over a spec, and an earlier directory over a later one.
     for name_prefix in ["spec-", ""] {
         for folder in folders.iter().rev() {
             for file_name in shelf.list_names(folder) {
-                let story_key = file_name.strip_suffix(".md").and_then(|file_name| file_name.strip_prefix(name_prefix));
+                let story_key = file_name.strip_suffix(".md").and_then(|file_stem| file_stem.strip_prefix(name_prefix));
                 if let Some(story_key) = story_key.filter(|story_key| StoryKey::parse(story_key).is_some()) {
                     paths_by_key.insert(story_key.to_string(), join_path(folder, &file_name));
                 }

@@ -14,7 +14,7 @@ use std::{
 use futures_util::future::join_all;
 use serde::{Serialize, Serializer};
 use tribunal_agents::clients::{
-    AgentClient, AgentFacts, ClientVersion, SignInOutput, SignInStatus, find_version, quieting_variables,
+    AgentClient, AgentFacts, ClientVersion, SignInOutput, SignInStatus, find_version, probe_variables,
 };
 use tribunal_core::{settings::Settings, text::truncate_chars};
 use tribunal_supervise::{Deadlines, ExitReason, OutputLimits, ProcessCommand, own_program, run_process};
@@ -105,7 +105,7 @@ pub(crate) struct ProbeOptions<'a> {
     /// Names of the client's key variables that are set.
     pub keys_in_env: Vec<&'static str>,
     /// A provider in the client's own settings, about which its sign-in command knows nothing.
-    pub own_provider: Option<String>,
+    pub custom_provider: Option<String>,
 }
 
 /// Asks a client for its version and its sign-in.
@@ -118,12 +118,12 @@ pub(crate) async fn probe_client(client: AgentClient, program_path: &Path, optio
     // Some clients print their version on standard error.
     let Some(version) = find_version(&output.stdout).or_else(|| find_version(&output.stderr)) else {
         let last_output = last_output_line(&output.stderr, &output.stdout);
-        let exit_code =
+        let exit_code_text =
             output.exit_code.filter(|exit_code| *exit_code != 0).map(|exit_code| format!(", exit code {exit_code}"));
         let version_command = client.facts.version_args.join(" ");
         return broken_client(format!(
             "{version_command} names no version{}{last_output}",
-            exit_code.unwrap_or_default()
+            exit_code_text.unwrap_or_default()
         ));
     };
     let with_version = |state, signed_in| ProbeResult { state, version: Some(version), sign_in: signed_in };
@@ -136,22 +136,22 @@ pub(crate) async fn probe_client(client: AgentClient, program_path: &Path, optio
         // A client that has a version but no working sign-in command may still work.
         Err(reason) => with_version(ClientState::Unsure { reason: format!("{sign_in_command}: {reason}") }, None),
         Ok(output) => {
-            let output = SignInOutput { stdout: &output.stdout, stderr: &output.stderr };
-            match client.read_sign_in(output, &options.keys_in_env) {
+            let sign_in_output = SignInOutput { stdout: &output.stdout, stderr: &output.stderr };
+            match client.read_sign_in(sign_in_output, &options.keys_in_env) {
                 SignInStatus::SignedIn { method: sign_in_means, is_subscription: subscription } => {
                     with_version(ClientState::Ready, Some((sign_in_means, subscription)))
                 }
-                SignInStatus::SignedOut => match &options.own_provider {
+                SignInStatus::SignedOut => match &options.custom_provider {
                     // Whether that provider accepts the client shows only when it is used.
-                    Some(sign_in_means) => {
+                    Some(provider_text) => {
                         let reason =
-                            format!("it asks a provider of its own ({sign_in_means}), which it says nothing about");
+                            format!("it asks a provider of its own ({provider_text}), which it says nothing about");
                         with_version(ClientState::OtherProvider { reason }, None)
                     }
                     None => with_version(ClientState::NotSignedIn, None),
                 },
                 SignInStatus::Unknown => {
-                    let last_output = last_output_line(output.stderr, output.stdout);
+                    let last_output = last_output_line(sign_in_output.stderr, sign_in_output.stdout);
                     let reason = format!("{sign_in_command} does not say who is signed in{last_output}");
                     with_version(ClientState::Unsure { reason }, None)
                 }
@@ -188,7 +188,7 @@ pub(crate) async fn run_program(
         args: arguments.iter().map(OsString::from).collect(),
         working_dir: options.directory.to_path_buf(),
         // Clients must neither update themselves nor report home while they are asked.
-        extra_env: quieting_variables().map(|variable_name| (variable_name.to_string(), OsString::from("1"))).collect(),
+        extra_env: probe_variables().map(|variable_name| (variable_name.to_string(), OsString::from("1"))).collect(),
         removed_env: Vec::new(),
         stdin_bytes: Vec::new(),
         deadlines: Deadlines { total: options.timeout, idle: options.timeout },
@@ -221,21 +221,21 @@ pub(crate) async fn run_program(
 pub(crate) fn ask_sign_in(found_clients: &mut [InstalledClient]) {
     let Some((runtime, directory)) = probe_environment() else { return };
     let env_variable = |variable_name: &str| env::var_os(variable_name);
-    let sign_in_probes = found_clients.iter().map(|found_clients| async {
-        let program_path = found_clients.program_path.as_deref().filter(|_| found_clients.sign_in.is_none())?;
-        let keys_set_here = keys_in_env(found_clients.client, &env_variable);
+    let sign_in_probes = found_clients.iter().map(|found_client| async {
+        let program_path = found_client.program_path.as_deref().filter(|_| found_client.sign_in.is_none())?;
+        let keys_set_here = keys_in_env(found_client.client, &env_variable);
         let options = ProbeOptions {
             directory: directory.path(),
             timeout: PROBE_TIMEOUT,
             keys_in_env: keys_set_here,
-            own_provider: None,
+            custom_provider: None,
         };
-        probe_client(found_clients.client, program_path, &options).await.sign_in.map(|(sign_in_means, _)| sign_in_means)
+        probe_client(found_client.client, program_path, &options).await.sign_in.map(|(sign_in_means, _)| sign_in_means)
     });
     let sign_ins = runtime.block_on(join_all(sign_in_probes));
-    for (found_clients, sign_in_means) in found_clients.iter_mut().zip(sign_ins) {
+    for (found_client, sign_in_means) in found_clients.iter_mut().zip(sign_ins) {
         // What shows without asking is more precise than the client's own words.
-        found_clients.sign_in = found_clients.sign_in.take().or(sign_in_means);
+        found_client.sign_in = found_client.sign_in.take().or(sign_in_means);
     }
 }
 
@@ -259,7 +259,7 @@ pub(crate) fn require_versions<'a>(
             })?;
             let program_name = client_spec.program.as_deref().unwrap_or(client.program);
             if let Some(program_path) =
-                find_program(project_root, program_name, &|client_name| env::var_os(client_name))
+                find_program(project_root, program_name, &|variable_name| env::var_os(variable_name))
             {
                 programs.insert(program_path, client);
             }
@@ -273,7 +273,7 @@ pub(crate) fn require_versions<'a>(
         directory: directory.path(),
         timeout: PROBE_TIMEOUT,
         keys_in_env: Vec::new(),
-        own_provider: None,
+        custom_provider: None,
     };
     let version_probes = programs.iter().map(|(program_path, client)| async {
         let output = run_program(program_path, client.facts.version_args, &options).await.ok()?;

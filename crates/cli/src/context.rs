@@ -93,7 +93,7 @@ impl CommandContext {
         // The directory is resolved, but the file is not: a link that leads out of its project must not change the project.
         let directory = file_path
             .parent()
-            .map_or_else(|| self.current_directory.clone(), |directory| self.current_directory.join(directory));
+            .map_or_else(|| self.current_directory.clone(), |parent| self.current_directory.join(parent));
         match (&self.named_project, directory.canonicalize()) {
             // A user who is in a project and names a file outside of any project means a file outside of this one.
             (None, Ok(directory))
@@ -175,7 +175,7 @@ impl CommandContext {
     }
 
     /// What drivers need to know to launch agents.
-    pub fn launch_env(&self, project_root: &Project) -> Result<LaunchEnv, UserError> {
+    pub fn launch_env(&self, project: &Project) -> Result<LaunchEnv, UserError> {
         let own_program = env::current_exe().map_err(|cause| {
             // Drivers may start our own program, for instance to play a script.
             UserError::new(EXIT_ENVIRONMENT, format!("own program not found: {cause}"))
@@ -183,7 +183,7 @@ impl CommandContext {
         })?;
         let client_settings =
             crate::installed_clients::all_client_settings(&|variable_name| env::var_os(variable_name));
-        let project_root = project_root.root().to_path_buf();
+        let project_root = project.root().to_path_buf();
         Ok(LaunchEnv { own_program, project_root, settings_by_client: client_settings })
     }
 }

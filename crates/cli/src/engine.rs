@@ -14,7 +14,7 @@ use crate::{
     build_info::VERSION,
     context::CommandContext,
     progress_display::ProgressView,
-    settings::ConcurrencyLimits,
+    settings::ThroughputLimits,
     user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
@@ -59,7 +59,7 @@ pub(crate) struct RunEngine {
 }
 
 impl RunEngine {
-    pub fn new(command_context: &CommandContext, concurrency: ConcurrencyLimits) -> Result<RunEngine, UserError> {
+    pub fn new(command_context: &CommandContext, concurrency: ThroughputLimits) -> Result<RunEngine, UserError> {
         // The limits are checked before anything is started, while the reason can still be reported.
         check_system_limits()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -97,11 +97,11 @@ impl RunEngine {
         progress_view: &ProgressView,
         observer: &mut dyn FnMut(&RunUpdate<'_>),
     ) -> Result<RunEnd, UserError> {
-        let ProjectJob { project, job: project_job } = project_job;
+        let ProjectJob { project, job } = project_job;
         // A session is unwrapped from around the job that it belongs to.
-        let (session_binding, project_job) = match project_job {
-            RunJob::InSession(bound_session, project_job) => (Some(*bound_session), *project_job),
-            project_job => (None, project_job),
+        let (session_binding, run_job) = match job {
+            RunJob::InSession(bound_session, inner_job) => (Some(*bound_session), *inner_job),
+            other_job => (None, other_job),
         };
         let runner = Runner {
             launch_env: command_context.launch_env(&project)?,
@@ -118,10 +118,10 @@ impl RunEngine {
             progress_view.show_update(&run_update);
         };
         let running = async {
-            match project_job {
+            match run_job {
                 RunJob::Start(settings) => runner.start_run(*settings, &mut update_sink).await,
-                RunJob::Resume(running, changed_settings) => {
-                    runner.resume_run(&running, changed_settings.map(|settings| *settings), &mut update_sink).await
+                RunJob::Resume(run_id, changed_settings) => {
+                    runner.resume_run(&run_id, changed_settings.map(|settings| *settings), &mut update_sink).await
                 }
                 // Jobs are bound only once, so this cannot happen; an error is still better than a panic.
                 RunJob::InSession(..) => Err(RunError::NoRun { run: RunId::new("") }),
@@ -134,8 +134,8 @@ impl RunEngine {
         };
         // The region is removed before the caller prints anything.
         progress_view.close();
-        let (running, ending) = final_result?;
-        Ok(RunEnd { run_id: running, exit_code: ending.reason.exit_code() })
+        let (run_id, ending) = final_result?;
+        Ok(RunEnd { run_id, exit_code: ending.reason.exit_code() })
     }
 
     /// Runs `work` to its end and shuts the runtime down.
@@ -153,7 +153,7 @@ pub(crate) fn execute_run(
     project: Project,
     run_job: RunJob,
     display_mode: DisplayMode,
-    concurrency: ConcurrencyLimits,
+    concurrency: ThroughputLimits,
 ) -> Result<RunEnd, UserError> {
     let run_engine = RunEngine::new(command_context, concurrency)?;
     let progress_view = ProgressView::new(command_context, display_mode);

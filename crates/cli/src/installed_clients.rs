@@ -68,7 +68,7 @@ fn sign_in_evidence(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<O
     if is_filled_file(&client_home(client, env_variable)?.join(credentials_file)) {
         return Some(format!("{credentials_file} of its own"));
     }
-    own_provider(client, env_variable)
+    describe_custom_provider(client, env_variable)
 }
 
 /// The directory in which a client keeps its own files.
@@ -86,7 +86,12 @@ pub(crate) fn scratch_directories(env_variable: &dyn Fn(&str) -> Option<OsString
     let client_directories = |client: AgentClient| {
         let home_directory = client_home(client, env_variable);
         home_directory.into_iter().flat_map(move |home_directory| {
-            client.facts.client_files.scratch_dirs.iter().map(move |directory_name| home_directory.join(directory_name))
+            client
+                .facts
+                .client_files
+                .session_writable_dirs
+                .iter()
+                .map(move |directory_name| home_directory.join(directory_name))
         })
     };
     AgentClient::all().flat_map(client_directories).collect()
@@ -98,8 +103,11 @@ fn read_client_settings(client: AgentClient, env_variable: &dyn Fn(&str) -> Opti
 }
 
 /// The provider that a client's own settings name. The client is signed in to it by other means and does not tell.
-pub(crate) fn own_provider(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
-    client.facts.driver.own_provider(&read_client_settings(client, env_variable)?)
+pub(crate) fn describe_custom_provider(
+    client: AgentClient,
+    env_variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<String> {
+    client.facts.driver.describe_custom_provider(&read_client_settings(client, env_variable)?)
 }
 
 /// The user's own settings of every client that has some, by the client's id.
@@ -136,7 +144,7 @@ mod tests {
         let client_line = |found_client: InstalledClient| {
             let program_name = found_client
                 .program_path
-                .and_then(|program_name| Some(program_name.file_name()?.to_string_lossy().into_owned()));
+                .and_then(|program_path| Some(program_path.file_name()?.to_string_lossy().into_owned()));
             let signed_in = found_client.sign_in.as_deref().unwrap_or("-");
             format!("{}: {}, {signed_in}", found_client.client.id, program_name.as_deref().unwrap_or("-"))
         };

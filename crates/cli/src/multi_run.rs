@@ -23,7 +23,7 @@ use crate::{
     context::CommandContext,
     engine::{ProjectJob, RunEngine, RunJob},
     progress_display::ProgressView,
-    settings::ConcurrencyLimits,
+    settings::ThroughputLimits,
     user_errors::UserError,
 };
 
@@ -51,7 +51,7 @@ type LaneFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 pub(crate) fn execute_several(
     command_context: &CommandContext,
     planned_runs: Vec<PlannedRun>,
-    concurrency: ConcurrencyLimits,
+    concurrency: ThroughputLimits,
 ) -> Result<u8, UserError> {
     let run_engine = RunEngine::new(command_context, concurrency)?;
     let subject_titles: Vec<String> =
@@ -91,11 +91,11 @@ pub(crate) fn execute_several(
         let result_rows: Vec<MultiRunRow<'_>> = finished_runs
             .iter()
             .zip(&subject_titles)
-            .map(|(finished_runs, subject_title)| finished_runs.to_row(subject_title))
+            .map(|(finished_run, subject_title)| finished_run.to_row(subject_title))
             .collect();
         write!(stderr(), "\n{}", render_run_results(&result_rows, &command_context.progress_screen))?;
     }
-    Ok(finished_runs.iter().map(|finished_runs| finished_runs.exit_code).max().unwrap_or_default())
+    Ok(finished_runs.iter().map(|finished_run| finished_run.exit_code).max().unwrap_or_default())
 }
 
 impl FinishedRun {
@@ -127,7 +127,7 @@ async fn execute_one(
 ) -> FinishedRun {
     let mut finished_run = FinishedRun::default();
     let run_job = RunJob::Start(Box::new(planned_run.settings.clone()));
-    let run_job = ProjectJob { project: planned_run.project.clone(), job: run_job };
+    let project_job = ProjectJob { project: planned_run.project.clone(), job: run_job };
     // The view draws the same updates; here only the id and the ending are remembered.
     let mut note_update = |run_update: &RunUpdate<'_>| {
         if let RunUpdate::NewEntry(journal_entry) = run_update {
@@ -137,7 +137,7 @@ async fn execute_one(
             }
         }
     };
-    match run_engine.run_to_end(command_context, run_job, progress_view, &mut note_update).await {
+    match run_engine.run_to_end(command_context, project_job, progress_view, &mut note_update).await {
         Ok(run_end) => finished_run.exit_code = run_end.exit_code,
         Err(user_error) => {
             progress_view.show_error(&user_error);

@@ -249,12 +249,12 @@ fn count_open_findings(story_file: &str, run_views: &[&RunView]) -> (u32, Vec<Ru
 
 /// Finds the next step with the command that does it.
 fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNextStep> {
-    let command_of = |workflow_step: BmadStep| {
+    let find_command = |workflow_step: BmadStep| {
         commands::find_command(&bmad_project.layout, workflow_step, bmad_project.command_client(), &bmad_project.shelf)
     };
     // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
-    let can_create =
-        !matches!(command_of(BmadStep::CreateStory), StepCommand::Missing { .. }) || bmad_project.layout.era.is_none();
+    let can_create = !matches!(find_command(BmadStep::CreateStory), StepCommand::Missing { .. })
+        || bmad_project.layout.era.is_none();
     let next_action = next_action::find_next_action(board, can_create)?;
     let workflow_step = match next_action.what {
         NextBoardActionKind::CreateStory => BmadStep::CreateStory,
@@ -268,8 +268,8 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
         }
         other_key => other_key.epic_number().to_string(),
     };
-    let command_of = command_of(workflow_step);
-    let instead = match &command_of {
+    let step_command = find_command(workflow_step);
+    let instead = match &step_command {
         StepCommand::Missing { why: reason, instead, .. } => Some(format!("{reason}; {instead}")),
         _ => None,
     };
@@ -277,7 +277,7 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
         what: next_action.what,
         key: next_action.key,
         reason: next_action.reason,
-        command: command_of.to_prompt(&step_argument),
+        command: step_command.to_prompt(&step_argument),
         instead,
     })
 }
@@ -285,9 +285,9 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
 /// Draws the sprint for users.
 pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
     let mut rendered = String::new();
-    let project_name =
+    let name_suffix =
         sprint.project.as_deref().map(|project_name| format!(" {}", escape_line(project_name))).unwrap_or_default();
-    let title = format!("sprint{project_name}");
+    let title = format!("sprint{name_suffix}");
     if sprint.epics.is_empty() {
         let _ = writeln!(rendered, "{} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
         draw_sprint_footer(&mut rendered, sprint, screen);
@@ -298,14 +298,14 @@ pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
     let done_text = done_text.replace("storys", "stories");
     let _ =
         writeln!(rendered, "{} · {done_text} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
-    let key_columns = sprint
+    let max_key_columns = sprint
         .epics
         .iter()
         .flat_map(|epic_row| &epic_row.stories)
         .map(|story_row| story_row.key.to_string().chars().count())
         .max();
     // Very long keys would push everything else off the screen.
-    let key_columns = key_columns.unwrap_or(0).min(48);
+    let key_columns = max_key_columns.unwrap_or(0).min(48);
     for (row_index, epic_row) in sprint.epics.iter().enumerate() {
         let is_last = row_index + 1 == sprint.epics.len();
         let (branch_mark, trunk_mark) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
@@ -316,13 +316,13 @@ pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
             epic_row.epic,
             screen.paint(epic_style(epic_row.state), state_name)
         );
-        let verdict_text =
-            epic_row.verdict.as_deref().map(|verdict_text| format!(" · {verdict_text}")).unwrap_or_default();
-        let retro_line = epic_row.retrospective.map(|state_name| format!("retrospective · {state_name}{verdict_text}"));
+        let verdict_text = epic_row.verdict.as_deref().map(|verdict| format!(" · {verdict}")).unwrap_or_default();
+        let retro_line =
+            epic_row.retrospective.map(|retro_state| format!("retrospective · {retro_state}{verdict_text}"));
         let leaf_count = epic_row.stories.len() + usize::from(retro_line.is_some());
         let story_lines = epic_row.stories.iter().map(|story_row| draw_story_line(story_row, key_columns, screen));
-        for (row_index, leaf_line) in story_lines.chain(retro_line).enumerate() {
-            let branch_mark = if row_index + 1 == leaf_count { "└─" } else { "├─" };
+        for (leaf_index, leaf_line) in story_lines.chain(retro_line).enumerate() {
+            let branch_mark = if leaf_index + 1 == leaf_count { "└─" } else { "├─" };
             let _ = writeln!(rendered, "{trunk_mark}{branch_mark} {leaf_line}");
         }
     }
@@ -333,7 +333,7 @@ pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
 /// Draws what follows the tree: promises, problems and the next step.
 fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Screen) {
     for action_item in &sprint.action_items {
-        let owner_text = action_item.owner.as_deref().map(|owner_text| format!(" ({owner_text})")).unwrap_or_default();
+        let owner_text = action_item.owner.as_deref().map(|owner| format!(" ({owner})")).unwrap_or_default();
         let text_line = format!("promised: {}{owner_text} · {}", action_item.action, action_item.status);
         let _ = writeln!(rendered, "{}", screen.fit_text(0, &escape_line(&text_line)));
     }
@@ -354,9 +354,9 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
         Some(next_action) => {
             let text_line = format!("{} {}: {}", next_action.what.as_str(), next_action.key, next_action.reason);
             let _ = writeln!(rendered, "next: {}", escape_line(&text_line));
-            let first_text = next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
-            for text_line in first_text.lines().filter(|text_line| !text_line.is_empty()) {
-                let _ = writeln!(rendered, "      {}", escape_line(text_line));
+            let command_text = next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
+            for command_line in command_text.lines().filter(|command_line| !command_line.is_empty()) {
+                let _ = writeln!(rendered, "      {}", escape_line(command_line));
             }
         }
         None if sprint.stories > 0 => rendered.push_str("next: nothing; everything on the board is done\n"),

@@ -68,8 +68,8 @@ impl Keyboard {
         let (order_reader, order_writer) = pipe().ok()?;
         let (key_sender, typed_keys) = unbounded_channel();
         // Reading a terminal blocks, so a thread of its own does it.
-        let reader_thread = thread::Builder::new().name("keys".into());
-        let reader_thread = reader_thread.spawn(move || read_keys(key_file, order_reader, &key_sender)).ok()?;
+        let thread_builder = thread::Builder::new().name("keys".into());
+        let reader_thread = thread_builder.spawn(move || read_keys(key_file, order_reader, &key_sender)).ok()?;
         let keyboard = Keyboard {
             original_modes,
             typed_keys,

@@ -87,9 +87,9 @@ impl TrustItem {
             command_line: file_hook.command.clone(),
         };
         let mut items: Vec<TrustItem> = Vec::new();
-        for to_item in hooks.hooks.iter().map(to_item) {
-            if !items.contains(&to_item) {
-                items.push(to_item);
+        for hook_item in hooks.hooks.iter().map(to_item) {
+            if !items.contains(&hook_item) {
+                items.push(hook_item);
             }
         }
         items
@@ -99,13 +99,13 @@ impl TrustItem {
     fn from_client(agent_name: &str, client_spec: &ClientSpec) -> Vec<TrustItem> {
         let make_licence =
             |licence_kind| TrustItem::Licence { agent_name: agent_name.to_string(), licence: licence_kind };
-        let program_items = client_spec.program.iter();
-        let program_items = program_items.map(|program_items| TrustItem::Client {
+        let program_names = client_spec.program.iter();
+        let program_items = program_names.map(|program_name| TrustItem::Client {
             agent_name: agent_name.to_string(),
-            program: program_items.clone(),
+            program: program_name.clone(),
         });
-        let server_items = client_spec.servers.iter();
-        let server_items = server_items.map(|mcp_server| TrustItem::McpServer {
+        let mcp_servers = client_spec.servers.iter();
+        let server_items = mcp_servers.map(|mcp_server| TrustItem::McpServer {
             server_name: mcp_server.name.clone(),
             argv: mcp_server.argv.clone(),
         });
@@ -157,26 +157,26 @@ impl TrustItem {
 
     /// Describes the item with its kind, owner and command, without secrets.
     pub fn describe_masked(&self, masker: &Masker) -> String {
-        let masked_command = self.command_text();
-        let masked_command = masker.mask(&masked_command);
+        let command_text = self.command_text();
+        let masked_command = masker.mask(&command_text);
         // The name is masked separately: an agent named `token` must not make its command look like a secret.
-        let masked_name = |masked_name: &str| masker.mask(&escape_line(masked_name)).into_owned();
+        let mask_name = |owner_name: &str| masker.mask(&escape_line(owner_name)).into_owned();
         match self {
             TrustItem::Agent { agent_name, .. } => {
-                format!("agent `{}`: {masked_command}", masked_name(agent_name))
+                format!("agent `{}`: {masked_command}", mask_name(agent_name))
             }
             TrustItem::Client { agent_name, .. } => {
-                format!("agent `{}`, its client: {masked_command}", masked_name(agent_name))
+                format!("agent `{}`, its client: {masked_command}", mask_name(agent_name))
             }
             TrustItem::McpServer { server_name, .. } => {
-                format!("MCP server `{}`: {masked_command}", masked_name(server_name))
+                format!("MCP server `{}`: {masked_command}", mask_name(server_name))
             }
             TrustItem::Licence { agent_name, .. } => {
-                format!("agent `{}` may {masked_command}", masked_name(agent_name))
+                format!("agent `{}` may {masked_command}", mask_name(agent_name))
             }
             TrustItem::Check { .. } => format!("check: {masked_command}"),
             TrustItem::Hook { file_name, .. } => {
-                format!("hook of `{}`: {masked_command}", masked_name(file_name))
+                format!("hook of `{}`: {masked_command}", mask_name(file_name))
             }
         }
     }

@@ -93,8 +93,9 @@ fn describe_parse_error(parse_error: &Error) -> String {
         ErrorKind::InvalidValue if invalid_value.is_empty() => format!("`{invalid_argument}` wants a value"),
         ErrorKind::InvalidValue => format!("`{invalid_value}` is no value for `{invalid_argument}`"),
         ErrorKind::ValueValidation => {
-            let cause = std::error::Error::source(parse_error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            format!("`{invalid_value}` is no value for `{invalid_argument}`{cause}")
+            let cause_text =
+                std::error::Error::source(parse_error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("`{invalid_value}` is no value for `{invalid_argument}`{cause_text}")
         }
         ErrorKind::MissingRequiredArgument => {
             format!("something is missing: {}", context_texts(parse_error, ContextKind::InvalidArg).join(" "))

@@ -47,12 +47,12 @@ pub struct TaskBrief {
     pub fixed: Vec<String>,
     /// The findings that a challenger has to dispute, at most [`CHALLENGE_BATCH_SIZE`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disputed: Vec<DisputedFinding>,
+    pub disputed: Vec<FindingToChallenge>,
     /// How to go about the task; `Plain` lets the template pick a plan from the text.
     #[serde(default, skip_serializing_if = "SeatPlan::is_plain")]
     pub plan: SeatPlan,
-    #[serde(default, skip_serializing_if = "TaskEnvironment::is_empty")]
-    pub surroundings: Box<TaskEnvironment>,
+    #[serde(default, skip_serializing_if = "TaskBackground::is_empty")]
+    pub surroundings: Box<TaskBackground>,
 }
 
 impl TaskBrief {
@@ -77,7 +77,7 @@ impl TaskBrief {
 
 /// What an agent should know about the project it works in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskEnvironment {
+pub struct TaskBackground {
     /// Files that Tribunal keeps in this project, in addition to those that every template names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_files: Vec<String>,
@@ -92,15 +92,15 @@ pub struct TaskEnvironment {
     pub context: PromptContext,
 }
 
-impl TaskEnvironment {
+impl TaskBackground {
     pub fn is_empty(&self) -> bool {
-        *self == TaskEnvironment::default()
+        *self == TaskBackground::default()
     }
 }
 
 /// One finding as a challenger sees it: its claim, its place and its evidence, but not who raised it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DisputedFinding {
+pub struct FindingToChallenge {
     pub id: FindingId,
     pub severity: Severity,
     pub description: String,
@@ -110,9 +110,9 @@ pub struct DisputedFinding {
     pub place: String,
 }
 
-impl DisputedFinding {
-    pub fn from_finding(finding: &Finding) -> DisputedFinding {
-        DisputedFinding {
+impl FindingToChallenge {
+    pub fn from_finding(finding: &Finding) -> FindingToChallenge {
+        FindingToChallenge {
             id: finding.id,
             severity: finding.severity,
             description: finding.description.clone(),
@@ -308,7 +308,7 @@ pub struct SeverityVote {
 
 impl SeverityBallot {
     /// Returns the highest severity that more than half of the voters gave or exceeded.
-    pub fn majority_severity(&self) -> Option<Severity> {
+    pub fn majority_severity_floor(&self) -> Option<Severity> {
         // Severities are ordered most severe first, so `<=` counts the votes for this severity or a worse one.
         let votes_at_least = |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
         Severity::ALL.into_iter().find(|severity| votes_at_least(*severity) * 2 > self.votes.len())
@@ -317,7 +317,7 @@ impl SeverityBallot {
 
 impl SeverityBallot {
     /// Whether more than half voted for the same severity and no dissent was written down.
-    pub fn is_agreed(&self) -> bool {
+    pub fn has_undisputed_majority(&self) -> bool {
         let votes_per_severity =
             Severity::ALL.map(|severity| self.votes.iter().filter(|vote| vote.severity == severity).count());
         // A written dissent counts even if the votes agree.
@@ -334,7 +334,7 @@ impl PartyMinutes {
     pub fn raise_severities(&self, raised_findings: &mut [RaisedFinding]) {
         for ballot in &self.ballots {
             if let (Some(finding), Some(majority)) =
-                (raised_findings.get_mut(ballot.finding), ballot.majority_severity())
+                (raised_findings.get_mut(ballot.finding), ballot.majority_severity_floor())
             {
                 // The smaller value is the more severe one.
                 finding.severity = finding.severity.min(majority);
@@ -406,8 +406,8 @@ mod tests {
     }
 
     fn ballot_with_votes(severities: &[Severity]) -> SeverityBallot {
-        let severities = severities.iter().map(|severity| SeverityVote { persona: "x".into(), severity: *severity });
-        SeverityBallot { finding: 0, votes: severities.collect(), dissent: String::new() }
+        let votes = severities.iter().map(|severity| SeverityVote { persona: "x".into(), severity: *severity });
+        SeverityBallot { finding: 0, votes: votes.collect(), dissent: String::new() }
     }
 
     #[test]

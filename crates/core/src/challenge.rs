@@ -134,17 +134,17 @@ pub fn describe_doubt(voices: &[ChallengerVoice]) -> String {
         |verdict: ChallengeVerdict| (voices.iter().filter(|voice| voice.holds == verdict).count(), verdict);
     let verdict_counts =
         [ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous].map(count_verdict);
-    let verdict_counts =
+    let count_texts =
         verdict_counts.iter().filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
-    let verdict_counts: Vec<String> = verdict_counts.collect();
-    format!("{}{}", verdict_counts.join(", "), quote_best_voice(voices, |said| said != ChallengeVerdict::Valid))
+    let count_texts: Vec<String> = count_texts.collect();
+    format!("{}{}", count_texts.join(", "), quote_best_voice(voices, |said| said != ChallengeVerdict::Valid))
 }
 
 /// Quotes the most convincing voice: the first that gave evidence, else the first.
 fn quote_best_voice(voices: &[ChallengerVoice], is_wanted: impl Fn(ChallengeVerdict) -> bool) -> String {
     // A voice with a quote from the subject is worth more than one with an opinion.
-    let is_wanted = || voices.iter().filter(|best_voice| is_wanted(best_voice.holds));
-    let Some(best_voice) = is_wanted().find(|best_voice| !best_voice.counter.is_empty()).or_else(|| is_wanted().next())
+    let wanted_voices = || voices.iter().filter(|voice| is_wanted(voice.holds));
+    let Some(best_voice) = wanted_voices().find(|voice| !voice.counter.is_empty()).or_else(|| wanted_voices().next())
     else {
         return String::new();
     };
@@ -196,11 +196,11 @@ mod tests {
             (vec![Valid, Invalid], ChallengeResult::Ambiguous),
             (vec![], ChallengeResult::Unheard),
         ] {
-            let mut verdicts = voices_with(&verdicts);
-            assert_eq!(decide_result(&verdicts), expected, "{verdicts:?}");
-            for _ in 1..verdicts.len() {
-                verdicts.rotate_left(1);
-                assert_eq!(decide_result(&verdicts), expected, "{verdicts:?}");
+            let mut voices = voices_with(&verdicts);
+            assert_eq!(decide_result(&voices), expected, "{voices:?}");
+            for _ in 1..voices.len() {
+                voices.rotate_left(1);
+                assert_eq!(decide_result(&voices), expected, "{voices:?}");
             }
         }
     }

@@ -401,12 +401,12 @@ impl Effect {
     /// may raise a limit and resume. A file of Tribunal's own counts as the same however a newer build words it.
     pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
         match (self, recorded_effect) {
-            (Effect::Ask(AskAgent { task: own_effect }), Effect::Ask(AskAgent { task: recorded_effect })) => {
+            (Effect::Ask(AskAgent { task: own_task }), Effect::Ask(AskAgent { task: recorded_task })) => {
                 // Everything but these four fields must be equal.
-                let AgentTask { timeout_ms, size, budget, session, .. } = own_effect.clone();
-                *own_effect == AgentTask { timeout_ms, size, budget, session, ..recorded_effect.clone() }
+                let AgentTask { timeout_ms, size, budget, session, .. } = own_task.clone();
+                *own_task == AgentTask { timeout_ms, size, budget, session, ..recorded_task.clone() }
             }
-            (Effect::Write(own_effect), Effect::Write(recorded_effect)) => own_effect.file == recorded_effect.file,
+            (Effect::Write(own_write), Effect::Write(recorded_write)) => own_write.file == recorded_write.file,
             (own_effect, recorded_effect) => own_effect == recorded_effect,
         }
     }

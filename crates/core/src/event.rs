@@ -220,11 +220,11 @@ impl RunEvent {
             // One role has at most one seat in a round.
             RunEvent::SeatAnswered { role, .. } | RunEvent::SeatIncomplete { role, .. } => role.to_string(),
             RunEvent::FindingRaised { finding } => finding.id.to_string(),
-            RunEvent::FindingJoined { finding, .. }
-            | RunEvent::FindingMoved { finding, .. }
-            | RunEvent::FindingRuled { finding, .. } => finding.to_string(),
+            RunEvent::FindingJoined { finding: finding_id, .. }
+            | RunEvent::FindingMoved { finding: finding_id, .. }
+            | RunEvent::FindingRuled { finding: finding_id, .. } => finding_id.to_string(),
             RunEvent::DecisionPosted { decision } => decision.id.to_string(),
-            RunEvent::DecisionAnswered { decision, .. } => decision.to_string(),
+            RunEvent::DecisionAnswered { decision: decision_id, .. } => decision_id.to_string(),
             RunEvent::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
             RunEvent::RoundStarted { round, .. }
             | RunEvent::RoundEnded { round, .. }

@@ -195,9 +195,9 @@ pub enum FindingStatus {
     Open,
     /// A fixer works on it.
     Assigned,
-    /// Its fix landed, and Tribunal verified it.
+    /// It was repaired: a landed change or a session's edit was verified, or the user said so.
     Fixed,
-    /// A fixer could not repair it, so the user is asked.
+    /// It waits for the user's answer to this decision.
     Blocked {
         decision: DecisionId,
     },

@@ -334,8 +334,8 @@ impl<'a> EvidenceFinder<'a> {
         let heading_text = heading_text.trim();
         // The heading may name the file without its directory.
         let file_name = self.file_path.rsplit('/').next().unwrap_or(self.file_path);
-        let file_names = [self.file_path, file_name].into_iter().filter(|file_names| !file_names.is_empty());
-        let remainder = file_names.filter_map(|file_names| heading_text.strip_prefix(file_names)).next();
+        let file_names = [self.file_path, file_name].into_iter().filter(|name| !name.is_empty());
+        let remainder = file_names.filter_map(|name| heading_text.strip_prefix(name)).next();
         match remainder.map(str::trim_start) {
             Some(remainder) if remainder.is_empty() || remainder.starts_with([':', '#', '§', '>']) => {
                 remainder.trim_start_matches([':', '#', '§', '>', ' '])

@@ -96,7 +96,7 @@ impl Key {
     }
 }
 
-/// A finding of one run: `F1`, `F2`, … in the order of their places.
+/// A finding of one run: `F1`, `F2`, … in the order in which they were added; within a round by place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(with = "String")]
 pub struct FindingId(pub u32);

@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn waiting_for_a_limit_uses_up_no_time_and_is_counted_once() {
         let mut run_usage = RunUsage::default();
-        let hours_in_ms = |hours_in_ms: u64| hours_in_ms * 3_600_000;
+        let hours_in_ms = |hours: u64| hours * 3_600_000;
         run_usage.waited.add_interval(hours_in_ms(1), hours_in_ms(4));
         run_usage.waited.add_interval(hours_in_ms(2), hours_in_ms(5));
         run_usage.waited.add_interval(hours_in_ms(1), hours_in_ms(4));

@@ -85,9 +85,9 @@ struct HashedText {
 impl HashedText {
     fn from_text(normalized: &str) -> HashedText {
         let mut hashed = HashedText { word_hashes: Vec::new(), line_hashes: Vec::new(), line_ends: Vec::new() };
-        for line_hash in normalized.lines() {
+        for line in normalized.lines() {
             let line_start = hashed.word_hashes.len();
-            hashed.word_hashes.extend(line_hash.split(' ').map(|word| hash_word(word.as_bytes())));
+            hashed.word_hashes.extend(line.split(' ').map(|word| hash_word(word.as_bytes())));
             let line_hash =
                 hashed.word_hashes[line_start..].iter().fold(HASH_SEED, |sum, word| mix_hash(sum, u64::from(*word)));
             hashed.line_hashes.push(upper_half(line_hash));
@@ -160,14 +160,14 @@ struct AlignedPart {
 /// Splits two sequences at what is certainly the same: beginning, end, and rare items (the longest increasing row of them),
 /// each extended as far as the neighbours are equal, too.
 fn align_sequences(left: &[u32], right: &[u32]) -> Vec<AlignedPart> {
-    let prefix = left.iter().zip(right).take_while(|(left_index, right_index)| left_index == right_index).count();
+    let prefix = left.iter().zip(right).take_while(|(left_item, right_item)| left_item == right_item).count();
     // The suffix must not overlap the prefix.
     let (left_rest, right_rest) = (&left[prefix..], &right[prefix..]);
     let suffix = left_rest
         .iter()
         .rev()
         .zip(right_rest.iter().rev())
-        .take_while(|(left_index, right_index)| left_index == right_index)
+        .take_while(|(left_item, right_item)| left_item == right_item)
         .count();
     let (left_end, right_end) = (left.len() - suffix, right.len() - suffix);
 
@@ -187,7 +187,7 @@ fn align_sequences(left: &[u32], right: &[u32]) -> Vec<AlignedPart> {
         let equal_after = left[left_index..left_end]
             .iter()
             .zip(&right[right_index..right_end])
-            .take_while(|(left_index, right_index)| left_index == right_index)
+            .take_while(|(left_item, right_item)| left_item == right_item)
             .count();
         parts.push(AlignedPart {
             left_range: left_next..left_index - equal_before,

@@ -21,7 +21,7 @@ use crate::{
     },
     ground::{EvidenceScope, GroundedEvidence},
     ids::FindingId,
-    text::fold_case,
+    text::fold_case_and_spaces,
     timestamp::Timestamp,
 };
 
@@ -168,7 +168,8 @@ fn compare_claim(finding: &Finding, grounded_claim: &GroundedClaim) -> ClaimLike
         // Without a place only identical claims are the same.
         (None, Err(_))
             if finding.evidence == grounded_claim.raised.evidence
-                && fold_case(&finding.description) == fold_case(&grounded_claim.raised.description) =>
+                && fold_case_and_spaces(&finding.description)
+                    == fold_case_and_spaces(&grounded_claim.raised.description) =>
         {
             ClaimLikeness::Same
         }
@@ -183,7 +184,7 @@ fn can_join(finding: &Finding, grounded_claim: &GroundedClaim) -> bool {
         // A decision of the user covers only the same kind of issue.
         FindingStatus::Dismissed { why: DismissalReason::Person }
         | FindingStatus::Deferred { why: DeferralReason::Person } => {
-            fold_case(&finding.category) == fold_case(&grounded_claim.raised.category)
+            fold_case_and_spaces(&finding.category) == fold_case_and_spaces(&grounded_claim.raised.category)
         }
         _ => true,
     }

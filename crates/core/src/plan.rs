@@ -193,9 +193,9 @@ fn pick_count(reviewed_text: &str, min_count: usize) -> usize {
 /// Picks personas from a project's roster. It has no keywords, so the longer words of names and focuses are used.
 fn pick_from_roster(reviewed_text: &str, roster: &[Persona], persona_count: usize) -> Vec<Persona> {
     let owned_keywords: Vec<Vec<String>> = roster.iter().map(persona_keywords).collect();
-    let keywords: Vec<Vec<&str>> =
+    let keyword_lists: Vec<Vec<&str>> =
         owned_keywords.iter().map(|keywords| keywords.iter().map(String::as_str).collect()).collect();
-    let hit_counts = count_keyword_hits(reviewed_text, keywords.iter().map(Vec::as_slice));
+    let hit_counts = count_keyword_hits(reviewed_text, keyword_lists.iter().map(Vec::as_slice));
     top_indices(&hit_counts, persona_count).into_iter().map(|index| roster[index].clone()).collect()
 }
 

@@ -20,7 +20,7 @@ use alloc::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::text::{fold_line, truncate_chars};
+use crate::text::{sanitize_to_line, truncate_chars};
 
 /// The most characters of all layers together.
 pub const MAX_CHARS: usize = 3_000;
@@ -102,7 +102,7 @@ impl PromptContext {
 
 fn keep_item(layer_items: &mut Vec<String>, item_text: &str, limits: &LayerLimits) {
     // One line of limited length: the text comes from an agent.
-    layer_items.push(truncate_chars(&fold_line(item_text), MAX_ITEM_CHARS - 1));
+    layer_items.push(truncate_chars(&sanitize_to_line(item_text), MAX_ITEM_CHARS - 1));
     // Only one item was added, so at most one has to go.
     if layer_items.len() > limits.max_kept {
         layer_items.remove(0);

@@ -96,19 +96,19 @@ pub fn find_section(markdown: &str, title: &str) -> Option<TextSection> {
 /// Finds the sections with this title. Case, `#` and markup do not matter, and a number before it only distinguishes titles
 /// that would be the same without it.
 pub fn sections_titled<'s>(sections: &'s [TextSection], title: &str) -> impl Iterator<Item = &'s TextSection> {
-    let wanted_key = heading_key(title.trim().trim_start_matches('#'));
+    let wanted_key = normalize_heading(title.trim().trim_start_matches('#'));
     // Numbers count only if a section matches with its number.
-    let matches_with_number = sections.iter().any(|section| heading_key(&section.title) == wanted_key);
+    let matches_with_number = sections.iter().any(|section| normalize_heading(&section.title) == wanted_key);
     let section_key = move |title: &str| {
-        let section_key = heading_key(title);
-        if matches_with_number { section_key } else { strip_number(&section_key).to_string() }
+        let title_key = normalize_heading(title);
+        if matches_with_number { title_key } else { strip_number(&title_key).to_string() }
     };
     let wanted_key = if matches_with_number { wanted_key } else { strip_number(&wanted_key).to_string() };
     sections.iter().filter(move |section| !wanted_key.is_empty() && section_key(&section.title) == wanted_key)
 }
 
 /// Strips the markup of a heading: `**Goals** and [scope](#s):` becomes `goals and scope`.
-fn heading_key(title: &str) -> String {
+fn normalize_heading(title: &str) -> String {
     let mut plain_title = String::new();
     let mut remainder = title;
     // Links keep their text and lose their target; the brackets are removed below.
@@ -122,7 +122,7 @@ fn heading_key(title: &str) -> String {
     let anchor_start = plain_title.rfind("{#").filter(|_| plain_title.trim_end().ends_with('}'));
     plain_title.truncate(anchor_start.unwrap_or(plain_title.len()));
     plain_title.retain(|character| !matches!(character, '*' | '_' | '`' | '[' | ']'));
-    let folded: String = fold_case(&plain_title).chars().map(plain_char).collect();
+    let folded: String = fold_case_and_spaces(&plain_title).chars().map(plain_char).collect();
     folded.trim_end_matches([':', '.', ' ']).to_string()
 }
 
@@ -154,7 +154,7 @@ pub fn section_title_at(sections: &[TextSection], line_number: u32) -> &str {
 }
 
 /// Folds white space to single blanks and letters to lower case.
-pub fn fold_case(raw_text: &str) -> String {
+pub fn fold_case_and_spaces(raw_text: &str) -> String {
     let mut folded = String::new();
     for word in raw_text.split_whitespace() {
         if !folded.is_empty() {
@@ -166,7 +166,7 @@ pub fn fold_case(raw_text: &str) -> String {
 }
 
 /// Folds a text to one line without control characters, so that untrusted text is safe on a screen or in a list.
-pub fn fold_line(raw_text: &str) -> String {
+pub fn sanitize_to_line(raw_text: &str) -> String {
     let words = raw_text
         .split_whitespace()
         .map(|word| word.chars().filter(|character| !character.is_control()).collect::<String>());
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_folded_line_cannot_control_a_terminal() {
-        assert_eq!(fold_line("a\x1b]0;x\x07 b\r\n\tc\u{9b}31m"), "a]0;x b c31m");
+        assert_eq!(sanitize_to_line("a\x1b]0;x\x07 b\r\n\tc\u{9b}31m"), "a]0;x b c31m");
     }
 
     #[test]

@@ -29,11 +29,11 @@ impl Timestamp {
 
 /// Parses `2026-11-15`, `2026-11-15 01:29` or `2026-11-15T01:29:25`, in UTC, into a wall time.
 pub fn parse_wall_ms(date_text: &str) -> Option<u64> {
-    let (date_fields, time_fields) =
+    let (date_part, time_part) =
         date_text.trim().trim_end_matches('Z').split_once([' ', 'T']).unwrap_or((date_text.trim(), "0:0"));
-    let mut date_fields = date_fields.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let mut date_fields = date_part.splitn(3, '-').map(|part| part.parse::<u64>().ok());
     let (year, month, day) = (date_fields.next()??, date_fields.next()??, date_fields.next()??);
-    let mut time_fields = time_fields.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let mut time_fields = time_part.splitn(3, ':').map(|part| part.parse::<u64>().ok());
     let (hour, minute, second) = (time_fields.next()??, time_fields.next()??, time_fields.next().unwrap_or(Some(0))?);
     // Month and day are checked below by converting the date back.
     let is_plausible = year < 10_000 && hour < 24 && minute < 60 && second < 60;
@@ -44,9 +44,9 @@ pub fn parse_wall_ms(date_text: &str) -> Option<u64> {
 }
 
 /// Inverts [`civil_from_days`]; the result is meaningless for dates before 1970 or outside the calendar.
-fn days_from_civil(march_year: u64, month: u64, day: u64) -> u64 {
+fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     // Years begin in March here, so January and February belong to the year before.
-    let march_year = if month <= 2 { march_year.saturating_sub(1) } else { march_year };
+    let march_year = if month <= 2 { year.saturating_sub(1) } else { year };
     let (era, year_of_era) = (march_year / 400, march_year % 400);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;

@@ -88,8 +88,9 @@ impl RunView {
             RunEvent::EffectFinished { reply, .. } => self.apply_reply(reply),
             RunEvent::DecisionPosted { decision } => self.decisions.push(decision.clone()),
             // Withdrawn decisions are answered, too, so they no longer count as open.
-            RunEvent::DecisionAnswered { decision, answer } => {
-                for known_decision in self.decisions.iter_mut().filter(|known_decision| known_decision.id == *decision)
+            RunEvent::DecisionAnswered { decision: decision_id, answer } => {
+                for known_decision in
+                    self.decisions.iter_mut().filter(|known_decision| known_decision.id == *decision_id)
                 {
                     known_decision.answer = Some(answer.clone());
                 }
@@ -104,8 +105,8 @@ impl RunView {
             RunEvent::FindingRaised { finding } => {
                 self.findings.insert(finding.id, finding.clone());
             }
-            RunEvent::FindingJoined { finding, severity, raiser } => {
-                if let Some(known_finding) = self.findings.get_mut(finding) {
+            RunEvent::FindingJoined { finding: finding_id, severity, raiser } => {
+                if let Some(known_finding) = self.findings.get_mut(finding_id) {
                     known_finding.severity = *severity;
                     // An entry that is applied twice must not add the raiser twice.
                     if !known_finding.raisers.contains(raiser) {
@@ -113,13 +114,13 @@ impl RunView {
                     }
                 }
             }
-            RunEvent::FindingRuled { finding, severity, .. } => {
-                if let Some(known_finding) = self.findings.get_mut(finding) {
+            RunEvent::FindingRuled { finding: finding_id, severity, .. } => {
+                if let Some(known_finding) = self.findings.get_mut(finding_id) {
                     known_finding.severity = *severity;
                 }
             }
-            RunEvent::FindingMoved { finding, transition } => {
-                if let Some(known_finding) = self.findings.get_mut(finding) {
+            RunEvent::FindingMoved { finding: finding_id, transition } => {
+                if let Some(known_finding) = self.findings.get_mut(finding_id) {
                     known_finding.apply_transition(transition.clone(), timestamp);
                 }
             }

@@ -29,7 +29,7 @@ pub fn plan_waves(open_findings: &[Finding], task_settings: &TaskSettings) -> Ve
             fixer_loads
                 .into_iter()
                 .map(|fixer_load| fixer_load.findings)
-                .filter(|fixer_load| !fixer_load.is_empty())
+                .filter(|assigned_ids| !assigned_ids.is_empty())
                 .collect(),
         );
     }

@@ -138,17 +138,17 @@ impl<'m> CommandChecker<'m> {
                 });
             }
             "for" | "select" => {
-                if let [variable_name, in_keyword, loop_values @ ..] = invocation.args
+                if let [variable_word, in_keyword, loop_values @ ..] = invocation.args
                     && in_keyword.0 == "in"
                 {
-                    self.current_state().set_loop_variable(&variable_name.to_plain_text(), loop_values);
+                    self.current_state().set_loop_variable(&variable_word.to_plain_text(), loop_values);
                 }
             }
             // The new value comes from input or is unset; the mark makes it ambiguous.
             "read" | "mapfile" | "readarray" | "unset" => {
                 let unknown_value = ShellWord("\u{1}{#}".to_string());
-                invocation.args.iter().for_each(|variable_name| {
-                    self.current_state().set_variable(&variable_name.to_plain_text(), &unknown_value)
+                invocation.args.iter().for_each(|variable_word| {
+                    self.current_state().set_variable(&variable_word.to_plain_text(), &unknown_value)
                 });
             }
             _ => {}
@@ -188,8 +188,8 @@ impl<'m> CommandChecker<'m> {
                 _ => operands.push(argument),
             }
         }
-        let mut operands = operands.iter().map(alloc::string::String::as_str);
-        let command = match (operands.next()?, operands.next()) {
+        let mut operand_texts = operands.iter().map(alloc::string::String::as_str);
+        let command = match (operand_texts.next()?, operand_texts.next()) {
             ("loop", Some("cancel")) => "loop cancel",
             (command @ ("decisions" | "trust" | "undo" | "board" | "story" | "init" | "hook" | "stop" | "say"), _) => {
                 command

@@ -55,7 +55,7 @@ pub(crate) fn find_harm(invocation: &ProgramInvocation<'_>, shell_state: &ShellS
             let operand_texts = options.operand_texts();
             let systemctl_verb = operand_texts
                 .first()
-                .filter(|operand| ["poweroff", "reboot", "halt", "kexec"].contains(&operand.as_str()))?;
+                .filter(|operand_text| ["poweroff", "reboot", "halt", "kexec"].contains(&operand_text.as_str()))?;
             describe(&format!("systemctl {systemctl_verb}"), "it stops the machine", LEAVE_TO_USER)
         }
         "kill" => kills_every_process(invocation).then(|| HarmDescription {
@@ -100,7 +100,7 @@ fn find_removal_harm(command_name: &str, operand: &ShellWord, shell_state: &Shel
         let WordLocation::Known(removed_path) = &location else {
             // The leading slash only makes the expansion parseable; what counts is whether it consists of wildcards alone.
             let is_whole_dir = LexicalPath::resolve(&format!("/{expansion}"), None)
-                .is_some_and(|removed_path| removed_path.matches_whole_dir() || removed_path.0.is_empty());
+                .is_some_and(|rooted_path| rooted_path.matches_whole_dir() || rooted_path.0.is_empty());
             match location {
                 WordLocation::Ambiguous => {
                     return describe(

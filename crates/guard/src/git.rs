@@ -118,9 +118,10 @@ fn describe_stash_harm(arguments: &[ShellWord]) -> Option<HarmDescription> {
 /// Describes the harm of a push that replaces or removes commits on the remote.
 fn describe_push_harm(options: &CommandOptions<'_>) -> Option<HarmDescription> {
     let has_long_option = |option_name: &str| {
-        options.long_options.iter().any(|has_long_option| {
-            has_long_option == option_name || has_long_option.starts_with(&format!("{option_name}="))
-        })
+        options
+            .long_options
+            .iter()
+            .any(|long_option| long_option == option_name || long_option.starts_with(&format!("{option_name}=")))
     };
     // The first operand is the remote; refspecs follow.
     let refspecs = || options.operands.iter().skip(1);

@@ -193,7 +193,7 @@ pub(crate) fn find_option_value(arguments: &[ShellWord], short_name: &str, long_
             return remaining_words.next().cloned();
         }
         if let Some(option_value) =
-            argument_text.strip_prefix(long_name).and_then(|option_value| option_value.strip_prefix('='))
+            argument_text.strip_prefix(long_name).and_then(|after_name| after_name.strip_prefix('='))
         {
             return Some(ShellWord(option_value.to_string()));
         }

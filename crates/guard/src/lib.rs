@@ -114,7 +114,7 @@ pub fn check_tool_use(policy: GuardPolicy, context: &GuardContext<'_>, tool_use:
     let mut command_checker = checker::CommandChecker::new(policy, &boundaries, context.session_bound);
     if tool_use.writes {
         let mut written_paths =
-            tool_use.paths.iter().filter_map(|written_path| resolve_given_path(written_path, &boundaries));
+            tool_use.paths.iter().filter_map(|given_path| resolve_given_path(given_path, &boundaries));
         if let Some(denial) =
             written_paths.find_map(|written_path| command_checker.check_write(&written_path, false, true))
         {
@@ -132,9 +132,9 @@ fn resolve_given_path(given_path: &str, boundaries: &PathBoundaries) -> Option<L
     match below_home {
         Some(below_home) => {
             // Without a known home directory the path cannot be placed, and such paths are allowed.
-            let mut home_spelling = boundaries.home_dir.clone()?;
-            home_spelling = LexicalPath::resolve(below_home.trim_start_matches('/'), Some(&home_spelling))?;
-            Some(home_spelling)
+            let mut resolved_path = boundaries.home_dir.clone()?;
+            resolved_path = LexicalPath::resolve(below_home.trim_start_matches('/'), Some(&resolved_path))?;
+            Some(resolved_path)
         }
         None => LexicalPath::resolve(given_path, boundaries.working_dir.as_ref()),
     }

@@ -107,12 +107,13 @@ fn glob_matches(pattern: &str, file_name: &str) -> bool {
     }
     // The matcher runs all positions of the pattern in parallel, so that a pattern of many stars cannot backtrack
     // exponentially.
-    let pattern: Vec<char> = pattern.chars().map(|pattern_char| pattern_char.to_ascii_lowercase()).collect();
-    let bracket_index = pattern.iter().position(|pattern_char| *pattern_char == BRACKET_MARK);
-    let pattern = bracket_index.and_then(|bracket_index| pattern.get(..bracket_index)).unwrap_or(&pattern);
+    let pattern_chars: Vec<char> = pattern.chars().map(|pattern_char| pattern_char.to_ascii_lowercase()).collect();
+    let bracket_index = pattern_chars.iter().position(|pattern_char| *pattern_char == BRACKET_MARK);
+    let matched_chars =
+        bracket_index.and_then(|bracket_index| pattern_chars.get(..bracket_index)).unwrap_or(&pattern_chars);
     // For every prefix of the pattern: whether it matches the characters of the name that were read so far.
     let mut prefix_matches = Vec::from([true]);
-    for pattern_char in pattern {
+    for pattern_char in matched_chars {
         let previous_matches = prefix_matches.last().copied().unwrap_or(false);
         prefix_matches.push(previous_matches && *pattern_char == STAR_MARK);
     }
@@ -122,7 +123,7 @@ fn glob_matches(pattern: &str, file_name: &str) -> bool {
             return true;
         }
         let mut next_matches = Vec::from([false]);
-        for (index, pattern_char) in pattern.iter().enumerate() {
+        for (index, pattern_char) in matched_chars.iter().enumerate() {
             let previous_matches = prefix_matches.get(index).copied().unwrap_or(false);
             let star_continues = *pattern_char == STAR_MARK
                 && (prefix_matches.get(index + 1) == Some(&true) || next_matches.last() == Some(&true));

@@ -171,11 +171,11 @@ impl<'m> ShellState<'m> {
         }
         // What follows the name is a modifier such as `:-default` or `%suffix`; it makes the value of a variable that the script
         // has set unknown.
-        let substitution = substitution.strip_prefix('{').unwrap_or(substitution);
-        let name_end = substitution
+        let variable_text = substitution.strip_prefix('{').unwrap_or(substitution);
+        let name_end = variable_text
             .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')
-            .unwrap_or(substitution.len());
-        let (variable_name, modifier) = substitution.split_at(name_end);
+            .unwrap_or(variable_text.len());
+        let (variable_name, modifier) = variable_text.split_at(name_end);
         match variable_name {
             _ if self.variables.contains_key(variable_name) && modifier.is_empty() => {
                 self.variables.get(variable_name).cloned().unwrap_or_default()

@@ -51,17 +51,17 @@ pub(crate) fn find_write_targets(invocation: &ProgramInvocation<'_>) -> Vec<Writ
         "sed" | "gsed" => find_sed_targets(invocation),
         "perl" | "ruby" if edits_in_place(invocation) => all_operands().skip(1).map(write_to).collect(),
         "dd" => {
-            let output_words = invocation.args.iter().filter_map(|operand| operand.0.strip_prefix("of="));
-            output_words.map(|output_path| write_to(&ShellWord(output_path.into()))).collect()
+            let output_paths = invocation.args.iter().filter_map(|argument| argument.0.strip_prefix("of="));
+            output_paths.map(|output_path| write_to(&ShellWord(output_path.into()))).collect()
         }
         "curl" => find_option_value(invocation.args, "-o", "--output")
             .iter()
-            .filter(|operand| operand.0 != "-")
+            .filter(|file_word| file_word.0 != "-")
             .map(write_to)
             .collect(),
         "wget" => {
-            let output_words = find_option_value(invocation.args, "-O", "--output-document");
-            output_words.iter().filter(|operand| operand.0 != "-").map(write_to).collect()
+            let output_word = find_option_value(invocation.args, "-O", "--output-document");
+            output_word.iter().filter(|file_word| file_word.0 != "-").map(write_to).collect()
         }
         "sort" => find_option_value(invocation.args, "-o", "--output").iter().map(write_to).collect(),
         "sqlite3"
@@ -83,7 +83,7 @@ fn find_move_targets(invocation: &ProgramInvocation<'_>, options: &CommandOption
     let mut targets: Vec<WriteTarget> = options.operands.iter().copied().map(WriteTarget::for_removal).collect();
     match find_option_value(invocation.args, "-t", "--target-directory") {
         Some(destination) => targets.push(WriteTarget::for_write(&destination)),
-        None => targets.last_mut().into_iter().for_each(|destination| destination.removes = false),
+        None => targets.last_mut().into_iter().for_each(|last_target| last_target.removes = false),
     }
     targets
 }
@@ -120,7 +120,7 @@ fn edits_in_place(invocation: &ProgramInvocation<'_>) -> bool {
             flag_letters
                 .split('.')
                 .next()
-                .is_some_and(|flag_letters| flag_letters.len() < 5 && flag_letters.contains('i'))
+                .is_some_and(|letter_group| letter_group.len() < 5 && letter_group.contains('i'))
         })
     };
     invocation

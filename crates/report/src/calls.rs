@@ -125,7 +125,7 @@ fn task_model(settings: &Settings, agent_task: &AgentTask) -> Option<String> {
     let duty_model = agent_settings
         .duties
         .get(&JobKind::from_role(agent_task.brief.role))
-        .and_then(|duty_model| duty_model.model.as_deref());
+        .and_then(|job_duty| job_duty.model.as_deref());
     let model_for_size = || agent_task.size.and_then(|task_size| client_settings.models.for_size(task_size));
     duty_model.or(client_settings.model.as_deref()).or_else(model_for_size).map(String::from)
 }

@@ -120,8 +120,8 @@ impl EntryFilter {
 
 /// Returns whether the task repairs the finding or disputes it.
 fn is_brief_about(brief: &TaskBrief, finding_id: FindingId) -> bool {
-    let assigned_claim = brief.assigned.iter().any(|assigned_claim| assigned_claim.id == finding_id);
-    assigned_claim || brief.disputed.iter().any(|disputed_finding| disputed_finding.id == finding_id)
+    let is_assigned = brief.assigned.iter().any(|assigned_claim| assigned_claim.id == finding_id);
+    is_assigned || brief.disputed.iter().any(|disputed_finding| disputed_finding.id == finding_id)
 }
 
 /// The round that an event names, itself or in its key (`round-2/…`).
@@ -166,8 +166,8 @@ fn is_problem(event: &RunEvent) -> bool {
             effect_reply if effect_reply.fault().is_some() => true,
             Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => true,
             // An answer that is unreadable or has remarks counts as a problem although the call succeeded.
-            Reply::Ask(AskOutcome::Answered(effect_reply)) => {
-                matches!(effect_reply.content, AnswerContent::Unreadable { .. }) || !effect_reply.remarks.is_empty()
+            Reply::Ask(AskOutcome::Answered(answer)) => {
+                matches!(answer.content, AnswerContent::Unreadable { .. }) || !answer.remarks.is_empty()
             }
             _ => false,
         },

@@ -139,8 +139,8 @@ impl<W: Write> LineReporter<W> {
         let is_change_set =
             self.run_view.settings.as_ref().is_some_and(|settings| settings.subject.file_path().is_none());
         let place_text = match &finding.place {
-            Some(place_text) if is_change_set => format!("{place_text}  "),
-            Some(place_text) => format!("line {}", place_text.line),
+            Some(place) if is_change_set => format!("{place}  "),
+            Some(place) => format!("line {}", place.line),
             None => String::new(),
         };
         let raiser_roles: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
@@ -152,8 +152,8 @@ impl<W: Write> LineReporter<W> {
         let indent = 27;
         let second_line = match &finding.status {
             FindingStatus::Dismissed { why: DismissalReason::Ungrounded } => {
-                let fitted_text = format!("dismissed, ungrounded: {}", finding.last_note());
-                self.screen.paint(TextStyle::Dim, &self.screen.fit_text(indent, &fitted_text))
+                let dismissal_text = format!("dismissed, ungrounded: {}", finding.last_note());
+                self.screen.paint(TextStyle::Dim, &self.screen.fit_text(indent, &dismissal_text))
             }
             _ if raiser_roles.len() > 1 => {
                 self.screen.paint(TextStyle::Dim, &format!("raised by {}", raiser_roles.join(" and ")))
@@ -232,22 +232,21 @@ impl<W: Write> LineReporter<W> {
         let tally_text = self.screen.wrap_text(2, &tally_text);
         self.write_line(0, &tally_text)?;
         // Only a run that one limit halted records what the other limits would still have allowed.
-        if let Some(remaining_text) = &summary.left {
-            let remaining_text =
-                self.screen.wrap_text(2, &format!("left: {}", phrases::describe_remaining(remaining_text)));
+        if let Some(remaining) = &summary.left {
+            let remaining_text = self.screen.wrap_text(2, &format!("left: {}", phrases::describe_remaining(remaining)));
             self.write_line(0, &remaining_text)?;
         }
         if let Some(tracker_path) = &self.run_view.tracker_path {
             let tracker_path = escape_line(tracker_path);
             self.write_line(2, &format!("tracker: {tracker_path}"))?;
         }
-        let open_decisions: Vec<String> = self
+        let decision_texts: Vec<String> = self
             .run_view
             .open_decisions()
             .map(|open_decision| format!("{}: {}", open_decision.id, open_decision.question))
             .collect();
-        for open_decision in open_decisions {
-            let wrapped_text = self.screen.wrap_text(2, &format!("asks {open_decision}"));
+        for decision_text in decision_texts {
+            let wrapped_text = self.screen.wrap_text(2, &format!("asks {decision_text}"));
             self.write_line(0, &wrapped_text)?;
         }
         // Commands are escaped but not wrapped: the user copies them from here.
@@ -291,9 +290,9 @@ impl<W: Write> LineReporter<W> {
             }
             RunEvent::FindingRaised { finding } => self.write_finding(finding),
             RunEvent::DecisionAnswered { decision, answer } => self.write_decision_answer(decision, answer),
-            RunEvent::Warned { text: line_text } => {
+            RunEvent::Warned { text: warning } => {
                 let painted_symbol = self.screen.paint(TextStyle::Warning, "[W]");
-                let line_text = self.screen.fit_text(6, line_text);
+                let line_text = self.screen.fit_text(6, warning);
                 self.write_line(2, &format!("{painted_symbol} {line_text}"))
             }
             RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.write_ending(summary),

@@ -162,10 +162,10 @@ pub enum MultiRunEnding<'a> {
 
 /// Renders one line per run, in the order in which the subjects were named.
 pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
-    let shown_id = |result_row: &MultiRunRow<'_>| {
+    let format_id = |result_row: &MultiRunRow<'_>| {
         result_row.run_id.map_or_else(|| "-".to_string(), |run_id| escape_line(run_id.as_str()))
     };
-    let id_columns = rows.iter().map(|result_row| display_width(&shown_id(result_row))).max().unwrap_or_default();
+    let id_columns = rows.iter().map(|result_row| display_width(&format_id(result_row))).max().unwrap_or_default();
     let mut rendered = format!("{}:\n", phrases::format_count(u32::try_from(rows.len()).unwrap_or(u32::MAX), "run"));
     for result_row in rows {
         let (row_style, outcome_word, details) = match &result_row.ending {
@@ -176,18 +176,18 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
             MultiRunEnding::BrokeOff(reason) => (TextStyle::Failure, "broke off", reason.to_string()),
             MultiRunEnding::NotStarted(reason) => (TextStyle::Warning, "not started", reason.to_string()),
         };
-        let shown_id = shown_id(result_row);
+        let shown_id = format_id(result_row);
         let padding = id_columns - display_width(&shown_id);
         let row_head = format!("  {shown_id}{:padding$}  ", "");
-        let outcome_word = format!("{outcome_word:<11}");
+        let outcome_cell = format!("{outcome_word:<11}");
         // A reason may start with the name of its subject, which is then not repeated.
         let row_text = if details.starts_with(result_row.subject_name) {
             details
         } else {
             format!("{} · {details}", result_row.subject_name)
         };
-        let row_text = screen.fit_text(display_width(&row_head) + outcome_word.len() + 3, &row_text);
-        rendered.push_str(&format!("{row_head}{}  {row_text}\n", screen.paint(row_style, &outcome_word)));
+        let row_text = screen.fit_text(display_width(&row_head) + outcome_cell.len() + 3, &row_text);
+        rendered.push_str(&format!("{row_head}{}  {row_text}\n", screen.paint(row_style, &outcome_cell)));
     }
     rendered
 }

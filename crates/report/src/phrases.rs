@@ -30,14 +30,14 @@ pub(crate) fn describe_findings(finding_count: u32, by_severity: &SeverityCounts
 
 /// Describes findings by status: `11 raised: 9 fixed, 1 open, 1 dismissed`.
 pub(crate) fn describe_counts(counts: &FindingCounts) -> String {
-    let status_parts = [
+    let status_counts = [
         (counts.fixed, "fixed"),
         (counts.open, "open"),
         (counts.blocked, "blocked"),
         (counts.deferred, "deferred"),
         (counts.dismissed, "dismissed"),
     ];
-    let status_parts: Vec<String> = status_parts
+    let status_parts: Vec<String> = status_counts
         .iter()
         .filter(|(status_count, _)| *status_count > 0)
         .map(|(status_count, status_name)| format!("{status_count} {status_name}"))

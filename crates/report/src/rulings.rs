@@ -106,16 +106,16 @@ impl Ruling {
     /// Describes who voted so: `2 of 3 challengers (codex, gemini)`. Agents are named only if there are several.
     fn describe_voices(&self, held_verdict: ChallengeVerdict) -> String {
         let mut agent_names: Vec<&str> = Vec::new();
-        let agreeing = self.voices.iter().filter(|voice| voice.holds == held_verdict);
-        let agreeing = agreeing.inspect(|voice| agent_names.push(voice.agent.as_str())).count();
+        let agreeing_voices = self.voices.iter().filter(|voice| voice.holds == held_verdict);
+        let agreeing_count = agreeing_voices.inspect(|voice| agent_names.push(voice.agent.as_str())).count();
         // An agent that voted twice is named once.
         let mut seen_names = BTreeSet::new();
         agent_names.retain(|agent_name| seen_names.insert(*agent_name));
         let all_challengers = phrases::format_count(self.voices.len() as u32, "challenger");
         let first_agent = self.voices.first().map(|voice| &voice.agent);
         let is_one_agent = self.voices.iter().all(|voice| Some(&voice.agent) == first_agent);
-        let agent_names = if is_one_agent { String::new() } else { format!(" ({})", agent_names.join(", ")) };
-        format!("{agreeing} of {all_challengers}{agent_names}")
+        let names_text = if is_one_agent { String::new() } else { format!(" ({})", agent_names.join(", ")) };
+        format!("{agreeing_count} of {all_challengers}{names_text}")
     }
 
     /// Describes how the votes are split: `1 valid, 2 ambiguous`.

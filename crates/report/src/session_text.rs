@@ -10,21 +10,21 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
     match &event.what {
         SessionEventKind::Bound { bound: binding } => {
             // An empty name binds the first session in this directory that reports to a hook.
-            let session_name = match binding.session.as_str() {
+            let session_text = match binding.session.as_str() {
                 "" => "the next session here that says something".to_string(),
                 session_name => format!("session {session_name}"),
             };
             format!(
-                "bound to {session_name}, sent back at most {}",
+                "bound to {session_text}, sent back at most {}",
                 phrases::format_count(binding.max_refusals, "time")
             )
         }
         SessionEventKind::Claimed { session: session_name } => format!("taken on by session {session_name}"),
         SessionEventKind::Refused { open: open_findings, claimed } => {
             let claimed_note = if *claimed { ", though it said that it was done" } else { "" };
-            let open_findings =
+            let open_note =
                 if open_findings.is_empty() { String::new() } else { format!("; open: {}", open_findings.join(", ")) };
-            format!("wanted to stop and was sent back ({}){claimed_note}{open_findings}", session_tally.refusals)
+            format!("wanted to stop and was sent back ({}){claimed_note}{open_note}", session_tally.refusals)
         }
         SessionEventKind::Used { tool: tool_name } => format!("used {tool_name}"),
         SessionEventKind::Denied { tool: tool_name, reason } => {
@@ -33,12 +33,12 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
         SessionEventKind::Hooked { command, fault, output } => {
             let hook_result = if fault.is_empty() { "ran" } else { fault };
             // One line is enough here; the journal has the whole output.
-            let claimed_note = output.lines().next().map(|first_line| format!(": {first_line}")).unwrap_or_default();
-            format!("hook `{command}` {hook_result}{claimed_note}")
+            let output_note = output.lines().next().map(|first_line| format!(": {first_line}")).unwrap_or_default();
+            format!("hook `{command}` {hook_result}{output_note}")
         }
         SessionEventKind::Noted { text: note_text } => note_text.clone(),
-        SessionEventKind::LetGo { why: release_reason, detail: detail_text } => {
-            let detail_text = if detail_text.is_empty() { String::new() } else { format!(": {detail_text}") };
+        SessionEventKind::LetGo { why: release_reason, detail } => {
+            let detail_text = if detail.is_empty() { String::new() } else { format!(": {detail}") };
             format!("let go, {}{detail_text}", release_reason.as_phrase())
         }
     }

@@ -131,9 +131,8 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
         write_usage_waits(&mut rendered, run_view, screen);
     }
     // Refuted findings are named because they disappear from the counts of open ones.
-    let refuted_ids = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
-    let refuted_ids: Vec<FindingId> =
-        run_view.findings.values().filter(refuted_ids).map(|finding| finding.id).collect();
+    let is_refuted = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
+    let refuted_ids: Vec<FindingId> = run_view.findings.values().filter(is_refuted).map(|finding| finding.id).collect();
     if !refuted_ids.is_empty() {
         let _ = writeln!(rendered, "  refuted by challengers: {}", phrases::join_ids(&refuted_ids));
     }
@@ -216,8 +215,7 @@ pub fn render_findings<'a>(
 ) -> String {
     let mut rendered = String::new();
     for finding in findings {
-        let place_text =
-            finding.place.as_ref().map(|place_text| clean_line(&place_text.to_string())).unwrap_or_default();
+        let place_text = finding.place.as_ref().map(|place| clean_line(&place.to_string())).unwrap_or_default();
         let match_kind = finding.found.map(|match_kind| format!("  ({match_kind})")).unwrap_or_default();
         let finding_head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
         let finding_head = screen.paint_severity(finding.severity, &finding_head);
@@ -266,15 +264,15 @@ pub fn render_calls(agent_calls: &[AgentCall<'_>], blob_bytes: &dyn Fn(&Hash) ->
         (escape_line(agent_call.effect_key.as_str()), clean_line(agent_call.agent_task.agent.as_str()))
     };
     let call_names: Vec<(String, String)> = agent_calls.iter().map(row_names).collect();
-    let key_columns = call_names.iter().map(|(key_columns, _)| key_columns.len()).max().unwrap_or_default();
-    let agent_columns = call_names.iter().map(|(_, agent_columns)| agent_columns.len()).max().unwrap_or_default();
+    let key_columns = call_names.iter().map(|(shown_key, _)| shown_key.len()).max().unwrap_or_default();
+    let agent_columns = call_names.iter().map(|(_, shown_agent)| shown_agent.len()).max().unwrap_or_default();
     let driver_columns =
         agent_calls.iter().map(|agent_call| clean_line(&agent_call.driver_name).len()).max().unwrap_or_default().max(8);
     let blob_cell = |blob_hash: Option<&Hash>| match blob_hash {
         None => format!("{:>9}        {:<12}", "-", ""),
         Some(blob_hash) => match blob_bytes(blob_hash) {
-            Some(blob_bytes) => {
-                format!("{:>9} bytes  {:<12}", phrases::group_thousands(blob_bytes), blob_hash.short_hex())
+            Some(byte_count) => {
+                format!("{:>9} bytes  {:<12}", phrases::group_thousands(byte_count), blob_hash.short_hex())
             }
             // The store should have every blob that the journal names; a missing one is shown as such.
             None => format!("{:>9}        {:<12}", "gone", blob_hash.short_hex()),
@@ -307,21 +305,21 @@ pub fn render_sent_texts(
         .unwrap_or_default();
     let agent_columns =
         agent_calls.iter().map(|agent_call| agent_with_model(agent_call).len()).max().unwrap_or_default();
-    for (vendor_totals, agent_calls) in group_by_vendor(agent_calls, blob_bytes) {
+    for (vendor_totals, vendor_calls) in group_by_vendor(agent_calls, blob_bytes) {
         let paragraph_gap = if rendered.is_empty() { "" } else { "\n" };
         let vendor_line = match vendor_totals.vendor_name.as_str() {
             // Text played from a script stayed on this machine.
             _ if vendor_totals.is_script => "no vendor: played from a script".to_string(),
             "" => "unknown".to_string(),
-            vendor_line => format!("to {}", clean_line(vendor_line)),
+            vendor_name => format!("to {}", clean_line(vendor_name)),
         };
         let _ = writeln!(rendered, "{paragraph_gap}{}", screen.paint(TextStyle::Bold, &vendor_line));
-        for agent_call in agent_calls {
+        for agent_call in vendor_calls {
             let blob_cell = match agent_call.prompt_hash().map(|blob_hash| (blob_hash, blob_bytes(blob_hash))) {
                 None => format!("{:>15}", "nothing"),
                 Some((blob_hash, None)) => format!("{:>15}  {}", "gone", blob_hash.short_hex()),
-                Some((blob_hash, Some(blob_bytes))) => {
-                    format!("{:>9} bytes  {}", phrases::group_thousands(blob_bytes), blob_hash.short_hex())
+                Some((blob_hash, Some(byte_count))) => {
+                    format!("{:>9} bytes  {}", phrases::group_thousands(byte_count), blob_hash.short_hex())
                 }
             };
             let tokens_text = format!("{} tokens", phrases::group_thousands(agent_call.usage().weighted_tokens()));
@@ -335,8 +333,8 @@ pub fn render_sent_texts(
         let estimate_prefix = if vendor_totals.usage.estimated { "about " } else { "" };
         // The list price is mentioned, but it is not part of what was paid.
         let notional_cost = vendor_totals.usage.cost.filter(|_| vendor_totals.usage.notional).unwrap_or_default();
-        let cost_text = phrases::describe_cost(vendor_totals.usage.cost.unwrap_or_default(), notional_cost);
-        let cost_text = cost_text.map(|cost_text| format!(", {cost_text}")).unwrap_or_default();
+        let total_cost = phrases::describe_cost(vendor_totals.usage.cost.unwrap_or_default(), notional_cost);
+        let cost_text = total_cost.map(|total_cost| format!(", {total_cost}")).unwrap_or_default();
         let _ = writeln!(
             rendered,
             "  {}, {} bytes, {estimate_prefix}{} tokens{cost_text}",

@@ -9,7 +9,7 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-use tribunal_core::text::fold_line;
+use tribunal_core::text::sanitize_to_line;
 use unicode_width::UnicodeWidthChar;
 
 /// More combining marks than this on one letter are not part of any language, but they spill over the lines around it.
@@ -27,7 +27,7 @@ pub fn clean_line(untrusted_text: &str) -> String {
         mark_count = if character.width() == Some(0) { mark_count + 1 } else { 0 };
         mark_count <= MAX_COMBINING_MARKS
     };
-    fold_line(&visible).chars().filter(is_within_limit).collect()
+    sanitize_to_line(&visible).chars().filter(is_within_limit).collect()
 }
 
 /// Makes a text of several lines safe: line ends and tabs stay, and every other unsafe character is shown by its number.

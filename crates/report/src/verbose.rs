@@ -137,7 +137,7 @@ fn describe_event(run_event: &RunEvent) -> String {
             format!("{new_findings} new, {}{}", phrases::describe_counts(counts), if *is_dry { ", dry" } else { "" })
         }
         RunEvent::ConfidenceCalculated { confidence, .. } => phrases::describe_confidence(confidence),
-        RunEvent::Session(run_event) => session_text::describe_session_event(run_event),
+        RunEvent::Session(session_event) => session_text::describe_session_event(session_event),
         other_event => describe_finding_event(other_event),
     }
 }
@@ -154,9 +154,9 @@ fn describe_finding_event(run_event: &RunEvent) -> String {
             let voice_texts = voices.iter().map(|voice| format!("{} {}", voice.agent, voice.holds));
             format!("{ruled}, {severity}: {}", voice_texts.collect::<Vec<_>>().join(", "))
         }
-        RunEvent::FixersDealt { hands: hand_texts, .. } => {
+        RunEvent::FixersDealt { hands, .. } => {
             // A bar separates the fixers.
-            let hand_texts: Vec<String> = hand_texts.iter().map(|fixer_findings| join_ids(fixer_findings)).collect();
+            let hand_texts: Vec<String> = hands.iter().map(|fixer_findings| join_ids(fixer_findings)).collect();
             hand_texts.join(" | ")
         }
         RunEvent::PatchLanded { findings: finding_ids, lines: line_count, .. } => {
@@ -201,10 +201,10 @@ fn describe_effect(effect: &Effect) -> String {
 }
 
 /// Describes the reply to an effect, with its duration and usage.
-fn describe_reply(effect_reply: &Reply, elapsed: Option<u64>) -> String {
+fn describe_reply(effect_reply: &Reply, elapsed_ms: Option<u64>) -> String {
     // A failed call has used tokens, too.
     let usage = match effect_reply {
-        Reply::Ask(AskOutcome::Answered(effect_reply)) => Some(&effect_reply.usage),
+        Reply::Ask(AskOutcome::Answered(answer)) => Some(&answer.usage),
         Reply::Ask(AskOutcome::Failed(failed_task)) => Some(&failed_task.usage),
         _ => None,
     };
@@ -213,8 +213,8 @@ fn describe_reply(effect_reply: &Reply, elapsed: Option<u64>) -> String {
         None => describe_success(effect_reply),
     };
     // The duration is unknown if the start of the effect was not seen.
-    let elapsed = elapsed.map(|elapsed_ms| format!(" · {elapsed_ms} ms")).unwrap_or_default();
-    format!("{result_text}{elapsed}{}", usage.map(describe_call_usage).unwrap_or_default())
+    let elapsed_text = elapsed_ms.map(|elapsed_ms| format!(" · {elapsed_ms} ms")).unwrap_or_default();
+    format!("{result_text}{elapsed_text}{}", usage.map(describe_call_usage).unwrap_or_default())
 }
 
 /// Describes the result of an effect that did not fail.
@@ -223,7 +223,7 @@ fn describe_success(effect_reply: &Reply) -> String {
         Reply::Freeze(FreezeOutcome::Frozen(frozen_text)) => {
             format!("{} bytes", phrases::group_thousands(frozen_text.text.len() as u64))
         }
-        Reply::Ask(AskOutcome::Answered(effect_reply)) => describe_answer(effect_reply),
+        Reply::Ask(AskOutcome::Answered(answer)) => describe_answer(answer),
         // The hunks of a document are in the landing itself, those of a change in its files.
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
             let hunk_count =
@@ -276,6 +276,6 @@ fn describe_call_usage(usage: &AgentUsage) -> String {
         return String::new();
     }
     let estimate_prefix = if usage.estimated { "about " } else { "" };
-    let cost_text = usage.cost.map(|cost_text| format!(" · {cost_text} in cost")).unwrap_or_default();
+    let cost_text = usage.cost.map(|cost| format!(" · {cost} in cost")).unwrap_or_default();
     format!(" · {estimate_prefix}{} tokens{cost_text}", phrases::group_thousands(usage.weighted_tokens()))
 }

@@ -129,11 +129,11 @@ pub(crate) fn sweep_temporary_files(directory: &Path) {
 /// Returns our temporary files in a directory whose process is gone.
 pub(crate) fn find_orphaned_files(directory: &Path) -> Vec<PathBuf> {
     let is_orphan = |file_name: &OsStr| {
-        let process_id =
+        let process_text =
             file_name.to_str().and_then(|file_name| file_name.strip_prefix(TEMPORARY_PREFIX)?.split('-').next());
-        process_id
-            .and_then(|process_id| process_id.parse::<ProcessIdentity>().ok())
-            .is_some_and(|process_id| !process_id.is_alive())
+        process_text
+            .and_then(|process_text| process_text.parse::<ProcessIdentity>().ok())
+            .is_some_and(|process| !process.is_alive())
     };
     let dir_entries = fs::read_dir(directory).into_iter().flatten().flatten();
     dir_entries.filter(|dir_entry| is_orphan(&dir_entry.file_name())).map(|dir_entry| dir_entry.path()).collect()

@@ -213,17 +213,17 @@ impl CheckpointStore {
         let is_in_run = |directory: PathBuf| {
             let checkpoint_store = CheckpointStore { project: project.clone(), directory: directory.clone() };
             let record_paths = fs::read_dir(directory).into_iter().flatten().flatten().map(|item| item.path());
-            let record_paths = record_paths
-                .filter(|relative_path| relative_path.extension().is_some_and(|extension| extension == "json"));
-            record_paths.into_iter().any(|record| {
+            let record_paths =
+                record_paths.filter(|record_path| record_path.extension().is_some_and(|extension| extension == "json"));
+            record_paths.into_iter().any(|record_path| {
                 // An undo writes the earlier text back, so that text is also ours.
-                let undone = is_record_undone(&record);
+                let undone = is_record_undone(&record_path);
                 let has_text = |checkpoint_file: &CheckpointFile| {
                     checkpoint_file.path == relative_path
                         && (checkpoint_file.after.as_ref() == text_hash
                             || undone && checkpoint_file.before.as_ref() == text_hash)
                 };
-                checkpoint_store.parse_record(&record).is_ok_and(|record| record.files.iter().any(has_text))
+                checkpoint_store.parse_record(&record_path).is_ok_and(|record| record.files.iter().any(has_text))
             })
         };
         run_dirs.into_iter().any(|run_dir| is_in_run(run_dir.path()))
@@ -401,7 +401,7 @@ impl CheckpointStore {
 /// Whether a landing may change this path. A record may have come with a clone, so files of git and Tribunal are excluded.
 fn is_landable_path(relative_path: &str) -> bool {
     let is_own_directory = |path_part: &str| {
-        [".git", ".tribunal"].iter().any(|is_own_directory| path_part.eq_ignore_ascii_case(is_own_directory))
+        [".git", ".tribunal"].iter().any(|own_directory| path_part.eq_ignore_ascii_case(own_directory))
     };
     !relative_path.is_empty() && is_plain_path(relative_path) && !relative_path.split('/').any(is_own_directory)
 }

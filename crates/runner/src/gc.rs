@@ -149,7 +149,8 @@ fn delete_references(project: &Project, runs: &[RunId]) -> Vec<String> {
 
 /// Refuses links in place of our directories: following one could remove files that are not ours.
 fn refuse_links(project: &Project) -> Result<(), GcError> {
-    let directories = ["work", "originals", "checkpoints", "parked"].map(|own_path| format!(".tribunal/{own_path}"));
+    let directories =
+        ["work", "originals", "checkpoints", "parked"].map(|directory_name| format!(".tribunal/{directory_name}"));
     for own_path in [".tribunal".to_string()].iter().chain(&directories) {
         match fs::symlink_metadata(project.root().join(own_path)) {
             Ok(metadata) if metadata.is_symlink() => {

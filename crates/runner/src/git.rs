@@ -158,13 +158,13 @@ impl GitRepository {
             filter_names.extend(filter_name.filter(|_| scope == b"local" || scope == b"worktree"));
         }
         let switch_off = |filter_name: &[u8]| {
-            let config_key =
+            let setting_key =
                 |setting_suffix: &str| OsString::from_vec([filter_name, setting_suffix.as_bytes()].concat());
             [
-                (config_key(".clean"), ""),
-                (config_key(".smudge"), ""),
-                (config_key(".process"), ""),
-                (config_key(".required"), "false"),
+                (setting_key(".clean"), ""),
+                (setting_key(".smudge"), ""),
+                (setting_key(".process"), ""),
+                (setting_key(".required"), "false"),
             ]
         };
         Ok(filter_names.into_iter().flat_map(switch_off).collect())
@@ -290,7 +290,7 @@ fn run_with_reader(
     let mut git_process = command.spawn().map_err(cannot_run)?;
     // Each stream gets its own thread: git could otherwise block on a full pipe that is not being read.
     let (stdin, stdout, stderr) = (git_process.stdin.take(), git_process.stdout.take(), git_process.stderr.take());
-    let read_outcome = thread::scope(|scope| {
+    let git_outcome = thread::scope(|scope| {
         let (result_sender, result_receiver) = mpsc::channel();
         scope.spawn(move || {
             let mut stdin = stdin;
@@ -299,9 +299,9 @@ fn run_with_reader(
         });
         // The message is only shown, so a long one is cut.
         let stderr_reader = scope.spawn(move || {
-            let mut stderr_text = Vec::new();
-            let _ = stderr.map(|stderr| stderr.take(1 << 16).read_to_end(&mut stderr_text));
-            String::from_utf8_lossy(&stderr_text).into_owned()
+            let mut stderr_bytes = Vec::new();
+            let _ = stderr.map(|stderr| stderr.take(1 << 16).read_to_end(&mut stderr_bytes));
+            String::from_utf8_lossy(&stderr_bytes).into_owned()
         });
         scope.spawn(move || {
             let read_outcome = stdout.map_or(Ok(()), |mut stdout| read_output(&mut stdout));
@@ -313,7 +313,7 @@ fn run_with_reader(
         let stderr_text = stderr_reader.join().unwrap_or_default();
         Some((read_outcome, exit_outcome, stderr_text))
     });
-    match read_outcome {
+    match git_outcome {
         Some((Ok(Ok(())), Ok(succeeded), stderr_text)) => Ok((succeeded, stderr_text)),
         Some((Ok(Err(cause)), ..) | (_, Err(cause), _)) => Err(cannot_run(cause)),
         _ => Err(GitError::TimedOut { what: subcommand }),

@@ -122,8 +122,8 @@ fn squash_attempts(attempts: &[CheckpointChange]) -> Vec<CheckpointChange> {
 }
 
 /// Returns the name of the reference, or `None` if the run's name cannot be part of one.
-fn reference_name(run_name: &RunId) -> Option<String> {
-    let run_name = run_name.as_str();
+fn reference_name(run_id: &RunId) -> Option<String> {
+    let run_name = run_id.as_str();
     let is_valid_name = !run_name.is_empty()
         && run_name.chars().all(|character| character.is_alphanumeric() || character == '-' || character == '_');
     is_valid_name.then(|| format!("refs/tribunal/{run_name}"))
@@ -216,7 +216,7 @@ impl CommitChain {
         chain.last_message = String::from_utf8_lossy(commit_text).into_owned();
         for change in known_changes {
             let file_text =
-                next_object(&mut remaining_output).map(|file_text| String::from_utf8_lossy(file_text).into_owned());
+                next_object(&mut remaining_output).map(|file_bytes| String::from_utf8_lossy(file_bytes).into_owned());
             chain.known_files.insert(change.relative_path.clone(), file_text);
         }
         Ok(chain)
@@ -231,9 +231,9 @@ impl CommitChain {
 /// Takes the next object from the output of `cat-file --batch`: a line with its size, then its bytes. `None` if it is missing.
 fn next_object<'a>(remaining_output: &mut &'a [u8]) -> Option<&'a [u8]> {
     let line_end = remaining_output.iter().position(|byte| *byte == b'\n')?;
-    let (header, after_header) = (&remaining_output[..line_end], &remaining_output[line_end + 1..]);
+    let (header_bytes, after_header) = (&remaining_output[..line_end], &remaining_output[line_end + 1..]);
     *remaining_output = after_header;
-    let header = std::str::from_utf8(header).ok()?;
+    let header = std::str::from_utf8(header_bytes).ok()?;
     // The header is read from its end, since the queried name before it may contain spaces.
     let mut header_words = header.rsplit(' ');
     let size: usize = header_words.next()?.parse().ok()?;

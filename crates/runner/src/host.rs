@@ -91,7 +91,7 @@ pub(crate) struct WorkflowHost<'a> {
     /// The effect that each task performs.
     pub task_effects: HashMap<task::Id, RunningEffect>,
     /// How often earlier processes started an effect that they never finished.
-    pub unfinished_counts: HashMap<Key, u32>,
+    pub unfinished_attempts_by_key: HashMap<Key, u32>,
     /// An effect was answered without waiting, so the workflow is polled again first.
     pub answered_at_once: bool,
 }
@@ -144,7 +144,7 @@ pub(crate) fn check_settings(settings: &Settings, entries: &[JournalEntry]) -> R
 impl WorkflowHost<'_> {
     /// Runs the workflow from where the journal left it until it ends or parks.
     pub async fn drive_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
-        self.unfinished_counts = count_unfinished_effects(&entries);
+        self.unfinished_attempts_by_key = count_unfinished_effects(&entries);
         let history = ReplayHistory::from_entries(entries);
         let recorded_state = history.state.clone();
         let replayer = Replayer::new(self.context.settings.clone(), history);
@@ -275,13 +275,13 @@ impl WorkflowHost<'_> {
             _ => {
                 let (effect_key, effect_kind) = (pending_effect.effect_key.clone(), pending_effect.effect.kind());
                 // The count applies only to an effect that an earlier process had asked for.
-                let unfinished_count =
-                    self.unfinished_counts.remove(&effect_key).filter(|_| pending_effect.resumed).unwrap_or(0);
+                let unfinished_attempts =
+                    self.unfinished_attempts_by_key.remove(&effect_key).filter(|_| pending_effect.resumed).unwrap_or(0);
                 let task_handle = self.running_tasks.spawn(perform_effect(
                     self.context.clone(),
                     pending_effect,
                     replayer.current_stretch(),
-                    unfinished_count,
+                    unfinished_attempts,
                 ));
                 self.task_effects.insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
                 Ok(())
@@ -414,8 +414,8 @@ impl WorkflowHost<'_> {
         if is_finished {
             let decision_ids: Vec<_> =
                 self.journal.run_view().decisions.iter().map(|decision| decision.id.clone()).collect();
-            for decision in decision_ids {
-                remove_decision_page(&self.context, &decision);
+            for decision_id in decision_ids {
+                remove_decision_page(&self.context, &decision_id);
             }
         }
         let summary = self.journal.run_summary(&ending);

@@ -162,5 +162,5 @@ pub(crate) fn mask_json_strings(masker: &Masker, json_value: &mut Value) -> bool
 
 /// Splits stored requests into their ids, which are marked as taken, and the requests for a reply.
 pub(crate) fn split_requests(stored_requests: Vec<StoredRequest>) -> (Vec<i64>, Vec<UserRequest>) {
-    stored_requests.into_iter().map(|stored_requests| (stored_requests.inbox_id, stored_requests.request)).unzip()
+    stored_requests.into_iter().map(|stored_request| (stored_request.inbox_id, stored_request.request)).unzip()
 }

@@ -315,7 +315,7 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
             }
             RunEvent::PatchLanded { key: entry_key, findings, .. } => {
                 let checkpoint_key = CheckpointKey { stretch, task_key: entry_key.clone() };
-                begun_keys.retain(|(claim_count, _)| *claim_count != checkpoint_key);
+                begun_keys.retain(|(begun_key, _)| *begun_key != checkpoint_key);
                 open_claims.clone_from(findings);
                 landed_changes.push(LandingRecord { checkpoint_key, findings: Vec::new(), is_undone: false });
             }

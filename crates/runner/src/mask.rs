@@ -87,7 +87,7 @@ impl Masker {
     }
 
     fn with_limits<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>, line_limits: LineLimits) -> Masker {
-        let environment = known_patterns(environment);
+        let known_values = known_patterns(environment);
         let mut literals: Vec<&str> = Vec::new();
         let mut trigger_bits = Vec::new();
         let mut add_trigger = |rule_bit: u64, literal| {
@@ -104,7 +104,7 @@ impl Masker {
             add_trigger(ASSIGNED_BIT, *trigger);
         }
         // A known value takes part with its first bytes only; the full values are searched for on triggered lines.
-        for known_value in &environment {
+        for known_value in &known_values {
             add_trigger(KNOWN_BIT, &known_value[..known_value.floor_char_boundary(KNOWN_TRIGGER_BYTES)]);
         }
         let rule_table = token_rules::MASK_RULES.iter();
@@ -116,7 +116,7 @@ impl Masker {
                     .map(|table_rule| token_rules::compile_pattern(table_rule.mask_kind, table_rule.pattern))
                     .collect(),
                 assignments: assignments::AssignmentPatterns::new(),
-                known_values: build_automaton(&environment, AhoCorasickKind::ContiguousNFA, false),
+                known_values: build_automaton(&known_values, AhoCorasickKind::ContiguousNFA, false),
                 pem_patterns: pem_keys::PemPatterns::new(line_limits.max_line),
                 line_limits,
             }),
@@ -256,12 +256,10 @@ impl Masker {
             collected_bits | compiled.trigger_bits[trigger_hit.pattern().as_usize()]
         });
         if called_bits & KNOWN_BIT != 0 {
-            found_secrets.extend(compiled.known_values.find_overlapping_iter(text_line).map(|trigger_hit| {
-                FoundSecret {
-                    context_start: trigger_hit.start(),
-                    secret_range: trigger_hit.range(),
-                    mask_kind: token_rules::ENVIRONMENT_KIND,
-                }
+            found_secrets.extend(compiled.known_values.find_overlapping_iter(text_line).map(|value_hit| FoundSecret {
+                context_start: value_hit.start(),
+                secret_range: value_hit.range(),
+                mask_kind: token_rules::ENVIRONMENT_KIND,
             }));
         }
         for (rule_index, rule) in token_rules::MASK_RULES.iter().enumerate() {
@@ -283,12 +281,8 @@ impl Masker {
             }
         }
         if called_bits & ASSIGNED_BIT != 0 {
-            compiled.assignments.find_assigned_secrets(text_line, |context_start, secret_match| {
-                found_secrets.push(FoundSecret {
-                    context_start,
-                    secret_range: secret_match,
-                    mask_kind: token_rules::ASSIGNED_KIND,
-                });
+            compiled.assignments.find_assigned_secrets(text_line, |context_start, secret_range| {
+                found_secrets.push(FoundSecret { context_start, secret_range, mask_kind: token_rules::ASSIGNED_KIND });
             });
         }
         found_secrets

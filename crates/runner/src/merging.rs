@@ -74,15 +74,16 @@ pub(crate) fn map_to_old_lines(lines: LineRange, old_text: &str, new_text: &str)
     let diff = TextDiff::from_lines(old_text, new_text);
     let wanted_range = lines.first_line as usize - 1..lines.last_line as usize;
     let touched_ranges = diff.ops().iter().filter_map(|op| {
-        let (old_text, new_text) = (op.old_range(), op.new_range());
+        let (old_range, new_range) = (op.old_range(), op.new_range());
         // Only the overlap of this operation with the wanted lines counts.
-        let (overlap_start, overlap_end) = (new_text.start.max(wanted_range.start), new_text.end.min(wanted_range.end));
+        let (overlap_start, overlap_end) =
+            (new_range.start.max(wanted_range.start), new_range.end.min(wanted_range.end));
         match op {
             _ if overlap_start >= overlap_end => None,
             DiffOp::Equal { .. } => {
-                Some(old_text.start + overlap_start - new_text.start..old_text.start + overlap_end - new_text.start)
+                Some(old_range.start + overlap_start - new_range.start..old_range.start + overlap_end - new_range.start)
             }
-            _ => Some(old_text),
+            _ => Some(old_range),
         }
     });
     let covering_range = touched_ranges.reduce(|first_range, next_range| first_range.start..next_range.end);
@@ -110,8 +111,8 @@ pub(crate) fn diff_hunks(old_text: &str, new_text: &str) -> Vec<Hunk> {
 
 /// Renders a patch for display and for `patch`. `None` stands for a file that does not exist on that side.
 pub(crate) fn render_patch(relative_path: &str, old_text: Option<&str>, new_text: Option<&str>) -> String {
-    let header_name = |header_name: &str, patch_text: Option<&str>| match patch_text {
-        Some(_) => quote_path(&format!("{header_name}/{relative_path}")),
+    let header_name = |side_name: &str, side_text: Option<&str>| match side_text {
+        Some(_) => quote_path(&format!("{side_name}/{relative_path}")),
         None => "/dev/null".to_string(),
     };
     let diff = TextDiff::from_lines(old_text.unwrap_or_default(), new_text.unwrap_or_default());
@@ -125,7 +126,7 @@ pub(crate) fn render_patch(relative_path: &str, old_text: Option<&str>, new_text
         return patch_text;
     }
     // An empty file that is created or deleted has no lines that could show it.
-    let [old_header, new_header] = ["a", "b"].map(|header_name| quote_path(&format!("{header_name}/{relative_path}")));
+    let [old_header, new_header] = ["a", "b"].map(|side_name| quote_path(&format!("{side_name}/{relative_path}")));
     format!("diff --git {old_header} {new_header}\n{mode_line}\n")
 }
 

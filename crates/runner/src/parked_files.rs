@@ -21,9 +21,9 @@ pub(crate) fn park_file(project: &Project, run_id: &RunId, relative_path: &str, 
     let mut copy_number = 1;
     // Files of several directories may have the same name, so a number makes them unique.
     let parked_path = loop {
-        let relative_path = parked_dir.join(format!("{copy_number}-{file_name}"));
-        if fs::symlink_metadata(&relative_path).is_err() {
-            break relative_path;
+        let candidate_path = parked_dir.join(format!("{copy_number}-{file_name}"));
+        if fs::symlink_metadata(&candidate_path).is_err() {
+            break candidate_path;
         }
         copy_number += 1;
     };

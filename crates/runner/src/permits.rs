@@ -262,10 +262,10 @@ mod tests {
             }
             // One permit returns and one task is served, until none waits.
             for _ in 0..desk.waiting_queue.len() {
-                let waited = desk.waiting_queue.len();
+                let waiting_before = desk.waiting_queue.len();
                 desk.return_permit(0);
                 desk.deliver_permits();
-                prop_assert_eq!(desk.waiting_queue.len(), waited - 1);
+                prop_assert_eq!(desk.waiting_queue.len(), waiting_before - 1);
             }
         }
 

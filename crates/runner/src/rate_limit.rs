@@ -56,7 +56,7 @@ fn next_free_time(booked_times: &mut Vec<u64>, per_hour: usize, now_ms: u64) -> 
     // The call that was booked `per_hour` calls ago has to be an hour old before the next one may start.
     booked_times.sort_unstable();
     let free_time_ms =
-        booked_times.len().checked_sub(per_hour).map_or(now_ms, |call_time_ms| booked_times[call_time_ms] + HOUR_MS);
+        booked_times.len().checked_sub(per_hour).map_or(now_ms, |call_index| booked_times[call_index] + HOUR_MS);
     let call_time_ms = free_time_ms.max(now_ms);
     booked_times.push(call_time_ms);
     call_time_ms

@@ -206,7 +206,7 @@ impl Runner {
             return Err(RunError::NoRun { run: run_id });
         };
         let (progress_sender, progress_receiver) = unbounded_channel();
-        let (ending_sender, ending) = watch::channel(false);
+        let (ending_sender, end_requested) = watch::channel(false);
         let effect_context = EffectContext {
             project: self.project.clone(),
             run_id: run_id.clone(),
@@ -214,7 +214,7 @@ impl Runner {
             masker: self.masker.clone(),
             launch_env: self.launch_env.clone(),
             progress: progress_sender,
-            last_tracker_hash: Default::default(),
+            last_accepted_tracker_hash: Default::default(),
             shared: self.shared.clone(),
             permit_lane: self.shared.agent_permits.open_lane(),
             process_policy: ProcessPolicy {
@@ -222,7 +222,7 @@ impl Runner {
                 held_locks: locks.iter().map(HeldLock::lock_file).collect(),
                 process_mark: self.run_mark(&run_id),
                 stop_requests: self.stop.clone(),
-                end_requested: ending,
+                end_requested,
                 started_count: AtomicU64::new(0),
             },
         };
@@ -235,7 +235,7 @@ impl Runner {
             end_processes: ending_sender,
             running_tasks: JoinSet::new(),
             task_effects: HashMap::new(),
-            unfinished_counts: HashMap::new(),
+            unfinished_attempts_by_key: HashMap::new(),
             answered_at_once: false,
         };
         // The host returns when the run has ended or parked, never before its effects are recorded.

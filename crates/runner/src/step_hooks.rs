@@ -220,7 +220,7 @@ impl<'m> StepHookRunner<'m> {
         let mut keep_output = |captured: &tribunal_supervise::CapturedOutput, max_bytes: usize| {
             let remaining_bytes =
                 usize::try_from(MAX_STEP_BYTES.saturating_sub(report.memory.said)).unwrap_or(usize::MAX);
-            let keep_output = output::capture_output(
+            let kept_output = output::capture_output(
                 captured.kept_head(),
                 captured.total_bytes(),
                 max_bytes.min(remaining_bytes),
@@ -228,7 +228,7 @@ impl<'m> StepHookRunner<'m> {
             );
             // What was dropped because of the step's limit counts, too: from here on the limit is reached.
             report.memory.said += captured.total_bytes().min(max_bytes as u64);
-            keep_output
+            kept_output
         };
         let (stdout, stderr) =
             (keep_output(&process_end.stdout, MAX_STDOUT_BYTES), keep_output(&process_end.stderr, MAX_STDERR_BYTES));

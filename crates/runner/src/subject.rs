@@ -33,11 +33,11 @@ fn format_megabytes(bytes: u64) -> String {
 }
 
 /// Returns the path relative to the project's root, with symbolic links resolved.
-pub fn relative_to_root(canonical_root: &Path, subject_path: &Path) -> Result<String, SubjectError> {
+pub fn relative_to_root(project_root: &Path, subject_path: &Path) -> Result<String, SubjectError> {
     let shown_path = subject_path.display().to_string();
     let real_path = fs::canonicalize(subject_path).map_err(|cause| read_error(&shown_path, cause))?;
     let canonical_root =
-        fs::canonicalize(canonical_root).map_err(|cause| read_error(&canonical_root.display().to_string(), cause))?;
+        fs::canonicalize(project_root).map_err(|cause| read_error(&project_root.display().to_string(), cause))?;
     let relative_path = real_path
         .strip_prefix(&canonical_root)
         .map_err(|_| SubjectError::Outside { path: shown_path.clone(), root: canonical_root.display().to_string() })?;

@@ -79,7 +79,7 @@ fn describe_clashes(clashes: &[(String, UndoClash)]) -> String {
 }
 
 fn format_line_ranges(ranges: &[LineRange]) -> String {
-    let descriptions = ranges.iter().map(|ranges| match (ranges.first_line, ranges.last_line) {
+    let descriptions = ranges.iter().map(|range| match (range.first_line, range.last_line) {
         (first_line, last_line) if first_line == last_line => format!("line {first_line}"),
         (first_line, last_line) => format!("lines {first_line} to {last_line}"),
     });
@@ -252,13 +252,14 @@ fn plan_undo(
 ) -> Result<UndoPlan, UndoError> {
     let landings = RunLandings::read_landings(project, store, run_id)?;
     let landings_to_undo: Vec<LandingRecord> =
-        landings.landings_for(finding_id)?.into_iter().filter(|item| !item.is_undone).cloned().collect();
+        landings.landings_for(finding_id)?.into_iter().filter(|landing| !landing.is_undone).cloned().collect();
     refuse_unresolved_landings(project, &landings)?;
     let file_plans = plan_files(project, &landings, &landings_to_undo, finding_id)?;
-    let is_still_fixed =
-        |id: &FindingId| landings.run_view.findings.get(id).is_some_and(|item| item.status == FindingStatus::Fixed);
+    let is_still_fixed = |id: &FindingId| {
+        landings.run_view.findings.get(id).is_some_and(|finding| finding.status == FindingStatus::Fixed)
+    };
     let mut repaired_findings: Vec<FindingId> =
-        landings_to_undo.iter().flat_map(|item| &item.findings).copied().filter(is_still_fixed).collect();
+        landings_to_undo.iter().flat_map(|landing| &landing.findings).copied().filter(is_still_fixed).collect();
     repaired_findings.sort();
     repaired_findings.dedup();
     Ok(UndoPlan { landings, finding_id, landings_to_undo, repaired_findings, file_plans })

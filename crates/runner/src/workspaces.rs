@@ -264,15 +264,15 @@ impl TaskWorkspace {
         let mut directory = self.tree_dir();
         for component in Path::new(relative_path).parent().into_iter().flat_map(Path::components) {
             directory.push(component);
-            if fs::symlink_metadata(&directory).is_ok_and(|base_metadata| !base_metadata.is_dir()) {
+            if fs::symlink_metadata(&directory).is_ok_and(|metadata| !metadata.is_dir()) {
                 fs::remove_file(&directory)?;
             }
         }
         fs::create_dir_all(directory)?;
         match fs::symlink_metadata(&tree_path) {
-            Ok(base_metadata) if base_metadata.is_dir() => fs::remove_dir_all(&tree_path)?,
+            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&tree_path)?,
             // An ordinary file is replaced atomically, since other agents may be reading it.
-            Ok(base_metadata) if !base_metadata.is_file() || !matches!(subject_base, SubjectBase::File { .. }) => {
+            Ok(metadata) if !metadata.is_file() || !matches!(subject_base, SubjectBase::File { .. }) => {
                 fs::remove_file(&tree_path)?
             }
             _ => {}

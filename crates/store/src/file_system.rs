@@ -56,8 +56,8 @@ fn file_system_at(mount_table: &[u8], path_bytes: &[u8]) -> Option<String> {
         // The mount point is the fifth field. Optional fields follow, and the kind comes after a lone dash.
         let mut fields = mount_line.split(|byte| *byte == b' ');
         let Some(mount_point) = fields.nth(4).map(unescape_mount_point) else { continue };
-        let file_system = fields.skip_while(|field| *field != b"-").nth(1);
-        let Some(file_system) = file_system.map(|file_system| String::from_utf8_lossy(file_system).into_owned()) else {
+        let kind_bytes = fields.skip_while(|field| *field != b"-").nth(1);
+        let Some(file_system) = kind_bytes.map(|kind_bytes| String::from_utf8_lossy(kind_bytes).into_owned()) else {
             continue;
         };
         let relative_path = path_bytes.strip_prefix(mount_point.as_slice());

@@ -295,7 +295,7 @@ impl Store {
             })
             .and_then(Iterator::collect::<rusqlite::Result<Vec<(RunId, RawEntry)>>>)
             .map_err(|cause| self.database_error(cause))?;
-        outline_rows.into_iter().map(|(run, row)| self.decode_entry(&run, row)).collect()
+        outline_rows.into_iter().map(|(run, raw)| self.decode_entry(&run, raw)).collect()
     }
 
     /// Reads a blob; a missing one is an error.

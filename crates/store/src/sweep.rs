@@ -187,7 +187,7 @@ fn keep_named_blobs(unnamed_blobs: &mut HashMap<String, u64>, entry_text: &[u8])
     {
         // Other hexadecimal digits may touch a hash, so every position is tried.
         for candidate_hash in
-            hex_digits.windows(HASH_LENGTH).filter_map(|candidate_hash| std::str::from_utf8(candidate_hash).ok())
+            hex_digits.windows(HASH_LENGTH).filter_map(|hash_bytes| std::str::from_utf8(hash_bytes).ok())
         {
             unnamed_blobs.remove(candidate_hash);
         }

@@ -61,8 +61,8 @@ impl KeeperMessage {
 
     /// Reads a line of the control channel; unknown messages are ignored.
     pub fn parse_line(message_line: &str) -> Option<KeeperMessage> {
-        let (keyword, argument) = message_line.trim().split_once(' ')?;
-        let argument: i32 = argument.parse().ok()?;
+        let (keyword, argument_text) = message_line.trim().split_once(' ')?;
+        let argument: i32 = argument_text.parse().ok()?;
         match keyword {
             "started" => Some(KeeperMessage::Started(argument)),
             "refused" => Some(KeeperMessage::StartFailed(argument)),

@@ -1,7 +1,7 @@
 //! A sample journal with a disputed round: the first round of the recorded run, as a build with challengers would record it.
 
 use tribunal_core::{
-    brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, DisputedFinding, TaskBrief},
+    brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FindingToChallenge, TaskBrief},
     challenge::{ChallengeResult, ChallengerVoice, decide_result, describe_voices},
     decision::Decision,
     effect::{AskAgent, AskOutcome, Effect, Reply},
@@ -92,7 +92,7 @@ impl ChallengeJournal {
             *event_key = challenge_key(challenge_name);
             task.agent = AgentName::new(agent_name);
             task.brief = TaskBrief::new(AgentRole::Challenger, task.brief.subject.clone(), 1);
-            task.brief.disputed = findings.iter().map(DisputedFinding::from_finding).collect();
+            task.brief.disputed = findings.iter().map(FindingToChallenge::from_finding).collect();
         }
         self.record_event(event);
     }
@@ -110,11 +110,11 @@ impl ChallengeJournal {
             reply.usage = usage;
         }
         self.record_event(RunEvent::EffectFinished { key: challenge_key(challenge_name), stretch: 1, reply });
-        let (agent, findings) = (AgentName::new(agent_name), findings.len() as u32);
+        let (agent, finding_count) = (AgentName::new(agent_name), findings.len() as u32);
         self.record_event(RunEvent::ChallengerAnswered {
             key: challenge_key(challenge_name),
             agent,
-            findings,
+            findings: finding_count,
             usage,
             silent: Vec::new(),
             fault: None,

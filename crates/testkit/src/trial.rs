@@ -54,7 +54,7 @@ pub fn review_workflow<'a>(
     recorded_state: Option<Value>,
 ) -> Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>> {
     let review_state = match recorded_state.map(serde_json::from_value).transpose() {
-        Ok(review_state) => review_state.unwrap_or_default(),
+        Ok(read_state) => read_state.unwrap_or_default(),
         Err(cause) => panic!("a recorded state cannot be read: {cause}"),
     };
     Box::pin(run_review(host, review_state))
@@ -241,7 +241,9 @@ fn mask_event(event: RunEvent, mask_text: fn(&str) -> String) -> RunEvent {
         match value {
             Value::String(text) => *text = mask_text(text),
             Value::Array(elements) => elements.iter_mut().for_each(|element| mask_strings(element, mask_text)),
-            Value::Object(members) => members.values_mut().for_each(|element| mask_strings(element, mask_text)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|member_value| mask_strings(member_value, mask_text))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }

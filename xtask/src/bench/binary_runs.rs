@@ -130,9 +130,9 @@ pub fn measure_handoff(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
 }
 
 /// The milliseconds from the end of each agent to the next effect.
-fn find_waits(journal: &str, agent_ends: &Path) -> Result<Vec<f64>> {
-    let agent_ends = fs::read_to_string(agent_ends).context("no agent noted its end")?;
-    let agent_ends: BTreeMap<&str, f64> = agent_ends
+fn find_waits(journal: &str, ends_path: &Path) -> Result<Vec<f64>> {
+    let ends_text = fs::read_to_string(ends_path).context("no agent noted its end")?;
+    let agent_ends: BTreeMap<&str, f64> = ends_text
         .lines()
         .filter_map(|line| line.split_once(' '))
         .map(|(task, nanoseconds)| Ok((task, nanoseconds.parse::<f64>()? / 1e6)))
@@ -142,7 +142,7 @@ fn find_waits(journal: &str, agent_ends: &Path) -> Result<Vec<f64>> {
     for (entry_index, entry) in entries.iter().enumerate() {
         let end_ms = entry["key"].as_str().and_then(|key| agent_ends.get(key));
         // The effect that follows the reply in the journal is the one that the reply has caused.
-        let next_effect = entries[entry_index..].iter().find(|next_effect| next_effect["kind"] == "effect_started");
+        let next_effect = entries[entry_index..].iter().find(|later_entry| later_entry["kind"] == "effect_started");
         if let (Some(end_ms), Some(next_effect), "effect_finished") =
             (end_ms, next_effect, entry["kind"].as_str().unwrap_or_default())
         {

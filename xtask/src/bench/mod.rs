@@ -140,8 +140,8 @@ fn measure_overhead(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     );
     // The number of started programs needs strace, which many machines do not have.
     let execs_row = match find_value(&values, "execs") {
-        Ok(execs_row) => {
-            BenchRow::new("agent process: programs executed", BenchFigure::Count(execs_row), BenchFigure::Count(2.0))
+        Ok(exec_count) => {
+            BenchRow::new("agent process: programs executed", BenchFigure::Count(exec_count), BenchFigure::Count(2.0))
         }
         Err(_) => BenchRow::from_note("agent process: programs executed", "not counted: there is no strace"),
     };

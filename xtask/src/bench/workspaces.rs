@@ -67,9 +67,10 @@ impl BenchProject {
 
     /// Puts a counting git in front of the real one.
     fn install_counting_git(&self) -> Result<()> {
-        let real_git = std::env::var("PATH").unwrap_or_default();
+        let search_path = std::env::var("PATH").unwrap_or_default();
         // The absolute path of the real git keeps the script from calling itself.
-        let real_git = std::env::split_paths(&real_git).map(|path_dir| path_dir.join("git")).find(|git| git.is_file());
+        let real_git =
+            std::env::split_paths(&search_path).map(|path_dir| path_dir.join("git")).find(|git| git.is_file());
         let real_git = real_git.context("there is no git")?;
         let counting_git = self.bin_dir().join("git");
         fs::create_dir_all(self.bin_dir())?;

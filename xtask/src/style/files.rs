@@ -41,8 +41,8 @@ pub fn measure_file(source: &SourceFile) -> FileFigures {
             TokenTree::Group(_) => code_lines.extend([span.start().line, span.end().line]),
             _ => code_lines.extend(span.start().line..=span.end().line),
         }
-        let TokenTree::Ident(identifier) = token_tree else { return };
-        let identifier = identifier.to_string();
+        let TokenTree::Ident(ident_token) = token_tree else { return };
+        let identifier = ident_token.to_string();
         if !is_lifetime_name && !keywords.contains(identifier.as_str()) {
             figures.identifiers += 1;
             figures.identifier_letters += identifier.chars().count();

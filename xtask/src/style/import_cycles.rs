@@ -32,7 +32,7 @@ pub fn find_import_cycles(sources: &[&SourceFile]) -> Vec<ImportCycle> {
         }
     }
     let mut cycles: Vec<ImportCycle> =
-        crates.iter().flat_map(|(crate_dir, sources)| find_crate_cycles(crate_dir, sources)).collect();
+        crates.iter().flat_map(|(crate_dir, crate_sources)| find_crate_cycles(crate_dir, crate_sources)).collect();
     cycles.sort_by(|left, right| right.files.len().cmp(&left.files.len()).then_with(|| left.files.cmp(&right.files)));
     cycles
 }
@@ -128,10 +128,10 @@ fn collect_paths(mut base: ModulePath, mut remaining_tokens: &[TokenTree], paths
                 let group_tokens: Vec<TokenTree> = group.stream().into_iter().collect();
                 for branch in group_tokens.split(|tree| is_punct(tree, ',')) {
                     // Each branch of a group continues from the same prefix.
-                    let mut base = base.clone();
+                    let mut branch_base = base.clone();
                     if let [TokenTree::Ident(name), following_tokens @ ..] = branch {
-                        extend_path(&mut base, &name.to_string());
-                        collect_paths(base, following_tokens, paths);
+                        extend_path(&mut branch_base, &name.to_string());
+                        collect_paths(branch_base, following_tokens, paths);
                     }
                 }
                 return;

@@ -124,12 +124,12 @@ impl StyleFigures {
         for name in self.files.iter().flat_map(|file| &file.function_names) {
             *counts.entry(name).or_default() += 1;
         }
-        let mut counts: Vec<(String, usize)> =
+        let mut counted_names: Vec<(String, usize)> =
             counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         // Equal counts are sorted by name, so that the output is the same each time.
-        counts.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        counts.truncate(max_names);
-        counts
+        counted_names.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        counted_names.truncate(max_names);
+        counted_names
     }
 
     fn mean_identifier_length(&self) -> f64 {

@@ -70,9 +70,9 @@ pub fn find_patched_marks(source: &SourceFile) -> Vec<SourcePlace> {
         if let [dot, method_name, TokenTree::Group(group), ..] = remaining_tokens
             && is_punct(dot, '.')
             && is_word(method_name, "patched")
-            && let Some(TokenTree::Literal(mark_name)) = group.stream().into_iter().next()
+            && let Some(TokenTree::Literal(mark_literal)) = group.stream().into_iter().next()
         {
-            let mark_name = mark_name.to_string().trim_matches('"').to_owned();
+            let mark_name = mark_literal.to_string().trim_matches('"').to_owned();
             marks.push(SourcePlace { path: source.path.clone(), line: line_number(method_name), name: mark_name });
         }
     });

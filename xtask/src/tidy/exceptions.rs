@@ -113,7 +113,7 @@ impl SizeExceptions {
 
     /// Returns what is wrong with the list itself, after all files were checked.
     pub fn into_breaches(self) -> Vec<RuleBreach> {
-        let unused = self.exceptions.into_iter().filter(|description| !description.is_used);
+        let unused = self.exceptions.into_iter().filter(|exception| !exception.is_used);
         let stale_breaches = unused.map(|SizeException { path, item, rule, .. }| {
             let description = format!("the exception for `{item}` in {path:?} ({})", rule.rule_name());
             RuleBreach::in_file(EXCEPTIONS_FILE, format!("{description} no longer matches anything: take it out"))

@@ -89,8 +89,8 @@ impl NameRules {
     /// Reads a table of names, each with a reason or a replacement.
     fn read_reasons(&mut self, table: &Value) -> BTreeMap<String, String> {
         let mut reasons = BTreeMap::new();
-        for (name, reason) in table.as_table().into_iter().flatten() {
-            match reason.as_str().filter(|reason| !reason.trim().is_empty()) {
+        for (name, reason_value) in table.as_table().into_iter().flatten() {
+            match reason_value.as_str().filter(|reason| !reason.trim().is_empty()) {
                 Some(reason) => drop(reasons.insert(name.clone(), reason.to_owned())),
                 None => self.breaches.push(RuleBreach::in_file(NAMES_FILE, format!("`{name}` has no reason"))),
             }

@@ -20,9 +20,9 @@ pub fn check_structure(repository: &RepositoryTree) -> Vec<RuleBreach> {
         );
         RuleBreach::at_line(&place.path, place.line, message)
     });
-    let cycle_breaches = find_import_cycles(&sources).into_iter().filter(|cycle| cycle.files.len() >= LARGE_CYCLE);
+    let large_cycles = find_import_cycles(&sources).into_iter().filter(|cycle| cycle.files.len() >= LARGE_CYCLE);
     // The breach is reported at one file, although it belongs to all of them.
-    let cycle_breaches = cycle_breaches.flat_map(|cycle| {
+    let cycle_breaches = large_cycles.flat_map(|cycle| {
         let first_file = cycle.files.first()?.clone();
         let message = format!(
             "{} files need each other: move a type down or hand a value in ({})",

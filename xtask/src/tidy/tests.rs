@@ -298,9 +298,9 @@ fn tidy_checks_sources_texts_exceptions_and_dependencies() -> Result<()> {
         ("crates/core/src/a.rs", format!("struct A({fields});\nstruct B({fields});\nfn f() {{ todo!() }}\n")),
         ("xtask/tidy-exceptions.toml", format!("{}{}", exception("A"), exception("C"))),
     ] {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().unwrap_or(directory.path()))?;
-        fs::write(path, text)?;
+        let file_path = directory.path().join(path);
+        fs::create_dir_all(file_path.parent().unwrap_or(directory.path()))?;
+        fs::write(file_path, text)?;
     }
     let found = format_breaches(super::check_repository(directory.path())?);
     let starts = [

@@ -54,10 +54,10 @@ impl AgentResponse {
     fn collect_denials(&mut self, result: &Value) {
         for denial in array_field(result, "permission_denials") {
             let tool_input = denial.get("tool_input").unwrap_or(&Value::Null);
-            let action_target =
+            let target_candidates =
                 ["command", "file_path", "path", "url"].map(|field_name| text_field(tool_input, field_name));
             let action_target =
-                action_target.into_iter().find(|action_target| !action_target.is_empty()).unwrap_or_default();
+                target_candidates.into_iter().find(|candidate_text| !candidate_text.is_empty()).unwrap_or_default();
             self.add_denial(format!("{} {action_target}", text_field(denial, "tool_name")).trim());
         }
     }
@@ -67,19 +67,19 @@ impl AgentResponse {
         self.record_session_id(object);
         self.collect_denials(object);
         // Wrappers put the answer under one of these names; the first one that is not empty counts.
-        let message_candidates = ["result", "response", "summary", "message", "text", "output"];
-        if let Some(message_candidates) = message_candidates
+        let message_fields = ["result", "response", "summary", "message", "text", "output"];
+        if let Some(message_text) = message_fields
             .into_iter()
             .map(|field_name| text_field(object, field_name))
-            .find(|message_candidates| !message_candidates.is_empty())
+            .find(|field_text| !field_text.is_empty())
         {
-            self.add_message(message_candidates);
+            self.add_message(message_text);
         }
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
         // Status fields stand at the top level or in `metadata`.
         let find_field = |field_name: &str| object.get(field_name).or_else(|| metadata.get(field_name));
-        let work_status = find_field("status").or_else(|| metadata.get("completion_status"));
-        let work_status = work_status.and_then(Value::as_str).and_then(status_block::parse_work_status);
+        let status_value = find_field("status").or_else(|| metadata.get("completion_status"));
+        let work_status = status_value.and_then(Value::as_str).and_then(status_block::parse_work_status);
         let exit_signal = find_field("exit_signal").and_then(Value::as_bool);
         if work_status.is_some() || exit_signal.is_some() {
             let file_count = find_field("files_modified").or_else(|| metadata.get("files_changed"));

@@ -72,8 +72,8 @@ fn contains_phrase(searched_text: &str, phrase: &str, negations: &[&str]) -> boo
         let search_line = search_line.to_lowercase().replace('’', "'");
         search_line.match_indices(phrase).any(|(position, _)| {
             let (text_before, text_after) = (&search_line[..position], &search_line[position + phrase.len()..]);
-            let word = |character: char| character.is_alphanumeric() || character == '_';
-            let is_whole_word = !text_before.ends_with(word) && !text_after.starts_with(word);
+            let is_word_char = |character: char| character.is_alphanumeric() || character == '_';
+            let is_whole_word = !text_before.ends_with(is_word_char) && !text_after.starts_with(is_word_char);
             // Two words back is enough for "not yet done"; further back, the negation belongs to something else.
             let mut preceding_words = text_before.split_whitespace().rev().take(2);
             is_whole_word && !preceding_words.any(|word| negations.contains(&word))

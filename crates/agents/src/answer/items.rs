@@ -65,7 +65,7 @@ pub(super) fn into_list_items(list_value: AnswerNode, answer_kind: AnswerKind) -
             }
             let AnswerNode::Map(pairs) = map_node else { return None };
             let list_items: Vec<AnswerNode> =
-                pairs.into_iter().flat_map(|(pair_key, list_value)| items_below_key(pair_key, list_value)).collect();
+                pairs.into_iter().flat_map(|(pair_key, pair_value)| items_below_key(pair_key, pair_value)).collect();
             (!list_items.is_empty()).then_some(list_items)
         }
         AnswerNode::Text(_) | AnswerNode::Nothing => None,
@@ -74,9 +74,9 @@ pub(super) fn into_list_items(list_value: AnswerNode, answer_kind: AnswerKind) -
 
 /// The items under one key of a map, with the key as their id or severity.
 fn items_below_key(group_key: String, group_value: AnswerNode) -> Vec<AnswerNode> {
-    let with_first_pair = |pair_key: &str, mut pairs: Vec<(String, AnswerNode)>, group_key: &str| {
+    let with_first_pair = |pair_key: &str, mut pairs: Vec<(String, AnswerNode)>, pair_text: &str| {
         // The last value of a key counts, so the item's own value overrides this one.
-        pairs.insert(0, (pair_key.to_string(), AnswerNode::Text(group_key.to_string())));
+        pairs.insert(0, (pair_key.to_string(), AnswerNode::Text(pair_text.to_string())));
         AnswerNode::Map(pairs)
     };
     match group_value {
@@ -178,11 +178,11 @@ fn limit_items<T>(all_items: Vec<T>, rank_item: impl Fn(&T) -> usize, remarks: &
         all_items.iter().enumerate().map(|(index, ranked_item)| (rank_item(ranked_item), index)).collect();
     ranked_indexes.sort_unstable();
     ranked_indexes.truncate(MAX_ITEMS);
-    let mut is_kept = vec![false; all_items.len()];
+    let mut kept_flags = vec![false; all_items.len()];
     for (_, index) in ranked_indexes {
-        is_kept[index] = true;
+        kept_flags[index] = true;
     }
-    all_items.into_iter().zip(is_kept).filter_map(|(ranked_item, is_kept)| is_kept.then_some(ranked_item)).collect()
+    all_items.into_iter().zip(kept_flags).filter_map(|(ranked_item, is_kept)| is_kept.then_some(ranked_item)).collect()
 }
 
 type ItemReader<T> = fn(&AnswerNode, &mut Vec<String>) -> Result<T, String>;
@@ -299,7 +299,7 @@ fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, S
         files_modified: item_node.get(MODIFIED_FILES_KEYS).map(AnswerNode::to_texts).unwrap_or_default(),
         memory_saved: item_node
             .get_text(MEMORY_SAVED_KEYS)
-            .is_some_and(|claim_status| matches_any_name(&claim_status, &["true", "yes"])),
+            .is_some_and(|saved_text| matches_any_name(&saved_text, &["true", "yes"])),
     })
 }
 

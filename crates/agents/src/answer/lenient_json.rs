@@ -330,11 +330,11 @@ fn starts_next_pair(next_line: &str) -> bool {
         .bytes()
         .take(MAX_KEY_BYTES)
         .position(|byte| !(byte.is_ascii_alphanumeric() || b"_- ".contains(&byte)));
-    let Some(after_mark) = key_end.filter(|key_end| *key_end > 0).and_then(|key_end| after_mark.get(key_end..)) else {
+    let Some(after_key) = key_end.filter(|key_end| *key_end > 0).and_then(|key_end| after_mark.get(key_end..)) else {
         return false;
     };
-    let after_mark = after_mark.trim_start_matches(['"', '\'', '”', '“']);
-    after_mark.trim_start_matches([' ', '\t']).starts_with(':')
+    let after_key = after_key.trim_start_matches(['"', '\'', '”', '“']);
+    after_key.trim_start_matches([' ', '\t']).starts_with(':')
 }
 
 /// Pushes the character that an escape stands for. An escape that JSON does not know is plain text: `\d`, `\_`.

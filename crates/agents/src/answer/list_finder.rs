@@ -89,7 +89,7 @@ impl<'t> ListFinder<'t> {
         // A list without a heading: the dash is followed by a key that only items have.
         let starts_item = source_line.is_list_item()
             && split_key(source_line.without_dash().content)
-                .is_some_and(|(line_key, _)| matches_any_name(line_key, self.vocabulary.item_keys));
+                .is_some_and(|(item_key, _)| matches_any_name(item_key, self.vocabulary.item_keys));
         if starts_item {
             let block_end = find_block_end(source_lines, line_index, source_line.indent);
             let block_node = self.read_block(&source_lines[line_index..block_end]);
@@ -118,13 +118,13 @@ impl<'t> ListFinder<'t> {
         let source_line = source_lines[line_index];
         if inline_value.starts_with(['[', '{']) {
             let flow_start = source_line.start + source_line.content.len() - inline_value.len();
-            let block_end = self.read_flow(flow_start, Some(list_key));
-            return self.read_flows(source_lines, line_index, block_end);
+            let flow_end = self.read_flow(flow_start, Some(list_key));
+            return self.read_flows(source_lines, line_index, flow_end);
         }
         let block_end = find_block_end(source_lines, line_index + 1, source_line.indent);
         // An empty value is followed by the block below. A heading without anything below it is no list.
         if is_blank_or_comment(inline_value) {
-            if source_lines[line_index + 1..block_end].iter().any(|source_line| !source_line.is_blank()) {
+            if source_lines[line_index + 1..block_end].iter().any(|block_line| !block_line.is_blank()) {
                 let value_node = self.read_block(&source_lines[line_index + 1..block_end]);
                 self.add_keyed_node(list_key, value_node);
             }
@@ -247,10 +247,10 @@ impl<'t> ListFinder<'t> {
         while line_index < source_lines.len() {
             let source_line = source_lines[line_index];
             // A known key counts at any indentation, because a broken item has often lost its own.
-            let line_key = split_key(source_line.content).filter(|(line_key, _)| {
+            let line_pair = split_key(source_line.content).filter(|(line_key, _)| {
                 source_line.indent <= map_indent || matches_any_name(line_key, self.vocabulary.item_keys)
             });
-            match line_key {
+            match line_pair {
                 Some((line_key, inline_value)) => {
                     let (pair_value, used_lines) =
                         self.read_value(&source_lines[line_index..], map_indent, inline_value);

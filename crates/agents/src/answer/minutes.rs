@@ -78,7 +78,7 @@ fn read_votes(votes_node: &AnswerNode) -> Vec<SeverityVote> {
     };
     let counted_votes: Vec<SeverityVote> = match votes_node {
         AnswerNode::Map(pairs) => {
-            pairs.iter().filter_map(|(persona, severity_text)| build_vote(persona, &severity_text.to_text()?)).collect()
+            pairs.iter().filter_map(|(persona, severity_node)| build_vote(persona, &severity_node.to_text()?)).collect()
         }
         AnswerNode::List(vote_items) => vote_items
             .iter()

@@ -244,11 +244,11 @@ impl FoundLists {
             AnswerNode::Map(pairs) => self.add_map(pairs, answer_kind),
             // One recognizable item makes the whole list an answer; its other items are reported as unusable later.
             AnswerNode::List(child_nodes) => {
-                if child_nodes.iter().any(|answer_node| items::is_answer_item(answer_node, answer_kind)) {
+                if child_nodes.iter().any(|child_node| items::is_answer_item(child_node, answer_kind)) {
                     self.list_count += 1;
                     self.items.extend(child_nodes);
                 } else {
-                    child_nodes.into_iter().for_each(|answer_node| self.add_node(answer_node, answer_kind));
+                    child_nodes.into_iter().for_each(|child_node| self.add_node(child_node, answer_kind));
                 }
             }
             // A text is only kept for opening if it could contain a list at all.

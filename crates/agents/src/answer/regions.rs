@@ -97,8 +97,8 @@ pub(super) fn split_regions(answer_text: &str) -> Vec<AnswerRegion<'_>> {
     let mut after_example = false;
     for text_line in answer_text.split_inclusive('\n') {
         let next_start = line_start + text_line.len();
-        let line_fence = parse_fence(text_line);
-        let is_boundary = match (line_fence, open_fence) {
+        let line_marks = parse_fence(text_line);
+        let is_boundary = match (line_marks, open_fence) {
             // An inline code span like ```` ```x``` ```` begins like a fence but contains further backticks.
             (Some((_, info_string)), None) => !info_string.contains('`'),
             (Some((line_fence, info_string)), Some(outer_fence)) => {
@@ -117,8 +117,8 @@ pub(super) fn split_regions(answer_text: &str) -> Vec<AnswerRegion<'_>> {
             });
             // A fence with a data language opens a block, even if the previous block was never closed.
             let opens_block =
-                open_fence.is_none() || line_fence.is_some_and(|(_, info_string)| is_data_language(info_string));
-            open_fence = line_fence.map(|(line_fence, _)| line_fence).filter(|_| opens_block);
+                open_fence.is_none() || line_marks.is_some_and(|(_, info_string)| is_data_language(info_string));
+            open_fence = line_marks.map(|(line_fence, _)| line_fence).filter(|_| opens_block);
             after_example = introduces_example(introduction_line);
             region_start = next_start;
         } else if open_fence.is_none() && !text_line.trim().is_empty() {

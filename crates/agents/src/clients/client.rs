@@ -59,15 +59,20 @@ pub struct ClientVariables {
     /// Variables through which a session that started us would affect the clients that we start.
     pub leaking: &'static [&'static str],
     /// Variables that sign in to its vendor. No other client gets them.
-    pub secrets: &'static [&'static str],
+    pub vendor_credentials: &'static [&'static str],
     /// Variables that are set to 1 while the client is only asked about itself, so that it neither updates itself nor
     /// calls home.
-    pub quieting: &'static [&'static str],
+    pub set_while_probing: &'static [&'static str],
 }
 
 impl ClientVariables {
-    pub const NONE: ClientVariables =
-        ClientVariables { session_ids: &[], project_dir: None, leaking: &[], secrets: &[], quieting: &[] };
+    pub const NONE: ClientVariables = ClientVariables {
+        session_ids: &[],
+        project_dir: None,
+        leaking: &[],
+        vendor_credentials: &[],
+        set_while_probing: &[],
+    };
 }
 
 /// Files of a project that concern a client, as paths from the project's root.
@@ -125,14 +130,14 @@ pub struct ClientFiles {
     /// The file with the user's own settings. A launch and [`AgentDriver::own_provider`] get its text.
     pub settings_file: &'static str,
     /// Directories in which its sessions keep plans and memory. Every session may write there.
-    pub scratch_dirs: &'static [&'static str],
+    pub session_writable_dirs: &'static [&'static str],
 }
 
 /// Something that a driver can have its client do, and by which means.
 #[derive(Debug)]
 pub struct ClientAbility {
-    pub ability: &'static str,
-    pub means: &'static str,
+    pub label: &'static str,
+    pub explanation: &'static str,
 }
 
 /// What the user can set for a client that was denied something it needed.
@@ -169,7 +174,7 @@ pub trait AgentDriver: fmt::Debug + Sync {
 
     /// Describes where the user's own settings name another provider, if they do: the client is then signed in by other
     /// means and does not report that.
-    fn own_provider(&self, _settings: &str) -> Option<String> {
+    fn describe_custom_provider(&self, _settings: &str) -> Option<String> {
         None
     }
 }

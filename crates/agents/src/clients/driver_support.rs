@@ -27,9 +27,9 @@ pub(super) fn choose_model<'a>(
     client_spec: &'a ClientSpec,
     launch_request: &LaunchRequest<'_>,
 ) -> Option<&'a str> {
-    let duty = agent_spec.duties.get(&launch_request.job).and_then(|duty| duty.model.as_deref());
+    let duty_model = agent_spec.duties.get(&launch_request.job).and_then(|duty| duty.model.as_deref());
     let size_model = || launch_request.size.and_then(|size| client_spec.models.for_size(size));
-    duty.or(client_spec.model.as_deref()).or_else(size_model)
+    duty_model.or(client_spec.model.as_deref()).or_else(size_model)
 }
 
 /// Computes what a task used and what its session has used by now, from what the client counted over the whole
@@ -53,7 +53,7 @@ pub(super) fn usage_since_session(
     // If the count is lower than before, too much was estimated for an earlier task that was cut off. The difference
     // saturates at zero, so that nothing is charged twice.
     let task_cost = counted_usage.cost.map(|Cost(counted_cost)| {
-        Cost(counted_cost.saturating_sub(previous_usage.cost.map_or(0, |Cost(task_cost)| task_cost)))
+        Cost(counted_cost.saturating_sub(previous_usage.cost.map_or(0, |Cost(previous_cost)| previous_cost)))
     });
     let task_usage = AgentUsage {
         input_tokens: counted_usage.input_tokens.saturating_sub(previous_usage.input_tokens),
@@ -77,7 +77,7 @@ pub(super) fn estimate_cost(task_usage: &AgentUsage, session_mode: SessionMode<'
 
 /// Remarks about what a client was denied. A few of them are enough to explain it.
 pub(super) fn denial_remarks(denied: &[String]) -> Vec<String> {
-    let shown_remarks = denied.iter().take(MAX_DENIALS).map(|denied| format!("was denied {denied}"));
+    let shown_remarks = denied.iter().take(MAX_DENIALS).map(|denied_action| format!("was denied {denied_action}"));
     let hidden_count = denied.len().saturating_sub(MAX_DENIALS);
     shown_remarks.chain((hidden_count > 0).then(|| format!("was denied {hidden_count} more"))).collect()
 }
@@ -95,12 +95,12 @@ pub(super) fn fault_without_result(
     finished_process: &FinishedProcess<'_>,
     retry_fault: Option<Fault>,
 ) -> Option<Fault> {
-    let last_line = |stream_text: &str| {
+    let find_last_line = |stream_text: &str| {
         stream_text.lines().map(str::trim).rfind(|stream_line| !stream_line.is_empty()).map(String::from)
     };
     // Output that is not from the client at all, such as a message of the shell, explains the failure.
-    let foreign_line = || last_line(finished_process.stdout).filter(|stream_line| !stream_line.starts_with('{'));
-    let last_line = last_line(finished_process.stderr).or_else(foreign_line).unwrap_or_default();
+    let foreign_line = || find_last_line(finished_process.stdout).filter(|stream_line| !stream_line.starts_with('{'));
+    let last_line = find_last_line(finished_process.stderr).or_else(foreign_line).unwrap_or_default();
     let detail_suffix =
         if last_line.is_empty() { String::new() } else { format!(": {}", first_message_line(&last_line)) };
     match finished_process.exit_code {
@@ -120,7 +120,7 @@ pub(super) fn fault_without_result(
 
 /// The first line of a message, to be used as part of a sentence.
 pub(super) fn first_message_line(message: &str) -> String {
-    let first_line = message.lines().map(str::trim).find(|first_line| !first_line.is_empty()).unwrap_or_default();
+    let first_line = message.lines().map(str::trim).find(|message_line| !message_line.is_empty()).unwrap_or_default();
     truncate_chars(first_line.trim_end_matches('.'), 300)
 }
 

@@ -99,8 +99,8 @@ pub fn guarded_files() -> impl Iterator<Item = &'static str> {
 }
 
 /// Variables that keep any client from updating itself or calling home while it is asked about itself.
-pub fn quieting_variables() -> impl Iterator<Item = &'static str> {
-    CLIENTS.iter().flat_map(|known_client| known_client.variables.quieting).copied()
+pub fn probe_variables() -> impl Iterator<Item = &'static str> {
+    CLIENTS.iter().flat_map(|known_client| known_client.variables.set_while_probing).copied()
 }
 
 /// Variables that a client must not see: the marks of surrounding sessions, and the credentials for other vendors.
@@ -110,7 +110,7 @@ pub(crate) fn withheld_variables(launched_client: &CodingClient) -> Vec<String> 
     let secret_variables = CLIENTS
         .iter()
         .filter(|other_client| *other_client != launched_client)
-        .flat_map(|other_client| other_client.variables.secrets);
+        .flat_map(|other_client| other_client.variables.vendor_credentials);
     leaking_variables.chain(secret_variables).map(|variable_name| (*variable_name).to_string()).collect()
 }
 

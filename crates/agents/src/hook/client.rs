@@ -92,9 +92,9 @@ mod tests {
             assert_eq!(known_client.client_id().parse(), Ok(known_client));
         }
         assert_eq!("claude".parse(), Ok(test_hook_client("claude-code")));
-        let known_client = "unknown-client".parse::<HookClient>().unwrap_err();
+        let parse_error = "unknown-client".parse::<HookClient>().unwrap_err();
         assert_eq!(
-            known_client,
+            parse_error,
             format!("there is no client `unknown-client`, only {}", HookClient::all_ids().join(", "))
         );
     }
@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn the_refusal_cap_of_each_client() {
         let refusal_cap = |client_id: &str, variable_value: Option<&str>| {
-            let refusal_cap = |variable_name: &str| {
+            let find_variable = |variable_name: &str| {
                 variable_value.filter(|_| variable_name == "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").map(String::from)
             };
-            test_hook_client(client_id).hooks.refusal_cap(&refusal_cap)
+            test_hook_client(client_id).hooks.refusal_cap(&find_variable)
         };
         let claude_cap = |variable_value| refusal_cap("claude-code", variable_value);
         assert_eq!([claude_cap(None), claude_cap(Some("3")), claude_cap(Some("0"))], [Some(8), Some(3), None]);

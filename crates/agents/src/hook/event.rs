@@ -67,7 +67,7 @@ mod tests {
         for hook_event in HookEvent::ALL {
             assert_eq!(hook_event.name().parse(), Ok(hook_event));
         }
-        let hook_event = "Stop".parse::<HookEvent>().unwrap_err();
-        assert!(hook_event.starts_with("there is no hook `Stop`, only stop, subagent-stop, "), "{hook_event}");
+        let parse_error = "Stop".parse::<HookEvent>().unwrap_err();
+        assert!(parse_error.starts_with("there is no hook `Stop`, only stop, subagent-stop, "), "{parse_error}");
     }
 }

@@ -235,7 +235,7 @@ mod tests {
         let read_tool = |client_id, input_json| {
             parse_input(client_id, PreToolUse, &input_json)
                 .tool_call
-                .map(|read_tool| (read_tool.tool_name, read_tool.tool_input))
+                .map(|tool_call| (tool_call.tool_name, tool_call.tool_input))
         };
         let input_json = json!({"toolName": "bash", "toolArgs": "{\"command\":\"ls\"}"});
         assert_eq!(read_tool("copilot", input_json.clone()), Some(("bash".into(), json!({"command": "ls"}))));

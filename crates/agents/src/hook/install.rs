@@ -134,8 +134,8 @@ fn add_event_lists(hooks_node: Option<&JsoncNode>, event_lists: Vec<(String, Jso
 
 /// Finds the line of the switch by which no hooks run at all; `None` if hooks run.
 fn find_off_switch(hook_client: HookClient, file_text: &str, hook_document: &JsoncDocument) -> Option<usize> {
-    let switch_node = hook_client.hooks.off_switch().and_then(|switch_node| hook_document.root.get(switch_node));
-    let active_switch = switch_node.filter(|active_switch| active_switch.to_value() == JsoncValue::Flag(true));
+    let switch_node = hook_client.hooks.off_switch().and_then(|switch_key| hook_document.root.get(switch_key));
+    let active_switch = switch_node.filter(|switch_node| switch_node.to_value() == JsoncValue::Flag(true));
     active_switch.map(|active_switch| jsonc::line_and_column(file_text, active_switch.span.start).0)
 }
 
@@ -180,8 +180,8 @@ pub fn uninstall_hooks(hook_client: HookClient, file_text: &str) -> Result<Unins
         }
         match emptied_events.len() == hooks_node.items().len() {
             true => {
-                let list_index = hook_document.root.items().iter().position(|root_item| root_item.key == "hooks");
-                push_removal(Vec::new(), list_index.into_iter().collect(), &mut jsonc_changes);
+                let hooks_index = hook_document.root.items().iter().position(|root_item| root_item.key == "hooks");
+                push_removal(Vec::new(), hooks_index.into_iter().collect(), &mut jsonc_changes);
             }
             false => push_removal(vec![key_step("hooks")], emptied_events, &mut jsonc_changes),
         }
@@ -270,31 +270,33 @@ fn read_entries(
             return Err(unknown_form(&event_item.value, format!("`hooks.{event_name}` is no list")));
         }
         // Every deviation from the known form is an error: an edit of a file that is not understood could break it.
-        for (group_index, list_item) in event_item.value.items().iter().enumerate() {
-            let command_list = list_item.value.get("hooks").filter(|command_list| command_list.is_list());
+        for (group_index, group_item) in event_item.value.items().iter().enumerate() {
+            let command_list = group_item.value.get("hooks").filter(|command_list| command_list.is_list());
             let command_list = command_list.ok_or_else(|| {
-                unknown_form(&list_item.value, format!("this entry of `hooks.{event_name}` has no list `hooks`"))
+                unknown_form(&group_item.value, format!("this entry of `hooks.{event_name}` has no list `hooks`"))
             })?;
-            for (entry_index, list_item) in command_list.items().iter().enumerate() {
-                if !list_item.value.is_map() {
-                    return Err(unknown_form(&list_item.value, format!("this hook of `{event_name}` is no object")));
+            for (entry_index, entry_item) in command_list.items().iter().enumerate() {
+                if !entry_item.value.is_map() {
+                    return Err(unknown_form(&entry_item.value, format!("this hook of `{event_name}` is no object")));
                 }
                 // Hooks of other kinds have no command.
-                let Some(command_text) = list_item.value.get("command").and_then(JsoncNode::as_text) else {
+                let Some(command_text) = entry_item.value.get("command").and_then(JsoncNode::as_text) else {
                     continue;
                 };
-                let event_item = match find_command_owner(command_text, hook_client) {
+                let hook_event = match find_command_owner(command_text, hook_client) {
                     CommandOwner::Foreign => continue,
                     // A command of ours under another event would answer the wrong question, so it counts as edited.
-                    CommandOwner::Ours(event_item) if is_event_name(hook_client, event_item, event_name) => event_item,
+                    CommandOwner::Ours(owner_event) if is_event_name(hook_client, owner_event, event_name) => {
+                        owner_event
+                    }
                     CommandOwner::Ours(_) | CommandOwner::Changed => {
                         let install_problem =
-                            unknown_form(&list_item.value, format!("Tribunal's hook of `{event_name}` was changed"));
+                            unknown_form(&entry_item.value, format!("Tribunal's hook of `{event_name}` was changed"));
                         return Err(InstallProblem { is_ours: true, ..install_problem });
                     }
                 };
                 installed_entries.push(InstalledEntry {
-                    hook_event: event_item,
+                    hook_event,
                     command: command_text.to_string(),
                     list_index,
                     group_index,
@@ -360,10 +362,10 @@ fn neutralize_program(jsonc_tree: JsoncValue, hook_client: HookClient) -> JsoncV
         JsoncValue::List(child_items) => JsoncValue::List(
             child_items.into_iter().map(|child_item| neutralize_program(child_item, hook_client)).collect(),
         ),
-        JsoncValue::Map(child_items) => JsoncValue::Map(
-            child_items
+        JsoncValue::Map(members) => JsoncValue::Map(
+            members
                 .into_iter()
-                .map(|(member_key, child_item)| (member_key, neutralize_program(child_item, hook_client)))
+                .map(|(member_key, member_value)| (member_key, neutralize_program(member_value, hook_client)))
                 .collect(),
         ),
         scalar_value => scalar_value,

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn all_answers() -> [(&'static str, HookAnswer); 6] {
-        let owned_text = |owned_text: &str| owned_text.to_owned();
+        let owned_text = |text: &str| text.to_owned();
         [
             ("allow", HookAnswer::Allow { user_message: None }),
             ("allow and say", HookAnswer::Allow { user_message: Some(owned_text("S")) }),
@@ -70,15 +70,15 @@ mod tests {
             for hook_client in HookClient::all() {
                 for hook_event in HookEvent::ALL {
                     let answer_line = answer.render(hook_client, hook_event);
-                    let recipients = format!("{} {}", hook_client.client_id(), hook_event.name());
-                    recipients_by_answer.entry(answer_line).or_default().push(recipients);
+                    let recipient = format!("{} {}", hook_client.client_id(), hook_event.name());
+                    recipients_by_answer.entry(answer_line).or_default().push(recipient);
                 }
             }
             let total_count = HookClient::all().count() * HookEvent::ALL.len();
             for (answer_line, recipients) in recipients_by_answer {
-                let recipients =
+                let recipients_text =
                     if recipients.len() > total_count / 2 { "all others".to_owned() } else { recipients.join(", ") };
-                table.push_str(&format!("  {}\n    {recipients}\n", answer_line.trim_end()));
+                table.push_str(&format!("  {}\n    {recipients_text}\n", answer_line.trim_end()));
             }
         }
         insta::assert_snapshot!(table);

@@ -44,7 +44,7 @@ pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> H
             described_use.paths = described_use
                 .command
                 .as_deref()
-                .filter(|input_text| input_text.contains("apply_patch"))
+                .filter(|command_text| command_text.contains("apply_patch"))
                 .map(patched_files)
                 .unwrap_or_default();
             described_use.is_write = !described_use.paths.is_empty();
@@ -54,7 +54,8 @@ pub fn describe_tool_use(hook_client: HookClient, tool_call: &HookToolCall) -> H
                 .as_str()
                 .or_else(|| find_text_field(tool_input, &["command", "input", "patch", "patchText"]));
             // In a command that is a list of words, the patch is the last word.
-            let last_word = tool_input.get("command").and_then(Value::as_array).and_then(|last_word| last_word.last());
+            let last_word =
+                tool_input.get("command").and_then(Value::as_array).and_then(|command_words| command_words.last());
             described_use.paths =
                 patch_text.or(last_word.and_then(Value::as_str)).map(patched_files).unwrap_or_default();
             described_use.is_write = true;
@@ -76,8 +77,10 @@ fn find_tool_kind(hook_client: HookClient, tool_name: &str) -> ToolKind {
 /// Whether a tool of an MCP server writes, for example `mcp__files__write_file`. Only its name tells.
 fn is_writing_server_tool(tool_name: &str) -> bool {
     const WRITING_VERBS: [&str; 8] = ["write", "edit", "create", "delete", "remove", "move", "rename", "append"];
-    let own_name =
-        tool_name.strip_prefix("mcp__").and_then(|tool_name| tool_name.split_once("__")).map(|(_, own_name)| own_name);
+    let own_name = tool_name
+        .strip_prefix("mcp__")
+        .and_then(|after_prefix| after_prefix.split_once("__"))
+        .map(|(_, own_name)| own_name);
     let own_name = own_name.map(str::to_lowercase);
     // Whole words are compared: `rewrites` and `created_at` are no writing verbs.
     own_name.is_some_and(|own_name| own_name.split(['_', '-', '.']).any(|name_part| WRITING_VERBS.contains(&name_part)))
@@ -121,7 +124,7 @@ fn patched_files(patch_text: &str) -> Vec<String> {
         FILE_HEADERS
             .iter()
             .find_map(|file_header| patch_line.strip_prefix(file_header))
-            .map(|file_path| file_path.trim().to_string())
+            .map(|path_text| path_text.trim().to_string())
     };
     // The headers may be indented inside of a here-document.
     patch_text
@@ -143,12 +146,12 @@ mod tests {
         let tool_call = HookToolCall { tool_name: tool_name.to_string(), tool_input, tool_response: None };
         let described_use = describe_tool_use(test_hook_client(client_id), &tool_call);
         let write_words = if described_use.is_write { "writes" } else { "does not write" };
-        let directory = described_use.working_dir.map(|directory| format!(" in {directory}")).unwrap_or_default();
-        let command_words = described_use
+        let directory_note = described_use.working_dir.map(|directory| format!(" in {directory}")).unwrap_or_default();
+        let command_note = described_use
             .command
-            .map(|command_words| format!(", runs {command_words:?}{directory}"))
+            .map(|command_text| format!(", runs {command_text:?}{directory_note}"))
             .unwrap_or_default();
-        format!("{client_id} {tool_name}: {write_words} [{}]{command_words}", described_use.paths.join(" "))
+        format!("{client_id} {tool_name}: {write_words} [{}]{command_note}", described_use.paths.join(" "))
     }
 
     #[test]

@@ -87,11 +87,11 @@ fn follow_step<'a>(parent_node: &'a JsoncNode, path_step: &PathStep) -> Option<&
 /// Follows one step of a path in the content.
 fn follow_step_mut<'a>(parent_value: &'a mut JsoncValue, path_step: &PathStep) -> Option<&'a mut JsoncValue> {
     match (parent_value, path_step) {
-        (JsoncValue::Map(child_items), PathStep::Key(member_key)) => {
-            child_items.iter_mut().find(|(known_key, _)| known_key == member_key).map(|(_, member_value)| member_value)
+        (JsoncValue::Map(members), PathStep::Key(member_key)) => {
+            members.iter_mut().find(|(known_key, _)| known_key == member_key).map(|(_, member_value)| member_value)
         }
-        (JsoncValue::Map(child_items), PathStep::Index(index)) => {
-            child_items.get_mut(*index).map(|(_, member_value)| member_value)
+        (JsoncValue::Map(members), PathStep::Index(index)) => {
+            members.get_mut(*index).map(|(_, member_value)| member_value)
         }
         (JsoncValue::List(child_items), PathStep::Index(index)) => child_items.get_mut(*index),
         _ => None,
@@ -101,19 +101,15 @@ fn follow_step_mut<'a>(parent_value: &'a mut JsoncValue, path_step: &PathStep) -
 /// Applies a change to the content.
 fn apply_edit(target_value: &mut JsoncValue, jsonc_edit: &JsoncEdit) -> Option<()> {
     match (target_value, jsonc_edit) {
-        (JsoncValue::Map(child_items), JsoncEdit::AddMembers(new_values)) => {
-            child_items.extend(new_values.iter().cloned())
-        }
+        (JsoncValue::Map(members), JsoncEdit::AddMembers(new_members)) => members.extend(new_members.iter().cloned()),
         (JsoncValue::List(child_items), JsoncEdit::AppendItems(new_values)) => {
             child_items.extend(new_values.iter().cloned())
         }
-        (JsoncValue::Map(child_items), JsoncEdit::RemoveItems(removed_indexes)) => {
-            remove_indexes(child_items, removed_indexes)
-        }
+        (JsoncValue::Map(members), JsoncEdit::RemoveItems(removed_indexes)) => remove_indexes(members, removed_indexes),
         (JsoncValue::List(child_items), JsoncEdit::RemoveItems(removed_indexes)) => {
             remove_indexes(child_items, removed_indexes)
         }
-        (target_value, JsoncEdit::Replace(new_values)) => *target_value = new_values.clone(),
+        (target_value, JsoncEdit::Replace(new_value)) => *target_value = new_value.clone(),
         _ => return None,
     }
     Some(())
@@ -165,7 +161,7 @@ fn line_indent(document_text: &str, byte_offset: usize) -> &str {
     let line_start = document_text
         .get(..byte_offset)
         .and_then(|text_before| text_before.rfind('\n'))
-        .map_or(0, |indent_end| indent_end + 1);
+        .map_or(0, |newline_offset| newline_offset + 1);
     let line_text = document_text.get(line_start..byte_offset).unwrap_or_default();
     let indent_end = line_text.find(|character| character != ' ' && character != '\t').unwrap_or(line_text.len());
     line_text.get(..indent_end).unwrap_or_default()
@@ -190,30 +186,30 @@ impl PatchWriter<'_> {
     /// Adds the patches of one change; `None` if such a value cannot be changed like this.
     fn patch_node(&self, target_node: &JsoncNode, jsonc_edit: &JsoncEdit, patches: &mut TextPatches) -> Option<()> {
         match (&target_node.kind, jsonc_edit) {
-            (JsoncKind::Map(child_items, frame), JsoncEdit::AddMembers(new_values)) => {
+            (JsoncKind::Map(child_items, frame), JsoncEdit::AddMembers(new_members)) => {
                 // A key that exists already would become a duplicate.
-                if new_values
+                if new_members
                     .iter()
                     .any(|(member_key, _)| child_items.iter().any(|child_item| child_item.key == *member_key))
                 {
                     return None;
                 }
-                let new_values: Vec<(Option<&str>, &JsoncValue)> = new_values
+                let new_items: Vec<(Option<&str>, &JsoncValue)> = new_members
                     .iter()
                     .map(|(member_key, member_value)| (Some(member_key.as_str()), member_value))
                     .collect();
                 self.patch_addition(
                     &JsoncContainer { node: target_node, items: child_items, frame },
-                    &new_values,
+                    &new_items,
                     patches,
                 );
             }
             (JsoncKind::List(child_items, frame), JsoncEdit::AppendItems(new_values)) => {
-                let new_values: Vec<(Option<&str>, &JsoncValue)> =
-                    new_values.iter().map(|member_value| (None, member_value)).collect();
+                let new_items: Vec<(Option<&str>, &JsoncValue)> =
+                    new_values.iter().map(|new_value| (None, new_value)).collect();
                 self.patch_addition(
                     &JsoncContainer { node: target_node, items: child_items, frame },
-                    &new_values,
+                    &new_items,
                     patches,
                 );
             }
@@ -228,14 +224,14 @@ impl PatchWriter<'_> {
                 )?;
             }
             // A new value gets the style of the whole text, not that of the value it replaces.
-            (_, JsoncEdit::Replace(new_values)) => {
+            (_, JsoncEdit::Replace(new_value)) => {
                 let base_indent = line_indent(self.document_text, target_node.span.start);
-                let new_values = if self.is_one_line {
-                    self.style.render_inline(new_values)
+                let rendered_value = if self.is_one_line {
+                    self.style.render_inline(new_value)
                 } else {
-                    self.style.render_lines(new_values, base_indent)
+                    self.style.render_lines(new_value, base_indent)
                 };
-                patches.push((target_node.span.clone(), new_values));
+                patches.push((target_node.span.clone(), rendered_value));
             }
             _ => return None,
         }
@@ -289,11 +285,11 @@ impl PatchWriter<'_> {
             };
             self.render_lines(new_items, &inner_indent)
         } else {
-            let separator = if self.style.has_spaces { " " } else { "" };
+            let default_separator = if self.style.has_spaces { " " } else { "" };
             // With only one item there is no separator to follow yet.
             let last_separator = text_slice(last_item.space_start..last_item.start);
             let separator =
-                if child_items.len() < 2 || last_separator.contains('\n') { separator } else { last_separator };
+                if child_items.len() < 2 || last_separator.contains('\n') { default_separator } else { last_separator };
             format!("{separator}{}", self.render_inline(new_items, separator))
         };
         // A list with a trailing comma keeps having one.
@@ -305,8 +301,8 @@ impl PatchWriter<'_> {
 
     /// Renders each item on a line of its own, with the line end before it.
     fn render_lines(&self, new_items: &[(Option<&str>, &JsoncValue)], item_indent: &str) -> String {
-        let render_line = |(member_key, rendered_value): &(Option<&str>, &JsoncValue)| {
-            let rendered_value = self.style.render_lines(rendered_value, item_indent);
+        let render_line = |(member_key, item_value): &(Option<&str>, &JsoncValue)| {
+            let rendered_value = self.style.render_lines(item_value, item_indent);
             let rendered_item = member_key.map_or_else(
                 || rendered_value.clone(),
                 |member_key| self.style.render_member(member_key, &rendered_value),
@@ -317,8 +313,8 @@ impl PatchWriter<'_> {
     }
 
     fn render_inline(&self, new_items: &[(Option<&str>, &JsoncValue)], separator: &str) -> String {
-        let render_item = |(member_key, rendered_value): &(Option<&str>, &JsoncValue)| {
-            let rendered_value = self.style.render_inline(rendered_value);
+        let render_item = |(member_key, item_value): &(Option<&str>, &JsoncValue)| {
+            let rendered_value = self.style.render_inline(item_value);
             member_key.map_or_else(
                 || rendered_value.clone(),
                 |member_key| self.style.render_member(member_key, &rendered_value),
@@ -339,7 +335,7 @@ impl PatchWriter<'_> {
         }
         let removed_flags: Vec<bool> =
             (0..child_items.len()).map(|item_index| removed_indexes.contains(&item_index)).collect();
-        let last_kept = removed_flags.iter().rposition(|removed_indexes| !removed_indexes);
+        let last_kept = removed_flags.iter().rposition(|is_removed| !is_removed);
         // Nothing is left, not even a comment: only the brackets stay.
         if last_kept.is_none() && !frame.has_comments {
             patches.push((container_node.span.start + 1..container_node.span.end - 1, String::new()));

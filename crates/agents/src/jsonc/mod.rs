@@ -170,7 +170,7 @@ impl JsoncValue {
 /// The line and column of a byte, both counted from 1. Columns are characters.
 pub fn line_and_column(document_text: &str, byte_offset: usize) -> (usize, usize) {
     let text_before = document_text.get(..byte_offset).unwrap_or(document_text);
-    let line_number = text_before.bytes().filter(|byte_offset| *byte_offset == b'\n').count() + 1;
+    let line_number = text_before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let column_number = text_before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     // Editors do not show a byte order mark as a column.
     let mark_width = usize::from(line_number == 1 && document_text.starts_with('\u{feff}') && column_number > 1);

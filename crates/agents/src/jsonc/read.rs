@@ -86,7 +86,7 @@ impl JsoncReader<'_> {
                 comment_line.strip_suffix('\r').unwrap_or(comment_line).len()
             } else if remaining.starts_with("/*") {
                 match remaining.get(2..).and_then(|comment_text| comment_text.find("*/")) {
-                    Some(comment_length) => comment_length + 4,
+                    Some(body_length) => body_length + 4,
                     None => return self.error_here("a comment is not closed"),
                 }
             } else {

@@ -17,15 +17,15 @@ impl JsoncStyle {
     pub fn render_lines(&self, jsonc_value: &JsoncValue, base_indent: &str) -> String {
         let inner_indent = format!("{base_indent}{}", self.indent_unit);
         let (brackets, rendered_items): ([char; 2], Vec<String>) = match jsonc_value {
-            JsoncValue::List(rendered_items) => (
+            JsoncValue::List(list_items) => (
                 ['[', ']'],
-                rendered_items.iter().map(|child_value| self.render_lines(child_value, &inner_indent)).collect(),
+                list_items.iter().map(|child_value| self.render_lines(child_value, &inner_indent)).collect(),
             ),
-            JsoncValue::Map(rendered_items) => {
-                let line_start = |(member_key, jsonc_value): &(String, JsoncValue)| {
-                    self.render_member(member_key, &self.render_lines(jsonc_value, &inner_indent))
+            JsoncValue::Map(members) => {
+                let render_pair = |(member_key, member_value): &(String, JsoncValue)| {
+                    self.render_member(member_key, &self.render_lines(member_value, &inner_indent))
                 };
-                (['{', '}'], rendered_items.iter().map(line_start).collect())
+                (['{', '}'], members.iter().map(render_pair).collect())
             }
             scalar_value => return self.render_inline(scalar_value),
         };
@@ -50,16 +50,16 @@ impl JsoncStyle {
             JsoncValue::Flag(boolean) => boolean.to_string(),
             JsoncValue::Number(number_text) => number_text.clone(),
             JsoncValue::Text(text_value) => quote_text(text_value),
-            JsoncValue::List(rendered_items) => {
+            JsoncValue::List(list_items) => {
                 let rendered_items: Vec<String> =
-                    rendered_items.iter().map(|child_value| self.render_inline(child_value)).collect();
+                    list_items.iter().map(|child_value| self.render_inline(child_value)).collect();
                 format!("[{}]", rendered_items.join(separator))
             }
-            JsoncValue::Map(rendered_items) => {
-                let child_value = |(member_key, jsonc_value): &(String, JsoncValue)| {
-                    self.render_member(member_key, &self.render_inline(jsonc_value))
+            JsoncValue::Map(members) => {
+                let render_pair = |(member_key, member_value): &(String, JsoncValue)| {
+                    self.render_member(member_key, &self.render_inline(member_value))
                 };
-                format!("{{{}}}", rendered_items.iter().map(child_value).collect::<Vec<_>>().join(separator))
+                format!("{{{}}}", members.iter().map(render_pair).collect::<Vec<_>>().join(separator))
             }
         }
     }

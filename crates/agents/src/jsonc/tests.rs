@@ -195,12 +195,12 @@ impl SloppyWriter<'_> {
 
     fn write_value(&mut self, written_value: &JsoncValue) {
         let (brackets, child_items): (_, Vec<(Option<&str>, &JsoncValue)>) = match written_value {
-            JsoncValue::List(child_items) => {
-                (["[", "]"], child_items.iter().map(|child_item| (None, child_item)).collect())
+            JsoncValue::List(list_items) => {
+                (["[", "]"], list_items.iter().map(|child_value| (None, child_value)).collect())
             }
-            JsoncValue::Map(child_items) => (
+            JsoncValue::Map(members) => (
                 ["{", "}"],
-                child_items.iter().map(|(member_key, child_item)| (Some(member_key.as_str()), child_item)).collect(),
+                members.iter().map(|(member_key, child_value)| (Some(member_key.as_str()), child_value)).collect(),
             ),
             scalar_value => return self.written_text.push_str(&render_pretty(scalar_value)),
         };
@@ -257,8 +257,8 @@ fn follow_path<'a>(root_node: &'a JsoncNode, path_steps: &[PathStep]) -> &'a Jso
 }
 
 fn is_subsequence(short_text: &str, long_text: &str) -> bool {
-    let mut long_text = long_text.chars();
-    short_text.chars().all(|wanted_char| long_text.any(|character| character == wanted_char))
+    let mut long_chars = long_text.chars();
+    short_text.chars().all(|wanted_char| long_chars.any(|character| character == wanted_char))
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! The texts of a prompt that are put into [marked blocks](super::marked_blocks): the subject with its criteria, and the
 //! findings.
 
-use tribunal_core::{brief::TaskBrief, text::fold_line};
+use tribunal_core::{brief::TaskBrief, text::sanitize_to_line};
 
 use super::{
     ASSIGNED_BLOCK, DISPUTED_BLOCK, PromptMaterial, code_change, marked_blocks::MarkedBlocks, template::TemplateValues,
@@ -65,7 +65,7 @@ impl<'a> BlockTexts<'a> {
         // Criteria belong to the subject: a custom template that shows the subject shows them as well.
         let subject_block = format!(
             "\n{}",
-            marked_blocks.render_block(&format!("subject {}", fold_line(&subject_name)), self.subject_text)
+            marked_blocks.render_block(&format!("subject {}", sanitize_to_line(&subject_name)), self.subject_text)
         ) + &optional_block("acceptance criteria", &self.criteria_text);
         vec![
             ("known", optional_block("known findings", &self.known_findings)),

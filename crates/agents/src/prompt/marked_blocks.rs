@@ -42,7 +42,11 @@ impl<'t> MarkedBlocks<'t> {
     fn find_unique_mark(&self, block_text: &str) -> String {
         // A hostile text could contain the short hash of itself or of a neighbour. Then the hash is hashed again.
         let mut mark_hash = Hash::digest_of(block_text.as_bytes());
-        while self.prompt_texts.iter().chain([&block_text]).any(|block_text| block_text.contains(mark_hash.short_hex()))
+        while self
+            .prompt_texts
+            .iter()
+            .chain([&block_text])
+            .any(|marked_text| marked_text.contains(mark_hash.short_hex()))
         {
             mark_hash = Hash::digest_of(mark_hash.as_str().as_bytes());
         }
@@ -93,7 +97,8 @@ pub(super) fn find_block<'t>(prompt_text: &'t str, block_name: &str) -> Option<&
     for prompt_line in prompt_text.split_inclusive('\n') {
         body_start += prompt_line.len();
         // The name may be followed by more, for example the path of the subject.
-        let mark_and_name = prompt_line.strip_prefix(BEGIN_PREFIX).and_then(|name_text| name_text.split_once(' '));
+        let mark_and_name =
+            prompt_line.strip_prefix(BEGIN_PREFIX).and_then(|after_prefix| after_prefix.split_once(' '));
         let Some((block_mark, _)) = mark_and_name.filter(|(_, name_text)| name_text.starts_with(block_name)) else {
             continue;
         };

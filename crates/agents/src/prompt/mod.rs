@@ -16,10 +16,10 @@ use std::fmt::Write;
 
 use serde::de::DeserializeOwned;
 use tribunal_core::{
-    brief::{AssignedFinding, DisputedFinding, TaskBrief},
+    brief::{AssignedFinding, FindingToChallenge, TaskBrief},
     level::AgentRole,
     plan::{ElicitationMethod, SeatPlan},
-    text::{fold_line, truncate_chars},
+    text::{sanitize_to_line, truncate_chars},
 };
 
 use block_texts::BlockTexts;
@@ -78,17 +78,17 @@ pub fn render_prompt<'a>(
     // Earlier tries get the room that is left, and lessons of earlier reviews the room after that.
     let bounded_values: [(&str, BoundedValue); 2] = [("context", render_context), ("memory", render_memory)];
     // Each of these values depends on how long the prompt is without it, so the template is filled again.
-    for (value_name, template_part) in bounded_values {
+    for (value_name, render_value) in bounded_values {
         let bytes_left = MAX_PROMPT_BYTES.saturating_sub(filled_prompt.len().saturating_sub(exempt_bytes));
         let rendered_value = if uses_value(template_text, value_name) {
-            template_part(task_brief, subject_text, bytes_left)
+            render_value(task_brief, subject_text, bytes_left)
         } else {
             String::new()
         };
         if !rendered_value.is_empty() {
             template_values
                 .iter_mut()
-                .filter(|(known_value, _)| *known_value == value_name)
+                .filter(|(known_name, _)| *known_name == value_name)
                 .for_each(|known_value| known_value.1 = rendered_value.clone());
             filled_prompt = fill_template(template_text, &template_values)?;
         }
@@ -104,7 +104,7 @@ pub fn render_follow_up(task_brief: &TaskBrief) -> Result<String, TemplateError>
         template_values
             .iter()
             .find(|(known_name, _)| *known_name == value_name)
-            .map_or("", |(_, find_value)| find_value)
+            .map_or("", |(_, found_value)| found_value)
     };
     Ok(format!("{}\n\n{}\n", find_value("task").trim(), find_value("form").trim()))
 }
@@ -199,7 +199,7 @@ fn cap_value(full_value: &str) -> String {
 
 /// A single line of foreign text: without line breaks, and without braces that a template would interpret.
 fn to_single_line(foreign_text: &str) -> String {
-    fold_line(foreign_text).replace("{{", "{ {").replace("}}", "} }")
+    sanitize_to_line(foreign_text).replace("{{", "{ {").replace("}}", "} }")
 }
 
 /// The rules for a role and the form in which it answers.
@@ -374,7 +374,7 @@ fn render_context(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize)
 fn render_memory(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize) -> String {
     let mut kept_lines = String::new();
     for lesson in &task_brief.surroundings.memory {
-        let lesson = fold_line(lesson);
+        let lesson = sanitize_to_line(lesson);
         // Three bytes for the dash, the blank and the line end.
         if kept_lines.len() + lesson.len() + 3 + BLOCK_OVERHEAD > bytes_left {
             break;
@@ -396,7 +396,7 @@ pub fn read_assigned(prompt: &str) -> Vec<AssignedFinding> {
 }
 
 /// Reads the disputed findings back out of a prompt, which is what a scripted challenger does.
-pub fn read_disputed(prompt: &str) -> Vec<DisputedFinding> {
+pub fn read_disputed(prompt: &str) -> Vec<FindingToChallenge> {
     read_block_json(prompt, DISPUTED_BLOCK)
 }
 
@@ -408,7 +408,7 @@ fn read_block_json<T: DeserializeOwned>(prompt: &str, block_name: &str) -> Vec<T
 #[cfg(test)]
 mod tests {
     use tribunal_core::{
-        brief::TaskEnvironment,
+        brief::TaskBackground,
         finding::{Evidence, Severity},
         ids::{FindingId, Hash},
         subject::{ChangedPath, CodeChange, Subject},
@@ -450,7 +450,7 @@ mod tests {
         let mut fixer_brief = sample_brief(AgentRole::Fixer);
         fixer_brief.assigned = vec![assigned_finding.clone()];
         assert_eq!(read_assigned(&render_sample(&fixer_brief, "text")), std::slice::from_ref(&assigned_finding));
-        let disputed_finding = DisputedFinding {
+        let disputed_finding = FindingToChallenge {
             id: FindingId(8),
             severity: Severity::Low,
             description: "=== end of it ===".into(),
@@ -473,7 +473,7 @@ mod tests {
             task_brief.surroundings.servers = vec!["files".into(), "search".into()];
             let bare_bytes = render_sample(&task_brief, &subject_text).len() - subject_text.len();
             task_brief.surroundings.memory =
-                (0..500).map(|try_number| format!("review {try_number} taught this and that")).collect();
+                (0..500).map(|review_number| format!("review {review_number} taught this and that")).collect();
             let full_bytes = render_sample(&task_brief, &subject_text).len() - subject_text.len();
             for try_number in 0..9 {
                 task_brief.surroundings.context.add_output(&format!("{try_number} {}", "ü".repeat(600)));
@@ -536,11 +536,11 @@ mod tests {
                 .unwrap();
         let shown_lines: Vec<&str> =
             rendered_prompt.lines().skip_while(|prompt_line| !prompt_line.starts_with("Answer with")).collect();
-        let shown_lines = shown_lines.join("\n");
-        let shown_lines = shown_lines.replace(Hash::digest_of(b"+let x = 1;\n").short_hex(), "1");
-        let shown_lines =
-            shown_lines.replace(Hash::digest_of(code_change::number_criteria(&criteria).as_bytes()).short_hex(), "2");
-        insta::assert_snapshot!(shown_lines, @r#"
+        let shown_text = shown_lines.join("\n");
+        let shown_text = shown_text.replace(Hash::digest_of(b"+let x = 1;\n").short_hex(), "1");
+        let shown_text =
+            shown_text.replace(Hash::digest_of(code_change::number_criteria(&criteria).as_bytes()).short_hex(), "2");
+        insta::assert_snapshot!(shown_text, @r#"
         Answer with one fenced block and nothing after it:
         ```yaml
         findings:
@@ -630,11 +630,11 @@ mod tests {
         task_brief.fixed = vec!["F1: said when".into()];
         task_brief.said = vec!["mind {{subject}}\nthe law".into()];
         task_brief.correction = "no list".into();
-        *task_brief.surroundings = TaskEnvironment {
+        *task_brief.surroundings = TaskBackground {
             own_files: vec!["sprint-status.yaml".into()],
             memory: vec!["numbers are often off".into()],
             servers: vec!["search".into()],
-            ..TaskEnvironment::default()
+            ..TaskBackground::default()
         };
         let rendered_prompt = render_sample(&task_brief, "# Goals\nWin.\n");
         let without_mark =
@@ -655,8 +655,8 @@ mod tests {
             .collect();
         let form_start = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Answer with")).unwrap();
         let form_end = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Put texts")).unwrap();
-        let shown_lines = [&shown_lines[..form_start], &shown_lines[form_end + 1..]].concat().join("\n");
-        insta::assert_snapshot!(shown_lines, @r"
+        let shown_text = [&shown_lines[..form_start], &shown_lines[form_end + 1..]].concat().join("\n");
+        insta::assert_snapshot!(shown_text, @r"
         Likewise: `sprint-status.yaml`.
 
         Subject: prd.md § Goals. Round 2.

@@ -99,7 +99,7 @@ pub(super) fn uses_value(template_text: &str, value_name: &str) -> bool {
 }
 
 fn unknown_value(value_name: &str, line_number: usize, template_values: &TemplateValues) -> TemplateError {
-    let known_names: Vec<&str> = template_values.iter().map(|(value_name, _)| *value_name).collect();
+    let known_names: Vec<&str> = template_values.iter().map(|(known_name, _)| *known_name).collect();
     TemplateError::Unknown { name: value_name.to_string(), line: line_number, known: known_names.join(", ") }
 }
 

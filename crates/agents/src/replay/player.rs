@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tribunal_core::{brief::DisputedFinding, finding::Evidence};
+use tribunal_core::{brief::FindingToChallenge, finding::Evidence};
 
 use super::{AgentScript, ReplayLine, ScriptError, ScriptStep, TaskEntry};
 use crate::prompt::{read_assigned, read_disputed};
@@ -235,15 +235,15 @@ impl ScriptPlayer<'_> {
 }
 
 /// What the script rules on each disputed finding. A finding about which it says nothing is valid.
-fn rule_on_findings(script_task: &TaskEntry, disputed: Vec<DisputedFinding>) -> Vec<Value> {
-    let ruled_findings = disputed.into_iter().map(|disputed| {
+fn rule_on_findings(script_task: &TaskEntry, disputed: Vec<FindingToChallenge>) -> Vec<Value> {
+    let ruled_findings = disputed.into_iter().map(|disputed_finding| {
         let mut rule_entries = script_task.rule.iter();
-        match rule_entries
-            .find(|rule_entry| matches_finding(&rule_entry.fits, &disputed.description, &disputed.evidence))
-        {
-            None => json!({"id": disputed.id, "verdict": "VALID"}),
+        match rule_entries.find(|rule_entry| {
+            matches_finding(&rule_entry.fits, &disputed_finding.description, &disputed_finding.evidence)
+        }) {
+            None => json!({"id": disputed_finding.id, "verdict": "VALID"}),
             Some(rule_entry) => json!({
-                "id": disputed.id,
+                "id": disputed_finding.id,
                 "verdict": rule_entry.verdict,
                 "reason": rule_entry.reason,
                 "counter_evidence": rule_entry.counter_evidence,
@@ -254,11 +254,11 @@ fn rule_on_findings(script_task: &TaskEntry, disputed: Vec<DisputedFinding>) -> 
 }
 
 fn matches_finding(wanted_text: &str, description: &str, finding_evidence: &Evidence) -> bool {
-    let finding_evidence = match finding_evidence {
+    let evidence_text = match finding_evidence {
         Evidence::Quote { text: quote_text } => quote_text,
         Evidence::Absence { heading, .. } => heading,
     };
-    description.contains(wanted_text) || finding_evidence.contains(wanted_text)
+    description.contains(wanted_text) || evidence_text.contains(wanted_text)
 }
 
 #[cfg(test)]
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_scripted_challenger_rules_on_each_finding_as_its_script_does() {
-        let disputed_finding = |finding_number: u32, description: &str| DisputedFinding {
+        let disputed_finding = |finding_number: u32, description: &str| FindingToChallenge {
             id: FindingId(finding_number),
             severity: Severity::High,
             description: description.into(),

@@ -141,8 +141,8 @@ pub(super) fn parse_month(month_name: &str) -> Option<i8> {
 pub(super) fn zone_offset_hours(zone_name: &str) -> Option<i8> {
     // A bare `utc` has no suffix and falls through to the table.
     let utc_suffix = zone_name.strip_prefix("utc").or_else(|| zone_name.strip_prefix("gmt")).unwrap_or_default();
-    if let Some(offset_hours) = utc_suffix.strip_prefix(['+', '-']) {
-        let offset_hours: i8 = parse_digits(offset_hours).filter(|offset_hours| *offset_hours <= 14)?;
+    if let Some(hours_text) = utc_suffix.strip_prefix(['+', '-']) {
+        let offset_hours: i8 = parse_digits(hours_text).filter(|offset_hours| *offset_hours <= 14)?;
         return Some(if utc_suffix.starts_with('-') { -offset_hours } else { offset_hours });
     }
     Some(match zone_name {

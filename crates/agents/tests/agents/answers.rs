@@ -76,11 +76,11 @@ fn any_finding() -> impl Strategy<Value = RaisedFinding> {
             .prop_map(|(heading, terms)| Evidence::Absence { heading, terms }),
     ];
     (any_severity(), "[a-z]{3,9}", any_sentence(), any_evidence, prop::option::of(1u32..5000), any_sentence()).prop_map(
-        |(severity, category, description, any_evidence, line_number, suggested_fix)| RaisedFinding {
+        |(severity, category, description, evidence, line_number, suggested_fix)| RaisedFinding {
             severity,
             category,
             description,
-            evidence: any_evidence,
+            evidence,
             file: None,
             line: line_number,
             suggested_fix,

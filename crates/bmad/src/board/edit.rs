@@ -265,47 +265,47 @@ fn only_moves_differ(
     new_tree: &YamlNode,
     requested_state: &dyn Fn(&str) -> Option<&'static str>,
 ) -> bool {
-    let (old_side, new_side) = (old_tree.entries(), new_tree.entries());
-    old_side.len() == new_side.len()
-        && old_side.iter().zip(new_side).all(|(old_side, new_side)| {
-            old_side.key == new_side.key
-                && match old_side.key == DEVELOPMENT_KEY {
-                    true => equal_except(&old_side.value, &new_side.value, requested_state),
-                    false => equal_nodes(&old_side.value, &new_side.value),
+    let (old_entries, new_entries) = (old_tree.entries(), new_tree.entries());
+    old_entries.len() == new_entries.len()
+        && old_entries.iter().zip(new_entries).all(|(old_entry, new_entry)| {
+            old_entry.key == new_entry.key
+                && match old_entry.key == DEVELOPMENT_KEY {
+                    true => equal_except(&old_entry.value, &new_entry.value, requested_state),
+                    false => equal_nodes(&old_entry.value, &new_entry.value),
                 }
         })
 }
 
 /// Whether two mappings are equal except for the keys with a requested state, which must have exactly that.
 fn equal_except(
-    old_side: &YamlNode,
-    new_side: &YamlNode,
+    old_node: &YamlNode,
+    new_node: &YamlNode,
     requested_state: &dyn Fn(&str) -> Option<&'static str>,
 ) -> bool {
-    let (old_side, new_side) = (old_side.entries(), new_side.entries());
-    old_side.len() == new_side.len()
-        && old_side.iter().zip(new_side).all(|(old_side, new_side)| {
-            old_side.key == new_side.key
-                && match requested_state(&old_side.key) {
-                    Some(state) => new_side.value.scalar_text() == Some(state),
-                    None => equal_nodes(&old_side.value, &new_side.value),
+    let (old_entries, new_entries) = (old_node.entries(), new_node.entries());
+    old_entries.len() == new_entries.len()
+        && old_entries.iter().zip(new_entries).all(|(old_entry, new_entry)| {
+            old_entry.key == new_entry.key
+                && match requested_state(&old_entry.key) {
+                    Some(state) => new_entry.value.scalar_text() == Some(state),
+                    None => equal_nodes(&old_entry.value, &new_entry.value),
                 }
         })
 }
 
 /// Whether two nodes have the same content, wherever they are in the file.
-fn equal_nodes(old_side: &YamlNode, new_side: &YamlNode) -> bool {
-    match (&old_side.content, &new_side.content) {
+fn equal_nodes(old_node: &YamlNode, new_node: &YamlNode) -> bool {
+    match (&old_node.content, &new_node.content) {
         (YamlContent::Null, YamlContent::Null) => true,
-        (YamlContent::Scalar(old_side), YamlContent::Scalar(new_side)) => old_side == new_side,
-        (YamlContent::Sequence(old_side), YamlContent::Sequence(new_side)) => {
-            old_side.len() == new_side.len()
-                && old_side.iter().zip(new_side).all(|(old_side, new_side)| equal_nodes(old_side, new_side))
+        (YamlContent::Scalar(old_scalar), YamlContent::Scalar(new_scalar)) => old_scalar == new_scalar,
+        (YamlContent::Sequence(old_items), YamlContent::Sequence(new_items)) => {
+            old_items.len() == new_items.len()
+                && old_items.iter().zip(new_items).all(|(old_item, new_item)| equal_nodes(old_item, new_item))
         }
-        (YamlContent::Mapping(old_side), YamlContent::Mapping(new_side)) => {
-            old_side.len() == new_side.len()
-                && old_side.iter().zip(new_side).all(|(old_side, new_side)| {
-                    old_side.key == new_side.key && equal_nodes(&old_side.value, &new_side.value)
+        (YamlContent::Mapping(old_entries), YamlContent::Mapping(new_entries)) => {
+            old_entries.len() == new_entries.len()
+                && old_entries.iter().zip(new_entries).all(|(old_entry, new_entry)| {
+                    old_entry.key == new_entry.key && equal_nodes(&old_entry.value, &new_entry.value)
                 })
         }
         _ => false,
@@ -317,8 +317,8 @@ impl fmt::Display for OrderViolation {
         match self {
             OrderViolation::Backwards => formatter.write_str("that goes back"),
             OrderViolation::Skips { skipped } => {
-                let skipped: Vec<&str> = skipped.iter().map(|state| state.as_str()).collect();
-                write!(formatter, "that skips {}", skipped.join(" and "))
+                let skipped_names: Vec<&str> = skipped.iter().map(|state| state.as_str()).collect();
+                write!(formatter, "that skips {}", skipped_names.join(" and "))
             }
             OrderViolation::StoriesOpen { open: open_stories } if open_stories.is_empty() => {
                 formatter.write_str("it has no stories")

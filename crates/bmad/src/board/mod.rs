@@ -253,19 +253,19 @@ fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
     });
 }
 
-fn read_action_items(board: &mut Board, item_nodes: Option<&YamlNode>) {
+fn read_action_items(board: &mut Board, list_node: Option<&YamlNode>) {
     let board_path = board.path.clone();
     let item_problem = |line_number: usize, message: String| {
         FileProblem::warning("board-action-item", &board_path, message)
             .at_line(line_number)
             .with_advice("see BMAD's comment at the top of the file")
     };
-    let Some(item_nodes) = item_nodes else { return };
+    let Some(list_node) = list_node else { return };
     // A key without a value is an empty list; anything else that is no list is a mistake.
-    if let YamlContent::Scalar(_) | YamlContent::Mapping(_) = &item_nodes.content {
-        board.problems.push(item_problem(item_nodes.line, "`action_items` is no list".into()));
+    if let YamlContent::Scalar(_) | YamlContent::Mapping(_) = &list_node.content {
+        board.problems.push(item_problem(list_node.line, "`action_items` is no list".into()));
     }
-    for item_node in item_nodes.items() {
+    for item_node in list_node.items() {
         let text_of = |key: &str| item_node.get(key).and_then(YamlNode::scalar_text).map(String::from);
         let Some(action) = text_of("action") else {
             board.problems.push(item_problem(item_node.line, "an action item says no `action`".into()));

@@ -60,11 +60,11 @@ pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<Next
         }
     }
     // With all stories done, only retrospectives are left. An epic without stories needs none.
-    let open_epic = board.entries.iter().filter_map(|board_entry| match (&board_entry.key, board_entry.state) {
+    let open_epics = board.entries.iter().filter_map(|board_entry| match (&board_entry.key, board_entry.state) {
         (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => Some(*epic),
         _ => None,
     });
-    let open_epic = open_epic.filter(|epic| board.stories().any(|(story_key, _)| story_key.epic == *epic)).min()?;
+    let open_epic = open_epics.filter(|epic| board.stories().any(|(story_key, _)| story_key.epic == *epic)).min()?;
     let reason = format!("all stories are done, and epic {open_epic} has not been looked back on");
     Some(NextBoardAction { what: NextBoardActionKind::Retrospective, key: BoardKey::Retrospective(open_epic), reason })
 }

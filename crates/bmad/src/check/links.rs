@@ -17,8 +17,7 @@ use crate::{
 };
 
 pub(super) fn check_links(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
-    let document_texts =
-        check_material.texts.iter().map(|document_text| (document_text.path.as_str(), document_text.text.as_str()));
+    let document_texts = check_material.texts.iter().map(|document| (document.path.as_str(), document.text.as_str()));
     let story_texts =
         check_material.stories.iter().map(|story_file| (story_file.path.as_str(), story_file.text.as_str()));
     // Many links lead to the same file, whose headings are read once.
@@ -82,8 +81,8 @@ fn is_input_found(check_material: &CheckMaterial<'_>, document_path: &str, input
         ("{output_folder}", project_folders.output.as_str()),
         ("{project_knowledge}", project_folders.knowledge.as_str()),
     ];
-    let expanded = folder_variables.iter().find_map(|(file_name, directory)| {
-        input_path.strip_prefix(file_name).map(|remainder| join_path(directory, remainder.trim_start_matches('/')))
+    let expanded = folder_variables.iter().find_map(|(variable_name, directory)| {
+        input_path.strip_prefix(variable_name).map(|remainder| join_path(directory, remainder.trim_start_matches('/')))
     });
     let input_path = expanded.as_deref().unwrap_or_else(|| config::normalize_folder(input_path));
     if input_path.contains('{') || !is_inside_project(input_path) {
@@ -125,9 +124,9 @@ fn find_links<'t>(markdown: &MarkdownPage<'t>) -> Vec<DocumentLink<'t>> {
             let after_mark = &remaining_text[mark_offset + 1..];
             // Every backtick toggles inline code, where brackets are no links.
             in_code ^= remaining_text[mark_offset..].starts_with('`');
-            let link_target =
+            let target_text =
                 after_mark.strip_prefix('(').filter(|_| !in_code && remaining_text[mark_offset..].starts_with(']'));
-            remaining_text = match link_target.and_then(split_target) {
+            remaining_text = match target_text.and_then(split_target) {
                 Some((link_target, after_link)) => {
                     found_links.push(DocumentLink { line: line.number, target: link_target });
                     after_link
@@ -179,7 +178,7 @@ fn check_link(
     let check_material = anchor_cache.material;
     if !target_file.is_empty() && !check_material.path_exists(&target_path) {
         // The path may also be meant from the project's root.
-        if normalize_path(&target_file).is_some_and(|target_file| check_material.path_exists(&target_file)) {
+        if normalize_path(&target_file).is_some_and(|path_from_root| check_material.path_exists(&path_from_root)) {
             return;
         }
         let problem =
@@ -205,8 +204,8 @@ fn percent_decode(encoded_text: &str) -> String {
     while let Some(byte) = bytes.get(byte_index) {
         let hex_code = encoded_text.get(byte_index + 1..byte_index + 3).filter(|_| *byte == b'%');
         match hex_code.and_then(|hex_code| u8::from_str_radix(hex_code, 16).ok()) {
-            Some(hex_code) => {
-                decoded_bytes.push(hex_code);
+            Some(decoded_byte) => {
+                decoded_bytes.push(decoded_byte);
                 byte_index += 3;
             }
             None => {

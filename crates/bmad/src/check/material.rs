@@ -104,7 +104,7 @@ impl<'a> CheckMaterial<'a> {
         }
         let epic_parts: Vec<(&str, &str)> = check_material
             .texts_of_kind(DocumentKind::Epics)
-            .map(|document_text| (document_text.path.as_str(), document_text.text.as_str()))
+            .map(|document| (document.path.as_str(), document.text.as_str()))
             .collect();
         check_material.epics = epics::read_epics(&epic_parts);
         check_material.problems.extend(std::mem::take(&mut check_material.epics.problems));
@@ -242,7 +242,7 @@ impl<'a> CheckMaterial<'a> {
 
     fn find_step_command(&self, step: BmadStep) -> StepCommand {
         // Commands are shown for Claude Code if its files are there, or if no client is known; otherwise for Codex.
-        let has_claude = self.layout.clients.iter().any(|client_name| client_name.name == "claude");
+        let has_claude = self.layout.clients.iter().any(|client| client.name == "claude");
         let client_name = if has_claude || self.layout.clients.is_empty() { "claude-code" } else { "codex" };
         commands::find_command(self.layout, step, client_name, self.project_files)
     }

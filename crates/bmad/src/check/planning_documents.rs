@@ -178,22 +178,23 @@ fn last_installed_step(check_material: &CheckMaterial<'_>, kind: DocumentKind) -
     // Early eras have their steps below `_bmad`, sorted by phase; later ones have them inside the skills.
     if let Some(bmad_root) = &check_material.layout.root {
         let workflows = join_path(bmad_root, "bmm/workflows");
-        let phase_directories = check_material.project_files.list_names(&workflows);
-        let phase_directories = phase_directories.iter().filter_map(|entry_name| entry_name.strip_suffix('/'));
+        let entry_names = check_material.project_files.list_names(&workflows);
+        let phase_directories = entry_names.iter().filter_map(|entry_name| entry_name.strip_suffix('/'));
         workflow_directories.extend(
             phase_directories
-                .flat_map(|phase| names.iter().map(move |entry_name| format!("{phase}/{entry_name}")))
+                .flat_map(|phase| names.iter().map(move |workflow_name| format!("{phase}/{workflow_name}")))
                 .map(|below_workflows| join_path(&workflows, &below_workflows)),
         );
     }
     for client in &check_material.layout.clients {
-        workflow_directories.extend(names.iter().map(|entry_name| format!("{}/bmad-{entry_name}", client.folder)));
+        workflow_directories
+            .extend(names.iter().map(|workflow_name| format!("{}/bmad-{workflow_name}", client.folder)));
     }
     workflow_directories
         .iter()
         .flat_map(|directory| ["steps", "steps-c"].map(|steps_name| join_path(directory, steps_name)))
-        .find_map(|directory| {
-            let names = check_material.project_files.list_names(&directory);
+        .find_map(|steps_directory| {
+            let names = check_material.project_files.list_names(&steps_directory);
             names
                 .iter()
                 .filter(|entry_name| entry_name.starts_with("step-"))

@@ -14,15 +14,15 @@ use crate::{
 };
 
 pub(super) fn check_requirements(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
-    report_unknown_epics(check_material, problems);
+    report_unknown_epics_in_coverage(check_material, problems);
     let mut seen_ids = BTreeSet::new();
     let prd_requirements: Vec<Requirement> = check_material
         // A requirement may be defined again in a later part of the PRD; the first place counts.
         .texts_of_kind(DocumentKind::Prd)
-        .flat_map(|document_text| read_inventory(&document_text.path, &document_text.text))
+        .flat_map(|document| read_inventory(&document.path, &document.text))
         .filter(|requirement| is_functional(&requirement.id) && seen_ids.insert(requirement.id.clone()))
         .collect();
-    let named_in_epics = named_requirements(check_material);
+    let named_in_epics = locate_requirements_in_epics(check_material);
     // If one of the two does not number its requirements, nothing can be compared.
     if prd_requirements.is_empty()
         || named_in_epics.is_empty()
@@ -34,7 +34,7 @@ pub(super) fn check_requirements(check_material: &CheckMaterial<'_>, problems: &
     // A requirement that is not recognized as a definition still belongs to the PRD if it is mentioned there.
     let mentioned_ids: BTreeSet<String> = check_material
         .texts_of_kind(DocumentKind::Prd)
-        .flat_map(|document_text| find_requirement_ids(&document_text.text))
+        .flat_map(|document| find_requirement_ids(&document.text))
         .collect();
     let unknown_ids =
         named_in_epics.into_iter().filter(|(requirement_id, _)| !mentioned_ids.contains(requirement_id)).collect();
@@ -52,11 +52,14 @@ struct RequirementPlace {
 }
 
 /// Every functional requirement that the epics name, with its first place.
-fn named_requirements(check_material: &CheckMaterial<'_>) -> BTreeMap<String, RequirementPlace> {
+fn locate_requirements_in_epics(check_material: &CheckMaterial<'_>) -> BTreeMap<String, RequirementPlace> {
     let epics = &check_material.epics;
-    let in_inventory = epics.requirements.iter().map(|list_entry| (&list_entry.id, &list_entry.path, list_entry.line));
-    let in_coverage =
-        epics.coverage.iter().map(|list_entry| (&list_entry.requirement, &list_entry.path, list_entry.line));
+    let in_inventory =
+        epics.requirements.iter().map(|requirement| (&requirement.id, &requirement.path, requirement.line));
+    let in_coverage = epics
+        .coverage
+        .iter()
+        .map(|coverage_entry| (&coverage_entry.requirement, &coverage_entry.path, coverage_entry.line));
     let in_epics = epics
         .epics
         .iter()
@@ -122,7 +125,7 @@ fn report_unknown(
 }
 
 /// Reports epics that the coverage map names and that do not exist.
-fn report_unknown_epics(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
+fn report_unknown_epics_in_coverage(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
     // Without any epic the map is only ahead of the plan.
     let known_epics: BTreeSet<u32> = check_material.epics.epics.iter().map(|epic| epic.number).collect();
     if known_epics.is_empty() {

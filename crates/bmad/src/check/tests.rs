@@ -82,7 +82,7 @@ fn check_files(files: &InMemoryFiles, step: Option<BmadStep>) -> ReadinessReport
 fn render_problems(report: &ReadinessReport) -> Vec<String> {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
     let line_suffix =
-        |line_suffix: Option<usize>| line_suffix.map(|line_suffix| format!(":{line_suffix}")).unwrap_or_default();
+        |line_number: Option<usize>| line_number.map(|line_number| format!(":{line_number}")).unwrap_or_default();
     let problems = report.problems.iter();
     problems
         .map(|problem| {
@@ -258,9 +258,11 @@ fn a_step_needs_what_comes_before_it() {
     let only_installed = InMemoryFiles::from_files(INSTALLED);
     let render_needs = |files: &InMemoryFiles, step: BmadStep| {
         let report = check_files(files, Some(step));
-        let missing: Vec<&str> = report.missing.iter().map(|missing| missing.document.as_str()).collect();
-        let first_step = report.suggestion.map(|suggestion| format!("{} {}", suggestion.step, suggestion.command));
-        let first_step = first_step.map(|first_step| first_step.lines().next().unwrap_or_default().to_string());
+        let missing: Vec<&str> =
+            report.missing.iter().map(|missing_document| missing_document.document.as_str()).collect();
+        let suggestion_text = report.suggestion.map(|suggestion| format!("{} {}", suggestion.step, suggestion.command));
+        let first_step =
+            suggestion_text.map(|suggestion_text| suggestion_text.lines().next().unwrap_or_default().to_string());
         format!("{} [{}] {}", report.ready, missing.join(", "), first_step.unwrap_or_default())
     };
     for (step, expected) in [

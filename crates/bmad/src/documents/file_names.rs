@@ -27,8 +27,8 @@ pub(super) fn is_exact_name(kind: DocumentKind, file_name: &str) -> bool {
 }
 
 /// Whether a file or folder of planning is named after a kind, and is not a report about it.
-pub(super) fn is_named_after(kind: DocumentKind, lower_name: &str) -> bool {
-    let lower_name = lower_name.to_ascii_lowercase();
+pub(super) fn is_named_after(kind: DocumentKind, entry_name: &str) -> bool {
+    let lower_name = entry_name.to_ascii_lowercase();
     let name_words: Vec<&str> = lower_name
         .split(|character: char| !character.is_alphanumeric())
         .filter(|name_word| !name_word.is_empty())
@@ -52,8 +52,8 @@ pub(super) fn is_named_after(kind: DocumentKind, lower_name: &str) -> bool {
 
 /// The number in `epic-3.md` or `epic-3-paying.md`.
 pub(super) fn epic_number(file_name: &str) -> Option<u32> {
-    let after_prefix = file_name.to_ascii_lowercase();
-    let after_prefix = after_prefix.strip_prefix("epic-")?;
+    let lower_name = file_name.to_ascii_lowercase();
+    let after_prefix = lower_name.strip_prefix("epic-")?;
     let digits_end = after_prefix.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_prefix.len());
     after_prefix[..digits_end].parse().ok()
 }

@@ -23,14 +23,14 @@ pub(super) fn parse_heading<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Epic
         return None;
     }
     let heading_text = heading_text.trim_start().trim_start_matches(['*', '_']);
-    let keyword = |keyword: &str| {
+    let after_keyword = |keyword: &str| {
         let after_word = heading_text
             .get(..keyword.len())
             .filter(|actual| actual.eq_ignore_ascii_case(keyword))
             .map(|_| &heading_text[keyword.len()..])?;
         after_word.starts_with([' ', '\t']).then(|| after_word.trim_start())
     };
-    let (parsed_heading, after_word, allowed_levels) = match (keyword("epic"), keyword("story")) {
+    let (parsed_heading, after_word, allowed_levels) = match (after_keyword("epic"), after_keyword("story")) {
         (Some(after_word), _) => (parse_epic_heading(after_word), after_word, 1..=3),
         // Deeper headings are parts of a story, and the first level is the document's title.
         (_, Some(after_word)) => (parse_story_heading(after_word), after_word, 2..=4),
@@ -51,20 +51,20 @@ pub(super) fn parse_heading<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Epic
     }
 }
 
-fn parse_epic_heading(after_number: &str) -> Option<EpicsHeading<'_>> {
-    let (epic_number, after_number) = split_digits(after_number)?;
+fn parse_epic_heading(after_word: &str) -> Option<EpicsHeading<'_>> {
+    let (epic_number, after_number) = split_digits(after_word)?;
     (!after_number.starts_with(|character: char| character.is_alphanumeric() || character == '.'))
         .then(|| EpicsHeading::Epic(epic_number, clean_title(after_number)))
 }
 
-fn parse_story_heading(after_number: &str) -> Option<EpicsHeading<'_>> {
-    let (epic_number, after_number) = split_digits(after_number)?;
-    let (story_number, after_number) = split_digits(after_number.strip_prefix('.')?)?;
+fn parse_story_heading(after_word: &str) -> Option<EpicsHeading<'_>> {
+    let (epic_number, after_epic) = split_digits(after_word)?;
+    let (number, after_number) = split_digits(after_epic.strip_prefix('.')?)?;
     let letter =
         after_number.chars().next().filter(char::is_ascii_alphabetic).map(|character| character.to_ascii_lowercase());
     // A split story has a letter behind its number: `1.2a`.
     let after_number = if letter.is_some() { &after_number[1..] } else { after_number };
-    let story_number = StoryNumber { epic: epic_number, number: story_number, letter };
+    let story_number = StoryNumber { epic: epic_number, number, letter };
     (!after_number.starts_with(|character: char| character.is_alphanumeric() || character == '.'))
         .then(|| EpicsHeading::Story(story_number, clean_title(after_number)))
 }

@@ -101,10 +101,11 @@ impl EpicsReader {
             markdown.sections().into_iter().map(|section| (section.heading_index, section.line_range.end)).collect();
         let mut current_epic = None;
         for (heading_position, (index, heading)) in found_headings.iter().enumerate() {
-            let next_heading = found_headings
+            let next_heading_index = found_headings
                 .get(heading_position + 1)
-                .map_or(markdown.lines.len(), |(next_heading, _)| *next_heading);
-            let body_end = section_ends.get(index).map_or(next_heading, |body_end| next_heading.min(*body_end));
+                .map_or(markdown.lines.len(), |(next_heading_index, _)| *next_heading_index);
+            let body_end =
+                section_ends.get(index).map_or(next_heading_index, |section_end| next_heading_index.min(*section_end));
             let body = EpicSectionBody {
                 path: epics_path,
                 markdown,
@@ -112,16 +113,16 @@ impl EpicsReader {
                 line_range: index + 1..body_end.max(index + 1),
             };
             match heading {
-                EpicsHeading::Epic(parsed_number, title) => {
+                EpicsHeading::Epic(epic_number, title) => {
                     self.add_epic(
-                        *parsed_number,
+                        *epic_number,
                         title,
                         list_ranges.iter().any(|list_range| list_range.contains(index)),
                         &body,
                     );
-                    current_epic = Some(*parsed_number);
+                    current_epic = Some(*epic_number);
                 }
-                EpicsHeading::Story(parsed_number, title) => self.add_story(*parsed_number, title, current_epic, &body),
+                EpicsHeading::Story(story_number, title) => self.add_story(*story_number, title, current_epic, &body),
                 EpicsHeading::Malformed => self.report_malformed_heading(&body),
             }
         }

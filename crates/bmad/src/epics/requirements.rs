@@ -44,11 +44,11 @@ pub(super) fn gather_requirements(
             );
         } else if title == "requirements inventory" {
             // The coverage map is often a subsection of the inventory, and its lines would look like definitions.
-            let map = markdown.sections().into_iter().find(|inner_section| {
+            let coverage_map = markdown.sections().into_iter().find(|inner_section| {
                 normalize_title(inner_section.title).contains("coverage map")
                     && section.line_range.contains(&inner_section.heading_index)
             });
-            let inventory_end = map.map_or(section.line_range.end, |map| map.heading_index);
+            let inventory_end = coverage_map.map_or(section.line_range.end, |coverage_map| coverage_map.heading_index);
             requirements.extend(find_defined(document_path, &markdown.lines[section.line_range.start..inventory_end]));
         }
     }
@@ -63,13 +63,13 @@ fn find_defined(document_path: &str, lines: &[MarkdownLine<'_>]) -> Vec<Requirem
     let mut seen_ids = std::collections::BTreeSet::new();
     let mut requirements = Vec::new();
     for line in lines.iter().filter(|line| line.is_prose()) {
-        let start = line.text.trim_start_matches(['#', '-', '*', '+', '|', '>', '_', '[', '`', ' ', '\t']);
-        let Some((requirement_id, after_id)) = parse_id(start) else { continue };
+        let unmarked_text = line.text.trim_start_matches(['#', '-', '*', '+', '|', '>', '_', '[', '`', ' ', '\t']);
+        let Some((requirement_id, after_id)) = parse_id(unmarked_text) else { continue };
         // A sentence that begins with an id defines nothing.
         let after_marks = after_id.trim_start_matches(['*', '_', ']', '`', ' ']);
         let marked_text = after_marks.strip_prefix([':', '|', '.', '-', '–', '—', '(']);
         // An id in bold at the start of a list item is a definition: `- **FR7** x`.
-        let is_item = ["- **", "* **", "+ **"].iter().any(|start| line.text.trim_start().starts_with(start));
+        let is_item = ["- **", "* **", "+ **"].iter().any(|item_start| line.text.trim_start().starts_with(item_start));
         let emphasized_text = (is_item && after_id.starts_with("**")).then_some(after_marks);
         let Some(requirement_text) = marked_text
             .or(emphasized_text)
@@ -138,7 +138,7 @@ fn parse_coverage_line(document_path: &str, markdown_line: &MarkdownLine<'_>) ->
 /// Every id in a text, in order, each once; `FR1-FR3`, `FR1 to FR3` and `FR1-3` are three ids.
 pub fn find_requirement_ids(text: &str) -> Vec<String> {
     let mut found_ids: Vec<String> = Vec::new();
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen_ids = std::collections::BTreeSet::new();
     let mut previous: Option<PreviousRequirementId> = None;
     let mut scan_offset = 0;
     let mut inside_word = false;
@@ -152,19 +152,19 @@ pub fn find_requirement_ids(text: &str) -> Vec<String> {
         };
         // A range mark between two ids of one kind includes the ids between them. Ranges are limited, since
         // `FR1-FR4000000000` would fill the memory.
-        let range_start = previous.take().filter(|seen| {
-            let between = text[seen.end_offset..scan_offset].trim();
-            seen.kind == id_kind
+        let range_opener = previous.take().filter(|previous_id| {
+            let between = text[previous_id.end_offset..scan_offset].trim();
+            previous_id.kind == id_kind
                 && is_range_mark(between)
-                && seen.id_number < id_number
-                && id_number - seen.id_number < 100
+                && previous_id.id_number < id_number
+                && id_number - previous_id.id_number < 100
         });
-        let range_start = range_start.map_or(id_number, |seen| seen.id_number + 1);
+        let range_start = range_opener.map_or(id_number, |previous_id| previous_id.id_number + 1);
         let (last_number, after_id) = parse_range_end(after_id)
             .filter(|(last_number, _)| *last_number > id_number && last_number - id_number < 100)
             .unwrap_or((id_number, after_id));
-        let new_numbers = (range_start..=last_number).filter(|between| seen.insert((id_kind, *between)));
-        found_ids.extend(new_numbers.map(|between| format!("{id_kind}{between}")));
+        let new_numbers = (range_start..=last_number).filter(|new_number| seen_ids.insert((id_kind, *new_number)));
+        found_ids.extend(new_numbers.map(|new_number| format!("{id_kind}{new_number}")));
         scan_offset = text.len() - after_id.len();
         previous = Some(PreviousRequirementId { kind: id_kind, id_number: last_number, end_offset: scan_offset });
         // Behind an id the scan is still inside a word until another character comes.

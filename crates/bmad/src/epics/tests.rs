@@ -16,11 +16,11 @@ fn render_epics(epic_files: &[(&str, &str)]) -> String {
             rendered.push(format!("  {number} {title:?} {key} ({line}) {criteria:?} {requirements:?}"));
         }
     }
-    requirements.iter().for_each(|parsed_entry| {
-        rendered.push(format!("{} {:?} ({})", parsed_entry.id, parsed_entry.text, parsed_entry.line))
+    requirements.iter().for_each(|requirement| {
+        rendered.push(format!("{} {:?} ({})", requirement.id, requirement.text, requirement.line))
     });
-    coverage.iter().for_each(|parsed_entry| {
-        rendered.push(format!("{} -> {:?} ({})", parsed_entry.requirement, parsed_entry.epics, parsed_entry.line))
+    coverage.iter().for_each(|coverage_entry| {
+        rendered.push(format!("{} -> {:?} ({})", coverage_entry.requirement, coverage_entry.epics, coverage_entry.line))
     });
     problems.iter().for_each(|problem| rendered.push(format!("{:?} {} {problem}", problem.weight, problem.rule)));
     rendered.join("\n")

@@ -43,15 +43,15 @@ impl MenuTrace {
             .split(|character: char| !character.is_alphabetic())
             .filter(|lead_word| !lead_word.is_empty())
             .take(12);
-        let lead_text: Vec<String> = lead_words.map(str::to_lowercase).collect();
-        MenuTrace { shape: menu.shape, keys: upper_keys.join(" "), lead: lead_text.join(" ") }
+        let lower_words: Vec<String> = lead_words.map(str::to_lowercase).collect();
+        MenuTrace { shape: menu.shape, keys: upper_keys.join(" "), lead: lower_words.join(" ") }
     }
 
     /// Whether two of the three properties agree.
     pub fn is_similar(&self, other_trace: &MenuTrace) -> bool {
         let agreements =
             [self.shape == other_trace.shape, self.keys == other_trace.keys, self.lead == other_trace.lead];
-        agreements.iter().filter(|agreements| **agreements).count() >= 2
+        agreements.iter().filter(|agrees| **agrees).count() >= 2
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn find_marks(line_text: &str, max_marks: usize) -> Vec<KeyMark<'_>> 
         }
         let is_closed_after = |key_length: usize| bytes.get(mark_start + 1 + key_length) == Some(&b']');
         let is_byte =
-            |byte_offset: usize, is_byte: fn(&u8) -> bool| bytes.get(mark_start + byte_offset).is_some_and(is_byte);
+            |byte_offset: usize, has_kind: fn(&u8) -> bool| bytes.get(mark_start + byte_offset).is_some_and(has_kind);
         // A key is one letter or digit, or a number of two digits.
         let key_length = if is_byte(1, u8::is_ascii_alphanumeric) && is_closed_after(1) {
             1
@@ -141,21 +141,21 @@ pub(super) fn parse_label(option_key: &str, after_key: &str) -> OptionLabel {
 /// Splits a text at the first dash, colon or arrow.
 fn split_label(label_text: &str) -> (&str, &str) {
     const SEPARATORS: [&str; 6] = [" - ", " – ", " — ", ": ", " → ", " -- "];
-    let separator_offset = SEPARATORS
+    let first_separator = SEPARATORS
         .iter()
         .filter_map(|separator| label_text.find(separator).map(|separator_offset| (separator_offset, separator.len())))
         .min();
-    separator_offset.map_or((label_text, ""), |(separator_offset, length)| {
+    first_separator.map_or((label_text, ""), |(separator_offset, length)| {
         (&label_text[..separator_offset], &label_text[separator_offset + length..])
     })
 }
 
 /// The text without separators and words that join it to its neighbours.
-fn trim_label(trimmed_text: &str) -> String {
+fn trim_label(label_text: &str) -> String {
     let is_edge_character = |character: char| {
         character.is_whitespace() || EMPHASIS_AND_QUOTES.contains(&character) || "|/,;:.·•?!—–-→(".contains(character)
     };
-    let mut trimmed_text = trimmed_text.trim_matches(is_edge_character);
+    let mut trimmed_text = label_text.trim_matches(is_edge_character);
     for joining_word in [" or", " and"] {
         trimmed_text =
             trimmed_text.strip_suffix(joining_word).unwrap_or(trimmed_text).trim_end_matches(is_edge_character);

@@ -66,7 +66,7 @@ impl ChoiceMeaning {
                 || has_word("exit")
                 || ["end party", "end session", "end workflow", "leave party"]
                     .iter()
-                    .any(|end| lower_label.starts_with(end)) =>
+                    .any(|exit_phrase| lower_label.starts_with(exit_phrase)) =>
             {
                 ChoiceMeaning::Exit
             }

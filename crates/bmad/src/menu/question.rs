@@ -84,7 +84,7 @@ pub(super) fn find_questions(
     // A plain question counts only if nothing follows it: otherwise the agent went on by itself.
     if questions.is_empty()
         && let Some((line_index, markdown_line)) =
-            markdown.lines.get(..end_index).and_then(|end_lines| end_lines.iter().enumerate().next_back())
+            markdown.lines.get(..end_index).and_then(|lines| lines.iter().enumerate().next_back())
         && is_answerable(line_index, markdown_line)
         && !taken_lines.contains(&markdown_line.number)
         && markdown_line.text.trim_end().trim_end_matches(EMPHASIS_AND_QUOTES).ends_with('?')

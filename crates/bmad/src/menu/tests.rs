@@ -239,11 +239,11 @@ fn questions_are_distinguished_from_menus() {
     let render_questions = |message_text: &str| {
         let detection = detect_in(message_text);
         assert_eq!(detection.menus, [], "{message_text}");
-        let expected = detection.questions.iter().map(|question| {
+        let rendered = detection.questions.iter().map(|question| {
             let keys: Vec<&str> = question.choices.iter().map(|choice| choice.key.as_str()).collect();
             format!("{:?} {} {}", question.asked, question.line, keys.join("/"))
         });
-        expected.collect::<Vec<_>>().join(", ")
+        rendered.collect::<Vec<_>>().join(", ")
     };
     for (message_text, expected) in [
         ("<ask>Which epic is meant?</ask>", "Tag 1 "),

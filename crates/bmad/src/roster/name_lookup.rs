@@ -114,8 +114,8 @@ fn fold_case(agent_name: &str) -> String {
 }
 
 /// The number of letters that must change to turn one text into the other.
-fn edit_distance(left_text: &str, right_letters: &str) -> usize {
-    let right_letters: Vec<char> = right_letters.chars().collect();
+fn edit_distance(left_text: &str, right_text: &str) -> usize {
+    let right_letters: Vec<char> = right_text.chars().collect();
     // Only one row of the table is kept at a time: the cell above and the diagonal are enough.
     let mut distances: Vec<usize> = (0..=right_letters.len()).collect();
     for (left_index, left_letter) in left_text.chars().take(100).enumerate() {

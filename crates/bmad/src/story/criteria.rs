@@ -62,8 +62,8 @@ pub(crate) fn criteria_in_lines(lines: &[MarkdownLine<'_>]) -> Vec<Criterion> {
         open_criteria.push(introduction);
     }
     let joined_criteria = open_criteria.into_iter().map(
-        |OpenCriterion { own_number: given_number, line_number: line, text_lines: lines, .. }| {
-            (given_number, lines.join("\n"), line)
+        |OpenCriterion { own_number: given_number, line_number: line, text_lines, .. }| {
+            (given_number, text_lines.join("\n"), line)
         },
     );
     let trimmed_criteria = joined_criteria
@@ -154,7 +154,7 @@ pub(super) fn find_criteria_section(markdown: &MarkdownPage<'_>) -> Option<Range
     let section_end = lines[heading_index + 1..]
         .iter()
         .position(|line| !is_inside(line))
-        .map_or(lines.len(), |section_end| heading_index + 1 + section_end);
+        .map_or(lines.len(), |line_offset| heading_index + 1 + line_offset);
     Some(heading_index + 1..section_end)
 }
 
@@ -211,7 +211,7 @@ fn parse_label(line_text: &str) -> Option<&str> {
     let unmarked_text = strip_bullet(unmarked_text).unwrap_or(unmarked_text).trim_start_matches(['*', '_', '[', ' ']);
     let after_label = unmarked_text.strip_prefix("AC").or_else(|| unmarked_text.strip_prefix("ac"))?;
     Some(after_label.trim_start_matches(['-', '#', ' ']))
-        .filter(|unmarked_text| unmarked_text.starts_with(|character: char| character.is_ascii_digit()))
+        .filter(|number_text| number_text.starts_with(|character: char| character.is_ascii_digit()))
 }
 
 /// The number and the text of `1. …` or `2) …`.

@@ -75,23 +75,23 @@ pub fn tick_task(story_text: &str, task_id: &str, is_done: bool) -> Result<Strin
 /// Ticks an item that a review left, by its line; the same item in the review's own list is ticked with it.
 pub fn tick_follow_up(story_text: &str, line_number: usize, is_done: bool) -> Result<String, StoryEditRefusal> {
     let markdown = MarkdownPage::parse(story_text);
-    let previous = agent_record::read_follow_ups(&markdown);
-    let Some(follow_up) = previous.iter().find(|follow_up| follow_up.line == line_number) else {
+    let follow_ups = agent_record::read_follow_ups(&markdown);
+    let Some(follow_up) = follow_ups.iter().find(|follow_up| follow_up.line == line_number) else {
         let reason = format!("nothing that a review left stands on line {line_number}");
         return Err(StoryEditRefusal::new(reason, "see what is left: tribunal story KEY"));
     };
     let mut edits = Vec::new();
-    for line_number in agent_record::find_repeated_lines(&markdown, follow_up) {
-        edits.extend(make_tick_edit(&markdown, line_number, is_done)?);
+    for repeated_line in agent_record::find_repeated_lines(&markdown, follow_up) {
+        edits.extend(make_tick_edit(&markdown, repeated_line, is_done)?);
     }
     let edited_text = apply_edits(story_text, &edits);
-    verify_edit(story_text, edited_text, |previous, edited_story| {
-        previous
+    verify_edit(story_text, edited_text, |old_story, new_story| {
+        old_story
             .follow_ups
             .iter_mut()
             .filter(|follow_up| follow_up.line == line_number)
             .for_each(|follow_up| follow_up.done = is_done);
-        edited_story.follow_ups.iter().any(|follow_up| follow_up.line == line_number && follow_up.done == is_done)
+        new_story.follow_ups.iter().any(|follow_up| follow_up.line == line_number && follow_up.done == is_done)
     })
 }
 
@@ -274,14 +274,14 @@ fn verify_edit(
 fn without_positions(mut story: Story) -> Story {
     story.problems.clear();
     tasks::visit_tasks_mut(&mut story.tasks, &mut |task| task.line = 0);
-    story.criteria.iter_mut().for_each(|positioned| positioned.line = 0);
+    story.criteria.iter_mut().for_each(|criterion| criterion.line = 0);
     story
         .files
         .iter_mut()
         .chain(&mut story.title)
         .chain(&mut story.outcome)
         .for_each(|located_text| located_text.line = 0);
-    story.follow_ups.iter_mut().for_each(|positioned| positioned.line = 0);
+    story.follow_ups.iter_mut().for_each(|follow_up| follow_up.line = 0);
     story.status.iter_mut().for_each(|status| status.line = 0);
     story
 }

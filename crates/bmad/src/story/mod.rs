@@ -239,9 +239,9 @@ pub fn key_from_path(story_path: &str) -> Option<StoryKey> {
 }
 
 fn key_from_title(story_number: Option<StoryNumber>, title: Option<&LocatedText>) -> Option<StoryKey> {
-    let StoryNumber { epic, number: story_number, letter } = story_number?;
+    let StoryNumber { epic, number, letter } = story_number?;
     let title_slug = slugify(&title?.text);
-    (!title_slug.is_empty()).then_some(StoryKey { epic, number: story_number, letter, slug: title_slug })
+    (!title_slug.is_empty()).then_some(StoryKey { epic, number, letter, slug: title_slug })
 }
 
 /// The texts of a scalar, or of a list of scalars.

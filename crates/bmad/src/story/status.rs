@@ -62,13 +62,13 @@ pub(super) fn read_status(
     front: Option<&YamlNode>,
     problems: &mut Vec<FileProblem>,
 ) -> Option<StoryStatusLine> {
-    let mut body = find_in_body(markdown).into_iter();
-    let first_status = body.next().map(|spot| spot.status_line);
-    if let (Some(first_status), Some(second_spot)) = (&first_status, body.next()) {
+    let mut body_spots = find_in_body(markdown).into_iter();
+    let first_status = body_spots.next().map(|spot| spot.status_line);
+    if let (Some(first_status), Some(second_spot)) = (&first_status, body_spots.next()) {
         let message = format!("a second status stands here; the one on line {} counts", first_status.line);
-        let second_spot =
+        let problem =
             FileProblem::warning("story-status-twice", story_path, message).at_line(second_spot.status_line.line);
-        problems.push(second_spot.with_advice("take one of them out"));
+        problems.push(problem.with_advice("take one of them out"));
     }
     let front = front.and_then(find_in_front_matter).map(|spot| spot.status_line);
     // The same status in two spellings is no contradiction.

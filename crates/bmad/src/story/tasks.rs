@@ -118,9 +118,8 @@ pub(super) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Che
     // A numbered item has digits and then a dot or a parenthesis; a bullet has neither.
     let after_digits = item_text.trim_start_matches(|character: char| character.is_ascii_digit());
     let list_marks: &[char] = if after_digits.len() < item_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
-    let after_bracket =
-        after_digits.strip_prefix(list_marks).filter(|after_bracket| after_bracket.starts_with([' ', '\t']))?;
-    let after_bracket = after_bracket.trim_start_matches([' ', '\t']).strip_prefix('[')?;
+    let after_mark = after_digits.strip_prefix(list_marks).filter(|after_mark| after_mark.starts_with([' ', '\t']))?;
+    let after_bracket = after_mark.trim_start_matches([' ', '\t']).strip_prefix('[')?;
     let (box_content, after_box) = after_bracket.split_once(']')?;
     // The marks `[~]`, `[-]` and `[/]` have many meanings, but the item is a task, and it is not done.
     let mut box_characters = box_content.chars();

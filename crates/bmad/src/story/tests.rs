@@ -7,10 +7,10 @@ use super::*;
 /// Renders everything that was read, one line each.
 fn render_story(story: &Story) -> String {
     let mut rendered = Vec::new();
-    let render_located = |render_located: &Option<LocatedText>| {
-        render_located
+    let render_located = |located_text: &Option<LocatedText>| {
+        located_text
             .as_ref()
-            .map_or("-".into(), |render_located| format!("{} ({})", render_located.text, render_located.line))
+            .map_or("-".into(), |located_text| format!("{} ({})", located_text.text, located_text.line))
     };
     rendered.push(format!("key {:?}", story.key.as_ref().map(ToString::to_string)));
     rendered.push(format!("title {}", render_located(&story.title)));
@@ -27,14 +27,14 @@ fn render_story(story: &Story) -> String {
             task.line
         ));
     });
-    story.criteria.iter().for_each(|list_entry| {
-        rendered.push(format!("criterion {} {:?} ({})", list_entry.number, list_entry.text, list_entry.line))
+    story.criteria.iter().for_each(|criterion| {
+        rendered.push(format!("criterion {} {:?} ({})", criterion.number, criterion.text, criterion.line))
     });
     story.files.iter().for_each(|file| rendered.push(format!("file {} ({})", file.text, file.line)));
-    for list_entry in &story.follow_ups {
+    for follow_up in &story.follow_ups {
         rendered.push(format!(
             "left {:?} {} {:?} {:?} {:?} ({})",
-            list_entry.dialect, list_entry.done, list_entry.kind, list_entry.text, list_entry.place, list_entry.line
+            follow_up.dialect, follow_up.done, follow_up.kind, follow_up.text, follow_up.place, follow_up.line
         ));
     }
     rendered.push(format!("outcome {}", render_located(&story.outcome)));
@@ -170,11 +170,8 @@ fn a_status_is_found_only_where_it_belongs() {
         let story = read_story("x.md", story_text);
         let rules: Vec<&str> =
             story.problems.iter().map(|problem| problem.rule).filter(|rule| rule.contains("status")).collect();
-        let line = story.status.map(|render_status| {
-            format!(
-                "{:?} {:?} {:?} {}",
-                render_status.said, render_status.status, render_status.place, render_status.line
-            )
+        let line = story.status.map(|status_line| {
+            format!("{:?} {:?} {:?} {}", status_line.said, status_line.status, status_line.place, status_line.line)
         });
         format!("{} {}", line.unwrap_or_default(), rules.join(" ")).trim().to_string()
     };
@@ -290,8 +287,8 @@ fn a_task_names_its_criteria() {
 #[test]
 fn files_are_paths_and_nothing_else() {
     let render_files = |story_text: &str| {
-        let render_files = read_story("x.md", &format!("### File List\n{story_text}\n## Next\n- no.rs\n")).files;
-        render_files.into_iter().map(|listed_file| listed_file.text).collect::<Vec<_>>().join(" ")
+        let listed_files = read_story("x.md", &format!("### File List\n{story_text}\n## Next\n- no.rs\n")).files;
+        listed_files.into_iter().map(|listed_file| listed_file.text).collect::<Vec<_>>().join(" ")
     };
     for (story_text, expected) in [
         ("- src/a.rs\n- src/a.rs\n* b.ts\n", "src/a.rs b.ts"),
@@ -359,9 +356,9 @@ proptest! {
 }
 
 /// The lines that only one of the texts has, with `-` and `+`.
-fn render_difference(old_lines: &str, new_lines: &str) -> String {
+fn render_difference(old_text: &str, new_text: &str) -> String {
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
-        (old_lines.split_inclusive('\n').collect(), new_lines.split_inclusive('\n').collect());
+        (old_text.split_inclusive('\n').collect(), new_text.split_inclusive('\n').collect());
     let common_start = old_lines.iter().zip(&new_lines).take_while(|(old_line, new_line)| old_line == new_line).count();
     let common_end = old_lines[common_start..]
         .iter()
@@ -504,7 +501,7 @@ fn an_unsafe_change_is_refused_with_a_reason() {
         ),
     ];
     let reasons: Vec<String> =
-        refusals.iter().map(|refusals| refusals.as_ref().expect_err("refused").to_string()).collect();
+        refusals.iter().map(|refusal| refusal.as_ref().expect_err("refused").to_string()).collect();
     insta::assert_snapshot!(reasons.join("\n"), @r#"
     the front matter cannot be read: this is no YAML: unclosed bracket '['; mend it and try again
     the front matter has `status:` and nothing behind it; write a status there
@@ -583,20 +580,21 @@ fn new_files_follow_the_last_one_in_its_style() {
 
 #[test]
 fn follow_ups_are_added_once_in_their_dialect() {
-    let items = [new_follow_up("High", "the hash\nis fast", Some("src/a.rs:1")), new_follow_up("Low", "a name", None)];
+    let severity_items =
+        [new_follow_up("High", "the hash\nis fast", Some("src/a.rs:1")), new_follow_up("Low", "a name", None)];
     let finding_items =
         [new_follow_up("Decision", "Lock — how long?", None), new_follow_up("Defer", "old", Some("b.rs"))];
     for (story_text, dialect, items, expected) in [
         (
             "## Tasks / Subtasks\n\n- [ ] a\n\n## Dev Notes\n",
             ReviewDialect::AiReview,
-            &items,
+            &severity_items,
             "+### Review Follow-ups (AI)⏎ +⏎ +- [ ] [AI-Review][High] the hash is fast [src/a.rs:1]⏎ +- [ ] [AI-Review][Low] a name⏎ +⏎",
         ),
         (
             "## Tasks\r\n- [ ] a\r\n### Review Follow-ups (AI)\r\n- [x] [AI-Review][Low] a name\r\n\r\n## Dev Notes\r\n",
             ReviewDialect::AiReview,
-            &items,
+            &severity_items,
             "+- [ ] [AI-Review][High] the hash is fast [src/a.rs:1]␍⏎",
         ),
         (
@@ -707,8 +705,8 @@ fn story_texts() -> impl Strategy<Value = String> {
         |(has_byte_order_mark, has_front_matter, story_lines, cuts_last_ending)| {
             let body: String =
                 story_lines.iter().map(|(story_line, line_ending)| format!("{story_line}{line_ending}")).collect();
-            let has_front_matter = if has_front_matter { "---\nstatus: review\n---\n" } else { "" };
-            let story_text = format!("{}{has_front_matter}{body}", if has_byte_order_mark { "\u{feff}" } else { "" });
+            let front_matter = if has_front_matter { "---\nstatus: review\n---\n" } else { "" };
+            let story_text = format!("{}{front_matter}{body}", if has_byte_order_mark { "\u{feff}" } else { "" });
             if cuts_last_ending { story_text.trim_end_matches(['\r', '\n']).to_string() } else { story_text }
         },
     )
@@ -718,17 +716,17 @@ fn story_texts() -> impl Strategy<Value = String> {
 fn is_only_status_changed(old_text: &str, new_text: &str, status_word: &str) -> bool {
     let status_words =
         ["backlog", "ready-for-dev", "drafted", "in-progress", "in-review", "review", "done", "draft", "blocked"];
-    let is_replaced = |(old_text, new_text): (&str, &str)| {
-        let match_offset = new_text
+    let is_replaced = |(old_line, new_line): (&str, &str)| {
+        let split_lines = new_line
             .match_indices(status_word)
-            .map(|(match_offset, _)| (&new_text[..match_offset], &new_text[match_offset + status_word.len()..]));
-        let mut replaced_words = match_offset
-            .filter_map(|(before_match, after_match)| old_text.strip_prefix(before_match)?.strip_suffix(after_match));
+            .map(|(match_offset, _)| (&new_line[..match_offset], &new_line[match_offset + status_word.len()..]));
+        let mut replaced_words = split_lines
+            .filter_map(|(before_match, after_match)| old_line.strip_prefix(before_match)?.strip_suffix(after_match));
         let is_word =
             |old_word: &str| status_words.contains(&old_word.to_lowercase().replace([' ', '_'], "-").as_str());
         let is_filled_in =
-            || old_text.trim_end().ends_with(':') && new_text == old_text.replacen(':', &format!(": {status_word}"), 1);
-        old_text == new_text || replaced_words.any(is_word) || is_filled_in()
+            || old_line.trim_end().ends_with(':') && new_line == old_line.replacen(':', &format!(": {status_word}"), 1);
+        old_line == new_line || replaced_words.any(is_word) || is_filled_in()
     };
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
         (old_text.split_inclusive('\n').collect(), new_text.split_inclusive('\n').collect());
@@ -736,21 +734,21 @@ fn is_only_status_changed(old_text: &str, new_text: &str, status_word: &str) -> 
         return true;
     }
     let status_line = format!("Status: {status_word}");
-    let mut match_offset = new_text
+    let mut split_texts = new_text
         .match_indices(&status_line)
         .map(|(match_offset, _)| (&new_text[..match_offset], &new_text[match_offset + status_line.len()..]));
-    match_offset.any(|(before_match, after_match)| {
-        let trim_lengths = |story_text: &str| -> Vec<usize> { (0..=story_text.len().min(4)).collect() };
+    split_texts.any(|(before_match, after_match)| {
+        let trim_lengths = |text: &str| -> Vec<usize> { (0..=text.len().min(4)).collect() };
         trim_lengths(before_match).into_iter().any(|trimmed_count| {
-            let (Some(before_match), trimmed) = (
+            let (Some(kept_text), trimmed) = (
                 before_match.get(..before_match.len() - trimmed_count),
                 before_match.get(before_match.len() - trimmed_count..),
             ) else {
                 return false;
             };
             trimmed.is_some_and(|trimmed| trimmed.trim().is_empty())
-                && old_text.strip_prefix(before_match).is_some_and(|remainder| {
-                    after_match.strip_suffix(remainder).is_some_and(|trimmed| trimmed.trim().is_empty())
+                && old_text.strip_prefix(kept_text).is_some_and(|remainder| {
+                    after_match.strip_suffix(remainder).is_some_and(|inserted| inserted.trim().is_empty())
                 })
         })
     })
@@ -770,8 +768,8 @@ fn only_the_status_word_may_change() {
 }
 
 /// The number of lines of the old text that are not in the new one, in the same order.
-fn count_lost_lines(old_text: &str, new_lines: &str) -> usize {
-    let new_lines: Vec<&str> = new_lines.split('\n').collect();
+fn count_lost_lines(old_text: &str, new_text: &str) -> usize {
+    let new_lines: Vec<&str> = new_text.split('\n').collect();
     let mut common_lengths = vec![0; new_lines.len() + 1];
     for line in old_text.split('\n') {
         let previous_row = common_lengths.clone();

@@ -20,10 +20,10 @@ enum BoardRow {
 }
 
 fn pick_state(key_text: &str, pick: usize) -> String {
-    let Some(key_text) = BoardKey::parse(key_text) else { return "whatever".into() };
-    let all_states = BoardEntryState::all_for(&key_text);
+    let Some(board_key) = BoardKey::parse(key_text) else { return "whatever".into() };
+    let all_states = BoardEntryState::all_for(&board_key);
     // Boards also contain older names of states.
-    match (&key_text, pick % 7) {
+    match (&board_key, pick % 7) {
         (BoardKey::Story(_), 5) => "drafted".into(),
         (BoardKey::Epic(_), 5) => "contexted".into(),
         (_, pick) => all_states[pick % all_states.len()].to_string(),
@@ -90,23 +90,24 @@ fn board_text() -> impl Strategy<Value = (String, usize)> {
 /// The expected text, line by line and without the reader that is tested: the old text with the states of the moved lines
 /// replaced.
 fn expected_text(old_text: &str, board_moves: &[BoardMove]) -> String {
-    let line = |(index, line): (usize, &str)| match board_moves.iter().find(|board_move| board_move.line == index + 1) {
-        Some(board_move) => {
-            let (key_part, value_part) = line.split_once(':').unwrap_or_default();
-            let blank_length = value_part.len() - value_part.trim_start_matches([' ', '\t', '"', '\'']).len();
-            let word_length = value_part[blank_length..]
-                .find(|character: char| !(character.is_ascii_lowercase() || character == '-'))
-                .unwrap_or(value_part.len() - blank_length);
-            format!(
-                "{key_part}:{}{}{}",
-                &value_part[..blank_length],
-                board_move.to,
-                &value_part[blank_length + word_length..]
-            )
-        }
-        None => line.to_string(),
-    };
-    old_text.split_inclusive('\n').enumerate().map(line).collect()
+    let expected_line =
+        |(index, line): (usize, &str)| match board_moves.iter().find(|board_move| board_move.line == index + 1) {
+            Some(board_move) => {
+                let (key_part, value_part) = line.split_once(':').unwrap_or_default();
+                let blank_length = value_part.len() - value_part.trim_start_matches([' ', '\t', '"', '\'']).len();
+                let word_length = value_part[blank_length..]
+                    .find(|character: char| !(character.is_ascii_lowercase() || character == '-'))
+                    .unwrap_or(value_part.len() - blank_length);
+                format!(
+                    "{key_part}:{}{}{}",
+                    &value_part[..blank_length],
+                    board_move.to,
+                    &value_part[blank_length + word_length..]
+                )
+            }
+            None => line.to_string(),
+        };
+    old_text.split_inclusive('\n').enumerate().map(expected_line).collect()
 }
 
 /// Moves entries of a board one after the other, as the picks say.
@@ -121,9 +122,9 @@ fn move_stories(board: (String, usize), picks: Vec<(Index, usize, bool)>) -> Res
         }
         let entry = picked_index.get(&board.entries).clone();
         let states = BoardEntryState::all_for(&entry.key);
-        let state_pick = states[state_pick % states.len()];
+        let target_state = states[state_pick % states.len()];
         let move_mode = if is_forced { MoveMode::Forced } else { MoveMode::InOrder };
-        match move_entry(&current_text, &entry.key, state_pick, move_mode) {
+        match move_entry(&current_text, &entry.key, target_state, move_mode) {
             Ok(moved_board) => {
                 prop_assert_eq!(
                     &moved_board.board_text,
@@ -132,7 +133,7 @@ fn move_stories(board: (String, usize), picks: Vec<(Index, usize, bool)>) -> Res
                     moved_board.moves
                 );
                 let new_board = board::read_board("b", &moved_board.board_text);
-                prop_assert_eq!(new_board.find_entry(&entry.key).and_then(|entry| entry.state), Some(state_pick));
+                prop_assert_eq!(new_board.find_entry(&entry.key).and_then(|entry| entry.state), Some(target_state));
                 for old_entry in board
                     .entries
                     .iter()

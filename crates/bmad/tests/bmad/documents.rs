@@ -11,16 +11,17 @@ fn find_in(files: &[(&str, &str)]) -> ProjectDocuments {
 }
 
 /// Renders `kind path + parts`, one line each, then the problems.
-fn render_documents(files: &[&str]) -> String {
-    let files: Vec<(String, &str)> = files.iter().map(|path| (format!("_bmad-output/{path}"), "# T\n")).collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+fn render_documents(file_paths: &[&str]) -> String {
+    let owned_files: Vec<(String, &str)> =
+        file_paths.iter().map(|path| (format!("_bmad-output/{path}"), "# T\n")).collect();
+    let files: Vec<(&str, &str)> = owned_files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
     let ProjectDocuments { found: found_documents, problems } = find_in(&files);
     let shorten_path = |path: &str| path.replace("_bmad-output/", "");
     let mut rendered: Vec<String> = found_documents
         .iter()
         .map(|document| {
-            let part_list: Vec<String> = document.sharded.iter().map(|part| shorten_path(part)).collect();
-            let part_list = if part_list.is_empty() { String::new() } else { format!(" + {}", part_list.join(" ")) };
+            let part_paths: Vec<String> = document.sharded.iter().map(|part| shorten_path(part)).collect();
+            let part_list = if part_paths.is_empty() { String::new() } else { format!(" + {}", part_paths.join(" ")) };
             format!("{:?} {}{part_list}", document.kind, shorten_path(&document.path))
         })
         .collect();

@@ -158,17 +158,16 @@ fn a_fresh_tree_is_clean_and_its_method_is_known() {
             "{}",
             installed_tree.name
         );
-        let next_names = survey
-            .next_workflows
-            .iter()
-            .map(|next_names| format!("{}{}", next_names.workflow, if next_names.required { "!" } else { "" }));
+        let next_names = survey.next_workflows.iter().map(|next_workflow| {
+            format!("{}{}", next_workflow.workflow, if next_workflow.required { "!" } else { "" })
+        });
         rendered.push(format!("{}: {}", installed_tree.name, next_names.collect::<Vec<_>>().join(" ")));
         let help_path = format!("_bmad/{}", help::HELP_PATH);
         if let Some(csv_text) = installed_tree.read_file(&help_path).unwrap() {
             let graph = help::read_help(&help_path, &csv_text);
-            let required_ids = graph.ordered_workflows();
+            let ordered_workflows = graph.ordered_workflows();
             let required_ids =
-                required_ids.iter().filter(|workflow| workflow.required).map(|workflow| workflow.id.clone());
+                ordered_workflows.iter().filter(|workflow| workflow.required).map(|workflow| workflow.id.clone());
             rendered.push(format!("  {:?}: {}", graph.schema, required_ids.collect::<Vec<_>>().join(" ")));
         }
     }
@@ -219,8 +218,8 @@ fn every_file_is_read_and_can_be_edited_in_one_place() {
                     )),
                 },
                 "toml" => {
-                    let (_, toml_failures) = toml_tree::parse_toml(&file_text);
-                    let toml_failures = toml_failures
+                    let (_, toml_errors) = toml_tree::parse_toml(&file_text);
+                    let toml_failures = toml_errors
                         .iter()
                         .map(|error| format!("{} {file_path} {}", installed_tree.name, error.message));
                     parse_failures.extend(toml_failures);
@@ -268,7 +267,7 @@ fn check_each_value(yaml_text: &str, node: &yaml::YamlNode, file_name: &str) {
             &mut edited_leaves,
         );
         let leaf_texts = |leaves: &[(Option<std::ops::Range<usize>>, String)]| {
-            leaves.iter().map(|(_, yaml_text)| yaml_text.clone()).collect::<Vec<_>>()
+            leaves.iter().map(|(_, leaf_text)| leaf_text.clone()).collect::<Vec<_>>()
         };
         let mut expected = leaf_texts(&old_leaves);
         expected[index] = "exchanged".to_string();

@@ -61,8 +61,8 @@ fn count_menus(tree_root: &Path) -> MenuCensus {
         let file_text = String::from_utf8_lossy(&fs::read(&text_path).unwrap()).into_owned();
         let relative_path = text_path.strip_prefix(tree_root).unwrap().display().to_string();
         for shaped_menu in find_shapes(&file_text) {
-            let joined_keys: Vec<&str> = shaped_menu.menu.options.iter().map(|option| option.key.as_str()).collect();
-            let joined_keys = joined_keys.join("/");
+            let option_keys: Vec<&str> = shaped_menu.menu.options.iter().map(|option| option.key.as_str()).collect();
+            let joined_keys = option_keys.join("/");
             let shape = format!("{:?}", shaped_menu.menu.shape).to_lowercase();
             match shaped_menu.because.as_slice() {
                 [] => {
@@ -99,7 +99,7 @@ fn score_when_shown(menu: &Menu) -> Option<u32> {
     let message_text = format!("The section is written.\n\n{prompt}\n\n{}", lines.collect::<String>());
     let detection = detect_menus(&message_text, &MenuContext::default());
     let has_same_keys =
-        |detection: &&Menu| detection.options.iter().map(|o| &o.key).eq(menu.options.iter().map(|o| &o.key));
+        |found_menu: &&Menu| found_menu.options.iter().map(|o| &o.key).eq(menu.options.iter().map(|o| &o.key));
     detection.menus.last().filter(has_same_keys).map(|menu| menu.score)
 }
 

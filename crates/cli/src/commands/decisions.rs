@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: DecisionsArguments, context: &CommandContext) -> Re
             print_decision(context, &project, &find_decision(&asking_runs, &decision_name)?)?;
         }
         _ if context.wants_json => print_decisions_document(&asking_runs)?,
-        _ if asking_runs.iter().all(|asking| asking.run_view.open_decisions().next().is_none()) => {
+        _ if asking_runs.iter().all(|asking_run| asking_run.run_view.open_decisions().next().is_none()) => {
             writeln!(stdout(), "nothing waits for a person")?;
         }
         _ => print_open_decisions(&asking_runs, context)?,
@@ -237,7 +237,7 @@ fn check_choice(decision: &Decision, choice: &str) -> Result<(), UserError> {
     if decision.offers_choice(choice) {
         return Ok(());
     }
-    let choice_keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
+    let choice_keys: Vec<&str> = decision.choices.iter().map(|known_choice| known_choice.key.as_str()).collect();
     let mut user_error = UserError::usage(format!("`{choice}` is no answer to {}", decision.id))
         .with_reason(format!("Its choices are {}.", choice_keys.join(", ")));
     if let Some(suggestion) = nearest_name(choice, &choice_keys) {

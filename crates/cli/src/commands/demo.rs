@@ -54,8 +54,8 @@ fn print_next_steps(demo_dir: &Path, finished_run: &RunEnd, context: &CommandCon
     let run_id = &finished_run.run_id;
     // A demo that was stopped has a journal like any other run, so it can be resumed.
     if finished_run.exit_code != 0 {
-        let demo_dir = shell_quote(&demo_dir.to_string_lossy());
-        writeln!(progress_output, "\nGo on with it: cd {demo_dir} && tribunal resume {run_id}")?;
+        let quoted_dir = shell_quote(&demo_dir.to_string_lossy());
+        writeln!(progress_output, "\nGo on with it: cd {quoted_dir} && tribunal resume {run_id}")?;
         return Ok(());
     }
     writeln!(progress_output, "\nNow look around:")?;
@@ -106,8 +106,8 @@ fn prepare_demo_dir(requested_dir: Option<PathBuf>, context: &CommandContext) ->
 }
 
 fn write_demo_files(demo_dir: &Path) -> std::io::Result<()> {
-    for (file_path, file_text) in DEMO_FILES {
-        let file_path = demo_dir.join(file_path);
+    for (relative_path, file_text) in DEMO_FILES {
+        let file_path = demo_dir.join(relative_path);
         if let Some(parent_dir) = file_path.parent() {
             fs::create_dir_all(parent_dir)?;
         }

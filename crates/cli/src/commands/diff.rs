@@ -119,7 +119,7 @@ pub(super) fn split_run_and_finding(typed_name: &str) -> (Option<&str>, Option<F
         return (None, Some(finding_id));
     }
     // Only the last part is tried as a finding; any other text is left to the lookup of runs.
-    match typed_name.rsplit_once('.').map(|(run_name, finding_id)| (run_name, FindingId::parse(finding_id))) {
+    match typed_name.rsplit_once('.').map(|(run_name, finding_name)| (run_name, FindingId::parse(finding_name))) {
         Some((run_name, Some(finding_id))) => (Some(run_name), Some(finding_id)),
         _ => (Some(typed_name), None),
     }

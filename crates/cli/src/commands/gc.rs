@@ -40,8 +40,8 @@ pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u
     let project = context.current_project();
     // A project without a store has nothing to collect, and `gc` must not create a store.
     let collected = if Store::exists(&project.home_dir()) {
-        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ms = u64::try_from(now_ms.as_millis()).unwrap_or(u64::MAX);
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
         // Without `--runs` the cutoff is not used: whole runs are removed only on request.
         let cutoff_ms = now_ms.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
         let gc_options = GcOptions {
@@ -104,9 +104,9 @@ fn print_collected(collected: &GcReport, dry_run: bool) -> Result<(), UserError>
     print_line(collected.removed_runs.len(), REMOVED_RUNS, journal.entry_bytes + text_bytes)?;
     if !collected.removed_runs.is_empty() {
         let run_names: Vec<&str> = collected.removed_runs.iter().map(RunId::as_str).take(MAX_NAMED_RUNS).collect();
-        let unnamed_runs = collected.removed_runs.len() - run_names.len();
-        let unnamed_runs = if unnamed_runs > 0 { format!(" and {unnamed_runs} more") } else { String::new() };
-        writeln!(output, "  {}{unnamed_runs}", escape_line(&run_names.join(" ")))?;
+        let unnamed_count = collected.removed_runs.len() - run_names.len();
+        let unnamed_text = if unnamed_count > 0 { format!(" and {unnamed_count} more") } else { String::new() };
+        writeln!(output, "  {}{unnamed_text}", escape_line(&run_names.join(" ")))?;
     }
     // A dry run cannot say how small the journal's file will be: the space is given back by the removal itself.
     match (collected.freed_bytes(), dry_run) {

@@ -189,8 +189,8 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
     match content {
         AnswerContent::Findings { raised: raised_findings } => {
             writeln!(output, "{}", format_count(raised_findings.len(), "finding"))?;
-            for raised_findings in raised_findings {
-                let evidence = match &raised_findings.evidence {
+            for raised_finding in raised_findings {
+                let evidence = match &raised_finding.evidence {
                     Evidence::Quote { text } => format!("quote “{text}”"),
                     Evidence::Absence { heading, terms } => {
                         format!("absent under “{heading}”: {}", terms.join(", "))
@@ -199,8 +199,8 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
                 writeln!(
                     output,
                     "  {:<9} {}",
-                    raised_findings.severity.as_str(),
-                    escape_line(&raised_findings.description)
+                    raised_finding.severity.as_str(),
+                    escape_line(&raised_finding.description)
                 )?;
                 writeln!(output, "            {}", escape_line(&evidence))?;
             }
@@ -240,10 +240,10 @@ fn print_minutes(output: &mut impl Write, minutes: &PartyMinutes) -> Result<(), 
     }
     for ballot in &minutes.ballots {
         let votes = ballot.votes.iter().map(|vote| format!("{} {}", vote.persona, vote.severity));
-        let votes = votes.collect::<Vec<_>>().join(", ");
+        let votes_text = votes.collect::<Vec<_>>().join(", ");
         let dissent = if ballot.dissent.is_empty() { "" } else { "; dissent: " };
         // Ballots refer to findings by position from 0; users count from 1.
-        let ballot_line = format!("votes on finding {}: {votes}{dissent}{}", ballot.finding + 1, ballot.dissent);
+        let ballot_line = format!("votes on finding {}: {votes_text}{dissent}{}", ballot.finding + 1, ballot.dissent);
         writeln!(output, "{}", escape_line(&ballot_line))?;
     }
     for (label, statement) in [("consensus", &minutes.consensus), ("dissent", &minutes.dissent)] {

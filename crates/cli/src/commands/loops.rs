@@ -233,9 +233,9 @@ fn explain_missing_session() -> UserError {
 /// Returns whether some client's settings, of this project or of the user, call our stop hook.
 pub(super) fn is_stop_hook_installed(project: &Project) -> bool {
     // Hooks may have been installed for this machine or for all colleagues; either place will do.
-    let hook_homes =
+    let hook_files =
         HookClient::all().flat_map(|client| [false, true].map(|is_shared| client.hooks.hook_file(is_shared)));
-    let project_files = hook_homes.filter_map(|home| match home {
+    let project_files = hook_files.filter_map(|hook_file| match hook_file {
         HookFile::Shared(file_path) | HookFile::Own(file_path) => Some(project.root().join(file_path)),
         HookFile::User(_) => None,
     });
@@ -312,8 +312,8 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
     if released_names.is_empty() {
         writeln!(stdout(), "nothing is held here: tribunal loop status")?;
     } else {
-        for state_name in &released_names {
-            writeln!(stdout(), "✓ {}: the session is free; what it did stays", escape_line(state_name))?;
+        for released_name in &released_names {
+            writeln!(stdout(), "✓ {}: the session is free; what it did stays", escape_line(released_name))?;
         }
     }
     Ok(0)

@@ -30,8 +30,8 @@ pub(crate) fn run(arguments: &ManArguments, context: &CommandContext) -> Result<
         return Ok(0);
     };
     let output_dir = context.resolve_path(typed_dir);
-    let page_count = fs::create_dir_all(&output_dir).and_then(|()| write_pages(&root_command, &output_dir));
-    let page_count = page_count.map_err(|cause| {
+    let write_result = fs::create_dir_all(&output_dir).and_then(|()| write_pages(&root_command, &output_dir));
+    let page_count = write_result.map_err(|cause| {
         UserError::new(
             EXIT_ENVIRONMENT,
             format!("the pages could not be written into {}: {cause}", typed_dir.display()),

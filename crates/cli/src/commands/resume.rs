@@ -78,10 +78,10 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         _ => None,
     };
     require_run_trust(context, &project, &run_view, reloaded.as_ref())?;
-    let reloaded = reloaded.map(|reloaded| Box::new(reloaded.settings));
+    let reloaded_settings = reloaded.map(|reloaded| Box::new(reloaded.settings));
     // A client may have been replaced by an older one since the run began.
     if !matches!(run_view.phase, RunPhase::Finished(_)) {
-        let settings = reloaded.as_deref().or(run_view.settings.as_ref());
+        let settings = reloaded_settings.as_deref().or(run_view.settings.as_ref());
         require_versions(settings.map(|settings| (project.root(), settings)).into_iter())?;
     }
     if arguments.detach {
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         (Some(session_id), Some(settings)) => Some(agent_session::bind_review_session(&session_id, settings)),
         _ => None,
     };
-    let job = RunJob::Resume(run_id, reloaded).bind_session(assignment);
+    let job = RunJob::Resume(run_id, reloaded_settings).bind_session(assignment);
     execute_run(context, project, job, progress_mode, typed_settings.share).map(|finished_run| finished_run.exit_code)
 }
 

@@ -52,9 +52,9 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
         writeln!(stdout(), "run {} will tell its agents from the next brief on", escape_line(run_id.as_str()))?;
     } else {
         let resume_command = format!("{} resume {run_id}", context.answer_screen.program_name);
-        let remark_text =
+        let kept_message =
             format!("kept for run {run_id}; its agents are told from the next brief on: {resume_command}");
-        writeln!(stdout(), "{}", escape_line(&remark_text))?;
+        writeln!(stdout(), "{}", escape_line(&kept_message))?;
     }
     Ok(0)
 }

@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &SchemaArguments) -> Result<u8, UserError> {
         json_documents::print_document(&json!({ "schema": "tribunal.schema/1", "schemas": schema_map }))?;
         return Ok(0);
     };
-    let known_names: Vec<&str> = schemas.iter().map(|(schema_name, _)| *schema_name).collect();
+    let known_names: Vec<&str> = schemas.iter().map(|(known_name, _)| *known_name).collect();
     let Some((_, schema)) = schemas.iter().find(|(known_name, _)| known_name == schema_name) else {
         let mut user_error = UserError::usage(format!("there is no schema `{schema_name}`"))
             .with_reason(format!("There are {}.", known_names.join(", ")));

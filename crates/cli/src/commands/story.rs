@@ -15,7 +15,7 @@ use tribunal_core::{
     finding::{Finding, FindingStatus},
     ids::RunId,
     subject::Subject,
-    text::{fold_line, format_count},
+    text::{format_count, sanitize_to_line},
     view::RunView,
 };
 use tribunal_report::escape_line;
@@ -63,7 +63,7 @@ pub(crate) struct StoryArguments {
 pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Result<u8, UserError> {
     let typed_file = review::story_file(&arguments.story, context)?;
     // The list is read by agents and by `review --story`, so a path out of the project never gets in.
-    if let Some(outside_path) = arguments.add_file.iter().find(|story_path| is_outside(story_path)) {
+    if let Some(outside_path) = arguments.add_file.iter().find(|added_path| is_outside(added_path)) {
         return Err(UserError::usage(format!("{outside_path} is no path inside the project"))
             .with_step("write it relative to the project's root"));
     }
@@ -197,7 +197,7 @@ fn apply_edits(
             apply_step(
                 new_text,
                 &mut story_text,
-                format!("{} left to do: {}", finding.id, fold_line(&finding.description)),
+                format!("{} left to do: {}", finding.id, sanitize_to_line(&finding.description)),
             );
         }
     }
@@ -225,7 +225,7 @@ fn build_follow_up(finding: &Finding, dialect: ReviewDialect) -> NewFollowUp {
     let place = finding.place.as_ref().map(|place| format!("{}:{}", place.file, place.line));
     // In the newer dialect, deferred findings are ticked, because they are no open task of this story.
     let is_done = is_deferred && dialect == ReviewDialect::Findings;
-    NewFollowUp { kind, text: fold_line(&finding.description), place, done: is_done }
+    NewFollowUp { kind, text: sanitize_to_line(&finding.description), place, done: is_done }
 }
 
 /// Returns whether the project's BMAD has a ledger, which exists from 6.2 on.
@@ -241,7 +241,7 @@ impl LeftoverFindings {
             self.findings.iter().filter(|finding| matches!(finding.status, FindingStatus::Deferred { .. }));
         let to_item = |finding: &Finding| NewDeferredItem {
             source: story_path.to_string(),
-            summary: fold_line(&finding.description),
+            summary: sanitize_to_line(&finding.description),
             evidence: match &finding.place {
                 Some(place) => {
                     format!("{}:{}, finding {} of run {run_id}", place.file, place.line, finding.id)

@@ -58,32 +58,32 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         let closing_line = match (trust_items.len(), untrusted.len()) {
             (0, _) => "this project has no commands that would need trust".to_string(),
             (_, 0) => "all of them are trusted".to_string(),
-            (_, untrusted) => {
-                format!("{untrusted} not trusted; to trust: {} trust", context.answer_screen.program_name)
+            (_, untrusted_count) => {
+                format!("{untrusted_count} not trusted; to trust: {} trust", context.answer_screen.program_name)
             }
         };
         return print_report(context, &project, &trust_items, &trust_store, &closing_line);
     }
     let masker = context.secret_masker();
     // A command with a secret in it cannot be shown in full, so it cannot be trusted.
-    let (with_secrets, untrusted): (Vec<&TrustItem>, Vec<&TrustItem>) =
+    let (with_secrets, trustable): (Vec<&TrustItem>, Vec<&TrustItem>) =
         untrusted.into_iter().partition(|trust_item| trust_item.hides_part(&masker));
     // Where no user can be asked, typing this command is the consent; it prints what it trusts.
-    if !untrusted.is_empty() && !arguments.yes && context.can_ask() && !ask_user(&untrusted, &masker)? {
+    if !trustable.is_empty() && !arguments.yes && context.can_ask() && !ask_user(&trustable, &masker)? {
         writeln!(stderr(), "[i] nothing was trusted")?;
         return Ok(EXIT_NEGATIVE);
     }
-    if !untrusted.is_empty() {
-        trust_store.add_items(project_root, untrusted.iter().copied())?;
+    if !trustable.is_empty() {
+        trust_store.add_items(project_root, trustable.iter().copied())?;
     }
-    let untrusted = untrusted.len();
+    let trusted_count = trustable.len();
     // The others are trusted first, so that one bad command does not block them.
-    if let Some(with_secrets) = with_secrets.first() {
-        let user_error = secret_error(with_secrets, &masker);
-        return Err(match untrusted {
+    if let Some(secret_item) = with_secrets.first() {
+        let user_error = secret_error(secret_item, &masker);
+        return Err(match trusted_count {
             0 => user_error,
-            untrusted => user_error.with_step(format!(
-                "the others are trusted now ({untrusted}): {} trust --list",
+            trusted_count => user_error.with_step(format!(
+                "the others are trusted now ({trusted_count}): {} trust --list",
                 context.answer_screen.program_name
             )),
         });
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         &project,
         &trust_items,
         &trust_store,
-        &format!("{untrusted} newly trusted; a changed command asks again"),
+        &format!("{trusted_count} newly trusted; a changed command asks again"),
     )
 }
 
@@ -158,8 +158,12 @@ fn print_report(
             command: masker.mask(&trust_item.command_text()).into_owned(),
             trusted: trust_store.is_trusted(project_root, trust_item),
         });
-        let project = project_root.display().to_string();
-        json_documents::print_document(&TrustDocument { schema: "tribunal.trust/1", project, items: rows.collect() })?;
+        let root_text = project_root.display().to_string();
+        json_documents::print_document(&TrustDocument {
+            schema: "tribunal.trust/1",
+            project: root_text,
+            items: rows.collect(),
+        })?;
         return Ok(0);
     }
     let mut output = stdout().lock();

@@ -44,17 +44,17 @@ pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result
     let project = context.current_project();
     let (run_id, finding_id) = parse_target(&arguments.what, &project, context)?;
     // Without `--yes` nothing is locked and nothing is written.
-    let (undo_plan, parked) = if arguments.yes {
-        let UndoResult { plan: undo_plan, parked_files: parked } =
+    let (undo_plan, parked_files) = if arguments.yes {
+        let UndoResult { plan: undo_plan, parked_files } =
             undo_landings(&project, &run_id, finding_id, arguments.together)?;
-        (undo_plan, parked)
+        (undo_plan, parked_files)
     } else {
         (preview_undo(&project, &run_id, finding_id)?, ParkedFiles::new())
     };
     // The preview names the git reference, under which the user can look at each landing before deciding.
     let git_reference = if arguments.yes { None } else { find_reference(&project, &run_id) };
     if context.wants_json {
-        let mut document = build_document(&undo_plan, arguments.yes, &parked);
+        let mut document = build_document(&undo_plan, arguments.yes, &parked_files);
         document.reference = git_reference;
         json_documents::print_document(&document)?;
         return Ok(0);
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result
             escape_line(&explain_empty_diff(&run_id, finding_id, &undo_plan.landings.landings_for(finding_id)?))
         )?;
     } else if arguments.yes {
-        write!(output, "{}", format_result(&undo_plan, &parked, &project, context))?;
+        write!(output, "{}", format_result(&undo_plan, &parked_files, &project, context))?;
     } else {
         write_diff(&mut output, &context.answer_screen, &undo_plan.preview_diff().patch_text())?;
         write!(output, "{}", format_preview(&undo_plan, git_reference.as_deref(), context))?;
@@ -92,11 +92,12 @@ fn parse_target(
     }
 }
 
-fn build_document(undo_plan: &UndoPlan, was_done: bool, parked: &ParkedFiles) -> UndoDocument {
+fn build_document(undo_plan: &UndoPlan, was_done: bool, parked_files: &ParkedFiles) -> UndoDocument {
     let diff = undo_plan.preview_diff();
-    let parked = |file_path: &str| parked.get(file_path).map(|file_path| file_path.display().to_string());
-    let file_diff = |file_diff: &RenderedFileDiff| ChangedFile {
-        parked: parked(&file_diff.relative_path),
+    let find_parked =
+        |file_path: &str| parked_files.get(file_path).map(|parked_path| parked_path.display().to_string());
+    let build_row = |file_diff: &RenderedFileDiff| ChangedFile {
+        parked: find_parked(&file_diff.relative_path),
         ..build_file_row(file_diff)
     };
     UndoDocument {
@@ -109,8 +110,8 @@ fn build_document(undo_plan: &UndoPlan, was_done: bool, parked: &ParkedFiles) ->
         landings: undo_plan.landings_to_undo.iter().map(build_landing_row).collect(),
         findings: undo_plan.repaired_findings.clone(),
         diff: diff.patch_text(),
-        parked: undo_plan.single_path().and_then(parked),
-        files: diff.file_diffs.iter().map(file_diff).collect(),
+        parked: undo_plan.single_path().and_then(find_parked),
+        files: diff.file_diffs.iter().map(build_row).collect(),
         reference: None,
         run_has_ended: undo_plan.landings.is_finished(),
     }
@@ -154,7 +155,12 @@ fn format_preview(undo_plan: &UndoPlan, git_reference: Option<&str>, context: &C
 }
 
 /// Formats the result, after the undo.
-fn format_result(undo_plan: &UndoPlan, parked: &ParkedFiles, project: &Project, context: &CommandContext) -> String {
+fn format_result(
+    undo_plan: &UndoPlan,
+    parked_files: &ParkedFiles,
+    project: &Project,
+    context: &CommandContext,
+) -> String {
     let change_count = format_count(undo_plan.landings_to_undo.len(), "change");
     let diff = undo_plan.preview_diff();
     let mut output_lines = vec![match diff.file_diffs.is_empty() {
@@ -172,14 +178,14 @@ fn format_result(undo_plan: &UndoPlan, parked: &ParkedFiles, project: &Project, 
             )
         }
     }];
-    for (file_path, parked) in parked {
+    for (file_path, parked_path) in parked_files {
         let [source_path, target_path] =
-            [parked, Path::new(file_path)].map(|file_path| quote_for_working_dir(file_path, project, context));
+            [parked_path, Path::new(file_path)].map(|path| quote_for_working_dir(path, project, context));
         // A file name such as `-x` would be taken for an option of `cp`.
         let target_path = if target_path.starts_with('-') { format!("./{target_path}") } else { target_path };
         output_lines.push(format!(
             "parked what stood there: {}; to have it again: cp {source_path} {target_path}",
-            parked.display()
+            parked_path.display()
         ));
     }
     output_lines.extend(describe_consequence(undo_plan, "will be"));

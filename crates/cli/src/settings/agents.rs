@@ -10,7 +10,7 @@ use tribunal_core::{
 };
 
 use super::{
-    drivers::{client_named, resolve_driver},
+    drivers::{find_agent_client_id, resolve_driver},
     file_reader::{self, SettingProblem},
     inputs::RunInputs,
     layers::{EffectiveSettings, SETTINGS_FILE, describe_origin, list_setting, text_setting},
@@ -61,10 +61,10 @@ pub(super) fn choose_agents(
         return Err(user_error);
     }
     let selection = AgentSelection::from_settings(effective, typed_settings);
-    let make_agent = typed_settings.agents.used.clone().unwrap_or_default();
-    let UsedAgents { agent_names: used_names, choice_note } = match make_agent.is_empty() {
+    let listed_names = typed_settings.agents.used.clone().unwrap_or_default();
+    let UsedAgents { agent_names: used_names, choice_note } = match listed_names.is_empty() {
         true => default_agents(effective, &selection, inputs, project_root)?,
-        false => UsedAgents { agent_names: make_agent, choice_note: None },
+        false => UsedAgents { agent_names: listed_names, choice_note: None },
     };
     let make_agent = |agent_name: &str| make_agent_spec(agent_name, effective, inputs.is_paced, project_root);
     // Agents that `agentConfig` names take part even if `agents.use` does not list them.
@@ -140,7 +140,7 @@ fn default_agents(
 /// Finds names that lead nowhere: under `use`, in `agentConfig`, and from an agent to a stronger one.
 pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &AgentChoice) -> Vec<SettingProblem> {
     let defined_names = defined_agents(effective);
-    let is_known = |agent_name: &str| defined_names.contains(&agent_name) || client_named(agent_name).is_some();
+    let is_known = |agent_name: &str| defined_names.contains(&agent_name) || find_agent_client_id(agent_name).is_some();
     let mut problems = Vec::new();
     for agent_name in agent_choice.used.iter().flatten().filter(|agent_name| !is_known(agent_name)) {
         let message = format!("there is no agent `{agent_name}`");
@@ -308,6 +308,6 @@ fn make_agent_spec(
 /// The vendor whose model a driver asks by default; empty if it is unknown.
 fn client_vendor(driver_spec: &DriverSpec) -> &'static str {
     let known_client =
-        driver_spec.client_spec().and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
+        driver_spec.client_spec().and_then(|client_spec| AgentClient::find(client_spec.client.as_str()).ok());
     known_client.map_or("", |known_client| known_client.facts.vendor)
 }

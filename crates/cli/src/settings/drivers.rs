@@ -21,7 +21,7 @@ const CLIENT_ONLY_KEYS: [&str; 9] =
     ["program", "model", "models.small", "models.medium", "models.large", "inherit", "bypass", "allow", "fresh"];
 
 /// The client that an agent is named after, if any; it is its driver.
-pub(super) fn client_named(agent_name: &str) -> Option<&'static str> {
+pub(super) fn find_agent_client_id(agent_name: &str) -> Option<&'static str> {
     clients::find_client(agent_name).filter(|client| client.agent_facts.is_some()).map(|client| client.id)
 }
 
@@ -29,14 +29,14 @@ pub(super) fn client_named(agent_name: &str) -> Option<&'static str> {
 pub(crate) fn find_driver(agent_name: &str, effective: &EffectiveSettings) -> Option<Result<DriverSpec, UserError>> {
     let agent_prefix = format!("agents.{agent_name}.");
     let is_defined = effective.values.keys().any(|setting_path| setting_path.starts_with(&agent_prefix));
-    (is_defined || client_named(agent_name).is_some()).then(|| resolve_driver(agent_name, effective, false))
+    (is_defined || find_agent_client_id(agent_name).is_some()).then(|| resolve_driver(agent_name, effective, false))
 }
 
 /// Resolves the driver of an agent from its settings.
 pub(super) fn resolve_driver(
     agent_name: &str,
     effective: &EffectiveSettings,
-    is_paced: bool,
+    is_replay_paced: bool,
 ) -> Result<DriverSpec, UserError> {
     let section = AgentSection { agent_name, effective };
     let driver_name = section.find_driver_name()?;
@@ -50,7 +50,7 @@ pub(super) fn resolve_driver(
         },
         "replay" => match text_setting(effective, &section.setting_path("script")) {
             None => Err(section.explain_key_problem("a `replay` agent needs `script`".into(), "driver")),
-            Some(script_path) => Ok(DriverSpec::Replay { script: script_path.to_string(), paced: is_paced }),
+            Some(script_path) => Ok(DriverSpec::Replay { script: script_path.to_string(), paced: is_replay_paced }),
         },
         client_id => section.resolve_client(client_id),
     }
@@ -87,7 +87,7 @@ impl<'a> AgentSection<'a> {
     /// Finds the name of the driver: as it is set, or else the client that the agent is named after.
     fn find_driver_name(self) -> Result<&'a str, UserError> {
         let driver_name = text_setting(self.effective, &self.setting_path("driver"));
-        driver_name.or_else(|| client_named(self.agent_name)).ok_or_else(|| {
+        driver_name.or_else(|| find_agent_client_id(self.agent_name)).ok_or_else(|| {
             // The error points at any key of the agent, because there is no line for the missing one.
             let other_keys = ["script", "argv", "provider", "stronger"];
             let setting_key = other_keys

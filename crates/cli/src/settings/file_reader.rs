@@ -151,7 +151,7 @@ impl SettingsReader<'_> {
     fn read_section_entries(&mut self, section_path: &str, yaml_entry: &YamlEntry) {
         match &yaml_entry.value.content {
             YamlContent::Mapping(child_entries) => {
-                child_entries.iter().for_each(|yaml_entry| self.read_entry(section_path, yaml_entry))
+                child_entries.iter().for_each(|child_entry| self.read_entry(section_path, child_entry))
             }
             // All lines below the heading are commented out.
             YamlContent::Null => {}
@@ -256,7 +256,7 @@ impl SettingsReader<'_> {
     fn add_problem(&mut self, line_number: usize, message: String, hint: Option<String>) {
         let source_line = line_number.checked_sub(1).and_then(|line_index| self.yaml_text.lines().nth(line_index));
         let source_line =
-            source_line.map(|line_number| line_number.trim().to_string()).filter(|line_number| !line_number.is_empty());
+            source_line.map(|line_text| line_text.trim().to_string()).filter(|line_text| !line_text.is_empty());
         let line_place = format!("{}, line {line_number}", self.file_name);
         self.file_reading.problems.push(SettingProblem {
             place: line_place,

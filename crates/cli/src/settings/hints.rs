@@ -45,7 +45,7 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
 
 /// Suggests a whole percentage for `98%` or `0.98`.
 fn suggest_percentage(typed_text: &str) -> Option<String> {
-    if let Some(typed_number) = typed_text.strip_suffix('%').and_then(|typed_number| parse_whole(typed_number.trim())) {
+    if let Some(typed_number) = typed_text.strip_suffix('%').and_then(|number_text| parse_whole(number_text.trim())) {
         return Some(format!("write it without the sign: {typed_number}"));
     }
     let fraction = parse_real(typed_text).filter(|typed_number| *typed_number > 0.0 && *typed_number < 1.0)?;

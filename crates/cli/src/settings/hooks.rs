@@ -37,10 +37,10 @@ pub(crate) fn resolve_hook_settings(project_root: &Path, sources: &SettingSource
         effective.apply_reading(setting_layer, &source_name, file_reading);
     }
     // Flags do not exist here: clients start hooks.
-    for (source_name, source_text) in
-        sources.variables.iter().filter(|(source_name, _)| source_name.starts_with("TRIBUNAL_HOOKS__"))
+    for (variable_name, variable_text) in
+        sources.variables.iter().filter(|(variable_name, _)| variable_name.starts_with("TRIBUNAL_HOOKS__"))
     {
-        layers::apply_variable(&mut effective, source_name, source_text, &mut problems);
+        layers::apply_variable(&mut effective, variable_name, variable_text, &mut problems);
     }
     match file_reader::problems_to_error(&problems) {
         Some(user_error) => Err(user_error),

@@ -148,7 +148,7 @@ impl ValueKind {
                 _ => return Err(make_value_error("a list with something in it that is no text", None)),
             };
             let accepted_text = match self {
-                ValueKind::ListOf(item_words) => match_word(item_text, item_words),
+                ValueKind::ListOf(allowed_words) => match_word(item_text, allowed_words),
                 _ => nonempty_text(item_text),
             };
             parsed_list.push(accepted_text.ok_or_else(|| {
@@ -207,8 +207,8 @@ impl ValueKind {
             ValueKind::TextOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
             ValueKind::List => json!({ "type": "array", "items": { "type": "string" } }),
             ValueKind::Commands => {
-                let allowed_words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
-                json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, allowed_words] } })
+                let word_list = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+                json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, word_list] } })
             }
             ValueKind::ListOf(allowed_words) => {
                 json!({ "type": "array", "items": { "enum": allowed_words } })

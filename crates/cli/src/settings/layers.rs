@@ -189,8 +189,8 @@ fn fold_layers(project_root: Option<&Path>, sources: &SettingSources) -> Result<
         effective.has_bmad |= setting_layer == SettingLayer::Bmad;
         effective.apply_reading(setting_layer, &source_name, file_reading);
     }
-    for (source_name, source_text) in &sources.variables {
-        apply_variable(&mut effective, source_name, source_text, &mut problems);
+    for (variable_name, variable_text) in &sources.variables {
+        apply_variable(&mut effective, variable_name, variable_text, &mut problems);
     }
     for setting_flag in &sources.flags {
         apply_flag(&mut effective, setting_flag, &mut problems);
@@ -256,7 +256,7 @@ pub(super) fn apply_variable(
                 .collect();
             let variable_names: Vec<&str> = known_variables.iter().map(String::as_str).collect();
             let suggestion =
-                nearest_name(variable_name, &variable_names).map(|suggestion| format!("did you mean `{suggestion}`?"));
+                nearest_name(variable_name, &variable_names).map(|known_name| format!("did you mean `{known_name}`?"));
             problems.push(SettingProblem {
                 place: format!("environment variable {variable_name}"),
                 line_number: None,
@@ -287,7 +287,7 @@ fn apply_flag(effective: &mut EffectiveSettings, setting_flag: &SettingFlag, pro
     let (message, hint) = file_reader::describe_unknown_key(parent_path, last_key);
     // The whole path is compared first; the key alone may exist in several sections.
     let suggestion = nearest_name(&setting_flag.setting_path, &known_paths)
-        .map(|suggestion| format!("did you mean `{suggestion}`?"));
+        .map(|known_path| format!("did you mean `{known_path}`?"));
     problems.push(SettingProblem {
         place: setting_flag.flag_name.clone(),
         line_number: None,

@@ -38,7 +38,7 @@ pub(crate) use resolve::{ResolvedSettings, resolve_settings, survey_settings};
 pub(crate) use schema::settings_schema;
 pub(crate) use show::{SettingsDocument, default_as_written, draw_settings, draw_settings_file, draw_survey};
 pub(crate) use trust_items::{all_project_items, items_of_text, user_item_hashes};
-pub(crate) use typed::{ConcurrencyLimits, HookSettings};
+pub(crate) use typed::{HookSettings, ThroughputLimits};
 
 /// Finds the known name that is nearest to what was typed, if it is near enough to be a typo.
 pub(crate) fn nearest_name<'a>(typed_name: &str, known: &[&'a str]) -> Option<&'a str> {

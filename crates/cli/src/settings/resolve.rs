@@ -13,7 +13,7 @@ use super::{
     layers::{self, EffectiveSettings, SETTINGS_FILE, describe_origin},
     roster::{self, PartyRoster},
     trust_items::project_items,
-    typed::{ConcurrencyLimits, FolderSettings, TypedSettings},
+    typed::{FolderSettings, ThroughputLimits, TypedSettings},
 };
 use crate::{trust_item::TrustItem, user_errors::UserError};
 
@@ -25,7 +25,7 @@ pub(crate) struct ResolvedSettings {
     /// How much is shown; not pinned, since every start of a run may show as much as it likes.
     pub progress: DisplayMode,
     /// Limits of the command; not pinned either.
-    pub share: ConcurrencyLimits,
+    pub share: ThroughputLimits,
     /// Items that would run something and came with the project.
     pub items: Vec<TrustItem>,
     /// What the user should know before the run starts.

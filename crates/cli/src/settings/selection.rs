@@ -164,7 +164,7 @@ impl AgentSelection {
 /// Returns whether `tasks.fixer_model` applies to this agent's client.
 fn uses_fixer_model(agent_spec: &AgentSpec) -> bool {
     let known_client =
-        agent_spec.driver.client_spec().and_then(|known_client| AgentClient::find(known_client.client.as_str()).ok());
+        agent_spec.driver.client_spec().and_then(|client_spec| AgentClient::find(client_spec.client.as_str()).ok());
     known_client.is_some_and(|known_client| known_client.facts.uses_fixer_model)
 }
 

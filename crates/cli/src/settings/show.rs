@@ -219,8 +219,9 @@ fn setting_lines(effective: &EffectiveSettings) -> Vec<SettingLine> {
                 set_value: Some((sourced_value.value.clone(), sourced_value.origin.clone())),
             }));
         } else {
-            let set_value = effective.values.get(setting_row.path);
-            let set_value = set_value.map(|sourced_value| (sourced_value.value.clone(), sourced_value.origin.clone()));
+            let sourced_value = effective.values.get(setting_row.path);
+            let set_value =
+                sourced_value.map(|sourced_value| (sourced_value.value.clone(), sourced_value.origin.clone()));
             collected_lines.push(SettingLine { setting_row, setting_path: setting_row.path.to_string(), set_value });
         }
     }
@@ -266,7 +267,7 @@ pub(crate) fn draw_settings(
     let mut current_section = "";
     for setting_line in &used_lines {
         // A new section gets its heading once.
-        let next_section = setting_line.setting_path.split_once('.').map_or("", |(current_section, _)| current_section);
+        let next_section = setting_line.setting_path.split_once('.').map_or("", |(section_name, _)| section_name);
         if next_section != current_section {
             let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Bold, &format!("{next_section}:")));
             current_section = next_section;
@@ -368,7 +369,7 @@ pub(crate) fn draw_settings_file(file_reading: &FileReading, file_name: &str, sc
         let _ = writeln!(rendered, "{}", cut_to_screen(screen, line_text.trim_end()));
     }
     for problem in &file_reading.problems {
-        let problem_place = problem.line_number.map(|setting_line| format!("line {setting_line}")).unwrap_or_default();
+        let problem_place = problem.line_number.map(|line_number| format!("line {line_number}")).unwrap_or_default();
         draw_setting_problem(&mut rendered, &problem_place, problem, screen);
     }
     let _ = writeln!(rendered, "settings: {}, problems: {}", file_reading.settings.len(), file_reading.problems.len());

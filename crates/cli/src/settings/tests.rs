@@ -54,7 +54,7 @@ fn fill_path(setting_path: &str) -> String {
     let named_path = setting_path.replace("NAME", "mine");
     table::WORD_LISTS
         .iter()
-        .fold(named_path, |setting_path, (list_name, words)| setting_path.replace(list_name, words[0]))
+        .fold(named_path, |filled_path, (list_name, words)| filled_path.replace(list_name, words[0]))
 }
 
 /// The path `a.b.c` as nested keys, with the value in the last line.
@@ -63,9 +63,9 @@ fn nest_yaml(setting_path: &str, value_text: &str) -> String {
     let path_parts: Vec<&str> = setting_path.split('.').collect();
     let mut yaml_text = String::from("# pasted\n");
     for (depth, path_part) in path_parts.iter().enumerate() {
-        let value_text =
+        let value_part =
             if depth + 1 == path_parts.len() { format!(" {value_text}   # so be it") } else { String::new() };
-        yaml_text.push_str(&format!("{}{path_part}:{value_text}\n", "  ".repeat(depth)));
+        yaml_text.push_str(&format!("{}{path_part}:{value_part}\n", "  ".repeat(depth)));
     }
     yaml_text
 }
@@ -96,8 +96,7 @@ fn invalid_values(value_kind: ValueKind) -> Vec<String> {
         | ValueKind::Minutes
         | ValueKind::Percent
         | ValueKind::TierOrSuggested => {
-            let below_minimum =
-                minimum.checked_sub(1).map_or("-1".to_string(), |below_minimum| below_minimum.to_string());
+            let below_minimum = minimum.checked_sub(1).map_or("-1".to_string(), |number| number.to_string());
             [below_minimum, (maximum + 1).to_string(), "1.5".into(), "many".into(), "infinite".into(), "".into()]
                 .to_vec()
         }
@@ -234,10 +233,8 @@ fn the_review_loop_block_is_read_alone_and_under_automation_and_in_the_bmad_file
     let files_alone = [("_bmad/bmm/config.yaml", "output_folder: out\n"), (SETTINGS_FILE, REVIEW_LOOP_YAML)];
     let file_reading = read_settings(SETTINGS_FILE, REVIEW_LOOP_YAML, ReadMode::Strict);
     assert_eq!(file_reading.problems, []);
-    let expected_line = REVIEW_LOOP_YAML
-        .lines()
-        .position(|expected_line| expected_line.contains("max_review_rounds"))
-        .map(|index| index + 1);
+    let expected_line =
+        REVIEW_LOOP_YAML.lines().position(|yaml_line| yaml_line.contains("max_review_rounds")).map(|index| index + 1);
     assert_eq!(
         effective_settings(&files_alone).origin_of("limits.max_review_rounds").unwrap().line_number,
         expected_line

@@ -17,7 +17,7 @@ pub(crate) struct TypedSettings {
     /// What a run is pinned to. [`super::resolve`] adds its subject, its agents and the directory of its trackers.
     pub run: Settings,
     /// Limits of the command, not of the run; they are not pinned.
-    pub share: ConcurrencyLimits,
+    pub share: ThroughputLimits,
     /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
     pub progress: DisplayMode,
     pub hooks: HookSettings,
@@ -30,7 +30,7 @@ impl Default for TypedSettings {
         TypedSettings {
             // The subject is a placeholder; resolving replaces it.
             run: Settings::new(Subject::from_path("", None)),
-            share: ConcurrencyLimits::default(),
+            share: ThroughputLimits::default(),
             progress: DisplayMode::default(),
             hooks: HookSettings::default(),
             folders: FolderSettings::default(),
@@ -41,7 +41,7 @@ impl Default for TypedSettings {
 
 /// How the runs of one command share agents and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConcurrencyLimits {
+pub(crate) struct ThroughputLimits {
     /// Runs at the same time.
     pub jobs: NonZeroUsize,
     /// Agents at the same time, of all runs together.
@@ -50,9 +50,9 @@ pub(crate) struct ConcurrencyLimits {
     pub calls: NonZeroUsize,
 }
 
-impl Default for ConcurrencyLimits {
+impl Default for ThroughputLimits {
     fn default() -> Self {
-        ConcurrencyLimits { jobs: to_nonzero(3), agents: to_nonzero(6), calls: to_nonzero(100) }
+        ThroughputLimits { jobs: to_nonzero(3), agents: to_nonzero(6), calls: to_nonzero(100) }
     }
 }
 
@@ -64,10 +64,10 @@ const fn to_nonzero(count: usize) -> NonZeroUsize {
     }
 }
 
-impl ConcurrencyLimits {
+impl ThroughputLimits {
     /// The smaller limit of each kind, for runs of several projects.
-    pub fn stricter_of(self, other_limits: ConcurrencyLimits) -> ConcurrencyLimits {
-        ConcurrencyLimits {
+    pub fn stricter_of(self, other_limits: ThroughputLimits) -> ThroughputLimits {
+        ThroughputLimits {
             jobs: self.jobs.min(other_limits.jobs),
             agents: self.agents.min(other_limits.agents),
             calls: self.calls.min(other_limits.calls),
@@ -75,9 +75,9 @@ impl ConcurrencyLimits {
     }
 
     /// Limits the number of jobs to the number of runs.
-    pub fn limited_to_runs(self, run_count: usize) -> ConcurrencyLimits {
+    pub fn with_jobs_capped_at(self, run_count: usize) -> ThroughputLimits {
         // Zero runs do not occur; the limit then stays as it is.
-        ConcurrencyLimits {
+        ThroughputLimits {
             jobs: NonZeroUsize::new(run_count).map_or(self.jobs, |run_count| self.jobs.min(run_count)),
             ..self
         }

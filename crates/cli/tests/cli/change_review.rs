@@ -149,9 +149,9 @@ fn a_patch_that_touches_other_paths_does_not_land_at_all() {
     review_change(&sandbox, 3);
     let refused_patches = refusal_events(&sandbox);
     assert!(!refused_patches.is_empty());
-    for refused_patches in refused_patches {
-        assert_eq!(refused_patches["refused"], "outside", "{refused_patches}");
-        assert_eq!(refused_patches["files"].to_string(), r#"["lib/new.rs","src/other.rs"]"#);
+    for refused_patch in refused_patches {
+        assert_eq!(refused_patch["refused"], "outside", "{refused_patch}");
+        assert_eq!(refused_patch["files"].to_string(), r#"["lib/new.rs","src/other.rs"]"#);
     }
     assert_eq!(
         (sandbox.read_file("src/a.rs"), sandbox.read_file("src/b.rs")),

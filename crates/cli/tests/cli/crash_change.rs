@@ -172,8 +172,8 @@ fn journal_events(sandbox: &Sandbox) -> Vec<Value> {
 
 /// Picks the fault point of the next life among the entries that are still missing.
 fn next_fault_point(sandbox: &Sandbox, missing_ids: &[&str], kills_left: usize, dice: &mut Dice) -> String {
-    let flawed_files = |file_number: &usize| sandbox.read_file(&file_path(*file_number)).contains("Flaw");
-    let flawed_files: Vec<usize> = (0..FILE_COUNT).filter(flawed_files).collect();
+    let is_flawed = |file_number: &usize| sandbox.read_file(&file_path(*file_number)).contains("Flaw");
+    let flawed_files: Vec<usize> = (0..FILE_COUNT).filter(is_flawed).collect();
     // The stride leaves enough entries for the later kills.
     let stride = (missing_ids.len() / kills_left).clamp(1, missing_ids.len());
     let is_agent_reply = |entry_id: &&&str| {

@@ -129,12 +129,8 @@ fn prompts_are_listed_by_vendor_with_their_total_size() {
         });
         let bytes: u64 = vendor_calls.map(|call| call["prompt"]["bytes"].as_u64().unwrap()).sum();
         assert_eq!(vendor["bytes"], bytes, "{vendor_name}");
-        let expected_size = bytes.to_string();
-        let expected_size = format!(
-            "{},{} bytes, about",
-            &expected_size[..expected_size.len() - 3],
-            &expected_size[expected_size.len() - 3..]
-        );
+        let digits = bytes.to_string();
+        let expected_size = format!("{},{} bytes, about", &digits[..digits.len() - 3], &digits[digits.len() - 3..]);
         assert!(vendor_name == "none" || sent_listing.contains(&expected_size), "{expected_size}: {sent_listing}");
     }
     assert_eq!(sandbox.run_json(&["log", "--prompts"])["vendors"], Value::Null);

@@ -124,8 +124,8 @@ fn six_runs_write_one_journal_at_once() {
     for run_id in arrived_runs {
         let shown_events = output.parse_events().into_iter().filter(|event| event["run"] == *run_id);
         let shown_numbers: Vec<u64> = shown_events.map(|event| event["seq"].as_u64().unwrap()).collect();
-        let recorded_numbers = sandbox.run_events(&["log", &run_id]);
-        let recorded_numbers: Vec<u64> = recorded_numbers.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+        let recorded_events = sandbox.run_events(&["log", &run_id]);
+        let recorded_numbers: Vec<u64> = recorded_events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
         assert_eq!(shown_numbers, recorded_numbers, "{run_id}");
     }
 }
@@ -279,15 +279,14 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
 
 /// Masks limits, durations and token counts.
 fn mask_figures(text: &str) -> String {
-    let mask_line = |mask_line: &str| {
-        let figures_start =
-            mask_line.find(" tokens · no cost reported").and_then(|position| mask_line[..position].rfind(" · "));
-        match figures_start.or_else(|| mask_line.find(" 3 rounds, ")) {
-            Some(position) if mask_line[position..].starts_with(" ·") => {
-                format!("{} · […]", &mask_line[..position])
+    let mask_line = |line: &str| {
+        let figures_start = line.find(" tokens · no cost reported").and_then(|position| line[..position].rfind(" · "));
+        match figures_start.or_else(|| line.find(" 3 rounds, ")) {
+            Some(position) if line[position..].starts_with(" ·") => {
+                format!("{} · […]", &line[..position])
             }
-            Some(position) => format!("{} […]", &mask_line[..position]),
-            None => mask_line.to_string(),
+            Some(position) => format!("{} […]", &line[..position]),
+            None => line.to_string(),
         }
     };
     text.lines().map(mask_line).collect::<Vec<_>>().join("\n").replace("and at once each time", "[…]")

@@ -127,9 +127,9 @@ fn a_loop_is_always_finite() {
     }
     let loop_id = start_loop(&sandbox, &["--max-iterations", "2"]);
     let stop_after = |refusal_count: u32| {
-        let mut stop_after = stop_input("s1", DONE_PROMISE);
-        stop_after["stop_hook_active"] = (refusal_count > 0).into();
-        stop_after
+        let mut hook_input = stop_input("s1", DONE_PROMISE);
+        hook_input["stop_hook_active"] = (refusal_count > 0).into();
+        hook_input
     };
     assert!(stop_refusal(&sandbox, &stop_after(0)).is_some() && stop_refusal(&sandbox, &stop_after(0)).is_some());
     let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_after(0));
@@ -353,7 +353,7 @@ fn without_a_last_message_the_end_of_the_transcript_counts() {
         let message = message_with(message_id, content_block);
         json!({"type": "assistant", "message": message})
     };
-    let text_block = |text_block: &str| json!({"type": "text", "text": text_block});
+    let text_block = |text: &str| json!({"type": "text", "text": text});
     let tool_block = json!({"type": "tool_use", "name": "Bash", "input": {}});
     let promise_line = assistant_line("m1", text_block(DONE_PROMISE));
     for (case_name, transcript_lines, may_stop) in [
@@ -371,16 +371,16 @@ fn without_a_last_message_the_end_of_the_transcript_counts() {
         ("nothing", vec![json!({"type": "user", "message": {"role": "user", "content": DONE_PROMISE}})], false),
     ] {
         sandbox.write_file(RALPH_STATE_FILE, &ralph_state("go", "DONE"));
-        let transcript_lines: Vec<String> = transcript_lines.iter().map(Value::to_string).collect();
-        sandbox.write_file("t.jsonl", &(transcript_lines.join("\n") + "\n{\"type\":\"assistant\",\"mess"));
+        let json_lines: Vec<String> = transcript_lines.iter().map(Value::to_string).collect();
+        sandbox.write_file("t.jsonl", &(json_lines.join("\n") + "\n{\"type\":\"assistant\",\"mess"));
         let hook_input = json!({ "session_id": "s1", "transcript_path": sandbox.path_of("t.jsonl") });
         assert_eq!(stop_refusal(&sandbox, &hook_input).is_none(), may_stop, "{case_name}");
         let _ = std::fs::remove_file(sandbox.path_of(RALPH_STATE_FILE));
     }
     sandbox.write_file(RALPH_STATE_FILE, &ralph_state("go", "DONE"));
-    let (promise_line, hook_stderr) =
+    let (stop_answer, hook_stderr) =
         hook_answer(&sandbox, "stop", &json!({ "session_id": "s1", "transcript_path": "/nowhere.jsonl" }));
-    assert_eq!(promise_line["decision"], Value::Null, "who cannot be heard is not held: {hook_stderr}");
+    assert_eq!(stop_answer["decision"], Value::Null, "who cannot be heard is not held: {hook_stderr}");
     assert!(hook_stderr.contains("/nowhere.jsonl cannot be read"), "{hook_stderr}");
 }
 

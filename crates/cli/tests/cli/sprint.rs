@@ -403,10 +403,10 @@ fn a_story_is_reviewed_with_the_changes_since_its_baseline() {
     );
     sandbox.write_file("src/sieve.py", "holes = 9\n");
     let run_git = |args: &[&str]| {
-        let mut run_git = Command::new("git");
-        run_git.args(["-c", "user.name=n", "-c", "user.email=e@e"]).args(args).current_dir(sandbox.root_dir());
-        sandbox.set_home_env(&mut run_git);
-        let output = run_git.output().unwrap();
+        let mut git_command = Command::new("git");
+        git_command.args(["-c", "user.name=n", "-c", "user.email=e@e"]).args(args).current_dir(sandbox.root_dir());
+        sandbox.set_home_env(&mut git_command);
+        let output = git_command.output().unwrap();
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_string()
     };

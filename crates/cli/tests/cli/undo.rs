@@ -115,10 +115,10 @@ fn a_whole_review_can_be_shown_and_undone() {
 fn every_landing_is_counted_as_a_checkpoint() {
     let (sandbox, _) = resolved_run();
     let review_files = fs::read_dir(sandbox.path_of(".tribunal/reviews")).unwrap().flatten();
-    let metrics_value = review_files
+    let metrics_path = review_files
         .map(|dir_entry| dir_entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "json"));
-    let metrics_value: Value = serde_json::from_slice(&fs::read(metrics_value.unwrap()).unwrap()).unwrap();
+    let metrics_value: Value = serde_json::from_slice(&fs::read(metrics_path.unwrap()).unwrap()).unwrap();
     assert_eq!((&metrics_value["checkpoints"], &metrics_value["rollbacks"]), (&1.into(), &0.into()));
 }
 
@@ -297,8 +297,8 @@ fn a_conflict_names_what_can_be_undone_instead() {
 
 #[test]
 fn line_endings_and_a_missing_last_newline_are_restored() {
-    let plan_text = PLAN_TEXT.replace('\n', "\r\n");
-    for plan_text in [plan_text.trim_end(), PLAN_TEXT.trim_end(), &plan_text] {
+    let crlf_text = PLAN_TEXT.replace('\n', "\r\n");
+    for plan_text in [crlf_text.trim_end(), PLAN_TEXT.trim_end(), &crlf_text] {
         let (sandbox, run_id) = waiting_run(plan_text);
         assert_ne!(sandbox.read_file("plan.md"), plan_text);
         assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
@@ -439,8 +439,8 @@ fn checkpoints_are_removed_with_their_run_and_not_before() {
     assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
     let recent_only = sandbox.run_json(&["gc", "--runs", "--keep-days", "1"]);
     assert_eq!(recent_only["originals"].as_array().unwrap().len(), 0);
-    let removed = sandbox.run_json(&["gc", "--runs", "--keep-days", "0"]);
-    let removed: Vec<&str> = removed["originals"]
+    let gc_report = sandbox.run_json(&["gc", "--runs", "--keep-days", "0"]);
+    let removed: Vec<&str> = gc_report["originals"]
         .as_array()
         .unwrap()
         .iter()

@@ -173,13 +173,8 @@ impl ClientTestbed {
 
     pub fn run_expecting(&self, arguments: &[&str], expected_code: i32) -> CommandOutput {
         let command_output = self.run_tribunal(arguments);
-        let unscripted_requests: Vec<_> = self
-            .server
-            .request_log()
-            .unscripted()
-            .iter()
-            .map(|unscripted_requests| unscripted_requests.last_text.clone())
-            .collect();
+        let unscripted_requests: Vec<_> =
+            self.server.request_log().unscripted().iter().map(|request| request.last_text.clone()).collect();
         assert_eq!(
             command_output.exit_code,
             Some(expected_code),
@@ -312,7 +307,7 @@ fn find_processes(proc_file: &str, words: &str) -> Vec<String> {
     });
     // A process that ends while it is read counts as not running.
     let read_proc_file =
-        |path: PathBuf| fs::read(path).map(|file_text| String::from_utf8_lossy(&file_text).replace('\0', " "));
+        |path: PathBuf| fs::read(path).map(|file_bytes| String::from_utf8_lossy(&file_bytes).replace('\0', " "));
     let matching_dirs = process_dirs.filter(|dir_entry| {
         read_proc_file(dir_entry.path().join(proc_file)).is_ok_and(|file_text| file_text.contains(words))
     });

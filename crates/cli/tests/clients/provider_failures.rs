@@ -96,7 +96,8 @@ const MAX_REQUESTS_PER_TASK: usize = 8;
 
 fn provider_failures_get_the_right_fault_class(client: Client) {
     let cases = fault_cases();
-    let deviations: Vec<String> = cases.chunks(4).flat_map(|cases| run_cases_concurrently(client, cases)).collect();
+    let deviations: Vec<String> =
+        cases.chunks(4).flat_map(|case_chunk| run_cases_concurrently(client, case_chunk)).collect();
     assert!(deviations.is_empty(), "{}", deviations.join("\n"));
 }
 

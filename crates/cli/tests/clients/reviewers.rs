@@ -167,13 +167,13 @@ fn a_session_that_a_killed_run_had_continued_is_forked(client: Client) {
 
 fn a_rejected_answer_is_corrected_in_the_same_session_and_usage_counts_once(client: Client) {
     let step_usage = ScriptedTokens { input: 1000, cached: 400, output: 50, reasoning: 0 };
-    let retry_reply =
+    let retry_condition =
         RuleCondition { last: Some("Your last answer was not accepted".into()), ..RuleCondition::default() };
     let testbed = ClientTestbed::new(
         &[client],
         [
             ScenarioRule::on_condition(
-                retry_reply,
+                retry_condition,
                 [AnswerStep::from_structured(raised_findings()).with_tokens(step_usage)],
             ),
             reviewer_session_rule([

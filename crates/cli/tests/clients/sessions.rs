@@ -408,8 +408,8 @@ fn another_session_in_the_same_directory_may_stop(tested_client: Client) {
             ),
         ],
     );
-    let mut first_session = client_with_prompt(&testbed, tested_client, "Please loop.");
-    let first_session = first_session.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first_command = client_with_prompt(&testbed, tested_client, "Please loop.");
+    let first_process = first_command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     testbed.server.wait_until("the first is sent back", |server_tally| {
         server_tally.requests.iter().any(|request| request.last_text.contains("sent back 1 of"))
     });
@@ -421,7 +421,7 @@ fn another_session_in_the_same_directory_may_stop(tested_client: Client) {
     let first_session = SessionResult::from_output(
         &testbed,
         tested_client,
-        &CommandOutput::from_output(first_session.wait_with_output().unwrap()),
+        &CommandOutput::from_output(first_process.wait_with_output().unwrap()),
     );
     assert_ne!(first_session.session_id, second_session.session_id);
     let held_loop = only_loop(&testbed);

@@ -155,7 +155,7 @@ impl PartyAgreement {
             };
         }
         // With votes, only the dissent of the party's own summary counts: it rules out a full consensus.
-        let agreed_count = voted_ballots().filter(|ballot| ballot.is_agreed()).count();
+        let agreed_count = voted_ballots().filter(|ballot| ballot.has_undisputed_majority()).count();
         Some(match voted_ballots().count() {
             ballot_count if agreed_count == ballot_count && minutes.dissent.is_empty() => PartyAgreement::Consensus,
             ballot_count if agreed_count * 2 >= ballot_count => PartyAgreement::Partial,

@@ -87,10 +87,10 @@ pub fn parse_diff(diff: &str) -> Vec<DiffedFile> {
                 // A removed line has no number in the new file, so the lines around the gap are touched.
                 add_touched_lines(&mut file_diffs, line_number.saturating_sub(1).max(1), line_number.max(1));
                 add_defined_symbols(&mut file_diffs, diff_line);
-                if let Some(file_path) = file_diffs.last_mut() {
-                    file_path.removed.removed_text.push_str(&diff_line[1..]);
-                    file_path.removed.removed_text.push('\n');
-                    file_path.removed.original_lines.push(line_number.max(1));
+                if let Some(file_diff) = file_diffs.last_mut() {
+                    file_diff.removed.removed_text.push_str(&diff_line[1..]);
+                    file_diff.removed.removed_text.push('\n');
+                    file_diff.removed.original_lines.push(line_number.max(1));
                 }
                 old_remaining = old_remaining.saturating_sub(1);
             }
@@ -146,14 +146,14 @@ fn add_defined_symbols(file_diffs: &mut [DiffedFile], diff_line: &str) {
 /// Parses `@@ -12,3 +14,5 @@` into the first new line, the old and the new length.
 fn parse_hunk_header(diff_line: &str) -> Option<(u32, u32, u32)> {
     let mut fields = diff_line.strip_prefix("@@ -")?.split(' ');
-    let parse_range = |diff_line: &str| -> Option<(u32, u32)> {
-        let (start_text, length_text) = diff_line.split_once(',').unwrap_or((diff_line, "1"));
+    let parse_range = |range_text: &str| -> Option<(u32, u32)> {
+        let (start_text, length_text) = range_text.split_once(',').unwrap_or((range_text, "1"));
         Some((start_text.parse().ok()?, length_text.parse().ok()?))
     };
     let (_, old_length) = parse_range(fields.next()?)?;
-    let (start_text, new_length) = parse_range(fields.next()?.strip_prefix('+')?)?;
+    let (new_start, new_length) = parse_range(fields.next()?.strip_prefix('+')?)?;
     // A hunk without new lines names the line before the gap.
-    Some((if new_length == 0 { start_text + 1 } else { start_text }, old_length, new_length))
+    Some((if new_length == 0 { new_start + 1 } else { new_start }, old_length, new_length))
 }
 
 #[cfg(test)]

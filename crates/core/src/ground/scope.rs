@@ -79,10 +79,10 @@ impl<'a> EvidenceScope<'a> {
         });
         // Deleted files are included: they are in the subject, but not among the frozen files.
         let removed_finders = subject.file_paths().into_iter().flat_map(|path| {
-            let removed_lines = diffs_of_path(path)
+            let removed_parts = diffs_of_path(path)
                 .map(|file_diff| &file_diff.removed)
                 .filter(|removed_lines| !removed_lines.removed_text.is_empty());
-            removed_lines.map(move |removed_lines| {
+            removed_parts.map(move |removed_lines| {
                 (EvidenceFinder::from_changed_file(path, &removed_lines.removed_text), removed_lines.clone())
             })
         });
@@ -123,9 +123,9 @@ impl<'a> EvidenceScope<'a> {
             |finder: &&EvidenceFinder<'_>| raised_finding.file.as_ref().is_some_and(|file| finder.is_named(file));
         if let Some(finder) = self.finders.iter().find(is_named_file) {
             match finder.find_evidence(raised_finding) {
-                Ok(matches) if !matches.pre_existing => return Ok(matches),
+                Ok(grounded) if !grounded.pre_existing => return Ok(grounded),
                 // The quote is in an unchanged part, but the change may also have removed the same text elsewhere.
-                Ok(matches) => return Ok(self.find_in_removed(raised_finding).unwrap_or(matches)),
+                Ok(grounded) => return Ok(self.find_in_removed(raised_finding).unwrap_or(grounded)),
                 Err(_) => {}
             }
         }
@@ -136,7 +136,7 @@ impl<'a> EvidenceScope<'a> {
         let mut matches = self.finders.iter().filter_map(|finder| finder.find_evidence(searched).ok());
         let first_match = matches.next();
         // A match in the changed lines beats removed text, and both beat an earlier match in unchanged lines.
-        let match_in_change = first_match.iter().cloned().chain(matches).find(|matches| !matches.pre_existing);
+        let match_in_change = first_match.iter().cloned().chain(matches).find(|grounded| !grounded.pre_existing);
         match_in_change
             .or_else(|| self.find_in_removed(raised_finding))
             .or(first_match)
@@ -270,12 +270,12 @@ impl<'a> EvidenceFinder<'a> {
         named_line: Option<u32>,
     ) -> Result<GroundedEvidence, String> {
         let mut grounded = self.find_absence(heading, terms, named_line)?;
-        let touched = self.touched_lines.iter().flatten().flat_map(|touched| &touched.line_ranges);
+        let touched_ranges = self.touched_lines.iter().flatten().flat_map(|touched_file| &touched_file.line_ranges);
         // Without a heading the first changed line is a better place than the beginning of the file.
-        if let (true, Some((first_line, _))) = (heading.is_empty(), touched.into_iter().next()) {
+        if let (true, Some((first_line, _))) = (heading.is_empty(), touched_ranges.into_iter().next()) {
             (grounded.place.line, grounded.place.end_line) = (*first_line, *first_line);
         }
-        let is_outside_change = |touched: &Vec<_>| !is_place_touched(&grounded.place, touched);
+        let is_outside_change = |touched_files: &Vec<_>| !is_place_touched(&grounded.place, touched_files);
         grounded.pre_existing = !heading.is_empty() && self.touched_lines.as_ref().is_some_and(is_outside_change);
         Ok(grounded)
     }

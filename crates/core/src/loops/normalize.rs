@@ -160,7 +160,7 @@ fn is_time(candidate: &str) -> bool {
 fn is_date(candidate: &str) -> bool {
     let mut parts = candidate.split('-');
     let mut has_digits =
-        |length: usize| parts.next().is_some_and(|has_digits| is_all_digits(has_digits, length..=length));
+        |length: usize| parts.next().is_some_and(|date_part| is_all_digits(date_part, length..=length));
     has_digits(4) && has_digits(2) && has_digits(2)
 }
 

@@ -13,7 +13,7 @@ use alloc::{collections::BTreeSet, string::String, vec::Vec};
 use crate::{
     finding::{Evidence, FindingPlace},
     text::{
-        fold_case, plain_char,
+        fold_case_and_spaces, plain_char,
         words::{is_in_list, is_plain_word, is_stop_word, stem_word},
     },
 };
@@ -50,7 +50,7 @@ pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) 
         EvidenceCloseness::Far => return ClaimLikeness::Apart,
     };
     // Identical descriptions need no weighing, even if they consist of common words only.
-    if fold_case(left.description) == fold_case(right.description) {
+    if fold_case_and_spaces(left.description) == fold_case_and_spaces(right.description) {
         return ClaimLikeness::Same;
     }
     let (left_topic, right_topic) = (parse_topic(left.description), parse_topic(right.description));
@@ -130,18 +130,20 @@ fn lines_apart(left: &FindingPlace, right: &FindingPlace) -> u32 {
 pub(super) fn evidence_overlaps(left: &Evidence, right: &Evidence) -> bool {
     match (left, right) {
         (Evidence::Quote { text: left }, Evidence::Quote { text: right }) => {
-            let (left, right) = (fold_case(left), fold_case(right));
+            let (left, right) = (fold_case_and_spaces(left), fold_case_and_spaces(right));
             left.contains(&right) || right.contains(&left) || {
-                let (left, right) = (text_concepts(&left), text_concepts(&right));
-                let shared = left.intersection(&right).count();
+                let (left_concepts, right_concepts) = (text_concepts(&left), text_concepts(&right));
+                let shared = left_concepts.intersection(&right_concepts).count();
                 // One common word is too little: it may be a frequent one.
-                shared >= 2 && shared * 2 >= left.len().min(right.len())
+                shared >= 2 && shared * 2 >= left_concepts.len().min(right_concepts.len())
             }
         }
-        (Evidence::Absence { terms: left, .. }, Evidence::Absence { terms: right, .. }) => {
+        (Evidence::Absence { terms: left_terms, .. }, Evidence::Absence { terms: right_terms, .. }) => {
             let term_stems =
                 |term: &String| content_words(term).into_iter().map(|word| stem_word(&word)).collect::<Vec<_>>();
-            left.iter().any(|term| right.iter().any(|right| term_stems(term) == term_stems(right)))
+            left_terms
+                .iter()
+                .any(|term| right_terms.iter().any(|other_term| term_stems(term) == term_stems(other_term)))
         }
         _ => false,
     }

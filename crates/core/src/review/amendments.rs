@@ -15,7 +15,7 @@ use crate::{
     ids::FindingId,
     level::ReviewGoal,
     review::ReviewState,
-    text::fold_case,
+    text::fold_case_and_spaces,
     tracker::format_status,
 };
 
@@ -33,8 +33,8 @@ pub(super) fn amend_finding(
         return;
     };
     let (new_status, note_text) = match finding_change {
-        FindingChange::Severity { to: new_status } => {
-            return change_severity(host, state, finding_id, snapshot, new_status);
+        FindingChange::Severity { to: new_severity } => {
+            return change_severity(host, state, finding_id, snapshot, new_severity);
         }
         FindingChange::Fixed => (FindingStatus::Fixed, String::from("a person says so")),
         FindingChange::Open => (FindingStatus::Open, String::from("a person opened it again")),
@@ -155,8 +155,9 @@ pub(super) fn add_user_finding(
     quoted_text: String,
 ) {
     // The same edit of the tracker may be read more than once.
-    let is_same_finding =
-        |finding: &Finding| finding.raisers.is_empty() && fold_case(&finding.description) == fold_case(&description);
+    let is_same_finding = |finding: &Finding| {
+        finding.raisers.is_empty() && fold_case_and_spaces(&finding.description) == fold_case_and_spaces(&description)
+    };
     if state.findings.iter().any(is_same_finding) {
         return;
     }

@@ -9,8 +9,8 @@ use futures_util::future::try_join_all;
 
 use crate::{
     brief::{
-        AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, DisputedFinding, TaskBrief,
-        WorkspaceKind,
+        AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, FindingToChallenge,
+        TaskBrief, WorkspaceKind,
     },
     challenge::{
         ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt, describe_voices,
@@ -108,12 +108,12 @@ pub(super) async fn challenge_findings(
         }
     }
     // After a halt only findings with two agreeing voices are settled; the others are challenged later.
-    for (finding_id, voices_by_finding) in voices_by_finding {
-        if matches!(progress, ChallengeCompletion::Halted(_)) && !is_settled(&voices_by_finding) {
+    for (finding_id, voices) in voices_by_finding {
+        if matches!(progress, ChallengeCompletion::Halted(_)) && !is_settled(&voices) {
             state.unheard.push(finding_id);
         } else {
             state.unheard.retain(|unheard_id| *unheard_id != finding_id);
-            settle_finding(host, state, challenge_input.challenge_key, finding_id, voices_by_finding).await?;
+            settle_finding(host, state, challenge_input.challenge_key, finding_id, voices).await?;
         }
     }
     Ok(progress)
@@ -142,7 +142,7 @@ fn plan_batches(
     let mut by_agent: Vec<(AgentName, Vec<FindingId>)> = vec![];
     for finding in open_findings.iter().filter_map(|finding_id| state.find_finding(*finding_id)) {
         let heard_agents: Vec<AgentName> =
-            voices_by_finding[&finding.id].iter().map(|voice_number| voice_number.agent.clone()).collect();
+            voices_by_finding[&finding.id].iter().map(|voice| voice.agent.clone()).collect();
         // The first voices are chosen together; later ones only avoid the agents that were heard already.
         let nth_at_once = if voice_number < VOICES_AT_ONCE { voice_number } else { 0 };
         let agent =
@@ -232,11 +232,11 @@ fn challenger_task(
         .findings
         .iter()
         .filter_map(|finding_id| state.find_finding(*finding_id))
-        .map(DisputedFinding::from_finding);
+        .map(FindingToChallenge::from_finding);
     let brief = TaskBrief {
         disputed: disputed_findings.collect(),
         said: state.remark_lines(),
-        surroundings: state.task_environment(settings),
+        surroundings: state.task_background(settings),
         ..TaskBrief::new(AgentRole::Challenger, state.reviewed_subject(settings), state.round)
     };
     let workspace = WorkspaceKind::Frozen { by: challenge_input.freeze_key.clone() };
@@ -258,7 +258,7 @@ async fn ask_challenger(
 ) -> Result<ChallengerAnswer, ParkedRun> {
     let agent_name = agent_task.agent.clone();
     let finding_count = agent_task.brief.disputed.len() as u32;
-    let wanted_ids: Vec<FindingId> = agent_task.brief.disputed.iter().map(|disputed| disputed.id).collect();
+    let wanted_ids: Vec<FindingId> = agent_task.brief.disputed.iter().map(|finding| finding.id).collect();
     let consultation =
         consult_agent(host, &task_key, agent_task, spent, |content| find_missing_rulings(content, &wanted_ids)).await?;
     let mut rulings: Option<Vec<ChallengerRuling>> = None;
@@ -301,8 +301,8 @@ fn find_missing_rulings(content: &AnswerContent, wanted_ids: &[FindingId]) -> Op
         AnswerContent::Rulings { rulings } => {
             let silent_ids =
                 wanted_ids.iter().filter(|finding_id| !rulings.iter().any(|ruling| ruling.id == **finding_id));
-            let silent_ids: Vec<String> = silent_ids.map(|finding_id| format!("{finding_id}")).collect();
-            (!silent_ids.is_empty()).then(|| format!("a verdict is missing for {}", silent_ids.join(", ")))
+            let silent_names: Vec<String> = silent_ids.map(|finding_id| format!("{finding_id}")).collect();
+            (!silent_names.is_empty()).then(|| format!("a verdict is missing for {}", silent_names.join(", ")))
         }
         AnswerContent::Unreadable { message } => Some(message.clone()),
         AnswerContent::Findings { .. } | AnswerContent::Fixes { .. } => {

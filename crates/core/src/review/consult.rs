@@ -365,7 +365,7 @@ impl ConsultState<'_> {
 /// Returns the model size for the task. A repair is easy if all its findings have low severity.
 fn task_size(host: &dyn Host, agent_task: &AgentTask, is_escalated: bool) -> ModelSize {
     let task_brief = &agent_task.brief;
-    let is_minor = task_brief.assigned.iter().all(|assigned| assigned.severity == Severity::Low);
+    let is_minor = task_brief.assigned.iter().all(|finding| finding.severity == Severity::Low);
     let is_easy = task_brief.role == AgentRole::Fixer && is_minor;
     sizing::model_size(host.settings().tier, task_brief.role, &task_brief.subject, is_escalated, is_easy)
 }

@@ -151,8 +151,8 @@ struct FixerResult {
 fn keep_open(state: &ReviewState, fix_wave: Vec<Vec<FindingId>>) -> Vec<Vec<FindingId>> {
     let is_open =
         |finding_id: &FindingId| state.find_finding(*finding_id).is_some_and(|finding| finding.status.is_open());
-    let open_hands = fix_wave.into_iter().map(|assigned_ids| assigned_ids.into_iter().filter(is_open).collect());
-    open_hands.filter(|assigned_ids: &Vec<FindingId>| !assigned_ids.is_empty()).collect()
+    let open_assignments = fix_wave.into_iter().map(|assigned_ids| assigned_ids.into_iter().filter(is_open).collect());
+    open_assignments.filter(|assigned_ids: &Vec<FindingId>| !assigned_ids.is_empty()).collect()
 }
 
 async fn ask_fixer(
@@ -213,11 +213,11 @@ fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewStat
     if !settings.verify.is_empty() {
         stable_text.push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
     }
-    let mut environment = state.task_environment(settings);
+    let mut environment = state.task_background(settings);
     environment.context = state.tries.context.clone();
     environment.context.stable = stable_text;
     agent_task.brief.surroundings = environment;
-    if agent_task.brief.assigned.iter().any(|assigned| state.tries.circling.contains(&assigned.id)) {
+    if agent_task.brief.assigned.iter().any(|finding| state.tries.circling.contains(&finding.id)) {
         agent_task.brief.correction = String::from(CIRCLING_CORRECTION);
     }
 }

@@ -78,7 +78,7 @@ impl FixHistory {
         let was_answered = |finding_id: &&FindingId| {
             self.outputs
                 .iter()
-                .any(|was_answered| was_answered.standing == *state_hash && was_answered.findings.contains(finding_id))
+                .any(|past_output| past_output.standing == *state_hash && past_output.findings.contains(finding_id))
         };
         finding_ids.iter().filter(was_answered).copied().collect()
     }

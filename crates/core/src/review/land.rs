@@ -77,7 +77,7 @@ async fn ask_for_approval(
     fixed_claims: &[FixClaim],
 ) -> Result<(), ParkedRun> {
     let finding_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
-    let finding_names: Vec<String> = finding_ids.iter().map(|decision_id| format!("{decision_id}")).collect();
+    let finding_names: Vec<String> = finding_ids.iter().map(|finding_id| format!("{finding_id}")).collect();
     let claim_texts: Vec<String> = fixed_claims.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
     let question = format!(
         "may this land? It is to repair {} and changes {} ({})",
@@ -140,7 +140,7 @@ fn allowed_paths(subject: &Subject, held_files: &[String]) -> Vec<String> {
         .collect();
     let free_files = subject_files
         .into_iter()
-        .filter(|path| !held_files.iter().any(|held_files| held_files == path))
+        .filter(|path| !held_files.iter().any(|held_file| held_file == path))
         .map(String::from);
     free_files.chain(directories).collect()
 }

@@ -143,7 +143,7 @@ async fn close_review(
     }
     // These endings need no answer, so the run is over once they are published.
     let is_final = ending.reason == RunReason::ReviewOnly || ending.reason.outcome() == Some(RunOutcome::Resolved);
-    let known_remarks = state.said.len();
+    let known_remark_count = state.said.len();
     if is_final {
         user_requests::withdraw_open_decisions(host, state);
         user_requests::read_inbox(host, state, &end_key).await?;
@@ -157,7 +157,7 @@ async fn close_review(
     }
     if is_final {
         // Remarks that arrived during the last stage can reach no agent any more.
-        user_requests::warn_unheard_remarks(host, &state.said[known_remarks.min(state.said.len())..]);
+        user_requests::warn_unheard_remarks(host, &state.said[known_remark_count.min(state.said.len())..]);
     }
     state.write_metrics(host, &end_key, &ending).await?;
     if is_final {

@@ -151,8 +151,8 @@ async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -
     let warning = String::from("nothing of the change is left, so there is nothing to review again");
     host.note_event(RunEvent::Warned { text: warning });
     state.count_round(round);
-    let warning = state.last_pass.text.take();
-    state.last_pass = PanelPass { dry: true, sound: true, text: warning, ..PanelPass::default() };
+    let last_text = state.last_pass.text.take();
+    state.last_pass = PanelPass { dry: true, sound: true, text: last_text, ..PanelPass::default() };
     let finding_counts = FindingCounts::from_findings(&state.findings);
     host.note_event(RunEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts });
     state.publish_tracker(host, &Key::for_round(round)).await?;
@@ -268,7 +268,7 @@ fn complete_brief(task_brief: &mut TaskBrief, host: &dyn Host, state: &ReviewSta
         _ => SeatPlan::Plain,
     };
     task_brief.fixed = state.fixes_since_last_pass();
-    task_brief.surroundings = state.task_environment(host.settings());
+    task_brief.surroundings = state.task_background(host.settings());
 }
 
 async fn ask_reviewer(
@@ -303,12 +303,12 @@ async fn ask_reviewer(
     match (&all_raised, &consultation.fault) {
         (Some(all_raised), _) => {
             let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
-            let all_raised = all_raised.len() as u32;
+            let raised_count = all_raised.len() as u32;
             host.note_event(RunEvent::SeatAnswered {
                 round,
                 role,
                 agent: agent_name.clone(),
-                raised: all_raised,
+                raised: raised_count,
                 usage,
             });
         }

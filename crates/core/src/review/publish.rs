@@ -35,10 +35,10 @@ impl ReviewState {
                     if let Some(aside) = aside {
                         // The edited version was put aside, so nothing that the user wrote is lost.
                         let strange_edits = if strange.is_empty() { "something" } else { &strange.join("; ") };
-                        let tracker_text = format!(
+                        let warning = format!(
                             "in the tracker was edited what is not taken in ({strange_edits}); it is kept as {aside}"
                         );
-                        host.note_event(RunEvent::Warned { text: tracker_text });
+                        host.note_event(RunEvent::Warned { text: warning });
                     }
                     return Ok(());
                 }
@@ -48,8 +48,8 @@ impl ReviewState {
                 }
             }
         }
-        let tracker_text = String::from("the tracker is being edited all the time; it was not written");
-        host.note_event(RunEvent::Warned { text: tracker_text });
+        let warning = String::from("the tracker is being edited all the time; it was not written");
+        host.note_event(RunEvent::Warned { text: warning });
         Ok(())
     }
 

@@ -98,8 +98,8 @@ async fn post_session_question(
         finding_names.join(", "),
         if open_ids.len() == 1 { "is" } else { "are" }
     );
-    let finding_id = state.next_decision_id();
-    let decision = Decision::for_session(finding_id, open_ids.to_vec(), question);
+    let decision_id = state.next_decision_id();
+    let decision = Decision::for_session(decision_id, open_ids.to_vec(), question);
     user_requests::post_decision(host, state, &iteration_key.child_key("ask"), decision).await
 }
 

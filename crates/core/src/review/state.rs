@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::{FixClaim, TaskEnvironment},
+    brief::{FixClaim, TaskBackground},
     confidence::Confidence,
     counts::FindingCounts,
     decision::{Decision, DecisionTopic},
@@ -207,10 +207,10 @@ impl ReviewState {
     }
 
     /// Returns what every agent should know about the project.
-    pub(super) fn task_environment(&self, settings: &Settings) -> Box<TaskEnvironment> {
+    pub(super) fn task_background(&self, settings: &Settings) -> Box<TaskBackground> {
         // Agents must neither review nor edit trackers and metrics.
         let own_files = alloc::vec![format!("{}/", settings.reviews)];
-        Box::new(TaskEnvironment { own_files, ..TaskEnvironment::default() })
+        Box::new(TaskBackground { own_files, ..TaskBackground::default() })
     }
 
     /// Counts distinct valid findings, open, blocked or fixed, for the limit on findings.
@@ -277,7 +277,7 @@ impl ReviewState {
     pub(super) fn count_unanswered_edits(&self) -> u32 {
         let open_decisions = self.decisions.iter().filter(|decision| decision.answer.is_none());
         let edit_counts = open_decisions.map(|decision| match &decision.about {
-            DecisionTopic::Strayed { strays: edit_counts } => edit_counts.len() as u32,
+            DecisionTopic::Strayed { strays: edit_list } => edit_list.len() as u32,
             _ => 0,
         });
         edit_counts.sum()

@@ -63,14 +63,14 @@ fn stray_edit_question(edits: &[StrayEdit]) -> String {
     }
     let lost_paths: Vec<&str> =
         edits.iter().filter(|stray_edit| !stray_edit.kept).map(|stray_edit| stray_edit.path.as_str()).collect();
-    let lost_paths = match lost_paths.as_slice() {
+    let lost_note = match lost_paths.as_slice() {
         [] => String::new(),
         [first_path] => format!(" What stood in {first_path} is not to be had any more."),
         [first_path, other_paths @ ..] => {
             format!(" What stood in {first_path} and {} more is not to be had any more.", other_paths.len())
         }
     };
-    format!("{} while agents were at work, and not by a landing: was that you?{lost_paths}", described_files.join(", "))
+    format!("{} while agents were at work, and not by a landing: was that you?{lost_note}", described_files.join(", "))
 }
 
 /// Restores the files that the user wants restored.

@@ -149,22 +149,27 @@ fn apply_choice(
     user_answer: &DecisionAnswer,
 ) {
     match (topic, user_answer.choice_key()) {
-        (DecisionTopic::Blocked { finding }, Some(ChoiceKey::Retry)) => retry_finding(host, state, finding),
-        (DecisionTopic::Disputed { finding }, Some(ChoiceKey::Uphold)) => {
+        (DecisionTopic::Blocked { finding: finding_id }, Some(ChoiceKey::Retry)) => {
+            retry_finding(host, state, finding_id)
+        }
+        (DecisionTopic::Disputed { finding: finding_id }, Some(ChoiceKey::Uphold)) => {
             state.accepted = false;
             state.iteration = 0;
             // The iterations are counted anew, since the earlier ones had no chance to repair this finding.
-            state.transition_finding(host, finding, user_transition(FindingStatus::Open, "a person upholds it"));
+            state.transition_finding(host, finding_id, user_transition(FindingStatus::Open, "a person upholds it"));
         }
-        (DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding }, Some(ChoiceKey::Dismiss)) => {
+        (
+            DecisionTopic::Blocked { finding: finding_id } | DecisionTopic::Disputed { finding: finding_id },
+            Some(ChoiceKey::Dismiss),
+        ) => {
             let new_status = FindingStatus::Dismissed { why: DismissalReason::Person };
-            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(user_answer)));
+            state.transition_finding(host, finding_id, user_transition(new_status, &answer_reason(user_answer)));
             // The dismissed finding may be the only one that kept the last pass from being dry.
             state.reconsider_last_pass();
         }
-        (DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding }, _) => {
+        (DecisionTopic::Blocked { finding: finding_id } | DecisionTopic::Disputed { finding: finding_id }, _) => {
             let new_status = FindingStatus::Deferred { why: DeferralReason::Person };
-            state.transition_finding(host, finding, user_transition(new_status, &answer_reason(user_answer)));
+            state.transition_finding(host, finding_id, user_transition(new_status, &answer_reason(user_answer)));
         }
         (DecisionTopic::Patch { findings, .. }, _) => {
             apply_patch_answer(host, state, decision_id, findings, user_answer)

@@ -65,7 +65,7 @@ fn unescape_entities(escaped_text: &str) -> String {
     let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&amp;", "&")];
     entities
         .iter()
-        .fold(escaped_text.to_string(), |escaped_text, (entity, character)| escaped_text.replace(entity, character))
+        .fold(escaped_text.to_string(), |unescaped_text, (entity, character)| unescaped_text.replace(entity, character))
 }
 
 /// Returns each text between `<tag>` and `</tag>`. A tag that is never closed is ignored.

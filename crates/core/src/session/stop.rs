@@ -137,14 +137,14 @@ pub fn decide_stop(stop_input: &StopInput, answer: &str, client_turn: ClientTurn
 fn build_refusal(stop_input: &StopInput, has_claimed: bool) -> StopRefusal {
     let mut open_findings = stop_input.open_findings.clone();
     // The ids break ties, so that the same findings always give the same text.
-    open_findings.sort_by_key(|open_findings| (open_findings.severity, open_findings.id));
+    open_findings.sort_by_key(|open_finding| (open_finding.severity, open_finding.id));
     let user_message = refusal_message(stop_input, &open_findings, has_claimed);
     let prompt = stop_input.prompt.trim();
     // Everything that the model must know is in this text, also the prompt: clients do not show it `user_message`.
     let model_prompt = if prompt.is_empty() { user_message.clone() } else { format!("{prompt}\n\n{user_message}") };
-    let open_findings =
-        open_findings.iter().map(|open_findings| format!("{} {}", open_findings.id, open_findings.severity)).collect();
-    StopRefusal { model_prompt, user_message, open_findings, has_claimed }
+    let finding_texts =
+        open_findings.iter().map(|open_finding| format!("{} {}", open_finding.id, open_finding.severity)).collect();
+    StopRefusal { model_prompt, user_message, open_findings: finding_texts, has_claimed }
 }
 
 /// Returns a text that only the refusal with this number contains: it identifies the refusal in a client's transcript.
@@ -188,8 +188,8 @@ fn open_findings_text(stop_input: &StopInput, findings: &[OpenFinding]) -> Strin
     if findings.is_empty() {
         rendered = format!("\n{} still open.", format_count(stop_input.open_count, "finding"));
     }
-    for findings in findings.iter().take(MAX_NAMED_FINDINGS) {
-        let OpenFinding { id, severity, place, description } = findings;
+    for finding in findings.iter().take(MAX_NAMED_FINDINGS) {
+        let OpenFinding { id, severity, place, description } = finding;
         rendered
             .push_str(&format!("\n  {id} {severity} {place}: {}", truncate_chars(description, MAX_DESCRIPTION_CHARS)));
     }

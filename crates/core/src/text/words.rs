@@ -57,18 +57,18 @@ pub fn is_in_list(word_list: &str, word: &str) -> bool {
 
 /// Whether one word is the opposite of the other: `known` and `unknown`, `stateful` and `stateless`.
 pub fn are_opposites(left: &str, right: &str) -> bool {
-    let negated = |base: &str, negated: &str| {
+    let is_negation = |base: &str, negated: &str| {
         // A wrong hit only makes grounding stricter, so the list may be generous.
         let prefixes = ["un", "in", "im", "ir", "il", "dis", "non", "non-", "de", "mis", "a"];
         prefixes.iter().any(|prefix| negated.strip_prefix(prefix) == Some(base))
             || base.strip_suffix("ful").is_some_and(|stem| negated.strip_suffix("less") == Some(stem))
     };
-    negated(left, right) || negated(right, left)
+    is_negation(left, right) || is_negation(right, left)
 }
 
 /// Strips the usual endings: `deletes`, `deleted`, `deleting` and `deletion` have one stem.
-pub fn stem_word(lowercase: &str) -> String {
-    let lowercase = lowercase.to_lowercase();
+pub fn stem_word(word: &str) -> String {
+    let lowercase = word.to_lowercase();
     let lowercase = lowercase.strip_suffix("'s").unwrap_or(&lowercase);
     let Some(stripped) = strip_ending(lowercase).filter(|stripped| stripped.chars().count() >= 3) else {
         return lowercase.to_string();

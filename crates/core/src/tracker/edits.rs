@@ -24,7 +24,7 @@ use crate::{
     effect::{self, FindingChange, UserRemark, UserRequest},
     finding::Severity,
     ids::{FindingId, Hash},
-    text::{fold_line, truncate_chars},
+    text::{sanitize_to_line, truncate_chars},
 };
 
 /// The edits that were understood, and those that were not.
@@ -91,7 +91,7 @@ pub(super) fn frame_hash(tracker_text: &str) -> String {
             hashed_text.push('\n');
         // Of the issues only the ids count, so that an edited issue does not change the frame but a removed one does.
         } else if let Some(issue_id) =
-            line.trim().strip_prefix(SNAPSHOT_PREFIX).and_then(|issue_id| issue_id.split(' ').next())
+            line.trim().strip_prefix(SNAPSHOT_PREFIX).and_then(|snapshot_text| snapshot_text.split(' ').next())
         {
             hashed_text.push_str(issue_id);
             hashed_text.push('\n');
@@ -113,11 +113,11 @@ fn parse_heading(heading_text: &str) -> IssueHeading<'_> {
     let is_ticked = ["[x]", "[X]"].iter().any(|checkbox| heading_text.starts_with(checkbox));
     let after_box = heading_text
         .strip_prefix(['['])
-        .and_then(|after_box| after_box.split_once(']'))
+        .and_then(|after_bracket| after_bracket.split_once(']'))
         .map_or(heading_text, |(_, after_box)| after_box);
     let mut fields = after_box.splitn(3, '·').map(str::trim);
     // A heading without an id is an issue that the user added.
-    let finding_id = fields.next().and_then(|finding_id| finding_id.strip_prefix('F')?.parse().ok()).map(FindingId);
+    let finding_id = fields.next().and_then(|id_text| id_text.strip_prefix('F')?.parse().ok()).map(FindingId);
     let severity = fields.next();
     IssueHeading { is_ticked, finding_id, severity, status: fields.next().unwrap_or_default() }
 }
@@ -134,17 +134,18 @@ fn read_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
         }
         return;
     };
-    let snapshot = issue_block
+    let snapshot_text = issue_block
         .body_lines
         .iter()
         .find_map(|body_line| body_line.trim().strip_prefix(SNAPSHOT_PREFIX)?.strip_suffix(" -->"));
     // Without the original state it cannot be told what was edited.
-    let Some(snapshot) = snapshot.and_then(IssueSnapshot::parse).filter(|snapshot| snapshot.finding_id == finding_id)
+    let Some(snapshot) =
+        snapshot_text.and_then(IssueSnapshot::parse).filter(|snapshot| snapshot.finding_id == finding_id)
     else {
-        let body_line = issue_block.line_number;
+        let line_number = issue_block.line_number;
         tracker_edits
             .strange
-            .push(format!("line {body_line}: the comment that says how {finding_id} stood is gone or another's"));
+            .push(format!("line {line_number}: the comment that says how {finding_id} stood is gone or another's"));
         return;
     };
     // Severity and status are independent: one edit may change both.
@@ -209,11 +210,13 @@ fn read_remarks(
     let lines_with_only = |description_line: usize| {
         body_lines.iter().enumerate().filter(move |(line_index, line)| *line_index == description_line || is_ours(line))
     };
-    let Some(description_line) = free_lines.iter().find(|description_line| {
-        hash_body(lines_with_only(**description_line).map(|(_, line)| *line)) == snapshot.body_hash
+    let Some(description_line) = free_lines.iter().find(|candidate_line| {
+        hash_body(lines_with_only(**candidate_line).map(|(_, line)| *line)) == snapshot.body_hash
     }) else {
-        let line = issue_block.line_number;
-        tracker_edits.strange.push(format!("line {line}: lines of {finding_id} were changed that cannot be taken in"));
+        let line_number = issue_block.line_number;
+        tracker_edits
+            .strange
+            .push(format!("line {line_number}: lines of {finding_id} were changed that cannot be taken in"));
         return;
     };
     let added_lines: Vec<&str> = free_lines
@@ -222,7 +225,7 @@ fn read_remarks(
         .map(|line_index| body_lines[*line_index])
         .collect();
     if !added_lines.is_empty() {
-        let remark_text = truncate_chars(&fold_line(&added_lines.join(" ")), 1_000);
+        let remark_text = truncate_chars(&sanitize_to_line(&added_lines.join(" ")), 1_000);
         tracker_edits.requests.push(UserRequest::Say(UserRemark { about: Some(finding_id), text: remark_text }));
     }
 }
@@ -245,13 +248,13 @@ fn read_added_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdi
     let quoted_text = quoted_text.map(|quoted_text| quoted_text.trim_matches(['“', '”', '"'])).unwrap_or_default();
     // The text is the description; without one it is the heading without its box, marks and severity.
     let heading_text = issue_block.heading.trim_start_matches("[ ]").trim_start_matches("[x]");
-    let heading_text: Vec<&str> = heading_text
+    let title_parts: Vec<&str> = heading_text
         .split('·')
         .map(str::trim)
         .filter(|heading_part| Severity::parse(heading_part).is_none() && *heading_part != "new")
         .collect();
-    let description = if text_lines.is_empty() { heading_text.join(" ") } else { text_lines.join(" ") };
-    let description = truncate_chars(&fold_line(&description), 2_000);
+    let description = if text_lines.is_empty() { title_parts.join(" ") } else { text_lines.join(" ") };
+    let description = truncate_chars(&sanitize_to_line(&description), 2_000);
     if description.trim().is_empty() {
         tracker_edits.strange.push(format!("line {}: an issue was added that says nothing", issue_block.line_number));
         return;

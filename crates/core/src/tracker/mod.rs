@@ -17,7 +17,7 @@ use crate::{
     ids::{Hash, RunId},
     review::state::ReviewState,
     settings::Settings,
-    text::fold_line,
+    text::sanitize_to_line,
     timestamp::Timestamp,
 };
 
@@ -178,8 +178,8 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
     if let Some(place) = &finding.place {
         let section =
             if place.section.is_empty() { String::new() } else { format!(" ({})", escape_line(&place.section)) };
-        let match_text = finding.found.map(|match_text| format!(", {match_text}")).unwrap_or_default();
-        writeln!(rendered, "- Place: {place}{section}{match_text}")?;
+        let match_suffix = finding.found.map(|quote_match| format!(", {quote_match}")).unwrap_or_default();
+        writeln!(rendered, "- Place: {place}{section}{match_suffix}")?;
     }
     match &finding.evidence {
         // Only findings of the user may lack a quote.
@@ -196,8 +196,8 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
     }
     let raiser_names: alloc::vec::Vec<String> =
         finding.raisers.iter().map(|raiser| format!("{} (round {})", raiser.role, raiser.round)).collect();
-    let raiser_names = if raiser_names.is_empty() { String::from("a person") } else { raiser_names.join(", ") };
-    writeln!(rendered, "- Raised by: {raiser_names}")?;
+    let raised_by = if raiser_names.is_empty() { String::from("a person") } else { raiser_names.join(", ") };
+    writeln!(rendered, "- Raised by: {raised_by}")?;
     if let Some(earlier_id) = finding.maybe_same_as {
         writeln!(rendered, "- Maybe the same as: {earlier_id}")?;
     }
@@ -226,12 +226,12 @@ pub fn format_status(finding_status: &FindingStatus) -> String {
 }
 
 /// Escapes a paragraph: at the beginning of a line the text must not become a heading or a list either.
-fn escape_paragraph(escaped: &str) -> String {
-    let escaped = escape_line(escaped);
+fn escape_paragraph(untrusted: &str) -> String {
+    let escaped = escape_line(untrusted);
     if escaped.starts_with(['#', '-', '*', '+', '>', '|', '`', '~', '=']) { format!("\\{escaped}") } else { escaped }
 }
 
 /// Escapes untrusted text, which must not end a list item or forge a marker.
 fn escape_line(untrusted: &str) -> String {
-    fold_line(untrusted).replace("<!--", "<!- -")
+    sanitize_to_line(untrusted).replace("<!--", "<!- -")
 }

@@ -62,7 +62,7 @@ fn find_absence(heading: &str, terms: &[&str]) -> Result<GroundedEvidence, Strin
 /// Returns the first line, the last line, the heading and the match method.
 fn place_and_method(grounded: &GroundedEvidence) -> (u32, u32, &str, Option<QuoteMatchKind>) {
     let place = &grounded.place;
-    (place.line, place.end_line, &place.section, grounded.quote_match.map(|grounded| grounded.how))
+    (place.line, place.end_line, &place.section, grounded.quote_match.map(|quote_match| quote_match.how))
 }
 
 const SCOPE_HEADING: &str = "1. Goals & **Scope**";

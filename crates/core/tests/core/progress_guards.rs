@@ -92,7 +92,7 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
     assert!(matches!(view.findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
     assert!(view.open_decisions().any(|decision| decision.question.contains("in circles")));
     let reasons = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::FixersDealt { why: reasons, .. } => *reasons,
+        RunEvent::FixersDealt { why: reason, .. } => *reason,
         _ => None,
     });
     assert_eq!(

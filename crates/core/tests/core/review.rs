@@ -611,7 +611,7 @@ fn recorded_claims(trial: &TrialRun<RandomWorld>) -> BTreeMap<(String, String), 
         let AnswerContent::Findings { raised } = &reply.content else { continue };
         let key_parts: Vec<&str> = key.as_str().split('/').collect();
         let [round, "review", role, ..] = key_parts[..] else { continue };
-        let evidence_texts = raised.iter().map(|raised| format!("{:?}", raised.evidence));
+        let evidence_texts = raised.iter().map(|finding| format!("{:?}", finding.evidence));
         claims.entry((round.into(), role.into())).or_default().extend(evidence_texts);
     }
     claims

@@ -7,7 +7,7 @@ use super::{
 };
 
 /// The number of characters of a substitution that are kept in its word.
-const MAX_KEPT_CHARS: usize = 200;
+const MAX_EXPANSION_CHARS: usize = 200;
 
 impl ShellParser<'_> {
     /// Reads one word, up to a blank or an operator.
@@ -199,7 +199,7 @@ fn push_variable(variable_name: &str, word_text: &mut String) {
     word_text.extend([DOLLAR_MARK, '{']);
     variable_name
         .chars()
-        .take(MAX_KEPT_CHARS)
+        .take(MAX_EXPANSION_CHARS)
         .filter(|character| *character != '}')
         .for_each(|character| push_literal(character, word_text));
     word_text.push('}');
@@ -214,8 +214,8 @@ fn push_substitution(command_text: &str, word_text: &mut String) {
     word_text.extend([DOLLAR_MARK, '(']);
     command_text
         .chars()
-        .take(MAX_KEPT_CHARS)
-        .filter(|command_text| *command_text != ')')
-        .for_each(|command_text| push_literal(command_text, word_text));
+        .take(MAX_EXPANSION_CHARS)
+        .filter(|character| *character != ')')
+        .for_each(|character| push_literal(character, word_text));
     word_text.push(')');
 }

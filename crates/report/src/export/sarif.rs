@@ -15,7 +15,7 @@ use tribunal_core::{
     finding::{Evidence, Finding, FindingStatus, Severity},
     ids::Hash,
     reason::RunOutcome,
-    text::{fold_case, plain_char},
+    text::{fold_case_and_spaces, plain_char},
     timestamp::Timestamp,
     tracker,
 };
@@ -187,7 +187,8 @@ fn encode_uri(file_path: &str) -> Option<String> {
 
 /// Computes the fingerprint. White space, case, the style of quotes and dashes and the order of terms do not matter.
 fn evidence_fingerprint(rule_key: &str, evidence: &Evidence) -> String {
-    let fold_plain = |quoted_text: &str| fold_case(quoted_text).chars().map(plain_char).collect::<String>();
+    let fold_plain =
+        |evidence_text: &str| fold_case_and_spaces(evidence_text).chars().map(plain_char).collect::<String>();
     let hashed_parts = match evidence {
         Evidence::Quote { text: quoted_text } => {
             vec![rule_key.to_string(), "quote".into(), fold_plain(quoted_text)]
@@ -218,8 +219,8 @@ fn describe_suppression(finding: &Finding) -> Option<Value> {
 
 /// Collects what SARIF has no field for.
 fn collect_properties(finding: &Finding, export: &FindingsExport<'_>) -> Value {
-    let raiser_values = finding.raisers.iter();
-    let raiser_values = raiser_values.map(
+    let raisers = finding.raisers.iter();
+    let raiser_values = raisers.map(
         |raiser| json!({ "role": raiser.role, "agent": clean_line(raiser.agent.as_str()), "round": raiser.round }),
     );
     let mut property_bag = Map::new();
@@ -228,7 +229,7 @@ fn collect_properties(finding: &Finding, export: &FindingsExport<'_>) -> Value {
     property_bag.insert("status".into(), finding.status.as_str().into());
     property_bag.insert("raisers".into(), raiser_values.collect());
     let evidence_json = match &finding.evidence {
-        Evidence::Quote { text: property_text } => json!({ "quote": clean_block(property_text) }),
+        Evidence::Quote { text: quoted_text } => json!({ "quote": clean_block(quoted_text) }),
         Evidence::Absence { heading, terms } => {
             let terms: Vec<String> = terms.iter().map(|absent_term| clean_line(absent_term)).collect();
             json!({ "heading": clean_line(heading), "terms": terms })

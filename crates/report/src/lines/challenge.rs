@@ -48,7 +48,7 @@ impl ChallengeProgress {
                 key: task_key, effect: Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }), ..
                 // A second try belongs to the challenger of the first one and gets no number of its own.
             } if task_brief.role == AgentRole::Challenger && self.challenger_number(task_key).is_none() => {
-                let disputed_ids = task_brief.disputed.iter().map(|disputed_ids| disputed_ids.id).collect();
+                let disputed_ids = task_brief.disputed.iter().map(|disputed_finding| disputed_finding.id).collect();
                 self.asked_tasks.push((task_key.task_key(), disputed_ids));
             }
             RunEvent::FindingRuled { finding: finding_id, ruled: verdict, .. } => match verdict {
@@ -95,10 +95,10 @@ impl ChallengeProgress {
             (self.doubted_count, "in doubt"),
             (self.unheard_findings.len() as u32, "not heard on"),
         ];
-        let verdict_counts = verdict_counts.iter().filter(|(verdict_count, _)| *verdict_count > 0);
-        let verdict_counts: Vec<String> =
-            verdict_counts.map(|(verdict_count, verdict_phrase)| format!("{verdict_count} {verdict_phrase}")).collect();
-        (!verdict_counts.is_empty()).then(|| verdict_counts.join(", "))
+        let nonzero_counts = verdict_counts.iter().filter(|(verdict_count, _)| *verdict_count > 0);
+        let verdict_texts: Vec<String> =
+            nonzero_counts.map(|(verdict_count, verdict_phrase)| format!("{verdict_count} {verdict_phrase}")).collect();
+        (!verdict_texts.is_empty()).then(|| verdict_texts.join(", "))
     }
 }
 
@@ -154,10 +154,10 @@ impl<W: Write> LineReporter<W> {
         self.write_line(0, &ruling_text)?;
         let Some((objection_note, counter_quote)) = ruling.strongest_objection() else { return Ok(()) };
         let counter_quote = if counter_quote.is_empty() { String::new() } else { format!("“{counter_quote}”") };
-        for objection_line in
-            [objection_note, counter_quote.as_str()].into_iter().filter(|objection_line| !objection_line.is_empty())
+        for objection_text in
+            [objection_note, counter_quote.as_str()].into_iter().filter(|objection_text| !objection_text.is_empty())
         {
-            let objection_line = self.screen.wrap_text(DETAIL_INDENT, objection_line);
+            let objection_line = self.screen.wrap_text(DETAIL_INDENT, objection_text);
             let objection_line = self.screen.paint(TextStyle::Dim, &objection_line);
             self.write_line(0, &objection_line)?;
         }

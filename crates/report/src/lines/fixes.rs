@@ -19,37 +19,34 @@ impl<W: Write> LineReporter<W> {
     /// Writes events of a fix iteration.
     pub(super) fn write_fix_event(&mut self, run_event: &RunEvent) -> io::Result<()> {
         match run_event {
-            RunEvent::FixersDealt { iteration, hands: fixer_findings, .. } if self.is_fixed_in_session() => {
+            RunEvent::FixersDealt { iteration, hands, .. } if self.is_fixed_in_session() => {
                 // A new wave starts: findings of an older refused patch may be reported again.
                 self.refused_findings.clear();
-                let fixer_findings: Vec<String> =
-                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
-                let line_text =
-                    format!("fix iteration {iteration}: the session repairs {}", fixer_findings.join(" | "));
+                let hand_texts: Vec<String> = hands.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
+                let line_text = format!("fix iteration {iteration}: the session repairs {}", hand_texts.join(" | "));
                 let line_text = self.screen.wrap_text(2, &line_text);
                 self.write_line(0, &line_text)
             }
-            RunEvent::FixersDealt { iteration, wave: wave_text, hands: fixer_findings, .. } => {
+            RunEvent::FixersDealt { iteration, wave: wave_number, hands, .. } => {
                 self.refused_findings.clear();
-                let fixer_count = phrases::format_count(fixer_findings.len() as u32, "fixer");
-                let fixer_findings: Vec<String> =
-                    fixer_findings.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
-                let wave_text = if *wave_text > 1 { format!(", wave {wave_text}") } else { String::new() };
+                let fixer_count = phrases::format_count(hands.len() as u32, "fixer");
+                let hand_texts: Vec<String> = hands.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
+                let wave_text = if *wave_number > 1 { format!(", wave {wave_number}") } else { String::new() };
                 let line_text =
-                    format!("fix iteration {iteration}{wave_text}: {fixer_count} for {}", fixer_findings.join(" | "));
+                    format!("fix iteration {iteration}{wave_text}: {fixer_count} for {}", hand_texts.join(" | "));
                 let line_text = self.screen.wrap_text(2, &line_text);
                 self.write_line(0, &line_text)
             }
-            RunEvent::PatchLanded { lines: changed_lines, key: patch_key, .. } if patch_key.is_session() => {
+            RunEvent::PatchLanded { lines: line_count, key: patch_key, .. } if patch_key.is_session() => {
                 self.refused_findings.clear();
                 let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
-                let changed_lines = phrases::format_count(*changed_lines, "line");
+                let changed_lines = phrases::format_count(*line_count, "line");
                 self.write_line(4, &format!("{painted_symbol} the session came back, with {changed_lines} changed"))
             }
-            RunEvent::PatchLanded { findings: patch_findings, lines: changed_lines, .. } => {
+            RunEvent::PatchLanded { findings: patch_findings, lines: line_count, .. } => {
                 self.refused_findings.clear();
                 let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
-                let changed_lines = phrases::format_count(*changed_lines, "line");
+                let changed_lines = phrases::format_count(*line_count, "line");
                 self.write_line(
                     4,
                     &format!("{painted_symbol} landed: {} ({changed_lines})", phrases::join_ids(patch_findings)),
@@ -112,8 +109,8 @@ impl<W: Write> LineReporter<W> {
 
     /// Returns whether the user's own session repairs the findings instead of fixers. A decision may hand them back to fixers.
     fn is_fixed_in_session(&self) -> bool {
-        let is_handed_over = self.run_view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
-        let is_handed_over = is_handed_over.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));
+        let given_answers = self.run_view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
+        let is_handed_over = given_answers.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));
         !is_handed_over && self.run_view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 }

@@ -3,7 +3,7 @@
 //! The state is fed from outside, including the time: it reads no clock. [`super::frame`] draws it.
 
 use tribunal_core::{
-    brief::{AgentTask, DisputedFinding},
+    brief::{AgentTask, FindingToChallenge},
     decision::{ChoiceKey, DecisionTopic},
     effect::{AskAgent, AskOutcome, Effect, OwnFile, Reply},
     event::{JournalEntry, RunEvent},
@@ -156,7 +156,7 @@ impl LiveBoard {
     /// Shows one waiting worker per seat of the panel.
     fn show_panel(&mut self) {
         // Every caller comes after a round has started; 1 is only a fallback.
-        let round_number = self.round_strip.last().map_or(1, |round_number| round_number.round_number);
+        let round_number = self.round_strip.last().map_or(1, |last_round| last_round.round_number);
         let panel_seats = self.panel_roles.iter();
         self.workers = panel_seats
             .map(|role| LiveWorker::new(Key::for_round(round_number).reviewer_key(*role), role.to_string(), Vec::new()))
@@ -175,14 +175,14 @@ impl LiveBoard {
     }
 
     /// Adds a challenger. The first one replaces the panel; a third voice follows the first two.
-    fn add_challenger(&mut self, effect_key: &Key, disputed_findings: &[DisputedFinding]) {
+    fn add_challenger(&mut self, effect_key: &Key, disputed_findings: &[FindingToChallenge]) {
         if self.current_stage != LiveStage::Challenging {
             self.current_stage = LiveStage::Challenging;
             self.workers.clear();
         }
         if self.find_worker(effect_key).is_none() {
             let challenger_name = format!("challenger {}", self.workers.len() + 1);
-            let finding_ids = disputed_findings.iter().map(|disputed_findings| disputed_findings.id).collect();
+            let finding_ids = disputed_findings.iter().map(|disputed_finding| disputed_finding.id).collect();
             self.workers.push(LiveWorker::new(effect_key.task_key(), challenger_name, finding_ids));
         }
     }

@@ -80,18 +80,18 @@ impl FrameLayout<'_> {
         // The user looks for the workers first, so up to a third of the lines is kept for them.
         let worker_lines = self.board.workers.len().min(max_lines.div_ceil(3));
         for part_index in (0..other_parts.len()).rev() {
-            let line_count: usize = other_parts.iter().map(|(_, line_count)| line_count.len()).sum();
+            let line_count: usize = other_parts.iter().map(|(_, part_lines)| part_lines.len()).sum();
             if line_count + worker_lines <= max_lines {
                 break;
             }
             other_parts[part_index].1.clear();
         }
-        let line_count: usize = other_parts.iter().map(|(_, line_count)| line_count.len()).sum();
+        let line_count: usize = other_parts.iter().map(|(_, part_lines)| part_lines.len()).sum();
         // The workers take what is left, because they can be drawn in any height.
         let mut all_parts = other_parts.to_vec();
         all_parts.push((2, workers::draw_workers(self, max_lines.saturating_sub(line_count), is_wide)));
         all_parts.sort_by_key(|(part_position, _)| *part_position);
-        let mut frame_lines: Vec<String> = all_parts.into_iter().flat_map(|(_, line_count)| line_count).collect();
+        let mut frame_lines: Vec<String> = all_parts.into_iter().flat_map(|(_, part_lines)| part_lines).collect();
         frame_lines.truncate(max_lines);
         frame_lines
     }
@@ -194,7 +194,7 @@ impl FrameLayout<'_> {
         // Only one question fits; the others are counted.
         let more_text = match open_decisions.count() {
             0 => String::new(),
-            more_text => format!(" (and {more_text} more)"),
+            more_count => format!(" (and {more_count} more)"),
         };
         let decision_text = format!(
             "? {} waits for {}{more_text}: {}",
@@ -280,8 +280,8 @@ impl FrameLayout<'_> {
         });
         let paid_cost = Cost(spent.cost.0.saturating_sub(spent.notional.0));
         if paid_cost.0 > 0 || spent.uncosted_tokens == 0 {
-            let limit_text = Cost(limits.cost.0.saturating_mul(shares));
-            budget_parts.push(format!("cost {paid_cost} of {limit_text}"));
+            let cost_limit = Cost(limits.cost.0.saturating_mul(shares));
+            budget_parts.push(format!("cost {paid_cost} of {cost_limit}"));
         }
         if spent.notional.0 > 0 {
             budget_parts.push(format!("{} at list price", spent.notional));
@@ -306,9 +306,9 @@ impl FrameLayout<'_> {
         if controls.shows_help {
             let mode_names =
                 DisplayMode::ALL.iter().enumerate().map(|(mode_index, mode)| format!("{} {mode}", mode_index + 1));
-            let mode_names = mode_names.collect::<Vec<_>>().join(" · ");
+            let modes_text = mode_names.collect::<Vec<_>>().join(" · ");
             for help_text in [
-                format!("{mode_names} · v the next"),
+                format!("{modes_text} · v the next"),
                 "s stop: what runs may finish, then the run is parked; Ctrl-C twice ends it now".to_string(),
                 "▓ fixed ▒ in a fixer's hands ░ open – blocked or deferred · ! not heard of for a minute".to_string(),
             ] {
@@ -322,7 +322,7 @@ impl FrameLayout<'_> {
     fn status_line(&self) -> String {
         let board = self.board;
         let counts = board.run_view.finding_counts();
-        let round_number = board.round_strip.last().map_or(0, |round_number| round_number.round_number);
+        let round_number = board.round_strip.last().map_or(0, |last_round| last_round.round_number);
         let (finished_workers, worker_count) = board.count_finished_workers();
         let stage_text = match board.current_stage {
             LiveStage::Starting => "starting".to_string(),
@@ -377,8 +377,8 @@ fn describe_round_result(
     max_rounds: Option<u32>,
     with_dots: bool,
 ) -> String {
-    let max_rounds = max_rounds.map(|max_rounds| format!(" of {max_rounds}")).unwrap_or_default();
-    let round_head = format!("{round_word}{}{max_rounds}", round_progress.round_number);
+    let limit_text = max_rounds.map(|max_rounds| format!(" of {max_rounds}")).unwrap_or_default();
+    let round_head = format!("{round_word}{}{limit_text}", round_progress.round_number);
     match round_progress.result {
         None => round_head,
         // A dry round needs no dots.

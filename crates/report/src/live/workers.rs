@@ -132,7 +132,7 @@ fn describe_worker(worker: &LiveWorker, now_ms: u64) -> String {
         WorkerState::Working { activity, .. } if activity.is_empty() => "at work",
         WorkerState::Working { activity, .. } => activity,
         WorkerState::Landing { .. } => "landing: merged, checked, then put in place",
-        WorkerState::Finished { message: state_text } | WorkerState::Failed { message: state_text } => state_text,
+        WorkerState::Finished { message } | WorkerState::Failed { message } => message,
     };
     let stalled_text = worker
         .stalled_ms(now_ms)

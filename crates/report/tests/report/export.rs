@@ -209,12 +209,12 @@ fn dismissed_and_deferred_findings_are_suppressed_with_the_reason() {
     let sarif_results = parse_results(&export_all(&challenged_journal(), ExportFormat::Sarif));
     let suppressed =
         sarif_results.iter().filter(|sarif_result| sarif_result["suppressions"] != Value::Array(Vec::new()));
-    let justification = |sarif_result: &Value| {
+    let render_suppression = |sarif_result: &Value| {
         let justification =
             sarif_result["suppressions"][0]["justification"].as_str().unwrap().chars().take(68).collect::<String>();
         format!("{}: {justification}", sarif_result["properties"]["finding"].as_str().unwrap())
     };
-    insta::assert_snapshot!(suppressed.map(justification).collect::<Vec<_>>().join("\n"), @r"
+    insta::assert_snapshot!(suppressed.map(render_suppression).collect::<Vec<_>>().join("\n"), @r"
     F2: dismissed (invalid): 2 of 3 challengers: the line under Out of Scope
     F10: dismissed (ungrounded): the quote does not stand in the text
     ");

@@ -28,7 +28,7 @@ fn poison_entry(clean_entry: &JournalEntry) -> JournalEntry {
         *entry_json.pointer_mut(&string_path).unwrap() = poisoned_string.into();
         let parsed = serde_json::from_value::<JournalEntry>(entry_json.clone());
         // A string that the format does not allow to change keeps its value.
-        if !parsed.is_ok_and(|clean_entry| clean_entry.event != RunEvent::Unknown) {
+        if !parsed.is_ok_and(|poisoned_entry| poisoned_entry.event != RunEvent::Unknown) {
             *entry_json.pointer_mut(&string_path).unwrap() = original;
         }
     }
@@ -122,8 +122,9 @@ fn no_text_in_a_journal_controls_the_screen_of_a_table() {
         );
         assert_harmless("calls", &tables::render_calls(&collect_calls(&journal), &|_| None));
         assert_harmless("sent", &tables::render_sent_texts(&collect_calls(&journal), &|_| Some(7), &Screen::default()));
-        let waiting_view = (1..=journal.len()).map(|entry_count| RunView::from_entries(&journal[..entry_count]));
-        if let Some(waiting_view) = waiting_view.into_iter().find(|run_view| run_view.open_decisions().next().is_some())
+        let partial_views = (1..=journal.len()).map(|entry_count| RunView::from_entries(&journal[..entry_count]));
+        if let Some(waiting_view) =
+            partial_views.into_iter().find(|run_view| run_view.open_decisions().next().is_some())
         {
             assert_harmless("decisions", &tables::render_decisions([&waiting_view], &screen));
             assert_harmless(

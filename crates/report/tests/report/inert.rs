@@ -241,8 +241,8 @@ fn assert_inert(journal: fn() -> Vec<JournalEntry>, hostile_text: &str) {
         );
         assert_no_references(&parsed.plain_text);
     }
-    let sarif_log = render_export(&fill_journal(journal(), hostile_text), |export| export.to_sarif("0.1.0"));
-    let sarif_log: serde_json::Value = serde_json::from_str(&sarif_log).unwrap();
+    let sarif_text = render_export(&fill_journal(journal(), hostile_text), |export| export.to_sarif("0.1.0"));
+    let sarif_log: serde_json::Value = serde_json::from_str(&sarif_text).unwrap();
     let (run_view, results) = (RunView::from_entries(&journal()), sarif_log["runs"][0]["results"].as_array().unwrap());
     assert_eq!(results.len(), run_view.findings.len(), "{hostile_text:?}");
     for (sarif_result, finding) in results.iter().zip(run_view.findings.values()) {
@@ -262,12 +262,12 @@ fn assert_no_references(visible_text: &str) {
     for link_marker in ["://", "www."] {
         assert!(!lowercase_text.contains(link_marker), "{link_marker}: {visible_text}");
     }
-    for (marker_offset, link_marker) in
+    for (marker_offset, reference_marker) in
         lowercase_text.match_indices(['@', '#']).chain(lowercase_text.match_indices("gh-"))
     {
-        let next_char = lowercase_text[marker_offset + link_marker.len()..].chars().next();
+        let next_char = lowercase_text[marker_offset + reference_marker.len()..].chars().next();
         let continues_reference = |character: char| {
-            if link_marker == "gh-" { character.is_ascii_digit() } else { character.is_alphanumeric() }
+            if reference_marker == "gh-" { character.is_ascii_digit() } else { character.is_alphanumeric() }
         };
         assert!(!next_char.is_some_and(continues_reference), "{}", &lowercase_text[marker_offset..]);
     }

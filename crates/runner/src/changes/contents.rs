@@ -99,14 +99,13 @@ fn read_contents(
     let mut read_objects = |git_output: &mut dyn BufRead| {
         let (mut header, mut content) = (String::new(), Vec::new());
         while git_output.read_line(&mut header)? > 0 {
-            let header_fields = header
+            let parsed_header = header
                 .trim_end()
                 .split_once(' ')
-                .and_then(|(object_id, header_fields)| Some((object_id, header_fields.parse::<u64>().ok()?)));
-            if let Some((object_id, header_fields)) = header_fields {
+                .and_then(|(object_id, size_text)| Some((object_id, size_text.parse::<u64>().ok()?)));
+            if let Some((object_id, content_size)) = parsed_header {
                 // The content, and the line end after it.
-                if Read::take(&mut *git_output, header_fields + 1).read_to_end(&mut content)? as u64
-                    != header_fields + 1
+                if Read::take(&mut *git_output, content_size + 1).read_to_end(&mut content)? as u64 != content_size + 1
                 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }

@@ -91,7 +91,7 @@ impl SiftedFiles {
         for entry in candidates {
             match find_reason(&entry) {
                 None => self.reviewable.push(entry),
-                Some(find_reason) => self.omissions.push(format!("{}: {find_reason}", entry.relative_path)),
+                Some(reason) => self.omissions.push(format!("{}: {reason}", entry.relative_path)),
             }
         }
     }
@@ -169,7 +169,7 @@ fn mark_undecodable(undecodable: std::string::FromUtf8Error) -> String {
 }
 
 fn unwrap_name(decoded_name: Result<String, String>) -> String {
-    decoded_name.unwrap_or_else(|decoded_name| decoded_name)
+    decoded_name.unwrap_or_else(|marked_name| marked_name)
 }
 
 /// Parses `100644 100644 OLD NEW M`, followed by the path or both paths.
@@ -326,9 +326,8 @@ fn read_object_sizes(
     let request_lines: String = object_ids.iter().map(|object_id| format!("{object_id}\n")).collect();
     let git_output = repository.run_checked(command, Some(request_lines.into_bytes()))?;
     let git_output = String::from_utf8_lossy(&git_output);
-    let parse_size = |line: &str| {
-        line.split_once(' ').map(|(object_id, parse_size)| (object_id.to_string(), parse_size.parse().ok()))
-    };
+    let parse_size =
+        |line: &str| line.split_once(' ').map(|(object_id, size_text)| (object_id.to_string(), size_text.parse().ok()));
     Ok(git_output.lines().filter_map(parse_size).collect())
 }
 

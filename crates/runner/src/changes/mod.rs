@@ -183,13 +183,13 @@ pub fn find_change(project_root: &Path, request: &ChangeRequest) -> Result<Found
         end_tree => end_tree,
     };
     let diff_sizes = reviewable.iter().map(|entry| entry.diff_bytes).collect();
-    let differing_files =
+    let changed_paths =
         reviewable.into_iter().map(|entry| ChangedPath { path: entry.relative_path, from: entry.old_path }).collect();
     let change = CodeChange {
         range: range_name,
         base: endpoints.base_id,
         end: end_tree,
-        files: differing_files,
+        files: changed_paths,
         left_out: limit_reasons(omissions),
         story: None,
     };

@@ -67,8 +67,8 @@ pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> Pos
 /// Renders a patch as comments for the page that asks about it.
 fn render_diff_comments(context: &EffectContext, diff_blob: &Hash) -> String {
     let store = Store::open_read_only(&context.project.home_dir());
-    let Ok(diff_blob) = store.and_then(|store| store.read_blob(diff_blob)) else { return String::new() };
-    String::from_utf8_lossy(&diff_blob)
+    let Ok(diff_bytes) = store.and_then(|store| store.read_blob(diff_blob)) else { return String::new() };
+    String::from_utf8_lossy(&diff_bytes)
         .lines()
         .map(|diff_line| format!("# {diff_line}\n"))
         .chain(["\n".into()])
@@ -135,9 +135,7 @@ pub(crate) fn answers_in_files(context: &EffectContext, open_decisions: &[Decisi
     let read_answer = |decision: &Decision| {
         let page_file = decision_page_path(&context.project, &context.settings, &context.run_id, &decision.id);
         match read_decision_page(&page_file, decision) {
-            PageContent::Answer(read_answer) => {
-                Some(UserRequest::Answer { decision: decision.id.clone(), answer: read_answer })
-            }
+            PageContent::Answer(answer) => Some(UserRequest::Answer { decision: decision.id.clone(), answer }),
             PageContent::NoAnswer | PageContent::UnusableAnswer(_) | PageContent::Unreadable(_) => None,
         }
     };

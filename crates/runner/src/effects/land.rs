@@ -96,8 +96,7 @@ async fn attempt_landing(
     let landing_fault = |cause: io::Error| LandOutcome::from(environment_fault(format!("landing failed: {cause}")));
     let context = effect_context.clone();
     let search =
-        run_file_work(move || find_candidate(&context, &request, workspace).map(|search| (search, request.verify)))
-            .await;
+        run_file_work(move || find_candidate(&context, &request, workspace).map(|found| (found, request.verify))).await;
     let (candidate, commands) = match search {
         Ok((Ok(candidate), commands)) => (Arc::new(candidate), commands),
         Ok((Err(refusal), _)) => return Some(refused_outcome(refusal)),
@@ -217,7 +216,7 @@ fn merge_candidate(context: &EffectContext, candidate: &LandingCandidate) -> io:
         }
     }
     // Nothing is left to do, but the crash may have come before git got its commit.
-    if merged_files.iter().all(|patched_file| patched_file.landed_hunks.is_some()) {
+    if merged_files.iter().all(|merged_file| merged_file.landed_hunks.is_some()) {
         record_in_git(context, candidate);
         return Ok(LandingAttempt::Decided(Box::new(landed_outcome(context, &merged_files))));
     }

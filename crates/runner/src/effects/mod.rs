@@ -61,7 +61,7 @@ pub(crate) struct EffectContext {
     pub progress: UnboundedSender<AgentProgress>,
     pub process_policy: ProcessPolicy,
     /// The hash of the edited tracker that was accepted last.
-    pub last_tracker_hash: Mutex<Option<Hash>>,
+    pub last_accepted_tracker_hash: Mutex<Option<Hash>>,
     /// The state shared with the other runs of this process.
     pub shared: SharedState,
     /// The queue in which this run's tasks wait for permits to start agents.
@@ -173,19 +173,23 @@ impl PerformedEffect<AskOutcome> {
 pub(crate) async fn perform_effect(
     context: Arc<EffectContext>,
     pending_effect: PendingEffect,
-    stretch: u32,
-    unfinished_count: u32,
+    stretch_number: u32,
+    unfinished_attempts: u32,
 ) -> Option<PerformedEffect> {
     let PendingEffect { effect_key, effect, .. } = pending_effect;
     let reply = match effect {
         Effect::Ask(ask_request) => {
-            return ask::ask_agent(context, effect_key, ask_request.task, unfinished_count)
+            return ask::ask_agent(context, effect_key, ask_request.task, unfinished_attempts)
                 .await
                 .map(PerformedEffect::into_reply);
         }
         Effect::Land(Land { by: task_key, patch, allowed, verify }) => {
-            let request =
-                land::LandingRequest { checkpoint_key: CheckpointKey { stretch, task_key }, patch, allowed, verify };
+            let request = land::LandingRequest {
+                checkpoint_key: CheckpointKey { stretch: stretch_number, task_key },
+                patch,
+                allowed,
+                verify,
+            };
             Reply::Land(land::land_patch(context, request).await?)
         }
         Effect::TakeIn(TakeIn { before: frozen_files, verify }) => {

@@ -5,7 +5,7 @@ use std::{fs, io, path::Path, sync::PoisonError};
 use tribunal_core::{
     effect::{OwnFile, UserRequest, WriteOutcome},
     ids::Hash,
-    text::fold_line,
+    text::sanitize_to_line,
     tracker::{self, TrackerEdits},
 };
 
@@ -82,7 +82,7 @@ fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
     }
     let mut edits = tracker::parse_edits(tracker_text);
     let tracker_hash = Hash::digest_of(tracker_bytes);
-    let mut last_hash = context.last_tracker_hash.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last_hash = context.last_accepted_tracker_hash.lock().unwrap_or_else(PoisonError::into_inner);
     // The same text was accepted before; its requests are already in the journal.
     if last_hash.replace(tracker_hash.clone()) == Some(tracker_hash) {
         edits.requests.clear();
@@ -97,13 +97,13 @@ fn tracker_path(context: &EffectContext) -> String {
     let is_taken = fs::read_to_string(context.project.root().join(&plain_name)).is_ok_and(|tracker_text| {
         let title_line = tracker_text.lines().next().unwrap_or_default();
         title_line.starts_with(tracker::TITLE_PREFIX)
-            && title_line != format!("{}{}", tracker::TITLE_PREFIX, fold_line(&subject.title()))
+            && title_line != format!("{}{}", tracker::TITLE_PREFIX, sanitize_to_line(&subject.title()))
     });
     if !is_taken {
         return plain_name;
     }
-    let title_line = Hash::digest_of(subject.title().as_bytes());
-    format!("{reviews_dir}/{}-{}-issues.md", subject.file_slug(), &title_line.short_hex()[..6])
+    let title_hash = Hash::digest_of(subject.title().as_bytes());
+    format!("{reviews_dir}/{}-{}-issues.md", subject.file_slug(), &title_hash.short_hex()[..6])
 }
 
 /// Returns `review-metrics-{unix seconds}.json`; of two runs that end in the same second the later takes the next free name.

@@ -139,7 +139,7 @@ fn put_file_back(context: &EffectContext, stray: &StrayEdit) -> io::Result<Optio
         None => None,
     };
     match (remove_stray_edit(context, stray, current_bytes.as_deref(), bytes_before)?, current_bytes.is_some()) {
-        (Some(bytes_before), _) => write_atomically(&real_path, &bytes_before)?,
+        (Some(restored_bytes), _) => write_atomically(&real_path, &restored_bytes)?,
         (None, true) => fs::remove_file(&real_path)?,
         (None, false) => {}
     }
@@ -158,16 +158,16 @@ fn remove_stray_edit(
         return Ok(bytes_before);
     }
     let inseparable = || io::Error::other("it has been changed since, and the two cannot be told apart");
-    let stray_text = stray.after.as_ref().ok_or_else(inseparable)?;
-    let stray_text = CheckpointStore::for_run(&context.project, &context.run_id)
-        .read_bytes(stray_text)
+    let stray_hash = stray.after.as_ref().ok_or_else(inseparable)?;
+    let stray_bytes = CheckpointStore::for_run(&context.project, &context.run_id)
+        .read_bytes(stray_hash)
         .map_err(|_| inseparable())?;
-    let decoded_texts =
-        [Some(stray_text), current_bytes.map(<[u8]>::to_vec), bytes_before].map(|bytes| String::from_utf8(bytes?).ok());
-    let [Some(stray_text), Some(current_bytes), Some(bytes_before)] = decoded_texts else {
+    let decoded_texts = [Some(stray_bytes), current_bytes.map(<[u8]>::to_vec), bytes_before]
+        .map(|bytes| String::from_utf8(bytes?).ok());
+    let [Some(stray_text), Some(current_text), Some(text_before)] = decoded_texts else {
         return Err(inseparable());
     };
-    merge_or_first_conflict(&stray_text, &current_bytes, &bytes_before)
+    merge_or_first_conflict(&stray_text, &current_text, &text_before)
         .map(|text| Some(text.into_bytes()))
         .map_err(|_| inseparable())
 }

@@ -66,12 +66,12 @@ fn read_edited_files(context: &EffectContext, frozen_files: &[FrozenFile]) -> Re
     let mut landed_files = Vec::new();
     for frozen_file in frozen_files {
         let relative_path = frozen_file.path.as_str();
-        let current_text = subject::ensure_inside(project_root, relative_path)
+        let load_outcome = subject::ensure_inside(project_root, relative_path)
             .and_then(|()| subject::load_subject(project_root, relative_path));
-        let current_text = current_text.map_err(|problem| PatchRefusal::Lost { detail: problem.to_string() })?;
+        let current_text = load_outcome.map_err(|problem| PatchRefusal::Lost { detail: problem.to_string() })?;
         // Removing the text is not a repair.
-        if let Some((frozen_files, after)) = detect_gutting(&frozen_file.text, &current_text) {
-            return Err(PatchRefusal::Gutted { before: frozen_files, after });
+        if let Some((before, after)) = detect_gutting(&frozen_file.text, &current_text) {
+            return Err(PatchRefusal::Gutted { before, after });
         }
         landed_files.push(LandedFile {
             path: relative_path.to_string(),

@@ -162,8 +162,8 @@ fn read_lock(lock_path: &Path, clock: &dyn LockClock) -> io::Result<Option<(File
 }
 
 fn parse_process(lock_bytes: &[u8]) -> Option<ProcessIdentity> {
-    let lock_bytes = std::str::from_utf8(lock_bytes).ok()?;
-    let mut lines = lock_bytes.lines();
+    let lock_text = std::str::from_utf8(lock_bytes).ok()?;
+    let mut lines = lock_text.lines();
     (lines.next() == Some(LOCK_HEADING)).then(|| lines.next()?.parse().ok())?
 }
 

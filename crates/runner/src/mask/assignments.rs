@@ -209,11 +209,11 @@ fn is_secret_name(prefix: &str, name_word: &str, separator: &str) -> bool {
         && !name_word.bytes().all(|byte| byte.is_ascii_uppercase());
     let has_border = is_camel_border || !last_byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     let lower_prefix = prefix.to_ascii_lowercase();
-    let is_glued = GLUED_PREFIXES.iter().any(|name_word| lower_prefix.ends_with(name_word));
+    let is_glued = GLUED_PREFIXES.iter().any(|glued_prefix| lower_prefix.ends_with(glued_prefix));
     let stem = lower_prefix.trim_end_matches(['_', '-', '.']);
     // `key` alone is an index far more often than a secret, so it needs a telling prefix.
     if is_one_of(&["key"]) {
-        let is_harmless_key = HARMLESS_KEYS.iter().any(|name_word| stem.ends_with(name_word));
+        let is_harmless_key = HARMLESS_KEYS.iter().any(|harmless_key| stem.ends_with(harmless_key));
         return (has_border || is_glued) && !stem.is_empty() && !is_harmless_key;
     }
     if is_one_of(&["token"]) {

@@ -186,7 +186,7 @@ fn step_at_line_start(
     let Some((line_part, part_end)) = next_line_part(patterns, text, is_last) else {
         return PemStep::Wait;
     };
-    let begin_start = patterns.begin_marker.find(line_part).map(|end_match| end_match.start());
+    let begin_start = patterns.begin_marker.find(line_part).map(|begin_match| begin_match.start());
     if let Some(end_match) = patterns.end_marker.find(line_part)
         && begin_start.is_none_or(|begin_start| begin_start > end_match.start())
     {

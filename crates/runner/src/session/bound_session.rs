@@ -192,11 +192,11 @@ impl BoundSession {
 }
 
 /// Returns the decision that asks how to proceed with a loop which was released before it was done.
-fn loop_decision_event(cause: ReleaseReason, detail_suffix: &str) -> Option<RunEvent> {
+fn loop_decision_event(cause: ReleaseReason, detail: &str) -> Option<RunEvent> {
     if matches!(cause, ReleaseReason::Complete | ReleaseReason::Person | ReleaseReason::Over) {
         return None;
     }
-    let detail_suffix = if detail_suffix.is_empty() { String::new() } else { format!(" ({detail_suffix})") };
+    let detail_suffix = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
     let question = format!("the session was let go: {}{detail_suffix}. Is it to go on?", cause.as_phrase());
     Some(RunEvent::DecisionPosted { decision: Decision::for_loop(DecisionId::new("D1"), question) })
 }

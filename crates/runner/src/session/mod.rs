@@ -174,8 +174,8 @@ fn release_ended_session(
     let stale_hours = stale_hours?;
     let owner = bound_session.file_state.session_id.clone();
     let kept_paths = bound_session.release_session(project, ReleaseReason::Stale, &format!("{stale_hours} h"), now_ms);
-    let owner = if owner.is_empty() { String::new() } else { format!(" (session {owner})") };
-    let reason = format!("nothing was heard of it for {stale_hours} h{owner}");
+    let owner_note = if owner.is_empty() { String::new() } else { format!(" (session {owner})") };
+    let reason = format!("nothing was heard of it for {stale_hours} h{owner_note}");
     Some(describe_release(file_name, &reason, kept_paths))
 }
 
@@ -265,7 +265,7 @@ fn build_batch(run_id: &RunId, events: Vec<RunEvent>, timestamp: Timestamp) -> E
     // Process and time make the ids unique: several hooks may write to the same journal at once.
     let process_id = std::process::id();
     let unique_time =
-        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |unique_time| unique_time.as_nanos());
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since_epoch| since_epoch.as_nanos());
     let to_entry = |(index, event)| NewEntry {
         run_id: run_id.clone(),
         timestamp,
@@ -291,8 +291,8 @@ fn replace_state_file(project: &Project, file_name: &str, file_text: &str) -> Re
         }
         fs::rename(&temporary_path, &state_path)
     };
-    let write_file = write_file();
-    write_file.map_err(|cause| {
+    let write_outcome = write_file();
+    write_outcome.map_err(|cause| {
         let _ = fs::remove_file(&temporary_path);
         file_error(cause)
     })

@@ -55,17 +55,17 @@ fn find_parts(file_text: &str) -> Result<StateFileParts, String> {
     // Editors may put a byte order mark at the start, and lines may end with CR LF.
     for file_line in file_text.split_inclusive('\n') {
         let trimmed_line = file_line.trim_start_matches('\u{feff}').trim_end();
-        let next_line = line_start + file_line.len();
+        let next_start = line_start + file_line.len();
         match (yaml_start, trimmed_line) {
-            (None, "---") => yaml_start = Some(next_line),
+            (None, "---") => yaml_start = Some(next_start),
             (Some(start), "---") => {
-                return Ok(StateFileParts { yaml_range: start..line_start, prompt_range: next_line..file_text.len() });
+                return Ok(StateFileParts { yaml_range: start..line_start, prompt_range: next_start..file_text.len() });
             }
             // Text before the first dashes that is no comment means that there is no header.
             (None, _) if !trimmed_line.is_empty() && !trimmed_line.trim_start().starts_with('#') => break,
             _ => {}
         }
-        line_start = next_line;
+        line_start = next_start;
     }
     match yaml_start {
         Some(_) => Err("there is no second line of `---`".to_string()),
@@ -86,10 +86,10 @@ impl StateFile {
             let first_present = field_names
                 .iter()
                 .map(|field_name| (field_name, scalar_text(field_name)))
-                .find(|(_, scalar_text)| !scalar_text.is_empty());
-            match first_present.map(|(field_name, scalar_text)| (field_name, scalar_text.parse::<u32>())) {
+                .find(|(_, field_text)| !field_text.is_empty());
+            match first_present.map(|(field_name, field_text)| (field_name, field_text.parse::<u32>())) {
                 None => Ok(None),
-                Some((_, Ok(parse_number))) => Ok(Some(parse_number)),
+                Some((_, Ok(number))) => Ok(Some(number)),
                 Some((field_name, Err(_))) => Err(format!("`{field_name}` is no number: {}", scalar_text(field_name))),
             }
         };
@@ -103,9 +103,9 @@ impl StateFile {
         let is_loop = yaml_tree.get("iteration").is_some() || scalar_text("workflow_name") == "loop";
         let max_refusals = parse_number(&["max_rounds", "max_iterations"])?.unwrap_or(DEFAULT_MAX_REFUSALS);
         let session_id =
-            [scalar_text("session_id"), scalar_text("session")].into_iter().find(|scalar_text| !scalar_text.is_empty());
+            [scalar_text("session_id"), scalar_text("session")].into_iter().find(|field_text| !field_text.is_empty());
         let promise =
-            Some(scalar_text("completion_promise")).filter(|scalar_text| !matches!(*scalar_text, "" | "null" | "~"));
+            Some(scalar_text("completion_promise")).filter(|field_text| !matches!(*field_text, "" | "null" | "~"));
         Ok(StateFile {
             is_active: active,
             session_id: session_id.unwrap_or_default().to_string(),
@@ -131,7 +131,7 @@ fn parse_yaml(file_text: &str, file_parts: &StateFileParts) -> Result<YamlNode, 
     yaml::parse_yaml(&file_text[file_parts.yaml_range.clone()]).map_err(|yaml_error| {
         // The YAML parser counts from its own start, the user counts from the start of the file.
         let line_prefix =
-            yaml_error.line.map(|line_prefix| format!("line {}: ", line_prefix + lines_before)).unwrap_or_default();
+            yaml_error.line.map(|yaml_line| format!("line {}: ", yaml_line + lines_before)).unwrap_or_default();
         format!("{line_prefix}{}", yaml_error.message)
     })
 }

@@ -23,8 +23,8 @@ pub(super) fn capture_output(output_start: &[u8], total_bytes: u64, max_bytes: u
         let kept_text = masker.mask(&String::from_utf8_lossy(output_start)).into_owned();
         return HookOutput { kept_text, is_truncated: false, total_bytes };
     };
-    let mask_up_to = |cut_position: usize| {
-        let kept_bytes = output_start.get(..cut_position).unwrap_or(output_start);
+    let mask_up_to = |end_position: usize| {
+        let kept_bytes = output_start.get(..end_position).unwrap_or(output_start);
         masker.mask(&String::from_utf8_lossy(kept_bytes)).into_owned()
     };
     // A secret is recognized only with its end in sight. Only what is the same with and without that end is shown.

@@ -137,7 +137,7 @@ impl UndoWorld {
     /// Writes everything to disk.
     fn write_to_disk(&self) {
         let findings: Vec<Vec<FindingId>> =
-            (1..=self.landed_changes.len()).map(|entry_number| vec![FindingId(entry_number as u32)]).collect();
+            (1..=self.landed_changes.len()).map(|finding_number| vec![FindingId(finding_number as u32)]).collect();
         let events = landed_change(&findings).into_iter().enumerate();
         let entries = events.map(|(entry_number, event)| {
             let draft = EntryDraft { id: entry_number.to_string(), event };

@@ -90,10 +90,8 @@ impl WorkTreeWatch {
         }
         // Where git does not answer, it cannot be said which files are new.
         let ls_files_output = git_queries::list_work_tree(project_root).unwrap_or_default();
-        for ls_files_output in
-            git_queries::parse_ls_files(&ls_files_output).filter(|ls_files_output| !ls_files_output.is_tracked)
-        {
-            let Ok(relative_path) = std::str::from_utf8(ls_files_output.path_bytes) else { continue };
+        for listed_file in git_queries::parse_ls_files(&ls_files_output).filter(|listed_file| !listed_file.is_tracked) {
+            let Ok(relative_path) = std::str::from_utf8(listed_file.path_bytes) else { continue };
             if self.watched_files.contains_key(relative_path)
                 || is_never_copied(relative_path)
                 || is_transient_name(relative_path)
@@ -140,16 +138,16 @@ fn is_transient_name(relative_path: &str) -> bool {
 pub(crate) fn clear_workspaces(work_dir: &Path) {
     for task_dir in fs::read_dir(work_dir).into_iter().flatten().flatten() {
         let dir_entries = fs::read_dir(task_dir.path()).into_iter().flatten().flatten();
-        let attempts: Vec<_> = dir_entries.map(|attempt| attempt.path()).collect();
+        let attempts: Vec<_> = dir_entries.map(|dir_entry| dir_entry.path()).collect();
         // A task without a retained attempt goes as a whole, with the files beside its attempts.
         if !attempts.iter().any(|attempt_path| retain_marker(attempt_path).exists()) {
             let _ = TaskWorkspace::from_directory(task_dir.path()).remove();
             continue;
         }
-        for attempt in
+        for attempt_path in
             attempts.into_iter().filter(|attempt_path| attempt_path.is_dir() && !retain_marker(attempt_path).exists())
         {
-            let _ = TaskWorkspace::from_directory(attempt).remove();
+            let _ = TaskWorkspace::from_directory(attempt_path).remove();
         }
     }
 }

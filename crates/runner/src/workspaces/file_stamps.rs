@@ -35,7 +35,7 @@ pub(super) struct FileStamp {
 impl FileStamp {
     pub fn from_metadata(metadata: &Metadata) -> FileStamp {
         let to_nanoseconds =
-            |seconds: i64, to_nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(to_nanoseconds);
+            |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
         FileStamp {
             inode: metadata.ino(),
             size: metadata.size(),

@@ -81,8 +81,8 @@ pub(super) fn read_repository_layout(project_root: &Path) -> Option<RepositoryLa
         }
         // The branch name is not in the output then, so it is read from the HEAD file itself.
         (false, _) => {
-            let output_text = fs::read_to_string(git_dir.join("HEAD")).ok()?;
-            HeadState::Unborn { ref_name: parse_branch_ref(output_text.strip_prefix("ref: ")?.trim_end())? }
+            let head_text = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+            HeadState::Unborn { ref_name: parse_branch_ref(head_text.strip_prefix("ref: ")?.trim_end())? }
         }
         _ => return None,
     };
@@ -109,9 +109,8 @@ const LAYOUT_QUERY: [&str; 9] = [
 
 /// Accepts a branch name only if it can be written as a file of its own.
 fn parse_branch_ref(ref_name: &str) -> Option<String> {
-    let is_valid_part = |is_valid_part: &str| {
-        !is_valid_part.is_empty() && !is_valid_part.starts_with('.') && !is_valid_part.ends_with(".lock")
-    };
+    let is_valid_part =
+        |ref_part: &str| !ref_part.is_empty() && !ref_part.starts_with('.') && !ref_part.ends_with(".lock");
     let is_valid = ref_name.starts_with("refs/heads/") && ref_name.split('/').all(is_valid_part);
     is_valid.then(|| ref_name.to_string())
 }

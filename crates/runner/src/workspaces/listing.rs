@@ -282,7 +282,7 @@ impl<'a> TreeScanner<'a> {
                 self.add_path(seed_path);
             }
             let measured_files =
-                self.listing.files.iter().map(|(seed_path, metadata)| (seed_path.as_str(), metadata.len()));
+                self.listing.files.iter().map(|(relative_path, metadata)| (relative_path.as_str(), metadata.len()));
             let CopyLimits { files: count, bytes } = measure_files(measured_files);
             // A seed that exceeds the limit is dropped as a whole: a part of it would be useless.
             if count > self.limits.files || bytes > self.limits.bytes {

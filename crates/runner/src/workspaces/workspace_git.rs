@@ -48,8 +48,8 @@ fn fill_git_dir(git_dir: &Path, layout: &RepositoryLayout) -> io::Result<()> {
     fs::write(git_dir.join("HEAD"), head_text)?;
     fs::write(git_dir.join("config"), render_config(layout)?)?;
     fs::write(git_dir.join("objects/info/alternates"), format_alternates(&layout.common_dir.join("objects"))?)?;
-    for ref_name in ["shallow", "info/exclude", "info/attributes"] {
-        copy_if_present(&layout.common_dir.join(ref_name), &git_dir.join(ref_name))?;
+    for file_name in ["shallow", "info/exclude", "info/attributes"] {
+        copy_if_present(&layout.common_dir.join(file_name), &git_dir.join(file_name))?;
     }
     copy_if_present(&layout.git_dir.join("index"), &git_dir.join("index"))?;
     // A split index consists of two files.
@@ -97,7 +97,7 @@ fn select_settings(config_text: &str) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     for trimmed_line in config_text.lines().map(str::trim) {
         // A setting may follow its section on the same line: `[core] eol = lf`.
-        let trimmed_line = match trimmed_line.strip_prefix('[').and_then(|after_section| after_section.split_once(']'))
+        let trimmed_line = match trimmed_line.strip_prefix('[').and_then(|after_bracket| after_bracket.split_once(']'))
         {
             Some((section, after_section)) => {
                 in_core = section.trim().eq_ignore_ascii_case("core");
@@ -105,9 +105,9 @@ fn select_settings(config_text: &str) -> Vec<(&'static str, String)> {
             }
             None => trimmed_line,
         };
-        let trimmed_line = trimmed_line.split(['#', ';']).next().unwrap_or_default();
+        let setting_text = trimmed_line.split(['#', ';']).next().unwrap_or_default();
         // A setting without a value means true.
-        let (setting_name, value) = trimmed_line.split_once('=').unwrap_or((trimmed_line, "true"));
+        let (setting_name, value) = setting_text.split_once('=').unwrap_or((setting_text, "true"));
         let Some(setting_name) =
             COPIED_SETTINGS.into_iter().find(|copied_name| setting_name.trim().eq_ignore_ascii_case(copied_name))
         else {

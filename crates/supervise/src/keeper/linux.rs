@@ -69,10 +69,9 @@ impl KeeperArguments {
         let grace_period = Duration::from_millis(next_text()?.parse().ok()?);
         let file_limit = next_text()?.parse().ok();
         // `-` stands for no lock; it is not a number and is left out here.
-        let lock_numbers =
-            lock_numbers.split(',').filter_map(|lock_number| take_inherited_fd(lock_number.parse().ok()?));
+        let lock_fds = lock_numbers.split(',').filter_map(|lock_number| take_inherited_fd(lock_number.parse().ok()?));
         Some(KeeperArguments {
-            _locks: lock_numbers.collect(),
+            _locks: lock_fds.collect(),
             control_channel: File::from(take_inherited_fd(channel_number)?),
             grace_period,
             file_limit,
@@ -187,12 +186,12 @@ impl Keeper {
             std::thread::sleep(END_POLL_INTERVAL);
             return WakeReason::Timeout;
         }
-        let [agent, channel] = poll_fds.map(|poll_fd| !poll_fd.revents().is_empty());
-        if agent && self.agent_handle.is_some() {
+        let [agent_ready, channel_ready] = poll_fds.map(|poll_fd| !poll_fd.revents().is_empty());
+        if agent_ready && self.agent_handle.is_some() {
             return WakeReason::AgentEnded;
         }
         // A byte is an order, and so are the end and the failure of the channel.
-        if channel
+        if channel_ready
             && !matches!(self.control_channel.read(&mut [0; 16]), Err(cause) if cause.kind() == io::ErrorKind::Interrupted)
         {
             return WakeReason::EndRequested;

@@ -39,7 +39,7 @@ fn run_server(scenario_path: &str, port: u16) -> Result<Infallible, Box<dyn Erro
 }
 
 fn format_request(request_number: usize, request: &ModelRequest) -> String {
-    let rule_text = request.rule_index.map_or("no rule".to_string(), |rule_text| format!("rule {}", rule_text + 1));
+    let rule_text = request.rule_index.map_or("no rule".to_string(), |rule_index| format!("rule {}", rule_index + 1));
     let last_text: String = request.last_text.chars().take(60).collect();
     format!(
         "{request_number} {:?} {} {rule_text}, round {}: {last_text:?}",

@@ -72,8 +72,8 @@ impl CourtDocument {
             document.push_line("", LineKind::Plain);
             document.push_line(&format!("## {heading}"), LineKind::Heading);
             document.push_line("", LineKind::Plain);
-            let lines = if section == Some(*heading) { 20 } else { 4 + dice.roll(4) };
-            for _ in 0..lines {
+            let line_count = if section == Some(*heading) { 20 } else { 4 + dice.roll(4) };
+            for _ in 0..line_count {
                 let (text, thing) = document.innocent_line(dice);
                 document.push_line(&text, LineKind::Innocent(thing));
             }

@@ -41,11 +41,11 @@ enum FixStep {
 impl Courtroom {
     pub(super) fn fix_findings(&mut self, effect_key: &str, brief: &TaskBrief) -> Reply {
         let mut work = FixerWork::default();
-        let claim_status = brief.assigned.iter().filter_map(|assigned| {
+        let claimed_statuses = brief.assigned.iter().filter_map(|assigned| {
             let claim_status = self.try_fix(assigned, &mut work);
             claim_status.map(|claim_status| (assigned.id, claim_status))
         });
-        let claims = claim_status.collect();
+        let claims = claimed_statuses.collect();
         let changed = !work.steps.is_empty();
         self.pending_work.insert(effect_key.to_string(), work);
         samples::fixes_reply(claims, changed)
@@ -54,7 +54,7 @@ impl Courtroom {
     /// Tries to fix one finding. `None` means that the fixer does not mention it.
     fn try_fix(&mut self, assigned: &AssignedFinding, work: &mut FixerWork) -> Option<ClaimStatus> {
         let Some(ClaimTruth::Defect(defect_id)) = self.truths.get(&assigned.description).copied() else {
-            let line_number = assigned.place.rsplit(':').next().and_then(|line_number| line_number.parse().ok());
+            let line_number = assigned.place.rsplit(':').next().and_then(|number_text| number_text.parse().ok());
             work.steps.push(FixStep::Please(assigned.evidence.clone(), line_number.unwrap_or(0)));
             return Some(ClaimStatus::Fixed);
         };
@@ -127,9 +127,9 @@ impl Courtroom {
                 }
             }
             FixStep::Touch(defect_id) => {
-                let nearby_line = |what| {
+                let nearby_line = |line_kind| {
                     let text = format!("- Point {defect_id} of the list is looked at in the next meeting.");
-                    DocumentLine { text, line_kind: what }
+                    DocumentLine { text, line_kind }
                 };
                 match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
                     (Some(line_index), _) => {
@@ -145,22 +145,24 @@ impl Courtroom {
                     (None, DefectKind::Flaw(..)) => None,
                 }
             }
-            FixStep::Please(evidence, plain_line) => self.satisfy_false_finding(edits, &evidence, plain_line),
+            FixStep::Please(evidence, line_number) => self.satisfy_false_finding(edits, &evidence, line_number),
         }
     }
 
-    fn satisfy_false_finding(&mut self, edits: &mut LineEdits, evidence: &Evidence, line: usize) -> Option<usize> {
+    fn satisfy_false_finding(
+        &mut self,
+        edits: &mut LineEdits,
+        evidence: &Evidence,
+        line_number: usize,
+    ) -> Option<usize> {
         match evidence {
-            Evidence::Quote { text } => {
+            Evidence::Quote { text: quote_text } => {
                 let lines = self.document.lines.iter().enumerate();
                 let quoted_lines =
-                    lines.filter(|(_, line)| line.text.contains(text.as_str())).map(|(line_index, _)| line_index);
-                let line_index = quoted_lines.min_by_key(|line_index| (line_index + 1).abs_diff(line))?;
-                let DocumentLine { text, line_kind: what } = self.document.lines[line_index].clone();
-                edits.replace_line(
-                    line_index,
-                    DocumentLine { text: format!("{text} This is on purpose."), line_kind: what },
-                );
+                    lines.filter(|(_, line)| line.text.contains(quote_text.as_str())).map(|(line_index, _)| line_index);
+                let line_index = quoted_lines.min_by_key(|line_index| (line_index + 1).abs_diff(line_number))?;
+                let DocumentLine { text, line_kind } = self.document.lines[line_index].clone();
+                edits.replace_line(line_index, DocumentLine { text: format!("{text} This is on purpose."), line_kind });
                 Some(line_index + 1)
             }
             Evidence::Absence { heading, terms } => {

@@ -49,8 +49,8 @@ impl Courtroom {
                 continue;
             }
             // Asked once more, a reviewer only adds what it has not said before.
-            let is_repeated = |raised_claim: &RecordedClaim| {
-                raised_claim.seat == seat && raised_claim.truth == ClaimTruth::Defect(defect_id)
+            let is_repeated = |recorded_claim: &RecordedClaim| {
+                recorded_claim.seat == seat && recorded_claim.truth == ClaimTruth::Defect(defect_id)
             };
             if self.claims.iter().any(is_repeated) {
                 continue;
@@ -92,7 +92,7 @@ impl Courtroom {
         let unfixed_lines = known_lines.iter().filter(|known_line| !known_line.ends_with("[fixed]"));
         unfixed_lines
             .into_iter()
-            .any(|known_line| descriptions.iter().any(|descriptions| known_line.contains(descriptions.as_str())))
+            .any(|known_line| descriptions.iter().any(|description| known_line.contains(description.as_str())))
     }
 
     /// Describes a defect; a seat words the same defect always in the same way.
@@ -102,18 +102,18 @@ impl Courtroom {
         let defect = &self.document.defects[defect_id];
         let severity = vary_severity(&mut style, defect.severity);
         let line_index = self.document.find_defect_line(defect_id);
-        let quote = line_index.map(|line_index| quote_line(&mut style, &self.document.lines[line_index].text));
-        let (evidence, description) = match (defect.kind, quote) {
-            (DefectKind::Flaw(flaw, thing), quote) => {
-                let quote = Evidence::Quote { text: quote.unwrap_or_default() };
+        let quote_text = line_index.map(|line_index| quote_line(&mut style, &self.document.lines[line_index].text));
+        let (evidence, description) = match (defect.kind, quote_text) {
+            (DefectKind::Flaw(flaw, thing), quote_text) => {
+                let quote = Evidence::Quote { text: quote_text.unwrap_or_default() };
                 (quote, fill_template(pick_word(&mut style, &FLAWS[flaw].wordings), thing))
             }
-            (DefectKind::Gap(gap, heading), quote) => {
+            (DefectKind::Gap(gap, heading), quote_text) => {
                 let [term, second_term] = GAPS[gap].terms;
                 let mut terms = vec![term.to_string()];
                 terms.extend(style.roll_percent(50).then(|| second_term.to_string()));
                 // There is a line to quote only if a fixer has added one that merely mentions the missing thing.
-                let quote = quote.map(|text| Evidence::Quote { text });
+                let quote = quote_text.map(|text| Evidence::Quote { text });
                 let absence = Evidence::Absence { heading: heading.into(), terms };
                 (quote.unwrap_or(absence), style.pick(&GAP_WORDINGS)(term, heading))
             }
@@ -138,9 +138,9 @@ impl Courtroom {
         let quote = match self.dice.roll(100) {
             0..50 if !outside_lines.is_empty() => {
                 let (line_index, thing) = *self.dice.pick(&outside_lines);
-                let quote = self.document.lines[line_index].text.clone();
+                let line_text = self.document.lines[line_index].text.clone();
                 let objection = fill_template(pick_word(&mut self.dice, FALSE_OBJECTIONS), thing);
-                return (Evidence::Quote { text: quote_line(&mut self.dice, &quote) }, objection, Some(line_index));
+                return (Evidence::Quote { text: quote_line(&mut self.dice, &line_text) }, objection, Some(line_index));
             }
             0..85 => fill_template(pick_word(&mut self.dice, INVENTED), thing),
             _ => {

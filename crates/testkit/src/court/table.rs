@@ -117,9 +117,9 @@ pub fn render_table(calibration: &CourtCalibration, rows: &[(CourtVariant, Court
     write_row("  fixers", &|sums| format_mean(sums.calls.fixers, sums.runs));
     for outcome in [RunOutcome::Resolved, RunOutcome::Waiting, RunOutcome::Halted, RunOutcome::Failed] {
         write_row(&format!("{outcome}, %"), &|sums| format_share(sums.count_ended(outcome), sums.runs));
-        let reasons = rows.iter().flat_map(|(_, tally)| tally.ends.keys());
+        let run_ends = rows.iter().flat_map(|(_, tally)| tally.ends.keys());
         let mut reasons: Vec<&str> =
-            reasons.filter(|(outcome_word, _)| *outcome_word == outcome.as_str()).map(|(_, reason)| *reason).collect();
+            run_ends.filter(|(outcome_word, _)| *outcome_word == outcome.as_str()).map(|(_, reason)| *reason).collect();
         reasons.sort_unstable();
         reasons.dedup();
         for reason in reasons {

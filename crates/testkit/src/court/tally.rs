@@ -162,13 +162,13 @@ fn trace_fates(world: &Courtroom, journal: &[JournalEntry]) -> BTreeMap<FindingI
                 let fate = FindingFate { truth, status: finding.status.clone(), ruled: None, reached_fixer: false };
                 fates.insert(finding.id, fate);
             }
-            RunEvent::FindingMoved { finding, transition: StatusTransition { to, .. } } => {
-                if let Some(fate) = fates.get_mut(finding) {
+            RunEvent::FindingMoved { finding: finding_id, transition: StatusTransition { to, .. } } => {
+                if let Some(fate) = fates.get_mut(finding_id) {
                     fate.status = to.clone();
                 }
             }
-            RunEvent::FindingRuled { finding, ruled, .. } => {
-                if let Some(fate) = fates.get_mut(finding) {
+            RunEvent::FindingRuled { finding: finding_id, ruled, .. } => {
+                if let Some(fate) = fates.get_mut(finding_id) {
                     fate.ruled = Some(*ruled);
                 }
             }
@@ -258,8 +258,8 @@ fn find_misjoined(
     let mut own_findings: BTreeSet<(u32, usize, &str)> = BTreeSet::new();
     for entry in journal {
         match &entry.event {
-            RunEvent::FindingJoined { finding, raiser, .. } => {
-                joins.extend(fates.get(finding).map(|fate| (raiser, fate.truth)));
+            RunEvent::FindingJoined { finding: finding_id, raiser, .. } => {
+                joins.extend(fates.get(finding_id).map(|fate| (raiser, fate.truth)));
             }
             RunEvent::FindingRaised { finding } => {
                 let first_raiser = &finding.raisers[0];

@@ -57,14 +57,14 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
 fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     if !headers.get("transfer-encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked")) {
-        let length = headers.get("content-length").map_or(Ok(0), |length| length.parse::<u64>());
+        let length = headers.get("content-length").map_or(Ok(0), |length_text| length_text.parse::<u64>());
         let length = length.map_err(|_| invalid_data("a length that is none"))?;
         read_exact_bytes(reader, length, &mut body)?;
         return Ok(body);
     }
     loop {
-        let chunk_size = read_line(reader)?.ok_or_else(|| invalid_data("the chunks end early"))?;
-        let chunk_size = u64::from_str_radix(chunk_size.split(';').next().unwrap_or_default().trim(), 16);
+        let size_line = read_line(reader)?.ok_or_else(|| invalid_data("the chunks end early"))?;
+        let chunk_size = u64::from_str_radix(size_line.split(';').next().unwrap_or_default().trim(), 16);
         let chunk_size = chunk_size.map_err(|_| invalid_data("a chunk without a size"))?;
         read_exact_bytes(reader, chunk_size, &mut body)?;
         read_line(reader)?;
@@ -155,8 +155,8 @@ pub(super) fn begin_stream(writer: &mut impl Write) -> io::Result<()> {
 }
 
 pub(super) fn write_event(writer: &mut impl Write, event: &StreamEvent) -> io::Result<()> {
-    let name = event.name.as_ref().map(|name| format!("event: {name}\n")).unwrap_or_default();
-    let text = format!("{name}data: {}\n\n", event.data);
+    let name_line = event.name.as_ref().map(|name| format!("event: {name}\n")).unwrap_or_default();
+    let text = format!("{name_line}data: {}\n\n", event.data);
     writer.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())?;
     writer.flush()
 }

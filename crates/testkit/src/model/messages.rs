@@ -49,12 +49,12 @@ pub(super) fn to_body(answer: &ModelAnswer) -> Value {
 pub(super) fn to_events(answer: &ModelAnswer) -> Vec<StreamEvent> {
     let blocks = content_blocks(answer);
     let initial_usage = usage_object(ScriptedTokens { output: 1, ..answer.tokens });
-    let start_event = message_object(answer, &[], Value::Null, &initial_usage);
-    let mut events = vec![StreamEvent::with_type("message_start", json!({ "message": start_event }))];
+    let empty_message = message_object(answer, &[], Value::Null, &initial_usage);
+    let mut events = vec![StreamEvent::with_type("message_start", json!({ "message": empty_message }))];
     for (block_index, block) in blocks.iter().enumerate() {
         let (opening, deltas) = open_block(block);
-        let start_event = json!({"index": block_index, "content_block": opening});
-        events.push(StreamEvent::with_type("content_block_start", start_event));
+        let start_data = json!({"index": block_index, "content_block": opening});
+        events.push(StreamEvent::with_type("content_block_start", start_data));
         for delta in deltas {
             events.push(StreamEvent::with_type("content_block_delta", json!({"index": block_index, "delta": delta})));
         }
@@ -72,7 +72,7 @@ fn open_block(block: &Value) -> (Value, Vec<Value>) {
     if let Some(text) = block.get("text").and_then(Value::as_str) {
         opening["text"] = json!("");
         let deltas =
-            ModelAnswer::split_pieces(text).into_iter().map(|text| json!({"type": "text_delta", "text": text}));
+            ModelAnswer::split_pieces(text).into_iter().map(|piece| json!({"type": "text_delta", "text": piece}));
         return (opening, deltas.collect());
     }
     opening["input"] = json!({});
@@ -94,12 +94,12 @@ fn message_object(answer: &ModelAnswer, content: &[Value], stop_reason: Value, u
 }
 
 fn content_blocks(answer: &ModelAnswer) -> Vec<Value> {
-    let text = answer.text.iter().map(|text| json!({"type": "text", "text": text}));
-    let calls = answer.calls.iter().enumerate().map(|(call_index, call)| {
+    let text_block = answer.text.iter().map(|text| json!({"type": "text", "text": text}));
+    let call_blocks = answer.calls.iter().enumerate().map(|(call_index, call)| {
         let call_id = format!("toolu_{}_{call_index}", answer.request_number);
         json!({"type": "tool_use", "id": call_id, "name": call.name, "input": call.input})
     });
-    text.chain(calls).collect()
+    text_block.chain(call_blocks).collect()
 }
 
 fn stop_reason(answer: &ModelAnswer) -> &'static str {

@@ -72,8 +72,8 @@ pub(super) fn to_events(answer: &ModelAnswer) -> Vec<StreamEvent> {
     }
     let name = if final_status(answer) == "completed" { "response.completed" } else { "response.incomplete" };
     events.push((name, json!({ "response": to_body(answer) })));
-    let numbered = events.into_iter().enumerate().map(|(output_index, (name, mut data))| {
-        data["sequence_number"] = json!(output_index);
+    let numbered = events.into_iter().enumerate().map(|(sequence_number, (name, mut data))| {
+        data["sequence_number"] = json!(sequence_number);
         StreamEvent::with_type(name, data)
     });
     numbered.collect()
@@ -126,7 +126,7 @@ fn final_status(answer: &ModelAnswer) -> &'static str {
 }
 
 fn output_items(answer: &ModelAnswer) -> Vec<Value> {
-    let text = answer.text.iter().map(|text| {
+    let message_item = answer.text.iter().map(|text| {
         json!({
             "type": "message",
             "id": format!("msg_{}", answer.request_number),
@@ -135,12 +135,12 @@ fn output_items(answer: &ModelAnswer) -> Vec<Value> {
             "content": [{"type": "output_text", "text": text, "annotations": []}],
         })
     });
-    let calls = answer
+    let call_items = answer
         .calls
         .iter()
         .enumerate()
         .map(|(call_index, call)| call_item(call, &format!("{}_{call_index}", answer.request_number)));
-    text.chain(calls).collect()
+    message_item.chain(call_items).collect()
 }
 
 fn call_item(call: &ToolCall, call_id: &str) -> Value {

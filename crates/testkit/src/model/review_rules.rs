@@ -82,7 +82,7 @@ fn answer_rule(pattern: &str, answer: &Value) -> ScenarioRule {
 /// The condition that the last text matches a pattern. The patterns here are our own and always valid; an invalid one would be
 /// searched for as plain text.
 fn matching_condition(pattern: &str) -> RuleCondition {
-    let pattern =
+    let text_pattern =
         regex::Regex::new(pattern).map_or_else(|_| TextPattern::Text(pattern.to_string()), TextPattern::Regex);
-    RuleCondition { last: Some(pattern), ..RuleCondition::default() }
+    RuleCondition { last: Some(text_pattern), ..RuleCondition::default() }
 }

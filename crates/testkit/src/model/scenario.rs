@@ -205,15 +205,15 @@ impl Scenario {
         rule_uses: &[usize],
         open_gates: &BTreeSet<String>,
     ) -> Option<(usize, &AnswerStep)> {
-        let rule_uses = |rule_index: usize| rule_uses.get(rule_index).copied().unwrap_or_default();
+        let count_uses = |rule_index: usize| rule_uses.get(rule_index).copied().unwrap_or_default();
         let mut rules = self.rules.iter().enumerate();
         let (rule_index, rule) = rules.find(|(rule_index, rule)| {
-            rule.uses.is_none_or(|uses| rule_uses(*rule_index) < uses)
+            rule.uses.is_none_or(|uses| count_uses(*rule_index) < uses)
                 && rule.until.as_ref().is_none_or(|gate| !open_gates.contains(gate))
                 && rule.when.matches_request(request)
         })?;
         let step = match rule.uses {
-            Some(_) => rule.steps.get(rule_uses(rule_index)).or(rule.steps.last()),
+            Some(_) => rule.steps.get(count_uses(rule_index)).or(rule.steps.last()),
             None => rule.steps.get(request.tool_rounds),
         };
         step.map(|step| (rule_index, step))

@@ -20,7 +20,7 @@ fn fill_timestamps(text: &str, now_seconds: u64) -> String {
             Some((resolve_timestamp(placeholder, now_seconds)?, following_text))
         });
         match resolved {
-            Some((resolved, following_text)) => filled_text.push_str(&format!("{resolved}{following_text}")),
+            Some((timestamp, following_text)) => filled_text.push_str(&format!("{timestamp}{following_text}")),
             None => filled_text.extend(["{", piece]),
         }
     }

@@ -94,8 +94,8 @@ fn fill_tool_call(tool: &OfferedTool, values: &[(&[&str], &str)]) -> ToolCall {
     for (names, value) in values {
         let Some(name) = names.iter().find(|name| parameter_schema(name).is_some()) else { continue };
         let is_list = parameter_schema(name).is_some_and(|schema| schema["type"] == "array");
-        let value = if is_list { json!(["bash", "-lc", value]) } else { json!(value) };
-        input.insert((*name).to_string(), value);
+        let parameter_value = if is_list { json!(["bash", "-lc", value]) } else { json!(value) };
+        input.insert((*name).to_string(), parameter_value);
     }
     if parameter_schema(PURPOSE_PARAMETER).is_some() {
         input.insert(PURPOSE_PARAMETER.to_string(), json!("as the scenario says"));
@@ -104,8 +104,8 @@ fn fill_tool_call(tool: &OfferedTool, values: &[(&[&str], &str)]) -> ToolCall {
 }
 
 fn shell_call(request: &ModelRequest, command: &str) -> Option<ToolCall> {
-    let direct_call = find_tool(request, &SHELL_TOOLS)
-        .map(|direct_call| fill_tool_call(direct_call, &[(&COMMAND_PARAMETERS, command)]));
+    let direct_call =
+        find_tool(request, &SHELL_TOOLS).map(|tool| fill_tool_call(tool, &[(&COMMAND_PARAMETERS, command)]));
     direct_call
         .or_else(|| program_call(request, &format!("text(await tools.exec_command({}));", json!({ "cmd": command }))))
 }

@@ -175,7 +175,7 @@ pub fn measure_hook(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         command
     };
     // Without these tools only our own hook is measured.
-    let has_bash_tools = ["bash", "jq", "perl", "tac"].map(is_installed).iter().all(|has_bash_tools| *has_bash_tools);
+    let has_bash_tools = ["bash", "jq", "perl", "tac"].map(is_installed).iter().all(|is_present| *is_present);
     let bash_hook = has_bash_tools.then_some(&bash_command as &dyn Fn() -> Command);
     // Before anything is timed, both hooks must make the right decision; a wrong answer may be fast.
     let promise_stop =

@@ -20,17 +20,17 @@ pub(super) fn read_evidence(item_node: &AnswerNode) -> Option<Evidence> {
         return Some(absence_evidence);
     }
     match item_node.get(EVIDENCE_KEYS) {
-        Some(AnswerNode::List(inner_node)) => {
+        Some(AnswerNode::List(list_items)) => {
             // Evidence may be a list of typed entries or of plain quotes.
-            let find_scalar = || inner_node.iter().find_map(AnswerNode::to_text);
-            inner_node
+            let find_scalar = || list_items.iter().find_map(AnswerNode::to_text);
+            list_items
                 .iter()
                 .find_map(read_evidence)
                 .or_else(|| Some(Evidence::Quote { text: truncate_quote(find_scalar()?) }))
         }
         Some(inner_node @ AnswerNode::Map(_)) => read_evidence(inner_node).or_else(|| read_absence(inner_node)),
         Some(evidence_value) => {
-            evidence_value.to_text().map(|evidence_value| Evidence::Quote { text: truncate_quote(evidence_value) })
+            evidence_value.to_text().map(|quote_text| Evidence::Quote { text: truncate_quote(quote_text) })
         }
         None if item_node.has_any(TERM_KEYS) => read_absence(item_node),
         None => None,
@@ -90,7 +90,7 @@ pub(super) fn read_line_number(item_node: &AnswerNode) -> Option<u32> {
     if let Some((_, line_suffix)) = item_node
         .get_text(FILE_KEYS)
         .as_deref()
-        .and_then(|place_text| place_text.trim().trim_matches('`').rsplit_once(':'))
+        .and_then(|file_text| file_text.trim().trim_matches('`').rsplit_once(':'))
     {
         return parse_digits(line_suffix);
     }

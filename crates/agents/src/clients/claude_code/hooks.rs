@@ -32,7 +32,7 @@ impl ClientHooks for ClaudeCodeHooks {
     }
 
     fn refusal_cap(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
-        match variable(REFUSAL_CAP_VARIABLE).and_then(|cap_value| cap_value.trim().parse().ok()) {
+        match variable(REFUSAL_CAP_VARIABLE).and_then(|cap_text| cap_text.trim().parse().ok()) {
             Some(0) => None,
             Some(cap_value) => Some(cap_value),
             None => Some(REFUSAL_CAP),

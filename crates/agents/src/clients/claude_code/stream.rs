@@ -87,7 +87,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
             format!("gave no answer, and was denied {}", truncate_chars(&denied_text, 200)),
         ));
     }
-    let denied_text = denial_remarks(&stream_state.denied_actions);
+    let denied_remarks = denial_remarks(&stream_state.denied_actions);
     let failed_remarks =
         stream_state.failed_servers.iter().map(|server_name| format!("its server `{server_name}` did not start"));
     // A session that the client did not persist cannot be resumed.
@@ -103,7 +103,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
         is_finished: stream_state.task_result.is_some(),
         // The model answered at least once, even if it was cut off later.
         did_work: !stream_state.model_calls.is_empty(),
-        remarks: denied_text.into_iter().chain(failed_remarks).collect(),
+        remarks: denied_remarks.into_iter().chain(failed_remarks).collect(),
         answer_text: answer,
     }
 }
@@ -200,14 +200,10 @@ impl ClaudeStreamState {
         let result_text = self
             .task_result
             .as_ref()
-            .filter(|result_text| !is_error_result(result_text))
-            .map(|result_text| text_field(result_text, "result"));
-        let mut answer_parts: Vec<&str> = self
-            .answer_texts
-            .iter()
-            .map(String::as_str)
-            .filter(|answer_parts| !answer_parts.trim().is_empty())
-            .collect();
+            .filter(|result_line| !is_error_result(result_line))
+            .map(|result_line| text_field(result_line, "result"));
+        let mut answer_parts: Vec<&str> =
+            self.answer_texts.iter().map(String::as_str).filter(|answer_part| !answer_part.trim().is_empty()).collect();
         if let Some(result_text) =
             result_text.filter(|result_text| !result_text.trim().is_empty() && !answer_parts.contains(result_text))
         {
@@ -221,17 +217,17 @@ impl ClaudeStreamState {
         let is_notional = self.is_plan_paid;
         let Some(last_line) = &self.last_result else {
             // The run was cut off: the input was reported, but the output was not and has to be estimated.
-            let task_usage = self.model_calls.values().fold(AgentUsage::default(), |usage_sum, model_call| {
+            let estimated_usage = self.model_calls.values().fold(AgentUsage::default(), |usage_sum, model_call| {
                 usage_sum.combined_with(model_call.estimate_usage())
             });
             let is_estimated = !self.model_calls.is_empty();
-            let reported_cost =
-                if is_estimated { estimate_cost(&task_usage, finished_process.session_mode) } else { None };
+            let estimated_cost =
+                if is_estimated { estimate_cost(&estimated_usage, finished_process.session_mode) } else { None };
             let task_usage = AgentUsage {
                 estimated: is_estimated,
-                cost: reported_cost,
+                cost: estimated_cost,
                 notional: is_estimated && is_notional,
-                ..task_usage
+                ..estimated_usage
             };
             return (
                 task_usage,
@@ -332,8 +328,8 @@ impl ClaudeStreamState {
 
     /// Adds the reset time. The number in the stream is more reliable than the message.
     fn with_reset_time(&self, fault_kind: FaultKind, clock: &LocalClock) -> FaultKind {
-        match (fault_kind, self.resets_at.and_then(|reset_at| epoch_to_ms(reset_at, clock))) {
-            (FaultKind::Limited { .. }, Some(reset_at)) => FaultKind::Limited { until_ms: Some(reset_at) },
+        match (fault_kind, self.resets_at.and_then(|epoch| epoch_to_ms(epoch, clock))) {
+            (FaultKind::Limited { .. }, Some(reset_ms)) => FaultKind::Limited { until_ms: Some(reset_ms) },
             (fault_kind, _) => fault_kind,
         }
     }
@@ -387,7 +383,7 @@ fn count_written_bytes(content_block: &Value) -> usize {
         "text" => text_field(content_block, "text").len(),
         "thinking" => text_field(content_block, "thinking").len(),
         "tool_use" => {
-            let input_length = content_block.get("input").map(|input_length| input_length.to_string().len());
+            let input_length = content_block.get("input").map(|tool_input| tool_input.to_string().len());
             text_field(content_block, "name").len() + input_length.unwrap_or_default()
         }
         _ => 0,
@@ -407,14 +403,14 @@ fn describe_target(tool_input: &Value) -> String {
 
 /// The events of one line.
 pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
-    let Some(stream_line) = parse_json_lines(stream_line).next() else { return Vec::new() };
-    match (text_field(&stream_line, "type"), text_field(&stream_line, "subtype")) {
-        ("system", "api_retry") => vec![AgentEvent::Retrying { reason: retry_reason(&stream_line) }],
+    let Some(event_line) = parse_json_lines(stream_line).next() else { return Vec::new() };
+    match (text_field(&event_line, "type"), text_field(&event_line, "subtype")) {
+        ("system", "api_retry") => vec![AgentEvent::Retrying { reason: retry_reason(&event_line) }],
         ("system", "permission_denied") => {
-            vec![AgentEvent::ToolDenied { tool_name: text_field(&stream_line, "tool_name").to_string() }]
+            vec![AgentEvent::ToolDenied { tool_name: text_field(&event_line, "tool_name").to_string() }]
         }
         ("assistant", _) => {
-            let message = stream_line.get("message").unwrap_or(&Value::Null);
+            let message = event_line.get("message").unwrap_or(&Value::Null);
             if text_field(message, "model") == SYNTHETIC_MODEL {
                 return Vec::new();
             }
@@ -423,7 +419,7 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
         ("user", _) => {
             // Only edits have a structured patch; other tool results are not changes.
             let file_result =
-                stream_line.get("tool_use_result").filter(|tool_result| tool_result.get("structuredPatch").is_some());
+                event_line.get("tool_use_result").filter(|tool_result| tool_result.get("structuredPatch").is_some());
             let file_path = file_result
                 .map(|tool_result| text_field(tool_result, "filePath"))
                 .filter(|file_path| !file_path.is_empty());
@@ -432,10 +428,10 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
                 .into_iter()
                 .collect()
         }
-        ("result", _) if is_error_result(&stream_line) => {
-            let result_text = text_field(&stream_line, "result");
+        ("result", _) if is_error_result(&event_line) => {
+            let result_text = text_field(&event_line, "result");
             let first_error =
-                array_field(&stream_line, "errors").iter().filter_map(Value::as_str).next().unwrap_or_default();
+                array_field(&event_line, "errors").iter().filter_map(Value::as_str).next().unwrap_or_default();
             vec![AgentEvent::Failed {
                 reason: first_message_line(if result_text.is_empty() { first_error } else { result_text }),
             }]

@@ -70,10 +70,10 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOf
         .servers
         .iter()
         .map(|known_server| format!("mcp__{}__", normalize_server_name(&known_server.name)))
-        .filter(|offered_tools| {
-            !client_spec.allow.iter().any(|allow_entry| allow_entry.starts_with(offered_tools.as_str()))
+        .filter(|tool_prefix| {
+            !client_spec.allow.iter().any(|allow_entry| allow_entry.starts_with(tool_prefix.as_str()))
         })
-        .map(|offered_tools| format!("{offered_tools}*"))
+        .map(|tool_prefix| format!("{tool_prefix}*"))
         .collect();
     for allow_entry in &client_spec.allow {
         let entry_tool = tool_name(allow_entry);
@@ -83,7 +83,7 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOf
         if job == JobKind::Review && !is_read_only {
             continue;
         }
-        if !entry_tool.starts_with("mcp__") && !offered_tools.iter().any(|known_tool| known_tool == entry_tool) {
+        if !entry_tool.starts_with("mcp__") && !offered_tools.iter().any(|offered_tool| offered_tool == entry_tool) {
             offered_tools.push(entry_tool.to_string());
         }
         if !allowed_tools.contains(allow_entry) {

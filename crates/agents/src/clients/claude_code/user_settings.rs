@@ -42,19 +42,19 @@ impl ClaudeUserSettings {
             return ClaudeUserSettings::default();
         };
         let variables = all_settings.get("env").and_then(Value::as_object);
-        let environment = variables.into_iter().flatten().filter_map(|(setting_name, variable_value)| {
+        let environment = variables.into_iter().flatten().filter_map(|(variable_name, variable_value)| {
             // Numbers and booleans are legal values here and stand for their text.
-            let variable_value = match variable_value {
-                Value::String(variable_value) => variable_value.clone(),
-                Value::Number(variable_value) => variable_value.to_string(),
-                Value::Bool(variable_value) => variable_value.to_string(),
+            let value_text = match variable_value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                Value::Bool(flag) => flag.to_string(),
                 _ => return None,
             };
             // A name with `=` or a NUL byte would corrupt the environment of the process.
             let is_usable =
-                !setting_name.is_empty() && !setting_name.contains(['=', '\0']) && !variable_value.contains('\0');
-            (is_usable && !EXCLUDED_VARIABLES.contains(&setting_name.as_str()))
-                .then(|| (setting_name.clone(), variable_value))
+                !variable_name.is_empty() && !variable_name.contains(['=', '\0']) && !value_text.contains('\0');
+            (is_usable && !EXCLUDED_VARIABLES.contains(&variable_name.as_str()))
+                .then(|| (variable_name.clone(), value_text))
         });
         let environment = environment.collect();
         let settings = all_settings

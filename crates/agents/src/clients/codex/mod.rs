@@ -47,8 +47,8 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             "CODEX_THREAD_ID",
             "CODEX_TOOL_CALL_ID",
         ],
-        secrets: &["AZURE_OPENAI_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "OPENAI_API_KEY"],
-        quieting: &[],
+        vendor_credentials: &["AZURE_OPENAI_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "OPENAI_API_KEY"],
+        set_while_probing: &[],
     },
     project_files: ClientProjectFiles {
         instruction_paths: &[".codex"],
@@ -67,18 +67,18 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             default_dir: ".codex",
             credentials_file: "auth.json",
             settings_file: SETTINGS_FILE,
-            scratch_dirs: &[],
+            session_writable_dirs: &[],
         },
         abilities: &[
             ClientAbility {
-                ability: "reviewers read only",
-                means: "its sandbox, read-only, beside MCP servers you set",
+                label: "reviewers read only",
+                explanation: "its sandbox, read-only, beside MCP servers you set",
             },
-            ClientAbility { ability: "fixers write", means: "its sandbox, the private copy only, no network" },
-            ClientAbility { ability: "answer form", means: "--output-schema" },
-            ClientAbility { ability: "sessions", means: "exec resume, exec fork" },
-            ClientAbility { ability: "servers", means: "-c mcp_servers" },
-            ClientAbility { ability: "cost", means: "tokens only" },
+            ClientAbility { label: "fixers write", explanation: "its sandbox, the private copy only, no network" },
+            ClientAbility { label: "answer form", explanation: "--output-schema" },
+            ClientAbility { label: "sessions", explanation: "exec resume, exec fork" },
+            ClientAbility { label: "servers", explanation: "-c mcp_servers" },
+            ClientAbility { label: "cost", explanation: "tokens only" },
         ],
         denial_remedy: DenialRemedy::Bypass,
         uses_fixer_model: false,
@@ -119,7 +119,7 @@ impl AgentDriver for CodexDriver {
         client_spec.allow.clone()
     }
 
-    fn own_provider(&self, settings_toml: &str) -> Option<String> {
+    fn describe_custom_provider(&self, settings_toml: &str) -> Option<String> {
         custom_provider::names_custom_provider(settings_toml).then(|| format!("model_provider in its {SETTINGS_FILE}"))
     }
 }

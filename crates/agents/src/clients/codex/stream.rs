@@ -188,8 +188,9 @@ fn unpack_error(error_message: &str) -> (String, Option<FaultKind>) {
 /// The reason in `Reconnecting... 1/5 (reason)`.
 fn parse_retry_reason(stream_line: &Value) -> Option<&str> {
     let after_prefix = text_field(stream_line, "message").strip_prefix(RECONNECTING_PREFIX)?;
-    let reason =
-        after_prefix.split_once('(').map_or(after_prefix, |(_, reason)| reason.trim_end().trim_end_matches(')'));
+    let reason = after_prefix
+        .split_once('(')
+        .map_or(after_prefix, |(_, after_bracket)| after_bracket.trim_end().trim_end_matches(')'));
     Some(reason.trim())
 }
 
@@ -198,7 +199,7 @@ fn denied_action(completed_item: &Value) -> Option<String> {
     match text_field(completed_item, "type") {
         "mcp_tool_call" => {
             let error_text =
-                completed_item.get("error").map(|error_text| text_field(error_text, "message")).unwrap_or_default();
+                completed_item.get("error").map(|error_object| text_field(error_object, "message")).unwrap_or_default();
             let tool_name = format!("{}.{}", text_field(completed_item, "server"), text_field(completed_item, "tool"));
             error_text.contains("approval").then_some(tool_name)
         }
@@ -223,15 +224,15 @@ fn describe_command(command_item: &Value) -> String {
     let command_line = text_field(command_item, "command");
     let inner_command = command_line
         .split_once(" -lc ")
-        .map_or(command_line, |(_, inner_command)| inner_command.trim_matches(['\'', '"']));
+        .map_or(command_line, |(_, quoted_command)| quoted_command.trim_matches(['\'', '"']));
     truncate_chars(inner_command.lines().next().unwrap_or_default(), 120)
 }
 
 /// The events of one line.
 pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
-    let Some(stream_line) = parse_json_lines(stream_line).next() else { return Vec::new() };
-    let event_item = stream_line.get("item").unwrap_or(&Value::Null);
-    match (text_field(&stream_line, "type"), text_field(event_item, "type")) {
+    let Some(event_line) = parse_json_lines(stream_line).next() else { return Vec::new() };
+    let event_item = event_line.get("item").unwrap_or(&Value::Null);
+    match (text_field(&event_line, "type"), text_field(event_item, "type")) {
         ("item.started", "command_execution") => {
             vec![AgentEvent::ToolUsed { tool_name: "runs".to_string(), target: describe_command(event_item) }]
         }
@@ -252,13 +253,13 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
             .map(|denied_tool| AgentEvent::ToolDenied { tool_name: denied_tool })
             .into_iter()
             .collect(),
-        ("error", _) => parse_retry_reason(&stream_line)
+        ("error", _) => parse_retry_reason(&event_line)
             .map(|reason| AgentEvent::Retrying { reason: first_message_line(reason) })
             .into_iter()
             .collect(),
         ("turn.failed", _) => {
             let error_message =
-                stream_line.get("error").map(|turn_error| text_field(turn_error, "message")).unwrap_or_default();
+                event_line.get("error").map(|turn_error| text_field(turn_error, "message")).unwrap_or_default();
             vec![AgentEvent::Failed { reason: first_message_line(&unpack_error(error_message).0) }]
         }
         _ => Vec::new(),

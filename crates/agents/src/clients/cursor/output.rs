@@ -18,8 +18,11 @@ fn read_line(agent_response: &mut AgentResponse, json_line: &Value) {
 /// Reads `{"type":"tool_call","tool_call":{"shellToolCall":{"args":{…},"result":{"success":{…}}}}}`.
 fn read_tool_call(agent_response: &mut AgentResponse, json_line: &Value) {
     // The key is the name of the tool, so the values of all keys are read.
-    let tool_calls =
-        json_line.get("tool_call").and_then(Value::as_object).into_iter().flat_map(|tool_call| tool_call.values());
+    let tool_calls = json_line
+        .get("tool_call")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(|calls_by_tool| calls_by_tool.values());
     for tool_call in tool_calls {
         let command_text = tool_call.get("args").map(|call_args| text_field(call_args, "command")).unwrap_or_default();
         agent_response.add_command_text(command_text);

@@ -9,7 +9,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
     name: "Gemini CLI",
     aliases: &[],
     program: "gemini",
-    variables: ClientVariables { secrets: &["GEMINI_API_KEY"], ..ClientVariables::NONE },
+    variables: ClientVariables { vendor_credentials: &["GEMINI_API_KEY"], ..ClientVariables::NONE },
     project_files: ClientProjectFiles { instruction_paths: &[".gemini", "GEMINI.md"], guarded_paths: &[] },
     agent_facts: None,
     session_hooks: Some(&hooks::GeminiHooks),

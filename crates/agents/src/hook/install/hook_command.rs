@@ -83,8 +83,8 @@ fn ends_with_program_name(text_before: &str) -> bool {
 
 /// Whether the shell takes this for exactly one word.
 fn is_single_word(shell_word: &str) -> bool {
-    let is_plain_word = |shell_word: &str| !shell_word.is_empty() && shell_word.chars().all(is_unquoted_char);
-    let quoted_text = shell_word.strip_prefix('\'').and_then(|shell_word| shell_word.strip_suffix('\''));
+    let is_plain_word = |word_text: &str| !word_text.is_empty() && word_text.chars().all(is_unquoted_char);
+    let quoted_text = shell_word.strip_prefix('\'').and_then(|after_quote| after_quote.strip_suffix('\''));
     // Inside single quotes only the quote itself is special, and `'\''` is how we write it.
     is_plain_word(shell_word) || quoted_text.is_some_and(|quoted_text| !quoted_text.replace("'\\''", "").contains('\''))
 }

@@ -178,10 +178,9 @@ fn invalid_bytes_and_characters_are_replaced() {
     assert_eq!(read_text_tail(CLAUDE, &half_character).answer.as_deref(), Some("a \u{fffd}"));
     let transcript_bytes = text_part("1", "BYTE").to_string().into_bytes();
     let byte_position = transcript_bytes.windows(4).position(|byte_window| byte_window == b"BYTE").unwrap();
-    let transcript_bytes =
-        [&transcript_bytes[..byte_position], b"\xff", &transcript_bytes[byte_position + 4..]].concat();
+    let broken_bytes = [&transcript_bytes[..byte_position], b"\xff", &transcript_bytes[byte_position + 4..]].concat();
     assert_eq!(
-        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(transcript_bytes), EVERYTHING).unwrap().answer.as_deref(),
+        read_tail(test_hook_client(CLAUDE), &mut Cursor::new(broken_bytes), EVERYTHING).unwrap().answer.as_deref(),
         Some("\u{fffd}")
     );
     assert_eq!(
@@ -417,17 +416,17 @@ fn a_line_that_begins_before_the_limit_is_ignored() {
 fn read_forwards(transcript_text: &str) -> TranscriptTail {
     let mut transcript_tail = TranscriptTail::default();
     let (mut last_id, mut message_parts): (Option<Value>, Vec<String>) = (None, Vec::new());
-    let json_lines = transcript_text.split('\n').filter_map(|json_line| serde_json::from_str::<Value>(json_line).ok());
+    let json_lines = transcript_text.split('\n').filter_map(|line_text| serde_json::from_str::<Value>(line_text).ok());
     for json_line in json_lines.filter(|json_line| json_line["isSidechain"] != true) {
         let content_blocks = match &json_line["message"]["content"] {
             Value::Array(content_blocks) => content_blocks.clone(),
-            transcript_text => vec![json!({"type": "text", "text": transcript_text})],
+            message_text => vec![json!({"type": "text", "text": message_text})],
         };
         let has_block =
             |block_type: &str| content_blocks.iter().any(|content_block| content_block["type"] == block_type);
-        let block_texts = content_blocks.iter().filter(|content_block| content_block["type"] == "text");
+        let text_blocks = content_blocks.iter().filter(|content_block| content_block["type"] == "text");
         let block_texts: Vec<String> =
-            block_texts.map(|content_block| content_block["text"].as_str().unwrap_or_default().to_owned()).collect();
+            text_blocks.map(|content_block| content_block["text"].as_str().unwrap_or_default().to_owned()).collect();
         match json_line["type"].as_str() {
             Some("assistant") if json_line["isApiErrorMessage"] != true => {
                 let message_id = Some(json_line["message"]["id"].clone());
@@ -470,19 +469,19 @@ fn any_line() -> impl Strategy<Value = String> {
         1 => any_text.prop_map(|text| with_field(user_line(&json!(text)), "isMeta", json!(true))),
         1 => Just(json!({"type": "cost-state", "note": "\"assistant\" \"user\""})),
     ];
-    let odd_flag = prop::sample::select(vec!["", "", "", "", "isSidechain", "isApiErrorMessage"]);
-    (line_strategy, odd_flag, prop::option::weighted(0.1, any::<prop::sample::Index>())).prop_map(
-        |(line_strategy, odd_flag, cut_index)| {
-            let line_strategy =
-                if odd_flag.is_empty() { line_strategy } else { with_field(line_strategy, odd_flag, json!(true)) };
-            let mut line_strategy = line_strategy.to_string();
-            if let Some(cut_index) = cut_index {
-                let cut_index = cut_index.index(line_strategy.len());
-                line_strategy.truncate(
-                    (0..=cut_index).rev().find(|cut_index| line_strategy.is_char_boundary(*cut_index)).unwrap(),
+    let flag_strategy = prop::sample::select(vec!["", "", "", "", "isSidechain", "isApiErrorMessage"]);
+    (line_strategy, flag_strategy, prop::option::weighted(0.1, any::<prop::sample::Index>())).prop_map(
+        |(plain_line, odd_flag, cut_choice)| {
+            let json_line =
+                if odd_flag.is_empty() { plain_line } else { with_field(plain_line, odd_flag, json!(true)) };
+            let mut line_text = json_line.to_string();
+            if let Some(cut_choice) = cut_choice {
+                let cut_index = cut_choice.index(line_text.len());
+                line_text.truncate(
+                    (0..=cut_index).rev().find(|cut_offset| line_text.is_char_boundary(*cut_offset)).unwrap(),
                 );
             }
-            line_strategy
+            line_text
         },
     )
 }

@@ -264,8 +264,8 @@ fn a_process_ended_during_retries_reports_their_cause() {
         decoded_output.fault.map(|fault| fault.kind)
     };
     let fault_while_retrying = |fixture_name: &str| {
-        let retry_lines = read_fixture("claude", fixture_name);
-        let retry_lines: Vec<&str> = retry_lines
+        let fixture_text = read_fixture("claude", fixture_name);
+        let retry_lines: Vec<&str> = fixture_text
             .lines()
             .filter(|output_line| !output_line.contains(r#""type":"result""#) && !output_line.contains("<synthetic>"))
             .collect();
@@ -454,10 +454,8 @@ fn a_fixer_writes_and_bypasses_checks_only_if_configured() {
 fn the_model_is_chosen_by_job_then_agent_then_size() {
     let chosen_model = |client_spec: &ClientSpec, duty_model: Option<&str>, size: Option<ModelSize>| {
         let mut agent_spec = build_agent(client_spec.clone());
-        if let Some(chosen_model) = duty_model {
-            agent_spec
-                .duties
-                .insert(JobKind::Review, JobDuty { model: Some(chosen_model.into()), ..JobDuty::default() });
+        if let Some(model_name) = duty_model {
+            agent_spec.duties.insert(JobKind::Review, JobDuty { model: Some(model_name.into()), ..JobDuty::default() });
         }
         let arguments =
             launch_args(&build_launch(&agent_spec, JobKind::Review, |launch_request| launch_request.size = size));

@@ -93,10 +93,10 @@ fn resuming_and_forking_use_the_difference() {
         (second_turn.usage.input_tokens, second_turn.usage.output_tokens, second_turn.usage.cached_tokens),
         (60, 20, 40)
     );
-    let second_turn = second_turn.session.unwrap();
-    assert_eq!((second_turn.id.as_str(), second_turn.total.input_tokens), (first_session.id.as_str(), 240));
+    let second_session = second_turn.session.unwrap();
+    assert_eq!((second_session.id.as_str(), second_session.total.input_tokens), (first_session.id.as_str(), 240));
     let stdout = read_fixture("codex", "branch");
-    let session_mode = SessionMode::Fork(&second_turn);
+    let session_mode = SessionMode::Fork(&second_session);
     let third_turn = decode_ending(
         build_driver(ClientSpec::new("codex")),
         &ProcessEnding { stdout: &stdout, session_mode, ..ProcessEnding::default() },
@@ -165,8 +165,8 @@ fn a_process_ended_during_retries_reports_their_cause() {
 #[test]
 fn a_failed_try_is_forgotten_once_the_model_answers() {
     let retry_line = r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 429 Too Many Requests: x)"}"#;
-    let item_line = |event_suffix: &str, expected_kind: &str| {
-        format!(r#"{{"type":"item.{event_suffix}","item":{{"type":"{expected_kind}"}}}}"#)
+    let item_line = |event_suffix: &str, item_kind: &str| {
+        format!(r#"{{"type":"item.{event_suffix}","item":{{"type":"{item_kind}"}}}}"#)
     };
     let (command_started, message_completed) =
         (item_line("started", "command_execution"), item_line("completed", "agent_message"));

@@ -72,11 +72,11 @@ fn every_client_with_a_driver_is_in_the_settings_and_can_be_launched_and_decoded
         ];
         assert!(fact_texts.iter().all(|text| !text.is_empty()), "{}", agent_client.id);
         assert!(!agent_facts.abilities.is_empty() && !agent_facts.version_args.is_empty(), "{}", agent_client.id);
-        for task_key in agent_facts.key_variables {
+        for key_variable in agent_facts.key_variables {
             assert!(
-                agent_client.variables.secrets.contains(&task_key.name),
+                agent_client.variables.vendor_credentials.contains(&key_variable.name),
                 "{} of {} would leak",
-                task_key.name,
+                key_variable.name,
                 agent_client.id
             );
         }
@@ -90,14 +90,17 @@ fn every_client_with_a_driver_is_in_the_settings_and_can_be_launched_and_decoded
                 agent_launch.removed_variables.iter().any(|removed_variable| removed_variable == variable_name)
             };
             assert!(
-                other_client.variables.secrets.iter().all(is_withheld),
+                other_client.variables.vendor_credentials.iter().all(is_withheld),
                 "{} to {}",
                 other_client.id,
                 agent_client.id
             );
         }
         assert!(
-            !agent_launch.removed_variables.iter().any(|name| agent_client.variables.secrets.contains(&name.as_str()))
+            !agent_launch
+                .removed_variables
+                .iter()
+                .any(|name| agent_client.variables.vendor_credentials.contains(&name.as_str()))
         );
         let finished_process = FinishedProcess {
             exit_code: Some(1),

@@ -45,17 +45,16 @@ pub fn add_follow_ups(
     let insertion_edit = insert_follow_ups(&markdown, dialect, new_lines);
     verify_edit(story_text, apply_edits(story_text, &[insertion_edit]), |old_story, new_story| {
         // Old items are kept in the comparison; the rest must be exactly the new ones, in their order.
-        let known_before =
+        let is_known =
             |new_item: &FollowUp| old_story.follow_ups.iter().any(|known_item| is_same_follow_up(known_item, new_item));
         let (known_before, added): (Vec<FollowUp>, Vec<FollowUp>) =
-            std::mem::take(&mut new_story.follow_ups).into_iter().partition(known_before);
+            std::mem::take(&mut new_story.follow_ups).into_iter().partition(is_known);
         new_story.follow_ups = known_before;
         let expected = &known_items[known_items.len() - new_count..];
         added.len() == new_count
-            && added
-                .iter()
-                .zip(expected)
-                .all(|(added, expected)| is_same_follow_up(added, expected) && added.dialect == dialect)
+            && added.iter().zip(expected).all(|(added_item, expected_item)| {
+                is_same_follow_up(added_item, expected_item) && added_item.dialect == dialect
+            })
     })
 }
 
@@ -69,7 +68,7 @@ fn insert_follow_ups(markdown: &MarkdownPage<'_>, dialect: ReviewDialect, mut ne
         ReviewDialect::AiReview => ("review follow", "Review Follow-ups (AI)"),
         ReviewDialect::Findings => ("review finding", "Review Findings"),
     };
-    if let Some(section) = markdown.find_section(|section_title| section_title.starts_with(title_start)) {
+    if let Some(section) = markdown.find_section(|title| title.starts_with(title_start)) {
         let section_lines = &markdown.lines[section.line_range.clone()];
         let last_box = section_lines.iter().rposition(|line| tasks::parse_checkbox(line).is_some());
         let insert_index = section.line_range.start + last_box.map_or(0, |last_box| last_box + 1);
@@ -83,9 +82,8 @@ fn insert_follow_ups(markdown: &MarkdownPage<'_>, dialect: ReviewDialect, mut ne
         // The section comes before what agents write about their work; without any of that, at the end.
         None => {
             let agent_titles = ["dev notes", "dev agent record", "change log", "senior developer review"];
-            let following_section = markdown.find_section(|section_title| {
-                agent_titles.iter().any(|title_start| section_title.starts_with(title_start))
-            });
+            let following_section =
+                markdown.find_section(|title| agent_titles.iter().any(|agent_title| title.starts_with(agent_title)));
             let heading_level = if tasks::find_task_items(markdown).is_empty() { 3 } else { 2 };
             (heading_level, 0, following_section.map_or(markdown.lines.len(), |section| section.heading_index))
         }
@@ -107,13 +105,13 @@ fn format_readable_line(
 ) -> Result<(String, FollowUp), StoryEditRefusal> {
     let item_line = format_follow_up(dialect, new_item);
     let read_back = |item_line: &str| {
-        let read_back = agent_record::parse_follow_up_line(item_line)?;
-        (!read_back.text.is_empty() && read_back.kind.as_ref() == Some(&new_item.kind)).then_some(read_back)
+        let parsed_item = agent_record::parse_follow_up_line(item_line)?;
+        (!parsed_item.text.is_empty() && parsed_item.kind.as_ref() == Some(&new_item.kind)).then_some(parsed_item)
     };
-    if let Some(read_back) =
-        read_back(&item_line).filter(|read_back| new_item.place.is_none() || read_back.place == new_item.place)
+    if let Some(parsed_item) =
+        read_back(&item_line).filter(|parsed_item| new_item.place.is_none() || parsed_item.place == new_item.place)
     {
-        return Ok((item_line, read_back));
+        return Ok((item_line, parsed_item));
     }
     let code_location = new_item.place.as_deref().map(str::trim).filter(|code_location| !code_location.is_empty());
     let text_with_location = code_location
@@ -122,7 +120,7 @@ fn format_readable_line(
     // Brackets in the text would be read as tags or places.
     let plain_text = text_with_location.unwrap_or_else(|| new_item.text.clone()).replace('[', "(").replace(']', ")");
     let plain_line = format_follow_up(dialect, &NewFollowUp { text: plain_text, place: None, ..new_item.clone() });
-    let readable_line = read_back(&plain_line).map(|read_back| (plain_line, read_back));
+    let readable_line = read_back(&plain_line).map(|parsed_item| (plain_line, parsed_item));
     readable_line.ok_or_else(|| {
         let reason = format!("{item_line:?} would not be read again as it is meant");
         StoryEditRefusal::new(reason, "say it in plain words, and the place as file:line")
@@ -132,9 +130,9 @@ fn format_readable_line(
 fn format_follow_up(dialect: ReviewDialect, new_item: &NewFollowUp) -> String {
     let box_text = if new_item.done { "[x]" } else { "[ ]" };
     // The text must stay on one line and must not open a comment that would hide the rest of the file.
-    let item_text: Vec<&str> = new_item.text.split_whitespace().collect();
-    let item_text = escape_comments(&item_text.join(" "));
-    let location_text = new_item.place.as_ref().map(|location_text| format!(" [{location_text}]")).unwrap_or_default();
+    let words: Vec<&str> = new_item.text.split_whitespace().collect();
+    let item_text = escape_comments(&words.join(" "));
+    let location_text = new_item.place.as_ref().map(|location| format!(" [{location}]")).unwrap_or_default();
     let review_tag = match dialect {
         ReviewDialect::AiReview => "AI-Review",
         ReviewDialect::Findings => "Review",
@@ -149,7 +147,7 @@ impl FollowUpKind {
             FollowUpKind::Decision => "Decision".into(),
             FollowUpKind::Patch => "Patch".into(),
             FollowUpKind::Defer => "Defer".into(),
-            FollowUpKind::Other(severity_name) => severity_name.clone(),
+            FollowUpKind::Other(kind_name) => kind_name.clone(),
             FollowUpKind::Severity(severity) => {
                 let severity_name = severity.as_str();
                 let first_letter = severity_name.chars().next().map(|character| character.to_ascii_uppercase());

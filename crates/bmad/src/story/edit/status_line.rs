@@ -59,7 +59,7 @@ pub fn set_status(story_text: &str, target_status: StoryStatus) -> Result<String
 fn is_spec_front_matter(front_matter: &yaml::YamlNode) -> bool {
     const SPEC_KEYS: [&str; 4] = ["review_loop_iteration", "followup_review_recommended", "route", "baseline_revision"];
     const SPEC_TYPES: [&str; 4] = ["feature", "bugfix", "refactor", "chore"];
-    let text_of = |spec_key: &str| front_matter.get(spec_key).and_then(yaml::YamlNode::scalar_text).map(str::trim);
+    let text_of = |field_name: &str| front_matter.get(field_name).and_then(yaml::YamlNode::scalar_text).map(str::trim);
     let spec_status = text_of("status").and_then(SpecStatus::parse);
     let is_spec_only_status =
         matches!(spec_status, Some(SpecStatus::Draft | SpecStatus::InReview | SpecStatus::Blocked));

@@ -27,7 +27,7 @@ use self::document::{
 use crate::{
     client_probe::{ClientState, ProbeOptions, ProbeResult, find_program, probe_client, run_program},
     context::CommandContext,
-    installed_clients::{find_on_path, keys_in_env, own_provider},
+    installed_clients::{describe_custom_provider, find_on_path, keys_in_env},
     json_documents,
     settings::{self, EffectiveSettings, ResolvedSettings, RunInputs},
     trust::TrustStore,
@@ -83,11 +83,14 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> Result<Do
         directory: probe_dir.path(),
         timeout: probe_timeout,
         keys_in_env: Vec::new(),
-        own_provider: None,
+        custom_provider: None,
     };
-    let (git_version, probed) = probe_clients(context, &client_candidates, &probe_options)?;
-    let client_rows: Vec<DoctorClientRow> =
-        client_candidates.iter().zip(&probed).map(|(candidate, probed)| build_client_row(candidate, probed)).collect();
+    let (git_version, probe_results) = probe_clients(context, &client_candidates, &probe_options)?;
+    let client_rows: Vec<DoctorClientRow> = client_candidates
+        .iter()
+        .zip(&probe_results)
+        .map(|(candidate, probed)| build_client_row(candidate, probed))
+        .collect();
     let agents = review_settings
         .map(|review_settings| build_agent_rows(context, project_root, review_settings, &client_rows))
         .unwrap_or_default();
@@ -201,7 +204,7 @@ fn find_candidates(
     let default_candidate = |client: AgentClient| ClientCandidate {
         client,
         program: client.program.to_string(),
-        program_path: find_on_path(client.program, &|name| context.env_variable(name)),
+        program_path: find_on_path(client.program, &|variable_name| context.env_variable(variable_name)),
         agent_names: Vec::new(),
         // Clients on the user's own search path need no trust; only programs that the project names do.
         is_trusted: true,
@@ -210,23 +213,23 @@ fn find_candidates(
     for agent in review_settings.into_iter().flat_map(all_agents) {
         let Some(client_spec) = agent.driver.client_spec() else { continue };
         let Ok(client) = AgentClient::find(client_spec.client.as_str()) else { continue };
-        let name = agent.name.as_str().to_string();
+        let agent_name = agent.name.as_str().to_string();
         let program = client_spec.program.clone().unwrap_or_else(|| client.program.to_string());
         let is_same_program = |known_candidate: &&mut ClientCandidate| {
             known_candidate.client == client && known_candidate.program == program
         };
         // Two agents may share one program, which is then probed once.
         if let Some(known_candidate) = all_candidates.iter_mut().find(is_same_program) {
-            known_candidate.agent_names.push(name);
+            known_candidate.agent_names.push(agent_name);
             continue;
         }
-        let trust_item = TrustItem::Client { agent_name: name.clone(), program: program.clone() };
-        let program_path = find_program(project_root, &program, &|name| context.env_variable(name));
+        let trust_item = TrustItem::Client { agent_name: agent_name.clone(), program: program.clone() };
+        let program_path = find_program(project_root, &program, &|variable_name| context.env_variable(variable_name));
         all_candidates.push(ClientCandidate {
             client,
             program,
             program_path,
-            agent_names: vec![name],
+            agent_names: vec![agent_name],
             is_trusted: !untrusted_items.contains(&trust_item),
         });
     }
@@ -278,22 +281,22 @@ fn probe_clients(
             Some(program_path) => {
                 let variable = |variable_name: &str| context.env_variable(variable_name);
                 let set_variables = keys_in_env(candidate.client, &variable);
-                let provider = own_provider(candidate.client, &variable);
+                let provider = describe_custom_provider(candidate.client, &variable);
                 probe_client(
                     candidate.client,
                     program_path,
-                    &ProbeOptions { keys_in_env: set_variables, own_provider: provider, ..probe_options.clone() },
+                    &ProbeOptions { keys_in_env: set_variables, custom_provider: provider, ..probe_options.clone() },
                 )
                 .await
             }
         }
     });
-    let git = find_on_path("git", &|variable_name| context.env_variable(variable_name));
-    let git = async {
-        let version_output = run_program(git.as_deref()?, &["--version"], probe_options).await.ok()?;
+    let git_path = find_on_path("git", &|variable_name| context.env_variable(variable_name));
+    let git_probe = async {
+        let version_output = run_program(git_path.as_deref()?, &["--version"], probe_options).await.ok()?;
         clients::find_version(&version_output.stdout).map(|version| version.to_string())
     };
-    let all_probes = join(git, join_all(client_probes));
+    let all_probes = join(git_probe, join_all(client_probes));
     Ok(runtime.block_on(all_probes))
 }
 
@@ -337,7 +340,7 @@ fn build_client_row(candidate: &ClientCandidate, probed: &ProbeResult) -> Doctor
             .facts
             .abilities
             .iter()
-            .map(|ability| DoctorAbility { what: ability.ability, how: ability.means })
+            .map(|ability| DoctorAbility { what: ability.label, how: ability.explanation })
             .collect(),
     }
 }
@@ -349,28 +352,32 @@ fn build_agent_rows(
     client_rows: &[DoctorClientRow],
 ) -> Vec<DoctorAgentRow> {
     // A reserve takes no jobs of its own; it stands by for all that it is not excluded from.
-    let row = |agent: &AgentSpec, is_reserve: bool| {
+    let build_row = |agent: &AgentSpec, is_reserve: bool| {
         let (driver, runs, state) = match &agent.driver {
             DriverSpec::Command { argv } => {
                 let program = argv.first().map_or("", String::as_str);
-                let is_found = find_program(project_root, program, &|name| context.env_variable(name)).is_some();
+                let is_found =
+                    find_program(project_root, program, &|variable_name| context.env_variable(variable_name)).is_some();
                 ("command", program.to_string(), if is_found { ClientState::Ready } else { ClientState::NotInstalled })
             }
             DriverSpec::Replay { script, .. } => ("replay", script.clone(), ClientState::Ready),
             DriverSpec::Client(_) => {
                 // The state was probed for the client's program; the agent is found there by its name.
-                let client = client_rows.iter().find(|row| row.agents.iter().any(|name| name == agent.name.as_str()));
-                let (client_id, program, state) = client.map_or(("client", "", ClientState::NotInstalled), |row| {
-                    (row.id, row.program.as_str(), row.state.clone())
-                });
+                let client = client_rows
+                    .iter()
+                    .find(|client_row| client_row.agents.iter().any(|agent_name| agent_name == agent.name.as_str()));
+                let (client_id, program, state) = client
+                    .map_or(("client", "", ClientState::NotInstalled), |client_row| {
+                        (client_row.id, client_row.program.as_str(), client_row.state.clone())
+                    });
                 (client_id, program.to_string(), state)
             }
         };
         let jobs_with_part = |accepts_part: fn(JobPriority) -> bool| -> Vec<&'static str> {
             let jobs = [JobKind::Review, JobKind::Fix].into_iter();
             // An agent without an entry for a job takes it.
-            let agent_part = |job: &JobKind| agent.duties.get(job).map_or(JobPriority::Takes, |duty| duty.part);
-            jobs.filter(|job| accepts_part(agent_part(job))).map(JobKind::as_str).collect()
+            let part_of_job = |job: &JobKind| agent.duties.get(job).map_or(JobPriority::Takes, |duty| duty.part);
+            jobs.filter(|job| accepts_part(part_of_job(job))).map(JobKind::as_str).collect()
         };
         DoctorAgentRow {
             name: agent.name.as_str().to_string(),
@@ -388,8 +395,8 @@ fn build_agent_rows(
             state,
         }
     };
-    let active_rows = review_settings.agents.iter().map(|agent| row(agent, false));
-    active_rows.chain(review_settings.reserves.iter().map(|agent| row(agent, true))).collect()
+    let active_rows = review_settings.agents.iter().map(|agent| build_row(agent, false));
+    active_rows.chain(review_settings.reserves.iter().map(|agent| build_row(agent, true))).collect()
 }
 
 /// An agent that cannot work.
@@ -416,8 +423,8 @@ fn find_unable_agents(
         |agent: &DoctorAgentRow| new_problem(format!("agent `{}`: {}", agent.name, agent.state), &find_remedies(agent));
     let jobs: &[&str] = if review_settings.fix { &["review", "fix"] } else { &["review"] };
     let handles_job = |agent: &DoctorAgentRow, job: &str| agent.takes.contains(&job) || agent.stands_by.contains(&job);
-    let unstaffed_jobs = |job: &&&str| !agent_rows.iter().any(|agent| agent.can_work && handles_job(agent, job));
-    let unstaffed_jobs: Vec<&&str> = jobs.iter().filter(unstaffed_jobs).collect();
+    let is_unstaffed = |job: &&&str| !agent_rows.iter().any(|agent| agent.can_work && handles_job(agent, job));
+    let unstaffed_jobs: Vec<&&str> = jobs.iter().filter(is_unstaffed).collect();
     // Untrusted items are listed as faults already.
     let unable_rows = agent_rows.iter().filter(|agent| !agent.can_work && agent.state != ClientState::Untrusted);
     let is_needed_for_job = |agent: &DoctorAgentRow| unstaffed_jobs.iter().any(|job| handles_job(agent, job));

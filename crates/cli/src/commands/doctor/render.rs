@@ -113,7 +113,7 @@ impl ReportPage<'_> {
         }
         // What a client could do is of no interest while it cannot be started.
         if client_row.state.can_work() {
-            let abilities: Vec<&str> = client_row.can.iter().map(|abilities| abilities.what).collect();
+            let abilities: Vec<&str> = client_row.can.iter().map(|ability| ability.what).collect();
             self.add_detail(TextStyle::Dim, &format!("can: {}", abilities.join(", ")));
         }
     }

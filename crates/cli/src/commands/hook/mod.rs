@@ -162,7 +162,7 @@ fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
     let (mut event, mut client, mut project_dir) = (None, None, None);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        let mut value = |flag: &str| -> Result<String, String> {
+        let mut take_value = |flag: &str| -> Result<String, String> {
             // Both `--client NAME` and `--client=NAME` are accepted, as the real parser would.
             match argument.split_once('=') {
                 Some((_, value)) => Ok(value.to_string()),
@@ -170,9 +170,9 @@ fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
             }
         };
         match argument.split('=').next().unwrap_or_default() {
-            "--client" => client = Some(value("--client")?.parse()?),
-            "-C" | "--project" => project_dir = Some(PathBuf::from(value("--project")?)),
-            "--color" => drop(value("--color")?),
+            "--client" => client = Some(take_value("--client")?.parse()?),
+            "-C" | "--project" => project_dir = Some(PathBuf::from(take_value("--project")?)),
+            "--color" => drop(take_value("--color")?),
             // The flag is for all commands; hooks answer in JSON anyway.
             "--json" => {}
             // Unknown arguments are reported and skipped: they must not keep the hook from answering.
@@ -191,9 +191,10 @@ fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
 /// Finds the project: the nearest directory with a state file, else the project around the working directory.
 fn find_project(named_dir: Option<&Path>, hook_input: &HookInput) -> Project {
     let working_dir = std::env::current_dir().unwrap_or_default();
-    let client_dir = project_variables().filter_map(|name| std::env::var_os(name).map(PathBuf::from));
+    let client_dirs =
+        project_variables().filter_map(|variable_name| std::env::var_os(variable_name).map(PathBuf::from));
     // Relative paths are ignored, since it is not known what they are relative to.
-    let client_dir = client_dir.into_iter().find(|dir| dir.is_absolute());
+    let client_dir = client_dirs.into_iter().find(|dir| dir.is_absolute());
     let input_dir = Some(PathBuf::from(&hook_input.working_dir)).filter(|dir| dir.is_absolute());
     let directory = match named_dir {
         Some(named_dir) => return Project::from_root(working_dir.join(named_dir)),
@@ -206,10 +207,10 @@ fn find_project(named_dir: Option<&Path>, hook_input: &HookInput) -> Project {
         // A link counts as it is, even if its target is missing; the state file's reader reports that.
         [state_file::OWN_STATE_FILE, state_file::RALPH_STATE_FILE]
             .iter()
-            .any(|name| directory.join(name).symlink_metadata().is_ok())
+            .any(|file_name| directory.join(file_name).symlink_metadata().is_ok())
     };
     let mut project_ancestors =
-        directory.ancestors().take_while(|directory| directory.starts_with(enclosing_project.root()));
+        directory.ancestors().take_while(|ancestor| ancestor.starts_with(enclosing_project.root()));
     let bound_project = project_ancestors.find(has_state_file).map(Project::from_root);
     bound_project.unwrap_or(enclosing_project)
 }

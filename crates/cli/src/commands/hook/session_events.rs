@@ -162,8 +162,8 @@ fn describe_bound_work(bound_session: &BoundSession) -> String {
     );
     if bound_session.standing.work == SessionWork::Loop {
         description.push_str(&format!(" What is to be done: {}", bound_session.standing.prompt));
-        let promise = bound_session.standing.promise.iter();
-        promise.for_each(|promise| description.push_str(&format!(" When it is true: <promise>{promise}</promise>")));
+        let promises = bound_session.standing.promise.iter();
+        promises.for_each(|promise| description.push_str(&format!(" When it is true: <promise>{promise}</promise>")));
     }
     description
 }

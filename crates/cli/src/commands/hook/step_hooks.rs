@@ -113,26 +113,28 @@ impl HookCall {
         let keeper = tribunal_supervise::own_program();
         let hook_runner = StepHookRunner::new(self.project.root().to_path_buf(), keeper, &masker);
         // Hooks that run once, and their earlier output, are remembered in the session's tally.
-        let kept_state = HookMemory { ran: current_step.once.iter().cloned().collect(), said: current_step.said };
-        let HookReport { hook_runs: ran, notes, memory: kept_state } = runtime.block_on(hook_runner.run_hooks(
+        let earlier_memory = HookMemory { ran: current_step.once.iter().cloned().collect(), said: current_step.said };
+        let HookReport { hook_runs, notes, memory: new_memory } = runtime.block_on(hook_runner.run_hooks(
             hooks,
             moment,
             &self.build_hook_variables(&current_step),
-            kept_state,
+            earlier_memory,
         ));
         notes.iter().for_each(|note| log_message(note));
         let has_begun = current_step.begun || moment == WorkflowHookMoment::SessionStart;
-        let once_hooks = kept_state.ran.into_iter().collect();
+        let once_hooks = new_memory.ran.into_iter().collect();
         // The tally is updated before anything is recorded, so that the record has the new step.
         bound_session.tally.step =
-            Some(SessionStep { begun: has_begun, once: once_hooks, said: kept_state.said, ..current_step });
+            Some(SessionStep { begun: has_begun, once: once_hooks, said: new_memory.said, ..current_step });
         let mut hook_output = String::new();
-        for ran in &ran {
-            hook_output.push_str(&ran.stdout.kept_text);
-            self.record_hook_run(bound_session, ran);
+        for hook_run in &hook_runs {
+            hook_output.push_str(&hook_run.stdout.kept_text);
+            self.record_hook_run(bound_session, hook_run);
         }
         // The first critical failure ends the session's work; hooks that are not critical only leave a note.
-        if let Some(failed_hook) = ran.iter().find(|ran| ran.is_critical && ran.outcome.is_failure()) {
+        if let Some(failed_hook) =
+            hook_runs.iter().find(|hook_run| hook_run.is_critical && hook_run.outcome.is_failure())
+        {
             let reason =
                 format!("the critical hook `{}` failed: {}", failed_hook.command_line, failed_hook.outcome.describe());
             if let Err(cause) = bound_session.release_session(

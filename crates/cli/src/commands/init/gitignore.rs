@@ -43,18 +43,18 @@ pub(super) fn plan_ignored_lines(
     // A file that existed before stays as visible to git as it was.
     let created_edits = plan.edits.iter().filter(|edit| edit.old_text.is_none() && !arguments.shared);
     let local_files =
-        created_edits.filter_map(|edit| local_hook_files().find(|local_files| edit.relative_path == *local_files));
+        created_edits.filter_map(|edit| local_hook_files().find(|local_file| edit.relative_path == *local_file));
     let mut wanted_lines = IGNORED_LINES.to_vec();
-    wanted_lines.extend(local_files.map(|local_files| (local_files, local_files)));
+    wanted_lines.extend(local_files.map(|local_file| (local_file, local_file)));
     // git itself says what is ignored: a parent directory or a global file may do that already.
     let ignored_files = file_edits::find_ignored(
         project,
         &wanted_lines.iter().map(|(_, example_file)| *example_file).collect::<Vec<_>>(),
     );
-    let missing_lines = wanted_lines
+    let missing_pairs = wanted_lines
         .iter()
         .filter(|(_, example_file)| !ignored_files.iter().any(|ignored_file| ignored_file == example_file));
-    let missing_lines: Vec<&str> = missing_lines.map(|(ignore_line, _)| *ignore_line).collect();
+    let missing_lines: Vec<&str> = missing_pairs.map(|(ignore_line, _)| *ignore_line).collect();
     let new_text = append_missing_lines(old_text.as_deref().unwrap_or_default(), &missing_lines);
     if old_text.is_some() || !missing_lines.is_empty() {
         plan.edits.push(FileEdit { relative_path: GITIGNORE_FILE.to_string(), old_text, new_text: Some(new_text) });

@@ -128,7 +128,7 @@ fn find_own_program(context: &CommandContext, plan: &mut InitPlan) -> Result<Hoo
     })?;
     // Links are resolved on both sides, so that a link on the search path counts as the program itself.
     let named_path = find_on_path("tribunal", &|variable_name| context.env_variable(variable_name))
-        .and_then(|path_text| path_text.canonicalize().ok());
+        .and_then(|found_path| found_path.canonicalize().ok());
     if named_path.as_ref() == Some(&own_path) {
         return Ok(HookProgram::ByName);
     }

@@ -182,7 +182,7 @@ mod tests {
                 crate::settings::read_settings(SETTINGS_FILE, &render_settings_file(profile), ReadMode::Strict);
             assert!(parsed_file.problems.is_empty(), "{:?}", parsed_file.problems);
             let found_paths: Vec<&str> =
-                parsed_file.settings.iter().map(|found_paths| found_paths.canonical_path.as_str()).collect();
+                parsed_file.settings.iter().map(|found_setting| found_setting.canonical_path.as_str()).collect();
             let preset = profile.map(ReviewProfile::preset_values).unwrap_or_default();
             assert_eq!(found_paths, preset.iter().map(|(path, _)| *path).collect::<Vec<_>>());
         }

@@ -86,13 +86,13 @@ pub(super) fn run(input_file: &Path, context: &CommandContext) -> Result<u8, Use
 
 impl MenuReport {
     fn from_detection(detection: MenuDetection) -> MenuReport {
-        let rejected = detection.rejected.into_iter().map(|rejected| {
+        let rejected_rows = detection.rejected.into_iter().map(|rejected| {
             let rejection_reasons = rejected.because.iter().map(|refusal| refusal.description().to_string());
             MenuRow { because: rejection_reasons.collect(), ..MenuRow::from_menu(rejected.menu) }
         });
         MenuReport {
             schema: "tribunal.menu/1",
-            rejected: rejected.collect(),
+            rejected: rejected_rows.collect(),
             menus: detection.menus.into_iter().map(MenuRow::from_menu).collect(),
             questions: detection.questions.into_iter().map(QuestionRow::from_question).collect(),
             left_out: detection.left_out,
@@ -140,7 +140,7 @@ impl QuestionRow {
 /// Returns the name by which serde writes a unit variant, so that terminal and JSON use the same words.
 fn serialized_name(value: &impl Serialize) -> String {
     let json_value = serde_json::to_value(value).ok();
-    json_value.and_then(|value| value.as_str().map(String::from)).unwrap_or_default()
+    json_value.and_then(|json_value| json_value.as_str().map(String::from)).unwrap_or_default()
 }
 
 fn print_menus(output: &mut impl Write, menu_report: &MenuReport) -> Result<(), UserError> {

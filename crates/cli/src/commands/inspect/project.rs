@@ -180,8 +180,11 @@ fn list_folders(config: &BmadConfig) -> BTreeMap<&'static str, FolderOrigin> {
     let folder_origin = |folder_path: &String, config_keys: &[&str]| {
         // The keys differ by BMAD's era; the first one that is set wins.
         let origin = config_keys.iter().find_map(|config_key| config.origin(config_key));
-        let origin = origin.map_or("default".into(), |origin| format!("{}:{}", origin.path, origin.line));
-        FolderOrigin { path: if folder_path.is_empty() { ".".into() } else { folder_path.clone() }, origin }
+        let origin_text = origin.map_or("default".into(), |origin| format!("{}:{}", origin.path, origin.line));
+        FolderOrigin {
+            path: if folder_path.is_empty() { ".".into() } else { folder_path.clone() },
+            origin: origin_text,
+        }
     };
     let story_keys = ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
     BTreeMap::from([
@@ -331,11 +334,11 @@ fn print_progress(output: &mut impl Write, project_report: &ProjectReport) -> Re
         writeln!(output, "           {}", escape_line(reason))?;
     }
     if !progress.next.is_empty() {
-        let next = progress.next.iter().map(|next| match next.required {
-            true => format!("{} (required)", next.workflow),
-            false => next.workflow.clone(),
+        let next_names = progress.next.iter().map(|next_workflow| match next_workflow.required {
+            true => format!("{} (required)", next_workflow.workflow),
+            false => next_workflow.workflow.clone(),
         });
-        writeln!(output, "next       {}", escape_line(&next.collect::<Vec<_>>().join(", ")))?;
+        writeln!(output, "next       {}", escape_line(&next_names.collect::<Vec<_>>().join(", ")))?;
     }
     writeln!(output, "to do      {}", escape_line(&progress.todo))?;
     let field = &project_report.field;

@@ -148,7 +148,7 @@ fn find_agent(agent_name: &str, context: &CommandContext) -> Result<AgentSpec, U
                 let driver_names = [&AGENT_CLIENT_IDS[..], &["command", "replay"]].concat();
                 let suggestion = nearest_name(agent_name, &driver_names).map_or_else(
                     || format!("name an agent of the settings, or one of: {}", driver_names.join(", ")),
-                    |suggestion| format!("did you mean `{suggestion}`?"),
+                    |nearest_driver| format!("did you mean `{nearest_driver}`?"),
                 );
                 return Err(user_error.with_step(suggestion));
             }

@@ -51,10 +51,10 @@ pub(super) fn run(story_file: &Path, context: &CommandContext) -> Result<u8, Use
 
 fn print_story(output: &mut impl Write, story_report: &StoryFileReport) -> Result<(), UserError> {
     let story = &story_report.story;
-    let format_optional = |format_optional: &Option<story::LocatedText>| {
-        format_optional
+    let format_optional = |optional_text: &Option<story::LocatedText>| {
+        optional_text
             .as_ref()
-            .map_or("-".into(), |format_optional| format_with_line(&format_optional.text, format_optional.line))
+            .map_or("-".into(), |located_text| format_with_line(&located_text.text, located_text.line))
     };
     writeln!(output, "key         {}", story.key.as_ref().map_or("-".into(), |key| escape_line(&key.to_string())))?;
     writeln!(output, "title       {}", format_optional(&story.title))?;
@@ -131,9 +131,8 @@ fn print_task(output: &mut impl Write, task: &StoryTask, depth: usize) -> Result
 
 fn print_follow_up(output: &mut impl Write, follow_up: &FollowUp) -> Result<(), UserError> {
     let checkbox = if follow_up.done { "[x]" } else { "[ ]" };
-    let kind_label = follow_up.kind.as_ref().map_or("-".into(), |kind_label| kind_label.label().to_lowercase());
-    let place_text =
-        follow_up.place.as_ref().map(|place_text| format!(", {}", escape_line(place_text))).unwrap_or_default();
+    let kind_label = follow_up.kind.as_ref().map_or("-".into(), |kind| kind.label().to_lowercase());
+    let place_text = follow_up.place.as_ref().map(|place| format!(", {}", escape_line(place))).unwrap_or_default();
     writeln!(
         output,
         "  {checkbox} {:<9} {}{place_text}",

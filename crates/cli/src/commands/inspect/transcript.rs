@@ -41,12 +41,12 @@ pub(crate) fn run(arguments: &InspectTranscriptArguments, context: &CommandConte
     let journal_entries = store.read_entries(&run_id, 0)?;
     let agent_calls = find_calls(collect_calls(&journal_entries), typed_key, &run_id)?;
     if context.wants_json {
-        let agent_calls: Result<Vec<CallTranscript>, StoreError> =
+        let transcripts: Result<Vec<CallTranscript>, StoreError> =
             agent_calls.iter().map(|agent_call| build_transcript(agent_call, &store)).collect();
         json_documents::print_document(&TranscriptsDocument {
             schema: "tribunal.transcript/1",
             run: run_id,
-            calls: agent_calls?,
+            calls: transcripts?,
         })?;
         return Ok(0);
     }
@@ -104,7 +104,7 @@ fn write_call(writer: &mut impl Write, agent_call: &AgentCall<'_>, store: &Store
     let usage = agent_call.usage();
     // Some agents report no usage; it is then estimated from the sizes of prompt and output.
     let estimate_prefix = if usage.estimated { "about " } else { "" };
-    let cost_text = usage.cost.map(|cost_text| format!(", {cost_text} in cost")).unwrap_or_default();
+    let cost_text = usage.cost.map(|cost| format!(", {cost} in cost")).unwrap_or_default();
     let agent_task = agent_call.agent_task;
     writeln!(
         writer,

@@ -84,7 +84,7 @@ pub(in crate::commands) fn build_call_row(
     with_texts: bool,
     store: &Store,
 ) -> Result<CallRow, StoreError> {
-    let text = |blob_hash: Option<&Hash>| -> Result<Option<StoredText>, StoreError> {
+    let load_text = |blob_hash: Option<&Hash>| -> Result<Option<StoredText>, StoreError> {
         let Some(blob_hash) = blob_hash else { return Ok(None) };
         let bytes = store.blob_size(blob_hash)?;
         // Of a text that the store does not have only the hash is shown.
@@ -99,8 +99,8 @@ pub(in crate::commands) fn build_call_row(
         driver: agent_call.driver_name.clone(),
         provider: agent_call.provider_name.clone(),
         model: agent_call.model_name.clone(),
-        prompt: text(agent_call.prompt_hash())?,
-        answer: text(agent_call.output_hash().filter(|_| with_answers))?,
+        prompt: load_text(agent_call.prompt_hash())?,
+        answer: load_text(agent_call.output_hash().filter(|_| with_answers))?,
         elapsed_ms: agent_call.elapsed_ms,
         usage: agent_call.usage(),
     })

@@ -113,8 +113,7 @@ fn write_status_rows(
     for loop_row in &loop_rows[older_count..] {
         writeln!(output, "{}", escape_line(&format_row(loop_row)))?;
         if let Some(held_state) = file_state.filter(|_| loop_row.held) {
-            let promise_text =
-                held_state.promise.as_ref().map(|promise_text| format!("<promise>{promise_text}</promise> for: "));
+            let promise_text = held_state.promise.as_ref().map(|promise| format!("<promise>{promise}</promise> for: "));
             let detail_line =
                 format!("{}{}", promise_text.unwrap_or_default(), truncate_chars(&held_state.prompt, 200));
             writeln!(output, "  {}", escape_line(&detail_line))?;

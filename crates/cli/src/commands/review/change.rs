@@ -133,7 +133,7 @@ pub(super) fn prepare_change_runs(
     let request = ChangeRequest {
         selector: requested.change_scope.clone(),
         // The project's root as a path does not narrow anything.
-        path_filters: relative_paths.into_iter().filter(|typed_path| !typed_path.is_empty()).collect(),
+        path_filters: relative_paths.into_iter().filter(|relative_path| !relative_path.is_empty()).collect(),
         needs_fixing: resolved.settings.fix,
         reviews_dir: resolved.settings.reviews.clone(),
         planning_dirs: requested.bookkeeping.clone(),
@@ -185,7 +185,7 @@ fn check_paths_exist(
     let is_in_change = relative_paths
         .iter()
         .find(names_missing)
-        .is_some_and(|path| changed_paths.iter().any(|changed_file| changed_file.starts_with(path.as_str())));
+        .is_some_and(|path| changed_paths.iter().any(|changed_path| changed_path.starts_with(path.as_str())));
     if is_in_change { Ok(()) } else { Err(SubjectError::Missing { path: missing_path.display().to_string() }.into()) }
 }
 
@@ -207,7 +207,7 @@ fn report_no_change(
     context: &CommandContext,
 ) -> Result<Vec<PreparedRun>, UserError> {
     if let Some(missing_path) =
-        requested.paths.iter().find(|missing_path| fs::symlink_metadata(context.resolve_path(missing_path)).is_err())
+        requested.paths.iter().find(|typed_path| fs::symlink_metadata(context.resolve_path(typed_path)).is_err())
     {
         return Err(SubjectError::Missing { path: missing_path.display().to_string() }.into());
     }
@@ -231,13 +231,13 @@ fn relative_to_project(project: &Project, context: &CommandContext, typed_path: 
     // The longest existing ancestor is resolved through links; the rest cannot be and is appended as it is.
     let (existing_part, missing_part) = full_path
         .ancestors()
-        .find_map(|path_part| Some((path_part.canonicalize().ok()?, full_path.strip_prefix(path_part).ok()?)))
+        .find_map(|ancestor| Some((ancestor.canonicalize().ok()?, full_path.strip_prefix(ancestor).ok()?)))
         .ok_or_else(outside_error)?;
     // A `..` in the missing part could lead out of the project unnoticed.
     let is_plain = missing_part.components().all(|path_part| matches!(path_part, Component::Normal(_)));
     let project_root = project.root().canonicalize()?;
-    let relative_path = existing_part.join(missing_part);
-    let relative_path = relative_path
+    let resolved_path = existing_part.join(missing_part);
+    let relative_path = resolved_path
         .strip_prefix(&project_root)
         .ok()
         .filter(|_| is_plain)
@@ -316,11 +316,11 @@ fn print_left_out(found_change: &FoundChange) -> Result<(), UserError> {
 fn print_part_count(file_count: usize, diff_bytes: u64, part_count: usize) -> Result<(), UserError> {
     // A single part is the usual case and needs no remark.
     if part_count > 1 {
-        let file_count = format_count(u32::try_from(file_count).unwrap_or(u32::MAX), "file");
+        let files_text = format_count(u32::try_from(file_count).unwrap_or(u32::MAX), "file");
         let part_limit = format!("{} files and {}", changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
         writeln!(
             stderr(),
-            "[i] {file_count} with {} of diff are {part_count} parts of at most {part_limit}",
+            "[i] {files_text} with {} of diff are {part_count} parts of at most {part_limit}",
             format_bytes(diff_bytes)
         )?;
         writeln!(stderr(), "[i] each part is a run of its own; no reviewer looks across parts")?;

@@ -19,7 +19,7 @@ use super::ReviewMaterial;
 use crate::{
     context::CommandContext,
     json_documents::{self, PlannedSeat, ReviewPlan},
-    settings::ConcurrencyLimits,
+    settings::ThroughputLimits,
     user_errors::UserError,
 };
 
@@ -30,7 +30,7 @@ const MAX_SHOWN_FILES: usize = 20;
 pub(super) fn print_plan(
     settings: &Settings,
     material: &ReviewMaterial,
-    share: ConcurrencyLimits,
+    share: ThroughputLimits,
     context: &CommandContext,
 ) -> Result<u8, UserError> {
     let review_plan = build_plan(settings, material, share);
@@ -66,7 +66,7 @@ pub(super) fn print_plan(
 }
 
 /// Builds the plan of the first round.
-fn build_plan(settings: &Settings, material: &ReviewMaterial, share: ConcurrencyLimits) -> ReviewPlan {
+fn build_plan(settings: &Settings, material: &ReviewMaterial, share: ThroughputLimits) -> ReviewPlan {
     // Without a level it follows from the tier, as it does in a run.
     let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
     let roles = panel_roles(&settings.subject, level, settings.tier);
@@ -100,7 +100,7 @@ fn build_plan(settings: &Settings, material: &ReviewMaterial, share: Concurrency
 /// Prints how several runs share the permitted agents.
 pub(super) fn print_share(
     total_runs: usize,
-    share: ConcurrencyLimits,
+    share: ThroughputLimits,
     context: &CommandContext,
 ) -> Result<u8, UserError> {
     if total_runs > 1 && !context.wants_json {
@@ -113,7 +113,7 @@ pub(super) fn print_share(
     Ok(0)
 }
 
-fn format_agent_count(share: ConcurrencyLimits) -> String {
+fn format_agent_count(share: ThroughputLimits) -> String {
     format_count(u32::try_from(share.agents.get()).unwrap_or(u32::MAX), "agent")
 }
 

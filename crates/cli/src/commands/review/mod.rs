@@ -33,7 +33,7 @@ use crate::{
     installed_clients::join_names,
     multi_run::{PlannedRun, execute_several},
     progress_display::ProgressArgs,
-    settings::{ConcurrencyLimits, ResolvedSettings, RunInputs, nearest_name, resolve_settings},
+    settings::{ResolvedSettings, RunInputs, ThroughputLimits, nearest_name, resolve_settings},
     trust,
     user_errors::UserError,
 };
@@ -172,10 +172,10 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
     print_notes(jobs.iter().flat_map(|job| &job.resolved.notes))?;
     print_warnings(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
     // The strictest share of all projects holds. Without a single job there is nothing to do.
-    let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(ConcurrencyLimits::stricter_of) else {
+    let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(ThroughputLimits::stricter_of) else {
         return Ok(0);
     };
-    let share = share.limited_to_runs(jobs.len());
+    let share = share.with_jobs_capped_at(jobs.len());
     if arguments.dry_run {
         for PreparedRun { resolved, material, .. } in &jobs {
             dry_run::print_plan(&resolved.settings, material, share, context)?;
@@ -245,7 +245,7 @@ struct StartOptions {
 
 fn start_runs(
     prepared_runs: Vec<PreparedRun>,
-    share: ConcurrencyLimits,
+    share: ThroughputLimits,
     start_options: StartOptions,
     context: &CommandContext,
 ) -> Result<u8, UserError> {
@@ -259,12 +259,12 @@ fn start_runs(
     if work_items.len() > 1 {
         return execute_several(context, work_items, share);
     }
-    let Some(PlannedRun { project, settings, display_mode: progress_mode }) = work_items.pop() else {
+    let Some(PlannedRun { project, settings, display_mode }) = work_items.pop() else {
         return Ok(0);
     };
     let assignment = session_id.map(|session_id| agent_session::bind_review_session(&session_id, &settings));
     let job = RunJob::Start(Box::new(settings)).bind_session(assignment);
-    execute_run(context, project, job, progress_mode, share).map(|finished_run| finished_run.exit_code)
+    execute_run(context, project, job, display_mode, share).map(|finished_run| finished_run.exit_code)
 }
 
 /// Removes duplicates. Two runs of the same subject at the same time would block each other.

@@ -32,9 +32,9 @@ const NO_GIT_BASELINE: &str = "NO_VCS";
 
 /// Finds the file of a story: a path is taken as it is, anything else is looked up on the board.
 pub(crate) fn find_story_file(typed_name: &str, context: &CommandContext) -> Result<PathBuf, UserError> {
-    let story_path = context.resolve_path(typed_name.as_ref());
+    let typed_path = context.resolve_path(typed_name.as_ref());
     // A name with a slash is a path even if it is missing; the reader then reports that path.
-    if story_path.is_file() || typed_name.contains('/') {
+    if typed_path.is_file() || typed_name.contains('/') {
         return Ok(PathBuf::from(typed_name));
     }
     let project = context.current_project();
@@ -106,7 +106,7 @@ fn list_story_files(story: &Story, project: &Project) -> Vec<PathBuf> {
         .iter()
         .map(|story_file| project.root().join(&story_file.text))
         // Paths come from a file that agents edit, so those that lead out of the project are dropped.
-        .filter(|story_file| project.resolve_outside(story_file).is_none() && story_file.is_file())
+        .filter(|file_path| project.resolve_outside(file_path).is_none() && file_path.is_file())
         .collect()
 }
 

@@ -171,9 +171,9 @@ pub(super) fn strip_automation(setting_path: &str) -> &str {
 pub(super) fn find_setting(setting_path: &str) -> Option<(PathSpelling, String)> {
     let setting_path = strip_automation(setting_path);
     // An exact spelling wins over one with a free name: `agents.use` is not an agent.
-    let exact_spelling = every_spelling().find(|matching_spelling| matching_spelling.path == setting_path);
-    let matching_spelling = exact_spelling
-        .or_else(|| every_spelling().find(|matching_spelling| matches_path(matching_spelling.path, setting_path)))?;
+    let exact_spelling = every_spelling().find(|spelling| spelling.path == setting_path);
+    let matching_spelling =
+        exact_spelling.or_else(|| every_spelling().find(|spelling| matches_path(spelling.path, setting_path)))?;
     let mut canonical_path = matching_spelling.setting_row.path.to_string();
     // The names that the user chose replace the placeholders one by one, in their order.
     for (path_part, typed_part) in
@@ -209,9 +209,7 @@ pub(super) fn expand_path(setting_path: &'static str) -> Vec<Vec<&'static str>> 
         // Every list multiplies the paths that were built so far.
         expanded_paths = expanded_paths
             .iter()
-            .flat_map(|setting_path| {
-                part_words.iter().map(|part_word| [setting_path.as_slice(), &[*part_word]].concat())
-            })
+            .flat_map(|path_so_far| part_words.iter().map(|part_word| [path_so_far.as_slice(), &[*part_word]].concat()))
             .collect();
     }
     expanded_paths
@@ -278,7 +276,9 @@ mod tests {
 
     #[test]
     fn listed_words_are_kept_in_the_path() {
-        let find_path = |path: &str| find_setting(path).map(|(spelling, path)| (spelling.setting_row.is_used(), path));
+        let find_path = |path: &str| {
+            find_setting(path).map(|(spelling, canonical_path)| (spelling.setting_row.is_used(), canonical_path))
+        };
         let path = "agentConfig.complexityOverrides.high.perTask.fix.model";
         assert_eq!(find_path(path), Some((true, path.to_string())));
         assert_eq!(

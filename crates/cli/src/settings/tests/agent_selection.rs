@@ -43,7 +43,7 @@ fn describe_duties(run_settings: &Settings) -> String {
                 JobPriority::StandsBehind => "stands behind",
                 JobPriority::Never => "never",
             };
-            let model_text = agent_duty.model.map(|model_text| format!(" ({model_text})")).unwrap_or_default();
+            let model_text = agent_duty.model.map(|model_name| format!(" ({model_name})")).unwrap_or_default();
             format!("{} {part_text}{model_text}", agent_spec.name)
         };
         format!("{review_job}: {}", run_settings.agents.iter().map(agent_text).collect::<Vec<_>>().join(", "))
@@ -111,12 +111,9 @@ mcp:
 #[test]
 fn keys_that_do_not_fit_the_driver_are_refused_with_their_line() {
     let first_error_line = |agent_yaml: &str| {
-        let first_error_line = resolve_error(&format!("agents:\n  mine: {{{agent_yaml}}}\n"));
-        assert!(
-            first_error_line.contains("It stands in [project]/tribunal.yaml:2. Nothing was started."),
-            "{first_error_line}"
-        );
-        first_error_line.lines().next().unwrap_or_default().to_string()
+        let error_text = resolve_error(&format!("agents:\n  mine: {{{agent_yaml}}}\n"));
+        assert!(error_text.contains("It stands in [project]/tribunal.yaml:2. Nothing was started."), "{error_text}");
+        error_text.lines().next().unwrap_or_default().to_string()
     };
     let error_lines = [
         "driver: command, argv: [x], model: opus",
@@ -137,12 +134,12 @@ fn keys_that_do_not_fit_the_driver_are_refused_with_their_line() {
     [!] agent `mine`: a `replay` agent needs `script`
     [!] agent `mine`: it has no `driver`; write driver: claude-code, codex, command or replay
     ");
-    let tools = [
+    let driver_lines = [
         "claude-code, allow: [Raed]",
         "claude-code, allow: [Read, 'Bash(make:*)', mcp__lab__x, Nope]",
         "codex, allow: [Read]",
     ];
-    insta::assert_snapshot!(tools.map(|tools| first_error_line(&format!("driver: {tools}"))).join("\n"), @r"
+    insta::assert_snapshot!(driver_lines.map(|driver_line| first_error_line(&format!("driver: {driver_line}"))).join("\n"), @r"
     [!] agent `mine`: claude-code has no tool `Raed` that could be allowed
     [!] agent `mine`: claude-code has no tool `mcp__lab__x` that could be allowed
     [!] agent `mine`: codex has no tool `Read` that could be allowed

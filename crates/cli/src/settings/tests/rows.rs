@@ -160,11 +160,11 @@ fn every_used_setting_changes_the_resolved_settings() {
             } else {
                 inputs_after = inputs_after.with_set_flags(&[format!("{setting_path}={new_value}")]).unwrap();
             }
-            let (inputs_before, inputs_after) = (
+            let (settings_before, settings_after) = (
                 resolve_everything(directory.path(), &inputs_before),
                 resolve_everything(directory.path(), &inputs_after),
             );
-            assert_ne!(inputs_before, inputs_after, "`{setting_path}` is used, and `{new_value}` changes nothing");
+            assert_ne!(settings_before, settings_after, "`{setting_path}` is used, and `{new_value}` changes nothing");
             checked_count += 1;
         }
     }

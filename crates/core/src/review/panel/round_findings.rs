@@ -58,35 +58,35 @@ pub(super) fn merge_answers(
     let merge_outcomes = merge_claims(&mut state.findings, seat_answers, scope, host.last_timestamp());
     let mut round_findings =
         RoundFindings { raised: Vec::new(), escalated: Vec::new(), raised_again: Vec::new(), overlapping: Vec::new() };
-    for merge_outcomes in merge_outcomes {
-        match merge_outcomes {
-            MergeOutcome::Joined { finding, severity, raiser, overlaps } => {
+    for merge_outcome in merge_outcomes {
+        match merge_outcome {
+            MergeOutcome::Joined { finding: finding_id, severity, raiser, overlaps } => {
                 if overlaps {
-                    round_findings.overlapping.push(finding);
+                    round_findings.overlapping.push(finding_id);
                 }
-                let is_new_dispute = needs_new_dispute(host.settings(), state, finding, &raiser);
-                host.note_event(RunEvent::FindingJoined { finding, severity, raiser });
-                if is_new_dispute && !round_findings.raised_again.contains(&finding) {
+                let is_new_dispute = needs_new_dispute(host.settings(), state, finding_id, &raiser);
+                host.note_event(RunEvent::FindingJoined { finding: finding_id, severity, raiser });
+                if is_new_dispute && !round_findings.raised_again.contains(&finding_id) {
                     let note_text = "refuted before, but raised again by another reviewer";
                     state.transition_finding(
                         host,
-                        finding,
+                        finding_id,
                         StatusTransition::new(FindingStatus::Open, TransitionCause::RaisedAgain, note_text),
                     );
-                    round_findings.raised_again.push(finding);
+                    round_findings.raised_again.push(finding_id);
                 }
                 let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
                 // With the goal `critical-only` a deferred finding comes back once it is critical.
                 if severity == Severity::Critical
-                    && state.find_finding(finding).is_some_and(|known_finding| known_finding.status == outside_goal)
+                    && state.find_finding(finding_id).is_some_and(|known_finding| known_finding.status == outside_goal)
                 {
                     let note_text = "raised again, now as critical";
                     state.transition_finding(
                         host,
-                        finding,
+                        finding_id,
                         StatusTransition::new(FindingStatus::Open, TransitionCause::RaisedAgain, note_text),
                     );
-                    round_findings.escalated.push(finding);
+                    round_findings.escalated.push(finding_id);
                 }
             }
             MergeOutcome::NewFinding(new_id) => {

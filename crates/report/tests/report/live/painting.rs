@@ -58,14 +58,9 @@ fn check_after_every_entry(columns: usize, rows: usize, mode: DisplayMode) {
         live_reporter.advance_clock(entry.at.awake_ms + entry_index as u64 * 1_000).unwrap();
         line_reporter.report_entry(entry).unwrap();
         assert!(live_terminal.0.borrow().is_cursor_shown);
-        let (all_shown, log_terminal) = (live_terminal.all_lines(), log_terminal.all_lines());
-        assert_eq!(
-            all_shown[..log_terminal.len()],
-            log_terminal,
-            "{columns} x {rows}, {mode}, entry {}",
-            entry_index + 1
-        );
-        let region_lines = &all_shown[log_terminal.len()..];
+        let (all_shown, log_lines) = (live_terminal.all_lines(), log_terminal.all_lines());
+        assert_eq!(all_shown[..log_lines.len()], log_lines, "{columns} x {rows}, {mode}, entry {}", entry_index + 1);
+        let region_lines = &all_shown[log_lines.len()..];
         let has_ended = matches!(entry.event, RunEvent::RunFinished(_));
         assert_eq!(region_lines.is_empty(), has_ended, "{region_lines:#?}");
         assert!(region_lines.len() <= (rows * 2 / 3).max(1), "{region_lines:#?}");
@@ -153,9 +148,9 @@ fn a_resize_repaints_the_region_below_the_log() {
     let (mut line_reporter, log_terminal) = lines_on_terminal(80, 24, DisplayMode::Streaming);
     sample_journal()[..12].iter().for_each(|entry| line_reporter.report_entry(entry).unwrap());
     live_reporter.resize(screen_of_width(120), 30).unwrap();
-    let (all_shown, log_terminal) = (live_terminal.all_lines(), log_terminal.all_lines());
-    assert_eq!(all_shown[..log_terminal.len()], log_terminal);
-    let region_lines = &all_shown[log_terminal.len()..];
+    let (all_shown, log_lines) = (live_terminal.all_lines(), log_terminal.all_lines());
+    assert_eq!(all_shown[..log_lines.len()], log_lines);
+    let region_lines = &all_shown[log_lines.len()..];
     assert_eq!(region_lines.iter().filter(|line| line.starts_with("── review of")).count(), 1, "{region_lines:#?}");
     assert!(
         region_lines.iter().any(|line| line.contains("party") && line.contains("adversarial")),

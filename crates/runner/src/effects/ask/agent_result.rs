@@ -36,7 +36,7 @@ pub(super) struct AgentRequest<'a> {
     pub task: &'a AgentTask,
     pub prompt_bytes: usize,
     /// How often the agent was asked before and never finished.
-    pub unfinished_count: u32,
+    pub unfinished_attempts: u32,
 }
 
 /// Reads the result of an ended process. The output is parsed as it was printed: the journal masks the outcome, and a mask
@@ -80,7 +80,7 @@ pub(super) fn read_agent_result(
     let mut remarks = parsed_answer.remarks;
     remarks.extend(decoded.remarks);
     remarks.extend(describe_failure_after_answer(&driven_agent.agent_spec.name, exit_code));
-    remarks.extend(describe_survivors(process_end.survivors));
+    remarks.extend(describe_unkillable_processes(process_end.survivors));
     let reply = AgentReply {
         content: parsed_answer.content,
         remarks,
@@ -111,7 +111,7 @@ fn decode_process_output(
         stdout: stdout_text,
         stderr: stderr_text,
         clock: &clock,
-        session_mode: choose_conversation(request.task, request.unfinished_count),
+        session_mode: choose_conversation(request.task, request.unfinished_attempts),
     })
 }
 
@@ -140,8 +140,8 @@ fn build_failed_result(
     strayed_files: Vec<StrayEdit>,
     blobs: Vec<Vec<u8>>,
 ) -> PerformedEffect<AskOutcome> {
-    let output = blobs.first().map(|output| Hash::digest_of(output));
-    let failed_task = FailedTask { fault, usage, output, prompt: None, strayed: strayed_files };
+    let output_hash = blobs.first().map(|output| Hash::digest_of(output));
+    let failed_task = FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files };
     PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs }
 }
 
@@ -174,9 +174,8 @@ fn detect_fault(
             if decoded.fault.is_some() =>
         {
             let mut fault = decoded.fault.clone()?;
-            let remedy_text = suggest_remedy(driven_agent, &fault.kind)
-                .map(|remedy_text| format!("; {remedy_text}"))
-                .unwrap_or_default();
+            let remedy_text =
+                suggest_remedy(driven_agent, &fault.kind).map(|remedy| format!("; {remedy}")).unwrap_or_default();
             fault.detail = format!("agent `{}`: {}{remedy_text}", driven_agent.agent_spec.name, fault.detail);
             fault.instant = !decoded.did_work;
             return Some(fault);
@@ -243,7 +242,7 @@ fn measure_repetition(context: &EffectContext, recent: &[Hash], output: &[u8]) -
 }
 
 /// Reports processes that could not be ended, because they belong to another user, for example.
-fn describe_survivors(process_count: usize) -> Option<String> {
+fn describe_unkillable_processes(process_count: usize) -> Option<String> {
     (process_count > 0).then(|| format!("{process_count} of its processes could not be ended and may still be there"))
 }
 
@@ -274,8 +273,8 @@ fn describe_failure(
     let last_line = stderr_text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let stderr_suffix =
         if last_line.is_empty() { String::new() } else { format!(": {}", truncate_chars(last_line.trim(), 200)) };
-    let survivor_suffix = describe_survivors(process_end.survivors)
-        .map(|survivor_suffix| format!("; {survivor_suffix}"))
+    let survivor_suffix = describe_unkillable_processes(process_end.survivors)
+        .map(|survivor_text| format!("; {survivor_text}"))
         .unwrap_or_default();
     format!("agent `{}` {ending_text}{stderr_suffix}{survivor_suffix}", driven_agent.agent_spec.name)
 }
@@ -291,25 +290,25 @@ fn extract_patch(
     }
     let mut diff_text = String::new();
     for (relative_path, current_hash) in &changed_files {
-        let new_file = workspace.tree_dir().join(relative_path);
+        let new_path = workspace.tree_dir().join(relative_path);
         // Reading a link would show the file it leads to.
-        let is_regular_file = fs::symlink_metadata(&new_file).is_ok_and(|metadata| metadata.is_file());
+        let is_regular_file = fs::symlink_metadata(&new_path).is_ok_and(|metadata| metadata.is_file());
         // A base that is not text cannot be shown, but its change is part of the patch hash all the same.
         let base_text =
             workspace.read_base(relative_path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-        match (current_hash, if is_regular_file { fs::read_to_string(&new_file).ok() } else { None }) {
-            (Some(_), Some(new_file)) => {
-                diff_text.push_str(&merging::render_patch(relative_path, base_text.as_deref(), Some(&new_file)))
+        match (current_hash, if is_regular_file { fs::read_to_string(&new_path).ok() } else { None }) {
+            (Some(_), Some(new_text)) => {
+                diff_text.push_str(&merging::render_patch(relative_path, base_text.as_deref(), Some(&new_text)))
             }
             _ => diff_text.push_str(&format!("{relative_path}: deleted, or no text any more\n")),
         }
     }
-    let diff_text = context.masker.mask(&diff_text).into_owned().into_bytes();
+    let diff_bytes = context.masker.mask(&diff_text).into_owned().into_bytes();
     let patch = Patch {
         hash: hash_changes(&changed_files),
         files: changed_files.keys().cloned().collect(),
-        diff: Hash::digest_of(&diff_text),
+        diff: Hash::digest_of(&diff_bytes),
     };
-    blobs.push(diff_text);
+    blobs.push(diff_bytes);
     Ok(Some(patch))
 }

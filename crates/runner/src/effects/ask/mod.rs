@@ -46,9 +46,9 @@ pub(super) async fn ask_agent(
     context: Arc<EffectContext>,
     task_key: Key,
     agent_task: AgentTask,
-    unfinished_count: u32,
+    unfinished_attempts: u32,
 ) -> Option<PerformedEffect<AskOutcome>> {
-    match run_task(context, task_key, agent_task, unfinished_count).await {
+    match run_task(context, task_key, agent_task, unfinished_attempts).await {
         Ok(effect_result) => Some(effect_result),
         Err(AskFailure::Faulted(fault)) => Some(AskOutcome::from(fault).into()),
         Err(AskFailure::Stopped) => None,
@@ -73,7 +73,7 @@ async fn run_task(
     context: Arc<EffectContext>,
     task_key: Key,
     agent_task: AgentTask,
-    unfinished_count: u32,
+    unfinished_attempts: u32,
 ) -> Result<PerformedEffect<AskOutcome>, AskFailure> {
     let driven_agent = find_driven_agent(&context, &agent_task.agent)?;
     // Only clients of vendors count against the hourly limit, neither commands nor scripts.
@@ -88,7 +88,7 @@ async fn run_task(
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
     let masked_prompt = context.masker.mask(&prompt).into_owned();
-    let conversation = choose_conversation(&agent_task, unfinished_count);
+    let conversation = choose_conversation(&agent_task, unfinished_attempts);
     let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
     let command = build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call)
         .map_err(|cause| environment_fault(format!("no files for the agent: {cause}")))?;
@@ -101,14 +101,14 @@ async fn run_task(
     }
     let read_result = move || {
         let request =
-            agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_count };
+            agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_attempts };
         agent_result::read_agent_result(&context, request, &agent_workspace, process_end)
     };
     let effect_result =
         tokio::task::spawn_blocking(read_result).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
     // Every unfinished attempt must have read the prompt at least once.
-    let earlier_usage = AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_count as usize), 0);
-    Ok(attach_prompt(add_earlier_usage(effect_result, unfinished_count, earlier_usage), masked_prompt))
+    let earlier_usage = AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_attempts as usize), 0);
+    Ok(attach_prompt(add_earlier_usage(effect_result, unfinished_attempts, earlier_usage), masked_prompt))
 }
 
 /// Finds the agent in the settings, with the driver of its client.
@@ -183,10 +183,10 @@ async fn wait_for_rate_limit(context: &Arc<EffectContext>, task_key: &Key) -> Op
 /// Adds what earlier, unfinished attempts must have cost at least.
 fn add_earlier_usage(
     mut effect_result: PerformedEffect<AskOutcome>,
-    unfinished_count: u32,
+    unfinished_attempts: u32,
     earlier_usage: AgentUsage,
 ) -> PerformedEffect<AskOutcome> {
-    if unfinished_count > 0 {
+    if unfinished_attempts > 0 {
         match &mut effect_result.reply {
             AskOutcome::Answered(reply) => reply.usage = reply.usage.combined_with(earlier_usage),
             AskOutcome::Failed(failed_task) => failed_task.usage = failed_task.usage.combined_with(earlier_usage),
@@ -350,10 +350,10 @@ fn build_command(
 
 /// Chooses how to continue a conversation. One that an earlier process had begun to continue may have moved on, so it is
 /// branched and left as it is.
-fn choose_conversation(agent_task: &AgentTask, unfinished_count: u32) -> SessionMode<'_> {
+fn choose_conversation(agent_task: &AgentTask, unfinished_attempts: u32) -> SessionMode<'_> {
     match &agent_task.session {
         None => SessionMode::New,
-        Some(session) if unfinished_count > 0 => SessionMode::Fork(session),
+        Some(session) if unfinished_attempts > 0 => SessionMode::Fork(session),
         Some(session) => SessionMode::Resume(session),
     }
 }
@@ -363,10 +363,10 @@ fn progress_watcher(
     context: &EffectContext,
     driven_agent: &DrivenAgent,
     task_key: &Key,
-    workspace_prefix: &Path,
+    workspace_path: &Path,
 ) -> impl Fn(&[u8]) + Send + Sync + use<> {
     // The path of a workspace is an internal detail, so messages show paths relative to it.
-    let workspace_prefix = format!("{}/", workspace_prefix.display());
+    let workspace_prefix = format!("{}/", workspace_path.display());
     let progress_sender = context.progress.clone();
     let (driven_agent, task_key) = (driven_agent.clone(), task_key.clone());
     let stream_state = Mutex::new((context.masker.new_stream(), String::new()));
@@ -375,7 +375,7 @@ fn progress_watcher(
         let (mask_stream, unfinished_line) = &mut *stream_state;
         // A character cut in two by the border of a chunk is lost here; progress is only shown, never evaluated.
         let masked_chunk = mask_stream.push_chunk(&String::from_utf8_lossy(bytes));
-        let last_newline = masked_chunk.rfind('\n').map(|last_newline| unfinished_line.len() + last_newline);
+        let last_newline = masked_chunk.rfind('\n').map(|newline_offset| unfinished_line.len() + newline_offset);
         unfinished_line.push_str(&masked_chunk);
         let Some(last_newline) = last_newline else {
             // No progress message is this long, so the line is dropped instead of growing without limit.

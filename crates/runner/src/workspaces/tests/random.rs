@@ -83,11 +83,11 @@ fn random_file() -> impl Strategy<Value = RandomFile> {
 fn random_files() -> impl Strategy<Value = Vec<RandomFile>> {
     prop::collection::vec(random_file(), 1..16).prop_map(|cases| {
         let mut taken_paths: BTreeSet<String> = BTreeSet::new();
-        let with_unique_path = |(with_unique_path, mut random_file): (usize, RandomFile)| {
+        let with_unique_path = |(file_index, mut random_file): (usize, RandomFile)| {
             // Directories get another ending than files.
             random_file.relative_path = random_file.relative_path.replace('/', ".d/");
             random_file.relative_path = match random_file.git_state {
-                FileState::Ignored => format!("{}{with_unique_path}.log", random_file.relative_path),
+                FileState::Ignored => format!("{}{file_index}.log", random_file.relative_path),
                 _ => random_file.relative_path,
             };
             taken_paths.insert(random_file.relative_path.clone()).then_some(random_file)

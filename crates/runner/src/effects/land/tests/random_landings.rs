@@ -69,7 +69,7 @@ fn effect_context(project: Project) -> EffectContext {
             stop_requests: watch::channel(StopLevel::Continue).1,
             end_requested: watch::channel(false).1,
         },
-        last_tracker_hash: Default::default(),
+        last_accepted_tracker_hash: Default::default(),
         project,
         run_id,
     }
@@ -90,8 +90,8 @@ impl LandingScene {
         let directory = tempfile::tempdir().unwrap();
         let project = Project::from_root(directory.path().join("project"));
         project.prepare_home().unwrap();
-        for (file_path, file_case) in FILE_NAMES.iter().zip(&tree.files) {
-            let file_path = project.root().join(file_path);
+        for (file_name, file_case) in FILE_NAMES.iter().zip(&tree.files) {
+            let file_path = project.root().join(file_name);
             write_file(&file_path, file_case.base_text().as_bytes());
             set_executable(&file_path, file_case.executable);
         }
@@ -99,7 +99,7 @@ impl LandingScene {
         let workspace = TaskWorkspace::from_directory(
             context.project.task_dir(&context.run_id, &checkpoint_key().task_key).join("1"),
         );
-        let files: Vec<String> = FILE_NAMES[..CHANGED_COUNT].iter().map(|file_path| file_path.to_string()).collect();
+        let files: Vec<String> = FILE_NAMES[..CHANGED_COUNT].iter().map(|file_name| file_name.to_string()).collect();
         workspace
             .create(&WorkspaceSource {
                 project_root: context.project.root(),
@@ -119,9 +119,9 @@ impl LandingScene {
     }
 
     fn apply_fixer(&self, tree: &RandomTree) {
-        for (file_path, file_case) in FILE_NAMES.iter().zip(&tree.files).filter(|(_, file_case)| file_case.is_patched())
+        for (file_name, file_case) in FILE_NAMES.iter().zip(&tree.files).filter(|(_, file_case)| file_case.is_patched())
         {
-            let file_path = self.workspace.tree_dir().join(file_path);
+            let file_path = self.workspace.tree_dir().join(file_name);
             match file_case.fixer_action {
                 FixerAction::Edits | FixerAction::TurnsLineEnds => {
                     write_file(&file_path, file_case.fixer_text().as_bytes())

@@ -304,20 +304,19 @@ pub fn new_file_text(block_number: usize) -> String {
 impl RandomTree {
     pub fn expected_landing(&self) -> ExpectedLanding {
         let (mut texts, mut must_land) = (BTreeMap::new(), true);
-        for (block_number, file_case) in self.files.iter().enumerate().filter(|(_, file_case)| file_case.is_patched()) {
-            let Some((merged_texts, always_lands)) =
-                file_case.expected_texts().filter(|_| block_number < CHANGED_COUNT)
+        for (file_index, file_case) in self.files.iter().enumerate().filter(|(_, file_case)| file_case.is_patched()) {
+            let Some((merged_texts, always_lands)) = file_case.expected_texts().filter(|_| file_index < CHANGED_COUNT)
             else {
                 return ExpectedLanding::MustBeRefused;
             };
             must_land &= always_lands;
-            texts.insert(FILE_NAMES[block_number].to_string(), merged_texts);
+            texts.insert(FILE_NAMES[file_index].to_string(), merged_texts);
         }
-        for block_number in self.fixer_created.keys() {
-            if *block_number >= CREATABLE_COUNT || self.user_created.get(block_number) == Some(&false) {
+        for file_index in self.fixer_created.keys() {
+            if *file_index >= CREATABLE_COUNT || self.user_created.get(file_index) == Some(&false) {
                 return ExpectedLanding::MustBeRefused;
             }
-            texts.insert(NEW_FILE_NAMES[*block_number].to_string(), BTreeSet::from([new_file_text(*block_number)]));
+            texts.insert(NEW_FILE_NAMES[*file_index].to_string(), BTreeSet::from([new_file_text(*file_index)]));
         }
         match must_land {
             _ if texts.is_empty() => ExpectedLanding::MustBeRefused,
