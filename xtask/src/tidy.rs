@@ -4,7 +4,7 @@
 //! - `words`: `allow`, `expect` without a reason, `todo!` and similar macros
 //! - `texts`: whitespace, line length, machine paths, the doc at the top of a crate
 //! - `structure`: tuples as parameters, import cycles, marks for builds that were never released
-//! - `names`: public functions of one word, public types that share a name, words that were replaced
+//! - `names`: public functions of one word, public types that share a name, words and phrases that were replaced
 //! - `exceptions`: the list of items that may be larger, with reasons
 //!
 //! The dependencies between crates are in [`crate::arch`] and are checked along with these. Clippy checks `unwrap`, `expect` and
@@ -51,13 +51,15 @@ pub fn check_repository(root: &Path) -> Result<Vec<RuleBreach>> {
     // Only after all sources were checked is it known which exceptions were not used.
     breaches.extend(exceptions.into_breaches());
     breaches.extend(structure::check_structure(&repository));
-    breaches.extend(NameRules::read_file(root)?.check_names(&repository));
+    let name_rules = NameRules::read_file(root)?;
+    breaches.extend(name_rules.check_names(&repository));
 
     for path in &repository.files {
         // The texts of all files are checked, also of those that are not Rust.
         let bytes = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;
         if let Some(text) = texts::as_text(&bytes) {
             breaches.extend(texts::check_text(path, text));
+            breaches.extend(name_rules.check_page(path, text));
         }
     }
     // Some rules look at the same place, so equal breaches are reported once.

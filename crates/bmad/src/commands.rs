@@ -257,7 +257,7 @@ fn explain_missing(layout: &BmadLayout, step: BmadStep, client_name: &str) -> St
     // Late names repeat earlier ones, and each should be named once.
     known_names.dedup();
     let by_installer = |reason: String| {
-        let instead = format!("run BMAD's installer for {client_name}: npx bmad-method install");
+        let instead = format!("run BMAD's installer for {client_name} (`npx bmad-method install`)");
         StepCommand::Missing { why: reason, instead, by_installer: true }
     };
     let with_alternative = |reason: &str, instead: &str| StepCommand::Missing {
@@ -269,16 +269,17 @@ fn explain_missing(layout: &BmadLayout, step: BmadStep, client_name: &str) -> St
     match (step, layout.era) {
         _ if layout.root.is_none() => by_installer("BMAD is not installed here".to_string()),
         (BmadStep::CreateStory, Some(Era::D)) => with_alternative(
-            "this BMAD writes no stories ahead",
-            "dev-story plans its own; or install the older workflows: npx bmad-method install --shims",
+            "this version of BMAD does not write stories in advance",
+            "run dev-story, which plans its own, or install the older workflows (`npx bmad-method install --shims`)",
         ),
-        (BmadStep::Trace | BmadStep::TestDesign, _) if !layout.has_module("tea") => {
-            with_alternative("the module `tea` is not installed", "add it: npx bmad-method install --modules bmm,tea")
-        }
+        (BmadStep::Trace | BmadStep::TestDesign, _) if !layout.has_module("tea") => with_alternative(
+            "the module `tea` is not installed",
+            "install it with `npx bmad-method install --modules bmm,tea`",
+        ),
         (BmadStep::TechSpec, Some(Era::C2 | Era::C3)) => {
-            with_alternative("quick-dev writes its own spec in this BMAD", "quick-dev")
+            with_alternative("quick-dev writes its own spec in this version of BMAD", "run quick-dev instead")
         }
-        _ => by_installer(format!("nothing here is called {}", known_names.join(" or "))),
+        _ => by_installer(format!("no workflow named {} found", known_names.join(" or "))),
     }
 }
 
@@ -307,12 +308,12 @@ impl CommandFinder<'_> {
         // Workflows in YAML are run by an engine of their own, which the agent has to read first.
         let prompt = match engine_file {
             Some(engine_file) => format!(
-                "Run the BMAD workflow {}. Read {engine_file} first, all of it: it says how a workflow is run. Then run {workflow_file} \
-                 with it, which is its workflow-config.{argument_note}",
+                "Run the BMAD workflow {}. First read all of {engine_file}, which explains how to run a workflow. Then use it to run \
+                 {workflow_file}, which is its workflow-config.{argument_note}",
                 workflow_name.workflow
             ),
             None => format!(
-                "Run the BMAD workflow {}. Read {workflow_file} first, all of it, and do exactly what it says.{argument_note}",
+                "Run the BMAD workflow {}. First read all of {workflow_file}, then do exactly what it says.{argument_note}",
                 workflow_name.workflow
             ),
         };

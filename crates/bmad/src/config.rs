@@ -224,8 +224,8 @@ impl BmadConfigLayers {
 
     fn report_parse_error(&mut self, config_path: &str, parse_error: &YamlError) {
         let mut problem = FileProblem::error("config-broken", config_path, parse_error.message.clone())
-            .with_reason("what it sets is not known")
-            .with_advice("repair the line, or run BMAD's installer again");
+            .with_reason("Some settings could not be read.")
+            .with_advice("fix the line, or run BMAD's installer again: `npx bmad-method install`");
         problem.line = parse_error.line;
         problem.column = parse_error.column;
         self.config.problems.push(problem);
@@ -233,7 +233,7 @@ impl BmadConfigLayers {
 
     fn merge_values(&mut self, module: &str, config_path: &str, root_node: &YamlNode) {
         if !matches!(root_node.content, YamlContent::Mapping(_) | YamlContent::Null) {
-            let message = "keys and values are expected here";
+            let message = "expected keys and values";
             self.config
                 .problems
                 .push(FileProblem::error("config-no-keys", config_path, message).at_line(root_node.line));
@@ -242,7 +242,7 @@ impl BmadConfigLayers {
             let value = match &entry.value.content {
                 YamlContent::Scalar(scalar) => scalar.clone(),
                 YamlContent::Sequence(_) | YamlContent::Mapping(_) if FOLDER_KEYS.contains(&entry.key.as_str()) => {
-                    let message = format!("`{}` is no folder, and was passed over", entry.key);
+                    let message = format!("`{}` is not a directory path; ignored", entry.key);
                     self.config
                         .problems
                         .push(FileProblem::error("config-folder", config_path, message).at_line(entry.line));
@@ -309,11 +309,11 @@ impl BmadConfigLayers {
                     Some(origin) => FileProblem::error("config-folder", &origin.path, "").at_line(origin.line),
                     None => FileProblem::error("config-folder", CONFIG_PATH, ""),
                 };
-                let message = format!("`{setting_key}` is `{written_folder}`, and {reason}");
+                let message = format!("`{setting_key}` is `{written_folder}`, which {reason}");
                 self.config.problems.push(
                     FileProblem { what: message, ..problem }
-                        .with_reason(format!("Tribunal looks in `{default}`, and BMAD's workflows do not"))
-                        .with_advice("name a folder inside the project, as {project-root}/NAME"),
+                        .with_reason(format!("Tribunal uses `{default}` instead, but BMAD's workflows do not."))
+                        .with_advice("use a directory inside the project: `{project-root}/NAME`"),
                 );
                 default
             }
@@ -332,13 +332,13 @@ impl BmadConfigLayers {
         let has_drive_letter = relative.as_bytes().get(1) == Some(&b':');
         // A cloned project must not make us read outside of it, so an absolute path or a drive letter is refused.
         if (relative.starts_with('/') && !is_rooted) || relative.starts_with('~') || has_drive_letter {
-            return Err("that is an absolute path".into());
+            return Err("is an absolute path".into());
         }
         let mut components: Vec<&str> = Vec::new();
         for component in relative.split(['/', '\\']) {
             match component {
                 "" | "." => {}
-                ".." if components.pop().is_none() => return Err("that leads out of the project".into()),
+                ".." if components.pop().is_none() => return Err("is outside the project".into()),
                 ".." => {}
                 component => components.push(component),
             }
@@ -357,15 +357,15 @@ impl BmadConfigLayers {
             remaining_text = &remaining_text[end + 1..];
             if name == "project-root" || name == "project_root" {
                 if !expanded.is_empty() {
-                    return Err("`{project-root}` stands in its middle".into());
+                    return Err("has `{project-root}` in the middle".into());
                 }
                 expanded.push_str("{project-root}");
                 continue;
             }
-            let value = self.config.value(name).ok_or_else(|| format!("nothing says what `{{{name}}}` is"))?;
+            let value = self.config.value(name).ok_or_else(|| format!("uses `{{{name}}}`, which is not set"))?;
             // A value that names itself would expand without end.
             *expansions_left =
-                expansions_left.checked_sub(1).ok_or_else(|| format!("`{{{name}}}` stands for itself"))?;
+                expansions_left.checked_sub(1).ok_or_else(|| format!("uses `{{{name}}}`, which refers to itself"))?;
             let value = self.expand_names(value.trim(), expansions_left)?;
             let value = value.trim_end_matches('/');
             // A folder behind another one is meant below it, even if it is written as starting at the root.
@@ -392,13 +392,13 @@ impl BmadConfigLayers {
             };
             if normalize_folder(yaml_value) != normalize_folder(toml_value) {
                 let message = format!(
-                    "`{setting_key}` is `{toml_value}` here and `{yaml_value}` in {}:{}",
+                    "`{setting_key}` is `{toml_value}` here, but `{yaml_value}` in {}:{}",
                     yaml_origin.path, yaml_origin.line
                 );
                 let problem = FileProblem::warning("config-disagrees", &origin.path, message)
                     .at_line(origin.line)
-                    .with_reason("some of BMAD's skills read the one file and some the other; this one counts here")
-                    .with_advice("say the same in both");
+                    .with_reason("Some of BMAD's skills read this file and some the other. Tribunal uses this one.")
+                    .with_advice("set the same value in both files");
                 self.config.problems.push(problem);
             }
         }

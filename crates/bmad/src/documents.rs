@@ -116,9 +116,9 @@ pub fn find_documents(project_files: &dyn ProjectFiles, folders: &ProjectFolders
     finder.find_by_name(folders);
     finder.find_specs(folders);
     if finder.names_left == 0 {
-        let message = format!("the folders hold more than {MAX_NAMES} names; the rest is not looked at");
+        let message = format!("more than {MAX_NAMES} files in BMAD's directories; the rest is ignored");
         let problem = FileProblem::warning("documents-many", &folders.output, message);
-        finder.documents.problems.push(problem.with_advice("keep BMAD's output in a folder of its own"));
+        finder.documents.problems.push(problem.with_advice("keep BMAD's output in a directory of its own"));
     }
     finder.documents
 }
@@ -267,13 +267,13 @@ impl DocumentFinder<'_> {
         let found_forms: std::collections::BTreeSet<DocumentForm> =
             candidates.iter().map(|candidate| candidate.form).collect();
         let alternative_paths: Vec<&str> = alternatives.iter().map(|alternative| alternative.path.as_str()).collect();
-        let message = format!("this one counts; there is also {}", alternative_paths.join(", "));
+        let message = format!("this file is used, but there is also {}", alternative_paths.join(", "));
         let problem = if found_forms.contains(&DocumentForm::WholeFile) && found_forms.len() > 1 {
             // One may have been written after the other was split, so it is unknown which one is right.
-            let reason = "the same document stands there in two forms, and agents may read either";
+            let reason = "The same document exists in two forms, and agents may read either.";
             FileProblem::warning("document-twice", &chosen.path, message)
                 .with_reason(reason)
-                .with_advice("keep one of them")
+                .with_advice("keep only one of them")
         } else if kind == DocumentKind::ProductBrief || chosen.form == DocumentForm::RunFolder {
             FileProblem::note("document-older", &chosen.path, message)
         } else {
@@ -386,7 +386,7 @@ impl DocumentFinder<'_> {
                 .all(|line| line.kind == crate::markdown::MarkdownLineKind::FrontMatter || line.is_blank());
             if document.empty {
                 let problem = FileProblem::warning("document-empty", &document.path, "the document is empty");
-                self.documents.problems.push(problem.with_advice("write it, or take it away"));
+                self.documents.problems.push(problem.with_advice("write it or delete it"));
             }
         }
         self.documents.found.push(document);
@@ -399,11 +399,11 @@ fn front_matter_problem(markdown: &MarkdownPage<'_>, document_path: &str) -> Opt
     let problem = FileProblem::warning(
         "document-front-matter",
         document_path,
-        format!("the front matter: {}", parse_error.message),
+        format!("{} (in the front matter)", parse_error.message),
     );
     // The front matter begins behind the first mark.
     let problem = problem.at_line(parse_error.line.unwrap_or(1) + 1);
-    Some(problem.with_reason("workflows read there how far they have come").with_advice("mend the line"))
+    Some(problem.with_reason("Workflows keep their progress in the front matter.").with_advice("fix the line"))
 }
 
 fn read_metadata(markdown: &MarkdownPage<'_>, document: &mut ProjectDocument) {

@@ -100,7 +100,7 @@ pub fn read_field(project_files: &dyn ProjectFiles, config: &BmadConfig) -> Proj
     // Either sign is enough: many source files, or a source directory with a build manifest.
     let has_many_sources = source_files.len() > FEW_FILES;
     if has_many_sources {
-        reasons.push(format!("there are more than {FEW_FILES} source files, {} among them", source_files[0]));
+        reasons.push(format!("more than {FEW_FILES} source files, for example {}", source_files[0]));
     }
     // A directory `src` alone may hold anything, and a manifest alone may be the start of a new project.
     let source_directory =
@@ -109,20 +109,20 @@ pub fn read_field(project_files: &dyn ProjectFiles, config: &BmadConfig) -> Proj
         .iter()
         .find(|build_manifest| top_level_names.iter().any(|entry_name| entry_name == *build_manifest));
     if let (Some(source_directory), Some(build_manifest)) = (source_directory, build_manifest) {
-        reasons.push(format!("there are a folder `{source_directory}` and a `{build_manifest}`"));
+        reasons.push(format!("found a `{source_directory}` directory and `{build_manifest}`"));
     }
     let field_type = if reasons.is_empty() { FieldType::Greenfield } else { FieldType::Brownfield };
     if field_type == FieldType::Greenfield {
         reasons.push(match source_files.len() {
-            0 => "there is no source file".into(),
-            1 => "there is only one source file".into(),
-            few => format!("there are only {few} source files"),
+            0 => "no source files".into(),
+            1 => "only one source file".into(),
+            few => format!("only {few} source files"),
         });
     }
     let documentation = find_documentation(project_files, config);
     match &documentation {
-        Some(documentation) => reasons.push(format!("`{documentation}` says what is there")),
-        None if field_type == FieldType::Brownfield => reasons.push("nothing says what is there".into()),
+        Some(documentation) => reasons.push(format!("documented in `{documentation}`")),
+        None if field_type == FieldType::Brownfield => reasons.push("no documentation found".into()),
         None => {}
     }
     ProjectField { ground: field_type, documented: documentation.is_some(), reasons }

@@ -94,7 +94,7 @@ pub fn read_help(help_path: &str, csv_text: &str) -> WorkflowGraph {
     let csv_table = csv::parse_csv(csv_text);
     let mut graph = WorkflowGraph { schema: HelpSchema::Late, workflows: Vec::new(), problems: Vec::new() };
     if let Some(line) = csv_table.unclosed_quote_line {
-        let message = "a quote that opens here is never closed, and its row was left out";
+        let message = "unclosed quote; this row and everything after it is ignored";
         graph.problems.push(FileProblem::warning("help-quote", help_path, message).at_line(line));
     }
     let Some((header_row, data_rows)) = csv_table.rows.split_first() else {
@@ -109,9 +109,9 @@ pub fn read_help(help_path: &str, csv_text: &str) -> WorkflowGraph {
         (false, true) if data_rows.iter().any(|row| is_skill_name(row.get(1))) => HelpSchema::Shifted,
         (false, true) => HelpSchema::Early,
         (false, false) => {
-            let message = "it has neither a column `skill` nor `workflow-file`";
+            let message = "missing column: neither `skill` nor `workflow-file` found";
             let problem = FileProblem::warning("help-columns", help_path, message);
-            graph.problems.push(problem.with_advice("run BMAD's installer again"));
+            graph.problems.push(problem.with_advice("run BMAD's installer again: `npx bmad-method install`"));
             return graph;
         }
     };
@@ -124,7 +124,7 @@ pub fn read_help(help_path: &str, csv_text: &str) -> WorkflowGraph {
     graph.workflows = read_workflows.take(MAX_WORKFLOWS + 1).collect();
     if graph.workflows.len() > MAX_WORKFLOWS {
         graph.workflows.truncate(MAX_WORKFLOWS);
-        let message = format!("it names more than {MAX_WORKFLOWS} workflows; the rest was left out");
+        let message = format!("more than {MAX_WORKFLOWS} workflows; the rest is ignored");
         graph.problems.push(FileProblem::warning("help-long", help_path, message));
     }
     graph
@@ -391,9 +391,9 @@ mod tests {
         assert_eq!(render_help(""), "Late of 0\n\nh.csv: the list of workflows is empty");
         assert_eq!(
             render_help("a,b\n1,2\n"),
-            "Late of 0\n\nh.csv: it has neither a column `skill` nor `workflow-file`"
+            "Late of 0\n\nh.csv: missing column: neither `skill` nor `workflow-file` found"
         );
-        assert!(render_help("skill,phase\nx,\"y\n").contains("h.csv:2: a quote that opens here is never closed"));
+        assert!(render_help("skill,phase\nx,\"y\n").contains("h.csv:2: unclosed quote"));
     }
 
     proptest! {

@@ -115,7 +115,7 @@ pub fn read_hooks(file_path: &str, file_text: &str) -> WorkflowHooks {
             hook_reader.report_problem(
                 "front-matter-broken",
                 line_number,
-                format!("the front matter: {}", parse_error.message),
+                format!("{} (in the front matter)", parse_error.message),
             );
         }
     }
@@ -129,7 +129,7 @@ struct WorkflowHookReader<'a> {
     hooks: WorkflowHooks,
 }
 
-const NOT_RUN_REASON: &str = "what stands here does not run";
+const NOT_RUN_REASON: &str = "Hooks configured here will not run.";
 
 /// What applies to all commands of a group.
 #[derive(Clone, Default)]
@@ -150,12 +150,12 @@ impl WorkflowHookReader<'_> {
     fn report_problem(&mut self, rule: &'static str, line_number: usize, message: String) {
         let problem = FileProblem::warning(rule, self.file_path, message).at_line(line_number + self.lines_above);
         self.hooks.problems.push(match rule {
-            "hook-key" => problem.with_advice("known are command, once, critical and matcher"),
+            "hook-key" => problem.with_advice("use `command`, `once`, `critical` or `matcher`"),
             "hook-event" => {
-                problem.with_reason(NOT_RUN_REASON).with_advice("write SessionStart, PreToolUse, PostToolUse or Stop")
+                problem.with_reason(NOT_RUN_REASON).with_advice("use SessionStart, PreToolUse, PostToolUse or Stop")
             }
-            "front-matter-broken" => problem.with_reason(NOT_RUN_REASON).with_advice("make it valid YAML"),
-            _ => problem.with_reason(NOT_RUN_REASON).with_advice("write for instance: - command: \"make lint\""),
+            "front-matter-broken" => problem.with_reason(NOT_RUN_REASON).with_advice("fix the YAML"),
+            _ => problem.with_reason(NOT_RUN_REASON).with_advice("write it like this: `- command: \"make lint\"`"),
         });
     }
 
@@ -164,7 +164,7 @@ impl WorkflowHookReader<'_> {
             YamlContent::Null => {}
             YamlContent::Mapping(events) => events.iter().for_each(|event| self.read_event(event)),
             YamlContent::Scalar(_) | YamlContent::Sequence(_) => {
-                self.report_problem("hook-shape", hooks_entry.line, "`hooks` has events below it, not a value".into());
+                self.report_problem("hook-shape", hooks_entry.line, "`hooks` must be a mapping of events".into());
             }
         }
     }
@@ -174,7 +174,7 @@ impl WorkflowHookReader<'_> {
             return self.report_problem(
                 "hook-event",
                 event_entry.line,
-                format!("there is no hook event `{}`", event_entry.key),
+                format!("unknown hook event `{}`", event_entry.key),
             );
         };
         match &event_entry.value.content {
@@ -208,23 +208,27 @@ impl WorkflowHookReader<'_> {
                         YamlContent::Sequence(inner_nodes) => {
                             inner_nodes.iter().for_each(|hook_node| self.read_item(moment, hook_node, &group, false))
                         }
-                        _ => self.report_problem("hook-shape", inner_hooks.line, "`hooks` in a group is a list".into()),
+                        _ => self.report_problem(
+                            "hook-shape",
+                            inner_hooks.line,
+                            "`hooks` in a group must be a list".into(),
+                        ),
                     },
                     (Some(_), Some(inner_hooks)) => {
                         self.report_problem(
                             "hook-shape",
                             inner_hooks.line,
-                            "a hook has a command or hooks of its own, not both".into(),
+                            "a hook can have `command` or `hooks`, not both".into(),
                         );
                     }
                     (None, None) => {
-                        self.report_problem("hook-command", hook_node.line, "a hook without a command".into())
+                        self.report_problem("hook-command", hook_node.line, "hook without a command".into())
                     }
                 }
             }
-            YamlContent::Null => self.report_problem("hook-command", hook_node.line, "a hook without a command".into()),
+            YamlContent::Null => self.report_problem("hook-command", hook_node.line, "hook without a command".into()),
             YamlContent::Sequence(_) => {
-                self.report_problem("hook-shape", hook_node.line, "a list stands where a hook should".into())
+                self.report_problem("hook-shape", hook_node.line, "expected a hook, found a list".into())
             }
         }
     }
@@ -251,18 +255,14 @@ impl WorkflowHookReader<'_> {
                 // A hook that is not a command, such as a prompt for a model, has nothing that could be run.
                 "type" if hook_entry.value.scalar_text() != Some("command") => {
                     let type_name = hook_entry.value.scalar_text().unwrap_or("something else");
-                    self.report_problem(
-                        "hook-type",
-                        hook_entry.line,
-                        format!("a hook of type `{type_name}` is not known here"),
-                    );
+                    self.report_problem("hook-type", hook_entry.line, format!("unsupported hook type `{type_name}`"));
                     return None;
                 }
                 // These keys belong to the client, or they are descriptions.
                 "type" | "timeout" | "name" | "description" => {}
                 // An unknown key costs only itself: the command may still be right.
                 unknown_key => {
-                    let message = format!("a hook has no `{unknown_key}`; the rest of it is read");
+                    let message = format!("unknown hook key `{unknown_key}`; ignored");
                     self.report_problem("hook-key", hook_entry.line, message);
                 }
             }
@@ -275,26 +275,22 @@ impl WorkflowHookReader<'_> {
         match command_node.scalar_text() {
             // No shell can be given a NUL byte.
             Some(command_text) if command_text.contains('\0') => {
-                self.report_problem("hook-command", command_node.line, "a command with a NUL byte in it".into());
+                self.report_problem("hook-command", command_node.line, "the command contains a NUL byte".into());
             }
             Some(command_text) if !command_text.trim().is_empty() => {
                 let line_number = command_node.line + self.lines_above;
                 let command = command_text.trim_end().to_string();
                 self.hooks.hooks.push(WorkflowHook { moment, command, matcher, once, critical, line: line_number });
             }
-            Some(_) => self.report_problem("hook-command", command_node.line, "an empty command".into()),
-            None => self.report_problem("hook-command", command_node.line, "a command that is no text".into()),
+            Some(_) => self.report_problem("hook-command", command_node.line, "the command is empty".into()),
+            None => self.report_problem("hook-command", command_node.line, "the command is not a string".into()),
         }
     }
 
     fn read_text(&mut self, hook_entry: &YamlEntry) -> Option<String> {
         let scalar = hook_entry.value.scalar_text().map(str::to_string);
         if scalar.is_none() {
-            self.report_problem(
-                "hook-key",
-                hook_entry.line,
-                format!("`{}` is no text; it is passed over", hook_entry.key),
-            );
+            self.report_problem("hook-key", hook_entry.line, format!("`{}` is not a string; ignored", hook_entry.key));
         }
         scalar
     }
@@ -304,7 +300,7 @@ impl WorkflowHookReader<'_> {
             Some("true" | "yes" | "on") => true,
             Some("false" | "no" | "off") => false,
             _ => {
-                let message = format!("`{}` is neither true nor false; it is taken for false", hook_entry.key);
+                let message = format!("`{}` is neither true nor false; using false", hook_entry.key);
                 self.report_problem("hook-key", hook_entry.line, message);
                 false
             }

@@ -137,14 +137,14 @@ pub fn read_layout(project_files: &dyn ProjectFiles) -> BmadLayout {
     let mut layout = BmadLayout { v4: !project_files.list_names(".bmad-core").is_empty(), ..BmadLayout::default() };
     layout.clients = find_clients(project_files);
     if layout.v4 {
-        layout.reasons.push("`.bmad-core` is there: BMAD 4".into());
+        layout.reasons.push("found `.bmad-core` (BMAD 4)".into());
     }
     // A project with BMAD 4 only has nothing that could be read, but the user should know why.
     let Some(bmad_root) = config::find_bmad_root(project_files) else {
         if layout.v4 {
-            let message = "this is BMAD 4, whose files are not read";
+            let message = "BMAD 4 is not supported; its files are ignored";
             let problem = FileProblem::warning("layout-v4", ".bmad-core", message);
-            layout.problems.push(problem.with_advice("install BMAD 6 beside it: npx bmad-method install"));
+            layout.problems.push(problem.with_advice("install BMAD 6 alongside it: `npx bmad-method install`"));
         }
         return layout;
     };
@@ -183,11 +183,11 @@ fn load_manifest(project_files: &dyn ProjectFiles, root: &str, layout: &mut Bmad
         None => {
             // A manifest that exists and cannot be read has its own problem already.
             if layout.problems.is_empty() {
-                let message = "there is no manifest, though BMAD's folder is there";
+                let message = "manifest not found, although BMAD's directory exists";
                 layout.problems.push(
                     FileProblem::warning(rules::MANIFEST_MISSING, &manifest_file, message)
-                        .with_reason("the version was told by the files that are there")
-                        .with_advice("run BMAD's installer again"),
+                        .with_reason("The version was guessed from the installed files.")
+                        .with_advice("run BMAD's installer again: `npx bmad-method install`"),
                 );
             }
             InstallManifest::default()
@@ -199,9 +199,9 @@ fn detect_by_version(layout: &mut BmadLayout, manifest_file: &str) {
     let Some(version) = &layout.version else { return };
     layout.by_version = Era::from_version(version);
     match layout.by_version {
-        Some(era) => layout.reasons.push(format!("version {version} is of era {era} ({})", era.version_range())),
+        Some(era) => layout.reasons.push(format!("version {version} belongs to era {era} ({})", era.version_range())),
         None => {
-            layout.reasons.push(format!("version {version} is of no era that is known"));
+            layout.reasons.push(format!("version {version} belongs to no known era"));
             let problem = FileProblem::warning(
                 "layout-unknown-version",
                 manifest_file,
@@ -209,8 +209,8 @@ fn detect_by_version(layout: &mut BmadLayout, manifest_file: &str) {
             );
             layout.problems.push(
                 problem
-                    .with_reason("it is treated as the era whose files it has; what is new in it is not seen")
-                    .with_advice("look for a newer Tribunal"),
+                    .with_reason("Tribunal treats it as the era that its files match and ignores anything newer.")
+                    .with_advice("check for a newer version of Tribunal"),
             );
         }
     }
@@ -263,9 +263,9 @@ fn detect_by_files(
     match &first_match {
         Some((era, found_path)) => {
             let found_path = found_path.trim_end_matches('/');
-            reasons.push(format!("`{found_path}` is there, and nothing of a later era: era {era}"));
+            reasons.push(format!("found `{found_path}` and nothing from a later era, so this is era {era}"));
         }
-        None => reasons.push(format!("nothing in `{root}` tells its era")),
+        None => reasons.push(format!("nothing in `{root}` identifies the era")),
     }
     first_match.map(|(era, _)| era)
 }
@@ -294,12 +294,12 @@ fn report_disagreements(layout: &mut BmadLayout, root: &str, manifest_location: 
     {
         let version = layout.version.as_deref().unwrap_or_default();
         let message = format!(
-            "version {version} is of era {era_by_version}, and the files are those of era {era_by_files} ({})",
+            "version {version} belongs to era {era_by_version}, but the files are from era {era_by_files} ({})",
             era_by_files.version_range()
         );
         let mut problem = FileProblem::warning("layout-disagrees", manifest_file, message)
-            .with_reason("an update that was not finished looks like this; commands are taken from what is there")
-            .with_advice("run BMAD's installer again for the clients you use");
+            .with_reason("This looks like an unfinished update. Tribunal uses the commands that are installed.")
+            .with_advice("run BMAD's installer again for the clients you use: `npx bmad-method install`");
         problem.line = manifest_location.line;
         layout.problems.push(problem);
     }
@@ -308,15 +308,15 @@ fn report_disagreements(layout: &mut BmadLayout, root: &str, manifest_location: 
         layout
             .problems
             .retain(|problem| ![rules::MANIFEST_MISSING, rules::MANIFEST_NO_VERSION].contains(&problem.rule));
-        let message = "BMAD is installed, and neither its version nor its files tell which one";
+        let message = "cannot tell which version of BMAD is installed, neither by its manifest nor by its files";
         let problem = FileProblem::warning("layout-unknown", manifest_file, message)
-            .with_reason("which commands run its workflows is not known");
-        layout.problems.push(problem.with_advice("run BMAD's installer again"));
+            .with_reason("Tribunal does not know which commands run its workflows.");
+        layout.problems.push(problem.with_advice("run BMAD's installer again: `npx bmad-method install`"));
     }
     if root != "_bmad" {
-        let message = format!("BMAD stands in `{root}`, where only early alphas put it");
+        let message = format!("BMAD is installed in `{root}`, which only early alphas used");
         let problem = FileProblem::warning("layout-legacy-root", root, message);
-        layout.problems.push(problem.with_advice("bring it up to date: npx bmad-method install"));
+        layout.problems.push(problem.with_advice("update it: `npx bmad-method install`"));
     }
 }
 

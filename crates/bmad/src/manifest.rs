@@ -39,8 +39,8 @@ pub fn read_manifest(manifest_path: &str, yaml_text: &str) -> InstallManifest {
         Ok(root_node) => root_node,
         Err(parse_error) => {
             let mut problem = FileProblem::error("manifest-broken", manifest_path, parse_error.message)
-                .with_reason("which version of BMAD this is was told by its files alone")
-                .with_advice("run BMAD's installer again");
+                .with_reason("The version was guessed from the installed files.")
+                .with_advice("run BMAD's installer again: `npx bmad-method install`");
             problem.line = parse_error.line;
             problem.column = parse_error.column;
             manifest.problems.push(problem);
@@ -62,7 +62,7 @@ pub fn read_manifest(manifest_path: &str, yaml_text: &str) -> InstallManifest {
         match module_name {
             Some(module_name) => manifest.modules.push(InstalledModule { name: module_name, version }),
             None => manifest.problems.push(
-                FileProblem::warning("manifest-module", manifest_path, "a module without a name was passed over")
+                FileProblem::warning("manifest-module", manifest_path, "module without a name; ignored")
                     .at_line(module_node.line),
             ),
         }
@@ -74,10 +74,10 @@ pub fn read_manifest(manifest_path: &str, yaml_text: &str) -> InstallManifest {
             FileProblem::warning(
                 rules::MANIFEST_NO_VERSION,
                 manifest_path,
-                "it does not say which version of BMAD is installed",
+                "the manifest does not say which version of BMAD is installed",
             )
-            .with_reason("the version was told by the files that are there")
-            .with_advice("run BMAD's installer again"),
+            .with_reason("The version was guessed from the installed files.")
+            .with_advice("run BMAD's installer again: `npx bmad-method install`"),
         );
     }
     manifest
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn a_missing_version_and_broken_yaml_are_reported() {
-        let no_version = " [m.yaml: it does not say which version of BMAD is installed]";
+        let no_version = " [m.yaml: the manifest does not say which version of BMAD is installed]";
         assert_eq!(render_manifest(""), format!("-|||false{no_version}"));
         assert_eq!(render_manifest("- a\n"), format!("-|||false{no_version}"));
         assert_eq!(
             render_manifest("version: 1\nmodules:\n  - {x: 1}\n"),
-            "1|||false [m.yaml:3: a module without a name was passed over]"
+            "1|||false [m.yaml:3: module without a name; ignored]"
         );
-        assert!(render_manifest("a: [\n").contains("[m.yaml:1:4: this is no YAML"));
+        assert!(render_manifest("a: [\n").contains("[m.yaml:1:4: invalid YAML"));
     }
 
     proptest! {

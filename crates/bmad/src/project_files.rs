@@ -46,29 +46,29 @@ impl UnreadableFile {
     pub fn to_problem(&self, file_path: &str) -> FileProblem {
         match self {
             UnreadableFile::NotText { line, column } => {
-                FileProblem::error("file-not-text", file_path, "this is not UTF-8 text")
+                FileProblem::error("file-not-text", file_path, "not valid UTF-8")
                     .at_line(*line)
                     .at_column(*column)
-                    .with_reason("it was not read, and will not be written")
+                    .with_reason("Tribunal neither reads nor writes this file.")
                     .with_advice("save it as UTF-8")
             }
             // Very long files are refused before they are read, since one file must not fill the memory.
             UnreadableFile::TooLong { bytes, max_bytes } => FileProblem::error(
                 "file-too-long",
                 file_path,
-                format!("the file has {bytes} bytes; at most {max_bytes} are read"),
+                format!("the file is too large ({bytes} bytes, at most {max_bytes} are read)"),
             )
-            .with_advice("split it, or see what filled it"),
+            .with_advice("split it, or check why it is so large"),
             UnreadableFile::LeadsOutside { target } => FileProblem::error(
                 "file-leads-out",
                 file_path,
-                format!("this is a link out of the project, to {target}"),
+                format!("the path leads out of the project through a link, to {target}"),
             )
-            .with_reason("a cloned project could point anywhere; links are followed inside the project only")
-            .with_advice("put the file itself there"),
+            .with_reason("Links are only followed inside the project, since a cloned project could point anywhere.")
+            .with_advice("replace the link with what it points to"),
             UnreadableFile::Refused { cause } => {
-                FileProblem::error("file-refused", file_path, format!("it cannot be read: {cause}"))
-                    .with_advice("see what stands there, and who may read it")
+                FileProblem::error("file-refused", file_path, format!("cannot read the file: {cause}"))
+                    .with_advice("check that it is a regular file and that you have permission to read it")
             }
         }
     }

@@ -85,7 +85,7 @@ pub fn survey_project(project_files: &dyn ProjectFiles, layout: &BmadLayout, con
     let state = detector.detect_state(&step_documents, &mut problems);
     let mut reasons = std::mem::take(&mut detector.reasons);
     if reasons.is_empty() {
-        reasons.push("there are no documents of the method".into());
+        reasons.push("no BMAD documents found".into());
     }
     let runnable = match state {
         ProjectState::Clean | ProjectState::Planning => {
@@ -124,7 +124,7 @@ impl StateDetector<'_> {
             return ProjectState::Legacy;
         }
         for document in documents {
-            self.reasons.push(format!("`{}` is there, and no board", document.path));
+            self.reasons.push(format!("`{}` exists, but there is no board", document.path));
         }
         if documents.is_empty() { ProjectState::Clean } else { ProjectState::Planning }
     }
@@ -137,7 +137,7 @@ impl StateDetector<'_> {
         let story_count = board.stories().count();
         // The board reports its own problems. Even a broken board means that work has begun.
         self.reasons.push(match (board.is_readable, story_count) {
-            (false, _) => format!("`{board_path}` is there and cannot be read"),
+            (false, _) => format!("`{board_path}` exists but cannot be read"),
             (true, 1) => format!("`{board_path}` has 1 story"),
             (true, story_count) => format!("`{board_path}` has {story_count} stories"),
         });
@@ -149,7 +149,7 @@ impl StateDetector<'_> {
     fn detect_by_status_file(&mut self, problems: &mut Vec<FileProblem>) -> Option<ProjectState> {
         let (status_path, status_file) = read_status_file(self.project_files, self.config, problems)?;
         if self.layout.era.is_some_and(|era| era > Era::A) {
-            self.reasons.push(format!("`{status_path}` is of an early alpha, and BMAD is not"));
+            self.reasons.push(format!("`{status_path}` is from an early alpha, but the installed BMAD is not"));
             return Some(ProjectState::Legacy);
         }
         // A file that is gone means that the status file no longer describes this project.
@@ -161,7 +161,7 @@ impl StateDetector<'_> {
         });
         if let Some((workflow_id, written_file)) = missing_file {
             self.reasons
-                .push(format!("`{status_path}` says that {workflow_id} wrote `{written_file}`, and it is not there"));
+                .push(format!("`{status_path}` says that {workflow_id} wrote `{written_file}`, which does not exist"));
             return Some(ProjectState::Legacy);
         }
         let done_count = status_file
@@ -179,11 +179,11 @@ impl StateDetector<'_> {
     /// Whether the project belongs to an older BMAD, with a reason for it.
     fn is_legacy(&mut self) -> bool {
         if self.layout.v4 && self.layout.root.is_none() {
-            self.reasons.push("`.bmad-core` is there: BMAD 4".into());
+            self.reasons.push("found `.bmad-core` (BMAD 4)".into());
             return true;
         }
         if let Some(bmad_root) = self.layout.root.as_deref().filter(|bmad_root| *bmad_root != "_bmad") {
-            self.reasons.push(format!("BMAD stands in `{bmad_root}`, as in early alphas"));
+            self.reasons.push(format!("BMAD is installed in `{bmad_root}`, as in early alphas"));
             return true;
         }
         // Earlier versions kept their boards in these directories.
@@ -196,7 +196,7 @@ impl StateDetector<'_> {
             .find(|board_path| *board_path != configured_board && path_exists(self.project_files, board_path))
         {
             Some(board_path) => {
-                self.reasons.push(format!("`{board_path}` is a board, and the settings say `{configured_board}`"));
+                self.reasons.push(format!("`{board_path}` is a board, but the settings expect `{configured_board}`"));
                 true
             }
             None => false,
@@ -365,16 +365,20 @@ fn suggest_action(state: ProjectState, layout: &BmadLayout, upcoming: &[NextWork
     match (state, required_workflow) {
         // Without BMAD nothing can be planned, so this comes before the states; legacy files need advice of their own.
         _ if layout.root.is_none() && state != ProjectState::Legacy => {
-            "install BMAD to plan with it: npx bmad-method install; reviews work without it".into()
+            "install BMAD to plan with it: `npx bmad-method install` (reviews work without it)".into()
         }
         (ProjectState::Clean, Some(required_workflow)) => {
-            format!("choose a tier, then begin; {required_workflow} is the first that is required")
+            format!("choose a tier, then start; the first required workflow is {required_workflow}")
         }
-        (ProjectState::Clean, None) => "choose a tier, then begin".into(),
-        (ProjectState::Planning, Some(required_workflow)) => format!("go on with {required_workflow}, or begin anew"),
-        (ProjectState::Planning, None) => "go on from the documents, or begin anew".into(),
-        (ProjectState::Active, _) => "resume: tribunal status".into(),
-        (ProjectState::Legacy, _) => "look it over, then clean up or resume: npx bmad-method install".into(),
+        (ProjectState::Clean, None) => "choose a tier, then start".into(),
+        (ProjectState::Planning, Some(required_workflow)) => {
+            format!("continue with {required_workflow}, or start over")
+        }
+        (ProjectState::Planning, None) => "continue from the documents, or start over".into(),
+        (ProjectState::Active, _) => "continue the sprint: `tribunal status`".into(),
+        (ProjectState::Legacy, _) => {
+            "check the old files, then remove them or update BMAD: `npx bmad-method install`".into()
+        }
     }
 }
 

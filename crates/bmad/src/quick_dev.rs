@@ -175,12 +175,12 @@ pub fn assess_weight(task_text: &str) -> (QuickDevWeight, Vec<String>) {
     }
     let word_count = tokenize(task_text).len();
     if word_count > MANY_WORDS {
-        reasons.push((QuickDevWeight::Medium, format!("it takes {word_count} words to say")));
+        reasons.push((QuickDevWeight::Medium, format!("long description ({word_count} words)")));
     }
     // Several points are several tasks in one.
     let point_count = task_text.lines().filter(|line| is_list_item(line.trim_start())).count();
     if point_count >= MANY_POINTS {
-        reasons.push((QuickDevWeight::Medium, format!("it has {point_count} points")));
+        reasons.push((QuickDevWeight::Medium, format!("{point_count} list items")));
     }
     // The heaviest reason decides; the others are shown as well.
     let task_weight = reasons.iter().map(|(task_weight, _)| *task_weight).max().unwrap_or(QuickDevWeight::Simple);
@@ -200,7 +200,7 @@ pub fn find_signals(ongoing_task: &OngoingTask<'_>) -> Vec<EscalationSignal> {
         .iter()
         .filter_map(|(signal_kind, phrases)| {
             let phrase = phrases.iter().find(|phrase| contains_phrase(&task_tokens, phrase))?;
-            Some(EscalationSignal { kind: *signal_kind, reason: format!("“{phrase}” was said") })
+            Some(EscalationSignal { kind: *signal_kind, reason: format!("mentions “{phrase}”") })
         })
         .collect();
     // Both limits must be exceeded: twice the plan is nothing for one file, and three files are nothing for fifty.
@@ -209,7 +209,7 @@ pub fn find_signals(ongoing_task: &OngoingTask<'_>) -> Vec<EscalationSignal> {
         && ongoing_task.touched_paths.len() >= planned_count.saturating_add(SCOPE_SLACK)
     {
         let reason =
-            format!("{} files are touched, and {planned_count} were planned", ongoing_task.touched_paths.len());
+            format!("{} files changed, but only {planned_count} were planned", ongoing_task.touched_paths.len());
         signals.push(EscalationSignal { kind: EscalationKind::ScopeGrows, reason });
     }
     // Files are grouped by subsystem, since many files of one part are still one place.
@@ -218,7 +218,7 @@ pub fn find_signals(ongoing_task: &OngoingTask<'_>) -> Vec<EscalationSignal> {
     subsystems.sort_unstable();
     subsystems.dedup();
     if subsystems.len() >= MANY_SUBSYSTEMS {
-        let reason = format!("{} parts of the project are touched: {}", subsystems.len(), subsystems.join(", "));
+        let reason = format!("{} parts of the project changed: {}", subsystems.len(), subsystems.join(", "));
         signals.push(EscalationSignal { kind: EscalationKind::Subsystems, reason });
     }
     // A phrase and a count may give the same kind twice; sorting keeps them together.

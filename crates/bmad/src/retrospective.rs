@@ -61,9 +61,11 @@ pub fn read_retrospective(retro_path: &str, retro_text: &str) -> Retrospective {
         Some(Err(parse_error)) => {
             // The front matter begins behind the first mark, so its lines are one further down in the file.
             let line_number = parse_error.line.map_or(1, |line_number| line_number + 1);
-            let message = format!("in the front matter: {}", parse_error.message);
+            let message = format!("{} (in the front matter)", parse_error.message);
             let problem = FileProblem::error("front-matter-broken", retro_path, message).at_line(line_number);
-            retrospective.problems.push(problem.with_reason("the verdict stands there").with_advice("mend it"));
+            retrospective
+                .problems
+                .push(problem.with_reason("The front matter contains the verdict.").with_advice("fix the YAML"));
         }
         None => {}
     }
@@ -86,12 +88,12 @@ fn read_front_matter(retro_path: &str, front_matter: &YamlNode, retrospective: &
     if retrospective.verdict.is_none() {
         let line_number = front_matter.get("verdict").map_or(1, |node| node.line + 1);
         let problem =
-            FileProblem::error("retro-verdict-unknown", retro_path, format!("{verdict_text:?} is no verdict"))
+            FileProblem::error("retro-verdict-unknown", retro_path, format!("unknown verdict {verdict_text:?}"))
                 .at_line(line_number);
-        let advice = "write accepted, accepted-with-open-items or rejected";
+        let advice = "use accepted, accepted-with-open-items or rejected";
         retrospective
             .problems
-            .push(problem.with_reason("whether the next epic may begin stands there").with_advice(advice));
+            .push(problem.with_reason("The verdict decides whether the next epic may start.").with_advice(advice));
     }
 }
 

@@ -128,7 +128,7 @@ pub fn parse_roster(csv_text: &str) -> Roster {
     let csv_table = csv::parse_csv(csv_text);
     let mut roster = Roster::default();
     if let Some(line_number) = csv_table.unclosed_quote_line {
-        roster.remarks.push(format!("has a quote in line {line_number} that is never closed"));
+        roster.remarks.push(format!("has an unclosed quote in line {line_number}"));
     }
     let Some((header_row, data_rows)) = csv_table.rows.split_first() else {
         if csv_table.unclosed_quote_line.is_none() {
@@ -148,7 +148,7 @@ pub fn parse_roster(csv_text: &str) -> Roster {
     }
     let left_out = known_names.len() - roster.personas.len();
     if left_out > 0 {
-        roster.remarks.push(format!("names more than {MAX_PERSONAS} personas; {left_out} are left out"));
+        roster.remarks.push(format!("lists more than {MAX_PERSONAS} personas; {left_out} are ignored"));
     }
     roster
 }
@@ -354,7 +354,7 @@ mod tests {
         let roster = parse_roster(&text);
         assert_eq!(roster.personas.len(), MAX_PERSONAS);
         assert!(roster.personas.iter().all(|persona| persona.focus.chars().count() <= MAX_FOCUS_LENGTH + 1));
-        assert_eq!(roster.remarks, ["names more than 40 personas; 3 are left out"]);
+        assert_eq!(roster.remarks, ["lists more than 40 personas; 3 are ignored"]);
     }
 
     #[test]
@@ -363,11 +363,8 @@ mod tests {
             ("", "[it is empty]"),
             ("path,hash\na,b\n", "[it has no column `title`, `displayName` or `name`]"),
             ("title,role\n", ""),
-            (
-                "title,role\nCook,food\n\"Clerk,x\nPilot,y\n",
-                "Cook (food)\n[it has a quote in line 3 that is never closed]",
-            ),
-            ("\"", "[it has a quote in line 1 that is never closed]"),
+            ("title,role\nCook,food\n\"Clerk,x\nPilot,y\n", "Cook (food)\n[it has an unclosed quote in line 3]"),
+            ("\"", "[it has an unclosed quote in line 1]"),
         ] {
             assert_eq!(render_roster(text), expected, "{text:?}");
         }

@@ -97,7 +97,7 @@ pub fn read_stories(stories_path: &str, yaml_text: &str) -> SpecStories {
         Ok(root_node) => root_node,
         Err(parse_error) => {
             let problem =
-                FileProblem::error("stories-broken", stories_path, parse_error.message).with_advice("mend the file");
+                FileProblem::error("stories-broken", stories_path, parse_error.message).with_advice("fix the YAML");
             let problem = parse_error.line.into_iter().fold(problem, FileProblem::at_line);
             spec_stories.problems.push(parse_error.column.into_iter().fold(problem, FileProblem::at_column));
             return spec_stories;
@@ -105,8 +105,8 @@ pub fn read_stories(stories_path: &str, yaml_text: &str) -> SpecStories {
     };
     if !matches!(root_node.content, YamlContent::Sequence(_) | YamlContent::Null) {
         let problem =
-            FileProblem::error("stories-no-list", stories_path, "this is no list of stories").at_line(root_node.line);
-        spec_stories.problems.push(problem.with_advice("write one entry a story: `- id: \"1\"`, title, description"));
+            FileProblem::error("stories-no-list", stories_path, "expected a list of stories").at_line(root_node.line);
+        spec_stories.problems.push(problem.with_advice("write one entry per story: `- id: \"1\"`, title, description"));
     }
     for story_node in root_node.items() {
         if let Some(story) = read_spec_story(stories_path, yaml_text, story_node, &mut spec_stories.problems) {
@@ -132,11 +132,11 @@ fn read_spec_story(
     let missing_keys: Vec<&str> =
         ["id", "title", "description"].into_iter().filter(|key| text_of(key).is_empty()).collect();
     if !missing_keys.is_empty() {
-        let message = format!("this story has no {}", missing_keys.join(", no "));
+        let message = format!("story without {}", missing_keys.join(", "));
         problems.push(
             FileProblem::error("stories-incomplete", stories_path, message)
                 .at_line(story_node.line)
-                .with_advice("write it"),
+                .with_advice("add what is missing"),
         );
     }
     problems.extend(story_node.get("id").and_then(|id_node| find_unquoted_number(stories_path, yaml_text, id_node)));
@@ -145,18 +145,18 @@ fn read_spec_story(
     if let Some(odd_character) =
         story_id.chars().find(|character| !(character.is_ascii_alphanumeric() || *character == '-'))
     {
-        let message = format!("the id {story_id:?} has {odd_character:?}; letters, digits and dashes are allowed");
+        let message = format!("invalid character {odd_character:?} in id {story_id:?}; use letters, digits and dashes");
         problems.push(
             FileProblem::error("stories-id-odd", stories_path, message)
                 .at_line(story_node.line)
-                .with_reason("it begins a file's name"),
+                .with_reason("File names start with the id."),
         );
     }
     // A status in two places would drift apart, and `bmad-build-auto` only reads the spec file.
     if let Some(status_entry) = story_node.entries().iter().find(|status_entry| status_entry.key == "status") {
         let problem =
-            FileProblem::warning("stories-status", stories_path, "a status stands here").at_line(status_entry.line);
-        problems.push(problem.with_reason("how far a story is stands in its own file").with_advice("take it out"));
+            FileProblem::warning("stories-status", stories_path, "unexpected `status`").at_line(status_entry.line);
+        problems.push(problem.with_reason("The status of a story belongs in its own file.").with_advice("remove it"));
     }
     // An incomplete story is kept as long as it has an id: its file may have the rest.
     (!story_id.is_empty()).then(|| SpecStory {
@@ -178,9 +178,8 @@ fn find_unquoted_number(stories_path: &str, yaml_text: &str, id_node: &YamlNode)
     if source_text.starts_with(['"', '\'']) || !is_number {
         return None;
     }
-    let problem =
-        FileProblem::warning("stories-id-number", stories_path, format!("the id {source_text} is not quoted"));
-    let reason = "it is read as a number, and then no story's file has its name";
+    let problem = FileProblem::warning("stories-id-number", stories_path, format!("id {source_text} is not quoted"));
+    let reason = "YAML reads it as a number, which then matches no story file.";
     Some(problem.at_line(id_node.line).with_reason(reason).with_advice(format!("write \"{source_text}\"")))
 }
 
@@ -189,11 +188,11 @@ fn report_id_clashes(stories_path: &str, stories: &[SpecStory], problems: &mut V
     let mut first_lines = std::collections::BTreeMap::new();
     for story in stories {
         if let Some(first_line) = first_lines.insert(story.id.as_str(), story.line) {
-            let message = format!("the id {:?} stands on line {first_line} already", story.id);
+            let message = format!("duplicate id {:?} (already on line {first_line})", story.id);
             problems.push(
                 FileProblem::error("stories-id-twice", stories_path, message)
                     .at_line(story.line)
-                    .with_advice("give it another"),
+                    .with_advice("use another id"),
             );
         }
     }
@@ -201,11 +200,11 @@ fn report_id_clashes(stories_path: &str, stories: &[SpecStory], problems: &mut V
         // The files of story `3-2` begin with `3-`, which is also the pattern of story `3`.
         let id_prefixes = story.id.match_indices('-').map(|(dash_offset, _)| &story.id[..dash_offset]);
         if let Some(shorter_id) = id_prefixes.into_iter().find(|prefix| first_lines.contains_key(prefix)) {
-            let message = format!("the ids {shorter_id:?} and {:?} cannot be told apart by their files", story.id);
+            let message = format!("the files of ids {shorter_id:?} and {:?} cannot be told apart", story.id);
             problems.push(
                 FileProblem::error("stories-id-prefix", stories_path, message)
                     .at_line(story.line)
-                    .with_advice("give it another id"),
+                    .with_advice("use another id"),
             );
         }
     }
@@ -258,12 +257,12 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
         Some(Ok(front_matter)) => front_matter,
         // The front matter begins behind the first mark, so its lines are one further down in the file.
         Some(Err(parse_error)) => {
-            let message = format!("in the front matter: {}", parse_error.message);
+            let message = format!("{} (in the front matter)", parse_error.message);
             let line_number = parse_error.line.map_or(1, |line_number| line_number + 1);
             spec.problems.push(
                 FileProblem::error("front-matter-broken", spec_path, message)
                     .at_line(line_number)
-                    .with_advice("mend it"),
+                    .with_advice("fix the YAML"),
             );
             return spec;
         }
@@ -287,11 +286,10 @@ pub fn read_spec(spec_path: &str, spec_text: &str) -> SpecFile {
         spec.status = SpecStatus::parse(&status_text);
         if spec.status.is_none() {
             let line_number = front_matter.get("status").map_or(1, |node| node.line + 1);
-            let message = format!("{status_text:?} is no status of a spec");
+            let message = format!("unknown spec status {status_text:?}");
             let problem = FileProblem::error("spec-status-unknown", spec_path, message).at_line(line_number);
             let todo = "use one of draft, ready-for-dev, in-progress, in-review, done, blocked";
-            spec.problems
-                .push(problem.with_reason("bmad-build-auto stops at a word it does not know").with_advice(todo));
+            spec.problems.push(problem.with_reason("`bmad-build-auto` stops at an unknown status.").with_advice(todo));
         }
     }
     spec
@@ -381,7 +379,7 @@ mod tests {
         "#);
         assert_eq!(
             render_stories("stories:\n  - id: 1\n"),
-            "Error stories-no-list stories.yaml:1: this is no list of stories"
+            "Error stories-no-list stories.yaml:1: expected a list of stories"
         );
         assert_eq!(render_stories(""), "");
     }

@@ -83,7 +83,7 @@ impl TierLevels {
                 let mut problem = FileProblem::warning("levels-broken", levels_path, parse_error.message);
                 problem.line = parse_error.line;
                 problem.column = parse_error.column;
-                return (levels, vec![problem.with_reason("the built-in words are used for suggesting a tier")]);
+                return (levels, vec![problem.with_reason("The built-in keywords are used to suggest a tier.")]);
             }
         };
         let hint_items = |hint_kind: &str, level: usize| {
@@ -126,13 +126,13 @@ pub fn suggest_tier(tier_input: &TierInput<'_>, levels: &TierLevels) -> TierSugg
         // A number of stories is a fact, keywords are a hint: the keywords are clamped to what the number allows.
         (_, Some((lowest_tier, highest_tier))) => {
             let story_count = tier_input.story_count.unwrap_or_default();
-            let counted_noun = if story_count == 1 { "story is" } else { "stories are" };
+            let counted_noun = if story_count == 1 { "story suggests" } else { "stories suggest" };
             let tier_span = if lowest_tier == highest_tier {
                 format!("tier {lowest_tier}")
             } else {
                 format!("tiers {lowest_tier} to {highest_tier}")
             };
-            reasons.push(format!("{story_count} {counted_noun} of {tier_span}"));
+            reasons.push(format!("{story_count} {counted_noun} {tier_span}"));
             keyword_tier.unwrap_or(lowest_tier).clamp(lowest_tier, highest_tier)
         }
         (Some(tier), None) => tier,
@@ -140,8 +140,8 @@ pub fn suggest_tier(tier_input: &TierInput<'_>, levels: &TierLevels) -> TierSugg
     };
     if let Some(file_count) = tier_input.file_count {
         let file_tier = tier_by_files(file_count);
-        let counted_noun = if file_count == 1 { "file to touch is" } else { "files to touch are" };
-        reasons.push(format!("{file_count} {counted_noun} usual at tier {file_tier}"));
+        let counted_noun = if file_count == 1 { "file to change is" } else { "files to change are" };
+        reasons.push(format!("{file_count} {counted_noun} typical of tier {file_tier}"));
         tier = match keyword_tier.is_none() && tier_input.story_count.is_none() {
             true => file_tier,
             // The number of files is a guess before the work, so it moves the suggestion by at most one tier.
@@ -159,7 +159,7 @@ pub fn suggest_tier(tier_input: &TierInput<'_>, levels: &TierLevels) -> TierSugg
     // Every rule above adds a reason, so no reason means that nothing was known.
     let is_default = reasons.is_empty();
     if is_default {
-        reasons.push(format!("nothing tells how big it is; {DEFAULT_TIER} is the usual one"));
+        reasons.push(format!("nothing indicates its size; tier {DEFAULT_TIER} is the default"));
     }
     let method = if tier <= 2 { "BMad Method" } else { "Enterprise Method" };
     TierSuggestion { tier, method, reasons, is_default }

@@ -22,7 +22,7 @@ pub fn parse_toml(toml_text: &str) -> (YamlNode, Vec<YamlError>) {
                 line: position.map(|(line, _)| line),
                 column: position.map(|(_, column)| column),
                 kind: YamlErrorKind::Syntax,
-                message: format!("this is no TOML: {first_line}"),
+                message: format!("invalid TOML: {first_line}"),
             }
         })
         .collect();

@@ -140,10 +140,14 @@ impl TraceVerdict {
         if let (Some(stated), Some(yaml_decision)) = (&stated, &yaml_decision)
             && stated.verdict != yaml_decision.verdict
         {
-            let message =
-                format!("the report says {} on line {}, its YAML {}", stated.said, stated.line, yaml_decision.said);
+            let message = format!(
+                "the report says {} on line {}, but its YAML says {}",
+                stated.said, stated.line, yaml_decision.said
+            );
             let problem = FileProblem::warning("trace-differs", report_path, message).at_line(yaml_decision.line);
-            problems.push(problem.with_reason("the report's counts").with_advice("run the trace again"));
+            problems.push(
+                problem.with_reason("The text of the report takes precedence.").with_advice("run the trace again"),
+            );
         }
         // A later decision that is not understood would be the one that counts, so it must not be passed over in silence.
         let is_gate_label = |label: &str| label.contains("gate") && is_verdict_label(label);
@@ -161,7 +165,7 @@ impl TraceVerdict {
         let mut reading = build_reading(
             report_path,
             stated.or(yaml_decision),
-            "PASS, CONCERNS, FAIL or WAIVED behind `GATE DECISION:`",
+            "PASS, CONCERNS, FAIL or WAIVED after `GATE DECISION:`",
         );
         reading.problems.extend(problems);
         check_waiver(report_path, reading)
@@ -198,12 +202,8 @@ impl TraceVerdict {
 /// The problem of a gate whose decision is not known: it may be a refusal.
 fn unknown_gate_problem(report_path: &str, decision_text: &str, line_number: usize) -> FileProblem {
     let decision_text: String = decision_text.chars().take(60).collect();
-    let problem = FileProblem::warning(
-        "trace-unknown",
-        report_path,
-        format!("the gate says {decision_text:?}, which is no verdict"),
-    );
-    problem.at_line(line_number).with_reason("it may be a no").with_advice("write PASS, CONCERNS, FAIL or WAIVED there")
+    let problem = FileProblem::warning("trace-unknown", report_path, format!("unknown gate verdict {decision_text:?}"));
+    problem.at_line(line_number).with_reason("It may be a rejection.").with_advice("use PASS, CONCERNS, FAIL or WAIVED")
 }
 
 /// Whether a text is neither a placeholder nor a list of choices such as `{PASS | FAIL}`.
@@ -216,11 +216,8 @@ fn check_waiver(report_path: &str, mut reading: VerdictReading<TraceVerdict>) ->
     let is_unexplained =
         |stated: &&StatedVerdict<TraceVerdict>| stated.verdict == TraceVerdict::Waived && stated.rationale.is_none();
     if let Some(stated) = reading.stated.as_ref().filter(is_unexplained) {
-        let problem =
-            FileProblem::warning("trace-waived-bare", report_path, "the gate is waived, and nothing says why");
-        reading
-            .problems
-            .push(problem.at_line(stated.line).with_advice("write the reason down, and who answers for it"));
+        let problem = FileProblem::warning("trace-waived-bare", report_path, "the gate is waived without a reason");
+        reading.problems.push(problem.at_line(stated.line).with_advice("add the reason and who is responsible for it"));
     }
     reading
 }
@@ -393,9 +390,7 @@ fn build_reading<V>(report_path: &str, stated: Option<StatedVerdict<V>>, expecte
     let mut problems = Vec::new();
     if stated.is_none() {
         let problem = FileProblem::warning(rules::VERDICT_MISSING, report_path, "the report states no verdict");
-        problems.push(
-            problem.with_reason("it counts as not done").with_advice(format!("it has to state {expected_verdict}")),
-        );
+        problems.push(problem.with_reason("It counts as not done.").with_advice(format!("add {expected_verdict}")));
     }
     VerdictReading { stated, problems }
 }

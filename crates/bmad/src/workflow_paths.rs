@@ -85,7 +85,7 @@ pub fn read_track(file_path: &str, yaml_text: &str) -> WorkflowTrack {
         for workflow in items_at(phase, "workflows") {
             let workflow_id = text_at(workflow, "id");
             if workflow_id.is_empty() {
-                let message = "a workflow without `id` was passed over";
+                let message = "workflow without `id`; ignored";
                 track.problems.push(FileProblem::warning("path-no-id", file_path, message).at_line(workflow.line));
                 continue;
             }
@@ -116,10 +116,10 @@ pub fn read_workflow_status(file_path: &str, yaml_text: &str) -> WorkflowStatusF
     status.field_type = text_at(&root_node, "field_type");
     status.path_file = text_at(&root_node, "workflow_path");
     let Some(status_items) = root_node.get("workflow_status") else {
-        let message = "it has no `workflow_status`";
+        let message = "missing key `workflow_status`";
         status.problems.push(
             FileProblem::warning("workflow-status-empty", file_path, message)
-                .with_reason("how far planning has come is told by the documents alone"),
+                .with_reason("Planning progress is taken from the documents alone."),
         );
         return status;
     };
@@ -206,7 +206,7 @@ fn parse_or_report(file_path: &str, yaml_text: &str, problems: &mut Vec<FileProb
             let mut problem = FileProblem::error("workflow-status-broken", file_path, parse_error.message);
             problem.line = parse_error.line;
             problem.column = parse_error.column;
-            problems.push(problem.with_advice("repair the line, or remove the file and begin with workflow-init"));
+            problems.push(problem.with_advice("fix the line, or delete the file and start over with workflow-init"));
             None
         }
     }

@@ -97,10 +97,10 @@ fn to_yaml_error(error: &Error) -> YamlError {
     let (error_kind, message) = match error {
         Error::DuplicateMappingKey { key: duplicate_key, .. } => {
             let duplicate_key = duplicate_key.as_deref().unwrap_or("?");
-            (YamlErrorKind::DuplicateKey, format!("`{duplicate_key}` stands here for the second time"))
+            (YamlErrorKind::DuplicateKey, format!("duplicate key `{duplicate_key}`"))
         }
         Error::MultipleDocuments { .. } => {
-            (YamlErrorKind::SecondDocument, "a second document begins here (`---`); one is read".into())
+            (YamlErrorKind::SecondDocument, "a second document starts here (`---`); only one is supported".into())
         }
         syntax_error => (YamlErrorKind::Syntax, simplify_message(&syntax_error.to_string())),
     };
@@ -119,9 +119,9 @@ fn simplify_message(message: &str) -> String {
     // The position is reported apart from the message.
     let first_line = first_line.split(" at line ").next().unwrap_or(first_line).trim_start_matches("error: ");
     if first_line.starts_with("mapping values are not allowed") {
-        return "this is no YAML: a key stands where none can; look at the indentation and at quotes".into();
+        return "invalid YAML: unexpected `key: value`; check the indentation and the quotes".into();
     }
-    format!("this is no YAML: {first_line}")
+    format!("invalid YAML: {first_line}")
 }
 
 /// Converts the parser's value and looks up the source text of every scalar.

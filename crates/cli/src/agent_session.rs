@@ -33,9 +33,9 @@ pub(crate) fn refuse_reviewed_session(
     // The binding in the journal names the session whose work is reviewed.
     match SessionBinding::from_entries(&store.read_entries(run_id, 0)?) {
         Some(binding) if binding.assignment.session == own_session => {
-            Err(UserError::new(EXIT_NEGATIVE, format!("{run_id} is about this very session's work"))
-                .with_reason("That is for a person, in a terminal of their own.")
-                .with_step("say what is in the way: <review-blocked>what it is</review-blocked>"))
+            Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} reviews this session's own work"))
+                .with_reason("Only the user can do that, in a terminal of their own.")
+                .with_step("if you are blocked, say why: <review-blocked>REASON</review-blocked>"))
         }
         _ => Ok(()),
     }
@@ -46,8 +46,8 @@ pub(crate) fn bind_review_session(session_name: &str, settings: &Settings) -> Se
     let subject_title = settings.subject.title();
     // The session must not edit our own files, or it could declare its own work resolved.
     let prompt = format!(
-        "Repair what the review found in {subject_title}, in the files themselves. Change nothing else. Leave alone what \
-         Tribunal writes: .tribunal/, .claude/review-loop-state.yaml, {}/.",
+        "Fix the findings of the review of {subject_title}, directly in the files. Change nothing else. Do not touch \
+         what Tribunal writes: .tribunal/, .claude/review-loop-state.yaml, {}/.",
         settings.reviews
     );
     SessionAssignment {

@@ -74,9 +74,9 @@ impl BmadProject {
             Some(board) if board.is_readable => Ok(board),
             Some(board) => Err(unusable_board(&board.problems)),
             None if !self.problems.is_empty() => Err(unusable_board(&self.problems)),
-            None => Err(UserError::usage(format!("there is no {} in this project", board::BOARD_FILE))
-                .with_reason(format!("It was looked for in {}.", board_candidates(&self.config).join(" and ")))
-                .with_step("run BMAD's sprint planning, or name the project's folder with -C")),
+            None => Err(UserError::usage(format!("no {} in this project", board::BOARD_FILE))
+                .with_reason(format!("Tribunal looked for {}.", board_candidates(&self.config).join(" and ")))
+                .with_step("run BMAD's sprint planning, or pass the project directory with `-C DIR`")),
         }
     }
 
@@ -94,8 +94,8 @@ impl BmadProject {
             [] => Err(self.unknown_key(typed_key, board)),
             several_stories => {
                 let matching_keys: Vec<String> = several_stories.iter().map(ToString::to_string).collect();
-                Err(UserError::usage(format!("`{typed_key}` could be {}", matching_keys.join(" or ")))
-                    .with_step("type the whole key"))
+                Err(UserError::usage(format!("`{typed_key}` is ambiguous: it matches {}", matching_keys.join(" and ")))
+                    .with_step("use the full key"))
             }
         }
     }
@@ -104,10 +104,10 @@ impl BmadProject {
         // All keys of the board are candidates, not only stories.
         let known_keys: Vec<String> = board.entries.iter().map(|board_entry| board_entry.key.to_string()).collect();
         let nearest_key = nearest_name(typed_key, &known_keys.iter().map(String::as_str).collect::<Vec<_>>());
-        let user_error = UserError::usage(format!("there is no `{typed_key}` in {}", board.path));
+        let user_error = UserError::usage(format!("`{typed_key}` not found in {}", board.path));
         match nearest_key {
-            Some(nearest_key) => user_error.with_step(format!("did you mean {nearest_key}?")),
-            None => user_error.with_step("see its stories: tribunal status"),
+            Some(nearest_key) => user_error.with_step(format!("did you mean `{nearest_key}`?")),
+            None => user_error.with_step("list its stories: `tribunal status`"),
         }
     }
 
@@ -209,16 +209,18 @@ fn unusable_board(problems: &[FileProblem]) -> UserError {
     if problem.todo.is_empty() { user_error } else { user_error.with_step(problem.todo.clone()) }
 }
 
-/// Draws a problem: `[!] path:line:column: message`, with the reason and the remedy below it.
+/// Draws a problem: `error: path:line:column: message`, with the reason and the remedy below it.
 pub(crate) fn draw_problem(problem: &FileProblem) -> String {
     let weight_mark = match problem.weight {
-        ProblemWeight::Error => "[!]",
-        ProblemWeight::Warning => "[W]",
-        ProblemWeight::Note => "[i]",
+        ProblemWeight::Error => "error",
+        ProblemWeight::Warning => "warning",
+        ProblemWeight::Note => "note",
     };
-    let mut rendered = format!("{weight_mark} {}\n", escape_line(&problem.to_string()));
-    for detail_line in [&problem.why, &problem.todo].into_iter().filter(|detail_line| !detail_line.is_empty()) {
-        rendered.push_str(&format!("    {}\n", escape_line(detail_line)));
+    let mut rendered = format!("{weight_mark}: {}\n", escape_line(&problem.to_string()));
+    for (label, detail_line) in [("", &problem.why), ("help: ", &problem.todo)] {
+        if !detail_line.is_empty() {
+            rendered.push_str(&format!("  {label}{}\n", escape_line(detail_line)));
+        }
     }
     rendered
 }

@@ -49,7 +49,7 @@ pub(crate) fn long_version() -> &'static str {
 fn format_facts(facts: &BuildFacts) -> String {
     let mut rendered = format!("{VERSION}\n");
     for (fact_name, fact_value) in [
-        ("commit", facts.commit.unwrap_or("unknown: not built in a checkout")),
+        ("commit", facts.commit.unwrap_or("unknown (not built from a git checkout)")),
         ("target", facts.target),
         ("profile", facts.profile),
         ("rustc", facts.rustc),

@@ -122,7 +122,7 @@ pub(crate) async fn probe_client(client: AgentClient, program_path: &Path, optio
             output.exit_code.filter(|exit_code| *exit_code != 0).map(|exit_code| format!(", exit code {exit_code}"));
         let version_command = client.facts.version_args.join(" ");
         return broken_client(format!(
-            "{version_command} names no version{}{last_output}",
+            "`{version_command}` printed no version{}{last_output}",
             exit_code_text.unwrap_or_default()
         ));
     };
@@ -134,7 +134,7 @@ pub(crate) async fn probe_client(client: AgentClient, program_path: &Path, optio
     let sign_in_command = client.facts.sign_in_args.join(" ");
     match run_program(program_path, client.facts.sign_in_args, options).await {
         // A client that has a version but no working sign-in command may still work.
-        Err(reason) => with_version(ClientState::Unsure { reason: format!("{sign_in_command}: {reason}") }, None),
+        Err(reason) => with_version(ClientState::Unsure { reason: format!("`{sign_in_command}`: {reason}") }, None),
         Ok(output) => {
             let sign_in_output = SignInOutput { stdout: &output.stdout, stderr: &output.stderr };
             match client.read_sign_in(sign_in_output, &options.keys_in_env) {
@@ -145,14 +145,14 @@ pub(crate) async fn probe_client(client: AgentClient, program_path: &Path, optio
                     // Whether that provider accepts the client shows only when it is used.
                     Some(provider_text) => {
                         let reason =
-                            format!("it asks a provider of its own ({provider_text}), which it says nothing about");
+                            format!("it uses a custom provider ({provider_text}) and does not report its sign-in");
                         with_version(ClientState::OtherProvider { reason }, None)
                     }
                     None => with_version(ClientState::NotSignedIn, None),
                 },
                 SignInStatus::Unknown => {
                     let last_output = last_output_line(sign_in_output.stderr, sign_in_output.stdout);
-                    let reason = format!("{sign_in_command} does not say who is signed in{last_output}");
+                    let reason = format!("`{sign_in_command}` does not report whether you are signed in{last_output}");
                     with_version(ClientState::Unsure { reason }, None)
                 }
             }
@@ -206,8 +206,8 @@ pub(crate) async fn run_program(
         ExitReason::TimedOut | ExitReason::Silent => {
             return Err(format!("no answer within {} s", options.timeout.as_secs()));
         }
-        ExitReason::Flooded => return Err("it prints without end".to_string()),
-        ExitReason::Stopped | ExitReason::Lost => return Err("it was ended".to_string()),
+        ExitReason::Flooded => return Err("too much output".to_string()),
+        ExitReason::Stopped | ExitReason::Lost => return Err("it was stopped".to_string()),
     };
     Ok(ProgramOutput {
         exit_code,
@@ -253,8 +253,8 @@ pub(crate) fn require_versions<'a>(
                 UserError::usage(format!("agent `{}`: {unknown_client}", agent_spec.name))
                     .with_reason("Nothing was started.")
                     .with_step(
-                        "name another agent (agents.use), then let the run take the settings as they are now: \
-                         tribunal resume --reload",
+                        "choose another agent in `agents.use`, then resume with the changed settings: \
+                         `tribunal resume --reload`",
                     )
             })?;
             let program_name = client_spec.program.as_deref().unwrap_or(client.program);
@@ -286,10 +286,10 @@ pub(crate) fn require_versions<'a>(
                 (client.name, client.facts);
             return Err(UserError::new(
                 EXIT_ENVIRONMENT,
-                format!("{client_name} {version} is too old: {minimum} is needed"),
+                format!("{client_name} {version} is too old; {minimum} or newer is required"),
             )
-            .with_reason(format!("It is {}. Nothing was started.", program_path.display()))
-            .with_step(format!("bring it up to date: {install}")));
+            .with_reason(format!("It is installed at {}. Nothing was started.", program_path.display()))
+            .with_step(format!("update it: `{install}`")));
         }
     }
     Ok(())
@@ -330,6 +330,6 @@ mod tests {
         let settings: Settings = serde_json::from_value(pinned_json).unwrap();
         let user_error = require_versions([(Path::new("."), &settings)].into_iter()).unwrap_err();
         assert_eq!(user_error.exit_code, 2);
-        assert!(user_error.to_string().contains("agent `theirs`: there is no client `client-of-tomorrow`"));
+        assert!(user_error.to_string().contains("agent `theirs`: unknown client `client-of-tomorrow`"));
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::ids::RunId;
 use tribunal_report::Screen;
-use tribunal_runner::{Project, mask::Masker};
+use tribunal_runner::{Project, discarded_runs::list_discarded, mask::Masker};
 use tribunal_store::{Store, StoreError};
 
 use crate::{
@@ -43,12 +43,12 @@ impl CommandContext {
         colour_choice: ColourChoice,
     ) -> Result<CommandContext, UserError> {
         let current_directory = env::current_dir().map_err(|cause| {
-            UserError::new(EXIT_ENVIRONMENT, format!("the folder you are in cannot be used: {cause}"))
-                .with_step("cd to a folder that exists")
+            UserError::new(EXIT_ENVIRONMENT, format!("cannot access the current directory: {cause}"))
+                .with_step("change to a directory that exists")
         })?;
         if let Some(named_project) = named_project.as_ref().filter(|named_project| !named_project.is_dir()) {
-            return Err(UserError::usage(format!("{} is not a folder", named_project.display()))
-                .with_step("check the path after -C; it is looked up from the folder you are in"));
+            return Err(UserError::usage(format!("{} is not a directory", named_project.display()))
+                .with_step("check the path after `-C`; it is relative to the current directory"));
         }
         // An unset TERM may still be a terminal that shows colours, but its cursor cannot be relied on.
         let is_dumb = env::var_os("TERM").is_none_or(|value| value.is_empty() || value == "dumb");
@@ -122,7 +122,7 @@ impl CommandContext {
         };
         if let Some(newer_format) = store.newer_format_error() {
             // Reading goes on without what this version does not know.
-            writeln!(stderr(), "[W] {newer_format}")?;
+            writeln!(stderr(), "warning: {newer_format}")?;
         }
         Ok(Some(store))
     }
@@ -130,11 +130,17 @@ impl CommandContext {
     /// Finds the run that the user means, with its journal: the named one, or the last.
     pub fn find_requested_run(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {
         let no_runs_error =
-            || UserError::usage("this project has no runs yet").with_step("start one: tribunal review FILE");
+            || UserError::usage("this project has no runs yet").with_step("start one: `tribunal review FILE`");
         let store = self.open_journal(project)?.ok_or_else(no_runs_error)?;
         let run_id = match typed_run {
             Some(typed_run) => find_run(&store, typed_run)?,
-            None => store.list_runs()?.pop().ok_or_else(no_runs_error)?,
+            None => {
+                // The last run, unless it is in the trash.
+                let discarded_runs = list_discarded(project);
+                let mut known_runs = store.list_runs()?;
+                known_runs.retain(|run_id| !discarded_runs.contains_key(run_id));
+                known_runs.pop().ok_or_else(no_runs_error)?
+            }
         };
         Ok((store, run_id))
     }
@@ -153,12 +159,12 @@ impl CommandContext {
     pub fn state_home(&self) -> Result<PathBuf, UserError> {
         base_directory("XDG_STATE_HOME", ".local/state").map(|state_base| state_base.join("tribunal")).ok_or_else(
             || {
-                UserError::new(EXIT_ENVIRONMENT, "there is no place for what you trusted: HOME is not set")
+                UserError::new(EXIT_ENVIRONMENT, "cannot find out where trust is stored: HOME is not set")
                     .with_reason(
-                        "It is kept outside the project, so that no project can say of itself that it is trusted. \
+                        "Trust is stored outside the project, so that no project can declare itself trusted. \
                      Nothing was started.",
                     )
-                    .with_step("name a folder: export XDG_STATE_HOME=/path/to/a/folder")
+                    .with_step("set a directory: `export XDG_STATE_HOME=/path/to/a/directory`")
             },
         )
     }
@@ -178,7 +184,7 @@ impl CommandContext {
     pub fn launch_env(&self, project: &Project) -> Result<LaunchEnv, UserError> {
         let own_program = env::current_exe().map_err(|cause| {
             // Drivers may start our own program, for instance to play a script.
-            UserError::new(EXIT_ENVIRONMENT, format!("own program not found: {cause}"))
+            UserError::new(EXIT_ENVIRONMENT, format!("cannot find the tribunal executable: {cause}"))
                 .with_step("start tribunal by its full path")
         })?;
         let client_settings =
@@ -243,11 +249,12 @@ pub(crate) fn find_run(store: &Store, typed_run: &str) -> Result<RunId, UserErro
     let matching_runs: Vec<&RunId> = known_runs.iter().filter(|run_id| run_id.as_str().contains(typed_run)).collect();
     match matching_runs.as_slice() {
         [run_id] => Ok((*run_id).clone()),
-        [] => Err(UserError::usage(format!("there is no run {typed_run} in this project")).with_step("tribunal runs")),
+        [] => Err(UserError::usage(format!("no run named `{typed_run}` in this project"))
+            .with_step("list all runs: `tribunal runs`")),
         several_runs => {
             let run_names: Vec<&str> = several_runs.iter().map(|run_id| run_id.as_str()).collect();
-            Err(UserError::usage(format!("`{typed_run}` fits several runs: {}", run_names.join(", ")))
-                .with_step("type more of its name"))
+            Err(UserError::usage(format!("`{typed_run}` matches several runs: {}", run_names.join(", ")))
+                .with_step("type more of the name"))
         }
     }
 }

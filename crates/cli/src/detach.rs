@@ -45,22 +45,22 @@ pub(crate) fn detach_command(
     // A link in place of the directory would make the child write outside the project.
     if let Some(link_target) = project.resolve_outside(&log_directory.join(LOG_FILE)) {
         return Err(UserError::usage(format!(
-            "{} leads out of the project, to {}",
+            "{} points outside the project, to {}",
             log_directory.display(),
             link_target.display()
         ))
-        .with_reason("Tribunal writes inside the project only. Nothing was started.")
-        .with_step("put a folder in the place of the link"));
+        .with_reason("Tribunal only writes inside the project. Nothing was started.")
+        .with_step("replace the link with a directory"));
     }
     let mut detached_log = DetachedLog::open_in(&log_directory)?;
-    let current_program = std::env::current_exe().map_err(|cause| start_failure("own program", &cause))?;
+    let current_program = std::env::current_exe().map_err(|cause| start_failure("tribunal executable", &cause))?;
     // The path of the running binary may be gone after an update; the supervisor knows a path that stays valid.
     let mut child_command = Command::new(tribunal_supervise::own_program().unwrap_or(current_program));
     child_command.args(child_arguments(std::env::args_os().skip(1)));
     // The child has no input, and its error output goes to the log.
     child_command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(detached_log.clone_file()?);
-    let mut child_process =
-        tribunal_supervise::start_detached(child_command).map_err(|cause| start_failure("own program", &cause))?;
+    let mut child_process = tribunal_supervise::start_detached(child_command)
+        .map_err(|cause| start_failure("tribunal executable", &cause))?;
     // From here on the child is on its own; only its first words are awaited.
     match read_child_report(&mut child_process)? {
         ChildReport::Started { run_id, earlier_errors } => {
@@ -81,9 +81,9 @@ pub(crate) fn detach_command(
 
 /// The error for a child that could not be started.
 fn start_failure(failed_part: &str, cause: &io::Error) -> UserError {
-    UserError::new(EXIT_ENVIRONMENT, format!("the run could not be started in the background: {failed_part}: {cause}"))
+    UserError::new(EXIT_ENVIRONMENT, format!("cannot start the run in the background ({failed_part}: {cause})"))
         .with_reason("Nothing was started.")
-        .with_step("run it in the terminal, without --detach")
+        .with_step("run it in the terminal, without `--detach`")
 }
 
 /// The child's arguments. `--json` comes first, because behind `--` every argument is a file name, even one that looks like our
@@ -125,7 +125,7 @@ fn read_child_report(child_process: &mut Child) -> io::Result<ChildReport> {
     Ok(earlier_errors.into_iter().next().map_or(ChildReport::Silent, ChildReport::Failed))
 }
 
-/// Prints which run goes on in the background, and how to watch and stop it.
+/// Prints which run is running in the background, and how to watch and stop it.
 fn print_started(
     command_context: &CommandContext,
     run_id: &str,
@@ -141,20 +141,20 @@ fn print_started(
         return Ok(());
     }
     let (run_id, program_name) = (escape_line(run_id), &command_context.answer_screen.program_name);
-    writeln!(stdout_lock, "run {run_id} goes on in the background (process {process_id})")?;
+    writeln!(stdout_lock, "run {run_id} is running in the background (process {process_id})")?;
     if remaining_runs.run_count > 0 {
         let subjects_text = match remaining_runs.run_count {
             1 => "1 more subject follows".to_string(),
             more_count => format!("{more_count} more subjects follow"),
         };
         let order_text = match remaining_runs.max_concurrent {
-            0 | 1 => "one after the other".to_string(),
-            at_once => format!("at most {at_once} at once"),
+            0 | 1 => "one at a time".to_string(),
+            at_once => format!("at most {at_once} at a time"),
         };
-        writeln!(stdout_lock, "  {subjects_text}, {order_text}, each as a run of its own: {program_name} runs")?;
+        writeln!(stdout_lock, "  {subjects_text}, {order_text}, each in its own run; list them: {program_name} runs")?;
     }
     writeln!(stdout_lock, "  {program_name} log {run_id} --follow    to watch it")?;
-    writeln!(stdout_lock, "  {program_name} stop {run_id}            to stop it; what runs may finish")?;
+    writeln!(stdout_lock, "  {program_name} stop {run_id}            to stop it; running agents may finish")?;
     Ok(())
 }
 
@@ -170,11 +170,11 @@ fn report_early_exit(child_process: &mut Child, detached_log: &mut DetachedLog) 
     // A child that was killed by a signal has no exit code.
     let exit_code =
         exit_status.code().and_then(|status_code| u8::try_from(status_code).ok()).unwrap_or(EXIT_ENVIRONMENT);
-    let message = format!("the run in the background ended before it recorded anything ({exit_status})");
+    let message = format!("the background run ended before it recorded anything ({exit_status})");
     Err(UserError::new(exit_code, message)
         .with_reason(log_tail)
-        .with_step(format!("see all that it said: {}", detached_log.log_path.display()))
-        .with_step("run it in the terminal, without --detach"))
+        .with_step(format!("read the full log: {}", detached_log.log_path.display()))
+        .with_step("run it in the terminal, without `--detach`"))
 }
 
 /// The log to which background commands write what they would print on a terminal.

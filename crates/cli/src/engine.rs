@@ -65,7 +65,7 @@ impl RunEngine {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|cause| UserError::new(EXIT_ENVIRONMENT, format!("no runtime: {cause}")))?;
+            .map_err(|cause| UserError::new(EXIT_ENVIRONMENT, format!("cannot start the async runtime: {cause}")))?;
         let (stop_sender, _) = watch::channel(StopLevel::Continue);
         {
             // Signals are handled from the first moment on, because taking locks and sweeping processes may take a while.
@@ -188,9 +188,9 @@ impl StopSignals {
 fn check_system_limits() -> Result<(), UserError> {
     let open_files = tribunal_supervise::raise_file_limit();
     if open_files < MIN_OPEN_FILES {
-        return Err(UserError::new(EXIT_ENVIRONMENT, format!("only {open_files} files may be open at once"))
-            .with_reason(format!("A run needs {MIN_OPEN_FILES} at least; every agent takes five. Nothing was started."))
-            .with_step("allow more: ulimit -n 1024"));
+        return Err(UserError::new(EXIT_ENVIRONMENT, format!("the limit of {open_files} open files is too low"))
+            .with_reason(format!("A run needs at least {MIN_OPEN_FILES}; every agent uses five. Nothing was started."))
+            .with_step("raise the limit: `ulimit -n 1024`"));
     }
     // The runtime starts threads later and panics if it cannot, so one is tried here.
     match std::thread::Builder::new().spawn(|| {}).map(std::thread::JoinHandle::join) {
@@ -201,10 +201,10 @@ fn check_system_limits() -> Result<(), UserError> {
 
 /// The error for a system that refuses another thread.
 fn no_thread_error(cause: &str) -> UserError {
-    UserError::new(EXIT_ENVIRONMENT, format!("the system has no room for another thread: {cause}"))
-        .with_reason("What was recorded is kept.")
-        .with_step("end other programs, or allow more processes: ulimit -u")
-        .with_step("then: tribunal resume")
+    UserError::new(EXIT_ENVIRONMENT, format!("the system cannot start another thread: {cause}"))
+        .with_reason("Everything recorded so far is kept.")
+        .with_step("stop other programs, or raise the limit of processes: `ulimit -u`")
+        .with_step("then resume the run: `tribunal resume`")
 }
 
 /// Turns the panic of a library into an error if it could not start a thread.

@@ -66,7 +66,7 @@ fn sign_in_evidence(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<O
     let credentials_file = client.facts.client_files.credentials_file;
     // Clients keep credentials in a file of their own home; a keychain is not looked at here.
     if is_filled_file(&client_home(client, env_variable)?.join(credentials_file)) {
-        return Some(format!("{credentials_file} of its own"));
+        return Some(format!("credentials in {credentials_file}"));
     }
     describe_custom_provider(client, env_variable)
 }
@@ -182,7 +182,7 @@ mod tests {
         );
 
         fs::write(home_directory.join(".codex/auth.json"), r#"{"tokens": {}}"#).unwrap();
-        assert_eq!(describe_clients(&machine_variables)[1], "codex: codex, auth.json of its own");
+        assert_eq!(describe_clients(&machine_variables)[1], "codex: codex, credentials in auth.json");
         let with_key = [machine_variables[0], machine_variables[1], ("ANTHROPIC_API_KEY", Path::new("sk-test"))];
         assert_eq!(describe_clients(&with_key)[0], "claude-code: claude, ANTHROPIC_API_KEY");
         let empty_key = [machine_variables[0], machine_variables[1], ("ANTHROPIC_API_KEY", Path::new(""))];
@@ -190,7 +190,7 @@ mod tests {
 
         fs::remove_file(home_directory.join(".codex/auth.json")).unwrap();
         for (config_text, expected) in [
-            ("model_provider = \"mine\"\n[model_providers.mine]\n", "model_provider in its config.toml"),
+            ("model_provider = \"mine\"\n[model_providers.mine]\n", "`model_provider` in its config.toml"),
             ("model_provider = \"openai\"\n", "-"),
             ("[profiles.x]\nmodel_provider = \"mine\"\n", "-"),
         ] {
@@ -207,7 +207,7 @@ mod tests {
             ("CLAUDE_CONFIG_DIR", elsewhere.as_path()),
             ("CODEX_HOME", &elsewhere),
         ];
-        let expected = ["claude-code: claude, .credentials.json of its own", "codex: codex, -"];
+        let expected = ["claude-code: claude, credentials in .credentials.json", "codex: codex, -"];
         assert_eq!(describe_clients(&moved_homes), expected);
     }
 }

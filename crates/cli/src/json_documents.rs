@@ -28,7 +28,7 @@ use tribunal_report::{escape_json, tables::RunStanding};
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunRow {
     pub run: Option<RunId>,
-    /// The state: running, died, stopped, or the outcome.
+    /// The state: running, crashed, stopped, or the outcome.
     pub state: String,
     pub subject: Option<Subject>,
     pub started: Timestamp,
@@ -38,18 +38,18 @@ pub(crate) struct RunRow {
     pub confidence: Option<Confidence>,
     pub tracker: Option<String>,
     pub last: Option<RunSummary>,
-    /// Agents at their usage limit that the run waits for.
+    /// Agents at their usage limit for which the run is waiting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<AwaitedAgent>,
     /// Commands that the user may want to type next.
     pub next: Vec<String>,
 }
 
-/// An agent that may not be asked yet.
+/// An agent that cannot be asked yet.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AwaitedAgent {
     pub agent: AgentName,
-    /// When it may be asked again, in milliseconds since 1970.
+    /// When it can be asked again, in milliseconds since 1970.
     pub until_ms: u64,
 }
 
@@ -80,7 +80,7 @@ impl RunRow {
 pub(crate) struct BoardMoves {
     pub schema: &'static str,
     pub path: String,
-    /// The moves; empty if the board already says so.
+    /// The moves; empty if the board already has these states.
     pub moves: Vec<tribunal_bmad::board::edit::BoardMove>,
     /// The story's file, if its status was changed as well.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,9 +104,33 @@ pub(crate) struct ValidationDocument {
 pub(crate) struct StoryEdit {
     pub schema: &'static str,
     pub path: String,
-    /// The changes; empty if the file already says so.
+    /// The changes; empty if the file already contains them.
     pub changes: Vec<String>,
     pub dry_run: bool,
+}
+
+/// The document of `tribunal discard`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DiscardDocument {
+    pub schema: &'static str,
+    pub dry_run: bool,
+    /// Whether the runs were taken out of the trash instead.
+    pub restored: bool,
+    pub runs: Vec<DiscardedRun>,
+    /// When the runs may be removed for good, in milliseconds since 1970.
+    pub removed_after_ms: Option<u64>,
+}
+
+/// A run that was discarded or restored.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DiscardedRun {
+    pub run: RunId,
+    pub state: String,
+    pub subject: String,
+    /// Whether the run changed files of the project; discarding it does not undo the changes.
+    pub changed_files: bool,
+    /// Whether the run can be resumed, once it is not in the trash.
+    pub can_resume: bool,
 }
 
 /// The document of `tribunal runs` and `tribunal status`.
@@ -164,7 +188,7 @@ pub(crate) struct CallRow {
     pub provider: String,
     /// The model; null if none was set.
     pub model: Option<String>,
-    /// The prompt; null if the call is not answered yet or never started.
+    /// The prompt; null if the call has not been answered yet or never started.
     pub prompt: Option<StoredText>,
     /// The agent's output; only with --prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,7 +220,7 @@ pub(crate) struct OpenDecision {
     pub run: Option<RunId>,
     #[serde(flatten)]
     pub decision: Decision,
-    /// Whether there is an answer that the run has not taken in yet.
+    /// Whether there is an answer that the run has not applied yet.
     pub answered: bool,
 }
 
@@ -212,7 +236,7 @@ pub(crate) struct ReviewPlan {
     pub limits: RunLimits,
     pub verify: Vec<String>,
     pub fix: bool,
-    /// The size of the diff, for a change; none for a file.
+    /// The size of the diff of a change; none for a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_bytes: Option<u64>,
     /// How many runs of the command would work at the same time.
@@ -231,20 +255,20 @@ pub(crate) struct PlannedSeat {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct GarbageDocument {
     pub schema: &'static str,
-    /// Whether nothing was removed and this is what would be.
+    /// Whether this only lists what would be removed, and nothing was removed.
     pub dry_run: bool,
     pub bytes: u64,
     /// Workspaces of agents of ended runs.
     pub copies: Vec<RemovedPath>,
     pub temporary: Vec<RemovedPath>,
-    /// Texts of the removed runs: from before them, around their landings, and parked by an undo.
+    /// Files of the removed runs: originals from before the run, checkpoints of landings, and backups of undos.
     pub originals: Vec<RemovedPath>,
     pub runs: Vec<RunId>,
     /// The number of stored texts that no entry refers to.
     pub blobs: u64,
     pub journal_bytes_before: u64,
     pub journal_bytes_after: u64,
-    /// Runs that a process works on; they were left alone.
+    /// Runs that are in progress; they were left alone.
     pub live: Vec<RunId>,
     /// What could not be removed, and why.
     pub left: Vec<String>,
@@ -262,7 +286,7 @@ pub(crate) struct RemovedPath {
 pub(crate) struct ChangesDocument {
     pub schema: &'static str,
     pub run: RunId,
-    /// The finding whose repairs are shown; none for all.
+    /// The finding whose fixes are shown; none for all.
     pub finding: Option<FindingId>,
     /// The file, if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,7 +319,7 @@ pub(crate) struct ChangedFile {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LandingRow {
     pub by: Key,
-    /// The findings that it repaired.
+    /// The findings that it fixed.
     pub findings: Vec<FindingId>,
     /// Whether it was undone.
     pub undone: bool,
@@ -311,22 +335,22 @@ pub(crate) struct UndoDocument {
     /// The file, if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether it was done; otherwise this is what would be done.
+    /// Whether the undo was done; otherwise this is a preview.
     pub done: bool,
     /// The landings that are undone.
     pub landings: Vec<LandingRow>,
-    /// The findings that are no longer repaired.
+    /// The findings that are no longer fixed.
     pub findings: Vec<FindingId>,
-    /// The unified diff of what is done to the files.
+    /// The unified diff of the changes to the files.
     pub diff: String,
     /// The changed files, sorted by path.
     pub files: Vec<ChangedFile>,
     /// The file before the undo, if there is only one, relative to the project's root. None if it was not changed.
     pub parked: Option<String>,
-    /// The git reference with the run's changes. None if there is none, or after the undo.
+    /// The command that shows the run's landings with git. None if none are recorded, or after the undo.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-    /// Whether the run has ended, so that nothing tells it that findings are open again.
+    pub log_command: Option<String>,
+    /// Whether the run has ended, so that it will not take up the findings that are open again.
     pub run_has_ended: bool,
 }
 
@@ -400,9 +424,9 @@ pub(crate) struct LoopsDocument {
 pub(crate) struct LoopRow {
     pub id: RunId,
     pub work: SessionWork,
-    /// The session's id as its client names it; empty if the next session that reports to a hook is meant.
+    /// The client's id of the session; empty for the next session that calls a hook.
     pub session: String,
-    /// Whether a stop of this session is still checked.
+    /// Whether Tribunal still checks each stop of this session.
     pub held: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub let_go: Option<ReleaseReason>,

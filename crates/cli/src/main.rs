@@ -31,22 +31,22 @@ use tribunal_report::escape_json;
 
 use crate::{commands::CliCommand, context::CommandContext, user_errors::UserError};
 
-/// Panels of reviewers and fixers over your documents and code, with every finding proved.
+/// Review and fix documents and code with panels of AI agents; every finding has checked evidence.
 #[derive(Debug, Parser)]
 #[command(name = "tribunal", version = build_info::VERSION, long_version = build_info::long_version(), max_term_width = 100)]
 struct CliArguments {
     #[command(subcommand)]
     command: CliCommand,
 
-    /// Answer in JSON: one document, or one journal event a line for commands that run.
+    /// Print JSON: one document, or one journal event per line for commands that start runs.
     #[arg(long, global = true)]
     json: bool,
 
-    /// When to use colour.
+    /// When to use colors.
     #[arg(long, global = true, value_enum, default_value_t = ColourChoice::Auto, value_name = "WHEN")]
     color: ColourChoice,
 
-    /// The project's folder; else it is looked for from here upwards.
+    /// Project directory; by default, Tribunal searches for it from the current directory upwards.
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     project: Option<std::path::PathBuf>,
 }
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
             // One panic comes from a library that cannot start a thread, which is not a bug of ours.
             let thread_error = engine::thread_panic_error(&*panic_payload);
             print_error(
-                &thread_error.unwrap_or_else(|| user_errors::internal_error("something broke that never should")),
+                &thread_error.unwrap_or_else(|| user_errors::internal_error("unexpected internal error")),
                 json_output,
             )
         }

@@ -114,7 +114,7 @@ impl FinishedRun {
 fn not_started_result() -> FinishedRun {
     FinishedRun {
         exit_code: RunReason::Stopped.exit_code(),
-        failure_reason: "stopped before its turn".into(),
+        failure_reason: "stopped before it started".into(),
         ..FinishedRun::default()
     }
 }

@@ -35,7 +35,7 @@ const TICK_INTERVAL: Duration = Duration::from_millis(100);
 /// Options of commands that run something. The field's doc comment is its help text.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct ProgressArgs {
-    /// How much is shown while it runs; on a terminal it can be changed with the keys 1 to 4
+    /// How much to show while it runs; on a terminal, the keys 1 to 4 change it
     #[arg(long = "progress", value_name = "MODE", value_parser = mode_parser())]
     pub mode: Option<DisplayMode>,
 }
@@ -135,14 +135,14 @@ impl ProgressView {
             RunUpdate::StoppingAfter(0) | RunUpdate::EndingNow(0) => Ok(()),
             RunUpdate::StoppingAfter(running_agents) => show_stopping(&mut display, *running_agents),
             RunUpdate::EndingNow(running_agents) => {
-                write_notice(&mut display, &format!("ending {}", count_noun(*running_agents, "agent")))
+                write_notice(&mut display, &format!("stopping {} now", count_noun(*running_agents, "agent")))
             }
             RunUpdate::StraysEnded(process_count) => {
                 let processes = count_noun(*process_count, "process");
-                write_notice(&mut display, &format!("ended {processes} that an earlier start had left behind"))
+                write_notice(&mut display, &format!("stopped {processes} left behind by an earlier attempt"))
             }
             RunUpdate::WaitingForKeepers => {
-                write_notice(&mut display, "agents of an earlier start are still ending; waiting")
+                write_notice(&mut display, "waiting for agents of an earlier attempt to exit")
             }
         };
         // A screen that is gone must not stop a run: everything is in the journal.
@@ -290,12 +290,15 @@ fn show_stopping(display: &mut RunDisplay, running_agents: usize) -> io::Result<
         live_reporter.set_controls(ViewControls { is_stopping: true, ..live_reporter.controls() })?;
     }
     let agents_text = count_noun(running_agents, "agent");
-    write_notice(display, &format!("stopping: {agents_text} may finish; Ctrl-C again to end now"))
+    write_notice(
+        display,
+        &format!("waiting for {agents_text} to finish before stopping; press Ctrl-C again to stop now"),
+    )
 }
 
 /// Writes something about the process that is not in the journal.
 fn write_notice(display: &mut RunDisplay, notice_text: &str) -> io::Result<()> {
-    let notice_text = format!("[i] {notice_text}");
+    let notice_text = format!("note: {notice_text}");
     match display {
         RunDisplay::Live(live_reporter) => live_reporter.write_notice(&notice_text),
         RunDisplay::Lines(_) => writeln!(stderr(), "{notice_text}"),

@@ -35,7 +35,7 @@ pub(crate) struct SprintTree {
     pub stories: usize,
     pub done: usize,
     pub epics: Vec<EpicRow>,
-    /// Promises of retrospectives that are not kept yet.
+    /// Action items of retrospectives that are still open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub action_items: Vec<ActionItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub(crate) struct SprintNextStep {
     pub what: NextBoardActionKind,
     pub key: BoardKey,
     pub reason: String,
-    /// The prompt that makes an agent do it.
+    /// The prompt that starts it in an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The reason why there is no command, and what to do instead.
@@ -334,7 +334,7 @@ pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
 fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Screen) {
     for action_item in &sprint.action_items {
         let owner_text = action_item.owner.as_deref().map(|owner| format!(" ({owner})")).unwrap_or_default();
-        let text_line = format!("promised: {}{owner_text} · {}", action_item.action, action_item.status);
+        let text_line = format!("action item: {}{owner_text} · {}", action_item.action, action_item.status);
         let _ = writeln!(rendered, "{}", screen.fit_text(0, &escape_line(&text_line)));
     }
     // Notes are left to `validate`.
@@ -346,13 +346,14 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
     if more_problems > 0 {
         let _ = writeln!(
             rendered,
-            "[W] {more_problems} more problems on the board; see them: {} validate",
+            "warning: {} on the board; list them: `{} validate`",
+            format_count(to_u32(more_problems), "more problem"),
             screen.program_name
         );
     }
     match &sprint.next {
         Some(next_action) => {
-            let text_line = format!("{} {}: {}", next_action.what.as_str(), next_action.key, next_action.reason);
+            let text_line = format!("{} {} ({})", next_action.what.as_str(), next_action.key, next_action.reason);
             let _ = writeln!(rendered, "next: {}", escape_line(&text_line));
             let command_text = next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
             for command_line in command_text.lines().filter(|command_line| !command_line.is_empty()) {

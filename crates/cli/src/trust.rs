@@ -63,14 +63,22 @@ impl TrustStore {
         // An unknown format is not overwritten: a newer version may have written it.
         let trust_file = trust_file.and_then(|trust_file| match trust_file.schema.as_str() {
             TRUST_SCHEMA => Ok(trust_file),
-            other_schema => Err(format!("it is of another format, {other_schema}")),
+            other_schema => Err(format!("unknown format `{other_schema}`")),
         });
         match trust_file {
             Ok(trust_file) => Ok(TrustStore { file_path, trust_file }),
             // An unreadable file is never treated as an empty one, or the user would be asked to trust everything again.
-            Err(cause) => Err(UserError::new(EXIT_ENVIRONMENT, format!("{} cannot be read: {cause}", file_path.display()))
-                .with_reason("It says which commands you trusted. Without it none of a project's commands runs; nothing was started.")
-                .with_step(format!("make it readable, or remove it and be asked again: rm {}", shell_quote(&file_path.to_string_lossy())))),
+            Err(cause) => Err(UserError::new(
+                EXIT_ENVIRONMENT,
+                format!("{} cannot be read: {cause}", file_path.display()),
+            )
+            .with_reason(
+                "It lists the commands that you trust. Without it, no command of a project runs. Nothing was started.",
+            )
+            .with_step(format!(
+                "make it readable, or remove it and trust again: `rm {}`",
+                shell_quote(&file_path.to_string_lossy())
+            ))),
         }
     }
 
@@ -128,8 +136,8 @@ impl TrustStore {
 
     fn write_error(&self, cause: &io::Error) -> UserError {
         UserError::new(EXIT_ENVIRONMENT, format!("{} cannot be written: {cause}", self.file_path.display()))
-            .with_reason("What you trusted could not be kept. Nothing was started.")
-            .with_step("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
+            .with_reason("Your decision could not be saved. Nothing was started.")
+            .with_step("make its directory writable, or set another one: `export XDG_STATE_HOME=/path/to/a/directory`")
     }
 
     /// Replaces the file atomically.
@@ -195,7 +203,7 @@ pub(crate) fn require_trust(
     }
     Err(UserError::usage("the project's commands are not trusted")
         .with_reason("Nothing was started.")
-        .with_step(format!("look at them again: {} trust --list", command_context.progress_screen.program_name)))
+        .with_step(format!("list them: `{} trust --list`", command_context.progress_screen.program_name)))
 }
 
 /// Trusts what the user typed on the command line: the run is pinned to it, and resuming the run must not ask again. What is
@@ -222,8 +230,8 @@ pub(crate) fn trust_typed_items(command_context: &CommandContext, project_root: 
 /// The error for an item that is shown with a mask in it: it could be any command.
 pub(crate) fn secret_error(hiding_item: &TrustItem, masker: &Masker) -> UserError {
     UserError::usage(format!("the settings contain what looks like a secret: {}", hiding_item.describe_masked(masker)))
-        .with_reason("What cannot be shown cannot be trusted. Nothing was started.")
-        .with_step("put it into an environment variable that the agent or the check reads itself")
+        .with_reason("A command that cannot be shown in full cannot be trusted. Nothing was started.")
+        .with_step("move it to an environment variable that the agent or the check reads itself")
 }
 
 /// The error for items that the user has not trusted.
@@ -236,10 +244,10 @@ fn untrusted_error(command_context: &CommandContext, untrusted: &[&TrustItem], m
         untrusted.iter().map(|trust_item| format!("  {}\n", trust_item.describe_masked(masker))).collect();
     UserError::usage(message)
         .with_reason(format!(
-            "{item_lines}{pronoun} came with the project and would run with your rights. Nothing was started."
+            "{item_lines}{pronoun} came with the project and would run with your permissions. Nothing was started."
         ))
         .with_step(format!(
-            "if that is well: {} trust{}",
+            "to allow this: `{} trust{}`",
             command_context.progress_screen.program_name,
             step_arguments(untrusted)
         ))
@@ -262,11 +270,11 @@ fn step_arguments(untrusted: &[&TrustItem]) -> String {
 /// Shows the items and asks whether they may run. Call it only if the user can answer.
 pub(crate) fn ask_user(items: &[&TrustItem], masker: &Masker) -> Result<bool, UserError> {
     let mut stderr_lock = stderr().lock();
-    writeln!(stderr_lock, "[?] This project came with commands that would run with your rights:")?;
+    writeln!(stderr_lock, "This project came with commands that would run with your permissions:")?;
     for trust_item in items {
-        writeln!(stderr_lock, "      {}", trust_item.describe_masked(masker))?;
+        writeln!(stderr_lock, "  {}", trust_item.describe_masked(masker))?;
     }
-    write!(stderr_lock, "    [y] run them here from now on, [N] not: ")?;
+    write!(stderr_lock, "Trust them in this project? [y/N] ")?;
     stderr_lock.flush()?;
     let mut typed_answer = String::new();
     stdin().lock().read_line(&mut typed_answer)?;

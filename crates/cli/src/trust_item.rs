@@ -166,7 +166,7 @@ impl TrustItem {
                 format!("agent `{}`: {masked_command}", mask_name(agent_name))
             }
             TrustItem::Client { agent_name, .. } => {
-                format!("agent `{}`, its client: {masked_command}", mask_name(agent_name))
+                format!("client of agent `{}`: {masked_command}", mask_name(agent_name))
             }
             TrustItem::McpServer { server_name, .. } => {
                 format!("MCP server `{}`: {masked_command}", mask_name(server_name))

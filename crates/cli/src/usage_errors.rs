@@ -59,62 +59,86 @@ fn typed_command(typed_arguments: &[OsString]) -> String {
 
 /// Builds our error from clap's.
 fn to_user_error(parse_error: &Error, command_name: &str) -> UserError {
-    let mut user_error = UserError::usage(describe_parse_error(parse_error));
-    let known_values = context_texts(parse_error, ContextKind::ValidValue);
-    if !known_values.is_empty() {
-        user_error = user_error.with_reason(format!("There are {}.", known_values.join(", ")));
-    }
+    let mut user_error = UserError::usage(describe_parse_error(parse_error, command_name));
     // Clap suggests similar names under several kinds.
     for context_kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         if let [suggestion, ..] = context_texts(parse_error, context_kind).as_slice() {
             user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
         }
     }
-    if parse_error.kind() == ErrorKind::MissingRequiredArgument {
-        let usage_line = context_texts(parse_error, ContextKind::Usage).concat();
-        user_error = user_error.with_step(format!("type: {}", usage_line.trim_start_matches("Usage:").trim()));
+    let lacks_paths =
+        || context_texts(parse_error, ContextKind::InvalidArg).iter().any(|name| name.starts_with("<PATHS>"));
+    match parse_error.kind() {
+        // The usage line names only files, but a change can be reviewed as well.
+        ErrorKind::MissingRequiredArgument if command_name == "tribunal review" && lacks_paths() => {
+            user_error = user_error
+                .with_step("review files: `tribunal review FILE...`")
+                .with_step("review uncommitted changes: `tribunal review --work-tree`")
+                .with_step("review a range of commits: `tribunal review --diff RANGE`");
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let usage_line = context_texts(parse_error, ContextKind::Usage).concat();
+            user_error = user_error.with_step(format!("usage: `{}`", usage_line.trim_start_matches("Usage:").trim()));
+        }
+        _ => {}
     }
-    user_error.with_step(format!("see what can be typed: {command_name} --help"))
+    let help_topic = match parse_error.kind() {
+        ErrorKind::InvalidSubcommand
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "all commands",
+        _ => "more information",
+    };
+    user_error.with_step(format!("for {help_topic}, try `{command_name} --help`"))
 }
 
 /// Describes what is wrong, in our words.
-fn describe_parse_error(parse_error: &Error) -> String {
+fn describe_parse_error(parse_error: &Error, command_name: &str) -> String {
     let first_text = |context_kind| context_texts(parse_error, context_kind).into_iter().next().unwrap_or_default();
-    let invalid_argument = first_text(ContextKind::InvalidArg);
+    let argument_text = first_text(ContextKind::InvalidArg);
+    let invalid_argument = argument_name(&argument_text);
     let invalid_value = first_text(ContextKind::InvalidValue);
+    let known_values = match context_texts(parse_error, ContextKind::ValidValue).as_slice() {
+        [] => String::new(),
+        known_values => format!(" (one of {})", known_values.join(", ")),
+    };
     match parse_error.kind() {
         ErrorKind::InvalidSubcommand => {
-            format!("there is no command `{}`", first_text(ContextKind::InvalidSubcommand))
+            format!("unknown command `{}`", first_text(ContextKind::InvalidSubcommand))
         }
-        ErrorKind::UnknownArgument if !invalid_argument.starts_with('-') => {
-            format!("`{invalid_argument}` is one word too many")
+        ErrorKind::UnknownArgument if !argument_text.starts_with('-') => {
+            format!("unexpected argument `{argument_text}`")
         }
-        ErrorKind::UnknownArgument => format!("there is no option `{invalid_argument}` here"),
-        ErrorKind::InvalidValue if invalid_value.is_empty() => format!("`{invalid_argument}` wants a value"),
-        ErrorKind::InvalidValue => format!("`{invalid_value}` is no value for `{invalid_argument}`"),
+        ErrorKind::UnknownArgument => format!("unknown option `{argument_text}`"),
+        ErrorKind::InvalidValue if invalid_value.is_empty() => {
+            format!("`{invalid_argument}` requires a value{known_values}")
+        }
+        ErrorKind::InvalidValue => format!("invalid value `{invalid_value}` for `{invalid_argument}`{known_values}"),
         ErrorKind::ValueValidation => {
             let cause_text =
                 std::error::Error::source(parse_error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            format!("`{invalid_value}` is no value for `{invalid_argument}`{cause_text}")
+            format!("invalid value `{invalid_value}` for `{invalid_argument}`{cause_text}")
         }
         ErrorKind::MissingRequiredArgument => {
-            format!("something is missing: {}", context_texts(parse_error, ContextKind::InvalidArg).join(" "))
+            let missing_arguments = context_texts(parse_error, ContextKind::InvalidArg);
+            let argument_names: Vec<&str> = missing_arguments.iter().map(|argument| argument_name(argument)).collect();
+            format!("missing argument `{}`", argument_names.join("`, `"))
         }
         ErrorKind::ArgumentConflict => {
             let prior_arguments = context_texts(parse_error, ContextKind::PriorArg);
             match prior_arguments.as_slice() {
                 [] => format!("`{invalid_argument}` cannot be used like this"),
                 // Clap reports a repeated argument as a conflict with itself.
-                [same_argument] if *same_argument == invalid_argument => {
-                    format!("`{invalid_argument}` can be given only once")
+                [same_argument] if *same_argument == argument_text => {
+                    format!("`{invalid_argument}` cannot be used more than once")
                 }
                 prior_arguments => {
-                    format!("`{invalid_argument}` cannot be used together with `{}`", prior_arguments.join("`, `"))
+                    let prior_names: Vec<&str> = prior_arguments.iter().map(|prior| argument_name(prior)).collect();
+                    format!("`{invalid_argument}` cannot be used with `{}`", prior_names.join("`, `"))
                 }
             }
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            "a command is missing".to_string()
+            format!("`{command_name}` requires a command")
         }
         // Rare errors keep clap's own words.
         _ => {
@@ -122,6 +146,11 @@ fn describe_parse_error(parse_error: &Error) -> String {
             error_text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string()
         }
     }
+}
+
+/// The name of an argument without its value: `--level` for `--level <LEVEL>`, and `<PATHS>` for `<PATHS>...`.
+fn argument_name(argument_text: &str) -> &str {
+    argument_text.split(' ').next().unwrap_or_default().trim_end_matches("...")
 }
 
 /// The texts that clap attached to an error under one kind.

@@ -1,5 +1,7 @@
 //! Errors as the user reads them, and the exit codes that go with them: this is the only place where errors meet codes.
 
+mod housekeeping;
+
 use std::{fmt, io};
 
 use serde_json::json;
@@ -38,7 +40,7 @@ impl fmt::Display for SuggestedStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SuggestedStep::Instruction(instruction) => formatter.write_str(instruction),
-            SuggestedStep::RunDoctor => formatter.write_str("see what is missing: tribunal doctor"),
+            SuggestedStep::RunDoctor => formatter.write_str("find out what is missing: `tribunal doctor`"),
         }
     }
 }
@@ -117,12 +119,16 @@ impl UserError {
 impl fmt::Display for UserError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // File names may contain anything, even line breaks and cursor movements.
-        writeln!(formatter, "[!] {}", escape_line(&self.message))?;
+        writeln!(formatter, "error: {}", escape_line(&self.message))?;
         for reason_line in clean_block(&self.reason).lines() {
-            writeln!(formatter, "    {reason_line}")?;
+            writeln!(formatter, "  {reason_line}")?;
+        }
+        // Only several steps have an order that numbers could show.
+        if let [single_step] = self.steps.as_slice() {
+            return writeln!(formatter, "  help: {}", escape_line(&single_step.to_string()));
         }
         for (step_index, step) in self.steps.iter().enumerate() {
-            writeln!(formatter, "    {}. {}", step_index + 1, escape_line(&step.to_string()))?;
+            writeln!(formatter, "  {}. {}", step_index + 1, escape_line(&step.to_string()))?;
         }
         Ok(())
     }
@@ -132,8 +138,8 @@ impl From<io::Error> for UserError {
     fn from(cause: io::Error) -> Self {
         // A closed pipe is remembered by its kind, because the message is only for users.
         let is_broken_pipe = cause.kind() == io::ErrorKind::BrokenPipe;
-        let user_error = UserError::new(EXIT_ENVIRONMENT, format!("reading or writing failed: {cause}"))
-            .with_step("see that the disk is not full, and where the output goes");
+        let user_error = UserError::new(EXIT_ENVIRONMENT, format!("I/O error: {cause}"))
+            .with_step("make sure that the disk is not full and that the output can be written");
         UserError { is_broken_pipe, ..user_error }
     }
 }
@@ -152,7 +158,7 @@ impl From<serde_json::Error> for UserError {
 pub(crate) fn internal_error(message: impl Into<String>) -> UserError {
     UserError::new(EXIT_INTERNAL, message)
         .with_reason("This is a bug in Tribunal. The journal is kept.")
-        .with_step("report it with the output of: tribunal log RUN --json")
+        .with_step("report it with the output of `tribunal log RUN --json`")
 }
 
 impl From<SubjectError> for UserError {
@@ -160,32 +166,28 @@ impl From<SubjectError> for UserError {
         let message = cause.to_string();
         let user_error = match &cause {
             SubjectError::Missing { .. } => {
-                UserError::usage(message).with_step("check the path; it is looked up from the folder you are in")
+                UserError::usage(message).with_step("check the path; it is relative to the current directory")
             }
             SubjectError::Folder { path: file_path } => {
-                UserError::usage(message).with_step(format!("name the files: tribunal review {file_path}/FILE.md …"))
+                UserError::usage(message).with_step(format!("pass its files: `tribunal review {file_path}/*.md`"))
             }
             SubjectError::TooLong { .. } => UserError::usage(message)
                 .with_reason(format!(
-                    "Reviewers read the whole subject; beyond {} MB none does it with care.",
+                    "Reviewers read the whole subject, and beyond {} MB they are no longer thorough.",
                     MAX_SUBJECT_BYTES >> 20
                 ))
-                .with_step("split the file and review the parts"),
-            SubjectError::Empty { .. } => UserError::usage(message).with_step("write something first"),
+                .with_step("split the file and review its parts"),
+            SubjectError::Empty { .. } => UserError::usage(message).with_step("add some text first"),
             SubjectError::Binary { .. } | SubjectError::Special { .. } => {
-                UserError::usage(message).with_step("name a text file (UTF-8)")
+                UserError::usage(message).with_step("pass a text file (UTF-8)")
             }
             SubjectError::Unreadable { path: file_path, .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_step(format!("look at its permissions: ls -l {file_path}")),
+                .with_step(format!("check its permissions: `ls -l {file_path}`")),
             SubjectError::Outside { .. } => UserError::usage(message)
-                .with_step("run Tribunal in the project that the file belongs to, or name it with -C DIR"),
+                .with_step("run Tribunal in the project that contains the file, or pass that project with `-C DIR`"),
         };
         // All of these are found before anything starts.
-        if user_error.reason.is_empty() {
-            user_error.with_reason("Nothing was started and nothing was changed.")
-        } else {
-            user_error
-        }
+        if user_error.reason.is_empty() { user_error.with_reason(NOTHING_CHANGED) } else { user_error }
     }
 }
 
@@ -194,22 +196,21 @@ impl From<GitError> for UserError {
         let message = cause.to_string();
         let user_error = match cause {
             GitError::NotInstalled => {
-                UserError::new(EXIT_ENVIRONMENT, message).with_step("install git, or put it on the PATH")
+                UserError::new(EXIT_ENVIRONMENT, message).with_step("install git, or add it to PATH")
             }
             GitError::NoRepository { .. } => UserError::usage(message)
-                .with_step("go to the project, or name it: tribunal -C DIR review …")
-                .with_step("without git, review files: tribunal review FILE"),
+                .with_step("change to the project directory, or pass it: `tribunal -C DIR review …`")
+                .with_step("review files, which works without git: `tribunal review FILE`"),
             GitError::BareRepository { .. } => {
-                UserError::usage(message).with_step("go to a checkout of it: git worktree add DIR")
+                UserError::usage(message).with_step("create a checkout and run Tribunal there: `git worktree add DIR`")
             }
             // Git refuses repositories of other users; the remedy is git's own.
             GitError::UntrustedOwner { root } => UserError::usage(message)
-                .with_step(format!("if you trust it: git config --global --add safe.directory {root}")),
-            GitError::TimedOut { .. } | GitError::TooMuchOutput { .. } => {
-                UserError::new(EXIT_ENVIRONMENT, message).with_step("name fewer files: put folders behind the command")
-            }
+                .with_step(format!("to allow this: `git config --global --add safe.directory {root}`")),
+            GitError::TimedOut { .. } | GitError::TooMuchOutput { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_step("review fewer files: append directories to the command"),
             GitError::CommandFailed { .. } | GitError::CannotRun { .. } => {
-                UserError::new(EXIT_ENVIRONMENT, message).with_step("see whether git itself works here: git status")
+                UserError::new(EXIT_ENVIRONMENT, message).with_step("check that git works here: `git status`")
             }
         };
         user_error.with_reason(NOTHING_CHANGED)
@@ -217,7 +218,7 @@ impl From<GitError> for UserError {
 }
 
 /// The reason that is added to errors which stop a command before it did anything.
-const NOTHING_CHANGED: &str = "Nothing was started and nothing was changed.";
+const NOTHING_CHANGED: &str = "Nothing was started or changed.";
 
 impl From<ChangeError> for UserError {
     fn from(cause: ChangeError) -> Self {
@@ -229,48 +230,54 @@ impl From<ChangeError> for UserError {
                 // A user who names HEAD alone probably means the changes that are not committed yet.
                 // Each step is a whole command that can be copied.
                 .with_step(match typed_range.as_str() {
-                    "HEAD" | "@" => "what is not committed yet: tribunal review --work-tree".to_string(),
-                    _ => format!("from there to HEAD: tribunal review --diff {typed_range}..HEAD"),
+                    "HEAD" | "@" => "review uncommitted changes: `tribunal review --work-tree`".to_string(),
+                    _ => format!("review everything from there to HEAD: `tribunal review --diff {typed_range}..HEAD`"),
                 })
-                .with_step(format!("that commit alone: tribunal review --commit {typed_range}")),
+                .with_step(format!("review only that commit: `tribunal review --commit {typed_range}`")),
             ChangeError::UnknownRevision { .. } => UserError::usage(message)
                 .with_reason(NOTHING_CHANGED)
-                .with_step("see which there are: git branch --all, git tag, git log --oneline")
-                .with_step("if it is on a server: git fetch"),
-            ChangeError::NoCommonHistory { shallow: false, one: first_revision, other: second_revision } => UserError::usage(message)
+                .with_step("list revisions: `git branch --all`, `git tag` or `git log --oneline`")
+                .with_step("if it only exists on a remote: `git fetch`"),
+            ChangeError::NoCommonHistory { shallow: false, one: first_revision, other: second_revision } => {
+                UserError::usage(message).with_reason(NOTHING_CHANGED).with_step(format!(
+                    "compare them directly: `tribunal review --diff {first_revision}..{second_revision}`"
+                ))
+            }
+            ChangeError::NoCommonHistory { .. } | ChangeError::ShallowHistory { .. } => UserError::usage(message)
                 .with_reason(NOTHING_CHANGED)
-                .with_step(format!("compare them as they are: tribunal review --diff {first_revision}..{second_revision}")),
-            ChangeError::NoCommonHistory { .. } | ChangeError::ShallowHistory { .. } => {
-                UserError::usage(message).with_reason(NOTHING_CHANGED).with_step("get the history: git fetch --unshallow")
-            }
-            ChangeError::UnresolvedConflicts { .. } => {
-                UserError::usage(message).with_reason(NOTHING_CHANGED).with_step("resolve them first: git status")
-            }
+                .with_step("fetch the full history: `git fetch --unshallow`"),
+            ChangeError::UnresolvedConflicts { .. } => UserError::usage(message)
+                .with_reason(NOTHING_CHANGED)
+                .with_step("resolve the conflicts; list them with `git status`"),
             ChangeError::EmptyChange { .. } => {
                 UserError::usage(message).with_reason(NOTHING_CHANGED).with_step("change something first")
             }
-            ChangeError::NothingReviewable { reasons, .. } => {
-                UserError::usage(message).with_reason(reasons.join("\n")).with_step("name a change of text files (UTF-8)")
-            }
+            ChangeError::NothingReviewable { reasons, .. } => UserError::usage(message)
+                .with_reason(reasons.join("\n"))
+                .with_step("pass a change that contains text files (UTF-8)"),
             ChangeError::WorkTreeDiffers { staged, .. } => UserError::usage(message)
                 // The reason has to be given, because a review without fixes would work.
-                .with_reason(format!("Fixes land in the work tree, so it must have what is reviewed. {NOTHING_CHANGED}"))
+                .with_reason(format!(
+                    "Fixes are applied to the work tree, so it must match what is reviewed. {NOTHING_CHANGED}"
+                ))
                 .with_step(match staged {
-                    true => "put aside what is not staged, and take it out again later: git stash --keep-index, git stash pop",
-                    false => "check out what it ends in, without changes of your own: git stash, git switch",
+                    true => {
+                        "stash unstaged changes (`git stash --keep-index`) and restore them later (`git stash pop`)"
+                    }
+                    false => "stash your own changes (`git stash`) and check out the end of the range (`git switch`)",
                 }),
             ChangeError::TooBig { .. } => {
                 // The command adds one step per directory, because only it knows how the range was typed.
                 let (max_parts, max_files, max_size) =
                     (changes::MAX_PARTS, changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
                 UserError::usage(message).with_reason(format!(
-                    "A review has at most {max_parts} parts of {max_files} files and {max_size} of diff. {NOTHING_CHANGED}\n\
-                     Narrow it to folders; the biggest are:"
+                    "A review has at most {max_parts} parts, each with up to {max_files} files and {max_size} of diff.\n\
+                     {NOTHING_CHANGED} Narrow it to directories. The largest are:"
                 ))
             }
             ChangeError::Unreadable { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason(NOTHING_CHANGED)
-                .with_step("look at its permissions, and whether the disk is full"),
+                .with_step("check its permissions and the free disk space"),
         }
     }
 }
@@ -280,35 +287,35 @@ impl From<StoreError> for UserError {
         let message = cause.to_string();
         match cause {
             StoreError::NewerFormat { .. } => UserError::usage(message)
-                .with_reason("Writing it with this version could lose what the newer one recorded.")
-                .with_step("use the newer Tribunal for this project")
-                .with_step("reading still works here: tribunal runs, findings, log"),
+                .with_reason("Writing to it with this version could lose data that the newer version recorded.")
+                .with_step("use the newer version of Tribunal for this project")
+                .with_step("to only read it, use `tribunal runs`, `tribunal findings` or `tribunal log`"),
             StoreError::Empty { .. } => UserError::usage(message)
-                .with_reason("No run was ever recorded in it.")
-                .with_step("start one: tribunal review FILE"),
+                .with_reason("It contains no runs.")
+                .with_step("start one: `tribunal review FILE`"),
             StoreError::NotAJournal { .. } => {
-                UserError::usage(message).with_step("move that file away; Tribunal makes a new journal")
+                UserError::usage(message).with_step("move the file away; Tribunal will create a new journal")
             }
             StoreError::NetworkFileSystem { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason(
-                    "The journal needs memory that its readers and writers share, which a network does not give: two\n\
-                      machines could write over each other. Nothing was started.",
+                    "The journal needs memory that its readers and writers share. Network file systems do not provide it:\n\
+                     two machines could overwrite each other's data. Nothing was started.",
                 )
                 .with_step("work on a copy of the project on a local disk"),
             StoreError::DiskFull { path: file_path } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason(
-                    "Without its journal a run could not be resumed, so nothing goes on. What was recorded is kept.",
+                    "Without its journal a run cannot be resumed, so no run starts or continues. What was recorded is kept.",
                 )
-                .with_step(format!("make room on the disk: df {}", file_path.display())),
+                .with_step(format!("free disk space; check with `df {}`", file_path.display())),
             StoreError::FileGone { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason("What the run had recorded went with it, so nothing goes on and nothing more is written.")
-                .with_step("put the folder back if it was only moved, then: tribunal runs"),
+                .with_reason("Everything that the run had recorded is lost with it, so the run was stopped.")
+                .with_step("if the directory was only moved, move it back, then list the runs: `tribunal runs`"),
             StoreError::CannotCreate { .. } | StoreError::Database { .. } | StoreError::WriterStopped(_) => {
                 UserError::new(EXIT_ENVIRONMENT, message)
                     .with_reason(
-                        "Without its journal a run could not be resumed, so nothing is started and nothing goes on.",
+                        "Without its journal a run cannot be resumed, so no run starts or continues.",
                     )
-                    .with_step("make the project's folder writable, and see that neither disk nor system is full")
+                    .with_step("make the project directory writable, and make sure that neither disk nor system is full")
             }
             // These cannot happen with a journal that this program wrote.
             StoreError::UnreadableEntry { .. } | StoreError::UnwritableEntry(_) | StoreError::MissingBlob(_) => {
@@ -324,12 +331,12 @@ impl From<GcError> for UserError {
         match cause {
             GcError::Store(cause) => cause.into(),
             GcError::IsLink { path: file_path } => UserError::usage(message)
-                .with_reason("Behind it could be what is not Tribunal's to remove. Nothing was removed.")
-                .with_step(format!("see where it leads: ls -ld {file_path}"))
-                .with_step("put a folder in its place, then: tribunal gc"),
+                .with_reason("It may lead to files that do not belong to Tribunal. Nothing was removed.")
+                .with_step(format!("check where it leads: `ls -ld {file_path}`"))
+                .with_step("replace it with a directory, then run `tribunal gc` again"),
             GcError::CannotInspect { path: file_path, .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("Nothing was removed.")
-                .with_step(format!("look at its permissions: ls -ld {file_path}")),
+                .with_step(format!("check its permissions: `ls -ld {file_path}`")),
         }
     }
 }
@@ -340,18 +347,18 @@ impl From<LandingsError> for UserError {
         match cause {
             LandingsError::Store(cause) => cause.into(),
             LandingsError::NoFinding { run: run_id, .. } => {
-                UserError::usage(message).with_step(format!("see which there are: tribunal findings {run_id}"))
+                UserError::usage(message).with_step(format!("list its findings: `tribunal findings {run_id}`"))
             }
             LandingsError::MissingCheckpoint { run: run_id } => UserError::usage(message)
-                .with_reason("What it changed can neither be shown nor taken back. Nothing was changed.")
-                .with_step(format!("the text from before the run is kept: ls .tribunal/originals/{run_id}")),
+                .with_reason("Its changes can neither be shown nor undone. Nothing was changed.")
+                .with_step(format!("find the text from before the run: `ls .tribunal/originals/{run_id}`")),
             LandingsError::ChangedInSession { .. } => UserError::usage(message)
-                .with_reason("Tribunal has no copy of it, as of nothing that you type yourself. Nothing was changed.")
-                .with_step("git diff"),
+                .with_reason("Tribunal did not make these changes, so it has no copy to restore. Nothing was changed.")
+                .with_step("find the changes with git and revert them: `git diff`"),
             LandingsError::Damaged { run: run_id, .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("Nothing was changed.")
-                .with_step(format!("look at what is kept: ls -lR .tribunal/checkpoints/{run_id}"))
-                .with_step(format!("the text from before the run is kept, too: ls .tribunal/originals/{run_id}")),
+                .with_step(format!("check the files of the checkpoint: `ls -lR .tribunal/checkpoints/{run_id}`"))
+                .with_step(format!("find the text from before the run: `ls .tribunal/originals/{run_id}`")),
         }
     }
 }
@@ -360,49 +367,52 @@ impl From<UndoError> for UserError {
     fn from(cause: UndoError) -> Self {
         let message = cause.to_string();
         let nothing_changed = "Nothing was changed.";
-        let partly_undone = "Other files were taken back already; the same command does the rest.";
+        let partly_undone = "Other files were already undone; run the same command again to undo the rest.";
         match cause {
             UndoError::Landings(cause) => cause.into(),
             UndoError::Run(cause) => cause.into(),
             // The steps of a subject error are about reviews and would mislead here.
             UndoError::Subject(cause) => UserError { steps: Vec::new(), ..UserError::from(cause) }
                 .with_reason(nothing_changed)
-                .with_step("put the file back as a text file inside the project, then try again"),
+                .with_step("restore the file as a text file inside the project, then try again"),
             UndoError::LandingUnresolved { run: run_id } => UserError::usage(message)
-                .with_reason(format!("Whether it landed is found out when the run goes on. {nothing_changed}"))
-                .with_step(format!("tribunal resume {run_id}")),
+                .with_reason(format!("Resuming the run determines whether the change landed. {nothing_changed}"))
+                .with_step(format!("resume it: `tribunal resume {run_id}`")),
             UndoError::RepairedTogether { run: run_id, finding, .. } => UserError::usage(message)
-                .with_reason(format!("They can only be taken back together. {nothing_changed}"))
-                .with_step(format!("see what that would do: tribunal undo {run_id}.{finding}"))
-                .with_step(format!("take all of them back: tribunal undo {run_id}.{finding} --together --yes")),
+                .with_reason(format!("They can only be undone together. {nothing_changed}"))
+                .with_step(format!("show what that would do: `tribunal undo {run_id}.{finding}`"))
+                .with_step(format!("undo all of them: `tribunal undo {run_id}.{finding} --together --yes`")),
             UndoError::BecameLink { path: file_path } => UserError::usage(message)
-                .with_reason(format!("What landed was a change of a file in its place. {nothing_changed}"))
-                .with_step(format!("see where it leads: ls -l {file_path}")),
+                .with_reason(format!("The change was applied to a regular file at this path. {nothing_changed}"))
+                .with_step(format!("check where it leads: `ls -l {file_path}`")),
             UndoError::EditedSince { run: run_id, finding, alone: is_single, .. } => {
                 // Without a finding the whole run is meant.
                 let finding_argument = finding.map_or_else(String::new, |finding| format!(" {finding}"));
                 let user_error = UserError::new(EXIT_NEGATIVE, message)
                     .with_reason(format!(
-                        "Taking the change back would lose what was written there since. {nothing_changed}"
+                        "Undoing the change would lose later edits in the same place. {nothing_changed}"
                     ))
-                    .with_step(format!("take it back by hand; what it was: tribunal diff {run_id}{finding_argument}"));
+                    .with_step(format!(
+                        "undo it by hand; show the change with `tribunal diff {run_id}{finding_argument}`"
+                    ));
                 match finding {
                     _ if is_single => user_error,
                     Some(_) => user_error
-                        .with_step(format!("if it was a later repair, take all of them back: tribunal undo {run_id}")),
-                    None => user_error
-                        .with_step(format!("take back what can be, one by one: tribunal undo {run_id}.FINDING")),
+                        .with_step(format!("if a later fix changed it, undo the whole run: `tribunal undo {run_id}`")),
+                    None => user_error.with_step(format!(
+                        "undo findings one by one where possible: `tribunal undo {run_id}.FINDING`"
+                    )),
                 }
             }
             UndoError::BeingChanged { begun: has_begun, .. } => UserError::new(EXIT_NEGATIVE, message)
                 .with_reason(if has_begun { partly_undone } else { nothing_changed })
-                .with_step("try again when no other program writes it"),
+                .with_step("try again when no other program is writing to it"),
             UndoError::CannotPark { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason(format!("Without that, what stands there now could be lost. {nothing_changed}"))
-                .with_step("see that .tribunal/parked is a folder that can be written, and that the disk is not full"),
+                .with_reason(format!("Without this backup, its current content could be lost. {nothing_changed}"))
+                .with_step("make sure that `.tribunal/parked` is a writable directory and that the disk is not full"),
             UndoError::CannotWrite { begun: has_begun, .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason(if has_begun { partly_undone } else { nothing_changed })
-                .with_step("see that its folder can be written, and that the disk is not full"),
+                .with_step("make sure that its directory is writable and that the disk is not full"),
         }
     }
 }
@@ -411,7 +421,7 @@ impl From<UndoError> for UserError {
 fn with_resume_step(user_error: UserError, run_id: &RunId) -> UserError {
     match user_error.exit_code {
         // Only a problem of the environment goes away by itself or by the user's hand.
-        EXIT_ENVIRONMENT => user_error.with_step(format!("then: tribunal resume {run_id}")),
+        EXIT_ENVIRONMENT => user_error.with_step(format!("then resume the run: `tribunal resume {run_id}`")),
         _ => user_error,
     }
 }
@@ -423,35 +433,37 @@ impl From<RunError> for UserError {
             RunError::Store(cause) => cause.into(),
             RunError::Subject(cause) => cause.into(),
             RunError::Project { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason("Tribunal keeps its journal in the project; without it nothing is started.")
-                .with_step("make the project's folder writable, or copy the project to where it is"),
+                .with_reason("Tribunal keeps its journal in the project. Without it, nothing is started.")
+                .with_step("make the project directory writable, or copy the project to a writable place"),
             RunError::LeadsOut { .. } => UserError::usage(message)
-                .with_reason("Tribunal writes inside the project only. Nothing was started.")
-                .with_step("put a folder in the place of the link, or set `output_folder` to one inside the project"),
+                .with_reason("Tribunal only writes inside the project. Nothing was started.")
+                .with_step(
+                    "replace the link with a directory, or set `output_folder` to a directory inside the project",
+                ),
             // The other run may be watched or awaited, but not replaced.
             RunError::SubjectLocked { by: other_run, .. } => UserError::usage(message)
-                .with_reason("Two runs on one subject would undo each other's work.")
-                .with_step(format!("watch the other one: tribunal status {other_run}"))
+                .with_reason("Two runs on the same subject would overwrite each other's work.")
+                .with_step(format!("check the other run: `tribunal status {other_run}`"))
                 .with_step("or wait until it has ended"),
             RunError::RunLocked { run: run_id } => {
-                UserError::usage(message).with_step(format!("tribunal status {run_id}"))
+                UserError::usage(message).with_step(format!("check what it is doing: `tribunal status {run_id}`"))
             }
-            RunError::NoRun { .. } => UserError::usage(message).with_step("tribunal runs"),
+            RunError::NoRun { .. } => UserError::usage(message).with_step("list all runs: `tribunal runs`"),
             RunError::Ended { run: run_id, .. } => UserError::usage(message)
-                .with_reason("There is nothing left to go on with.")
-                .with_step(format!("tribunal log {run_id}")),
+                .with_reason("There is nothing left to resume.")
+                .with_step(format!("show what it did: `tribunal log {run_id}`")),
             RunError::IncompatibleVersion { .. } | RunError::UnknownEntry { .. } => {
-                UserError::usage(message).with_step("finish the run with the Tribunal that started it")
+                UserError::usage(message).with_step("finish the run with the version of Tribunal that started it")
             }
             RunError::SettingsDoNotFit { run: run_id, .. } => UserError::usage(message)
-                .with_reason("Nothing was changed: the run keeps the settings it has.")
-                .with_step(format!("go on with those: tribunal resume {run_id}"))
-                .with_step("or start anew with the changed ones: tribunal review FILE"),
+                .with_reason("The run keeps its current settings. Nothing was changed.")
+                .with_step(format!("resume it with its current settings: `tribunal resume {run_id}`"))
+                .with_step("or start a new run with the changed settings: `tribunal review FILE`"),
             RunError::SecretInSettings { .. } => UserError::usage(message)
                 .with_reason(
-                    "Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.",
+                    "Settings are recorded with the run, and secrets must not be recorded. Nothing was started.",
                 )
-                .with_step("put it into an environment variable that the agent or the check reads itself"),
+                .with_step("move it to an environment variable that the agent or the check reads itself"),
             RunError::Session(cause) => cause.into(),
             // A run that lost its journal can go on once the environment is repaired.
             RunError::Host { cause: HostError::Store(cause), run: run_id } => with_resume_step(cause.into(), &run_id),
@@ -484,7 +496,7 @@ mod tests {
     fn no_text_in_an_error_controls_the_terminal() {
         let user_error = UserError::usage("a\x1b[2J\nb")
             .with_reason("two lines\nof \x1b]0;title\x07 \u{202e}names")
-            .with_step("ls 'x\u{9b}31m\n[!] forged'");
+            .with_step("ls 'x\u{9b}31m\nerror: forged'");
         insta::assert_snapshot!(user_error, @r"
         [!] a\u{1b}[2J\nb
             two lines

@@ -66,7 +66,7 @@ words!(ChallengeResult {
     Invalid = "invalid",
     Ambiguous = "ambiguous",
     Unheard = "unheard",
-    Person = "by a person",
+    Person = "by the user",
 });
 
 /// Whether a new finding has to be challenged. `evidence_overlaps`: a reviewer that joined it showed the same words.

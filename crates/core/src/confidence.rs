@@ -109,14 +109,14 @@ pub enum ConfidenceCaveat {
 }
 
 words!(ConfidenceCaveat {
-    MiscalculatedTwice = "could not be calculated, twice",
+    MiscalculatedTwice = "could not be calculated twice in a row",
     Miscalculated = "could not be calculated",
-    NoSignal = "no signal",
-    NoConsensus = "the party found no consensus",
-    KnownFix = "failed, but the fix is known",
-    Disagreement = "the reviewers disagree with the validation",
-    OneSource = "one source only",
-    Malformed = "a malformed signal",
+    NoSignal = "no signals",
+    NoConsensus = "the party reached no consensus",
+    KnownFix = "validation failed, but the fix is known",
+    Disagreement = "reviewers disagree with the validation",
+    OneSource = "only one source",
+    Malformed = "malformed signal",
 });
 
 /// Whether the user has to look before a gate may use the score.
@@ -255,7 +255,7 @@ impl SourceShare {
         match self.heard {
             SourceAnswer::Counted { .. } => "",
             SourceAnswer::NotConsulted => "not consulted",
-            SourceAnswer::Nothing => "had nothing",
+            SourceAnswer::Nothing => "gave no signal",
             SourceAnswer::Unreachable => "unreachable",
             SourceAnswer::Malformed { .. } => "malformed",
         }
@@ -308,7 +308,7 @@ impl Confidence {
     /// Adds to [`Confidence::describe_counted`] the sources that did not count: `…; memory, party not consulted`.
     pub fn describe_all(&self) -> String {
         let mut descriptions = vec![self.describe_counted()];
-        for exclusion in ["malformed", "unreachable", "had nothing", "not consulted"] {
+        for exclusion in ["malformed", "unreachable", "gave no signal", "not consulted"] {
             let shares = self.shares.iter().filter(|share| share.left_out_reason() == exclusion);
             let source_names: Vec<&str> = shares.map(|share| share.source.as_str()).collect();
             if !source_names.is_empty() {

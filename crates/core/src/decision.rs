@@ -148,9 +148,9 @@ impl DecisionAnswer {
 impl Decision {
     pub fn for_blocked_finding(decision_id: DecisionId, finding: FindingId, question: String) -> Decision {
         let offered = build_choices(&[
-            (ChoiceKey::Retry, "let a fixer try once more, with your note if you give one"),
-            (ChoiceKey::Dismiss, "it is not an issue"),
-            (ChoiceKey::Defer, "it is one, but not now"),
+            (ChoiceKey::Retry, "let a fixer try again (your note is passed on)"),
+            (ChoiceKey::Dismiss, "not an issue"),
+            (ChoiceKey::Defer, "a real issue, but not now"),
         ]);
         Decision {
             id: decision_id,
@@ -164,9 +164,9 @@ impl Decision {
 
     pub fn for_disputed_finding(decision_id: DecisionId, finding: FindingId, question: String) -> Decision {
         let offered = build_choices(&[
-            (ChoiceKey::Uphold, "it is an issue: let a fixer repair it"),
-            (ChoiceKey::Dismiss, "it is not an issue"),
-            (ChoiceKey::Defer, "it is one, but not now"),
+            (ChoiceKey::Uphold, "a real issue; let a fixer fix it"),
+            (ChoiceKey::Dismiss, "not an issue"),
+            (ChoiceKey::Defer, "a real issue, but not now"),
         ]);
         Decision {
             id: decision_id,
@@ -187,10 +187,10 @@ impl Decision {
         question: String,
     ) -> Decision {
         let offered = build_choices(&[
-            (ChoiceKey::Approve, "let it land, if it still fits and the checks pass"),
-            (ChoiceKey::Reject, "let a fixer try once more, with your note if you give one"),
-            (ChoiceKey::Dismiss, "there is no issue"),
-            (ChoiceKey::Defer, "there is one, but not now"),
+            (ChoiceKey::Approve, "apply the patch, if it still applies and the checks pass"),
+            (ChoiceKey::Reject, "let a fixer try again (your note is passed on)"),
+            (ChoiceKey::Dismiss, "not an issue"),
+            (ChoiceKey::Defer, "a real issue, but not now"),
         ]);
         // The hash names the exact patch: landing refuses a workspace that has changed since.
         let topic = DecisionTopic::Patch {
@@ -202,7 +202,7 @@ impl Decision {
         Decision {
             id: decision_id,
             about: topic,
-            owner: "the user who set approve: each".into(),
+            owner: "the user who set `approve: each`".into(),
             question,
             choices: offered,
             answer: None,
@@ -210,14 +210,15 @@ impl Decision {
     }
 
     pub fn for_stray_edits(decision_id: DecisionId, edits: Vec<StrayEdit>, question: String) -> Decision {
-        let keep_choice = (ChoiceKey::Keep, "it was you, or it is fine as it is");
-        let restore_choice = (ChoiceKey::Restore, "put back what was there; what is there now is kept aside");
+        let keep_choice = (ChoiceKey::Keep, "keep the change (it was you, or it is fine as it is)");
+        let restore_choice =
+            (ChoiceKey::Restore, "restore the previous content (a copy of the current content is kept)");
         // Restoring is offered only if at least one previous content was kept.
         let offered = match edits.iter().any(|stray_edit| stray_edit.kept) {
             true => build_choices(&[keep_choice, restore_choice]),
             false => build_choices(&[keep_choice]),
         };
-        let owner = "the user of this folder".into();
+        let owner = "the user of this directory".into();
         Decision {
             id: decision_id,
             about: DecisionTopic::Strayed { strays: edits },
@@ -230,13 +231,13 @@ impl Decision {
 
     pub fn for_low_confidence(decision_id: DecisionId, question: String) -> Decision {
         let offered = build_choices(&[
-            (ChoiceKey::Accept, "it is good enough: end the run"),
-            (ChoiceKey::More, "hold another round; without further signals it comes to the same"),
+            (ChoiceKey::Accept, "good enough; end the run"),
+            (ChoiceKey::More, "review once more (without new signals the confidence will not change)"),
         ]);
         Decision {
             id: decision_id,
             about: DecisionTopic::Confidence,
-            owner: "the user who set target_confidence".into(),
+            owner: "the user who set `target_confidence`".into(),
             question,
             choices: offered,
             answer: None,
@@ -245,8 +246,8 @@ impl Decision {
 
     pub fn for_session(decision_id: DecisionId, findings: Vec<FindingId>, question: String) -> Decision {
         let offered = build_choices(&[
-            (ChoiceKey::Fixers, "do not wait for the session: let fixers repair what is open"),
-            (ChoiceKey::Accept, "defer what is open and end the run"),
+            (ChoiceKey::Fixers, "stop waiting for the session; let fixers fix what is open"),
+            (ChoiceKey::Accept, "defer the open findings and end the run"),
         ]);
         let owner = "the user of the session".into();
         Decision {
@@ -262,8 +263,8 @@ impl Decision {
     pub fn for_loop(decision_id: DecisionId, question: String) -> Decision {
         let offered = build_choices(&[
             // A loop belongs to no review, so its answers only concern the session.
-            (ChoiceKey::More, "let it go on in its session, as often again"),
-            (ChoiceKey::End, "leave it as it is"),
+            (ChoiceKey::More, "let the session continue, with its limit granted once more"),
+            (ChoiceKey::End, "stop here"),
         ]);
         let owner = "the user who started the loop".into();
         Decision { id: decision_id, about: DecisionTopic::Loop, owner, question, choices: offered, answer: None }
@@ -271,8 +272,8 @@ impl Decision {
 
     pub fn for_limit(decision_id: DecisionId, question: String) -> Decision {
         let offered = build_choices(&[
-            (ChoiceKey::More, "go on: every limit is granted once more"),
-            (ChoiceKey::Accept, "defer what is open and end the run"),
+            (ChoiceKey::More, "continue, with every limit granted once more"),
+            (ChoiceKey::Accept, "defer the open findings and end the run"),
         ]);
         Decision {
             id: decision_id,

@@ -91,15 +91,15 @@ impl QuoteMatch {
     pub const EXACT_AND_UNIQUE: QuoteMatch = QuoteMatch { how: QuoteMatchKind::Exact, places: 1 };
 }
 
-/// Formats the match for users: `as quoted, 1 of 3 places`.
+/// Formats the match for users: `exact match, 1 of 3 places`.
 impl fmt::Display for QuoteMatch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.how {
-            QuoteMatchKind::Exact => formatter.write_str("as quoted")?,
-            QuoteMatchKind::Folded => formatter.write_str("as quoted, set otherwise")?,
-            QuoteMatchKind::Parts => formatter.write_str("quoted in parts")?,
-            QuoteMatchKind::Removed => formatter.write_str("taken out by the change")?,
-            QuoteMatchKind::Similar { percent } => write!(formatter, "{percent} % as quoted")?,
+            QuoteMatchKind::Exact => formatter.write_str("exact match")?,
+            QuoteMatchKind::Folded => formatter.write_str("match except for formatting")?,
+            QuoteMatchKind::Parts => formatter.write_str("match of a shortened quote")?,
+            QuoteMatchKind::Removed => formatter.write_str("removed by the change")?,
+            QuoteMatchKind::Similar { percent } => write!(formatter, "{percent}% match")?,
         }
         // The number matters only if the quote is ambiguous.
         if self.places > 1 { write!(formatter, ", 1 of {} places", self.places) } else { Ok(()) }
@@ -185,8 +185,8 @@ pub enum DeferralReason {
     Person,
 }
 
-words!(DismissalReason { Ungrounded = "ungrounded", Invalid = "invalid", Person = "by a person" });
-words!(DeferralReason { PreExisting = "pre-existing", Goal = "outside the goal", Person = "by a person" });
+words!(DismissalReason { Ungrounded = "evidence not found", Invalid = "invalid", Person = "by the user" });
+words!(DeferralReason { PreExisting = "pre-existing", Goal = "outside the goal", Person = "by the user" });
 
 /// What has become of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

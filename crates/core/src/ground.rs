@@ -191,7 +191,10 @@ impl<'a> EvidenceFinder<'a> {
             }
         }
         // Similarity is the last resort, and only near a line that the reviewer named.
-        self.find_similar(&bare_quote, named_line).ok_or_else(|| "the quote does not stand in the text".to_string())
+        self.find_similar(&bare_quote, named_line).ok_or_else(|| match self.file_path {
+            "" => "quote not found".to_string(),
+            file_path => format!("quote not found in {file_path}"),
+        })
     }
 
     /// Chooses the hit nearest to the named line, else the first.
@@ -295,10 +298,10 @@ impl<'a> EvidenceFinder<'a> {
     ) -> Result<GroundedEvidence, String> {
         let (first_line, last_line) = self.lines_under(heading, named_line)?;
         if terms.iter().all(|term| term.trim().is_empty()) {
-            return Err("no terms were given that could be searched for".to_string());
+            return Err("no search terms given".to_string());
         }
         match self.find_term(first_line, last_line, terms) {
-            Some((term, line_number)) => Err(format!("`{term}` stands there, in line {line_number}")),
+            Some((term, line_number)) => Err(format!("found `{term}` in line {line_number}")),
             None => {
                 // An absence is placed at its heading, or at the beginning if it has none.
                 let line_number = first_line.saturating_sub(u32::from(!heading.trim().is_empty())).max(1);
@@ -325,7 +328,7 @@ impl<'a> EvidenceFinder<'a> {
         let enclosing = matching_sections.iter().find(|section| named_line.is_some_and(|line| section.contains(line)));
         match enclosing.or(matching_sections.first()) {
             Some(section) => Ok((section.heading_line + 1, section.last_line)),
-            None => Err(format!("there is no heading `{}`", heading.trim())),
+            None => Err(format!("heading not found: `{}`", heading.trim())),
         }
     }
 

@@ -124,7 +124,8 @@ impl Serialize for FindingId {
 impl<'de> Deserialize<'de> for FindingId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let id_text = String::deserialize(deserializer)?;
-        FindingId::parse(&id_text)
-            .ok_or_else(|| serde::de::Error::custom(format!("`{id_text}` is not a finding id such as F3")))
+        FindingId::parse(&id_text).ok_or_else(|| {
+            serde::de::Error::custom(format!("`{id_text}` is not a finding id (expected something like F3)"))
+        })
     }
 }

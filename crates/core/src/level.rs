@@ -35,9 +35,8 @@ impl Default for ReviewTier {
 impl<'de> Deserialize<'de> for ReviewTier {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let tier_number = u8::deserialize(deserializer)?;
-        ReviewTier::new(tier_number).ok_or_else(|| {
-            serde::de::Error::custom(alloc::format!("tier {tier_number} does not exist: tiers are 0 to 4"))
-        })
+        ReviewTier::new(tier_number)
+            .ok_or_else(|| serde::de::Error::custom(alloc::format!("unknown tier {tier_number} (expected 0 to 4)")))
     }
 }
 

@@ -361,7 +361,7 @@ pub fn check_limits(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64, fin
         return halt_with(
             RunReason::Findings,
             format!("{findings}"),
-            format!("{}", limits.findings.saturating_mul(granted)),
+            format!("at most {}", limits.findings.saturating_mul(granted)),
         );
     }
     check_budget(limits, run_usage)
@@ -374,7 +374,7 @@ pub fn check_budget(limits: &RunLimits, run_usage: &RunUsage) -> Option<RunEndin
     let token_limit = limits.tokens.saturating_mul(granted);
     // Tokens limit only the calls that the cost does not cover, so that no call counts twice.
     let (reason, used_amount, allowed_amount) = if run_usage.paid_cost() >= cost_limit {
-        (RunReason::Cost, format!("{}", run_usage.paid_cost()), format!("{cost_limit}"))
+        (RunReason::Cost, format!("${}", run_usage.paid_cost()), format!("${cost_limit}"))
     } else if run_usage.uncosted_tokens >= token_limit {
         (RunReason::Tokens, format!("{}", run_usage.uncosted_tokens), format!("{token_limit}"))
     } else {
@@ -385,11 +385,11 @@ pub fn check_budget(limits: &RunLimits, run_usage: &RunUsage) -> Option<RunEndin
 
 fn limit_unit(reason: RunReason) -> &'static str {
     match reason {
-        RunReason::Failures => "failures in a row",
+        RunReason::Failures => "failures",
         RunReason::Runtime => "minutes",
         RunReason::Findings => "findings",
-        RunReason::Cost => "in cost",
-        RunReason::Tokens => "weighted tokens without a reported cost",
+        RunReason::Cost => "spent",
+        RunReason::Tokens => "weighted tokens (in calls without a reported cost)",
         _ => "",
     }
 }

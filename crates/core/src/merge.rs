@@ -227,7 +227,7 @@ fn new_finding(
         );
     // The issue may be real, but it is not one of this change.
     } else if pre_existing {
-        let note_text = "it stands away from the changed lines";
+        let note_text = "not in the changed lines";
         let new_status = FindingStatus::Deferred { why: DeferralReason::PreExisting };
         finding.apply_transition(StatusTransition::new(new_status, TransitionCause::PreExisting, note_text), timestamp);
     }
@@ -236,6 +236,6 @@ fn new_finding(
 
 /// Returns the finding in one line for briefs and logs.
 pub fn finding_headline(finding: &Finding) -> String {
-    let place_text = finding.place.as_ref().map_or("no place".to_string(), ToString::to_string);
+    let place_text = finding.place.as_ref().map_or("no location".to_string(), ToString::to_string);
     alloc::format!("{} {} {place_text}: {}", finding.id, finding.severity, finding.description)
 }

@@ -28,7 +28,7 @@ const MAX_ITEM_CHARS: usize = 500;
 const OUTPUT_LIMITS: LayerLimits = LayerLimits { max_kept: 5, max_shown: 3 };
 const SUCCESS_LIMITS: LayerLimits = LayerLimits { max_kept: 3, max_shown: 3 };
 const ERROR_LIMITS: LayerLimits = LayerLimits { max_kept: 5, max_shown: 2 };
-const LEFT_OUT_NOTE: &str = "(more was left out for want of room)\n";
+const LEFT_OUT_NOTE: &str = "(more was left out to save space)\n";
 
 struct LayerLimits {
     max_kept: usize,
@@ -78,9 +78,9 @@ impl PromptContext {
                 rendered.push_str(&self.stable);
                 rendered.push('\n');
             }
-            write_layer(&mut rendered, "Answered lately:", outputs);
+            write_layer(&mut rendered, "Recent answers:", outputs);
             write_layer(&mut rendered, "What worked:", successes);
-            write_layer(&mut rendered, "What did not:", errors);
+            write_layer(&mut rendered, "What did not work:", errors);
             if is_shortened {
                 rendered.push_str(LEFT_OUT_NOTE);
             }

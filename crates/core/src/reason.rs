@@ -80,49 +80,43 @@ use RunOutcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row for each reason, in the order of [`RunReason`].
 pub const REASON_TABLE: [ReasonRow; 22] = [
-    reason_row(RunReason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
-    reason_row(RunReason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
-    reason_row(RunReason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
-    reason_row(RunReason::Blocked, "blocked", Some(Waiting), 3, "findings wait for a person to decide"),
+    reason_row(RunReason::GoalMet, "goal_met", Some(Resolved), 0, "goal met"),
+    reason_row(RunReason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open, and fixing is off"),
+    reason_row(RunReason::Accepted, "accepted", Some(Resolved), 0, "you accepted the remaining findings"),
+    reason_row(RunReason::Blocked, "blocked", Some(Waiting), 3, "your decision is needed"),
     // Limits: the run halts and the user may grant more.
-    reason_row(RunReason::Rounds, "rounds", Some(Halted), 4, "the rounds are used up"),
-    reason_row(
-        RunReason::FixIterations,
-        "fix_iterations",
-        Some(Halted),
-        4,
-        "the fix iterations of the round are used up",
-    ),
+    reason_row(RunReason::Rounds, "rounds", Some(Halted), 4, "round limit reached"),
+    reason_row(RunReason::FixIterations, "fix_iterations", Some(Halted), 4, "fix iteration limit of the round reached"),
     reason_row(RunReason::Failures, "failures", Some(Halted), 4, "too many agent tasks failed in a row"),
-    reason_row(RunReason::Runtime, "runtime", Some(Halted), 4, "the time is used up"),
-    reason_row(RunReason::Findings, "findings", Some(Halted), 4, "there are more findings than the limit allows"),
-    reason_row(RunReason::Cost, "cost", Some(Halted), 4, "the cost budget is used up"),
-    reason_row(RunReason::Tokens, "tokens", Some(Halted), 4, "the token budget is used up"),
+    reason_row(RunReason::Runtime, "runtime", Some(Halted), 4, "time limit reached"),
+    reason_row(RunReason::Findings, "findings", Some(Halted), 4, "too many findings"),
+    reason_row(RunReason::Cost, "cost", Some(Halted), 4, "cost limit reached"),
+    reason_row(RunReason::Tokens, "tokens", Some(Halted), 4, "token limit reached"),
     reason_row(RunReason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
     // 130 is what shells report for a process that Ctrl-C ended.
-    reason_row(RunReason::Stopped, "stopped", None, 130, "it was interrupted; its state is kept"),
-    reason_row(RunReason::Abandoned, "abandoned", Some(Cancelled), 0, "a person ended it for good"),
+    reason_row(RunReason::Stopped, "stopped", None, 130, "interrupted; its state is saved"),
+    reason_row(RunReason::Abandoned, "abandoned", Some(Cancelled), 0, "you discarded it"),
     reason_row(
         RunReason::PanelDegraded,
         "panel_degraded",
         Some(Halted),
         4,
-        "what the panel raises is no longer worth fixing",
+        "the findings of the panel are no longer reliable",
     ),
     reason_row(
         RunReason::ConfidenceLow,
         "confidence_low",
         Some(Waiting),
         3,
-        "nothing is left to do, but the confidence is below what was asked for",
+        "no open findings, but the confidence is below the target",
     ),
-    reason_row(RunReason::InSession, "in_session", Some(Waiting), 3, "its findings are in the hands of a session"),
+    reason_row(RunReason::InSession, "in_session", Some(Waiting), 3, "a session is working on its findings"),
     // The remaining rows are triggers: they explain a step and never end a run.
-    trigger_row(RunReason::Initial, "initial", "it is the first"),
+    trigger_row(RunReason::Initial, "initial", "first round"),
     trigger_row(RunReason::IssuesRemain, "issues_remain", "findings are open"),
-    trigger_row(RunReason::Unreviewed, "unreviewed", "the text has not been reviewed as it stands now"),
-    trigger_row(RunReason::Recovery, "recovery", "what came before it failed or showed nothing"),
-    trigger_row(RunReason::LoopDetected, "loop_detected", "agents went in circles; this is one changed try"),
+    trigger_row(RunReason::Unreviewed, "unreviewed", "the current text has not been reviewed yet"),
+    trigger_row(RunReason::Recovery, "recovery", "the previous attempt failed or was inconclusive"),
+    trigger_row(RunReason::LoopDetected, "loop_detected", "the last fixes made no progress; trying another way"),
 ];
 
 /// Makes the row of a reason that triggers a step; no run ends with it.

@@ -36,19 +36,19 @@ use crate::{
 /// A replay that does not request what was recorded: because of a bug, a journal of another build, or changed settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayDivergence {
-    #[error("the journal has `{recorded}` where this build asks for `{asked}`")]
+    #[error("the journal has `{recorded}` where this build expects `{asked}`")]
     UnexpectedEvent { recorded: String, asked: String },
-    #[error("`{key}` was recorded with fingerprint {recorded} and is now asked with {asked}")]
+    #[error("`{key}` was recorded with fingerprint {recorded}, but this build requests it with {asked}")]
     Fingerprint { key: Key, recorded: Hash, asked: Hash },
-    #[error("the journal has `{recorded}`, which this build does not ask for")]
+    #[error("the journal has `{recorded}`, which this build does not request")]
     NotRequestedAgain { recorded: String },
-    #[error("there is a reply to `{key}`, which was not asked")]
+    #[error("the journal has a reply to `{key}`, which was never requested")]
     ReplyWithoutRequest { key: Key },
-    #[error("`{key}` asked for `{asked}` and has a reply to `{replied}`")]
+    #[error("`{key}` requested `{asked}`, but the journal has a reply to `{replied}`")]
     WrongReplyKind { key: Key, asked: EffectKind, replied: EffectKind },
-    #[error("`{key}` was asked twice in one stretch")]
+    #[error("`{key}` was requested twice in one stage")]
     DuplicateKey { key: Key },
-    #[error("`{key}` cannot be written: {cause}")]
+    #[error("could not serialize `{key}`: {cause}")]
     UnserializableEffect { key: Key, cause: String },
 }
 

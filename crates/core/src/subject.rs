@@ -62,6 +62,17 @@ pub struct ChangedPath {
 }
 
 impl Subject {
+    /// Whether two runs review the same thing. A change stays the same while its files move, as long as its name and base are
+    /// the same.
+    pub fn is_same_as(&self, other: &Subject) -> bool {
+        match (self.code_change(), other.code_change()) {
+            (Some(own_change), Some(other_change)) => {
+                own_change.range == other_change.range && own_change.base == other_change.base
+            }
+            _ => self == other,
+        }
+    }
+
     /// Makes the subject for `path`: a document if the extension says prose, else a source file.
     pub fn from_path(path: &str, section: Option<String>) -> Subject {
         // Only prose has sections, so a section makes any file a document.
@@ -195,6 +206,21 @@ mod tests {
         let parts = [1, 2].map(|part| slug_of_range(&format!("{long_range} (part {part} of 2)")));
         assert_ne!(parts[0], parts[1]);
         assert!(parts[0].starts_with("change-main-feature-an-uncommonly-") && parts[0].len() <= 47, "{}", parts[0]);
+    }
+
+    #[test]
+    fn a_change_stays_the_same_while_its_files_move_but_not_from_another_base() {
+        let new_change = |range: &str, base: &str, path: &str| {
+            let files = vec![ChangedPath { path: path.into(), from: None }];
+            let new_change = CodeChange { range: range.into(), base: base.into(), files, ..CodeChange::default() };
+            Subject::Change(Box::new(new_change))
+        };
+        let first_change = new_change("work tree", "1", "a.rs");
+        assert!(first_change.is_same_as(&new_change("work tree", "1", "b.rs")));
+        assert!(!first_change.is_same_as(&new_change("work tree", "2", "a.rs")));
+        assert!(!first_change.is_same_as(&new_change("staged", "1", "a.rs")));
+        assert!(!first_change.is_same_as(&Subject::from_path("a.rs", None)));
+        assert!(Subject::from_path("a.rs", None).is_same_as(&Subject::from_path("a.rs", None)));
     }
 
     #[test]

@@ -199,8 +199,8 @@ impl<'m> CommandChecker<'m> {
         Some(ToolDenial::new(
             GuardRule::OwnCommands,
             &alloc::format!("`tribunal {command}`"),
-            "this session is under review, and that command is the person's",
-            "Fix what is open; what only a person can decide, say in your last message with <review-blocked>REASON</review-blocked>",
+            "this session is under review, and only the user may run that command",
+            "Fix what is open; if only the user can decide, end your last message with <review-blocked>REASON</review-blocked>",
         ))
     }
 
@@ -240,10 +240,10 @@ impl<'m> CommandChecker<'m> {
                 GuardRule::OwnFiles,
                 &alloc::format!("changing `{}`", crate::clip_text(&displayed_path)),
                 &alloc::format!(
-                    "`{}` is Tribunal's own, and only Tribunal and the person write there",
+                    "`{}` belongs to Tribunal, and only Tribunal and the user may write there",
                     crate::clip_text(&own_path)
                 ),
-                "Work on the subject itself; what Tribunal shows changes when the work does",
+                "Work on the subject itself; Tribunal updates its own files",
             ));
         }
         // Own files are protected everywhere, even under bounds that allow everything else.
@@ -256,7 +256,7 @@ impl<'m> CommandChecker<'m> {
             return Some(ToolDenial::new(
                 GuardRule::OutsideProject,
                 &refused_action,
-                &alloc::format!("it is outside the project, `{}`", crate::clip_text(&root_text)),
+                &alloc::format!("it is outside the project `{}`", crate::clip_text(&root_text)),
                 "Write inside the project; reading elsewhere is fine",
             ));
         }
@@ -267,8 +267,8 @@ impl<'m> CommandChecker<'m> {
             return Some(ToolDenial::new(
                 GuardRule::OutsideSubject,
                 &refused_action,
-                "it is no part of what is under review",
-                "Change only the subject; say in your answer what else would have to change",
+                "it is not under review",
+                "Change only what is under review; say in your answer what else would have to change",
             ));
         }
         None

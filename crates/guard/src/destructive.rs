@@ -14,8 +14,8 @@ use crate::{
 /// Devices that a program may write to without overwriting anything.
 const HARMLESS_DEVICES: [&str; 8] = ["null", "stdout", "stderr", "stdin", "tty", "zero", "full", "fd"];
 
-const REMOVES_FOREIGN_FILES: &str = "it removes what is not the project's";
-const REMOVE_BY_NAME: &str = "Remove what you mean by its name, inside the project";
+const REMOVES_FOREIGN_FILES: &str = "it removes files outside the project";
+const REMOVE_BY_NAME: &str = "Remove files by name, inside the project";
 
 /// Describes the harm of an invocation; `None` means that no known harm comes of it.
 pub(crate) fn find_harm(invocation: &ProgramInvocation<'_>, shell_state: &ShellState<'_>) -> Option<HarmDescription> {
@@ -24,7 +24,7 @@ pub(crate) fn find_harm(invocation: &ProgramInvocation<'_>, shell_state: &ShellS
     let describe = |action: &str, explanation, alternative| {
         Some(HarmDescription { action: format!("`{action}`"), explanation, alternative })
     };
-    const LEAVE_TO_USER: &str = "Leave it to the person";
+    const LEAVE_TO_USER: &str = "Leave it to the user";
     match program {
         "rm" if options.has_any(&['r', 'R'], &["recursive"]) => {
             options.operands.iter().find_map(|operand| find_removal_harm("rm -r", operand, shell_state))
@@ -43,29 +43,29 @@ pub(crate) fn find_harm(invocation: &ProgramInvocation<'_>, shell_state: &ShellS
             let action = format!("{program} -R {}", crate::clip_text(&operand.to_plain_text()));
             describe(
                 &action,
-                "it changes who may use files that are not the project's",
-                "Name the files in the project",
+                "it changes the permissions or owner of files outside the project",
+                "Name files in the project",
             )
         }
-        "shutdown" | "reboot" | "halt" | "poweroff" => describe(program, "it stops the machine", LEAVE_TO_USER),
+        "shutdown" | "reboot" | "halt" | "poweroff" => describe(program, "it shuts down the machine", LEAVE_TO_USER),
         "init" | "telinit" if matches!(options.operand_texts().first().map(|word| word.as_str()), Some("0" | "6")) => {
-            describe(program, "it stops the machine", LEAVE_TO_USER)
+            describe(program, "it shuts down the machine", LEAVE_TO_USER)
         }
         "systemctl" => {
             let operand_texts = options.operand_texts();
             let systemctl_verb = operand_texts
                 .first()
                 .filter(|operand_text| ["poweroff", "reboot", "halt", "kexec"].contains(&operand_text.as_str()))?;
-            describe(&format!("systemctl {systemctl_verb}"), "it stops the machine", LEAVE_TO_USER)
+            describe(&format!("systemctl {systemctl_verb}"), "it shuts down the machine", LEAVE_TO_USER)
         }
         "kill" => kills_every_process(invocation).then(|| HarmDescription {
-            action: "`kill` of -1".to_string(),
-            explanation: "it ends every process of this person",
-            alternative: "End the process you started by its id",
+            action: "`kill` with process id -1".to_string(),
+            explanation: "it kills every process of the user",
+            alternative: "Kill only the process that you started, by its id",
         }),
         // `crontab -r` asks no question and keeps no copy.
         "crontab" if options.has_any(&['r'], &[]) => {
-            describe("crontab -r", "it removes all of the person's timed commands", LEAVE_TO_USER)
+            describe("crontab -r", "it removes all cron jobs of the user", LEAVE_TO_USER)
         }
         _ => None,
     }
@@ -92,7 +92,7 @@ fn find_removal_harm(command_name: &str, operand: &ShellWord, shell_state: &Shel
     };
     // `rm` itself refuses these, but the agent should learn why.
     if matches!(operand.0.trim_end_matches('/'), "." | "..") {
-        return describe("it removes the folder it is in", REMOVE_BY_NAME);
+        return describe("it removes the directory it runs in", REMOVE_BY_NAME);
     }
     // One harmful expansion is enough: in `for d in a / b` the second value removes everything.
     for expansion in shell_state.expand_word(operand) {
@@ -104,12 +104,12 @@ fn find_removal_harm(command_name: &str, operand: &ShellWord, shell_state: &Shel
             match location {
                 WordLocation::Ambiguous => {
                     return describe(
-                        "it is unknown what the variable in front stands for, and an empty one means everything",
-                        "Write the path itself",
+                        "the value of the leading variable is unknown, and if it is empty, everything is removed",
+                        "Write the path out",
                     );
                 }
                 WordLocation::Unknown if is_whole_dir => {
-                    return describe("it is unknown in which folder this is", "Write the path itself");
+                    return describe("the working directory is unknown", "Write the path out");
                 }
                 _ => continue,
             }
@@ -130,7 +130,7 @@ fn find_removal_harm(command_name: &str, operand: &ShellWord, shell_state: &Shel
             || removed_dir.is_within(&git_dir.join("objects"))
             || removed_dir.is_within(&git_dir.join("refs"))
         {
-            return describe("it removes the project's history", REMOVE_BY_NAME);
+            return describe("it removes the git history of the project", REMOVE_BY_NAME);
         }
     }
     None
@@ -174,9 +174,9 @@ fn check_find_command(invocation: &ProgramInvocation<'_>, shell_state: &ShellSta
         _ => false,
     });
     is_harmful.then(|| HarmDescription {
-        action: format!("`find {}` with removing", crate::clip_text(&start_word.to_plain_text())),
-        explanation: "it removes the whole project, or what is not the project's",
-        alternative: "Begin in a folder of the project and say with -name what is meant",
+        action: format!("`find {}` with a delete action", crate::clip_text(&start_word.to_plain_text())),
+        explanation: "it removes the whole project, or files outside it",
+        alternative: "Start in a directory of the project and select the files with -name",
     })
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn find_fork_bomb(script: &ShellScript) -> Option<HarmDescription> {
                 && first_call.words.first() == second_call.words.first()
         });
     is_fork_bomb.then(|| HarmDescription {
-        action: "a function that starts itself twice".to_string(),
+        action: "a fork bomb".to_string(),
         explanation: "it fills the machine with processes",
         alternative: "Leave it out",
     })
@@ -260,9 +260,9 @@ pub(crate) fn fetches_from_network(invocation: &ProgramInvocation<'_>) -> bool {
 /// Describes the harm of running a script that was just fetched.
 pub(crate) fn unread_script_harm() -> HarmDescription {
     HarmDescription {
-        action: "running what was just fetched".to_string(),
-        explanation: "it has not been read",
-        alternative: "Save it to a file, read it, then run it if it is what you want",
+        action: "running a downloaded script unread".to_string(),
+        explanation: "its content has not been checked",
+        alternative: "Save it to a file, read it, then run it if it is safe",
     }
 }
 

@@ -46,11 +46,10 @@ pub(crate) fn find_directory_option(args: &[ShellWord]) -> Option<&ShellWord> {
     args.get(option_index + 1)
 }
 
-const LOSES_UNCOMMITTED: &str = "it throws away changes that are not committed, and they cannot be restored";
-const RESTORE_SINGLE_FILES: &str =
-    "Take back single files with `git restore FILE`, or keep the changes with `git stash`";
-const LOSES_COMMITS: &str = "it throws away commits that others may need";
-const LEAVE_TO_USER: &str = "Leave it to the person";
+const LOSES_UNCOMMITTED: &str = "it discards uncommitted changes, which cannot be restored";
+const RESTORE_SINGLE_FILES: &str = "Revert single files with `git restore FILE`, or keep the changes with `git stash`";
+const LOSES_COMMITS: &str = "it discards commits that others may need";
+const LEAVE_TO_USER: &str = "Leave it to the user";
 
 /// Describes the harm of a git command; `None` means that no known harm comes of it.
 pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<HarmDescription> {
@@ -62,11 +61,11 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
     match subcommand_name.as_str() {
         "reset" if options.has_any(&[], &["hard"]) => describe("reset --hard", LOSES_UNCOMMITTED, RESTORE_SINGLE_FILES),
         "clean" if options.has_any(&['f'], &["force"]) && !options.has_any(&['n'], &["dry-run"]) => {
-            let explanation = "it removes files that git does not know, and they cannot be restored";
+            let explanation = "it removes untracked files, which cannot be restored";
             describe(
                 "clean --force",
                 explanation,
-                "See what it would remove with `git clean -n`, then remove single files by name",
+                "Check what it would remove with `git clean -n`, then remove single files by name",
             )
         }
         "push" => describe_push_harm(&options),
@@ -86,12 +85,12 @@ pub(crate) fn describe_git_harm(invocation: &ProgramInvocation<'_>) -> Option<Ha
         "rm" if names_everything(&options) && !options.has_any(&[], &["cached"]) => {
             describe("rm .", "it removes the whole project", "Remove single files by name")
         }
-        "filter-branch" | "filter-repo" => describe(&subcommand_name, "it rewrites all commits", LEAVE_TO_USER),
+        "filter-branch" | "filter-repo" => describe(&subcommand_name, "it rewrites the whole history", LEAVE_TO_USER),
         "reflog" if ["expire", "delete"].contains(&options.operand_texts().first().map_or("", String::as_str)) => {
-            describe("reflog expire", "it throws away the way back to lost commits", LEAVE_TO_USER)
+            describe("reflog expire", "it removes the way to recover lost commits", LEAVE_TO_USER)
         }
         "gc" if options.long_options.iter().any(|long| long.starts_with("prune=")) => {
-            describe("gc --prune", "it throws away lost commits for good", LEAVE_TO_USER)
+            describe("gc --prune", "it deletes unreachable commits for good", LEAVE_TO_USER)
         }
         "update-ref" if options.has_any(&['d'], &[]) => describe("update-ref -d", LOSES_COMMITS, LEAVE_TO_USER),
         _ => None,
@@ -103,7 +102,7 @@ fn describe_branch_harm(options: &CommandOptions<'_>) -> Option<HarmDescription>
     // Plain `-d` is safe: git itself refuses if commits would be lost.
     let is_forced_delete = options.has_any(&['d'], &["delete"]) && options.has_any(&['f'], &["force"]);
     let loses_commits = options.has_any(&['D'], &[]) || is_forced_delete;
-    let alternative = "Use `git branch -d`, which refuses while commits would be lost, or leave it to the person";
+    let alternative = "Use `git branch -d`, which refuses if commits would be lost, or leave it to the user";
     loses_commits.then(|| HarmDescription::for_git("branch -D", LOSES_COMMITS, alternative))
 }
 
@@ -111,7 +110,7 @@ fn describe_branch_harm(options: &CommandOptions<'_>) -> Option<HarmDescription>
 fn describe_stash_harm(arguments: &[ShellWord]) -> Option<HarmDescription> {
     let stash_action = arguments.iter().find(|argument| !argument.0.starts_with('-')).map(ShellWord::to_plain_text);
     let stash_action = stash_action.filter(|stash_action| stash_action == "clear" || stash_action == "drop")?;
-    let explanation = "what was put aside may be the person's, and it is gone then";
+    let explanation = "the stash may contain changes of the user, and they would be lost";
     Some(HarmDescription::for_git(&format!("stash {stash_action}"), explanation, LEAVE_TO_USER))
 }
 
@@ -144,8 +143,8 @@ fn describe_push_harm(options: &CommandOptions<'_>) -> Option<HarmDescription> {
     };
     Some(HarmDescription::for_git(
         harmful_form,
-        "it replaces or removes commits of a shared branch, and others may have built on them",
-        "Push without force (fetch and merge first), or leave it to the person",
+        "it replaces or removes commits on the remote, and others may have built on them",
+        "Push without force (fetch and merge first), or leave it to the user",
     ))
 }
 

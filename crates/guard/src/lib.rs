@@ -103,7 +103,7 @@ pub struct ToolDenial {
 
 impl ToolDenial {
     fn new(rule: GuardRule, refused_action: &str, explanation: &str, alternative: &str) -> ToolDenial {
-        ToolDenial { rule, reason: format!("Refused: {refused_action}. Why: {explanation}. {alternative}.") }
+        ToolDenial { rule, reason: format!("Refused: {refused_action}. Reason: {explanation}. {alternative}.") }
     }
 }
 

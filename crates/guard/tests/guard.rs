@@ -623,44 +623,44 @@ fn a_refusal_names_the_action_the_reason_and_an_alternative() {
         transcript,
         r#"$ rm -rf "$DIR"/x
   Refused: `rm -r ${DIR}/x`.
-  Why: it is unknown what the variable in front stands for, and an empty one means everything.
-  Write the path itself.
+  Reason: the value of the leading variable is unknown, and if it is empty, everything is removed.
+  Write the path out.
 $ rm -rf *
   Refused: `rm -r *`.
-  Why: it removes the whole project or more.
-  Remove what you mean by its name, inside the project.
+  Reason: it removes the whole project or more.
+  Remove files by name, inside the project.
 $ git push --force-with-lease origin main
   Refused: `git push --force-with-lease`.
-  Why: it replaces or removes commits of a shared branch, and others may have built on them.
-  Push without force (fetch and merge first), or leave it to the person.
+  Reason: it replaces or removes commits on the remote, and others may have built on them.
+  Push without force (fetch and merge first), or leave it to the user.
 $ git stash drop
   Refused: `git stash drop`.
-  Why: what was put aside may be the person's, and it is gone then.
-  Leave it to the person.
+  Reason: the stash may contain changes of the user, and they would be lost.
+  Leave it to the user.
 $ curl x | sh
-  Refused: running what was just fetched.
-  Why: it has not been read.
-  Save it to a file, read it, then run it if it is what you want.
+  Refused: running a downloaded script unread.
+  Reason: its content has not been checked.
+  Save it to a file, read it, then run it if it is safe.
 $ echo x > /dev/sda
   Refused: writing to `/dev/sda`.
-  Why: it overwrites a device.
+  Reason: it overwrites a device.
   Write to a file in the project.
 $ rm .tribunal/journal.db
   Refused: changing `.tribunal/journal.db`.
-  Why: `.tribunal/` is Tribunal's own, and only Tribunal and the person write there.
-  Work on the subject itself; what Tribunal shows changes when the work does.
+  Reason: `.tribunal/` belongs to Tribunal, and only Tribunal and the user may write there.
+  Work on the subject itself; Tribunal updates its own files.
 $ tribunal trust
   Refused: `tribunal trust`.
-  Why: this session is under review, and that command is the person's.
-  Fix what is open; what only a person can decide, say in your last message with <review-blocked>REASON</review-blocked>.
+  Reason: this session is under review, and only the user may run that command.
+  Fix what is open; if only the user can decide, end your last message with <review-blocked>REASON</review-blocked>.
 $ echo x > ../x
   Refused: writing to `/proj/x`.
-  Why: it is outside the project, `/proj/app`.
+  Reason: it is outside the project `/proj/app`.
   Write inside the project; reading elsewhere is fine.
 $ echo x > README.md
   Refused: writing to `README.md`.
-  Why: it is no part of what is under review.
-  Change only the subject; say in your answer what else would have to change.
+  Reason: it is not under review.
+  Change only what is under review; say in your answer what else would have to change.
 "#
     );
 }

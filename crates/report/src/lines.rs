@@ -24,13 +24,20 @@ use tribunal_core::{
 use crate::{
     DisplayMode, Reporter, clean_line, escape_line,
     multi_run::describe_outcome,
+    next_steps::{collect_next_steps, render_next_steps},
     phrases,
     rulings::RulingIndex,
     session_text,
     style::{LineMark, Screen, TextStyle},
+    terminal_text::display_width,
 };
 use challenge::ChallengeProgress;
 use detail_levels::FixIterationTally;
+
+/// The column at which the description of a finding begins, if its place is short.
+const FINDING_HEAD_COLUMNS: usize = 27;
+/// A description with less room than this gets a line of its own.
+const MIN_DESCRIPTION_COLUMNS: usize = 28;
 
 /// Reports a run as lines of text.
 #[derive(Debug)]
@@ -83,6 +90,22 @@ impl<W: Write> LineReporter<W> {
         writeln!(self.writer, "{:indent$}{line_text}", "")
     }
 
+    /// Writes text that is wrapped behind `indent` blanks; further lines are indented by two more.
+    fn write_wrapped(&mut self, indent: usize, style: TextStyle, plain_text: &str) -> io::Result<()> {
+        let wrapped_text = self.screen.wrap_hanging(indent, indent + 2, plain_text);
+        let painted_text = self.screen.paint(style, &wrapped_text);
+        self.write_line(0, &painted_text)
+    }
+
+    /// Writes a mark and text, wrapped behind `indent` blanks. Only the mark is painted.
+    fn write_marked(&mut self, indent: usize, line_mark: LineMark, plain_text: &str) -> io::Result<()> {
+        let LineMark { style, symbol } = line_mark;
+        let wrapped_text = self.screen.wrap_hanging(indent, indent + 2, &format!("{symbol} {plain_text}"));
+        // The text is wrapped before its first word is painted, because colour codes have no width.
+        let painted_text = wrapped_text.replacen(symbol, &self.screen.paint(style, symbol), 1);
+        self.write_line(0, &painted_text)
+    }
+
     /// Writes a blank line, unless it would be the first line of the output.
     fn write_gap(&mut self) -> io::Result<()> {
         if self.has_written { writeln!(self.writer) } else { Ok(()) }
@@ -97,11 +120,9 @@ impl<W: Write> LineReporter<W> {
     ) -> io::Result<()> {
         let title_text =
             format!("review of {} · run {} · {build_version}", settings.subject.title(), journal_entry.run);
-        let title_text = self.screen.paint(TextStyle::Bold, &self.screen.wrap_text(0, &title_text));
-        self.write_line(0, &title_text)?;
-        let limits_text = self.screen.wrap_text(0, &format!("limits: {}", phrases::describe_limits(&settings.limits)));
-        let limits_text = self.screen.paint(TextStyle::Dim, &limits_text);
-        self.write_line(0, &limits_text)?;
+        self.write_wrapped(0, TextStyle::Bold, &title_text)?;
+        let limits_text = format!("limits: {}", phrases::describe_limits(&settings.limits));
+        self.write_wrapped(0, TextStyle::Dim, &limits_text)?;
         let agent_names: Vec<&str> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
         let reserve_names: Vec<&str> = settings.reserves.iter().map(|agent| agent.name.as_str()).collect();
         let reserve_text = if reserve_names.is_empty() {
@@ -116,14 +137,17 @@ impl<W: Write> LineReporter<W> {
             settings.tier,
             settings.goal
         );
-        let agents_text = self.screen.paint(TextStyle::Dim, &self.screen.wrap_text(0, &agents_text));
-        self.write_line(0, &agents_text)
+        self.write_wrapped(0, TextStyle::Dim, &agents_text)
     }
 
     /// Writes the line of one seat: mark, name, text.
     fn write_seat_line(&mut self, line_mark: LineMark, seat_name: &str, seat_text: &str) -> io::Result<()> {
         let painted_symbol = self.screen.paint(line_mark.style, line_mark.symbol);
-        let seat_text = self.screen.fit_text(19, seat_text);
+        // The user has to know all of a failure; anything else fits or can be cut.
+        let seat_text = match line_mark {
+            LineMark::FAILED => self.screen.wrap_text(18, seat_text).trim_start().to_string(),
+            _ => self.screen.fit_text(19, seat_text),
+        };
         self.write_line(2, &format!("{painted_symbol} {seat_name:<14}{seat_text}"))
     }
 
@@ -139,28 +163,36 @@ impl<W: Write> LineReporter<W> {
         let is_change_set =
             self.run_view.settings.as_ref().is_some_and(|settings| settings.subject.file_path().is_none());
         let place_text = match &finding.place {
-            Some(place) if is_change_set => format!("{place}  "),
+            Some(place) if is_change_set => format!("{}  ", clean_line(&place.to_string())),
             Some(place) => format!("line {}", place.line),
             None => String::new(),
         };
         let raiser_roles: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
         let line_head = format!("{:<4}{:<9}{place_text:<10}", finding.id.to_string(), finding.severity.as_str());
-        let fitted_text = self.screen.fit_text(4 + line_head.chars().count(), &finding.description);
-        let line_head = self.screen.paint_severity(finding.severity, &line_head);
-        self.write_line(4, &format!("{line_head}{fitted_text}"))?;
-        // The second line starts below the description.
-        let indent = 27;
-        let second_line = match &finding.status {
+        let head_columns = 4 + display_width(&line_head);
+        let has_room = self.screen.fits_line(head_columns + MIN_DESCRIPTION_COLUMNS);
+        // Text below the head starts at the column of the description, or further left if there is no room for it there.
+        let indent = if has_room {
+            let fitted_text = self.screen.fit_text(head_columns, &finding.description);
+            let line_head = self.screen.paint_severity(finding.severity, &line_head);
+            self.write_line(4, &format!("{line_head}{fitted_text}"))?;
+            FINDING_HEAD_COLUMNS
+        } else {
+            let line_head = self.screen.paint_severity(finding.severity, line_head.trim_end());
+            self.write_line(4, &line_head)?;
+            let fitted_text = self.screen.fit_text(8, &finding.description);
+            self.write_line(8, &fitted_text)?;
+            8
+        };
+        let second_text = match &finding.status {
             FindingStatus::Dismissed { why: DismissalReason::Ungrounded } => {
-                let dismissal_text = format!("dismissed, ungrounded: {}", finding.last_note());
-                self.screen.paint(TextStyle::Dim, &self.screen.fit_text(indent, &dismissal_text))
+                format!("dismissed: {}", finding.last_note())
             }
-            _ if raiser_roles.len() > 1 => {
-                self.screen.paint(TextStyle::Dim, &format!("raised by {}", raiser_roles.join(" and ")))
-            }
+            _ if raiser_roles.len() > 1 => format!("raised by {}", raiser_roles.join(" and ")),
             _ => return Ok(()),
         };
-        self.write_line(indent, &second_line)
+        let second_text = self.screen.paint(TextStyle::Dim, &self.screen.wrap_text(indent, &second_text));
+        self.write_line(0, &second_text)
     }
 
     /// Writes events of a review round.
@@ -169,8 +201,7 @@ impl<W: Write> LineReporter<W> {
             RunEvent::LevelChosen { level, why: reason, panel } => {
                 let seat_names: Vec<&str> = panel.iter().map(|role| role.as_str()).collect();
                 let line_text = format!("panel: {} ({level}: {reason})", seat_names.join(", "));
-                let line_text = self.screen.wrap_text(0, &line_text);
-                self.write_line(0, &line_text)
+                self.write_wrapped(0, TextStyle::Plain, &line_text)
             }
             RunEvent::RoundStarted { round, of: max_rounds, .. } => {
                 let title_text = self.screen.paint(TextStyle::Bold, &format!("round {round} of at most {max_rounds}"));
@@ -182,7 +213,7 @@ impl<W: Write> LineReporter<W> {
                 self.write_seat_line(LineMark::DONE, role.as_str(), &line_text)
             }
             RunEvent::SeatIncomplete { role, fault, .. } => {
-                self.write_seat_line(LineMark::FAILED, role.as_str(), &format!("incomplete: {fault}"))
+                self.write_seat_line(LineMark::FAILED, role.as_str(), &format!("failed: {fault}"))
             }
             RunEvent::ChallengerAnswered {
                 key: task_key, agent: agent_name, silent: silent_findings, fault, ..
@@ -198,13 +229,11 @@ impl<W: Write> LineReporter<W> {
                 // Upheld findings are collected during the round and written in one line before its result.
                 self.write_upheld_findings()?;
                 let line_text = phrases::describe_round(*new_findings, *is_dry, counts);
-                let line_text = self.screen.paint(TextStyle::Bold, &self.screen.wrap_text(2, &line_text));
-                self.write_line(0, &line_text)
+                self.write_wrapped(2, TextStyle::Bold, &line_text)
             }
+            // `tribunal status` shows how the score came about.
             RunEvent::ConfidenceCalculated { confidence, .. } => {
-                let line_text = self.screen.wrap_text(2, &phrases::describe_confidence(confidence));
-                let line_text = self.screen.paint(TextStyle::Dim, &line_text);
-                self.write_line(0, &line_text)
+                self.write_wrapped(2, TextStyle::Dim, &phrases::describe_score(confidence))
             }
             _ => Ok(()),
         }
@@ -213,28 +242,26 @@ impl<W: Write> LineReporter<W> {
     /// Writes the ending: outcome, counts, what is left of the limits, open decisions and suggested commands.
     fn write_ending(&mut self, summary: &RunSummary) -> io::Result<()> {
         let (outcome_style, outcome_word) = describe_outcome(summary.outcome);
+        let ending_text = format!("{outcome_word}: {}", phrases::describe_ending(summary));
+        // The text is wrapped before its first word is painted, because colour codes have no width. Further lines are
+        // indented more than the counts below.
+        let wrapped_text = self.screen.wrap_hanging(0, 4, &ending_text);
         let painted_word = self.screen.paint(outcome_style, outcome_word);
-        let reason_text = summary.reason.table_row().description;
-        // Many endings have no detail beyond the fixed text of their reason.
-        let detail_text = if summary.detail == reason_text { String::new() } else { format!(": {}", summary.detail) };
-        // The text is wrapped before its first word is painted, because colour codes have no width.
-        let wrapped_text = self.screen.wrap_text(0, &format!("{outcome_word} · {reason_text}{detail_text}"));
         self.write_gap()?;
         self.write_line(0, &wrapped_text.replacen(outcome_word, &painted_word, 1))?;
         let confidence_text =
-            self.run_view.confidence.as_ref().map(|score_card| format!(" · confidence {}", score_card.score));
+            self.run_view.confidence.as_ref().map(|score_card| format!(" · {}", phrases::describe_score(score_card)));
         let confidence_text = confidence_text.unwrap_or_default();
         let tally_text = format!(
             "{} · {}{confidence_text}",
             phrases::describe_counts(&summary.findings),
             phrases::describe_spending(summary)
         );
-        let tally_text = self.screen.wrap_text(2, &tally_text);
-        self.write_line(0, &tally_text)?;
+        self.write_wrapped(2, TextStyle::Plain, &tally_text)?;
         // Only a run that one limit halted records what the other limits would still have allowed.
         if let Some(remaining) = &summary.left {
-            let remaining_text = self.screen.wrap_text(2, &format!("left: {}", phrases::describe_remaining(remaining)));
-            self.write_line(0, &remaining_text)?;
+            let remaining_text = format!("remaining: {}", phrases::describe_remaining(remaining));
+            self.write_wrapped(2, TextStyle::Plain, &remaining_text)?;
         }
         if let Some(tracker_path) = &self.run_view.tracker_path {
             let tracker_path = escape_line(tracker_path);
@@ -246,17 +273,11 @@ impl<W: Write> LineReporter<W> {
             .map(|open_decision| format!("{}: {}", open_decision.id, open_decision.question))
             .collect();
         for decision_text in decision_texts {
-            let wrapped_text = self.screen.wrap_text(2, &format!("asks {decision_text}"));
-            self.write_line(0, &wrapped_text)?;
+            self.write_wrapped(2, TextStyle::Plain, &format!("question {decision_text}"))?;
         }
-        // Commands are escaped but not wrapped: the user copies them from here.
-        for (step_index, next_step) in
-            phrases::suggest_next_steps(&self.run_view, &self.screen.program_name).iter().enumerate()
-        {
-            let step_lead = if step_index == 0 { "next:" } else { "" };
-            self.write_line(2, &format!("{step_lead:<6}{}", escape_line(next_step)))?;
-        }
-        Ok(())
+        let next_steps = collect_next_steps(&self.run_view, &self.screen.program_name);
+        let steps_text = render_next_steps(&next_steps, &self.screen);
+        self.writer.write_all(steps_text.as_bytes())
     }
 
     /// Writes a wait for a usage limit. Many tasks may wait for the same one; it is reported once.
@@ -267,9 +288,7 @@ impl<W: Write> LineReporter<W> {
             return Ok(());
         }
         self.last_wait = Some(wait_subject);
-        let painted_symbol = self.screen.paint(TextStyle::Warning, "[W]");
-        let wait_text = self.screen.fit_text(6, wait_text);
-        self.write_line(2, &format!("{painted_symbol} {wait_text}"))
+        self.write_marked(2, LineMark::WARNING, wait_text)
     }
 
     /// Writes the lines of an entry as the `streaming` mode shows them.
@@ -279,7 +298,7 @@ impl<W: Write> LineReporter<W> {
                 self.write_header(journal_entry, settings, build_version)
             }
             RunEvent::RunResumed { life: start_number } => self.write_resumption(journal_entry, *start_number),
-            RunEvent::SettingsChanged { .. } => self.write_line(2, "changed settings were taken in"),
+            RunEvent::SettingsChanged { .. } => self.write_line(2, "settings reloaded"),
             RunEvent::EffectStarted {
                 effect: Effect::AwaitReset(AwaitReset { agent: agent_name, until_ms, .. }),
                 ..
@@ -290,11 +309,7 @@ impl<W: Write> LineReporter<W> {
             }
             RunEvent::FindingRaised { finding } => self.write_finding(finding),
             RunEvent::DecisionAnswered { decision, answer } => self.write_decision_answer(decision, answer),
-            RunEvent::Warned { text: warning } => {
-                let painted_symbol = self.screen.paint(TextStyle::Warning, "[W]");
-                let line_text = self.screen.fit_text(6, warning);
-                self.write_line(2, &format!("{painted_symbol} {line_text}"))
-            }
+            RunEvent::Warned { text: warning } => self.write_marked(2, LineMark::WARNING, warning),
             RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.write_ending(summary),
             RunEvent::Session(session_event) => {
                 let line_text = self.screen.fit_text(13, &session_text::describe_session_event(session_event));
@@ -313,12 +328,15 @@ impl<W: Write> LineReporter<W> {
         }
     }
 
-    /// Writes that a run goes on, and the waits for usage limits that it goes on with.
+    /// Writes that a run was resumed, and the waits for usage limits that it continues with.
     fn write_resumption(&mut self, journal_entry: &JournalEntry, start_number: u32) -> io::Result<()> {
         let subject_title = self.run_view.settings.as_ref().map(|settings| settings.subject.title());
-        let line_text = format!("run {} goes on: review of {}", journal_entry.run, subject_title.unwrap_or_default());
-        let line_text = self.screen.paint(TextStyle::Bold, &clean_line(&line_text));
-        self.write_line(0, &format!("{line_text} (start {start_number})"))?;
+        let line_text = format!(
+            "run {} resumed · review of {} (process {start_number})",
+            journal_entry.run,
+            subject_title.unwrap_or_default()
+        );
+        self.write_wrapped(0, TextStyle::Bold, &line_text)?;
         // Waits that began in an earlier process are still under way.
         let wait_texts: Vec<String> = self
             .run_view
@@ -330,12 +348,11 @@ impl<W: Write> LineReporter<W> {
 
     /// Writes how a decision was answered, or that it is withdrawn.
     fn write_decision_answer(&mut self, decision_id: &DecisionId, answer: &DecisionAnswer) -> io::Result<()> {
-        let choice_text = self.screen.fit_text(24, &answer.choice);
         let answer_text = match answer.is_withdrawn() {
-            true => format!("is withdrawn: {}", clean_line(&answer.note)),
-            false => format!("was answered: {choice_text}"),
+            true => format!("{decision_id} withdrawn: {}", answer.note),
+            false => format!("{decision_id} answered: {}", answer.choice),
         };
-        self.write_line(2, &format!("{} {answer_text}", clean_line(decision_id.as_str())))
+        self.write_wrapped(2, TextStyle::Plain, &answer_text)
     }
 
     /// Updates what later lines depend on. This happens in every mode, since the user may change it at any time.
@@ -355,8 +372,7 @@ impl<W: Write> LineReporter<W> {
     fn write_requests(&mut self, requests: &[UserRequest]) -> io::Result<()> {
         for request in requests {
             if let UserRequest::Say(remark) = request {
-                let remark_text = self.screen.wrap_text(2, &format!("a person says: {remark}"));
-                self.write_line(0, &remark_text)?;
+                self.write_wrapped(2, TextStyle::Plain, &format!("you said: {remark}"))?;
             }
         }
         Ok(())
@@ -368,9 +384,9 @@ impl<W: Write> LineReporter<W> {
             Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }) if effect_key.is_second_try() => {
                 // A correction tells the agent what was wrong with its answer; without one the call itself failed.
                 let retry_text = match (task_brief.correction.as_str(), self.task_faults.get(&effect_key.task_key())) {
-                    ("", Some(reason)) => format!("tried once more: {reason}"),
-                    ("", None) => "tried once more".to_string(),
-                    (reason, _) => format!("asked once more: {reason}"),
+                    ("", Some(reason)) => format!("retrying: {reason}"),
+                    ("", None) => "retrying".to_string(),
+                    (reason, _) => format!("asking again: {reason}"),
                 };
                 let seat_name =
                     self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| task_brief.role.to_string());
@@ -379,7 +395,7 @@ impl<W: Write> LineReporter<W> {
             Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }) if effect_key.is_after_wait() => {
                 let seat_name =
                     self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| task_brief.role.to_string());
-                self.write_seat_line(LineMark::RETRIED, &seat_name, "asked again: the usage limit should have passed")
+                self.write_seat_line(LineMark::RETRIED, &seat_name, "asking again: the usage limit should be reset")
             }
             _ => Ok(()),
         }

@@ -21,6 +21,8 @@ use crate::{
 const MAX_LABEL_COLUMNS: usize = 18;
 /// The width of an id's unique suffix, with its dash.
 const ID_SUFFIX_COLUMNS: usize = 5;
+/// A result with less room than this goes to a line of its own.
+const MIN_RESULT_COLUMNS: usize = 30;
 /// The separator between a label and its line.
 const LABEL_SEPARATOR: &str = " │ ";
 
@@ -173,7 +175,7 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
                 let (row_style, outcome_word) = describe_outcome(summary.outcome);
                 (row_style, outcome_word, phrases::describe_counts(&summary.findings))
             }
-            MultiRunEnding::BrokeOff(reason) => (TextStyle::Failure, "broke off", reason.to_string()),
+            MultiRunEnding::BrokeOff(reason) => (TextStyle::Failure, "crashed", reason.to_string()),
             MultiRunEnding::NotStarted(reason) => (TextStyle::Warning, "not started", reason.to_string()),
         };
         let shown_id = format_id(result_row);
@@ -186,8 +188,16 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
         } else {
             format!("{} · {details}", result_row.subject_name)
         };
-        let row_text = screen.fit_text(display_width(&row_head) + outcome_cell.len() + 3, &row_text);
-        rendered.push_str(&format!("{row_head}{}  {row_text}\n", screen.paint(row_style, &outcome_cell)));
+        let head_columns = display_width(&row_head) + outcome_cell.len() + 2;
+        let painted_cell = screen.paint(row_style, &outcome_cell);
+        // The text is below the outcome where there is no room for it beside it.
+        if screen.fits_line(head_columns + MIN_RESULT_COLUMNS) {
+            let row_text = screen.wrap_text(head_columns, &row_text);
+            rendered.push_str(&format!("{row_head}{painted_cell}  {}\n", row_text.trim_start()));
+        } else {
+            let row_text = screen.wrap_text(6, &row_text);
+            rendered.push_str(&format!("{row_head}{}\n{row_text}\n", screen.paint(row_style, outcome_word)));
+        }
     }
     rendered
 }
@@ -252,7 +262,7 @@ mod tests {
         ];
         assert_eq!(
             render_run_results(&result_rows, &Screen::default()),
-            "2 runs:\n  prd-k3f9  broke off    prd.md · the disk is full\n  \
+            "2 runs:\n  prd-k3f9  crashed      prd.md · the disk is full\n  \
              -         not started  a.md · stopped before its turn\n"
         );
     }

@@ -69,15 +69,15 @@ impl Ruling {
         match self.verdict {
             ChallengeResult::Valid => format!("upheld by {}", self.describe_voices(ChallengeVerdict::Valid)),
             ChallengeResult::Person => {
-                format!("weighed by a person, {} → {}", self.severity_before, self.severity_after)
+                format!("severity set by you, {} → {}", self.severity_before, self.severity_after)
             }
             ChallengeResult::Invalid => {
                 format!("refuted by {}", self.describe_voices(ChallengeVerdict::Invalid))
             }
-            ChallengeResult::Unheard => "no challenger was heard: it stands as it was raised".to_string(),
+            ChallengeResult::Unheard => "no challenger answered, so it stays as raised".to_string(),
             // Challengers cannot lower a critical finding by themselves; the user decides about it.
             ChallengeResult::Ambiguous if self.severity_after == Severity::Critical => {
-                format!("in doubt ({}), for a person to decide", self.describe_split())
+                format!("in doubt ({}), waiting for your decision", self.describe_split())
             }
             ChallengeResult::Ambiguous if self.severity_before == self.severity_after => {
                 format!("in doubt, stays {} ({})", self.severity_after, self.describe_split())
@@ -182,11 +182,11 @@ mod tests {
             (make_ruling(ChallengeResult::Ambiguous, low, &[("a", Invalid)]), "in doubt, stays low (1 invalid)"),
             (
                 make_ruling(ChallengeResult::Ambiguous, critical, &split_votes),
-                "in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide",
+                "in doubt (1 valid, 1 invalid, 1 ambiguous), waiting for your decision",
             ),
             (
                 make_ruling(ChallengeResult::Unheard, UNCHANGED_SEVERITY, &[]),
-                "no challenger was heard: it stands as it was raised",
+                "no challenger answered, so it stays as raised",
             ),
         ] {
             assert_eq!(ruling.describe(), expected_text);

@@ -11,24 +11,24 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
         SessionEventKind::Bound { bound: binding } => {
             // An empty name binds the first session in this directory that reports to a hook.
             let session_text = match binding.session.as_str() {
-                "" => "the next session here that says something".to_string(),
+                "" => "the next session in this directory".to_string(),
                 session_name => format!("session {session_name}"),
             };
             format!(
-                "bound to {session_text}, sent back at most {}",
+                "attached to {session_text}, which can be sent back up to {}",
                 phrases::format_count(binding.max_refusals, "time")
             )
         }
-        SessionEventKind::Claimed { session: session_name } => format!("taken on by session {session_name}"),
+        SessionEventKind::Claimed { session: session_name } => format!("picked up by session {session_name}"),
         SessionEventKind::Refused { open: open_findings, claimed } => {
-            let claimed_note = if *claimed { ", though it said that it was done" } else { "" };
+            let claimed_note = if *claimed { ", although it claimed to be done" } else { "" };
             let open_note =
                 if open_findings.is_empty() { String::new() } else { format!("; open: {}", open_findings.join(", ")) };
-            format!("wanted to stop and was sent back ({}){claimed_note}{open_note}", session_tally.refusals)
+            format!("tried to stop and was sent back ({} so far){claimed_note}{open_note}", session_tally.refusals)
         }
         SessionEventKind::Used { tool: tool_name } => format!("used {tool_name}"),
         SessionEventKind::Denied { tool: tool_name, reason } => {
-            format!("was kept from {tool_name}: {reason}")
+            format!("not allowed to use {tool_name}: {reason}")
         }
         SessionEventKind::Hooked { command, fault, output } => {
             let hook_result = if fault.is_empty() { "ran" } else { fault };
@@ -38,8 +38,8 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
         }
         SessionEventKind::Noted { text: note_text } => note_text.clone(),
         SessionEventKind::LetGo { why: release_reason, detail } => {
-            let detail_text = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-            format!("let go, {}{detail_text}", release_reason.as_phrase())
+            let detail_text = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+            format!("released: {}{detail_text}", release_reason.as_phrase())
         }
     }
 }

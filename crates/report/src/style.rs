@@ -44,6 +44,7 @@ impl LineMark {
     pub const DONE: LineMark = LineMark { style: TextStyle::Success, symbol: "✓" };
     pub const FAILED: LineMark = LineMark { style: TextStyle::Failure, symbol: "✗" };
     pub const RETRIED: LineMark = LineMark { style: TextStyle::Warning, symbol: "↻" };
+    pub const WARNING: LineMark = LineMark { style: TextStyle::Warning, symbol: "warning:" };
 }
 
 /// ANSI codes: cyan, magenta, blue, then their bright variants.
@@ -81,25 +82,42 @@ impl Screen {
 
     /// Breaks `plain_text` at blanks so that every line fits behind `indent` columns, and puts that indent before each line.
     pub fn wrap_text(&self, indent: usize, plain_text: &str) -> String {
+        self.wrap_hanging(indent, indent, plain_text)
+    }
+
+    /// Wraps like [`Screen::wrap_text`]; all lines but the first are indented by `next_indent`.
+    pub fn wrap_hanging(&self, first_indent: usize, next_indent: usize, plain_text: &str) -> String {
+        let mut indent = first_indent;
+        let mut used_columns = 0;
+        let mut wrapped_text = " ".repeat(first_indent);
+        for word in clean_line(plain_text).split_whitespace() {
+            let word_columns = display_width(word);
+            // A word that is longer than a whole line gets a line of its own and is not broken.
+            if used_columns > 0 && used_columns + 1 + word_columns > self.columns_behind(indent) {
+                indent = next_indent;
+                used_columns = 0;
+                wrapped_text.push('\n');
+                wrapped_text.push_str(&" ".repeat(next_indent));
+            } else if used_columns > 0 {
+                used_columns += 1;
+                wrapped_text.push(' ');
+            }
+            used_columns += word_columns;
+            wrapped_text.push_str(word);
+        }
+        wrapped_text
+    }
+
+    /// The number of columns that text behind `used_columns` columns may take.
+    pub(crate) fn columns_behind(&self, used_columns: usize) -> usize {
         // One column stays free, because some terminals wrap as soon as the last column is filled. Twenty columns are kept
         // even on tiny screens: one word per line would be unreadable.
-        let line_width = self.max_columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent + 1).max(20));
-        let mut wrapped_lines = vec![String::new()];
-        for word in clean_line(plain_text).split_whitespace() {
-            let last_line = wrapped_lines.len() - 1;
-            let used_columns = display_width(&wrapped_lines[last_line]);
-            // A word that is longer than a whole line gets a line of its own and is not broken.
-            if used_columns > 0 && used_columns + 1 + display_width(word) > line_width {
-                wrapped_lines.push(word.to_string());
-            } else {
-                if used_columns > 0 {
-                    wrapped_lines[last_line].push(' ');
-                }
-                wrapped_lines[last_line].push_str(word);
-            }
-        }
-        let margin = " ".repeat(indent);
-        wrapped_lines.iter().map(|wrapped_line| format!("{margin}{wrapped_line}")).collect::<Vec<_>>().join("\n")
+        self.max_columns.map_or(usize::MAX, |columns| columns.saturating_sub(used_columns + 1).max(20))
+    }
+
+    /// Returns whether a line of this width fits on the screen.
+    pub(crate) fn fits_line(&self, line_columns: usize) -> bool {
+        self.max_columns.is_none_or(|columns| line_columns < columns)
     }
 
     /// Cuts `plain_text` to one line that fits behind `used_columns` columns.

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use tribunal_core::{
     challenge,
-    event::RunSummary,
     finding::{DismissalReason, Evidence, Finding, FindingStatus},
     ids::{FindingId, Hash},
     reason::RunOutcome,
@@ -15,9 +14,13 @@ use tribunal_core::{
 
 use crate::{
     calls::{AgentCall, group_by_vendor},
-    clean_line, escape_line, phrases,
+    clean_line, escape_line,
+    next_steps::{NextStep, collect_next_steps, crash_steps, render_next_steps},
+    phrases,
     rulings::{Ruling, RulingIndex},
     style::{Screen, TextStyle},
+    terminal_text::display_width,
+    text_table::{TextCell, TextColumn, render_table},
 };
 
 /// A run as `runs` and `status` list it: its journal, and whether a process works on it.
@@ -32,7 +35,7 @@ impl RunStanding<'_> {
         match (&self.run_view.phase, self.is_live) {
             (RunPhase::Running, true) => RunState::Running,
             // The journal has no ending and no process holds the run: it crashed.
-            (RunPhase::Running, false) => RunState::Died,
+            (RunPhase::Running, false) => RunState::Crashed,
             (RunPhase::Parked(summary) | RunPhase::Finished(summary), _) => {
                 summary.outcome.map_or(RunState::Stopped, RunState::Ended)
             }
@@ -50,7 +53,7 @@ impl RunStanding<'_> {
 pub enum RunState {
     Running,
     /// The journal has no ending, and no process works on the run.
-    Died,
+    Crashed,
     /// The run was stopped before it reached an outcome.
     Stopped,
     /// The run ended, or waits, with this outcome.
@@ -61,33 +64,45 @@ impl RunState {
     pub fn as_str(self) -> &'static str {
         match self {
             RunState::Running => "running",
-            RunState::Died => "died",
+            RunState::Crashed => "crashed",
             RunState::Stopped => "stopped",
             RunState::Ended(outcome) => outcome.as_str(),
         }
     }
 }
 
-/// Renders one line per run.
+/// The columns of the list of runs. On a narrow screen the last ones move to a second line below each run.
+const RUN_COLUMNS: [TextColumn; 6] = [
+    TextColumn::new("RUN"),
+    TextColumn::new("STATE"),
+    TextColumn::new("STARTED (UTC)"),
+    TextColumn::new("FINDINGS"),
+    TextColumn::new("USAGE"),
+    TextColumn::new("SUBJECT"),
+];
+
+/// Renders a table with one row per run.
 pub fn render_runs(standings: &[RunStanding<'_>], screen: &Screen) -> String {
-    let mut rendered = String::new();
-    for run_standing in standings {
+    let make_row = |run_standing: &RunStanding<'_>| -> Vec<TextCell> {
         let run_view = run_standing.run_view;
-        let run_id = typed_run_id(run_view);
-        let subject_title = run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
-        let state_style = standing_style(run_standing);
-        // The word is padded before it is painted, because colour codes have no width.
-        let painted_state = screen.paint(state_style, &format!("{:<9}", run_standing.state_name()));
-        let subject_title = screen.fit_text(90, &subject_title);
-        let _ = writeln!(
-            rendered,
-            "{run_id:<20} {painted_state} {}  {:<32} {:<19} {subject_title}",
-            run_view.start_time.format_utc(),
-            phrases::describe_counts(&run_view.finding_counts()),
-            describe_run_usage(run_view),
-        );
-    }
-    rendered
+        // The format is `2026-11-15 03:57:18`; seconds do not matter here.
+        let mut start_text = run_view.start_time.format_utc();
+        start_text.truncate(16);
+        vec![
+            typed_run_id(run_view).into(),
+            TextCell { text: run_standing.state_name().to_string(), style: standing_style(run_standing) },
+            start_text.into(),
+            phrases::describe_statuses(&run_view.finding_counts()).into(),
+            describe_run_usage(run_view).into(),
+            subject_title(run_view).into(),
+        ]
+    };
+    render_table(&RUN_COLUMNS, &standings.iter().map(make_row).collect::<Vec<_>>(), screen)
+}
+
+/// What the run is about, in one line.
+fn subject_title(run_view: &RunView) -> String {
+    run_view.settings.as_ref().map(|settings| clean_line(&settings.subject.title())).unwrap_or_default()
 }
 
 /// Describes what a run has used, for a table cell.
@@ -110,7 +125,7 @@ fn standing_style(run_standing: &RunStanding<'_>) -> TextStyle {
         RunState::Ended(RunOutcome::Resolved) => TextStyle::Success,
         RunState::Ended(RunOutcome::Waiting) | RunState::Stopped => TextStyle::Warning,
         RunState::Running => TextStyle::Bold,
-        RunState::Died | RunState::Ended(RunOutcome::Halted | RunOutcome::Failed | RunOutcome::Cancelled) => {
+        RunState::Crashed | RunState::Ended(RunOutcome::Halted | RunOutcome::Failed | RunOutcome::Cancelled) => {
             TextStyle::Failure
         }
     }
@@ -120,12 +135,8 @@ fn standing_style(run_standing: &RunStanding<'_>) -> TextStyle {
 pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String {
     let run_view = run_standing.run_view;
     let mut rendered = String::new();
-    let run_id = typed_run_id(run_view);
-    let subject_title =
-        run_view.settings.as_ref().map(|settings| clean_line(&settings.subject.title())).unwrap_or_default();
-    let painted_state = screen.paint(standing_style(run_standing), run_standing.state_name());
-    let _ = writeln!(rendered, "{} {painted_state} · {subject_title}", screen.paint(TextStyle::Bold, &run_id));
-    write_run_totals(&mut rendered, run_view);
+    write_status_head(&mut rendered, run_standing, screen);
+    write_run_totals(&mut rendered, run_view, screen);
     // A crashed run waits for nothing, although its journal still says so.
     if run_standing.is_live {
         write_usage_waits(&mut rendered, run_view, screen);
@@ -134,16 +145,18 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
     let is_refuted = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
     let refuted_ids: Vec<FindingId> = run_view.findings.values().filter(is_refuted).map(|finding| finding.id).collect();
     if !refuted_ids.is_empty() {
-        let _ = writeln!(rendered, "  refuted by challengers: {}", phrases::join_ids(&refuted_ids));
+        let refuted_text = format!("refuted by challengers: {}", phrases::join_ids(&refuted_ids));
+        write_wrapped(&mut rendered, &refuted_text, screen);
     }
     if let Some(score_card) = &run_view.confidence {
-        let _ = writeln!(
-            rendered,
-            "  {}; for gates {}, {}",
-            phrases::describe_confidence(score_card),
+        let score_text = format!(
+            "{} ({} for gates, {}): {}",
+            phrases::describe_score(score_card),
             score_card.for_gates,
-            score_card.band
+            score_card.band,
+            score_card.describe_all()
         );
+        write_wrapped(&mut rendered, &score_text, screen);
     }
     if let Some(tracker_path) = &run_view.tracker_path {
         let _ = writeln!(rendered, "  tracker: {}", escape_line(tracker_path));
@@ -152,28 +165,39 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
     rendered
 }
 
+/// Writes the run, its state and its subject: in one line, if that fits.
+fn write_status_head(rendered: &mut String, run_standing: &RunStanding<'_>, screen: &Screen) {
+    let (run_id, state_name) = (typed_run_id(run_standing.run_view), run_standing.state_name());
+    let subject_title = subject_title(run_standing.run_view);
+    let painted_id = screen.paint(TextStyle::Bold, &run_id);
+    let painted_state = screen.paint(standing_style(run_standing), state_name);
+    let head_columns = display_width(&run_id) + 1 + state_name.len();
+    let _ = if screen.fits_line(head_columns + 3 + display_width(&subject_title)) {
+        writeln!(rendered, "{painted_id} {painted_state} · {subject_title}")
+    } else {
+        writeln!(rendered, "{painted_id} {painted_state}\n{}", screen.wrap_hanging(2, 4, &subject_title))
+    };
+}
+
+/// Writes a line of a status: indented, and wrapped with a larger indent.
+fn write_wrapped(rendered: &mut String, line_text: &str, screen: &Screen) {
+    let _ = writeln!(rendered, "{}", screen.wrap_hanging(2, 4, line_text));
+}
+
 /// Writes how the run ended, what it found and what it used; for a run under way, the totals so far.
-fn write_run_totals(rendered: &mut String, run_view: &RunView) {
+fn write_run_totals(rendered: &mut String, run_view: &RunView, screen: &Screen) {
+    let counts_text = phrases::describe_counts(&run_view.finding_counts());
     match run_view.run_summary() {
         Some(summary) => {
-            let _ = writeln!(rendered, "  {}{}", summary.reason.table_row().description, describe_detail(summary));
-            let _ = writeln!(
-                rendered,
-                "  {} · {}",
-                phrases::describe_counts(&run_view.finding_counts()),
-                phrases::describe_spending(summary)
-            );
+            write_wrapped(rendered, &phrases::describe_ending(summary), screen);
+            write_wrapped(rendered, &format!("{counts_text} · {}", phrases::describe_spending(summary)), screen);
         }
         None => {
             let usage_text = describe_run_usage(run_view);
             // A run that has just started has used nothing yet.
             let usage_text = if usage_text.is_empty() { usage_text } else { format!(" · {usage_text}") };
             let rounds_text = phrases::format_count(run_view.rounds, "round");
-            let _ = writeln!(
-                rendered,
-                "  {rounds_text} held · {}{usage_text}",
-                phrases::describe_counts(&run_view.finding_counts())
-            );
+            write_wrapped(rendered, &format!("{rounds_text} completed · {counts_text}{usage_text}"), screen);
         }
     }
 }
@@ -182,29 +206,20 @@ fn write_run_totals(rendered: &mut String, run_view: &RunView) {
 fn write_usage_waits(rendered: &mut String, run_view: &RunView, screen: &Screen) {
     for (agent_name, until_ms) in run_view.limited_agents() {
         let until_utc = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
-        let wait_text =
-            format!("{} is at its usage limit; the run waits until {until_utc} UTC", clean_line(agent_name.as_str()));
-        let _ = writeln!(rendered, "  {}", screen.paint(TextStyle::Warning, &wait_text));
+        let wait_text = format!("{agent_name} hit its usage limit; waiting until {until_utc} UTC");
+        let wait_text = screen.paint(TextStyle::Warning, &screen.wrap_hanging(2, 4, &wait_text));
+        let _ = writeln!(rendered, "{wait_text}");
     }
 }
 
 /// Writes the commands that the user may type next.
 fn write_next_steps(rendered: &mut String, run_standing: &RunStanding<'_>, screen: &Screen) {
-    let mut next_commands = crate::suggest_next_steps(run_standing.run_view, &screen.program_name);
-    // Only the lock tells that a run crashed, so the journal's own suggestions do not include this command.
-    if run_standing.run_state() == RunState::Died {
-        next_commands.insert(0, format!("{} resume {}", screen.program_name, typed_run_id(run_standing.run_view)));
+    let mut suggested_steps: Vec<NextStep> = Vec::new();
+    if run_standing.run_state() == RunState::Crashed {
+        suggested_steps.extend(crash_steps(run_standing.run_view, &screen.program_name));
     }
-    for (step_index, next_step) in next_commands.iter().enumerate() {
-        let step_lead = if step_index == 0 { "next:" } else { "" };
-        let _ = writeln!(rendered, "  {step_lead:<6}{}", escape_line(next_step));
-    }
-}
-
-/// The detail of an ending, unless it only repeats the text of its reason.
-pub(crate) fn describe_detail(summary: &RunSummary) -> String {
-    let reason_text = summary.reason.table_row().description;
-    if summary.detail == reason_text { String::new() } else { format!(": {}", clean_line(&summary.detail)) }
+    suggested_steps.extend(collect_next_steps(run_standing.run_view, &screen.program_name));
+    rendered.push_str(&render_next_steps(&suggested_steps, screen));
 }
 
 /// Renders findings with their evidence, the verdict of challengers and the last thing that happened to them.
@@ -218,12 +233,16 @@ pub fn render_findings<'a>(
         let place_text = finding.place.as_ref().map(|place| clean_line(&place.to_string())).unwrap_or_default();
         let match_kind = finding.found.map(|match_kind| format!("  ({match_kind})")).unwrap_or_default();
         let finding_head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
+        let status_text = clean_line(&tracker::format_status(&finding.status));
+        let place_text = format!("{place_text}{match_kind}");
+        let line_columns = display_width(&finding_head) + display_width(&status_text) + display_width(&place_text);
         let finding_head = screen.paint_severity(finding.severity, &finding_head);
-        let _ = writeln!(
-            rendered,
-            "{finding_head} {}  {place_text}{match_kind}",
-            clean_line(&tracker::format_status(&finding.status))
-        );
+        // A place that does not fit behind the status goes below it.
+        let _ = if screen.fits_line(line_columns + 3) {
+            writeln!(rendered, "{}", format!("{finding_head} {status_text}  {place_text}").trim_end())
+        } else {
+            writeln!(rendered, "{finding_head} {status_text}\n{}", screen.wrap_text(5, &place_text))
+        };
         let _ = writeln!(rendered, "{}", screen.wrap_text(5, &finding.description));
         let evidence_text = match &finding.evidence {
             Evidence::Quote { text: quoted_text } => format!("“{quoted_text}”"),
@@ -240,10 +259,11 @@ pub fn render_findings<'a>(
         let is_told_by_ruling = ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
         // The first note only records that the finding was raised.
         if finding.history.len() > 1 && !is_told_by_ruling {
-            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("last: {}", finding.last_note())));
+            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("latest: {}", finding.last_note())));
         }
         if let Some(other_finding) = finding.maybe_same_as {
-            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("maybe the same as {other_finding}")));
+            let duplicate_text = format!("possibly a duplicate of {other_finding}");
+            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &duplicate_text));
         }
     }
     rendered
@@ -257,39 +277,53 @@ fn describe_challenge(ruling: &Ruling) -> String {
     format!("challenged: {}{objection_note}{counter_quote}", ruling.describe())
 }
 
-/// Renders one line per call of an agent: the prompt and the output. `blob_bytes` returns the length of a stored blob.
-pub fn render_calls(agent_calls: &[AgentCall<'_>], blob_bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
-    // Keys and names are escaped before they are measured, or columns would not line up.
-    let row_names = |agent_call: &AgentCall<'_>| {
-        (escape_line(agent_call.effect_key.as_str()), clean_line(agent_call.agent_task.agent.as_str()))
+/// The columns of the list of calls.
+const CALL_COLUMNS: [TextColumn; 5] = [
+    TextColumn::new("CALL"),
+    TextColumn::new("AGENT"),
+    TextColumn::new("DRIVER"),
+    TextColumn { title: "PROMPT", tail_label: "prompt" },
+    TextColumn { title: "OUTPUT", tail_label: "output" },
+];
+
+/// Renders a table with one row per call of an agent: the prompt and the output. `blob_bytes` returns the length of a stored
+/// blob.
+pub fn render_calls(
+    agent_calls: &[AgentCall<'_>],
+    blob_bytes: &dyn Fn(&Hash) -> Option<u64>,
+    screen: &Screen,
+) -> String {
+    let make_row = |agent_call: &AgentCall<'_>| -> Vec<TextCell> {
+        vec![
+            escape_line(agent_call.effect_key.as_str()).into(),
+            clean_line(agent_call.agent_task.agent.as_str()).into(),
+            clean_line(&agent_call.driver_name).into(),
+            describe_blob(agent_call.prompt_hash(), blob_bytes).into(),
+            describe_blob(agent_call.output_hash(), blob_bytes).into(),
+        ]
     };
-    let call_names: Vec<(String, String)> = agent_calls.iter().map(row_names).collect();
-    let key_columns = call_names.iter().map(|(shown_key, _)| shown_key.len()).max().unwrap_or_default();
-    let agent_columns = call_names.iter().map(|(_, shown_agent)| shown_agent.len()).max().unwrap_or_default();
-    let driver_columns =
-        agent_calls.iter().map(|agent_call| clean_line(&agent_call.driver_name).len()).max().unwrap_or_default().max(8);
-    let blob_cell = |blob_hash: Option<&Hash>| match blob_hash {
-        None => format!("{:>9}        {:<12}", "-", ""),
-        Some(blob_hash) => match blob_bytes(blob_hash) {
-            Some(byte_count) => {
-                format!("{:>9} bytes  {:<12}", phrases::group_thousands(byte_count), blob_hash.short_hex())
-            }
-            // The store should have every blob that the journal names; a missing one is shown as such.
-            None => format!("{:>9}        {:<12}", "gone", blob_hash.short_hex()),
-        },
-    };
-    let mut rendered = String::new();
-    for (agent_call, (shown_key, shown_agent)) in agent_calls.iter().zip(&call_names) {
-        let call_head = format!(
-            "{shown_key:<key_columns$}  {shown_agent:<agent_columns$}  {:<driver_columns$}",
-            clean_line(&agent_call.driver_name)
-        );
-        let call_line =
-            format!("{call_head}{}  →{}", blob_cell(agent_call.prompt_hash()), blob_cell(agent_call.output_hash()));
-        let _ = writeln!(rendered, "{}", call_line.trim_end());
-    }
-    rendered
+    render_table(&CALL_COLUMNS, &agent_calls.iter().map(make_row).collect::<Vec<_>>(), screen)
 }
+
+/// Describes a stored text by its length and its hash.
+fn describe_blob(blob_hash: Option<&Hash>, blob_bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
+    match blob_hash.map(|blob_hash| (escape_line(blob_hash.short_hex()), blob_bytes(blob_hash))) {
+        None => format!("{:>9}", "-"),
+        Some((short_hex, Some(byte_count))) => {
+            format!("{:>9} bytes  {short_hex}", phrases::group_thousands(byte_count))
+        }
+        // The store should have every blob that the journal names; a missing one is shown as such.
+        Some((short_hex, None)) => format!("{:>15}  {short_hex}", "missing"),
+    }
+}
+
+/// The columns of the list of texts that a vendor received.
+const SENT_COLUMNS: [TextColumn; 4] = [
+    TextColumn::new("CALL"),
+    TextColumn::new("AGENT"),
+    TextColumn { title: "PROMPT", tail_label: "prompt" },
+    TextColumn::new("TOKENS"),
+];
 
 /// Renders which text went to which vendor: a paragraph per vendor, with totals. `blob_bytes` returns the length of a blob.
 pub fn render_sent_texts(
@@ -297,51 +331,42 @@ pub fn render_sent_texts(
     blob_bytes: &dyn Fn(&Hash) -> Option<u64>,
     screen: &Screen,
 ) -> String {
+    // The tables are indented below their vendors.
+    let table_columns = screen.max_columns.map(|columns| columns.saturating_sub(2));
+    let table_screen = Screen { max_columns: table_columns, ..screen.clone() };
     let mut rendered = String::new();
-    let key_columns = agent_calls
-        .iter()
-        .map(|agent_call| escape_line(agent_call.effect_key.as_str()).len())
-        .max()
-        .unwrap_or_default();
-    let agent_columns =
-        agent_calls.iter().map(|agent_call| agent_with_model(agent_call).len()).max().unwrap_or_default();
     for (vendor_totals, vendor_calls) in group_by_vendor(agent_calls, blob_bytes) {
         let paragraph_gap = if rendered.is_empty() { "" } else { "\n" };
         let vendor_line = match vendor_totals.vendor_name.as_str() {
             // Text played from a script stayed on this machine.
-            _ if vendor_totals.is_script => "no vendor: played from a script".to_string(),
-            "" => "unknown".to_string(),
+            _ if vendor_totals.is_script => "no vendor: replayed from a script".to_string(),
+            "" => "unknown vendor".to_string(),
             vendor_name => format!("to {}", clean_line(vendor_name)),
         };
         let _ = writeln!(rendered, "{paragraph_gap}{}", screen.paint(TextStyle::Bold, &vendor_line));
-        for agent_call in vendor_calls {
-            let blob_cell = match agent_call.prompt_hash().map(|blob_hash| (blob_hash, blob_bytes(blob_hash))) {
-                None => format!("{:>15}", "nothing"),
-                Some((blob_hash, None)) => format!("{:>15}  {}", "gone", blob_hash.short_hex()),
-                Some((blob_hash, Some(byte_count))) => {
-                    format!("{:>9} bytes  {}", phrases::group_thousands(byte_count), blob_hash.short_hex())
-                }
-            };
-            let tokens_text = format!("{} tokens", phrases::group_thousands(agent_call.usage().weighted_tokens()));
-            let shown_key = escape_line(agent_call.effect_key.as_str());
-            let _ = writeln!(
-                rendered,
-                "  {shown_key:<key_columns$}  {:<agent_columns$}  {blob_cell:<29}  {tokens_text:>14}",
-                self::agent_with_model(agent_call)
-            );
-        }
+        let make_row = |agent_call: &&AgentCall<'_>| -> Vec<TextCell> {
+            vec![
+                escape_line(agent_call.effect_key.as_str()).into(),
+                agent_with_model(agent_call).into(),
+                describe_blob(agent_call.prompt_hash(), blob_bytes).into(),
+                format!("{} tokens", phrases::group_thousands(agent_call.usage().weighted_tokens())).into(),
+            ]
+        };
+        let calls_table =
+            render_table(&SENT_COLUMNS, &vendor_calls.iter().map(make_row).collect::<Vec<_>>(), &table_screen);
+        calls_table.lines().for_each(|table_line| rendered.push_str(&format!("  {table_line}\n")));
         let estimate_prefix = if vendor_totals.usage.estimated { "about " } else { "" };
         // The list price is mentioned, but it is not part of what was paid.
         let notional_cost = vendor_totals.usage.cost.filter(|_| vendor_totals.usage.notional).unwrap_or_default();
         let total_cost = phrases::describe_cost(vendor_totals.usage.cost.unwrap_or_default(), notional_cost);
         let cost_text = total_cost.map(|total_cost| format!(", {total_cost}")).unwrap_or_default();
-        let _ = writeln!(
-            rendered,
-            "  {}, {} bytes, {estimate_prefix}{} tokens{cost_text}",
-            phrases::format_count(vendor_totals.prompt_count, "text"),
+        let totals_text = format!(
+            "total: {}, {} bytes, {estimate_prefix}{} tokens{cost_text}",
+            phrases::format_count(vendor_totals.prompt_count, "prompt"),
             phrases::group_thousands(vendor_totals.prompt_bytes),
             phrases::group_thousands(vendor_totals.usage.weighted_tokens()),
         );
+        write_wrapped(&mut rendered, &totals_text, screen);
     }
     rendered
 }
@@ -363,10 +388,12 @@ pub fn render_decisions<'a>(waiting_runs: impl IntoIterator<Item = &'a RunView>,
         for decision in run_view.open_decisions() {
             let decision_name =
                 screen.paint(TextStyle::Bold, &format!("{run_id}.{}", escape_line(decision.id.as_str())));
-            let _ = writeln!(rendered, "{decision_name} for {}", clean_line(&decision.owner));
+            let _ = writeln!(rendered, "{decision_name} ({})", clean_line(&decision.owner));
             let _ = writeln!(rendered, "{}", screen.wrap_text(2, &decision.question));
             for choice in &decision.choices {
-                let _ = writeln!(rendered, "  {:<8} {}", choice.key.as_str(), clean_line(&choice.label));
+                // The label starts at the same column in all its lines.
+                let label_text = screen.wrap_text(11, &choice.label);
+                let _ = writeln!(rendered, "  {:<8} {}", choice.key.as_str(), label_text.trim_start());
             }
         }
     }

@@ -98,7 +98,8 @@ pub(crate) fn display_width(shown_text: &str) -> usize {
     shown_text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
-/// Returns as much of `full_text` as fits into `max_columns` columns, with an ellipsis where something was cut.
+/// Returns as much of `full_text` as fits into `max_columns` columns, with an ellipsis where something was cut. The cut is
+/// between two words if that keeps most of the text.
 pub(crate) fn truncate_to_width(full_text: &str, max_columns: usize) -> String {
     if display_width(full_text) <= max_columns {
         return full_text.to_string();
@@ -113,11 +114,31 @@ pub(crate) fn truncate_to_width(full_text: &str, max_columns: usize) -> String {
         }
         kept_text.push(character);
     }
+    let is_inside_word = !full_text[kept_text.len()..].starts_with(' ');
+    if let Some(word_start) = kept_text.rfind(' ')
+        && is_inside_word
+        && display_width(&kept_text[..word_start]) * 2 >= max_columns
+    {
+        kept_text.truncate(word_start);
+    }
     kept_text.truncate(kept_text.trim_end().len());
     if max_columns > 0 {
         kept_text.push('…');
     }
     kept_text
+}
+
+/// Cuts a path at its start, between two names if possible: the end tells most. Any other text is cut at its end.
+pub(crate) fn truncate_path(full_path: &str, max_columns: usize) -> String {
+    if display_width(full_path) <= max_columns || full_path.contains(' ') {
+        return truncate_to_width(full_path, max_columns);
+    }
+    let path_ends = full_path.match_indices('/').map(|(slash_offset, _)| &full_path[slash_offset..]);
+    // One column goes to the ellipsis.
+    match path_ends.into_iter().find(|path_end| display_width(path_end) < max_columns) {
+        Some(path_end) => format!("…{path_end}"),
+        None => truncate_to_width(full_path.rsplit('/').next().unwrap_or(full_path), max_columns),
+    }
 }
 
 #[cfg(test)]
@@ -181,5 +202,17 @@ mod tests {
         assert_eq!(truncate_to_width("審査中です", 6), "審査…");
         assert_eq!(truncate_to_width("審査", 4), "審査");
         assert_eq!((truncate_to_width("abc", 1), truncate_to_width("abc", 0)), ("…".to_string(), String::new()));
+    }
+
+    #[test]
+    fn text_is_cut_between_words_and_a_path_between_names() {
+        assert_eq!(truncate_to_width("one two three four", 12), "one two…");
+        assert_eq!(truncate_to_width("one two three four", 14), "one two three…");
+        assert_eq!(truncate_to_width("a considerable word", 10), "a conside…");
+        assert_eq!(truncate_path("docs/planning/prd.md", 20), "docs/planning/prd.md");
+        assert_eq!(truncate_path("docs/planning/prd.md", 17), "…/planning/prd.md");
+        assert_eq!(truncate_path("docs/planning/prd.md", 16), "…/prd.md");
+        assert_eq!(truncate_path("docs/planning-artifacts.md", 8), "plannin…");
+        assert_eq!(truncate_path("docs/prd.md § Goals", 12), "docs/prd.md…");
     }
 }

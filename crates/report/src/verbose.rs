@@ -112,16 +112,16 @@ fn describe_event(run_event: &RunEvent) -> String {
         RunEvent::RunStarted { workflow, version, build, settings } => {
             format!("{workflow} {version} of {} by {build}", settings.subject.title())
         }
-        RunEvent::RunResumed { life: start_number } => format!("start {start_number}"),
+        RunEvent::RunResumed { life: start_number } => format!("process {start_number}"),
         RunEvent::EffectStarted { effect, .. } => describe_effect(effect),
         RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => {
             let outcome_word = summary.outcome.map_or("stopped", |outcome| outcome.as_str());
-            format!("{outcome_word} · {} · {}", summary.detail, phrases::describe_spending(summary))
+            format!("{outcome_word}, {} · {}", phrases::describe_ending(summary), phrases::describe_spending(summary))
         }
         RunEvent::LevelChosen { level, why: reason, .. } => format!("{level}: {reason}"),
         RunEvent::RoundStarted { of: max_rounds, .. } => format!("of at most {max_rounds}"),
         RunEvent::SeatAnswered { agent: agent_name, raised: raised_count, usage, .. } => {
-            format!("{agent_name} raised {raised_count}{}", describe_call_usage(usage))
+            format!("{}, {agent_name}{}", phrases::describe_raised(*raised_count), describe_call_usage(usage))
         }
         RunEvent::SeatIncomplete { fault, .. } | RunEvent::FixerFailed { fault, .. } => fault.detail.clone(),
         RunEvent::ChallengerAnswered { agent: agent_name, findings: finding_count, usage, fault, .. } => match fault {
@@ -132,9 +132,9 @@ fn describe_event(run_event: &RunEvent) -> String {
                 describe_call_usage(usage)
             ),
         },
-        // The count alone does not say whether the round was dry: findings of low severity leave it dry.
         RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
-            format!("{new_findings} new, {}{}", phrases::describe_counts(counts), if *is_dry { ", dry" } else { "" })
+            let round_text = phrases::describe_round(*new_findings, *is_dry, counts);
+            format!("{round_text} · {}", phrases::describe_counts(counts))
         }
         RunEvent::ConfidenceCalculated { confidence, .. } => phrases::describe_confidence(confidence),
         RunEvent::Session(session_event) => session_text::describe_session_event(session_event),
@@ -165,7 +165,7 @@ fn describe_finding_event(run_event: &RunEvent) -> String {
         RunEvent::PatchRefused { findings: finding_ids, why: reason, .. } => {
             format!("{}: {}", join_ids(finding_ids), phrases::describe_refusal(reason))
         }
-        RunEvent::DecisionPosted { decision } => format!("for {}: {}", decision.owner, decision.question),
+        RunEvent::DecisionPosted { decision } => format!("{} ({})", decision.question, decision.owner),
         RunEvent::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
         RunEvent::FileWritten { path: file_path, .. } => file_path.clone(),
         RunEvent::Warned { text: warning_text } => warning_text.clone(),
@@ -177,21 +177,21 @@ fn describe_finding_event(run_event: &RunEvent) -> String {
 /// Describes an effect that was asked for.
 fn describe_effect(effect: &Effect) -> String {
     match effect {
-        Effect::Freeze(Freeze { subject }) => format!("freeze {}", subject.title()),
+        Effect::Freeze(Freeze { subject }) => format!("snapshot {}", subject.title()),
         Effect::Ask(AskAgent { task: agent_task }) => {
             format!("ask {} as {}", agent_task.agent, agent_task.brief.role)
         }
         Effect::TakeIn(TakeIn { before: previous_files, .. }) => {
-            format!("look at what was changed in {}", phrases::format_count(previous_files.len() as u32, "file"))
+            format!("check what was changed in {}", phrases::format_count(previous_files.len() as u32, "file"))
         }
-        Effect::Land(Land { by: fixer_key, .. }) => format!("land what {fixer_key} made"),
-        Effect::Restore(Restore { stray }) => format!("put {} back", stray.path),
+        Effect::Land(Land { by: fixer_key, .. }) => format!("apply the patch of {fixer_key}"),
+        Effect::Restore(Restore { stray }) => format!("restore {}", stray.path),
         Effect::Write(WriteFile { text: file_text, .. }) => {
             format!("write {} bytes", phrases::group_thousands(file_text.len() as u64))
         }
-        Effect::Post(PostDecision { decision }) => format!("post {}", decision.id),
-        Effect::Inbox(_) => "look into the inbox".into(),
-        Effect::Wait(WaitForUser { ending }) => format!("wait: {}", ending.detail),
+        Effect::Post(PostDecision { decision }) => format!("ask {}", decision.id),
+        Effect::Inbox(_) => "check the inbox".into(),
+        Effect::Wait(WaitForUser { ending }) => format!("wait for the user ({})", ending.detail),
         Effect::Sleep(Sleep { ms: sleep_ms }) => format!("sleep {sleep_ms} ms"),
         Effect::AwaitReset(AwaitReset { agent, until_ms, .. }) => {
             let until_stamp = Timestamp { wall_ms: *until_ms, awake_ms: 0 };
@@ -228,17 +228,18 @@ fn describe_success(effect_reply: &Reply) -> String {
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
             let hunk_count =
                 landed.hunks.len() + landed.files.iter().map(|changed_file| changed_file.hunks.len()).sum::<usize>();
-            format!("landed, {}", phrases::format_count(hunk_count as u32, "hunk"))
+            format!("applied, {}", phrases::format_count(hunk_count as u32, "hunk"))
         }
         Reply::Land(LandOutcome::Refused { why: reason }) | Reply::TakeIn(LandOutcome::Refused { why: reason }) => {
-            format!("not landed: {}", phrases::describe_refusal(reason))
+            format!("rejected, {}", phrases::describe_refusal(reason))
         }
         Reply::Restore(RestoreOutcome::Restored { parked }) => {
-            parked.as_ref().map_or("put back".into(), |file_path| format!("put back, parked as {file_path}"))
+            let describe_copy = |file_path: &String| format!("restored, previous version saved as {file_path}");
+            parked.as_ref().map_or("restored".into(), describe_copy)
         }
         Reply::Write(WriteOutcome::Written { path: file_path, .. }) => file_path.clone(),
         Reply::Write(WriteOutcome::Edited { requests }) => {
-            format!("edited: {}", phrases::format_count(requests.len() as u32, "request"))
+            format!("edited by the user, {}", phrases::format_count(requests.len() as u32, "request"))
         }
         Reply::Post(PostOutcome::Posted) => "posted".into(),
         Reply::Inbox(inbox) | Reply::Wait(inbox) => phrases::format_count(inbox.requests.len() as u32, "request"),
@@ -260,7 +261,7 @@ fn describe_answer(agent_reply: &AgentReply) -> String {
         AnswerContent::Findings { raised: raised_findings } => {
             phrases::format_count(raised_findings.len() as u32, "finding")
         }
-        AnswerContent::Fixes { claims } => phrases::format_count(claims.len() as u32, "claim"),
+        AnswerContent::Fixes { claims } => phrases::format_count(claims.len() as u32, "fix claim"),
         AnswerContent::Rulings { rulings } => phrases::format_count(rulings.len() as u32, "verdict"),
         AnswerContent::Unreadable { message } => format!("unreadable: {message}"),
     };
@@ -276,6 +277,6 @@ fn describe_call_usage(usage: &AgentUsage) -> String {
         return String::new();
     }
     let estimate_prefix = if usage.estimated { "about " } else { "" };
-    let cost_text = usage.cost.map(|cost| format!(" · {cost} in cost")).unwrap_or_default();
+    let cost_text = usage.cost.map(|cost| format!(" · {}", phrases::format_cost(cost))).unwrap_or_default();
     format!(" · {estimate_prefix}{} tokens{cost_text}", phrases::group_thousands(usage.weighted_tokens()))
 }

@@ -8,7 +8,7 @@
 //! An undo has records, too, for as long as it takes: after a crash they tell what it had already done.
 //!
 //! The purpose of a landing is not stored here: the journal has it under the landing's key (`landings`). Neither is what git
-//! gets to see (`git_refs`).
+//! gets to see (`landing_repository`).
 
 use std::{
     collections::BTreeMap,
@@ -277,7 +277,9 @@ impl CheckpointStore {
             serde_json::from_slice(&self.read_own_file(record_path)?).map_err(io::Error::other)?;
         // A record may have come with a clone and must not make us write outside the reviewed files.
         match record.files.iter().find(|checkpoint_file| !is_landable_path(&checkpoint_file.path)) {
-            Some(checkpoint_file) => Err(io::Error::other(format!("it is one of {}", checkpoint_file.path))),
+            Some(checkpoint_file) => {
+                Err(io::Error::other(format!("it contains {}, which a run must not change", checkpoint_file.path)))
+            }
             None => Ok(record),
         }
     }
@@ -356,7 +358,7 @@ impl CheckpointStore {
     fn read_own_file(&self, own_path: &Path) -> io::Result<Vec<u8>> {
         let metadata = fs::symlink_metadata(own_path)?;
         if !metadata.is_file() || self.project.resolve_outside(own_path).is_some() {
-            return Err(io::Error::other("it is not the file that was kept"));
+            return Err(io::Error::other("it is not a regular file inside the project"));
         }
         fs::read(own_path)
     }
@@ -365,7 +367,7 @@ impl CheckpointStore {
         let texts_dir = self.directory.join("texts");
         if let Some(real_target) = self.project.resolve_outside(&texts_dir) {
             let message =
-                format!("{} leads out of the project, to {}", self.directory.display(), real_target.display());
+                format!("{} points outside the project, to {}", self.directory.display(), real_target.display());
             return Err(io::Error::other(message));
         }
         if texts_dir.is_dir() {
@@ -407,7 +409,7 @@ fn is_landable_path(relative_path: &str) -> bool {
 }
 
 fn damaged_error(text_hash: &Hash) -> io::Error {
-    io::Error::other(format!("the kept text {} is damaged", text_hash.short_hex()))
+    io::Error::other(format!("the stored text {} is corrupt", text_hash.short_hex()))
 }
 
 /// Whether the landing of a record (`3.key.1.json`) was undone.
@@ -492,7 +494,7 @@ mod tests {
         checkpoints.record_landing(&checkpoint_key, &[plan_change("1\n", "2\n")]).unwrap();
         let text = checkpoints.text_path(&Hash::digest_of(b"1\n"));
         fs::write(&text, "other\n").unwrap();
-        assert!(checkpoints.landing_changes(&checkpoint_key).unwrap_err().to_string().contains("is damaged"));
+        assert!(checkpoints.landing_changes(&checkpoint_key).unwrap_err().to_string().contains("is corrupt"));
         fs::remove_file(&text).unwrap();
         fs::write(project_root.path().join("outside"), "1\n").unwrap();
         symlink(project_root.path().join("outside"), &text).unwrap();
@@ -502,11 +504,14 @@ mod tests {
             fs::write(checkpoints.record_path(&checkpoint_key, 1), record).unwrap();
             checkpoints.landing_changes(&checkpoint_key).unwrap_err().to_string()
         };
-        assert!(error_for_path("plan.md").contains("is damaged"));
+        assert!(error_for_path("plan.md").contains("is corrupt"));
         for relative_path in
             ["", "../plan.md", "/etc/hosts", ".git/hooks/post-commit", "sub/.GIT/config", ".tribunal/locks/x"]
         {
-            assert_eq!(error_for_path(relative_path), format!("it is one of {relative_path}"));
+            assert_eq!(
+                error_for_path(relative_path),
+                format!("it contains {relative_path}, which a run must not change")
+            );
         }
     }
 
@@ -574,7 +579,7 @@ mod tests {
         assert_eq!(checkpoints.read_bytes(&text_hash).unwrap(), b"\x00\xff\r\n");
         assert_eq!(checkpoints.store_bytes(b"\x00\xff\r\n").unwrap(), text_hash);
         fs::write(checkpoints.text_path(&text_hash), "cut").unwrap();
-        assert!(checkpoints.read_bytes(&text_hash).unwrap_err().to_string().contains("is damaged"));
+        assert!(checkpoints.read_bytes(&text_hash).unwrap_err().to_string().contains("is corrupt"));
     }
 
     #[test]

@@ -38,9 +38,9 @@ impl FileEdit {
 
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    #[error("{path} is not as it was when it was read")]
+    #[error("{path} was changed by another program in the meantime")]
     ChangedMeanwhile { path: String },
-    #[error("{path} cannot be written: {cause}")]
+    #[error("could not write {path}: {cause}")]
     Failed { path: String, cause: io::Error },
 }
 
@@ -51,7 +51,7 @@ pub fn read_project_file(project: &Project, relative_path: &str) -> Result<Optio
     }
     let full_path = project.root().join(relative_path);
     if full_path.is_dir() {
-        return Err(UnreadableFile::Refused { cause: "it is a folder".into() });
+        return Err(UnreadableFile::Refused { cause: "it is a directory".into() });
     }
     ProjectDirectory::open_project(project).read_file(relative_path)
 }
@@ -187,7 +187,7 @@ mod tests {
         fs::write(project_root.join("b"), "theirs").unwrap();
         let edits = [file_edit("a", None, Some("one")), file_edit("b", Some("old"), Some("new"))];
         let error = apply_edits(&Project::from_root(project_root), &edits).unwrap_err();
-        assert_eq!(error.to_string(), "b is not as it was when it was read");
+        assert_eq!(error.to_string(), "b was changed by another program in the meantime");
         assert_eq!(list_files(project_root), ["b"]);
         assert_eq!(fs::read_to_string(project_root.join("b")).unwrap(), "theirs");
     }

@@ -1,8 +1,8 @@
 //! Reclaims space in `.tribunal`: removes what no run will ever read again.
 //!
-//! That is workspaces of finished runs, temporary files of dead processes, blobs that no entry names, and, only on request,
-//! whole runs that ended long ago. A run that waits, is parked, was halted or still has a process is never touched, nor are the
-//! originals and checkpoints of a run that is kept. Unknown things stay: a directory is removed only if it is named after a run
+//! That is workspaces of finished runs, temporary files of dead processes, blobs that no entry names, runs that were discarded
+//! a week ago, and, only on request, whole runs that ended long ago. A run that waits, was stopped, was halted or still has a
+//! process is never touched unless it was discarded, nor are the originals and checkpoints of a run that is kept. Unknown things stay: a directory is removed only if it is named after a run
 //! of this journal or holds nothing but workspaces. No link is followed; if our own directories are links, nothing is done.
 //!
 //! The journal's file is compacted only while no run is held, and only if it is short enough for that to be quick
@@ -25,7 +25,9 @@ use tribunal_core::{
 use tribunal_store::{Store, StoreError, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
 
 use crate::{
-    atomic_files, git_refs,
+    atomic_files,
+    discarded_runs::{self, TRASH_DAYS},
+    landing_repository,
     project::Project,
     run::{RunHold, Runner},
     workspaces::TaskWorkspace,
@@ -37,6 +39,8 @@ const QUICK_COMPACT_BYTES: u64 = 64 << 20;
 /// What may be removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GcOptions {
+    /// The wall time, by which discarded runs are old enough to be removed.
+    pub now_ms: u64,
     /// Also removes whole runs that ended well before this wall time.
     pub runs_before_ms: Option<u64>,
     /// Compacts the journal's file however long that takes.
@@ -69,6 +73,10 @@ pub struct GcReport {
     pub workspaces: Vec<RemovedItem>,
     pub temporary_files: Vec<RemovedItem>,
     pub removed_runs: Vec<RunId>,
+    /// Runs that have ended, but not before the time that was asked for.
+    pub recent_runs: Vec<RunId>,
+    /// Runs without a process that have not ended, and that stay until they are resumed or discarded.
+    pub unfinished_runs: Vec<RunId>,
     /// Texts from before those runs.
     pub originals: Vec<RemovedItem>,
     /// Texts before and after their landings, and those parked by an undo.
@@ -102,11 +110,16 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     let live_runs = list_held_runs(project, run_views.keys());
     let old_runs =
         options.runs_before_ms.map(|before_ms| find_old_runs(project, &run_views, before_ms)).unwrap_or_default();
-    let runs_to_remove: Vec<RunId> = old_runs.into_iter().filter(|run_id| !live_runs.contains(run_id)).collect();
+    let expired_runs = find_expired_runs(project, options.now_ms);
+    let runs_to_remove: BTreeSet<RunId> = old_runs.into_iter().chain(expired_runs).collect();
+    let runs_to_remove: Vec<RunId> = runs_to_remove.into_iter().filter(|run_id| !live_runs.contains(run_id)).collect();
     let removed_runs: BTreeSet<&RunId> = runs_to_remove.iter().collect();
     // A directory that is unknown to the journal is removed only if it looks exactly like ours.
     let workspace_dirs = workspace_dirs.into_iter().filter(|(run_id, directory)| match run_views.get(run_id) {
-        Some(run_view) => matches!(run_view.phase, RunPhase::Finished(_)) && !live_runs.contains(run_id),
+        Some(run_view) => {
+            let has_ended = matches!(run_view.phase, RunPhase::Finished(_)) || removed_runs.contains(run_id);
+            has_ended && !live_runs.contains(run_id)
+        }
         None => holds_only_workspaces(directory),
     });
     let directories_of_removed = |directory_name: &str| {
@@ -116,14 +129,23 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
         directories.map(|(_, path)| path).collect::<Vec<PathBuf>>()
     };
     let original_dirs = directories_of_removed("originals");
-    let checkpoint_dirs = [directories_of_removed("checkpoints"), directories_of_removed("parked")].concat();
+    let checkpoint_dirs =
+        ["checkpoints", "parked", "discarded"].map(|directory_name| directories_of_removed(directory_name)).concat();
     let workspace_dirs: Vec<PathBuf> = workspace_dirs.map(|(_, path)| path).collect();
     // The journal is swept first: files without a run are harmless, a run without its files is not.
     let journal_sweep = sweep_journal(
         &project.home_dir(),
         &SweepRequest { run_ids: runs_to_remove.clone(), dry_run: options.dry_run },
     )?;
-    let mut report = GcReport { removed_runs: runs_to_remove, journal_sweep, live_runs, ..GcReport::default() };
+    let (recent_runs, unfinished_runs) = list_kept_runs(&run_views, &runs_to_remove, &live_runs);
+    let mut report = GcReport {
+        removed_runs: runs_to_remove,
+        recent_runs,
+        unfinished_runs,
+        journal_sweep,
+        live_runs,
+        ..GcReport::default()
+    };
     let mut remover = ItemRemover { project_root: project.root(), dry_run: options.dry_run, leftovers: Vec::new() };
     report.workspaces = remover.remove_paths(workspace_dirs);
     report.originals = remover.remove_paths(original_dirs);
@@ -131,7 +153,8 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     report.temporary_files = remover.remove_paths(find_orphaned_temporaries(project, &run_views));
     report.leftovers = remover.leftovers;
     if !options.dry_run {
-        report.leftovers.extend(delete_references(project, &report.removed_runs));
+        let deletion = landing_repository::delete_landings(project, &report.removed_runs);
+        report.leftovers.extend(deletion.err().map(|cause| format!(".tribunal/landings.git: {cause}")));
     }
     if !options.dry_run {
         compact_unless_held(project, options, &mut report)?;
@@ -139,18 +162,34 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     Ok(report)
 }
 
-/// Deletes the git references of removed runs. Returns what is left, with the cause.
-fn delete_references(project: &Project, runs: &[RunId]) -> Vec<String> {
-    let delete_reference = |run_id| {
-        git_refs::delete_reference(project, run_id).err().map(|cause| format!("refs/tribunal/{run_id}: {cause}"))
-    };
-    runs.iter().filter_map(delete_reference).collect()
+/// Returns the discarded runs whose time in the trash is over.
+fn find_expired_runs(project: &Project, now_ms: u64) -> Vec<RunId> {
+    let trash_ms = u64::try_from(Duration::from_hours(24 * TRASH_DAYS).as_millis()).unwrap_or(u64::MAX);
+    let discarded_runs = discarded_runs::list_discarded(project).into_iter();
+    let expired_runs = discarded_runs.filter(|(_, discarded_ms)| discarded_ms.saturating_add(trash_ms) <= now_ms);
+    expired_runs.map(|(run_id, _)| run_id).collect()
+}
+
+/// Returns the runs that stay although they have no process: those that ended recently, and those that have not ended.
+fn list_kept_runs(
+    run_views: &BTreeMap<RunId, RunView>,
+    removed_runs: &[RunId],
+    live_runs: &[RunId],
+) -> (Vec<RunId>, Vec<RunId>) {
+    let kept_runs = run_views.iter().filter(|(run_id, run_view)| {
+        // Loops in a session have a journal, too, but are no runs.
+        run_view.settings.is_some() && !removed_runs.contains(run_id) && !live_runs.contains(run_id)
+    });
+    let (ended, unfinished): (Vec<_>, Vec<_>) =
+        kept_runs.partition(|(_, run_view)| matches!(run_view.phase, RunPhase::Finished(_)));
+    let run_ids = |kept: Vec<(&RunId, &RunView)>| kept.into_iter().map(|(run_id, _)| run_id.clone()).collect();
+    (run_ids(ended), run_ids(unfinished))
 }
 
 /// Refuses links in place of our directories: following one could remove files that are not ours.
 fn refuse_links(project: &Project) -> Result<(), GcError> {
-    let directories =
-        ["work", "originals", "checkpoints", "parked"].map(|directory_name| format!(".tribunal/{directory_name}"));
+    let directories = ["work", "originals", "checkpoints", "parked", "discarded"]
+        .map(|directory_name| format!(".tribunal/{directory_name}"));
     for own_path in [".tribunal".to_string()].iter().chain(&directories) {
         match fs::symlink_metadata(project.root().join(own_path)) {
             Ok(metadata) if metadata.is_symlink() => {
@@ -319,7 +358,7 @@ mod tests {
 
     #[test]
     fn nothing_is_removed_where_our_directories_are_links() {
-        for name in ["work", "originals", "checkpoints", "parked"] {
+        for name in ["work", "originals", "checkpoints", "parked", "discarded"] {
             let (directory, project) = new_project();
             symlink(directory.path().join("scratch"), project.home_dir().join(name)).unwrap();
             let refused = collect_garbage(&project, &GcOptions::default()).unwrap_err();

@@ -39,7 +39,7 @@ const OUTPUT_VARIABLES: [&str; 3] = ["GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    #[error("git is not installed, or not found")]
+    #[error("git not found on PATH")]
     NotInstalled,
     #[error("{root} is not in a git repository")]
     NoRepository { root: String },
@@ -47,13 +47,13 @@ pub enum GitError {
     BareRepository { root: String },
     #[error("git does not trust {root}: it belongs to another user")]
     UntrustedOwner { root: String },
-    #[error("git {what} took longer than {} s", QUERY_TIMEOUT.as_secs())]
+    #[error("`git {what}` timed out after {} s", QUERY_TIMEOUT.as_secs())]
     TimedOut { what: String },
-    #[error("git {what} answered with more than {} MB", MAX_OUTPUT_BYTES >> 20)]
+    #[error("`git {what}` printed more than {} MB", MAX_OUTPUT_BYTES >> 20)]
     TooMuchOutput { what: String },
-    #[error("git {what} failed: {said}")]
+    #[error("`git {what}` failed: {said}")]
     CommandFailed { what: String, said: String },
-    #[error("git {what} cannot be asked: {cause}")]
+    #[error("could not run `git {what}`: {cause}")]
     CannotRun { what: String, cause: io::Error },
 }
 
@@ -189,7 +189,7 @@ impl GitRepository {
             .stderr
             .lines()
             .find(|stderr_line| !stderr_line.trim().is_empty())
-            .unwrap_or("it did not say why")
+            .unwrap_or("no error message")
             .to_string();
         // Git has no distinct exit codes for these cases, so its message is all there is to tell them apart.
         Err(if message.contains("not a git repository") {

@@ -51,13 +51,13 @@ pub enum RunUpdate<'a> {
 pub enum HostError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("this build cannot go on with the run: {0}")]
+    #[error("this build cannot resume the run: {0}")]
     Diverged(#[from] ReplayDivergence),
-    #[error("the state at the last boundary cannot be read: {0}")]
+    #[error("could not read the last recorded state of the run: {0}")]
     UnreadableState(serde_json::Error),
-    #[error("the workflow waits for nothing")]
+    #[error("the workflow is stuck: it has nothing to wait for")]
     WaitsForNothing,
-    #[error("`{key}` broke off, which is a bug: {cause}")]
+    #[error("`{key}` failed unexpectedly: {cause}")]
     EffectPanicked { key: Key, cause: String },
 }
 
@@ -368,7 +368,7 @@ impl WorkflowHost<'_> {
             Ok((_, None)) => return Ok(()),
             // A panic becomes a failed reply where the effect has one, so the workflow can go on with its other tasks.
             Err(join_error) => {
-                match Reply::from_fault(effect_kind, environment_fault(format!("a bug: {join_error}"))) {
+                match Reply::from_fault(effect_kind, environment_fault(format!("internal error: {join_error}"))) {
                     Some(reply) => reply.into(),
                     None => {
                         return Err(HostError::EffectPanicked { key: effect_key, cause: join_error.to_string() });

@@ -78,7 +78,7 @@ impl RunJournal {
             RunEvent::EffectFinished { reply, .. } => Some(reply.clone()),
             _ => None,
         });
-        entry.zip(reply).ok_or_else(|| StoreError::WriterStopped("a reply was not recorded as one".into()))
+        entry.zip(reply).ok_or_else(|| StoreError::WriterStopped("a reply was recorded as a different event".into()))
     }
 
     async fn commit_drafts(

@@ -29,11 +29,11 @@ pub enum LandingsError {
     Store(#[from] StoreError),
     #[error("run {run} has no finding {finding}")]
     NoFinding { run: RunId, finding: FindingId },
-    #[error("run {run} was made by a Tribunal that kept no checkpoints")]
+    #[error("run {run} has no checkpoints: it was made by an older version of Tribunal")]
     MissingCheckpoint { run: RunId },
-    #[error("what run {run} repaired was changed by a session, in your own files")]
+    #[error("the fixes of run {run} were made by a session, directly in your files")]
     ChangedInSession { run: RunId },
-    #[error("a checkpoint of run {run} cannot be used: {cause}")]
+    #[error("could not use a checkpoint of run {run}: {cause}")]
     Damaged { run: RunId, cause: io::Error },
 }
 
@@ -233,7 +233,10 @@ impl RunLandings {
             .iter()
             .find(|change| self.subject_path().is_some_and(|subject_path| subject_path != change.relative_path))
         {
-            return Err(self.damaged_error(io::Error::other(format!("it is one of {}", foreign_change.relative_path))));
+            return Err(self.damaged_error(io::Error::other(format!(
+                "it contains {}, which the run did not review",
+                foreign_change.relative_path
+            ))));
         }
         // A session edits the user's files directly, so there never was a checkpoint.
         if landing_changes.is_empty() && landing.task_key().is_session() {

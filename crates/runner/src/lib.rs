@@ -9,14 +9,15 @@
 mod atomic_files;
 pub mod changes;
 mod checkpoints;
+pub mod discarded_runs;
 mod effects;
 pub mod file_edits;
 pub mod gc;
 pub mod git;
-mod git_refs;
 pub mod host;
 pub mod journal;
 mod kill_points;
+mod landing_repository;
 pub mod landings;
 pub mod locked_edit;
 mod locks;

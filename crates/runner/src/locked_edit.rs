@@ -28,19 +28,19 @@ const MAX_EDIT_ATTEMPTS: u32 = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum EditFileError<E> {
     /// There is no such file.
-    #[error("{path} is not there")]
+    #[error("{path} does not exist")]
     Missing { path: String },
-    #[error("{path} cannot be read")]
+    #[error("could not read {path}")]
     Unreadable { path: String, why: UnreadableFile },
-    #[error("{path} is being written by another program")]
+    #[error("{path} is locked by another program")]
     LockedByOther { path: String, locked: FileLockFailure },
     /// The file is written faster than it can be compared.
-    #[error("{path} was changed by another program each time it was about to be written")]
+    #[error("{path} keeps being changed by another program")]
     AlwaysChanged { path: String },
-    #[error("{path} cannot be written: {cause}")]
+    #[error("could not write {path}: {cause}")]
     Failed { path: String, cause: io::Error },
     /// The edit itself was refused.
-    #[error("the edit of {path} was refused")]
+    #[error("the edit of {path} was rejected")]
     Refused { path: String, why: E },
 }
 

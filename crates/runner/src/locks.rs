@@ -86,7 +86,7 @@ pub(crate) fn lock_user_tree(locks_dir: &Path) -> io::Result<File> {
             Ok(()) => return Ok(lock_file),
             Err(TryLockError::Error(cause)) => return Err(cause),
             Err(TryLockError::WouldBlock) if started_at.elapsed() > MAX_TREE_WRITE => {
-                return Err(io::Error::other("another run has been putting files in their place for too long"));
+                return Err(io::Error::other("timed out waiting for another run to finish writing files"));
             }
             Err(TryLockError::WouldBlock) => thread::sleep(POLL_INTERVAL),
         }

@@ -15,7 +15,7 @@ use crate::{atomic_files::write_privately, project::Project};
 pub(crate) fn park_file(project: &Project, run_id: &RunId, relative_path: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let parked_dir = project.parked_dir(run_id);
     if let Some(real_target) = project.resolve_outside(&parked_dir) {
-        return Err(io::Error::other(format!("it would go out of the project, to {}", real_target.display())));
+        return Err(io::Error::other(format!("it would be saved outside the project, in {}", real_target.display())));
     }
     let file_name = Path::new(relative_path).file_name().unwrap_or_default().to_string_lossy();
     let mut copy_number = 1;

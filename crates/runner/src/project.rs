@@ -69,11 +69,11 @@ impl Project {
         }
         let shown_path = || format!(".tribunal/templates/{template_name}");
         if let Some(real_target) = self.resolve_outside(&template_path) {
-            return Err(format!("{} leads out of the project, to {}", shown_path(), real_target.display()));
+            return Err(format!("{} points outside the project, to {}", shown_path(), real_target.display()));
         }
         fs::read_to_string(&template_path)
             .map(Some)
-            .map_err(|cause| format!("{} cannot be read: {cause}", shown_path()))
+            .map_err(|cause| format!("could not read {}: {cause}", shown_path()))
     }
 
     pub(crate) fn locks_dir(&self) -> PathBuf {
@@ -102,6 +102,11 @@ impl Project {
     /// The directory with the exact texts before and after every landing of a run.
     pub(crate) fn checkpoints_dir(&self, run_id: &RunId) -> PathBuf {
         self.home_dir().join("checkpoints").join(run_id.as_str())
+    }
+
+    /// The directory with what is known of discarded runs.
+    pub(crate) fn discarded_dir(&self) -> PathBuf {
+        self.home_dir().join("discarded")
     }
 
     /// The directory with texts as they were before an undo, or the restoring of a stray edit, replaced them.

@@ -58,7 +58,7 @@ impl ProjectFiles for ProjectDirectory {
         }
         // Reading a pipe could block forever.
         if !file_metadata.is_file() {
-            return Err(UnreadableFile::Refused { cause: "it is not a file".into() });
+            return Err(UnreadableFile::Refused { cause: "it is not a regular file".into() });
         }
         if file_metadata.len() > MAX_FILE_BYTES {
             return Err(UnreadableFile::TooLong { bytes: file_metadata.len(), max_bytes: MAX_FILE_BYTES });

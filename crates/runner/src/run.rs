@@ -53,25 +53,25 @@ pub enum RunError {
     Subject(#[from] SubjectError),
     #[error("{}: {cause}", project.display())]
     Project { project: PathBuf, cause: io::Error },
-    #[error("{path} is a link that leads out of the project, to {}", to.display())]
+    #[error("{path} points outside the project, to {}", to.display())]
     LeadsOut { path: String, to: PathBuf },
-    #[error("{subject} is already under review by run {by}")]
+    #[error("{subject} is already being reviewed by run {by}")]
     SubjectLocked { subject: String, by: RunId },
-    #[error("run {run} is being worked on by another process")]
+    #[error("run {run} is already running in another process")]
     RunLocked { run: RunId },
-    #[error("there is no run {run} in this project")]
+    #[error("no run named `{run}` in this project")]
     NoRun { run: RunId },
-    #[error("run {run} has ended: {outcome}")]
+    #[error("run {run} has already ended: {outcome}")]
     Ended { run: RunId, outcome: String },
     #[error(
         "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW_NAME} version {WORKFLOW_VERSION}"
     )]
     IncompatibleVersion { run: RunId, workflow: String, version: u32 },
-    #[error("run {run} has an entry that this build does not know (number {seq})")]
+    #[error("run {run} has a journal entry that this build does not understand (entry {seq})")]
     UnknownEntry { run: RunId, seq: u64 },
-    #[error("the settings contain what looks like a secret: {place}")]
+    #[error("the settings appear to contain a secret: {place}")]
     SecretInSettings { place: String },
-    #[error("the changed settings do not fit what run {run} has done since its last stage: {cause}")]
+    #[error("the changed settings conflict with what run {run} has done since its last stage: {cause}")]
     SettingsDoNotFit { run: RunId, cause: HostError },
     #[error(transparent)]
     Session(#[from] SessionError),

@@ -95,11 +95,11 @@ impl HookOutcome {
             HookOutcome::Exited(0) => "done".to_string(),
             HookOutcome::Exited(code) => format!("exit code {code}"),
             HookOutcome::Killed(signal) => format!("killed by signal {signal}"),
-            HookOutcome::TimedOut => format!("not done after {} s", HOOK_TIMEOUT.as_secs()),
-            HookOutcome::Flooded => "it printed more than 1 MB in a second".to_string(),
-            HookOutcome::NotStarted(cause) => format!("it could not be started: {cause}"),
-            HookOutcome::RanBefore => "ran before in this session".to_string(),
-            HookOutcome::HeldBack => "not run: a critical one before it failed".to_string(),
+            HookOutcome::TimedOut => format!("timed out after {} s", HOOK_TIMEOUT.as_secs()),
+            HookOutcome::Flooded => "printed more than 1 MB in one second".to_string(),
+            HookOutcome::NotStarted(cause) => format!("could not run: {cause}"),
+            HookOutcome::RanBefore => "already ran in this session".to_string(),
+            HookOutcome::HeldBack => "skipped: an earlier critical hook failed".to_string(),
         }
     }
 }
@@ -213,7 +213,7 @@ impl<'m> StepHookRunner<'m> {
             ExitReason::TimedOut | ExitReason::Silent => HookOutcome::TimedOut,
             ExitReason::Flooded => HookOutcome::Flooded,
             ExitReason::Stopped | ExitReason::Lost => {
-                HookOutcome::NotStarted("its process was ended from outside".to_string())
+                HookOutcome::NotStarted("its process was killed from outside".to_string())
             }
         };
         let bytes_before = report.memory.said;
@@ -235,7 +235,7 @@ impl<'m> StepHookRunner<'m> {
         // Only the hook that crosses the limit reports it, not every later one.
         if bytes_before <= MAX_STEP_BYTES && report.memory.said > MAX_STEP_BYTES {
             report.notes.push(format!(
-                "the hooks of this step have said {} KiB; they run on, and what more they say is dropped",
+                "the hooks of this step printed more than {} KiB; they keep running, but further output is dropped",
                 MAX_STEP_BYTES >> 10
             ));
         }
@@ -250,8 +250,8 @@ fn build_environment(variables: &HookVariables, notes: &mut Vec<String>) -> Hook
     let (mut set_variables, mut removed_variables) = HookEnvironment::default();
     for (variable, value) in variables.to_variables() {
         let problem = match &value {
-            Some(value) if value.contains('\0') => Some("it has a NUL byte in it"),
-            Some(value) if value.len() > MAX_VARIABLE_BYTES => Some("it is longer than the system takes"),
+            Some(value) if value.contains('\0') => Some("its value contains a NUL byte"),
+            Some(value) if value.len() > MAX_VARIABLE_BYTES => Some("its value is too long for the system"),
             _ => None,
         };
         notes.extend(problem.map(|reason| format!("hooks run without {variable}: {reason}")));

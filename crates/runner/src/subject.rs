@@ -12,17 +12,17 @@ pub const MAX_SUBJECT_BYTES: u64 = 1 << 20;
 pub enum SubjectError {
     #[error("{path} does not exist")]
     Missing { path: String },
-    #[error("{path} is a folder; a review is of one file")]
+    #[error("`{path}` is a directory; pass files, or `{path}/*.md`")]
     Folder { path: String },
-    #[error("{path} is neither a file nor a folder")]
+    #[error("{path} is not a regular file")]
     Special { path: String },
-    #[error("{path} cannot be read: {cause}")]
+    #[error("could not read {path}: {cause}")]
     Unreadable { path: String, cause: io::Error },
-    #[error("{path} is empty; there is nothing to review")]
+    #[error("{path} is empty; nothing to review")]
     Empty { path: String },
     #[error("{path} is not text ({why})")]
     Binary { path: String, why: &'static str },
-    #[error("{path} has {} and a subject may have {}", format_megabytes(*size), format_megabytes(MAX_SUBJECT_BYTES))]
+    #[error("{path} is too large ({}, limit {})", format_megabytes(*size), format_megabytes(MAX_SUBJECT_BYTES))]
     TooLong { path: String, size: u64 },
     #[error("{path} is outside the project {root}")]
     Outside { path: String, root: String },
@@ -43,7 +43,7 @@ pub fn relative_to_root(project_root: &Path, subject_path: &Path) -> Result<Stri
         .map_err(|_| SubjectError::Outside { path: shown_path.clone(), root: canonical_root.display().to_string() })?;
     match relative_path.to_str() {
         Some(path_text) => Ok(path_text.to_string()),
-        None => Err(SubjectError::Binary { path: shown_path, why: "its name is no UTF-8" }),
+        None => Err(SubjectError::Binary { path: shown_path, why: "its name is not valid UTF-8" }),
     }
 }
 
@@ -76,9 +76,9 @@ pub fn load_subject(project_root: &Path, relative_path: &str) -> Result<String, 
         return Err(SubjectError::Empty { path: shown_path });
     }
     if bytes.contains(&0) {
-        return Err(SubjectError::Binary { path: shown_path, why: "it contains NUL bytes" });
+        return Err(SubjectError::Binary { path: shown_path, why: "contains NUL bytes" });
     }
-    String::from_utf8(bytes).map_err(|_| SubjectError::Binary { path: shown_path, why: "it is no UTF-8" })
+    String::from_utf8(bytes).map_err(|_| SubjectError::Binary { path: shown_path, why: "not valid UTF-8" })
 }
 
 /// Refuses a path that leads outside: a recorded one may lead elsewhere by now, or may come from a journal of another origin.

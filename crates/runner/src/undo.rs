@@ -32,7 +32,7 @@ use crate::{
 
 use file_changes::replace_files;
 
-pub use crate::git_refs::{find_reference, join_finding_ids};
+pub use crate::landing_repository::{join_finding_ids, landings_log_command};
 
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {

@@ -168,7 +168,7 @@ impl TaskWorkspace {
         // The paths may come from a journal of another origin, so they are checked before anything is removed or written.
         for subject_file in source.subject_files {
             if subject_file.is_empty() || !is_plain_path(subject_file) || is_never_copied(subject_file) {
-                return Err(io::Error::other(format!("{subject_file} is no file of the project")));
+                return Err(io::Error::other(format!("{subject_file} is not a file of the project")));
             }
         }
         self.remove()?;
@@ -298,7 +298,7 @@ impl TaskWorkspace {
                 fs::read(self.base_file_path(&base_number.to_string())).map(Some)
             }
             Some(SubjectBase::Absent | SubjectBase::Link { .. }) => Ok(None),
-            None => Err(io::Error::other(format!("{relative_path} is no file of the subject"))),
+            None => Err(io::Error::other(format!("{relative_path} is not one of the reviewed files"))),
         }
     }
 

@@ -144,7 +144,7 @@ impl Store {
         match &self.writer {
             Some(writer) => writer.submit(batch, Box::new(on_durable)),
             // The callback runs in any case, so a caller that waits for it cannot hang.
-            None => on_durable(Err(StoreError::WriterStopped("the journal was opened for reading".into()))),
+            None => on_durable(Err(StoreError::WriterStopped("the journal is open read-only".into()))),
         }
     }
 

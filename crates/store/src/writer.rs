@@ -63,7 +63,7 @@ impl JournalWriter {
             None => Err(on_durable),
         };
         if let Err(on_durable) = send_result {
-            on_durable(Err(StoreError::WriterStopped("its thread is gone".into())));
+            on_durable(Err(StoreError::WriterStopped("its thread has ended".into())));
         }
     }
 }

@@ -120,13 +120,13 @@ pub struct ProcessOutcome {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("`{program}` was not found")]
+    #[error("command `{program}` not found")]
     NotFound { program: String },
-    #[error("`{program}` may not be executed")]
+    #[error("no permission to run `{program}`")]
     NotExecutable { program: String },
-    #[error("`{program}` could not be started: {what} ({cause})")]
+    #[error("could not start `{program}`: {what} ({cause})")]
     NoRoom { program: String, what: &'static str, cause: io::Error },
-    #[error("`{program}` could not be started: {cause}")]
+    #[error("could not start `{program}`: {cause}")]
     Other { program: String, cause: io::Error },
 }
 
@@ -139,7 +139,7 @@ impl StartError {
             None => io::Error::other(cause.to_string()),
         };
         let shortage = match cause.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-            Some(rustix::io::Errno::AGAIN) => Some("the system has no room for another process"),
+            Some(rustix::io::Errno::AGAIN) => Some("too many processes are running"),
             Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => Some("too many files are open"),
             Some(rustix::io::Errno::NOMEM) => Some("the system is out of memory"),
             _ => None,
@@ -149,7 +149,8 @@ impl StartError {
             // A missing working directory gives the same error as a missing program.
             (None, io::ErrorKind::NotFound) if command.working_dir.is_dir() => StartError::NotFound { program },
             (None, io::ErrorKind::NotFound) => {
-                let cause = io::Error::other(format!("its folder {} is gone", command.working_dir.display()));
+                let message = format!("its working directory {} no longer exists", command.working_dir.display());
+                let cause = io::Error::other(message);
                 StartError::Other { program, cause }
             }
             (None, io::ErrorKind::PermissionDenied) => StartError::NotExecutable { program },

@@ -155,15 +155,15 @@ impl ChallengeJournal {
                     format!("{finding_id}: {}", finding.description),
                 );
                 self.record_event(RunEvent::DecisionPosted { decision: disputed_decision });
-                let note = "challengers do not agree on something critical";
+                let note = "challengers could not settle this critical finding";
                 self.record_move(
                     finding_id,
                     StatusTransition::new(FindingStatus::Blocked { decision }, TransitionCause::NoAgreement, note),
                 );
             }
             ChallengeResult::Ambiguous => {
-                let note =
-                    format!("in doubt, taken as {severity}; {}", describe_voices(&voices, ChallengeVerdict::Ambiguous));
+                let doubt_text = describe_voices(&voices, ChallengeVerdict::Ambiguous);
+                let note = format!("in doubt, counted as {severity}; {doubt_text}");
                 self.record_move(
                     finding_id,
                     StatusTransition::new(FindingStatus::Open, TransitionCause::InDoubt, note),

@@ -70,7 +70,7 @@ impl SimulatedWorld for ScriptedWorld {
             // Parking with this reason makes the test fail with the name of the missing effect.
             unscripted => EffectResult::Park(RunEnding::new(
                 RunReason::Environment,
-                format!("the script says nothing about {}: {unscripted:?}", ask.effect_key),
+                format!("no scripted reply for {}: {unscripted:?}", ask.effect_key),
             )),
         }
     }

@@ -55,7 +55,7 @@ pub fn review_workflow<'a>(
 ) -> Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>> {
     let review_state = match recorded_state.map(serde_json::from_value).transpose() {
         Ok(read_state) => read_state.unwrap_or_default(),
-        Err(cause) => panic!("a recorded state cannot be read: {cause}"),
+        Err(cause) => panic!("could not read a recorded state: {cause}"),
     };
     Box::pin(run_review(host, review_state))
 }

@@ -1,5 +1,5 @@
 //! Names that say too little: public functions of one word, public types that share a name, and words that were replaced by
-//! the field's own.
+//! the field's own, in comments and in what users read.
 //!
 //! `xtask/names.toml` has the one-word names that are allowed, each with its reason, and the words that are not. Names of tests
 //! and of private functions are left to the reviewer.
@@ -14,7 +14,7 @@ use proc_macro2::{Delimiter, TokenTree};
 use toml::{Table, Value};
 
 use crate::RuleBreach;
-use crate::repository::{RepositoryTree, SourceFile};
+use crate::repository::{RepositoryTree, SourceFile, has_extension};
 use crate::style::{is_production, visit_production_tokens};
 use crate::tokens::line_number;
 
@@ -31,6 +31,8 @@ pub struct NameRules {
     replaced_types: BTreeMap<String, String>,
     /// Words that comments do not use, and what to say instead.
     replaced_words: BTreeMap<String, String>,
+    /// Phrases that neither messages nor pages of the documentation use, and what to say instead.
+    replaced_phrases: BTreeMap<String, String>,
     breaches: Vec<RuleBreach>,
 }
 
@@ -68,6 +70,7 @@ impl NameRules {
                 "shared_types" => rules.shared_types = rules.read_reasons(value),
                 "replaced_types" => rules.replaced_types = rules.read_reasons(value),
                 "replaced_words" => rules.replaced_words = rules.read_reasons(value),
+                "replaced_phrases" => rules.replaced_phrases = rules.read_reasons(value),
                 _ => rules.breaches.push(RuleBreach::in_file(NAMES_FILE, format!("`{key}` is not known here"))),
             }
         }
@@ -106,6 +109,7 @@ impl NameRules {
         breaches.extend(self.check_shared_types(&items));
         breaches.extend(production().flat_map(|source| self.check_replaced_types(source)));
         breaches.extend(repository.sources.iter().flat_map(|source| self.check_comments(source)));
+        breaches.extend(production().flat_map(|source| self.check_messages(source)));
         breaches
     }
 
@@ -175,6 +179,66 @@ impl NameRules {
         }
         breaches
     }
+
+    /// Checks the string literals of a source file. Doc comments are left out, although help texts are made of some: in
+    /// comments the same words may be right.
+    fn check_messages(&self, source: &SourceFile) -> Vec<RuleBreach> {
+        let mut doc_literals: BTreeSet<(usize, usize)> = BTreeSet::new();
+        let mut breaches = Vec::new();
+        visit_production_tokens(&source.tokens, &mut |remaining_tokens| {
+            let place_of = |token: &TokenTree| (token.span().start().line, token.span().start().column);
+            if let [TokenTree::Ident(name), _, literal @ TokenTree::Literal(_), ..] = remaining_tokens
+                && name == "doc"
+            {
+                doc_literals.insert(place_of(literal));
+            }
+            if let [token @ TokenTree::Literal(literal), ..] = remaining_tokens
+                && !doc_literals.contains(&place_of(token))
+            {
+                let message_lines = self.find_phrases(&literal.to_string());
+                breaches.extend(message_lines.into_iter().map(|(line_offset, message)| {
+                    RuleBreach::at_line(&source.path, line_number(token) + line_offset, message)
+                }));
+            }
+        });
+        breaches
+    }
+
+    /// Checks a page of the documentation. The decisions are a record and keep their words.
+    pub fn check_page(&self, path: &str, text: &str) -> Vec<RuleBreach> {
+        let is_page = path == "README.md" || (path.starts_with("docs/") && has_extension(path, "md"));
+        if !is_page || path == "docs/decisions.md" {
+            return Vec::new();
+        }
+        let found_phrases = self.find_phrases(text).into_iter();
+        found_phrases.map(|(line_offset, message)| RuleBreach::at_line(path, line_offset + 1, message)).collect()
+    }
+
+    /// Finds replaced phrases in a text, with the number of lines before each.
+    fn find_phrases(&self, text: &str) -> Vec<(usize, String)> {
+        let mut found_phrases = Vec::new();
+        for (line_offset, line) in text.lines().enumerate() {
+            let line = line.to_lowercase();
+            for (phrase, better) in &self.replaced_phrases {
+                if contains_words(&line, phrase) {
+                    found_phrases.push((line_offset, format!("users read `{phrase}` here: {better}")));
+                }
+            }
+        }
+        found_phrases
+    }
+}
+
+/// Whether the line contains the phrase as whole words.
+fn contains_words(line: &str, phrase: &str) -> bool {
+    let continues = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+    let starts_with_word = continues(phrase.chars().next());
+    let ends_with_word = continues(phrase.chars().next_back());
+    line.match_indices(phrase).any(|(offset, _)| {
+        let before = line[..offset].chars().next_back();
+        let after = line[offset + phrase.len()..].chars().next();
+        !(starts_with_word && continues(before)) && !(ends_with_word && continues(after))
+    })
 }
 
 /// Functions and types that other modules can name.

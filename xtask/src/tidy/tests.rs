@@ -379,6 +379,29 @@ fn names_that_say_too_little_are_refused() -> Result<()> {
 }
 
 #[test]
+fn phrases_that_users_had_to_translate_are_refused() -> Result<()> {
+    let rules = NameRules::parse("[replaced_phrases]\n'[!]' = 'write error:'\nmend = 'say fix'\n");
+    let text = "//! Mend comes from amend.\n/// How to mend it.\nfn a() {\n    print(\"[!] no\");\n    \
+                print(\"amended; see what mends it\");\n    print(\"first\\n\\\n     then mend it\");\n}\n\
+                #[cfg(test)]\nmod tests { const A: &str = \"[!]\"; }\n";
+    let sources = vec![parse_source("crates/a/src/lib.rs", text)?];
+    let repository = RepositoryTree { files: Vec::new(), sources, unreadable: Vec::new() };
+    assert_eq!(
+        format_breaches(rules.check_names(&repository)),
+        [
+            "crates/a/src/lib.rs:4: users read `[!]` here: write error:",
+            "crates/a/src/lib.rs:7: users read `mend` here: say fix",
+        ]
+    );
+    let page = "# How\n\nMend it.\n";
+    assert_eq!(format_breaches(rules.check_page("docs/a.md", page)), ["docs/a.md:3: users read `mend` here: say fix"]);
+    for other_path in ["docs/decisions.md", "docs/a.py", "crates/a/README.md"] {
+        assert_eq!(format_breaches(rules.check_page(other_path, page)), Vec::<String>::new());
+    }
+    Ok(())
+}
+
+#[test]
 fn a_broken_list_of_names_is_a_breach() -> Result<()> {
     let no_sources = RepositoryTree { files: Vec::new(), sources: Vec::new(), unreadable: Vec::new() };
     let breaches = |text: &str| format_breaches(NameRules::parse(text).check_names(&no_sources));

@@ -25,7 +25,7 @@ pub(super) fn score_keywords(
 ) {
     let mut has_done_phrase = false;
     let phrase_groups =
-        [(COMPLETION_PHRASES, 10, "says"), (NOTHING_TO_DO_PHRASES, 15, "says that there is nothing to do:")];
+        [(COMPLETION_PHRASES, 10, "says"), (NOTHING_TO_DO_PHRASES, 15, "says that nothing is left to do:")];
     for (phrases, points, reason_prefix) in phrase_groups {
         if let Some(phrase) = phrases.iter().find(|phrase| contains_phrase(&agent_response.answer, phrase, NEGATIONS)) {
             has_done_phrase = true;
@@ -37,9 +37,9 @@ pub(super) fn score_keywords(
     let (current_length, previous_length) = (analysis.length, analysis_context.previous_length.unwrap_or(0));
     if previous_length > 0 && current_length.saturating_mul(2) < previous_length {
         analysis.score += 10;
-        analysis
-            .reasons
-            .push(format!("less than half as long as the last one: {current_length} of {previous_length} bytes (+10)"));
+        analysis.reasons.push(format!(
+            "less than half as long as the last response: {current_length} of {previous_length} bytes (+10)"
+        ));
     }
     analysis.done = has_done_phrase || analysis.score >= DONE_THRESHOLD;
     // Testing and errors show in everything the agent said and ran, not only in its final answer.
@@ -52,16 +52,16 @@ pub(super) fn score_keywords(
     };
     if let (Some(testing_phrase), None) = (find_phrase(TESTING_PHRASES), find_phrase(BUILDING_PHRASES)) {
         analysis.test_only = true;
-        analysis.reasons.push(format!("only tests: “{testing_phrase}”, and no word of any building"));
+        analysis.reasons.push(format!("tests only: mentions “{testing_phrase}”, but no implementation work"));
     }
     let error_count =
         work_texts.iter().flat_map(|work_text| work_text.lines()).filter(|work_line| is_error_line(work_line)).count();
     if error_count > MAX_ERROR_LINES {
         analysis.stuck = true;
-        analysis.reasons.push(format!("stuck: {error_count} lines of error"));
+        analysis.reasons.push(format!("stuck: {error_count} error lines"));
     }
     if analysis.reasons.is_empty() {
-        analysis.reasons.push("no status block, and no word that says it is done".to_string());
+        analysis.reasons.push("no status block, and nothing says that the work is done".to_string());
     }
 }
 

@@ -77,7 +77,7 @@ pub fn analyse_response(
     }
     // Denials do not change the result, but they often explain it.
     for denied_action in &response.denied_actions {
-        analysis.reasons.push(format!("was denied: {denied_action}"));
+        analysis.reasons.push(format!("permission denied: {denied_action}"));
     }
     match analysis_context.changed_files.as_slice() {
         [] => {}
@@ -97,10 +97,10 @@ fn apply_status_block(analysis: &mut ResponseAnalysis, status_block: StatusBlock
         (Some(true), _) => (true, 100, "the status block says EXIT_SIGNAL: true".to_string()),
         (Some(false), _) => (false, 80, "the status block says EXIT_SIGNAL: false".to_string()),
         (None, Some(WorkStatus::Complete)) => {
-            (true, 100, "the status block says STATUS: COMPLETE, and has no EXIT_SIGNAL".to_string())
+            (true, 100, "the status block says STATUS: COMPLETE and has no EXIT_SIGNAL".to_string())
         }
-        (None, Some(status)) => (false, 0, format!("the status block says STATUS: {status}, and has no EXIT_SIGNAL")),
-        (None, None) => (false, 0, "the status block says neither STATUS nor EXIT_SIGNAL".to_string()),
+        (None, Some(status)) => (false, 0, format!("the status block says STATUS: {status} and has no EXIT_SIGNAL")),
+        (None, None) => (false, 0, "the status block has neither STATUS nor EXIT_SIGNAL".to_string()),
     };
     (analysis.done, analysis.score) = (is_done, score);
     analysis.reasons.push(reason);

@@ -172,7 +172,7 @@ fn limit_items<T>(all_items: Vec<T>, rank_item: impl Fn(&T) -> usize, remarks: &
     // This remark comes first, so that it is not lost when the remarks are limited.
     remarks.insert(
         0,
-        format!("of {} items {MAX_ITEMS} were kept, the most severe; the others were left out", all_items.len()),
+        format!("kept {MAX_ITEMS} of {} items, the most severe ones; the others were ignored", all_items.len()),
     );
     let mut ranked_indexes: Vec<(usize, usize)> =
         all_items.iter().enumerate().map(|(index, ranked_item)| (rank_item(ranked_item), index)).collect();
@@ -195,21 +195,21 @@ fn read_each_item<'n, T>(
     let mut kept_items = Vec::new();
     for (index, source_item) in items.iter().enumerate() {
         let item_result = match source_item {
-            AnswerNode::Map(_) if is_blank_form(source_item) => Err("it is the form, not an answer".to_string()),
+            AnswerNode::Map(_) if is_blank_form(source_item) => Err("it is the unfilled form".to_string()),
             AnswerNode::Map(_) => read_item(source_item, remarks),
             _ => Err("it is not a mapping".to_string()),
         };
         // Of duplicate keys only one value is used; the remark says which one.
         if let Some(repeated_key) = source_item.duplicate_key() {
             remarks.push(format!(
-                "item {} says `{}` twice; the later one counts",
+                "item {} has `{}` twice; the later one is used",
                 index + 1,
                 truncate_chars(repeated_key, 40)
             ));
         }
         match item_result {
             Ok(read_value) => kept_items.push((source_item, read_value)),
-            Err(reason) => remarks.push(format!("item {} was left out: {reason}", index + 1)),
+            Err(reason) => remarks.push(format!("item {} was ignored: {reason}", index + 1)),
         }
     }
     kept_items
@@ -217,18 +217,15 @@ fn read_each_item<'n, T>(
 
 fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<RaisedFinding, String> {
     let description = item_node.get_text(DESCRIPTION_KEYS).ok_or("it has no description")?;
-    let finding_evidence = read_evidence(item_node).ok_or("it has neither a quote nor an absence")?;
+    let finding_evidence = read_evidence(item_node).ok_or("it has neither `quote` nor `absent`")?;
     let finding_severity = match item_node.get_text(SEVERITY_KEYS) {
         Some(severity_text) => parse_severity(&severity_text).unwrap_or_else(|| {
             // An unknown word must not make a finding lighter than the agent meant it.
-            remarks.push(format!(
-                "severity `{}` is unknown and was taken as critical",
-                truncate_chars(&severity_text, 40)
-            ));
+            remarks.push(format!("unknown severity `{}`, treated as critical", truncate_chars(&severity_text, 40)));
             Severity::Critical
         }),
         None => {
-            remarks.push("a finding without a severity was taken as medium".to_string());
+            remarks.push("a finding has no severity, treated as medium".to_string());
             Severity::Medium
         }
     };
@@ -260,8 +257,8 @@ fn parse_finding_id(id_text: &str) -> Option<FindingId> {
 }
 
 fn read_finding_id(item_node: &AnswerNode) -> Result<FindingId, String> {
-    let id_text = item_node.get_text(FINDING_ID_KEYS).ok_or("it names no finding")?;
-    parse_finding_id(&id_text).ok_or_else(|| format!("`{}` is no finding id", truncate_chars(&id_text, 40)))
+    let id_text = item_node.get_text(FINDING_ID_KEYS).ok_or("it has no finding id")?;
+    parse_finding_id(&id_text).ok_or_else(|| format!("`{}` is not a finding id", truncate_chars(&id_text, 40)))
 }
 
 fn split_words(spoken_text: &str) -> Vec<String> {
@@ -320,19 +317,19 @@ fn build_ruling(
     item_node: &AnswerNode,
     remarks: &mut Vec<String>,
 ) -> Result<ChallengerRuling, String> {
-    let verdict_text = item_node.get_text(VERDICT_KEYS).ok_or_else(|| format!("it says nothing about {ruling_id}"))?;
+    let verdict_text = item_node.get_text(VERDICT_KEYS).ok_or_else(|| format!("it has no verdict on {ruling_id}"))?;
     let note = truncate_chars(&item_node.get_text(NOTE_KEYS).unwrap_or_default(), MAX_TEXT_CHARS);
     let counter_evidence =
         item_node.get(COUNTER_EVIDENCE_KEYS).and_then(first_text).map(truncate_quote).unwrap_or_default();
     let mut verdict = parse_verdict(&verdict_text).unwrap_or_else(|| {
         remarks.push(format!(
-            "verdict `{}` on {ruling_id} is unknown and was taken as ambiguous",
+            "unknown verdict `{}` on {ruling_id}, treated as ambiguous",
             truncate_chars(&verdict_text, 40)
         ));
         ChallengeVerdict::Ambiguous
     });
     if verdict == ChallengeVerdict::Invalid && note.is_empty() && counter_evidence.is_empty() {
-        remarks.push(format!("{ruling_id} was called invalid without counter-evidence; taken as ambiguous"));
+        remarks.push(format!("{ruling_id} was called invalid without counter-evidence, treated as ambiguous"));
         verdict = ChallengeVerdict::Ambiguous;
     }
     Ok(ChallengerRuling { id: ruling_id, holds: verdict, note, counter: counter_evidence })
@@ -368,7 +365,7 @@ fn merge_rulings(rulings: Vec<ChallengerRuling>, remarks: &mut Vec<String>) -> V
             }
             Some(first_ruling) if first_ruling.holds != ruling.holds => {
                 remarks.push(format!(
-                    "{} was called {} and {}; taken as ambiguous",
+                    "{} was called {} and {}, treated as ambiguous",
                     first_ruling.id, first_ruling.holds, ruling.holds
                 ));
                 first_ruling.holds = ChallengeVerdict::Ambiguous;

@@ -135,15 +135,11 @@ fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> F
             let list_name = answer_kind.vocabulary().list_names[0];
             region_lists.list_count = 0;
             region_lists.read_problem =
-                Some(format!("no `{list_name}` list could be read: the answer breaks off before its first item"));
+                Some(format!("the `{list_name}` list could not be read: the answer is cut off before its first item"));
         }
         if region_lists.list_count > 0 {
-            region_lists.add_remark_if(
-                found_nodes.is_guessed,
-                "the list is not well-formed; it was read as far as it could be understood",
-            );
-            region_lists
-                .add_remark_if(found_nodes.is_truncated, "the answer breaks off in the middle; what is whole was kept");
+            region_lists.add_remark_if(found_nodes.is_guessed, "the list is malformed; it was read as far as possible");
+            region_lists.add_remark_if(found_nodes.is_truncated, "the answer is cut off; its complete items were kept");
         }
         // An agent that repeats the requested form before answering did not mean it as findings.
         let is_blank_form = !region_lists.items.is_empty() && region_lists.items.iter().all(items::is_blank_form);
@@ -162,10 +158,8 @@ fn gather_lists(answer_text: &str, answer_kind: AnswerKind, envelopes: u32) -> F
         return example_lists;
     }
     let example_count = example_lists.items.iter().filter(|example_item| !items::is_blank_form(example_item)).count();
-    answer_lists.add_remark_if(
-        example_count > 0,
-        &format!("an example with {example_count} items before the answer was left out"),
-    );
+    answer_lists
+        .add_remark_if(example_count > 0, &format!("ignored an example with {example_count} items before the answer"));
     answer_lists
 }
 
@@ -193,7 +187,8 @@ fn read_region(region: AnswerRegion<'_>, answer_kind: AnswerKind, read_problem: 
         Ok(_) | Err(StrictYamlError::LossyValue) => find_lists(region.text, vocabulary_names),
         // The strict parser's message is kept in case the search finds nothing either.
         Err(StrictYamlError::Invalid(yaml_error)) => {
-            *read_problem = Some(format!("no `{}` list could be read: {yaml_error}", vocabulary_names.list_names[0]));
+            *read_problem =
+                Some(format!("the `{}` list could not be read: {yaml_error}", vocabulary_names.list_names[0]));
             FoundNodes { is_guessed: true, ..find_lists(region.text, vocabulary_names) }
         }
     }
@@ -371,7 +366,7 @@ mod tests {
         for (answer_text, expected_words) in [
             ("", "empty"),
             ("All good, nothing found!", "no `findings` list"),
-            ("```yaml\nfindings: [\n```", "could be read"),
+            ("```yaml\nfindings: [\n```", "could not be read"),
         ] {
             let AnswerContent::Unreadable { message } = parse_answer(answer_text, AnswerKind::Findings).content else {
                 panic!("{answer_text}")
@@ -384,7 +379,7 @@ mod tests {
     fn a_list_of_which_nothing_can_be_used_is_not_an_empty_list() {
         let parsed = parse_answer("findings:\n  - description: vague worry\n", AnswerKind::Findings);
         let AnswerContent::Unreadable { message } = parsed.content else { panic!("{parsed:?}") };
-        assert!(message.contains("neither a quote nor an absence"), "{message}");
+        assert!(message.contains("neither `quote` nor `absent`"), "{message}");
     }
 
     #[test]
@@ -423,7 +418,7 @@ mod tests {
             claims.iter().map(|c| (c.id.0, c.said)).collect::<Vec<_>>(),
             [(2, ClaimStatus::Fixed), (3, ClaimStatus::Blocked)]
         );
-        assert_eq!(parsed.remarks, ["item 3 was left out: `X` is no finding id"]);
+        assert_eq!(parsed.remarks, ["item 3 was ignored: `X` is not a finding id"]);
     }
 
     #[test]

@@ -17,9 +17,10 @@ use crate::driver::{
 const MAX_DENIALS: usize = 10;
 
 /// Instructions that every client gets in addition to its task.
-pub(super) const STANDING_INSTRUCTIONS: &str = "You work unattended: no user can answer a question or grant a permission, so decide for \
-     yourself and go on. The current folder is a private copy that was made for this one task. Do what the task asks for and \
-     nothing beside it: no commits, no installations, nothing outside of this folder.";
+pub(super) const STANDING_INSTRUCTIONS: &str = "You are running unattended: no user can answer a question or grant \
+     a permission, so make your own decisions and continue. The current directory is a private workspace made for this \
+     one task. Do what the task asks and nothing else: do not commit, do not install anything, and do not touch \
+     anything outside this directory.";
 
 /// Chooses the model that is set for the job, else for the agent, else for the size.
 pub(super) fn choose_model<'a>(
@@ -77,9 +78,10 @@ pub(super) fn estimate_cost(task_usage: &AgentUsage, session_mode: SessionMode<'
 
 /// Remarks about what a client was denied. A few of them are enough to explain it.
 pub(super) fn denial_remarks(denied: &[String]) -> Vec<String> {
-    let shown_remarks = denied.iter().take(MAX_DENIALS).map(|denied_action| format!("was denied {denied_action}"));
+    let shown_remarks =
+        denied.iter().take(MAX_DENIALS).map(|denied_action| format!("permission denied: {denied_action}"));
     let hidden_count = denied.len().saturating_sub(MAX_DENIALS);
-    shown_remarks.chain((hidden_count > 0).then(|| format!("was denied {hidden_count} more"))).collect()
+    shown_remarks.chain((hidden_count > 0).then(|| format!("permission denied: {hidden_count} more"))).collect()
 }
 
 /// Adds a value unless it is already known.
@@ -108,12 +110,12 @@ pub(super) fn fault_without_result(
         // timeout does.
         None => retry_fault,
         // Exit code 0 promises a result; without its final line the output is broken.
-        Some(0) => Some(Fault::new(FaultKind::Malformed, format!("ended without a last word{detail_suffix}"))),
+        Some(0) => Some(Fault::new(FaultKind::Malformed, format!("exited without a final result{detail_suffix}"))),
         // 128 + 15: the client handled SIGTERM and exited in order.
-        Some(143) => Some(Fault::new(FaultKind::Killed { signal: 15 }, "was asked to stop")),
+        Some(143) => Some(Fault::new(FaultKind::Killed { signal: 15 }, "was stopped (SIGTERM)")),
         Some(exit_code) => Some(Fault::new(
             FaultKind::Exited { code: exit_code },
-            format!("ended with exit code {exit_code}{detail_suffix}"),
+            format!("exited with code {exit_code}{detail_suffix}"),
         )),
     }
 }
@@ -196,8 +198,8 @@ mod tests {
         let mut denied_actions = Vec::new();
         (0..13).chain(0..13).for_each(|file_number| push_unique(&mut denied_actions, format!("Write {file_number}")));
         let remarks = denial_remarks(&denied_actions);
-        assert_eq!((remarks.len(), remarks[9].as_str()), (11, "was denied Write 9"));
-        assert_eq!(remarks[10], "was denied 3 more");
+        assert_eq!((remarks.len(), remarks[9].as_str()), (11, "permission denied: Write 9"));
+        assert_eq!(remarks[10], "permission denied: 3 more");
         assert!(denial_remarks(&[]).is_empty());
     }
 }

@@ -116,7 +116,7 @@ pub(crate) fn withheld_variables(launched_client: &CodingClient) -> Vec<String> 
 
 /// The error for a client that this build cannot drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no client `{id}` here, only {}", AGENT_CLIENT_IDS.join(", "))]
+#[error("unknown client `{id}` (known: {})", AGENT_CLIENT_IDS.join(", "))]
 pub struct UnknownClient {
     pub id: String,
 }

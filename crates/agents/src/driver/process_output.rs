@@ -81,8 +81,8 @@ impl AgentEvent {
             AgentEvent::ToolUsed { tool_name, target } if target.is_empty() => Some(tool_name.clone()),
             AgentEvent::ToolUsed { tool_name, target } => Some(format!("{tool_name} {target}")),
             AgentEvent::FileChanged { file_path } => Some(format!("changed {file_path}")),
-            AgentEvent::ToolDenied { tool_name: denied_tool } => Some(format!("was denied {denied_tool}")),
-            AgentEvent::Retrying { reason } => Some(format!("tries again: {reason}")),
+            AgentEvent::ToolDenied { tool_name: denied_tool } => Some(format!("permission denied: {denied_tool}")),
+            AgentEvent::Retrying { reason } => Some(format!("retrying: {reason}")),
             AgentEvent::Failed { reason } => Some(reason.clone()),
         }
     }

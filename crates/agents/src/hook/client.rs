@@ -72,7 +72,7 @@ impl FromStr for HookClient {
         };
         HookClient::all()
             .find(is_named)
-            .ok_or_else(|| format!("there is no client `{client_name}`, only {}", HookClient::all_ids().join(", ")))
+            .ok_or_else(|| format!("unknown client `{client_name}` (known: {})", HookClient::all_ids().join(", ")))
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         let parse_error = "unknown-client".parse::<HookClient>().unwrap_err();
         assert_eq!(
             parse_error,
-            format!("there is no client `unknown-client`, only {}", HookClient::all_ids().join(", "))
+            format!("unknown client `unknown-client` (known: {})", HookClient::all_ids().join(", "))
         );
     }
 

@@ -53,7 +53,7 @@ impl FromStr for HookEvent {
         // The names are exact: a misspelt one is reported and not guessed.
         HookEvent::ALL.into_iter().find(|hook_event| hook_event.name() == event_name).ok_or_else(|| {
             let known_names: Vec<&str> = HookEvent::ALL.iter().map(|hook_event| hook_event.name()).collect();
-            format!("there is no hook `{event_name}`, only {}", known_names.join(", "))
+            format!("unknown hook `{event_name}` (known: {})", known_names.join(", "))
         })
     }
 }
@@ -68,6 +68,6 @@ mod tests {
             assert_eq!(hook_event.name().parse(), Ok(hook_event));
         }
         let parse_error = "Stop".parse::<HookEvent>().unwrap_err();
-        assert!(parse_error.starts_with("there is no hook `Stop`, only stop, subagent-stop, "), "{parse_error}");
+        assert!(parse_error.starts_with("unknown hook `Stop` (known: stop, subagent-stop, "), "{parse_error}");
     }
 }

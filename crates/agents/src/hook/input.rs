@@ -17,10 +17,10 @@ impl HookInput {
         let stdin_text = String::from_utf8_lossy(stdin_bytes);
         let stdin_text = stdin_text.trim_start_matches('\u{feff}').trim();
         if stdin_text.is_empty() {
-            return Err("nothing came on standard input, where the client's JSON was expected".to_owned());
+            return Err("standard input is empty; expected JSON from the client".to_owned());
         }
         if !stdin_text.starts_with('{') {
-            return Err("what came on standard input is not a JSON object".to_owned());
+            return Err("standard input is not a JSON object".to_owned());
         }
         // A tool's output may contain half a character, which is no valid JSON. The first try is without the repair,
         // because it is rarely needed and costs another copy.
@@ -35,7 +35,7 @@ impl HookInput {
                 return Ok(input_reader.into_input());
             }
         }
-        Err(format!("what came on standard input is not JSON: {json_error}"))
+        Err(format!("invalid JSON on standard input: {json_error}"))
     }
 }
 
@@ -273,15 +273,12 @@ mod tests {
     fn input_that_is_not_an_object_is_an_error() {
         let read_error =
             |stdin_bytes: &[u8]| HookInput::parse(test_hook_client(CLAUDE), Stop, stdin_bytes).unwrap_err();
-        assert_eq!(read_error(b" \n"), "nothing came on standard input, where the client's JSON was expected");
+        assert_eq!(read_error(b" \n"), "standard input is empty; expected JSON from the client");
         for other_json in ["[]", "\"{}\"", "null", "hello"] {
-            assert_eq!(read_error(other_json.as_bytes()), "what came on standard input is not a JSON object");
+            assert_eq!(read_error(other_json.as_bytes()), "standard input is not a JSON object");
         }
         let truncated_error = read_error(br#"{"session_id":"a","#);
-        assert_eq!(
-            truncated_error,
-            "what came on standard input is not JSON: EOF while parsing a value at line 1 column 18"
-        );
+        assert_eq!(truncated_error, "invalid JSON on standard input: EOF while parsing a value at line 1 column 18");
         assert!(read_error(b"{} {}").ends_with("trailing characters at line 1 column 4"));
     }
 

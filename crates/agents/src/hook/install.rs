@@ -41,7 +41,7 @@ impl InstallProblem {
 
     fn from(refusal: EditRefusal) -> InstallProblem {
         // Both mean that the edit was not proven to be safe. The user cannot do anything with the difference.
-        let unsafe_change = || JsoncProblem { line: 1, column: 1, message: "it cannot be changed safely".into() };
+        let unsafe_change = || JsoncProblem { line: 1, column: 1, message: "this file cannot be edited safely".into() };
         let file_problem = match refusal {
             EditRefusal::Unreadable(file_problem) => file_problem,
             EditRefusal::Misplaced | EditRefusal::Unverified => unsafe_change(),
@@ -255,29 +255,32 @@ fn read_entries(
     let unknown_form =
         |jsonc_node: &JsoncNode, message: String| InstallProblem::at_byte(file_text, jsonc_node.span.start, message);
     if !hook_document.root.is_map() {
-        return Err(unknown_form(&hook_document.root, "the file is no object".into()));
+        return Err(unknown_form(&hook_document.root, "expected a JSON object".into()));
     }
     let mut installed_entries = Vec::new();
     let Some(hooks_node) = hook_document.root.get("hooks") else {
         return Ok((hook_document, installed_entries));
     };
     if !hooks_node.is_map() {
-        return Err(unknown_form(hooks_node, "`hooks` is no object".into()));
+        return Err(unknown_form(hooks_node, "`hooks` is not an object".into()));
     }
     for (list_index, event_item) in hooks_node.items().iter().enumerate() {
         let event_name = &event_item.key;
         if !event_item.value.is_list() {
-            return Err(unknown_form(&event_item.value, format!("`hooks.{event_name}` is no list")));
+            return Err(unknown_form(&event_item.value, format!("`hooks.{event_name}` is not an array")));
         }
         // Every deviation from the known form is an error: an edit of a file that is not understood could break it.
         for (group_index, group_item) in event_item.value.items().iter().enumerate() {
             let command_list = group_item.value.get("hooks").filter(|command_list| command_list.is_list());
             let command_list = command_list.ok_or_else(|| {
-                unknown_form(&group_item.value, format!("this entry of `hooks.{event_name}` has no list `hooks`"))
+                unknown_form(&group_item.value, format!("this entry of `hooks.{event_name}` has no `hooks` array"))
             })?;
             for (entry_index, entry_item) in command_list.items().iter().enumerate() {
                 if !entry_item.value.is_map() {
-                    return Err(unknown_form(&entry_item.value, format!("this hook of `{event_name}` is no object")));
+                    return Err(unknown_form(
+                        &entry_item.value,
+                        format!("this hook for `{event_name}` is not an object"),
+                    ));
                 }
                 // Hooks of other kinds have no command.
                 let Some(command_text) = entry_item.value.get("command").and_then(JsoncNode::as_text) else {
@@ -291,7 +294,7 @@ fn read_entries(
                     }
                     CommandOwner::Ours(_) | CommandOwner::Changed => {
                         let install_problem =
-                            unknown_form(&entry_item.value, format!("Tribunal's hook of `{event_name}` was changed"));
+                            unknown_form(&entry_item.value, format!("Tribunal's hook for `{event_name}` was edited"));
                         return Err(InstallProblem { is_ours: true, ..install_problem });
                     }
                 };
@@ -341,7 +344,7 @@ pub fn check_own_file(hook_client: HookClient, file_text: &str) -> Result<(), In
     {
         true => Ok(()),
         false => {
-            let message = "Tribunal's own file was changed";
+            let message = "this file belongs to Tribunal, but was edited";
             Err(InstallProblem {
                 is_ours: true,
                 ..InstallProblem::at_byte(file_text, own_document.root.span.start, message)

@@ -44,13 +44,13 @@ impl JsoncReader<'_> {
     fn read_root(&mut self) -> Result<JsoncNode, OffsetMessage> {
         self.skip_trivia()?;
         if self.peek().is_none() {
-            return Err((self.position, "the file has no value in it".into()));
+            return Err((self.position, "the file has no JSON value".into()));
         }
         let root_node = self.read_value(0)?;
         self.skip_trivia()?;
         match self.peek() {
             None => Ok(root_node),
-            Some(_) => Err((self.position, "there is more behind the end".into())),
+            Some(_) => Err((self.position, "unexpected text after the end of the JSON value".into())),
         }
     }
 
@@ -87,7 +87,7 @@ impl JsoncReader<'_> {
             } else if remaining.starts_with("/*") {
                 match remaining.get(2..).and_then(|comment_text| comment_text.find("*/")) {
                     Some(body_length) => body_length + 4,
-                    None => return self.error_here("a comment is not closed"),
+                    None => return self.error_here("unclosed comment"),
                 }
             } else {
                 return Ok(trivia_span);
@@ -95,7 +95,7 @@ impl JsoncReader<'_> {
             // Only the last comment matters: it decides whether the following line end may be removed.
             trivia_span.ends_with_line_comment = remaining.starts_with("//");
             trivia_span.has_comments = true;
-            self.note_non_json(self.position, "a comment");
+            self.note_non_json(self.position, "comment");
             self.position += comment_length;
             trivia_span.space_start = self.position;
         }
@@ -114,8 +114,8 @@ impl JsoncReader<'_> {
             Some(b'"') => JsoncKind::Text(self.read_string()?),
             Some(b'-' | b'0'..=b'9') => JsoncKind::Number(self.read_number()?),
             Some(b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$') => self.read_keyword()?,
-            Some(_) => return self.error_here("a value is missing"),
-            None => return self.error_here("the file ends in the middle of a value"),
+            Some(_) => return self.error_here("expected a value"),
+            None => return self.error_here("unexpected end of file, expected a value"),
         };
         Ok(JsoncNode { span: value_start..self.position, kind: node_kind })
     }
@@ -123,7 +123,7 @@ impl JsoncReader<'_> {
     /// Reads the inside of a list or an object, with its brackets.
     fn read_items(&mut self, closing_byte: u8, depth: usize) -> Result<(Vec<JsoncItem>, JsoncFrame), OffsetMessage> {
         if depth >= MAX_DEPTH {
-            return self.error_here(format!("there are more than {MAX_DEPTH} brackets in one another"));
+            return self.error_here(format!("nested more than {MAX_DEPTH} levels deep"));
         }
         let open_offset = self.position;
         self.position += 1;
@@ -144,7 +144,7 @@ impl JsoncReader<'_> {
                     if let Some(last_comma) =
                         frame.comma_offsets.last().filter(|_| has_comma && !child_items.is_empty())
                     {
-                        self.note_non_json(*last_comma, "a comma before a closing bracket");
+                        self.note_non_json(*last_comma, "trailing comma");
                     }
                     self.position += 1;
                     return Ok((child_items, frame));
@@ -152,19 +152,19 @@ impl JsoncReader<'_> {
                 None => {
                     // The opening bracket is the place that helps the user; the end of the file does not.
                     let open_bracket = if closing_byte == b'}' { "{" } else { "[" };
-                    return Err((open_offset, format!("this {open_bracket} is not closed")));
+                    return Err((open_offset, format!("unclosed `{open_bracket}`")));
                 }
                 Some(b',') if !has_comma => {
                     frame.comma_offsets.push(self.position);
                     self.position += 1;
                 }
-                Some(_) if !has_comma => return self.error_here("a comma or a closing bracket is missing"),
+                Some(_) if !has_comma => return self.error_here("expected a comma or a closing bracket"),
                 Some(_) => {
                     let read_pair = self.read_item(closing_byte == b'}', &trivia_span, depth)?;
                     frame.has_comments |= read_pair.1;
                     // Readers disagree on which of two equal keys counts, so an edit could have no effect.
                     if closing_byte == b'}' && !known_keys.insert(read_pair.0.key.clone()) {
-                        return Err((read_pair.0.start, format!("`{}` stands here twice", read_pair.0.key)));
+                        return Err((read_pair.0.start, format!("duplicate key `{}`", read_pair.0.key)));
                     }
                     child_items.push(read_pair.0);
                 }
@@ -183,12 +183,12 @@ impl JsoncReader<'_> {
         let (mut item_key, mut is_commented) = (String::new(), false);
         if has_key {
             if self.peek() != Some(b'"') {
-                return self.error_here("a key in quotes is missing");
+                return self.error_here("expected a key in double quotes");
             }
             item_key = self.read_string()?;
             is_commented |= self.skip_trivia()?.has_comments;
             if self.peek() != Some(b':') {
-                return self.error_here(format!("a colon behind `{item_key}` is missing"));
+                return self.error_here(format!("expected a colon after `{item_key}`"));
             }
             self.position += 1;
             is_commented |= self.skip_trivia()?.has_comments;
@@ -215,7 +215,8 @@ impl JsoncReader<'_> {
             "false" => JsoncKind::Flag(false),
             // The usual mistake is a text without quotes.
             other_word => {
-                return self.error_here(format!("`{other_word}` is no value; texts stand in quotes"));
+                return self
+                    .error_here(format!("`{other_word}` is not a JSON value; strings must be in double quotes"));
             }
         };
         self.position += keyword.len();
@@ -239,7 +240,7 @@ impl JsoncReader<'_> {
         }
         match self.document_text.get(number_start..self.position) {
             Some(number_text) if is_valid => Ok(number_text.to_string()),
-            _ => Err((number_start, "this is no number".into())),
+            _ => Err((number_start, "invalid number".into())),
         }
     }
 
@@ -267,7 +268,7 @@ impl JsoncReader<'_> {
             // Everything up to the next special byte is copied at once.
             let plain_length = remaining.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
             let Some(plain_length) = plain_length else {
-                return Err((open_offset, "this text is not closed".into()));
+                return Err((open_offset, "unclosed string".into()));
             };
             unquoted.push_str(remaining.get(..plain_length).unwrap_or_default());
             let stop_byte = remaining.as_bytes().get(plain_length).copied();
@@ -279,9 +280,9 @@ impl JsoncReader<'_> {
                 }
                 Some(b'\\') => unquoted.push(self.read_escape()?),
                 Some(b'\n' | b'\r') => {
-                    return Err((open_offset, "this text is not closed on its line".into()));
+                    return Err((open_offset, "string is not closed on the same line".into()));
                 }
-                _ => return self.error_here("a control character stands in a text"),
+                _ => return self.error_here("control character in a string"),
             }
         }
     }
@@ -298,13 +299,13 @@ impl JsoncReader<'_> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.read_unicode_escape(escape_start),
-            _ => return Err((escape_start, "this is no escape that JSON knows".into())),
+            _ => return Err((escape_start, "invalid escape sequence".into())),
         })
     }
 
     /// Reads `\u` with four digits, or two of them for one character.
     fn read_unicode_escape(&mut self, escape_start: usize) -> Result<char, OffsetMessage> {
-        let invalid_escape = || (escape_start, "this escape is no character".to_string());
+        let invalid_escape = || (escape_start, "escape sequence is not a valid character".to_string());
         let high_unit = self.read_hex_digits().ok_or_else(invalid_escape)?;
         // Not a high surrogate: the escape is a character by itself. `from_u32` refuses a lone low surrogate.
         if !(0xD800..0xDC00).contains(&high_unit) {

@@ -15,14 +15,12 @@ pub(super) fn describe_change(code_change: &CodeChange, role: AgentRole) -> Stri
         }
         None => format!("`{}`", to_single_line(&changed_file.path)),
     });
-    let mut description = format!("\nIts files: {}.", join_limited(file_names.collect(), ", "));
+    let mut description = format!("\nChanged files: {}.", join_limited(file_names.collect(), ", "));
     // What cannot be reviewed is named, because the diff does not show it.
     if !code_change.left_out.is_empty() {
         let omitted_names = code_change.left_out.iter().map(|omitted| to_single_line(omitted)).collect();
-        description.push_str(&format!(
-            "\nIt also changes what cannot be reviewed here: {}.",
-            join_limited(omitted_names, "; ")
-        ));
+        description
+            .push_str(&format!("\nNot in the diff and not under review: {}.", join_limited(omitted_names, "; ")));
     }
     description.push('\n');
     description.push_str(change_instructions(role).trim_end());
@@ -68,8 +66,8 @@ pub(super) fn criteria_instruction(role: AgentRole, criteria_count: usize) -> Op
     let opening = "The acceptance criteria are numbered above";
     match role {
         AgentRole::Spec => Some(format!(
-            "{opening}: go through all {criteria_count}, one by one. Each that is not met, or met in part, is a finding of\n\
-             its own that names it (\"criterion 2\") and shows where; one that is met is none."
+            "{opening}. Check all {criteria_count}, one by one. Raise one finding for each criterion that is not met\n\
+             or only partly met; name it (\"criterion 2\") and show where. Raise none for a criterion that is met."
         )),
         AgentRole::Fixer | AgentRole::Challenger => None,
         _ => Some(format!("{opening}; they say what the change is for.")),

@@ -139,11 +139,11 @@ fn built_in_template(role: AgentRole) -> &'static str {
 fn required_values(role: AgentRole) -> Vec<(&'static str, &'static str)> {
     let mut required_parts = vec![
         ("subject", "the text under review"),
-        ("form", "the form its answer is read by"),
-        ("task", "what a person said and what was wrong with its last answer"),
+        ("form", "the answer format"),
+        ("task", "your notes and the reason why its last answer was rejected"),
     ];
     if matches!(role, AgentRole::Fixer | AgentRole::Challenger) {
-        required_parts.push(("findings", "the findings it is about"));
+        required_parts.push(("findings", "the findings to work on"));
     }
     required_parts
 }
@@ -227,7 +227,7 @@ fn describe_own_files(task_brief: &TaskBrief) -> String {
             .iter()
             .map(|file_name| format!("`{}`", to_single_line(file_name)))
             .collect();
-        description.push_str(&format!("\nLikewise: {}.", file_names.join(", ")));
+        description.push_str(&format!("\nThe same applies to: {}.", file_names.join(", ")));
     }
     description
 }
@@ -270,7 +270,7 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
             let usual_maximum = task_brief.required.max(5) * 2;
             let _ = writeln!(
                 description,
-                "Raise at least {} findings if they are there, {} to {usual_maximum} are usual; never invent one.",
+                "Raise at least {} findings if there are that many ({} to {usual_maximum} are usual). Never invent one.",
                 task_brief.required,
                 task_brief.required.max(5)
             );
@@ -278,18 +278,18 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
         _ if task_brief.required > 0 => {
             let _ = writeln!(
                 description,
-                "Raise at least {} findings if they are there; never invent one.",
+                "Raise at least {} findings if there are that many. Never invent one.",
                 task_brief.required
             );
         }
         // No findings are required any more: the run only has to show that the fixes hold.
         _ => {
-            description.push_str("This is a repeated look: what is known need not be raised again, unless its fix did not hold or made\n");
-            description.push_str("something worse. Raising nothing new is a good answer.\n");
+            description.push_str("This is a repeated review: do not raise known findings again, unless a fix did\n");
+            description.push_str("not work or made something worse. Raising nothing new is a good answer.\n");
         }
     }
     if !task_brief.said.is_empty() {
-        description.push_str("A person adds:\n");
+        description.push_str("The user adds:\n");
         task_brief
             .said
             .iter()
@@ -299,7 +299,7 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
     if !task_brief.correction.is_empty() {
         let _ = writeln!(
             description,
-            "Your last answer was not accepted: {}",
+            "Your last answer was not accepted: {}\nGive the complete answer again.",
             truncate_chars(&to_single_line(&task_brief.correction), 500)
         );
     }
@@ -326,18 +326,20 @@ fn describe_plan(plan: &SeatPlan) -> (String, String, String) {
 
 fn method_question(method: ElicitationMethod) -> &'static str {
     match method {
-        ElicitationMethod::Assumptions => "what does it take for granted, and what if that does not hold?",
-        ElicitationMethod::EdgeCases => "nothing, one, the most, too many, twice, at once, out of order: what happens?",
-        ElicitationMethod::FailureModes => "how can each part fail, who notices, what is lost, how does it come back?",
-        ElicitationMethod::Stakeholders => "whom does it touch that it does not name, and what would they refuse?",
+        ElicitationMethod::Assumptions => "what does it take for granted, and what happens if that is wrong?",
+        ElicitationMethod::EdgeCases => {
+            "what happens with none, one, the maximum, too many, twice, in parallel, out of order?"
+        }
+        ElicitationMethod::FailureModes => "how can each part fail, who notices, what is lost, how does it recover?",
+        ElicitationMethod::Stakeholders => "who is affected but not mentioned, and what would they object to?",
         ElicitationMethod::Constraints => {
-            "which limits of time, money, law, load and skill bind it, and are they kept?"
+            "which limits of time, money, law, load and skill apply, and does it respect them?"
         }
         ElicitationMethod::Dependencies => {
-            "what does it need from others, in which version, and what if it does not come?"
+            "what does it need from others, in which version, and what if that is missing?"
         }
         ElicitationMethod::FiveWhys => {
-            "ask why below each goal until a reason stands that rests on nothing else; is it there?"
+            "for each goal, ask why until you reach the root reason; does the text state it?"
         }
     }
 }
@@ -362,7 +364,7 @@ fn render_context(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize)
                 return format!(
                     "\n{}",
                     MarkedBlocks::new(vec![subject_text, &context_text])
-                        .render_block("where this run stands", &context_text)
+                        .render_block("state of this run and earlier attempts", &context_text)
                 );
             }
         }
@@ -386,7 +388,7 @@ fn render_memory(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize) 
     }
     format!(
         "\n{}",
-        MarkedBlocks::new(vec![subject_text, &kept_lines]).render_block("what earlier reviews taught", &kept_lines)
+        MarkedBlocks::new(vec![subject_text, &kept_lines]).render_block("lessons from earlier reviews", &kept_lines)
     )
 }
 
@@ -535,7 +537,7 @@ mod tests {
             render_prompt(&task_brief, PromptMaterial { subject_text: "+let x = 1;\n", criteria: &criteria }, None)
                 .unwrap();
         let shown_lines: Vec<&str> =
-            rendered_prompt.lines().skip_while(|prompt_line| !prompt_line.starts_with("Answer with")).collect();
+            rendered_prompt.lines().skip_while(|prompt_line| !prompt_line.starts_with("End your answer")).collect();
         let shown_text = shown_lines.join("\n");
         let shown_text = shown_text.replace(Hash::digest_of(b"+let x = 1;\n").short_hex(), "1");
         let shown_text =
@@ -584,7 +586,7 @@ mod tests {
     #[test]
     fn fixers_and_challengers_of_a_change_get_their_own_instructions() {
         let fixer_prompt = render_sample(&TaskBrief::new(AgentRole::Fixer, sample_change(), 1), "+x\n");
-        assert!(fixer_prompt.contains("where another fixer holds one, nothing of yours lands"), "{fixer_prompt}");
+        assert!(fixer_prompt.contains("if another fixer is working on that file"), "{fixer_prompt}");
         let challenger_prompt = render_sample(&TaskBrief::new(AgentRole::Challenger, sample_change(), 1), "+x\n");
         assert!(challenger_prompt.contains("subject change main..HEAD (material"), "{challenger_prompt}");
         assert!(!render_sample(&sample_brief(AgentRole::Fixer), "x\n").contains("another fixer"));
@@ -612,7 +614,7 @@ mod tests {
             task_brief.known = vec!["F1 high: x [open]".into()];
             task_brief.fixed = vec!["F2: y".into()];
             let rendered_prompt = render_sample(&task_brief, subject_text);
-            let seat_start = rendered_prompt.find("\n\nYour seat").unwrap();
+            let seat_start = rendered_prompt.find("\n\nYour role").unwrap();
             rendered_prompt[..seat_start].to_string()
         };
         let first_shared = shared_part(AgentRole::Adversarial);
@@ -650,11 +652,11 @@ mod tests {
             };
         let shown_lines: Vec<String> = rendered_prompt
             .lines()
-            .skip_while(|prompt_line| !prompt_line.starts_with("Likewise"))
+            .skip_while(|prompt_line| !prompt_line.starts_with("The same applies to"))
             .map(without_mark)
             .collect();
-        let form_start = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Answer with")).unwrap();
-        let form_end = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Put texts")).unwrap();
+        let form_start = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("End your answer")).unwrap();
+        let form_end = shown_lines.iter().position(|prompt_line| prompt_line.starts_with("Put text ")).unwrap();
         let shown_text = [&shown_lines[..form_start], &shown_lines[form_end + 1..]].concat().join("\n");
         insta::assert_snapshot!(shown_text, @r"
         Likewise: `sprint-status.yaml`.
@@ -698,7 +700,7 @@ mod tests {
         assert!(
             rendered_prompt.contains("§ 1\n=== end")
                 && rendered_prompt.contains("findings:")
-                && !rendered_prompt.contains("Your seat")
+                && !rendered_prompt.contains("Your role")
         );
     }
 
@@ -719,7 +721,7 @@ mod tests {
         );
         let misspelt_error = check_error(AgentRole::Spec, "{{subject}}{{form}}{{task}}\n{{sbject}}");
         assert!(
-            misspelt_error.starts_with("line 2: there is no value `{{sbject}}`; there are rules, own_files, form, "),
+            misspelt_error.starts_with("unknown placeholder `{{sbject}}` in line 2 (known: rules, own_files, form, "),
             "{misspelt_error}"
         );
         for role in AgentRole::ALL {
@@ -730,7 +732,7 @@ mod tests {
     #[test]
     fn a_nul_character_is_refused_in_every_value() {
         let template_error = render_prompt(&sample_brief(AgentRole::Spec), "a\0b", None).unwrap_err();
-        assert_eq!(template_error.to_string(), "a NUL character stands in `{{subject}}`");
+        assert_eq!(template_error.to_string(), "NUL character in `{{subject}}`");
     }
 
     #[test]

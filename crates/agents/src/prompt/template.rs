@@ -8,15 +8,15 @@ use thiserror::Error;
 /// What is wrong with a template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TemplateError {
-    #[error("line {line}: there is no value `{{{{{name}}}}}`; there are {known}")]
+    #[error("unknown placeholder `{{{{{name}}}}}` in line {line} (known: {known})")]
     Unknown { name: String, line: usize, known: String },
-    #[error("line {line}: `{{{{` is not followed by a name and `}}}}`")]
+    #[error("`{{{{` in line {line} is not followed by a name and `}}}}`")]
     Unclosed { line: usize },
-    #[error("`{{{{{part}}}}}` is missing: the agent would not get {what}")]
+    #[error("`{{{{{part}}}}}` is missing, so the agent would not get {what}")]
     Missing { part: &'static str, what: &'static str },
-    #[error("a NUL character stands in {part}")]
+    #[error("NUL character in {part}")]
     Nul { part: String },
-    #[error("it has {bytes} bytes, at most {most} are allowed")]
+    #[error("the template has {bytes} bytes, the limit is {most}")]
     TooLong { bytes: usize, most: usize },
 }
 

@@ -195,7 +195,7 @@ impl ScriptPlayer<'_> {
             1 => fs::write(&file_path, file_text.replacen(old_text, new_text, 1))
                 .map_err(|io_error| format!("{file_name}: {io_error}")),
             match_count => {
-                Err(format!("{file_name}: the text to replace stands there {match_count} times: {old_text}"))
+                Err(format!("{file_name}: expected the text to replace once, found it {match_count} times: {old_text}"))
             }
         }
     }
@@ -215,7 +215,7 @@ impl ScriptPlayer<'_> {
         if relative_path.components().all(|path_part| matches!(path_part, Component::Normal(_))) {
             Ok(self.working_dir.join(relative_path))
         } else {
-            Err(format!("{file_name}: a script only touches its working folder"))
+            Err(format!("{file_name}: a script can only change files in its working directory"))
         }
     }
 

@@ -102,9 +102,9 @@ pub struct RuleEntry {
 /// Why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    #[error("the script cannot be read: {0}")]
+    #[error("invalid script: {0}")]
     Form(String),
-    #[error("the script has no part for task `{0}`")]
+    #[error("the script has no entry for task `{0}`")]
     NoPart(String),
 }
 

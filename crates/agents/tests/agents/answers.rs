@@ -316,7 +316,7 @@ fn numbers_and_words_of_yaml_stay_as_they_were_written() {
     for answer_text in [answer_text.to_string(), format!("```yaml\n{answer_text}```")] {
         let parsed_answer = parse_answer(&answer_text, AnswerKind::Findings);
         assert!(
-            !parsed_answer.remarks.iter().any(|remark| remark.contains("well-formed")),
+            !parsed_answer.remarks.iter().any(|remark| remark.contains("malformed")),
             "{:?}",
             parsed_answer.remarks
         );
@@ -419,7 +419,7 @@ fn a_duplicate_key_becomes_a_remark() {
     let answer_text = r#"{"findings": [{"description": "first", "description": "second", "quote": "q"}]}"#;
     let parsed_answer = parse_answer(answer_text, AnswerKind::Findings);
     assert!(
-        parsed_answer.remarks.contains(&"item 1 says `description` twice; the later one counts".to_string()),
+        parsed_answer.remarks.contains(&"item 1 has `description` twice; the later one is used".to_string()),
         "{parsed_answer:?}"
     );
     assert_eq!(expect_findings(parsed_answer, answer_text)[0].description, "second");
@@ -542,10 +542,7 @@ fn ten_thousand_findings_are_limited_to_the_most_severe() {
         format!("findings:\n{yaml_items}"),
     ] {
         let parsed_answer = parse_answer(&answer_text, AnswerKind::Findings);
-        assert_eq!(
-            parsed_answer.remarks[0],
-            "of 10000 items 1000 were kept, the most severe; the others were left out"
-        );
+        assert_eq!(parsed_answer.remarks[0], "kept 1000 of 10000 items, the most severe ones; the others were ignored");
         let kept_findings = expect_findings(parsed_answer, "ten thousand");
         assert_eq!(kept_findings.len(), MAX_ITEMS);
         assert_eq!(kept_findings.last().map(|one| one.description.as_str()), Some("number 9999"));

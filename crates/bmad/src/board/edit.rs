@@ -315,7 +315,7 @@ fn equal_nodes(old_node: &YamlNode, new_node: &YamlNode) -> bool {
 impl fmt::Display for OrderViolation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OrderViolation::Backwards => formatter.write_str("that goes back"),
+            OrderViolation::Backwards => formatter.write_str("that moves it back"),
             OrderViolation::Skips { skipped } => {
                 let skipped_names: Vec<&str> = skipped.iter().map(|state| state.as_str()).collect();
                 write!(formatter, "that skips {}", skipped_names.join(" and "))
@@ -327,8 +327,8 @@ impl fmt::Display for OrderViolation {
                 // Three names are enough to see what is meant; an epic may have dozens of stories.
                 let first_names: Vec<String> = open_stories.iter().take(3).map(ToString::to_string).collect();
                 let more_count = open_stories.len().saturating_sub(3);
-                write!(formatter, "not all of its stories are done: {}", first_names.join(", "))?;
-                if more_count > 0 { write!(formatter, " and {more_count} more") } else { Ok(()) }
+                write!(formatter, "not all of its stories are done ({}", first_names.join(", "))?;
+                if more_count > 0 { write!(formatter, " and {more_count} more)") } else { formatter.write_str(")") }
             }
         }
     }

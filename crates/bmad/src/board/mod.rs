@@ -161,14 +161,14 @@ fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, YamlNode)
         Some(status_node) => board.problems.push(
             FileProblem::error("board-empty", board_path, format!("`{DEVELOPMENT_KEY}` has no entries"))
                 .at_line(status_node.line)
-                .with_reason("there is no story that anything could be said of")
-                .with_advice("run sprint planning"),
+                .with_reason("All epics and stories are listed under this key.")
+                .with_advice("run BMAD's sprint planning"),
         ),
         None => board.problems.push(
-            FileProblem::error("board-empty", board_path, format!("there is no `{DEVELOPMENT_KEY}`"))
+            FileProblem::error("board-empty", board_path, format!("missing key `{DEVELOPMENT_KEY}`"))
                 .at_line(1)
-                .with_reason("epics and stories stand under it")
-                .with_advice("run sprint planning"),
+                .with_reason("All epics and stories are listed under this key.")
+                .with_advice("run BMAD's sprint planning"),
         ),
     }
     for yaml_entry in root_node.get(DEVELOPMENT_KEY).map(YamlNode::entries).unwrap_or_default() {
@@ -182,24 +182,23 @@ fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, YamlNode)
 /// The problem of a merge conflict, which git leaves when two changes touch the same lines.
 fn find_merge_conflict(board_path: &str, board_text: &str) -> Option<FileProblem> {
     let line_number = 1 + board_text.lines().position(|line_number| line_number.starts_with("<<<<<<< "))?;
-    let problem = FileProblem::error("board-conflict", board_path, "a merge conflict is not resolved here")
-        .at_line(line_number)
-        .at_column(1);
-    Some(problem.with_advice("resolve it; nothing was written to the file"))
+    let problem =
+        FileProblem::error("board-conflict", board_path, "unresolved merge conflict").at_line(line_number).at_column(1);
+    Some(problem.with_advice("resolve the conflict (Tribunal did not change the file)"))
 }
 
 /// The problem of a board that is not valid YAML. A duplicate key gets its own rule, since only the user can resolve it.
 fn parse_error_problem(board_path: &str, parse_error: &yaml::YamlError) -> FileProblem {
     let is_duplicate_key = parse_error.kind == yaml::YamlErrorKind::DuplicateKey;
     let rule = if is_duplicate_key { "board-duplicate-key" } else { "board-broken" };
-    let reason = if is_duplicate_key { "one of the two lines is wrong, and only a person knows which" } else { "" };
+    let reason = if is_duplicate_key { "Tribunal cannot tell which of the two lines is right." } else { "" };
     let mut problem = FileProblem::error(rule, board_path, parse_error.message.clone()).with_reason(reason);
     problem.line = parse_error.line;
     problem.column = parse_error.column;
     problem.with_advice(if is_duplicate_key {
-        "take one of them out"
+        "remove one of the two lines"
     } else {
-        "mend the line; nothing was written to the file"
+        "fix the line (Tribunal did not change the file)"
     })
 }
 
@@ -207,13 +206,13 @@ fn parse_error_problem(board_path: &str, parse_error: &yaml::YamlError) -> FileP
 fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
     let board_path = board.path.clone();
     let Some(board_key) = BoardKey::parse(&yaml_entry.key) else {
-        let message = format!("`{}` is no key of an epic, a story or a retrospective", yaml_entry.key);
+        let message = format!("`{}` is not a key of an epic, story or retrospective", yaml_entry.key);
         board.problems.push(
             FileProblem::warning("board-unknown-key", &board_path, message)
                 .at_line(yaml_entry.line)
                 .at_column(yaml_entry.column)
-                .with_reason("it is left alone, and nothing is run for it")
-                .with_advice("name it epic-N, N-M-words or epic-N-retrospective"),
+                .with_reason("Tribunal ignores this entry.")
+                .with_advice("rename it to `epic-N`, `N-M-words` or `epic-N-retrospective`"),
         );
         return;
     };
@@ -227,14 +226,14 @@ fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
             // An entry without a value gets a message of its own, since an empty pair of backticks explains nothing.
             let message = match state_text.as_str() {
                 "" => format!("`{board_key}` has no state"),
-                _ => format!("`{state_text}` is no state of `{board_key}`"),
+                _ => format!("unknown state `{state_text}` for `{board_key}`"),
             };
             board.problems.push(
                 FileProblem::error("board-illegal-state", &board_path, message)
                     .at_line(yaml_entry.value.line)
                     .at_column(yaml_entry.value.column)
-                    .with_reason("it is unknown what it means")
-                    .with_advice(format!("write one of {}", known_states.join(", "))),
+                    .with_reason("Tribunal cannot tell how far along it is.")
+                    .with_advice(format!("use one of {}", known_states.join(", "))),
             );
         }
         // An older name of a state is understood, but the user should know what it means today.
@@ -258,23 +257,23 @@ fn read_action_items(board: &mut Board, list_node: Option<&YamlNode>) {
     let item_problem = |line_number: usize, message: String| {
         FileProblem::warning("board-action-item", &board_path, message)
             .at_line(line_number)
-            .with_advice("see BMAD's comment at the top of the file")
+            .with_advice("check the format in the comment at the top of the file")
     };
     let Some(list_node) = list_node else { return };
     // A key without a value is an empty list; anything else that is no list is a mistake.
     if let YamlContent::Scalar(_) | YamlContent::Mapping(_) = &list_node.content {
-        board.problems.push(item_problem(list_node.line, "`action_items` is no list".into()));
+        board.problems.push(item_problem(list_node.line, "`action_items` is not a list".into()));
     }
     for item_node in list_node.items() {
         let text_of = |key: &str| item_node.get(key).and_then(YamlNode::scalar_text).map(String::from);
         let Some(action) = text_of("action") else {
-            board.problems.push(item_problem(item_node.line, "an action item says no `action`".into()));
+            board.problems.push(item_problem(item_node.line, "action item without `action`".into()));
             continue;
         };
         let status = text_of("status").unwrap_or_default();
         // The item is kept all the same: an unknown status counts as open.
         if !["open", "in-progress", "done"].contains(&status.as_str()) {
-            let message = format!("`{status}` is no state of an action item (open, in-progress, done)");
+            let message = format!("unknown action item status `{status}` (expected open, in-progress or done)");
             board.problems.push(item_problem(item_node.line, message));
         }
         board.action_items.push(ActionItem {
@@ -315,12 +314,13 @@ fn find_story_problems(board: &Board) -> Vec<FileProblem> {
     let mut first_by_number: BTreeMap<StoryNumber, &BoardEntry> = BTreeMap::new();
     for (story, board_entry) in board.stories() {
         if !named_epics.contains(&story.epic) {
-            let message = format!("`{story}` belongs to epic {}, which has no line `epic-{}`", story.epic, story.epic);
+            let message =
+                format!("`{story}` belongs to epic {}, but there is no `epic-{}` entry", story.epic, story.epic);
             found_problems.push(
                 FileProblem::warning("board-orphan-story", &board.path, message)
                     .at_line(board_entry.line)
-                    .with_reason("its epic's state is unknown")
-                    .with_advice(format!("add `epic-{}: backlog` above it, or run sprint planning", story.epic)),
+                    .with_reason("The state of its epic is unknown.")
+                    .with_advice(format!("add `epic-{}: backlog` above it, or run BMAD's sprint planning", story.epic)),
             );
         }
         // Two stories with one number happen when a story was renamed and its old line stayed.
@@ -337,8 +337,8 @@ fn find_story_problems(board: &Board) -> Vec<FileProblem> {
                     ),
                 )
                 .at_line(board_entry.line)
-                .with_reason("asked for by number, neither is meant")
-                .with_advice("rename one of them, or take out what was left of a renamed story"),
+                .with_reason("The number alone does not identify either of them.")
+                .with_advice("rename one of them, or remove the old entry of a renamed story"),
             ),
             None => {
                 first_by_number.insert(story.story_number(), board_entry);
@@ -362,10 +362,10 @@ fn find_empty_epics(board: &Board) -> Vec<FileProblem> {
                 FileProblem::warning(
                     "board-empty-epic",
                     &board.path,
-                    format!("epic {epic_number} is in progress and has no stories"),
+                    format!("epic {epic_number} is in progress but has no stories"),
                 )
                 .at_line(board_entry.line)
-                .with_advice("run sprint planning"),
+                .with_advice("run BMAD's sprint planning"),
             );
         }
     }
@@ -384,8 +384,10 @@ fn find_unfinished_epics(board: &Board) -> Vec<FileProblem> {
                 .count()
         };
         if board_entry.state == Some(BoardEntryState::Epic(EpicStatus::Done)) && count_open() > 0 {
-            let message = format!("epic {epic_number} is done, and {} of its stories are not", count_open());
-            let advice = format!("finish them, or: tribunal board move epic-{epic_number} in-progress --anyway");
+            let message = format!("epic {epic_number} is done, but not all of its stories are ({} open)", count_open());
+            let advice = format!(
+                "finish them, or reopen the epic: `tribunal board move epic-{epic_number} in-progress --anyway`"
+            );
             found_problems.push(
                 FileProblem::warning("board-epic-done", &board.path, message)
                     .at_line(board_entry.line)

@@ -44,13 +44,13 @@ pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<Next
     for story_state in state_order {
         if let Some(story_key) = first_story_at(board, story_state) {
             let (action_kind, reason) = match story_state {
-                StoryStatus::InProgress => (NextBoardActionKind::Develop, "it was begun and is not finished"),
-                StoryStatus::Review => (NextBoardActionKind::Review, "it is finished and waits for its review"),
-                StoryStatus::ReadyForDev => (NextBoardActionKind::Develop, "it is the first that is ready"),
+                StoryStatus::InProgress => (NextBoardActionKind::Develop, "already in progress"),
+                StoryStatus::Review => (NextBoardActionKind::Review, "developed and waiting for review"),
+                StoryStatus::ReadyForDev => (NextBoardActionKind::Develop, "first story that is ready"),
                 _ if creates_story_files => {
-                    (NextBoardActionKind::CreateStory, "it is the first in the backlog, and has to be written first")
+                    (NextBoardActionKind::CreateStory, "first in the backlog; its story file has to be written first")
                 }
-                _ => (NextBoardActionKind::Develop, "it is the first in the backlog"),
+                _ => (NextBoardActionKind::Develop, "first in the backlog"),
             };
             return Some(NextBoardAction {
                 what: action_kind,
@@ -65,7 +65,7 @@ pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<Next
         _ => None,
     });
     let open_epic = open_epics.filter(|epic| board.stories().any(|(story_key, _)| story_key.epic == *epic)).min()?;
-    let reason = format!("all stories are done, and epic {open_epic} has not been looked back on");
+    let reason = format!("all stories are done, but epic {open_epic} has no retrospective yet");
     Some(NextBoardAction { what: NextBoardActionKind::Retrospective, key: BoardKey::Retrospective(open_epic), reason })
 }
 

@@ -47,12 +47,12 @@ fn check_inputs(
             .or_else(|| input_node.get("path").or_else(|| input_node.get("file")).and_then(YamlNode::scalar_text));
         let Some(input_path) = input_text.map(str::trim) else { continue };
         if is_document_path(input_path) && !is_input_found(check_material, document_path, input_path) {
-            let message = format!("it was made from `{input_path}`, which is not there");
+            let message = format!("input document not found: `{input_path}`");
             problems.push(
                 FileProblem::warning("input-missing", document_path, message)
                     .at_line(input_node.line + 1)
-                    .with_reason("who goes on with it cannot read what it rests on")
-                    .with_advice("correct the path, or take the line out"),
+                    .with_reason("Agents that continue this document cannot read its sources.")
+                    .with_advice("correct the path or remove the line"),
             );
         }
     }
@@ -181,9 +181,8 @@ fn check_link(
         if normalize_path(&target_file).is_some_and(|path_from_root| check_material.path_exists(&path_from_root)) {
             return;
         }
-        let problem =
-            FileProblem::warning("link-missing", document_path, format!("the link to `{target_file}` leads nowhere"));
-        problems.push(problem.at_line(line_number).with_advice("correct the path, or take the link out"));
+        let problem = FileProblem::warning("link-missing", document_path, format!("broken link to `{target_file}`"));
+        problems.push(problem.at_line(line_number).with_advice("correct the path or remove the link"));
         return;
     }
     if !anchor.is_empty() && target_path.ends_with(".md") && !anchor_cache.has_anchor(&target_path, anchor) {

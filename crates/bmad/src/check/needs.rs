@@ -98,7 +98,7 @@ pub(super) fn check_needs(
         None if is_judged_not_ready && builds_on_plan(step) => Some(StepSuggestion {
             step: BmadStep::Readiness.as_str(),
             command: check_material.command_for_step(BmadStep::Readiness),
-            why: "the plan was judged not ready".into(),
+            why: "the readiness report says that the plan is not ready".into(),
         }),
         None => None,
     };
@@ -161,18 +161,20 @@ fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<S
             ];
             let has_plan = plans.iter().any(|kind| check_material.documents.first_of_kind(*kind).is_some());
             let missing_path = join_path(&project_folders.planning, "epics.md");
-            (!has_plan).then(|| make_gap("epics", missing_path, BmadStep::Epics, "nothing says what is to be built"))?
+            (!has_plan).then(|| {
+                make_gap("epics", missing_path, BmadStep::Epics, "there are no epics, specs or stories to build from")
+            })?
         }
         StepNeed::Readiness => {
             let is_judged =
                 planning_documents::read_readiness(check_material).is_some_and(|(_, reading)| reading.stated.is_some());
             let missing_path = join_path(&project_folders.planning, "implementation-readiness-report-DATE.md");
-            let reason = "it has not been judged whether the plan can be built";
+            let reason = "the plan has no readiness verdict yet";
             (!is_judged).then(|| make_gap("readiness report", missing_path, BmadStep::Readiness, reason))?
         }
         StepNeed::Board => {
             let missing_path = check_material.board_path.to_string();
-            let reason = "there is no board that says how far the stories are";
+            let reason = "there is no usable sprint board";
             check_material.board.is_none().then(|| make_gap("board", missing_path, BmadStep::SprintPlanning, reason))?
         }
         StepNeed::StoryAt(wanted_states) => {
@@ -180,7 +182,7 @@ fn find_gap(check_material: &CheckMaterial<'_>, step_need: StepNeed) -> Option<S
             is_missing.then(|| {
                 let state_names: Vec<&str> = wanted_states.iter().map(|state| state.as_str()).collect();
                 let (maker_step, reason) = step_towards(check_material, wanted_states);
-                let document_name = format!("story at {}", state_names.join(" or "));
+                let document_name = format!("story in state {}", state_names.join(" or "));
                 make_gap(&document_name, check_material.board_path.to_string(), maker_step, reason)
             })?
         }
@@ -203,7 +205,7 @@ fn find_story_file_gap(check_material: &CheckMaterial<'_>) -> Option<StepGap> {
     is_missing.then(|| StepGap {
         missing: MissingDocument { document: "story".to_string(), path: missing_path },
         maker_step: BmadStep::CreateStory,
-        reason: "the story has no file".to_string(),
+        reason: "the next story has no file".to_string(),
         is_immediate: true,
     })
 }
@@ -225,12 +227,15 @@ fn find_document_gap(check_material: &CheckMaterial<'_>, document_kind: Document
         _ => file_name,
     };
     let (missing_path, reason) = match check_material.documents.first_of_kind(document_kind) {
-        None => (join_path(&check_material.config.folders.planning, file_name), format!("there is no {document_name}")),
+        None => (
+            join_path(&check_material.config.folders.planning, file_name),
+            format!("there is no {document_name} document yet"),
+        ),
         Some(existing) if existing.empty && existing.sharded.is_empty() => {
-            (existing.path.clone(), format!("the {document_name} is empty"))
+            (existing.path.clone(), format!("the {document_name} document is empty"))
         }
         Some(existing) if planning_documents::is_template(check_material, existing) => {
-            (existing.path.clone(), format!("the {document_name} is only its template"))
+            (existing.path.clone(), format!("the {document_name} document is still the unfilled template"))
         }
         Some(_) => return None,
     };
@@ -254,18 +259,18 @@ fn step_towards(check_material: &CheckMaterial<'_>, wanted_states: &[StoryStatus
     // A story is done after its review, so a story at review is the nearest one.
     if is_wanted(StoryStatus::Done) {
         return if has_story_at(StoryStatus::Review) {
-            (BmadStep::CodeReview, "no story is done")
+            (BmadStep::CodeReview, "no story is done yet")
         } else {
-            (BmadStep::DevStory, "no story is done")
+            (BmadStep::DevStory, "no story is done yet")
         };
     }
     if is_wanted(StoryStatus::Review) {
-        return (BmadStep::DevStory, "no story waits for a review");
+        return (BmadStep::DevStory, "no story is waiting for review");
     }
     if is_wanted(StoryStatus::ReadyForDev) && has_story_at(StoryStatus::Backlog) {
-        return (BmadStep::CreateStory, "no story is written yet");
+        return (BmadStep::CreateStory, "no story is ready for development yet");
     }
-    (BmadStep::SprintPlanning, "the board has no story left for it")
+    (BmadStep::SprintPlanning, "the board has no story for this step")
 }
 
 /// Remarks that may interest the user before the step and do not keep it from running.
@@ -275,9 +280,9 @@ fn add_remarks(check_material: &CheckMaterial<'_>, step: BmadStep, problems: &mu
         && let Some(prd_document) = check_material.documents.prd().filter(|_| check_material.documents.ux().is_none())
     {
         problems.push(
-            FileProblem::note("ux-missing", &prd_document.path, "there is no UX design")
-                .with_reason("it is needed only where people see something of the product")
-                .with_advice(format!("if they do: {}", check_material.command_for_step(BmadStep::Ux))),
+            FileProblem::note("ux-missing", &prd_document.path, "no UX design found")
+                .with_reason("It is only needed if the product has a user interface.")
+                .with_advice(format!("if it has one: {}", check_material.command_for_step(BmadStep::Ux))),
         );
     }
     if step == BmadStep::Retrospective
@@ -290,9 +295,9 @@ fn add_remarks(check_material: &CheckMaterial<'_>, step: BmadStep, problems: &mu
             epic_stories.peek().is_some() && epic_stories.any(|(_, board_entry)| !is_done(board_entry.state))
         };
         if !board.epic_numbers().is_empty() && board.epic_numbers().iter().all(has_open_story) {
-            let message = "no epic has all of its stories done";
+            let message = "every epic still has unfinished stories";
             let problem = FileProblem::warning("retrospective-early", &board.path, message);
-            problems.push(problem.with_reason("a retrospective looks back on a whole epic"));
+            problems.push(problem.with_reason("A retrospective covers a complete epic."));
         }
     }
 }

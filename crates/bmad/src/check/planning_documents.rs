@@ -22,10 +22,14 @@ pub(super) fn check_documents(
         // An empty document has its own problem, and a bare template would break every further rule.
         if !document.empty && is_template(check_material, document) {
             problems.push(
-                FileProblem::warning("document-template", &document.path, "only the template stands here")
-                    .at_line(1)
-                    .with_reason("its workflow was begun and nothing was written")
-                    .with_advice(format!("go on with it: {}", check_material.command_for_step(maker_step(kind)))),
+                FileProblem::warning(
+                    "document-template",
+                    &document.path,
+                    "the document is still the unfilled template",
+                )
+                .at_line(1)
+                .with_reason("Its workflow was started, but nothing has been written yet.")
+                .with_advice(format!("continue it: {}", check_material.command_for_step(maker_step(kind)))),
             );
             continue;
         }
@@ -114,7 +118,7 @@ fn report_placeholders(
                 })
         };
         if let Some(line) = markdown.lines.iter().find(has_template_name) {
-            let message = format!("a placeholder of the template is left: {}", truncate_text(line.text.trim()));
+            let message = format!("unfilled template placeholder: {}", truncate_text(line.text.trim()));
             let problem = FileProblem::note("document-placeholder", &document_text.path, message).at_line(line.number);
             problems.push(problem.with_advice("fill it in"));
         }
@@ -150,11 +154,11 @@ fn report_unfinished(check_material: &CheckMaterial<'_>, document: &ProjectDocum
         return;
     }
     let line = markdown.lines.iter().find(|line| line.text.trim_start().starts_with("stepsCompleted"));
-    let message = format!("its workflow has {last_step_number} steps, and the last that was done is step {last_done}");
+    let message = format!("workflow not finished: the last completed step is {last_done} of {last_step_number}");
     let problem = FileProblem::warning("document-unfinished", &document.path, message)
         .at_line(line.map_or(1, |line| line.number))
-        .with_reason("what the later steps write is missing")
-        .with_advice(format!("go on with it: {}", check_material.command_for_step(maker_step(document.kind))));
+        .with_reason("The content of the later steps is missing.")
+        .with_advice(format!("continue it: {}", check_material.command_for_step(maker_step(document.kind))));
     problems.push(problem);
 }
 
@@ -220,8 +224,10 @@ fn report_readiness(check_material: &CheckMaterial<'_>, step: Option<BmadStep>, 
         Some(step) => matches!(step, BmadStep::SprintPlanning | BmadStep::CreateStory | BmadStep::DevStory),
         None => check_material.board.is_none(),
     };
-    let advice =
-        format!("mend what the report names and check again: {}", check_material.command_for_step(BmadStep::Readiness));
+    let advice = format!(
+        "fix the issues in the report, then check again: {}",
+        check_material.command_for_step(BmadStep::Readiness)
+    );
     let verdict_text = stated.said.clone();
     let problem = match stated.verdict {
         ReadinessVerdict::Ready => return,
@@ -231,14 +237,14 @@ fn report_readiness(check_material: &CheckMaterial<'_>, step: Option<BmadStep>, 
                 weight,
                 rules::READINESS_NOT_READY,
                 &report_path,
-                format!("the plan was judged {}", truncate_text(&verdict_text)),
+                format!("the readiness verdict is {}", truncate_text(&verdict_text)),
             )
-            .with_reason("what is built on it would be built on what is missing")
+            .with_reason("Development would start from an incomplete plan.")
         }
         ReadinessVerdict::NeedsWork => {
-            let message = format!("the plan was judged {}", truncate_text(&verdict_text));
+            let message = format!("the readiness verdict is {}", truncate_text(&verdict_text));
             FileProblem::warning("readiness-needs-work", &report_path, message)
-                .with_reason("it goes on only with a person's acknowledgement")
+                .with_reason("Continue only if you accept the open issues.")
         }
     };
     problems.push(problem.at_line(stated.line).with_advice(advice));
@@ -257,17 +263,15 @@ fn report_trace(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProbl
     problems.extend(reading.problems.into_iter().filter(|problem| problem.rule != rules::VERDICT_MISSING));
     let Some(stated) = reading.stated else { return };
     let reason = match stated.verdict {
-        TraceVerdict::Fail => "what was asked for is not tested",
-        TraceVerdict::Concerns => "it goes on only with a person's acknowledgement",
+        TraceVerdict::Fail => "Some requirements are not covered by tests.",
+        TraceVerdict::Concerns => "Continue only if you accept the open issues.",
         _ => return,
     };
-    let message = format!("the trace gate says {}", truncate_text(&stated.said));
+    let message = format!("the trace verdict is {}", truncate_text(&stated.said));
     let problem =
         FileProblem::warning("trace-negative", &document.path, message).at_line(stated.line).with_reason(reason);
-    problems.push(
-        problem.with_advice(format!(
-            "add the tests and run it again: {}",
-            check_material.command_for_step(BmadStep::Trace)
-        )),
-    );
+    problems.push(problem.with_advice(format!(
+        "add the missing tests, then run the trace again: {}",
+        check_material.command_for_step(BmadStep::Trace)
+    )));
 }

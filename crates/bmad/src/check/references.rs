@@ -25,14 +25,14 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
             let problem = FileProblem::warning(
                 "depends-on-unknown",
                 &story_file.path,
-                format!("it depends on `{dependency}`, and there is no such story"),
+                format!("depends on unknown story `{dependency}`"),
             );
-            let reason = "what a story waits for decides when it is built";
+            let reason = "Dependencies decide when a story is built.";
             problems.push(
                 problem
                     .at_line(find_front_matter_line(&story_file.text, dependency))
                     .with_reason(reason)
-                    .with_advice("write the story's key or number"),
+                    .with_advice("use the key or number of an existing story"),
             );
         }
         for deferred_id in story_file.story.closes_deferred.iter().take(MAX_REFERENCES) {
@@ -40,10 +40,10 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
             if deferred_text.contains(&deferred_id.to_lowercase()) {
                 continue;
             }
-            let message = format!("it closes the deferred work `{deferred_id}`, which is not listed anywhere");
+            let message = format!("closes deferred work `{deferred_id}`, which is not listed anywhere");
             let problem = FileProblem::warning("closes-deferred-unknown", &story_file.path, message);
             let problem = problem.at_line(find_front_matter_line(&story_file.text, deferred_id));
-            problems.push(problem.with_advice("see deferred-work.md for what is open"));
+            problems.push(problem.with_advice("check deferred-work.md for the open items"));
         }
     }
 }

@@ -96,11 +96,11 @@ fn report_uncovered(
     }
     let epics_path = check_material.documents.epics().map_or("the epics", |epics| epics.path.as_str());
     for requirement in prd_requirements.iter().filter(|requirement| !covered_ids.contains(&requirement.id)) {
-        let message = format!("no epic covers {} ({epics_path})", requirement.id);
+        let message = format!("{} is not covered by any epic ({epics_path})", requirement.id);
         problems.push(
             FileProblem::warning("requirement-uncovered", &requirement.path, message)
                 .at_line(requirement.line)
-                .with_reason("what no story asks for is not built")
+                .with_reason("Requirements without a story do not get built.")
                 .with_advice(format!("add it to an epic: {}", check_material.command_for_step(BmadStep::Epics))),
         );
     }
@@ -114,12 +114,12 @@ fn report_unknown(
 ) {
     let prd_path = prd_requirements.first().map_or("the PRD", |requirement| requirement.path.as_str());
     for (requirement_id, first_place) in unknown_ids {
-        let message = format!("{requirement_id} is named here, and {prd_path} has no such requirement");
+        let message = format!("unknown requirement {requirement_id} (not in {prd_path})");
         problems.push(
             FileProblem::warning("requirement-unknown", &first_place.path, message)
                 .at_line(first_place.line)
-                .with_reason("one of the two was changed without the other")
-                .with_advice("write it into the PRD, or take it out here"),
+                .with_reason("The PRD or the epics changed without the other.")
+                .with_advice("add it to the PRD or remove it here"),
         );
     }
 }
@@ -133,9 +133,9 @@ fn report_unknown_epics_in_coverage(check_material: &CheckMaterial<'_>, problems
     }
     for coverage in &check_material.epics.coverage {
         for epic in coverage.epics.iter().filter(|epic| !known_epics.contains(epic)) {
-            let message = format!("{} is mapped to epic {epic}; there is none", coverage.requirement);
+            let message = format!("{} is mapped to epic {epic}, which does not exist", coverage.requirement);
             let problem = FileProblem::warning("coverage-unknown-epic", &coverage.path, message).at_line(coverage.line);
-            problems.push(problem.with_advice("correct the map, or write the epic"));
+            problems.push(problem.with_advice("correct the map or add the epic"));
         }
     }
 }

@@ -50,9 +50,9 @@ fn compare_files(
                 FileProblem::warning(
                     "stories-file-unlisted",
                     story_path,
-                    format!("no story of {list_path} has this file"),
+                    format!("this file belongs to no story in {list_path}"),
                 )
-                .with_advice("list it, or take the file away"),
+                .with_advice("list it there or delete the file"),
             ),
         }
         if let Some(story_text) = project_files::read_or_report(check_material.project_files, story_path, problems) {
@@ -61,12 +61,12 @@ fn compare_files(
         }
     }
     for (story_id, story_paths) in paths_by_id.iter().filter(|(_, story_paths)| story_paths.len() > 1) {
-        let message = format!("the story {story_id:?} has several files: {}", story_paths.join(", "));
+        let message = format!("story {story_id:?} has several files: {}", story_paths.join(", "));
         problems.push(
             FileProblem::error("stories-file-several", list_path, message)
                 .at_line(lines_by_id.get(story_id).copied().unwrap_or(1))
-                .with_reason("bmad-build-auto stops where it cannot tell which one is meant")
-                .with_advice("keep one of them"),
+                .with_reason("`bmad-build-auto` stops if it cannot tell which file to use.")
+                .with_advice("keep only one of them"),
         );
     }
 }
@@ -82,7 +82,7 @@ fn check_dependencies(
         story::read_story(story_path, story_text).depends_on.into_iter().take(super::references::MAX_REFERENCES)
     {
         if !lines_by_id.contains_key(dependency_id.as_str()) {
-            let message = format!("it depends on `{dependency_id}`, and no story has that id");
+            let message = format!("depends on unknown story id `{dependency_id}`");
             let problem = FileProblem::warning("depends-on-unknown", story_path, message);
             problems.push(
                 problem

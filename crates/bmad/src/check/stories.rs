@@ -41,9 +41,9 @@ fn check_follow_ups(check_material: &CheckMaterial<'_>, story_file: &StoryDocume
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let message = format!("the story is done, and what a review left is not: {}{more}", first_open.text);
+    let message = format!("the story is done, but review items are still open: {}{more}", first_open.text);
     let problem = FileProblem::warning("story-follow-ups-open", &story_file.path, message).at_line(first_open.line);
-    problems.push(problem.with_advice("see to it, or tick it"));
+    problems.push(problem.with_advice("fix it, or tick it off"));
 }
 
 /// Reports two files of one story: agents may take either.
@@ -55,9 +55,11 @@ fn check_duplicate_files(check_material: &CheckMaterial<'_>, problems: &mut Vec<
     {
         match first_by_number.get(&story_number) {
             Some(first_file) => {
-                let message = format!("this is story {story_number}, as is {}", first_file.path);
+                let message = format!("second file for story {story_number} (the first is {})", first_file.path);
                 let problem = FileProblem::warning("story-two-files", &story_file.path, message);
-                problems.push(problem.with_reason("agents may work from either").with_advice("keep one of them"));
+                problems.push(
+                    problem.with_reason("Agents may work from either file.").with_advice("keep only one of them"),
+                );
             }
             None => {
                 first_by_number.insert(story_number, story_file);
@@ -115,8 +117,8 @@ fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
                     format!("story {story_number} is not on the board"),
                 )
                 .at_line(story.line)
-                .with_reason(format!("it is not in {}, and what is not there is not built", board.path))
-                .with_advice(format!("plan the sprint again: {planning_command}")),
+                .with_reason(format!("It is missing from {}, so it will not be built.", board.path))
+                .with_advice(format!("run sprint planning again: {planning_command}")),
             ),
         }
     }
@@ -129,15 +131,15 @@ fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
             continue;
         }
         let message = format!(
-            "`{story_key}` is on the board, and epic {} has no story {}",
+            "`{story_key}` is on the board, but epic {} has no story {}",
             story_key.epic,
             story_key.story_number()
         );
         problems.push(
             FileProblem::warning("story-not-in-epics", &board.path, message)
                 .at_line(board_entry.line)
-                .with_reason("nothing says what it is about")
-                .with_advice(format!("write it into the epic, or plan the sprint again: {planning_command}")),
+                .with_reason("No epic describes this story.")
+                .with_advice(format!("add it to the epic, or run sprint planning again: {planning_command}")),
         );
     }
     let known_epics: BTreeSet<u32> = check_material.epics.epics.iter().map(|epic| epic.number).collect();
@@ -146,7 +148,7 @@ fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
         first_lines.entry(board_entry.key.epic_number()).or_insert(board_entry.line);
     }
     for (epic, line_number) in first_lines.into_iter().filter(|(epic, _)| !known_epics.contains(epic)) {
-        let message = format!("epic {epic} is on the board and not among the epics");
+        let message = format!("epic {epic} is on the board but not in the epics document");
         problems.push(FileProblem::note("epic-not-in-epics", &board.path, message).at_line(line_number));
     }
 }
@@ -166,16 +168,18 @@ fn check_renamed(
     let problem_weight =
         if check_material.layout.era == Some(Era::D) { ProblemWeight::Warning } else { ProblemWeight::Note };
     let message = format!(
-        "story {} is `{key}` on the board ({}:{}), and its title makes it `{}`",
+        "story {} is `{key}` on the board ({}:{}), but its title makes it `{}`",
         story.number, board.path, entry.line, story.key
     );
     let problem = FileProblem::new(problem_weight, "story-renamed", &story.path, message).at_line(story.line);
     let reason = match problem_weight {
         ProblemWeight::Note => "",
-        _ => "sprint planning would add it anew and drop the old line with its state",
+        _ => "Sprint planning would add it as a new story and drop the old entry with its state.",
     };
     problems.push(
-        problem.with_reason(reason).with_advice("if it was renamed, rename it on the board and its file as well"),
+        problem
+            .with_reason(reason)
+            .with_advice("if you renamed the story, rename its board entry and its file as well"),
     );
 }
 
@@ -201,12 +205,14 @@ fn compare_files_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
             // This is a second file about a story that has its own.
             Some(BoardStory { key: board_key, .. }) if file_keys.contains(board_key) => {}
             Some(BoardStory { key: board_key, entry }) => {
-                let message =
-                    format!("the file is `{key}`, and the board has `{board_key}` ({}:{})", board.path, entry.line);
+                let message = format!(
+                    "the file is named `{key}`, but the board has `{board_key}` ({}:{})",
+                    board.path, entry.line
+                );
                 problems.push(
                     FileProblem::warning("story-file-renamed", &story_file.path, message)
-                        .with_reason("BMAD's workflows look for the file by the board's key")
-                        .with_advice(format!("name it {board_key}.md, or change the key on the board")),
+                        .with_reason("BMAD's workflows find the file by its key on the board.")
+                        .with_advice(format!("rename it to {board_key}.md, or change the key on the board")),
                 );
             }
             None => problems.push(
@@ -215,9 +221,9 @@ fn compare_files_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
                     &story_file.path,
                     format!("`{key}` is not on the board"),
                 )
-                .with_reason(format!("it is not in {}", board.path))
+                .with_reason(format!("It is missing from {}.", board.path))
                 .with_advice(format!(
-                    "plan the sprint again: {}",
+                    "run sprint planning again: {}",
                     check_material.command_for_step(BmadStep::SprintPlanning)
                 )),
             ),
@@ -236,12 +242,13 @@ fn compare_status(
     let Some(own_status) = &story_file.story.status else { return };
     // A blocked story is no contradiction to the board, but the agent will stop at it.
     if own_status.status.is_none() && own_status.said.trim().eq_ignore_ascii_case("blocked") {
-        let message = format!("the story says blocked, the board {} ({}:{})", entry.raw_state, board.path, entry.line);
+        let message =
+            format!("the story says blocked, but the board says {} ({}:{})", entry.raw_state, board.path, entry.line);
         let problem = FileProblem::warning("story-blocked", &story_file.path, message).at_line(own_status.line);
         problems.push(
             problem
-                .with_reason("its development stops there at once")
-                .with_advice("see its blocking condition, and decide"),
+                .with_reason("Development of a blocked story stops immediately.")
+                .with_advice("check its blocking condition and decide how to proceed"),
         );
         return;
     }
@@ -251,12 +258,13 @@ fn compare_status(
     if file_state == board_state || is_expected {
         return;
     }
-    let message = format!("the story says {file_state}, the board {board_state} ({}:{})", board.path, entry.line);
+    let message =
+        format!("the story says {file_state}, but the board says {board_state} ({}:{})", board.path, entry.line);
     let advice = format!(
-        "write `Status: {board_state}` here; or, if the story is right: tribunal board move {key} {file_state} --anyway"
+        "write `Status: {board_state}` here, or if the story is right: `tribunal board move {key} {file_state} --anyway`"
     );
     let problem = FileProblem::warning("story-status-not-board-s", &story_file.path, message).at_line(own_status.line);
-    problems.push(problem.with_reason("the board holds").with_advice(advice));
+    problems.push(problem.with_reason("The board takes precedence.").with_advice(advice));
 }
 
 /// Reports stories that should have a file and have none.
@@ -279,13 +287,13 @@ fn check_missing_files(check_material: &CheckMaterial<'_>, board: &Board, proble
         if check_material.path_exists(&expected_path) {
             continue;
         }
-        let message = format!("`{story_key}` is {}, and has no file", board_entry.raw_state);
+        let message = format!("`{story_key}` is {} but has no story file", board_entry.raw_state);
         let problem = FileProblem::new(problem_weight, "story-no-file", &board.path, message)
             .at_line(board_entry.line)
-            .with_reason(format!("{expected_path} is not there"));
+            .with_reason(format!("{expected_path} does not exist."));
         problems.push(match problem_weight {
             ProblemWeight::Note => problem,
-            _ => problem.with_advice(format!("write it: {}", check_material.command_for_step(BmadStep::CreateStory))),
+            _ => problem.with_advice(format!("create it: {}", check_material.command_for_step(BmadStep::CreateStory))),
         });
     }
 }
@@ -304,12 +312,12 @@ fn check_all_ticked(check_material: &CheckMaterial<'_>, story_file: &StoryDocume
     if story_file.story.open_follow_ups().next().is_some() || status_line.status != effective_state {
         return;
     }
-    let message = format!("all {total_count} tasks are ticked, and the story is still in-progress");
+    let message = format!("all {total_count} tasks are ticked, but the story is still in-progress");
     let problem = FileProblem::warning("story-all-ticked", &story_file.path, message).at_line(status_line.line);
     let advice = story_key
-        .map(|story_key| format!("if it is finished: tribunal board move {story_key} review"))
+        .map(|story_key| format!("if it is finished: `tribunal board move {story_key} review`"))
         .unwrap_or_default();
-    problems.push(problem.with_reason("it is not reviewed while it is").with_advice(advice));
+    problems.push(problem.with_reason("It will not be reviewed in this state.").with_advice(advice));
 }
 
 /// Reports files that a story lists and that do not exist.
@@ -347,9 +355,8 @@ fn check_listed_files(check_material: &CheckMaterial<'_>, story_file: &StoryDocu
     let first_names: Vec<&str> = missing_files.iter().take(3).map(|(missing_name, _)| *missing_name).collect();
     let more_text =
         if missing_files.len() > 3 { format!(" and {} more", missing_files.len() - 3) } else { String::new() };
-    let message =
-        format!("of the files it lists, these are not there: {}{more_text}", truncate_text(&first_names.join(", ")));
-    let reason = "what a story says it made is what a review looks at";
+    let message = format!("listed files not found: {}{more_text}", truncate_text(&first_names.join(", ")));
+    let reason = "A review looks at the files that the story lists.";
     problems.push(
         FileProblem::new(problem_weight, "story-file-list", &story_file.path, message)
             .at_line(*line_number)

@@ -292,9 +292,9 @@ fn a_step_needs_what_comes_before_it() {
         (
             &[(BOARD, &backlog)],
             BmadStep::DevStory,
-            "false [story at ready-for-dev or in-progress] create-story /bmad-bmm-create-story",
+            "false [story in state ready-for-dev or in-progress] create-story /bmad-bmm-create-story",
         ),
-        (&[], BmadStep::CreateStory, "false [story at backlog] sprint-planning /bmad-bmm-sprint-planning"),
+        (&[], BmadStep::CreateStory, "false [story in state backlog] sprint-planning /bmad-bmm-sprint-planning"),
         (&[(PRD, "---\na: 1\n---\n\n")], BmadStep::Architecture, "false [PRD] prd /bmad-bmm-create-prd"),
         (
             &[(EPICS, "# E\n\n## Epic 1: People\n")],

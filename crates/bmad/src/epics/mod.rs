@@ -159,13 +159,11 @@ impl EpicsReader {
                 known_epic.requirements = merge_ids(std::mem::take(&mut known_epic.requirements), &epic.requirements)
             }
             _ => {
-                let message = format!("epic {epic_number} stands at {}:{} already", known_epic.path, known_epic.line);
+                let message =
+                    format!("duplicate epic {epic_number} (first at {}:{})", known_epic.path, known_epic.line);
                 let problem = FileProblem::error("epic-twice", body.path, message).at_line(body.heading_line());
-                self.problems.push(
-                    problem
-                        .with_reason("its stories are taken together")
-                        .with_advice("give one of them another number"),
-                );
+                self.problems
+                    .push(problem.with_reason("The stories of both are merged.").with_advice("renumber one of them"));
             }
         }
     }
@@ -181,17 +179,18 @@ impl EpicsReader {
         let epic_stories = self.stories.entry(story_number.epic).or_default();
         // BMAD's planner goes by the number, so the story is kept and the mismatch is reported.
         if let Some(current_epic) = current_epic.filter(|current_epic| *current_epic != story_number.epic) {
-            let message = format!("story {story_number} stands under epic {current_epic}");
+            let message = format!("story {story_number} is listed under epic {current_epic}");
             let problem = FileProblem::warning("story-elsewhere", body.path, message).at_line(body.heading_line());
-            let reason = format!("it counts for epic {}, as its number says", story_number.epic);
-            self.problems.push(problem.with_reason(reason).with_advice("move it, or give it another number"));
+            let reason = format!("By its number it belongs to epic {}.", story_number.epic);
+            self.problems.push(problem.with_reason(reason).with_advice("move it or renumber it"));
         }
         let title_slug = slugify(story_title);
         if title_slug.is_empty() {
             let message = format!("story {story_number} has no title");
             let problem = FileProblem::warning("story-no-title", body.path, message).at_line(body.heading_line());
-            self.problems
-                .push(problem.with_reason("its key and its file are named after the title").with_advice("write one"));
+            self.problems.push(
+                problem.with_reason("Its key and its file are named after the title.").with_advice("add a title"),
+            );
         }
         epic_stories.push(EpicStory {
             number: story_number,
@@ -214,11 +213,11 @@ impl EpicsReader {
         let problem = FileProblem::warning(
             "epics-heading-unread",
             body.path,
-            format!("{heading_text:?} names no epic and no story"),
+            format!("heading {heading_text:?} is neither an epic nor a story"),
         );
         let advice = "write `## Epic 1: Title` or `### Story 1.2: Title`";
         self.problems.push(
-            problem.at_line(body.heading_line()).with_reason("what stands under it is overlooked").with_advice(advice),
+            problem.at_line(body.heading_line()).with_reason("Everything under it is ignored.").with_advice(advice),
         );
     }
 
@@ -233,7 +232,7 @@ impl EpicsReader {
             let message = format!("story {} belongs to epic {epic_number}, which has no heading", first_story.number);
             let problem = FileProblem::error("epic-missing", &first_story.path, message).at_line(first_story.line);
             // Stories without a heading of their epic still count: the missing epic gets an entry without a title.
-            self.problems.push(problem.with_advice(format!("write `## Epic {epic_number}: Title` above it")));
+            self.problems.push(problem.with_advice(format!("add `## Epic {epic_number}: Title` above it")));
             let (epics_path, line) = (first_story.path.clone(), first_story.line);
             self.epics.insert(*epic_number, Epic { path: epics_path, line, ..Epic::untitled(*epic_number) });
         }
@@ -244,7 +243,7 @@ impl EpicsReader {
             if epic.stories.is_empty() {
                 let message = format!("epic {epic_number} has no stories");
                 let problem = FileProblem::warning(rules::EPIC_EMPTY, &epic.path, message).at_line(epic.line);
-                self.problems.push(problem.with_advice("write `### Story …` under it"));
+                self.problems.push(problem.with_advice("add `### Story …` under it"));
             }
         }
         let EpicsReader { epics, requirements, coverage, problems, .. } = self;
@@ -255,10 +254,12 @@ impl EpicsReader {
         let mut previous_number: u32 = 0;
         for (epic_number, epic) in &self.epics {
             if *epic_number > previous_number.saturating_add(1) {
-                let message = format!("after epic {previous_number} comes epic {epic_number}");
-                let message = if previous_number == 0 { format!("the first epic is {epic_number}") } else { message };
+                let message =
+                    format!("gap in the epic numbers: epic {previous_number} is followed by epic {epic_number}");
+                let message =
+                    if previous_number == 0 { format!("the first epic is number {epic_number}") } else { message };
                 let problem = FileProblem::warning(rules::EPIC_NUMBER_MISSING, &epic.path, message).at_line(epic.line);
-                self.problems.push(problem.with_advice("see whether one was lost"));
+                self.problems.push(problem.with_advice("check whether an epic is missing"));
             }
             previous_number = *epic_number;
         }
@@ -289,10 +290,9 @@ fn report_duplicates(stories: &mut Vec<EpicStory>, problems: &mut Vec<FileProble
             first_places.insert(story.number, (story.path.clone(), story.line, story.key.slug.clone()));
             return true;
         };
-        let message = format!("story {} stands at {first_path}:{first_line} already", story.number);
+        let message = format!("duplicate story {} (first at {first_path}:{first_line})", story.number);
         let problem = FileProblem::error("story-twice", &story.path, message).at_line(story.line);
-        problems
-            .push(problem.with_reason("two stories cannot share a key").with_advice("give one of them another number"));
+        problems.push(problem.with_reason("Two stories cannot share a key.").with_advice("renumber one of them"));
         *first_slug != story.key.slug
     });
 }
@@ -308,11 +308,14 @@ fn report_number_gaps(stories: &[EpicStory], problems: &mut Vec<FileProblem>) {
         let story_position = story.number.number;
         if story_position > previous_number.saturating_add(1) {
             let message = match previous_number {
-                0 => format!("the first story of epic {} is {}", story.number.epic, story.number),
-                _ => format!("after story {}.{previous_number} comes {}", story.number.epic, story.number),
+                0 => format!("the first story of epic {} is story {}", story.number.epic, story.number),
+                _ => format!(
+                    "gap in the story numbers: story {}.{previous_number} is followed by story {}",
+                    story.number.epic, story.number
+                ),
             };
             let problem = FileProblem::warning(rules::STORY_NUMBER_MISSING, &story.path, message).at_line(story.line);
-            problems.push(problem.with_advice("see whether one was lost"));
+            problems.push(problem.with_advice("check whether a story is missing"));
         }
         previous_number = story_position;
     }

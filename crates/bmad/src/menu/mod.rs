@@ -150,22 +150,22 @@ pub enum MenuRefusal {
 impl MenuRefusal {
     pub fn description(self) -> &'static str {
         match self {
-            MenuRefusal::OneOption => "it has one option; a menu has two",
-            MenuRefusal::Code => "it stands in a block of code",
-            MenuRefusal::Comment => "it stands in a comment",
-            MenuRefusal::FrontMatter => "it stands in the front matter",
-            MenuRefusal::Quote => "it is quoted (`>`)",
-            MenuRefusal::Example => "it follows `Example:`, `Sample:`, `Template:` or `Output:`",
-            MenuRefusal::Reviewed => "it belongs to what is under review",
-            MenuRefusal::Link => "its brackets are links",
-            MenuRefusal::Footnote => "its brackets are footnotes",
-            MenuRefusal::Checkbox => "its brackets are check boxes",
-            MenuRefusal::Placeholder => "its brackets are placeholders",
-            MenuRefusal::Sentence => "its keys are mentioned in a sentence",
-            MenuRefusal::SameKeyTwice => "a key stands in it twice",
-            MenuRefusal::Instruction => "it says what to do for a key, and offers nothing",
-            MenuRefusal::Many => "it has more than 40 options",
-            MenuRefusal::Score => "its score is below 70",
+            MenuRefusal::OneOption => "only one option; a menu has at least two",
+            MenuRefusal::Code => "inside a code block",
+            MenuRefusal::Comment => "inside a comment",
+            MenuRefusal::FrontMatter => "inside the front matter",
+            MenuRefusal::Quote => "quoted (`>`)",
+            MenuRefusal::Example => "follows `Example:`, `Sample:`, `Template:` or `Output:`",
+            MenuRefusal::Reviewed => "part of the text under review",
+            MenuRefusal::Link => "the brackets are links",
+            MenuRefusal::Footnote => "the brackets are footnotes",
+            MenuRefusal::Checkbox => "the brackets are checkboxes",
+            MenuRefusal::Placeholder => "the brackets are placeholders",
+            MenuRefusal::Sentence => "the keys are only mentioned in a sentence",
+            MenuRefusal::SameKeyTwice => "a key appears twice",
+            MenuRefusal::Instruction => "describes what a key does instead of offering it",
+            MenuRefusal::Many => "more than 40 options",
+            MenuRefusal::Score => "the score is below 70",
         }
     }
 }
@@ -295,20 +295,20 @@ impl MenuJudge<'_, '_> {
         let mut add_reason =
             |points: i32, explanation: String| menu.reasons.push(MenuScoreReason { points, why: explanation });
         match has_structure {
-            true => add_reason(40, "keys in brackets, each with its option".into()),
-            false => add_reason(0, "no structure of a menu".into()),
+            true => add_reason(40, "keys in brackets, each with an option".into()),
+            false => add_reason(0, "not structured like a menu".into()),
         }
         match is_at_end {
             true => add_reason(30, format!("in the last {END_LINES} lines")),
             false => add_reason(0, format!("not in the last {END_LINES} lines")),
         }
         match has_known_keys {
-            true => add_reason(20, "a known shape".into()),
-            false => add_reason(0, "a shape that is not known".into()),
+            true => add_reason(20, "known shape".into()),
+            false => add_reason(0, "unknown shape".into()),
         }
         match mark_against {
-            None if refusals.is_empty() => add_reason(10, "no mark against it".into()),
-            None => add_reason(0, "marks against it".into()),
+            None if refusals.is_empty() => add_reason(10, "nothing against it".into()),
+            None => add_reason(0, "evidence against it".into()),
             Some(mark_text) => add_reason(0, mark_text.into()),
         }
         // A confirmed mistake costs points, so that the same false menu is not found again.
@@ -317,7 +317,7 @@ impl MenuJudge<'_, '_> {
         if mistake_penalty > 0 {
             menu.reasons.push(MenuScoreReason {
                 points: -i32::try_from(mistake_penalty).unwrap_or(i32::MAX),
-                why: "what looked like it was none".into(),
+                why: "similar text was not a menu before".into(),
             });
         }
         let total_points: i32 =
@@ -375,16 +375,16 @@ impl MenuJudge<'_, '_> {
     fn find_mark_against(&self, candidate: &MenuCandidate) -> Option<&'static str> {
         let candidate_lines = self.markdown.lines.get(candidate.first_index..=candidate.last_index).unwrap_or_default();
         if candidate_lines.iter().filter(|line| !line.is_blank()).all(|line| line.text.trim_start().starts_with('|')) {
-            return Some("it stands in a table");
+            return Some("inside a table");
         }
         // A few lines may follow a menu, such as a hint how to answer; more text means that the agent went on.
         let lines_below = self.markdown.lines.get(candidate.last_index + 1..).unwrap_or_default();
         let lines_after = lines_below.iter().filter(|line| !line.is_blank()).take(6).count();
         if lines_after > 5 {
-            return Some("the text goes on behind it");
+            return Some("more text follows it");
         }
         let are_unlabelled = candidate.options.iter().all(|option| option.label.is_empty());
-        (are_unlabelled && !known_shapes::has_known_shape(candidate)).then_some("its options have no labels")
+        (are_unlabelled && !known_shapes::has_known_shape(candidate)).then_some("the options have no labels")
     }
 }
 

@@ -20,9 +20,9 @@ impl fmt::Display for AgentNameError {
                 write!(formatter, "it could be {}", candidates.join(" or "))
             }
             AgentNameError::Unknown { nearest: Some(nearest) } => {
-                write!(formatter, "there is no agent of that name; did you mean `{nearest}`?")
+                write!(formatter, "no agent has that name; did you mean `{nearest}`?")
             }
-            AgentNameError::Unknown { nearest: None } => formatter.write_str("there is no agent of that name"),
+            AgentNameError::Unknown { nearest: None } => formatter.write_str("no agent has that name"),
         }
     }
 }
@@ -167,9 +167,9 @@ mod tests {
             ("cloud", "it could be bmgd:architect or cis:coach"),
             ("bmad-dev", "bmm:dev"),
             ("bmad-agent-dev", "it could be bmm:dev or bmgd:dev"),
-            ("writr", "there is no agent of that name; did you mean `bmm:writer`?"),
-            ("helicopter", "there is no agent of that name"),
-            ("", "there is no agent of that name"),
+            ("writr", "no agent has that name; did you mean `bmm:writer`?"),
+            ("helicopter", "no agent has that name"),
+            ("", "no agent has that name"),
         ] {
             assert_eq!(resolve_name(agent_name), expected, "{agent_name}");
         }

@@ -52,8 +52,8 @@ pub fn tick_task(story_text: &str, task_id: &str, is_done: bool) -> Result<Strin
     });
     let task_line = task_line.ok_or_else(|| {
         StoryEditRefusal::new(
-            format!("there is no task {task_id}; the story has {task_count}"),
-            "see them: tribunal story KEY",
+            format!("unknown task {task_id}; the story has {task_count}"),
+            "list the tasks: `tribunal story KEY`",
         )
     })?;
     let edited_text = apply_tick(story_text, &markdown, task_line, is_done)?;
@@ -77,8 +77,8 @@ pub fn tick_follow_up(story_text: &str, line_number: usize, is_done: bool) -> Re
     let markdown = MarkdownPage::parse(story_text);
     let follow_ups = agent_record::read_follow_ups(&markdown);
     let Some(follow_up) = follow_ups.iter().find(|follow_up| follow_up.line == line_number) else {
-        let reason = format!("nothing that a review left stands on line {line_number}");
-        return Err(StoryEditRefusal::new(reason, "see what is left: tribunal story KEY"));
+        let reason = format!("no review item on line {line_number}");
+        return Err(StoryEditRefusal::new(reason, "list the open items: `tribunal story KEY`"));
     };
     let mut edits = Vec::new();
     for repeated_line in agent_record::find_repeated_lines(&markdown, follow_up) {
@@ -111,7 +111,7 @@ fn make_tick_edit(
     line_number: usize,
     is_done: bool,
 ) -> Result<Option<ByteEdit>, StoryEditRefusal> {
-    let missing_box = || StoryEditRefusal::new(format!("line {line_number} has no box"), "read the file again");
+    let missing_box = || StoryEditRefusal::new(format!("line {line_number} has no checkbox"), "check the line number");
     let markdown_line = markdown.lines.get(line_number.saturating_sub(1)).ok_or_else(missing_box)?;
     let checkbox_item = tasks::parse_checkbox(markdown_line).ok_or_else(missing_box)?;
     let box_mark = if is_done { "x" } else { " " };
@@ -132,8 +132,8 @@ pub fn add_files(story_text: &str, file_paths: &[&str]) -> Result<String, StoryE
             file_path.trim() != *file_path || file_path.is_empty() || file_path.contains(['\n', '\r', '`']);
         if is_invalid || file_path.contains("://") {
             return Err(StoryEditRefusal::new(
-                format!("{file_path:?} is no path that a list can hold"),
-                "name a file of the project",
+                format!("{file_path:?} is not a path that can be listed"),
+                "use the path of a file in the project",
             ));
         }
         // A name without an extension is no recognizable path, so the lines are compared as well.
@@ -265,8 +265,8 @@ fn verify_edit(
         return Ok(new_text);
     }
     Err(StoryEditRefusal::new(
-        "the changed file would not say what was meant",
-        "change it by hand; its form is too unusual",
+        "the edited file would not read back as intended",
+        "edit the file by hand; its format is too unusual",
     ))
 }
 

@@ -179,12 +179,12 @@ fn read_front_matter(
             let problem = FileProblem::warning(
                 "front-matter-broken",
                 story_path,
-                format!("in the front matter: {}", parse_error.message),
+                format!("{} (in the front matter)", parse_error.message),
             )
             // The front matter begins behind the first mark, so its lines are one further down in the file.
             .at_line(parse_error.line.map_or(1, |line| line + 1))
-            .with_reason("nothing of it is read, and the file's status cannot be changed")
-            .with_advice("mend it, or take the front matter out");
+            .with_reason("Tribunal ignores the front matter and cannot change the status of the file.")
+            .with_advice("fix the YAML or remove the front matter");
             problems.push(parse_error.column.into_iter().fold(problem, FileProblem::at_column));
             None
         }
@@ -262,7 +262,7 @@ fn find_oddities(
     if let (Some(key), Some(titled_number)) = (&story.key, number_in_title)
         && key.story_number() != titled_number
     {
-        let message = format!("the title says story {titled_number}, the file's name {}", key.story_number());
+        let message = format!("the title says story {titled_number}, but the file name says {}", key.story_number());
         problems.push(
             FileProblem::warning("story-number-differs", story_path, message)
                 .at_line(title_line)
@@ -272,13 +272,13 @@ fn find_oddities(
     // Whether this is an error depends on the step that needs the story; here it is a warning.
     if story.criteria.is_empty() {
         problems.push(
-            FileProblem::warning(rules::STORY_NO_CRITERIA, story_path, "there are no acceptance criteria")
-                .with_reason("nothing says when the story is done")
-                .with_advice("write them under `## Acceptance Criteria`"),
+            FileProblem::warning(rules::STORY_NO_CRITERIA, story_path, "no acceptance criteria")
+                .with_reason("Nothing defines when the story is done.")
+                .with_advice("add them under `## Acceptance Criteria`"),
         );
     }
     if let Some(line) = markdown.lines.iter().find(|line| line.is_prose() && has_placeholder(line.text)) {
-        let message = format!("a placeholder of the template is left: {}", line.text.trim());
+        let message = format!("unfilled template placeholder: {}", line.text.trim());
         problems.push(
             FileProblem::note("story-placeholder", story_path, message).at_line(line.number).with_advice("fill it in"),
         );
@@ -307,12 +307,13 @@ fn find_task_oddities(story_path: &str, story: &Story, problems: &mut Vec<FilePr
         for criterion_number in
             task.criteria.iter().filter(|criterion_number| !known_criteria.contains(criterion_number))
         {
-            let message = format!("task {} names acceptance criterion {criterion_number}; there is none", task.id);
+            let message =
+                format!("task {} refers to acceptance criterion {criterion_number}, which does not exist", task.id);
             problems.push(FileProblem::warning("task-unknown-criterion", story_path, message).at_line(task.line));
         }
         if task.done && task.subtasks.iter().any(|subtask| !subtask.done) {
-            let message = format!("task {} is ticked, and not all of its subtasks are", task.id);
-            let reason = "what is ticked counts as done";
+            let message = format!("task {} is ticked, but not all of its subtasks are", task.id);
+            let reason = "Ticked tasks count as done.";
             problems.push(
                 FileProblem::warning("task-ticked-early", story_path, message).at_line(task.line).with_reason(reason),
             );
@@ -321,11 +322,11 @@ fn find_task_oddities(story_path: &str, story: &Story, problems: &mut Vec<FilePr
     let story_state = story.status.as_ref().and_then(|status| status.status);
     if let (Some(line), Some(story_state @ (StoryStatus::Review | StoryStatus::Done))) = (first_open_line, story_state)
     {
-        let message = format!("the story is at {story_state}, and this task is not ticked");
+        let message = format!("the story is in state {story_state}, but this task is not ticked");
         problems.push(
             FileProblem::warning("story-open-task", story_path, message)
                 .at_line(line)
-                .with_advice("finish the task, or tick it"),
+                .with_advice("finish the task or tick it"),
         );
     }
 }

@@ -65,33 +65,34 @@ pub(super) fn read_status(
     let mut body_spots = find_in_body(markdown).into_iter();
     let first_status = body_spots.next().map(|spot| spot.status_line);
     if let (Some(first_status), Some(second_spot)) = (&first_status, body_spots.next()) {
-        let message = format!("a second status stands here; the one on line {} counts", first_status.line);
+        let message = format!("second status line; the one on line {} is used", first_status.line);
         let problem =
             FileProblem::warning("story-status-twice", story_path, message).at_line(second_spot.status_line.line);
-        problems.push(problem.with_advice("take one of them out"));
+        problems.push(problem.with_advice("remove one of them"));
     }
     let front = front.and_then(find_in_front_matter).map(|spot| spot.status_line);
     // The same status in two spellings is no contradiction.
     if let (Some(body), Some(front)) = (&first_status, &front)
         && comparable_status(body) != comparable_status(front)
     {
-        let message = format!("the body says {:?} on line {}, the front matter {:?}", body.said, body.line, front.said);
+        let message =
+            format!("the body says {:?} on line {}, but the front matter says {:?}", body.said, body.line, front.said);
         let difference = FileProblem::warning(rules::STORY_STATUS_DIFFERS, story_path, message).at_line(front.line);
-        problems.push(difference.with_reason("the body's counts").with_advice("make them the same"));
+        problems.push(difference.with_reason("The body takes precedence.").with_advice("make them match"));
     }
     // The body wins: that is the line that the story workflows of BMAD read and write.
     let effective_status = first_status.or(front);
     match &effective_status {
         None => problems.push(
-            FileProblem::warning("story-no-status", story_path, "there is no line `Status: …`")
-                .with_reason("the board alone says how far the story is")
-                .with_advice("write `Status: ready-for-dev` under the title"),
+            FileProblem::warning("story-no-status", story_path, "missing line `Status: …`")
+                .with_reason("Only the board says how far along the story is.")
+                .with_advice("add `Status: ready-for-dev` below the title"),
         ),
         Some(status_line) if status_line.status.is_none() && status_line.spec.is_none() => {
             let message = if status_line.said.is_empty() {
                 "the status is empty".to_string()
             } else {
-                format!("{:?} is no status of a story", status_line.said)
+                format!("unknown story status {:?}", status_line.said)
             };
             problems.push(
                 FileProblem::error("story-status-unknown", story_path, message)

@@ -35,20 +35,20 @@ const STALE_LOCK_AGE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum BoardCommand {
-    /// Move a story, an epic or a retrospective to another state; every other byte of the file stays
+    /// Move a story, epic or retrospective to another state, leaving the rest of the file untouched
     Move(MoveArguments),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct MoveArguments {
-    /// A key (1-2-log-in, epic-1), a story's number (1.2) or its file
+    /// Key (1-2-log-in, epic-1), story number (1.2) or story file
     key: String,
-    /// backlog, ready-for-dev, in-progress, review or done; of a retrospective optional or done
+    /// New state: backlog, ready-for-dev, in-progress, review or done; for a retrospective, optional or done
     state: String,
-    /// Also back, or past a state
+    /// Allow moving backwards or skipping states
     #[arg(long)]
     anyway: bool,
-    /// Show what would change; write nothing
+    /// Show what would change without writing anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -87,9 +87,8 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
     let updated_story = match story_update {
         StoryFileUpdate::Updated(rewritten) => Some(rewritten.file_path),
         StoryFileUpdate::LeftAlone { story_path, status_text } => {
-            let notice =
-                format!("{story_path} says `{status_text}`, which is not what the board said; it stays as it is");
-            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            let notice = format!("{story_path} was not changed: its status `{status_text}` differs from the board");
+            writeln!(stderr(), "note: {}", escape_line(&notice))?;
             None
         }
         StoryFileUpdate::Unchanged => None,
@@ -114,11 +113,11 @@ fn print_moves(move_document: &BoardMoves, move_request: MoveRequest<'_>) -> Res
     let MoveRequest { board_key, target_state, .. } = move_request;
     let BoardMoves { path: file_path, moves: board_moves, story: updated_story, dry_run, .. } = move_document;
     if let Some(updated_story) = updated_story {
-        let prefix = if *dry_run { "would say" } else { "✓" };
+        let prefix = if *dry_run { "would set" } else { "✓" };
         writeln!(stdout(), "{}", escape_line(&format!("{prefix} Status: {target_state} · {updated_story}")))?;
     }
     if board_moves.is_empty() {
-        writeln!(stdout(), "{board_key} is {target_state} already")?;
+        writeln!(stdout(), "{board_key} is already {target_state}")?;
     }
     // Moving one story can move its epic, too, so there may be more moves than the one that was asked for.
     for BoardMove { key: board_key, from: from_state, to: target_state, line: line_number, .. } in board_moves {
@@ -147,10 +146,10 @@ fn require_story_file(bmad: &BmadProject, board_key: &BoardKey, board_moves: &[B
     match create_command.to_prompt(&story_key.story_number().to_string()) {
         // An era without a command to create stories has no prompt here, and then a missing file is normal.
         Some(prompt) if skips_writing && bmad.find_story_file(story_key).is_none() => {
-            let problem =
-                format!("{board_key} is backlog: not moved to in-progress, since it has no file to develop it from");
-            let user_error = UserError::new(EXIT_NEGATIVE, problem).with_step(format!("have it written: {prompt}"));
-            Err(user_error.with_step("if it is meant: add --anyway"))
+            let problem = format!("cannot move {board_key} from backlog to in-progress: it has no story file");
+            let user_error =
+                UserError::new(EXIT_NEGATIVE, problem).with_step(format!("have an agent write it: `{prompt}`"));
+            Err(user_error.with_step("or move it anyway: add `--anyway`"))
         }
         _ => Ok(()),
     }
@@ -239,7 +238,7 @@ fn update_story_status(
     let explain_edit_refusal = |refusal: story::edit::StoryEditRefusal| {
         UserError::new(
             EXIT_NEGATIVE,
-            format!("nothing was moved: {story_path} could not be changed: {}", refusal.reason),
+            format!("nothing was moved because {story_path} could not be changed: {}", refusal.reason),
         )
         .with_step(refusal.advice)
     };
@@ -276,10 +275,10 @@ fn restore_story(project: &Project, story_update: &StoryFileUpdate) {
 fn parse_state(board_key: &BoardKey, state_name: &str) -> Result<BoardEntryState, UserError> {
     let state_names: Vec<&str> = BoardEntryState::all_for(board_key).into_iter().map(BoardEntryState::as_str).collect();
     BoardEntryState::parse(board_key, state_name).ok_or_else(|| {
-        let user_error = UserError::usage(format!("`{state_name}` is no state of {board_key}"))
-            .with_reason(format!("It can be {}.", state_names.join(", ")));
+        let user_error = UserError::usage(format!("`{state_name}` is not a valid state for {board_key}"))
+            .with_reason(format!("Valid states: {}.", state_names.join(", ")));
         match nearest_name(state_name, &state_names) {
-            Some(suggestion) => user_error.with_step(format!("did you mean {suggestion}?")),
+            Some(suggestion) => user_error.with_step(format!("did you mean `{suggestion}`?")),
             None => user_error,
         }
     })
@@ -329,7 +328,7 @@ fn write_moves(
 /// Explains why a file of the project could not be written.
 pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserError {
     match write_error {
-        EditFileError::Missing { path: file_path } => UserError::usage(format!("{file_path} is not there")),
+        EditFileError::Missing { path: file_path } => UserError::usage(format!("{file_path} not found")),
         EditFileError::Unreadable { path: file_path, why: read_failure } => {
             let problem = read_failure.to_problem(file_path);
             // What the system refuses is a matter of this machine; every other cause is in the file itself.
@@ -345,18 +344,21 @@ pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserErro
             let lock_path = lock_path.display();
             match holder.process {
                 // A dead holder's lock is cleared after a grace period, so there is nothing to remove by hand.
-                Some(_) if holder.is_dead() => {
-                    user_error.with_step("again in half a minute; a dead holder's lock is cleared then")
-                }
+                Some(_) if holder.is_dead() => user_error
+                    .with_step("try again in 30 seconds; the lock of an exited process is removed automatically"),
                 // A process of another container is not visible here, so its age is the only sign that it may be
                 // gone.
                 Some(_) if holder.age >= STALE_LOCK_AGE => user_error
-                    .with_reason("It may be of another container, where this one cannot see whether it lives.")
-                    .with_step(format!("see which program writes the file; if none does: rm {lock_path}")),
-                Some(_) => user_error.with_step("again when it is done"),
+                    .with_reason("It may belong to a process in another container, which cannot be checked from here.")
+                    .with_step(format!(
+                        "make sure that no program is writing the file, then remove the lock: `rm {lock_path}`"
+                    )),
+                Some(_) => user_error.with_step("try again when it is done"),
                 None => user_error
-                    .with_reason("Only its maker knows whether it is still needed.")
-                    .with_step(format!("see which program writes the file; if none does: rm {lock_path}")),
+                    .with_reason("Only the program that created the lock knows whether it is still needed.")
+                    .with_step(format!(
+                        "make sure that no program is writing the file, then remove the lock: `rm {lock_path}`"
+                    )),
             }
         }
         EditFileError::LockedByOther {
@@ -364,17 +366,18 @@ pub(crate) fn explain_write_error<E>(write_error: &EditFileError<E>) -> UserErro
             locked: FileLockFailure::IoFailed { cause, lock: lock_path },
         } => {
             let cause = cause.kind();
-            UserError::new(EXIT_ENVIRONMENT, format!("{file_path} cannot be locked: {}: {cause}", lock_path.display()))
-                .with_step("see who may write in its folder")
+            UserError::new(EXIT_ENVIRONMENT, format!("{file_path} cannot be locked ({}: {cause})", lock_path.display()))
+                .with_step("check the permissions of its directory")
         }
-        EditFileError::AlwaysChanged { path: file_path } => {
-            UserError::new(EXIT_ENVIRONMENT, format!("{file_path} changed each time it was about to be written"))
-                .with_reason("Nothing was written; what others wrote is there.")
-                .with_step("see who writes it, and again")
-        }
+        EditFileError::AlwaysChanged { path: file_path } => UserError::new(
+            EXIT_ENVIRONMENT,
+            format!("{file_path} was changed by another program on every attempt to write it"),
+        )
+        .with_reason("Nothing was written; the other program's changes are kept.")
+        .with_step("find out which program is writing it, then try again"),
         EditFileError::Failed { path: file_path, cause } => {
             UserError::new(EXIT_ENVIRONMENT, format!("{file_path} cannot be written: {cause}"))
-                .with_step("see that the disk is not full, and who may write there")
+                .with_step("check the permissions of its directory, and that the disk is not full")
         }
         EditFileError::Refused { path: file_path, .. } => {
             UserError::new(EXIT_NEGATIVE, format!("{file_path} was not changed"))
@@ -390,17 +393,17 @@ fn explain_refusal(board_path: &str, reason: BoardMoveRefusal) -> UserError {
                 problem.path = board_path.to_string();
                 UserError::new(EXIT_NEGATIVE, problem.to_string()).with_reason(problem.why).with_step(problem.todo)
             }
-            None => UserError::new(EXIT_NEGATIVE, format!("{board_path} is no board")),
+            None => UserError::new(EXIT_NEGATIVE, format!("{board_path} is not a sprint board")),
         },
         BoardMoveRefusal::UnknownKey { key: board_key } => {
             UserError::usage(format!("{board_key} is not in {board_path}"))
         }
         BoardMoveRefusal::NoKnownState { key: board_key, raw_state: state_text, line: line_number } => UserError::new(
             EXIT_NEGATIVE,
-            format!("{board_path}:{line_number}: {board_key} says `{state_text}`, which is no state"),
+            format!("{board_path}:{line_number}: `{state_text}` is not a valid state for {board_key}"),
         )
-        .with_reason("Where it is moved from decides whether it may move.")
-        .with_step("write the state it is in by hand"),
+        .with_reason("Whether it can be moved depends on its current state.")
+        .with_step("fix its current state in the file by hand"),
         BoardMoveRefusal::WrongKind { key: board_key, target: to_state } => {
             UserError::usage(format!("{board_key} cannot be {to_state}"))
         }
@@ -413,19 +416,19 @@ fn explain_refusal(board_path: &str, reason: BoardMoveRefusal) -> UserError {
             violation: reason,
         } => UserError::new(
             EXIT_NEGATIVE,
-            format!("{board_path}:{line_number}: {board_key} is {from_state}: not moved to {to_state}, since {reason}"),
+            format!("{board_path}:{line_number}: cannot move {board_key} from {from_state} to {to_state}: {reason}"),
         )
-        .with_step("if it is meant: add --anyway"),
+        .with_step("to move it anyway: add `--anyway`"),
         BoardMoveRefusal::NotPlainValue { key: board_key, line: line_number } => UserError::new(
             EXIT_NEGATIVE,
-            format!("{board_path}:{line_number}: the state of {board_key} is not written there as one plain word"),
+            format!("{board_path}:{line_number}: the state of {board_key} is not a plain YAML value"),
         )
-        .with_reason("An alias, or text over several lines, cannot be exchanged without changing more.")
-        .with_step("write the state out, or move it by hand"),
+        .with_reason("An alias or multi-line value cannot be replaced without changing more.")
+        .with_step("write the state as a plain value, or move it by hand"),
         BoardMoveRefusal::WouldChangeMore { key: board_key } => {
-            UserError::new(EXIT_NEGATIVE, format!("{board_path}: moving {board_key} would change something else, too"))
-                .with_reason("Its line has an anchor that another line refers to.")
-                .with_step("write both states out, or move it by hand")
+            UserError::new(EXIT_NEGATIVE, format!("{board_path}: moving {board_key} would also change another entry"))
+                .with_reason("Its line has a YAML anchor that another line refers to.")
+                .with_step("write both states as plain values, or move it by hand")
         }
     }
 }

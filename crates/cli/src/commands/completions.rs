@@ -8,11 +8,9 @@ use clap_complete::Shell;
 use crate::{build_info::VERSION, user_errors::UserError};
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "For instance:\n  tribunal completions bash > ~/.local/share/bash-completion/completions/tribunal"
-)]
+#[command(after_help = "Example:\n  tribunal completions bash > ~/.local/share/bash-completion/completions/tribunal")]
 pub(crate) struct CompletionsArguments {
-    /// The shell that reads them
+    /// Shell to print completions for
     shell: Shell,
 }
 

@@ -24,11 +24,11 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DecisionsArguments {
-    /// A decision: RUN.D1, or D1 where only one run asks that
+    /// Decision: RUN.D1, or just D1 if only one run asks it
     id: Option<String>,
-    /// One of its choices
+    /// Choice to answer with
     answer: Option<String>,
-    /// Words for the record, and for the next agent
+    /// Note for the record and for the next agent
     #[arg(long, default_value = "")]
     note: String,
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: DecisionsArguments, context: &CommandContext) -> Re
         }
         _ if context.wants_json => print_decisions_document(&asking_runs)?,
         _ if asking_runs.iter().all(|asking_run| asking_run.run_view.open_decisions().next().is_none()) => {
-            writeln!(stdout(), "nothing waits for a person")?;
+            writeln!(stdout(), "nothing is waiting for you")?;
         }
         _ => print_open_decisions(&asking_runs, context)?,
     }
@@ -88,7 +88,7 @@ fn record_answer(
             &json!({ "schema": "tribunal.answer/1", "run": run_id, "decision": decision.id }),
         )?;
     } else {
-        writeln!(stdout(), "recorded; next: tribunal resume {}", escape_line(run_id.as_str()))?;
+        writeln!(stdout(), "answer recorded; next: tribunal resume {}", escape_line(run_id.as_str()))?;
     }
     Ok(())
 }
@@ -120,7 +120,8 @@ fn print_open_decisions(asking_runs: &[AskingRun], context: &CommandContext) -> 
     for AskingRun { run_view, answered_ids } in asking_runs.iter().filter(|asking| !asking.answered_ids.is_empty()) {
         let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
         let answered_names: Vec<&str> = answered_ids.iter().map(DecisionId::as_str).collect();
-        let reminder = format!("{} answered, not yet taken in: tribunal resume {run_id}", answered_names.join(", "));
+        let reminder =
+            format!("{} answered, not applied yet; next: tribunal resume {run_id}", answered_names.join(", "));
         writeln!(stdout(), "{}", escape_line(&reminder))?;
     }
     Ok(())
@@ -220,15 +221,16 @@ fn find_decision<'a>(asking_runs: &'a [AskingRun], typed_name: &str) -> Result<N
         }
     }
     match matching_decisions.as_slice() {
-        [(run_id, _, true)] => Err(UserError::usage(format!("{typed_name} is answered already"))
-            .with_step(format!("the run takes it in: tribunal resume {run_id}"))),
+        [(run_id, _, true)] => Err(UserError::usage(format!("{typed_name} is already answered"))
+            .with_step(format!("apply the answer: `tribunal resume {run_id}`"))),
         [(run_id, decision, false)] => Ok(NamedDecision { run_id: run_id.clone(), decision }),
-        [] => Err(UserError::usage(format!("no decision {typed_name} is open")).with_step("tribunal decisions")),
+        [] => Err(UserError::usage(format!("no open decision named `{typed_name}`"))
+            .with_step("list open decisions: `tribunal decisions`")),
         candidates => {
             let candidate_names: Vec<String> =
                 candidates.iter().map(|(run_id, decision, _)| format!("{run_id}.{}", decision.id)).collect();
-            Err(UserError::usage(format!("`{typed_name}` fits several decisions: {}", candidate_names.join(", ")))
-                .with_step(format!("name the run too: tribunal decisions {} ANSWER", candidate_names[0])))
+            Err(UserError::usage(format!("`{typed_name}` matches several decisions: {}", candidate_names.join(", ")))
+                .with_step(format!("name the run as well: `tribunal decisions {} ANSWER`", candidate_names[0])))
         }
     }
 }
@@ -238,8 +240,8 @@ fn check_choice(decision: &Decision, choice: &str) -> Result<(), UserError> {
         return Ok(());
     }
     let choice_keys: Vec<&str> = decision.choices.iter().map(|known_choice| known_choice.key.as_str()).collect();
-    let mut user_error = UserError::usage(format!("`{choice}` is no answer to {}", decision.id))
-        .with_reason(format!("Its choices are {}.", choice_keys.join(", ")));
+    let mut user_error = UserError::usage(format!("`{choice}` is not a valid answer to {}", decision.id))
+        .with_reason(format!("Valid answers: {}.", choice_keys.join(", ")));
     if let Some(suggestion) = nearest_name(choice, &choice_keys) {
         user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
     }

@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArguments {
-    /// Where to put the demo project (new or empty); else a temporary folder
+    /// Directory for the demo project, new or empty (default: a temporary directory)
     #[arg(long)]
     dir: Option<PathBuf>,
     #[command(flatten)]
@@ -30,8 +30,8 @@ pub(crate) struct DemoArguments {
 pub(crate) fn run(arguments: DemoArguments, context: &CommandContext) -> Result<u8, UserError> {
     let demo_dir = prepare_demo_dir(arguments.dir, context)?;
     write_demo_files(&demo_dir).map_err(|cause| {
-        UserError::new(EXIT_ENVIRONMENT, format!("the demo could not be put into {}: {cause}", demo_dir.display()))
-            .with_step("name a folder that can be written: tribunal demo --dir DIR")
+        UserError::new(EXIT_ENVIRONMENT, format!("cannot write the demo to {}: {cause}", demo_dir.display()))
+            .with_step("choose a writable directory: `tribunal demo --dir DIR`")
     })?;
     print_introduction(&demo_dir, context)?;
     // The user's settings are left out on purpose: the demo shows the same to every user. Only the pace can be
@@ -55,16 +55,16 @@ fn print_next_steps(demo_dir: &Path, finished_run: &RunEnd, context: &CommandCon
     // A demo that was stopped has a journal like any other run, so it can be resumed.
     if finished_run.exit_code != 0 {
         let quoted_dir = shell_quote(&demo_dir.to_string_lossy());
-        writeln!(progress_output, "\nGo on with it: cd {quoted_dir} && tribunal resume {run_id}")?;
+        writeln!(progress_output, "\nResume it: cd {quoted_dir} && tribunal resume {run_id}")?;
         return Ok(());
     }
-    writeln!(progress_output, "\nNow look around:")?;
+    writeln!(progress_output, "\nTry these next:")?;
     writeln!(progress_output, "  cd {}", shell_quote(&demo_dir.to_string_lossy()))?;
     for (command_line, purpose) in [
-        ("less _bmad-output/reviews/prd-issues.md", "the tracker: every finding, its evidence, its fix"),
-        (&format!("tribunal findings {run_id}"), "the same in the terminal; --json for programs"),
-        (&format!("tribunal log {run_id}"), "this run again, drawn from its journal"),
-        ("tribunal demo --dir again", "kill it half-way, then: tribunal -C again resume"),
+        ("less _bmad-output/reviews/prd-issues.md", "the tracker: every finding with its evidence and fix"),
+        (&format!("tribunal findings {run_id}"), "the same in the terminal (or as JSON: --json)"),
+        (&format!("tribunal log {run_id}"), "the log of this run, from its journal"),
+        ("tribunal demo --dir again", "kill it halfway, then: tribunal -C again resume"),
     ] {
         match context.progress_screen.max_columns {
             // The two columns need about 100 characters; below that, the purpose goes on a line of its own.
@@ -76,7 +76,7 @@ fn print_next_steps(demo_dir: &Path, finished_run: &RunEnd, context: &CommandCon
     }
     // The commands above would fail when pasted, so the full path is shown.
     if let Some(program_path) = context.own_program_off_path() {
-        writeln!(progress_output, "(`tribunal` is not on your PATH; it is {})", program_path.display())?;
+        writeln!(progress_output, "(`tribunal` is not on your PATH; use {})", program_path.display())?;
     }
     Ok(())
 }
@@ -85,8 +85,8 @@ fn prepare_demo_dir(requested_dir: Option<PathBuf>, context: &CommandContext) ->
     let Some(requested_dir) = requested_dir else {
         let temp_dir = tempfile::Builder::new().prefix("tribunal-demo-").tempdir();
         let temp_dir = temp_dir.map_err(|cause| {
-            UserError::new(EXIT_ENVIRONMENT, format!("no temporary folder: {cause}"))
-                .with_step("name one: tribunal demo --dir DIR")
+            UserError::new(EXIT_ENVIRONMENT, format!("cannot create a temporary directory: {cause}"))
+                .with_step("choose a directory: `tribunal demo --dir DIR`")
         })?;
         // The directory must outlive this process: the user is invited to look around in it.
         return Ok(temp_dir.keep());
@@ -99,8 +99,8 @@ fn prepare_demo_dir(requested_dir: Option<PathBuf>, context: &CommandContext) ->
     };
     if is_occupied {
         return Err(UserError::usage(format!("{} is not empty", requested_dir.display()))
-            .with_reason("The demo writes a project of its own and touches nothing that is yours.")
-            .with_step("name a new folder: tribunal demo --dir DIR"));
+            .with_reason("The demo creates its own project and never overwrites your files.")
+            .with_step("choose a new directory: `tribunal demo --dir DIR`"));
     }
     Ok(demo_dir)
 }
@@ -122,9 +122,9 @@ fn print_introduction(demo_dir: &Path, context: &CommandContext) -> Result<(), U
         return Ok(());
     }
     let mut progress_output = stderr().lock();
-    let introduction = "This is a demo. The agents are scripted: they play demo/court.yaml, no model is asked, and tokens and \
-                costs are made up. The rest is real: processes, journal, checks, fixes.";
+    let introduction = "This is a demo. The agents are scripted (demo/court.yaml): no model is called, and tokens and \
+                costs are made up. Everything else is real: processes, journal, checks and fixes.";
     writeln!(progress_output, "{}", context.progress_screen.wrap_text(0, introduction))?;
-    writeln!(progress_output, "The project is in {}\n", demo_dir.display())?;
+    writeln!(progress_output, "Project directory: {}\n", demo_dir.display())?;
     Ok(())
 }

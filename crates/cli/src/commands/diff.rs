@@ -18,11 +18,11 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArguments {
-    /// A run, or RUN.F3; else the last run
+    /// Run, or RUN.F3 (default: the last run)
     run: Option<String>,
-    /// Only what repaired this finding
+    /// Show only the fix for this finding
     finding: Option<String>,
-    /// Only how much: lines, and which change repaired what
+    /// Show only statistics: changed lines, and which change fixed what
     #[arg(long)]
     stat: bool,
 }
@@ -33,8 +33,9 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     // A finding in an argument of its own takes precedence over one that is part of `RUN.F3`.
     if let Some(finding_name) = &arguments.finding {
         let parsed_id = FindingId::parse(finding_name);
-        finding_id =
-            Some(parsed_id.ok_or_else(|| UserError::usage(format!("`{finding_name}` is no finding such as F3")))?);
+        finding_id = Some(
+            parsed_id.ok_or_else(|| UserError::usage(format!("`{finding_name}` is not a finding ID such as F3")))?,
+        );
     }
     let (store, run_id) = context.find_requested_run(&project, run_name)?;
     let landings = RunLandings::read_landings(&project, &store, &run_id)?;
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     }
     // No diff is not an error: the run may have landed nothing, or everything was undone.
     let Some(diff) = diff else {
-        writeln!(stderr(), "[i] {}", escape_line(&explain_empty_diff(&run_id, finding_id, &matching_landings)))?;
+        writeln!(stderr(), "note: {}", escape_line(&explain_empty_diff(&run_id, finding_id, &matching_landings)))?;
         return Ok(0);
     };
     let mut output = stdout().lock();
@@ -71,7 +72,10 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
     }
     // A text between two landings can include edits of other programs, which cannot be told apart on the same lines.
     if diff.includes_other_edits {
-        writeln!(stderr(), "[i] the same lines were changed outside this run between two changes; that is shown, too")?;
+        writeln!(
+            stderr(),
+            "note: some of these lines were also edited outside this run; the diff includes those edits"
+        )?;
     }
     Ok(0)
 }
@@ -83,22 +87,22 @@ fn write_stat(output: &mut dyn Write, diff: &LandingsDiff, landings: &[&LandingR
             (escape_line(&file_diff.relative_path), format_count(file_diff.landing_count, "change"));
         let kind_suffix = match file_diff.file_change {
             FileChangeKind::Modified => "",
-            FileChangeKind::Created => " (made)",
+            FileChangeKind::Created => " (new)",
             FileChangeKind::Deleted => " (deleted)",
         };
         let added_lines = format_count(file_diff.added_lines as usize, "line");
         writeln!(
             output,
-            "{file_path}{kind_suffix}: {added_lines} added, {} removed, by {change_count}",
+            "{file_path}{kind_suffix}: {added_lines} added, {} removed in {change_count}",
             file_diff.removed_lines
         )?;
     }
     for landing in landings {
-        let undone_suffix = if landing.is_undone { " (taken back)" } else { "" };
+        let undone_suffix = if landing.is_undone { " (undone)" } else { "" };
         // A landing whose claims were not borne out has repaired nothing.
         let finding_list =
             if landing.findings.is_empty() { "nothing".into() } else { join_finding_ids(&landing.findings) };
-        writeln!(output, "  {} repaired {finding_list}{undone_suffix}", escape_line(landing.task_key().as_str()))?;
+        writeln!(output, "  {} fixed {finding_list}{undone_suffix}", escape_line(landing.task_key().as_str()))?;
     }
     Ok(())
 }
@@ -106,10 +110,10 @@ fn write_stat(output: &mut dyn Write, diff: &LandingsDiff, landings: &[&LandingR
 /// Says why there is nothing to show or to undo.
 pub(super) fn explain_empty_diff(run_id: &RunId, finding_id: Option<FindingId>, landings: &[&LandingRecord]) -> String {
     match (finding_id, landings.is_empty()) {
-        (None, true) => format!("run {run_id} has landed nothing"),
-        (Some(finding_id), true) => format!("run {run_id} has landed nothing that repaired {finding_id}"),
-        (None, false) => format!("all that run {run_id} had landed was taken back"),
-        (Some(finding_id), false) => format!("what repaired {finding_id} was taken back"),
+        (None, true) => format!("run {run_id} has not changed anything"),
+        (Some(finding_id), true) => format!("run {run_id} has no fix for {finding_id}"),
+        (None, false) => format!("all changes of run {run_id} were undone"),
+        (Some(finding_id), false) => format!("the fix for {finding_id} was undone"),
     }
 }
 
@@ -193,12 +197,13 @@ pub(super) fn find_repairing_run(
     }
     match matching_runs.as_slice() {
         [run_id] => Ok(run_id.clone()),
-        [] => Err(UserError::usage(format!("no run has repaired a finding {finding_id}")).with_step("tribunal runs")),
+        [] => Err(UserError::usage(format!("no run has fixed a finding {finding_id}"))
+            .with_step("list all runs: `tribunal runs`")),
         [first_run, ..] => {
             let candidate_names: Vec<String> =
                 matching_runs.iter().map(|run_id| format!("{run_id}.{finding_id}")).collect();
-            Err(UserError::usage(format!("`{finding_id}` fits several findings: {}", candidate_names.join(", ")))
-                .with_step(format!("name the run too: tribunal undo {first_run}.{finding_id}")))
+            Err(UserError::usage(format!("`{finding_id}` matches several findings: {}", candidate_names.join(", ")))
+                .with_step(format!("name the run as well: `tribunal undo {first_run}.{finding_id}`")))
         }
     }
 }

@@ -22,9 +22,9 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct FindingsArguments {
-    /// A run; else the last one
+    /// Run to show (default: the last one)
     run: Option<String>,
-    /// Only these: open, assigned, fixed, blocked, dismissed, deferred; several with commas
+    /// Show only findings with these statuses, separated by commas
     #[arg(
         long,
         value_name = "STATUS",
@@ -39,13 +39,13 @@ pub(crate) struct FindingsArguments {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct ExportFlags {
-    /// As a page in Markdown
+    /// Print as Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// As a comment for a pull request, in Markdown of at most 65,000 characters
+    /// Print as a pull request comment: Markdown, at most 65,000 characters
     #[arg(long, conflicts_with = "json")]
     pr_comment: bool,
-    /// As SARIF 2.1.0, for code scanners and editors
+    /// Print as SARIF 2.1.0, for code scanners and editors
     #[arg(long, conflicts_with = "json")]
     sarif: bool,
 }
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Re
             findings: findings.into_iter().cloned().collect(),
         })?;
     } else if findings.is_empty() {
-        writeln!(stdout(), "run {} has no such findings", escape_line(run_id.as_str()))?;
+        writeln!(stdout(), "no matching findings in run {}", escape_line(run_id.as_str()))?;
     } else {
         write!(stdout(), "{}", tables::render_findings(findings, &rulings, &context.answer_screen))?;
     }

@@ -22,16 +22,16 @@ const MAX_NAMED_RUNS: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct GcArguments {
-    /// Also remove whole runs that came to a good end, with their journals, originals and checkpoints
+    /// Also remove resolved and cancelled runs, with their journals, originals and checkpoints
     #[arg(long)]
     runs: bool,
-    /// With --runs: keep those that ended in the last so many days
+    /// With --runs: keep runs that ended in the last N days
     #[arg(long, value_name = "N", default_value_t = 30)]
     keep_days: u64,
-    /// Also make a long journal's file shorter; runs that start meanwhile wait, and may give up
+    /// Also shrink a large journal file; runs that start meanwhile have to wait and may give up
     #[arg(long)]
     compact: bool,
-    /// Only say what would be removed
+    /// Show what would be removed without removing anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -45,6 +45,7 @@ pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u
         // Without `--runs` the cutoff is not used: whole runs are removed only on request.
         let cutoff_ms = now_ms.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
         let gc_options = GcOptions {
+            now_ms,
             runs_before_ms: arguments.runs.then_some(cutoff_ms),
             compact: arguments.compact,
             dry_run: arguments.dry_run,
@@ -57,8 +58,31 @@ pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u
         json_documents::print_document(&build_document(&collected, arguments.dry_run))?;
     } else {
         print_collected(&collected, arguments.dry_run)?;
+        if arguments.runs {
+            print_kept_runs(&collected, arguments.keep_days)?;
+        }
     }
     Ok(0)
+}
+
+/// Says which runs stay, and why: a user who asked for runs to be removed may have expected more.
+fn print_kept_runs(collected: &GcReport, keep_days: u64) -> Result<(), UserError> {
+    let count_runs = |runs: &[RunId]| match runs.len() {
+        1 => "1 run".to_string(),
+        several => format!("{several} runs"),
+    };
+    if !collected.recent_runs.is_empty() {
+        let recent_runs = count_runs(&collected.recent_runs);
+        writeln!(stderr(), "note: kept {recent_runs} that ended in the last {keep_days} days (see --keep-days)")?;
+    }
+    if !collected.unfinished_runs.is_empty() {
+        let unfinished_runs = count_runs(&collected.unfinished_runs);
+        writeln!(
+            stderr(),
+            "note: kept {unfinished_runs} that can still be resumed; to drop one: `tribunal discard RUN`"
+        )?;
+    }
+    Ok(())
 }
 
 fn build_document(collected: &GcReport, dry_run: bool) -> GarbageDocument {
@@ -111,28 +135,33 @@ fn print_collected(collected: &GcReport, dry_run: bool) -> Result<(), UserError>
     // A dry run cannot say how small the journal's file will be: the space is given back by the removal itself.
     match (collected.freed_bytes(), dry_run) {
         (0, _) => writeln!(output, "nothing to remove")?,
-        (bytes, true) => writeln!(output, "{} in all; nothing was removed", format_size(bytes))?,
+        (bytes, true) => writeln!(output, "{} in total; nothing was removed", format_size(bytes))?,
         (bytes, false) => {
-            writeln!(output, "{} in all; the journal has {} now", format_size(bytes), format_size(journal.file_after))?;
+            writeln!(
+                output,
+                "{} in total; the journal is now {}",
+                format_size(bytes),
+                format_size(journal.file_after)
+            )?;
         }
     }
     for leftover in &collected.leftovers {
-        writeln!(stderr(), "[W] could not be removed: {}", escape_line(leftover))?;
+        writeln!(stderr(), "warning: could not remove {}", escape_line(leftover))?;
     }
     // The file cannot be truncated under a run that writes to it.
     if let (Some(live_run), false) = (collected.live_runs.first(), dry_run) {
         let live_run = escape_line(live_run.as_str());
         writeln!(
             stderr(),
-            "[i] run {live_run} goes on: the journal's file gets smaller once it has ended: tribunal gc"
+            "note: run {live_run} is in progress; to shrink the journal file, run `tribunal gc` again when it has ended"
         )?;
     }
     // The user has to ask for compaction, because it locks the journal for a while.
     if let Some(empty_bytes) = collected.deferred_bytes {
         writeln!(
             stderr(),
-            "[i] {} of the journal's file are empty; giving them back takes a while, in which no run can start: \
-             tribunal gc --compact",
+            "note: {} of the journal file are unused; reclaim them with `tribunal gc --compact` (takes a while, and no \
+             run can start meanwhile)",
             format_size(empty_bytes)
         )?;
     }
@@ -146,10 +175,9 @@ struct CountedNoun {
     plural: &'static str,
 }
 
-const COPY_DIRS: CountedNoun = CountedNoun { singular: "folder of copies", plural: "folders of copies" };
+const COPY_DIRS: CountedNoun = CountedNoun { singular: "workspace directory", plural: "workspace directories" };
 const TEMPORARY_FILES: CountedNoun = CountedNoun { singular: "temporary file", plural: "temporary files" };
-const UNREFERENCED_TEXTS: CountedNoun =
-    CountedNoun { singular: "text that nothing refers to", plural: "texts that nothing refers to" };
+const UNREFERENCED_TEXTS: CountedNoun = CountedNoun { singular: "unreferenced text", plural: "unreferenced texts" };
 const REMOVED_RUNS: CountedNoun = CountedNoun { singular: "run", plural: "runs" };
 
 /// Formats a size: `512 bytes`, `4.0 KB`, `1.2 MB`.

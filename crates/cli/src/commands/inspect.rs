@@ -36,48 +36,48 @@ use crate::{
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum InspectCommand {
-    /// The findings in an agent's answer
+    /// Show the findings in an agent's answer
     Findings {
-        /// The answer; `-` for standard input
+        /// File with the answer; `-` for standard input
         file: PathBuf,
     },
-    /// The settings in force here, with where each comes from; or what one file sets
+    /// Show the effective settings and where each comes from, or what one file sets
     Settings {
-        /// A settings file, looked at alone
+        /// Settings file to read on its own
         file: Option<PathBuf>,
-        /// Also those that are accepted and not used by this version
+        /// Include settings that this version accepts but does not use
         #[arg(long)]
         all: bool,
     },
-    /// An agent's answer, as its parser sees it
+    /// Show how an agent's answer is parsed
     Response {
-        /// The answer; `-` for standard input
+        /// File with the answer; `-` for standard input
         file: PathBuf,
-        /// Read it as the raw output of this agent, or of this driver: its last word, session, usage, faults
+        /// Parse it as raw output of this agent or driver: final message, session, usage, faults
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// Read it as a fixer's answer: claims about findings
+        /// Parse it as a fixer's answer: claims about findings
         #[arg(long)]
         fixes: bool,
-        /// Read it as a challenger's answer: a verdict on each finding
+        /// Parse it as a challenger's answer: a verdict on each finding
         #[arg(long, conflicts_with = "fixes")]
         verdicts: bool,
     },
-    /// The menus and questions in what an agent said, and what only looks like one; exit 3: there is no menu
+    /// Show the menus and questions in an agent's text, and what only looks like one; exits with 3 without a menu
     Menu {
-        /// The text; `-` for standard input
+        /// File with the text; `-` for standard input
         file: PathBuf,
     },
-    /// The board: what every line of it is taken for
+    /// Show how each line of the board is read
     Sprint(sprint::InspectSprintArguments),
-    /// A story's file: status, tasks, criteria, files, what a review left; exit 3: it cannot be used as it is
+    /// Show the status, tasks, criteria, files and follow-ups in a story file; exits with 3 if it is unusable
     Story {
-        /// The story; `-` for standard input
+        /// Story file; `-` for standard input
         file: PathBuf,
     },
-    /// Which BMAD is installed here, how its steps are run, how far the project has come; exit 3: a file is broken
+    /// Show the installed BMAD, how its steps are run and the project's progress; exits with 3 if a file is broken
     Project(project::InspectProjectArguments),
-    /// What an agent printed in a run, and what was read from it
+    /// Show what an agent printed during a run, and how it was parsed
     Transcript(transcript::InspectTranscriptArguments),
 }
 
@@ -214,7 +214,7 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
                 writeln!(output, "{}", escape_line(ruling_line.trim_end()))?;
                 // A challenger's counter-quote is what a dismissal rests on, so it is shown below the verdict.
                 if !ruling.counter.is_empty() {
-                    writeln!(output, "                  against it “{}”", escape_line(&ruling.counter))?;
+                    writeln!(output, "                  counter-quote “{}”", escape_line(&ruling.counter))?;
                 }
             }
         }
@@ -228,7 +228,7 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
     }
     print_minutes(output, minutes)?;
     for remark in *remarks {
-        writeln!(output, "[W] {}", escape_line(remark))?;
+        writeln!(output, "warning: {}", escape_line(remark))?;
     }
     Ok(())
 }

@@ -42,43 +42,43 @@ use crate::{
 pub(crate) enum LoopCommand {
     /// Start a loop in a session
     Start(LoopStartArguments),
-    /// What sessions have taken on here, and how it stands
+    /// Show loops and session reviews, and their state
     Status(LoopStatusArguments),
-    /// Let the session go
+    /// Cancel a loop and release its session
     Cancel(LoopCancelArguments),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoopStartArguments {
-    /// What the session is to do; `-` reads it from standard input
+    /// Task for the session; `-` reads it from standard input
     #[arg(required = true)]
     prompt: Vec<String>,
-    /// How often it is sent back at most
+    /// Maximum number of times the session is sent back
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_REFUSALS, value_parser = iterations_parser())]
     max_iterations: u32,
-    /// What it says, between <promise> and </promise>, when it is done; else only the limit ends it
+    /// Text that the session says between <promise> and </promise> when it is done; else only the limit ends it
     #[arg(long, value_name = "TEXT", alias = "completion-promise")]
     promise: Option<String>,
-    /// A file of the project whose front matter has hooks for this session
+    /// File of the project whose front matter has hooks for this session
     #[arg(long, value_name = "FILE")]
     step: Option<std::path::PathBuf>,
-    /// The session, as its client names it; else the one this is typed in
+    /// Session ID, as its client names it (default: the session that runs this command)
     #[arg(long, value_name = "ID", conflicts_with = "next")]
     session: Option<String>,
-    /// The next session in this project in which you type something
+    /// Use the next session in this project in which you type something
     #[arg(long)]
     next: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoopStatusArguments {
-    /// One of them, with all that happened
+    /// Loop or session review to show, with its history
     name: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoopCancelArguments {
-    /// A loop, or a review in a session; else the one that is held here
+    /// Loop or session review to cancel (default: all that are active here)
     name: Option<String>,
 }
 
@@ -139,8 +139,7 @@ fn read_prompt(prompt_words: &[String]) -> Result<String, UserError> {
         let mut prompt_bytes = Vec::new();
         // One byte more than allowed is read, so that a longer prompt is refused and not cut.
         stdin().lock().take(MAX_PROMPT_BYTES as u64 + 1).read_to_end(&mut prompt_bytes)?;
-        prompt =
-            String::from_utf8(prompt_bytes).map_err(|_| UserError::usage("the prompt is no text (it is no UTF-8)"))?;
+        prompt = String::from_utf8(prompt_bytes).map_err(|_| UserError::usage("the prompt is not valid UTF-8"))?;
     }
     Ok(prompt.trim().to_string())
 }
@@ -152,18 +151,18 @@ fn print_started_loop(project: &Project, run_id: &RunId, assignment: &SessionAss
         "" => "the next session here in which you type something".to_string(),
         session_id => format!("session {session_id}"),
     };
-    writeln!(output, "loop {run_id} in {}", escape_line(&session_text))?;
-    writeln!(output, "  limit    sent back at most {} times, then let go", assignment.max_refusals)?;
+    writeln!(output, "started loop {run_id} in {}", escape_line(&session_text))?;
+    writeln!(output, "  limit    sent back at most {} times, then released", assignment.max_refusals)?;
     match &assignment.promise {
         Some(promise) => writeln!(output, "  promise  <promise>{}</promise>", escape_line(promise))?,
-        None => writeln!(output, "  promise  none: only the limit ends it (--promise TEXT)")?,
+        None => writeln!(output, "  promise  none; only the limit ends it (set one with --promise TEXT)")?,
     }
     writeln!(output, "  prompt   {}", escape_line(&truncate_chars(&assignment.prompt, 300)))?;
     writeln!(output, "  state    {}", state_file::OWN_STATE_FILE)?;
-    writeln!(output, "a person ends it sooner with: tribunal loop cancel")?;
+    writeln!(output, "to end it sooner: tribunal loop cancel")?;
     // Without the hook the session is never sent back, and the user would wait for nothing.
     if !is_stop_hook_installed(project) {
-        writeln!(output, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
+        writeln!(output, "warning: Tribunal's stop hook is not installed here; install it with `tribunal init`")?;
     }
     Ok(())
 }
@@ -173,12 +172,14 @@ const MAX_PROMPT_BYTES: usize = 64 << 10;
 
 fn check_prompt(prompt: &str) -> Result<(), UserError> {
     if prompt.is_empty() {
-        return Err(UserError::usage("the prompt is empty").with_reason("A loop sends the session back with it."));
+        return Err(
+            UserError::usage("the prompt is empty").with_reason("A loop sends the session back to work with it.")
+        );
     }
     if prompt.len() > MAX_PROMPT_BYTES {
         return Err(UserError::usage(format!("the prompt is longer than {} KB", MAX_PROMPT_BYTES >> 10))
-            .with_reason("It is read anew each time the session is sent back, and is never cut.")
-            .with_step("write it into a file of the project, and let the prompt name that file"));
+            .with_reason("The session reads it in full each time it is sent back.")
+            .with_step("write it into a file of the project and refer to that file in the prompt"));
     }
     Ok(())
 }
@@ -188,9 +189,9 @@ fn check_promise(promise: &str) -> Result<String, UserError> {
     let promise = promise.trim();
     // `null` and `~` would be read back from the state file as no promise at all.
     if promise.is_empty() || promise.contains(['<', '>', '`']) || matches!(promise, "null" | "~") {
-        return Err(UserError::usage(format!("`{promise}` cannot be promised"))
-            .with_reason("It is what stands between <promise> and </promise>: a few words, without tags.")
-            .with_step("for instance: --promise DONE"));
+        return Err(UserError::usage(format!("`{promise}` cannot be used as a promise"))
+            .with_reason("The text between <promise> and </promise> must be a few words without tags.")
+            .with_step("for example: `--promise DONE`"));
     }
     Ok(promise.to_string())
 }
@@ -206,8 +207,8 @@ fn check_step(project: &Project, typed_path: &Path, context: &CommandContext) ->
     }
     if hooks.hooks.is_empty() {
         return Err(UserError::usage(format!("{step_path} has no hooks in its front matter"))
-            .with_reason("--step names a file whose hooks are to run in the session.")
-            .with_step("leave --step out, or write: hooks: {PreToolUse: [{command: …}]}"));
+            .with_reason("`--step` expects a file whose hooks run in the session.")
+            .with_step("leave out `--step`, or add hooks to the file: `hooks: {PreToolUse: [{command: …}]}`"));
     }
     // Trust is asked for now: while the hook runs, there is no terminal to ask on.
     trust::require_trust(context, project.root(), &TrustItem::from_hooks(&step_path, &hooks))?;
@@ -220,14 +221,14 @@ pub(super) fn load_stale_age(project: &Project) -> Result<Duration, UserError> {
 }
 
 fn explain_missing_session() -> UserError {
-    UserError::usage("there is no session to hold: this was not typed in one")
+    UserError::usage("this command was not run inside an agent session")
         .with_reason(format!(
-            "{} tell the commands they run which session they are in; a plain terminal does not.",
+            "{} tell the commands they run which session they belong to; a plain terminal does not.",
             join_names(&clients_with_sessions(), "and")
         ))
-        .with_step("type it in the session (in Claude Code: ! tribunal loop start …)")
-        .with_step("or name the session: --session ID")
-        .with_step("or take the next one in which you type something here: --next")
+        .with_step("run it inside the session (in Claude Code: `! tribunal loop start …`)")
+        .with_step("or name the session: `--session ID`")
+        .with_step("or use the next session in which you type something here: `--next`")
 }
 
 /// Returns whether some client's settings, of this project or of the user, call our stop hook.
@@ -304,16 +305,17 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
     }
     // An unknown name is an error, nothing to cancel is not: the wanted state is reached.
     if let (Some(wanted_name), true) = (&arguments.name, released_names.is_empty()) {
-        return Err(UserError::usage(format!("no session holds {wanted_name} here")).with_step("tribunal loop status"));
+        return Err(UserError::usage(format!("no active loop or session review named `{wanted_name}`"))
+            .with_step("list all: `tribunal loop status`"));
     }
     if context.wants_json {
         return status::print_status(arguments.name.as_deref(), context);
     }
     if released_names.is_empty() {
-        writeln!(stdout(), "nothing is held here: tribunal loop status")?;
+        writeln!(stdout(), "nothing to cancel; list all loops with `tribunal loop status`")?;
     } else {
         for released_name in &released_names {
-            writeln!(stdout(), "✓ {}: the session is free; what it did stays", escape_line(released_name))?;
+            writeln!(stdout(), "✓ {}: session released; its changes are kept", escape_line(released_name))?;
         }
     }
     Ok(0)
@@ -326,15 +328,17 @@ pub(super) fn answer_loop(project: &Project, run_id: &RunId, goes_on: bool) -> R
     // The store is closed first, since the answer opens it again for writing.
     drop(store);
     let Some(binding) = binding else {
-        return Err(UserError::usage(format!("{run_id} is no loop")).with_step("tribunal loop status"));
+        return Err(
+            UserError::usage(format!("{run_id} is not a loop")).with_step("list all loops: `tribunal loop status`")
+        );
     };
     session::answer_loop(project, &binding, goes_on)?;
     Ok(match goes_on {
         true => format!(
-            "it goes on in session {}; sent back at most {} times",
+            "continues in session {}; sent back at most {} times",
             binding.assignment.session, binding.assignment.max_refusals
         ),
-        false => "it stays as it is".to_string(),
+        false => "left as it is".to_string(),
     })
 }
 
@@ -344,17 +348,17 @@ impl From<SessionError> for UserError {
         match cause {
             SessionError::Store(cause) => cause.into(),
             SessionError::File { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_step("see that .claude and .tribunal are folders that can be written"),
+                .with_step("make sure that .claude and .tribunal are writable directories"),
             SessionError::LeadsOut { .. } => UserError::usage(message)
                 .with_reason("Tribunal writes inside the project only.")
-                .with_step("put a file in the place of the link, or take it away"),
+                .with_step("replace the link with a regular file, or remove it"),
             SessionError::Unusable { path: file_path, .. } => UserError::usage(message)
-                .with_reason("It was left as it is.")
-                .with_step(format!("look at it, then take it away: mv {} /tmp/", shell_quote(&file_path))),
+                .with_reason("The file was left as it is.")
+                .with_step(format!("check it, then move it away: `mv {} /tmp/`", shell_quote(&file_path))),
             SessionError::AlreadyBound { run: run_id, .. } => UserError::usage(message)
-                .with_reason("A project has one such session at a time.")
-                .with_step(format!("let it go first: tribunal loop cancel {run_id}"))
-                .with_step("or see how it stands: tribunal loop status"),
+                .with_reason("A project can have only one such session at a time.")
+                .with_step(format!("release it first: `tribunal loop cancel {run_id}`"))
+                .with_step("or check its state: `tribunal loop status`"),
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::{
 };
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "For instance:\n  tribunal man | man -l -\n  tribunal man --dir ~/.local/share/man/man1")]
+#[command(after_help = "Examples:\n  tribunal man | man -l -\n  tribunal man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManArguments {
-    /// Write all pages into this folder; else the main page is printed
+    /// Write all pages to this directory instead of printing the main page
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -32,15 +32,12 @@ pub(crate) fn run(arguments: &ManArguments, context: &CommandContext) -> Result<
     let output_dir = context.resolve_path(typed_dir);
     let write_result = fs::create_dir_all(&output_dir).and_then(|()| write_pages(&root_command, &output_dir));
     let page_count = write_result.map_err(|cause| {
-        UserError::new(
-            EXIT_ENVIRONMENT,
-            format!("the pages could not be written into {}: {cause}", typed_dir.display()),
-        )
-        .with_step("name a folder that can be written: tribunal man --dir DIR")
+        UserError::new(EXIT_ENVIRONMENT, format!("cannot write the pages to {}: {cause}", typed_dir.display()))
+            .with_step("choose a writable directory: `tribunal man --dir DIR`")
     })?;
     writeln!(
         stdout(),
-        "{page_count} pages are in {}; read one: man {}/tribunal.1",
+        "wrote {page_count} pages to {}; read one with `man {}/tribunal.1`",
         typed_dir.display(),
         typed_dir.display()
     )?;

@@ -6,6 +6,7 @@ mod completions;
 mod decisions;
 mod demo;
 mod diff;
+mod discard;
 mod doctor;
 mod findings;
 mod gc;
@@ -34,58 +35,60 @@ use crate::{context::CommandContext, user_errors::UserError};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
-    /// Set Tribunal up in a project: hooks of clients, settings, what git overlooks; or take the hooks out again
+    /// Set up Tribunal in a project (client hooks, settings, .gitignore), or remove its hooks
     Init(init::InitArguments),
-    /// See it work: a full review of a small project by scripted agents, without account or network
+    /// Review a small sample project with scripted agents; needs no account and no network
     Demo(demo::DemoArguments),
-    /// Review files or a code change: panel, findings, fixes, again, until an outcome
+    /// Review files or a code change, and fix what is found
     Review(review::ReviewArguments),
-    /// Go on with a run that was stopped, waits or died
+    /// Resume a run that was stopped, crashed or waits for an answer
     Resume(resume::ResumeArguments),
-    /// Stop a run; it can go on later
+    /// Stop a run; it can be resumed later
     Stop(stop::StopArguments),
-    /// Tell a run's agents something, in their next briefs
+    /// Send a message to a run's agents, as part of their next prompts
     Say(say::SayArguments),
-    /// List the project's runs
+    /// List the runs of this project
     Runs(runs::RunsArguments),
-    /// Where a run stands, and what to type next
+    /// Show the state of runs and what to do next
     Status(status::StatusArguments),
     /// Show a run's findings with their evidence
     Findings(findings::FindingsArguments),
-    /// Show what waits for a person, or answer it
+    /// List decisions that are waiting for you, or answer one
     Decisions(decisions::DecisionsArguments),
-    /// Show what a run changed, or what repaired one finding
+    /// Show what a run changed, or the fix for one finding
     Diff(diff::DiffArguments),
-    /// Take back what a run changed, or what repaired one finding; later edits stay
+    /// Undo what a run changed, or the fix for one finding; later edits are kept
     Undo(undo::UndoArguments),
+    /// Move runs to the trash, where they are kept for a week
+    Discard(discard::DiscardArguments),
     /// Move stories on the project's board
     #[command(subcommand)]
     Board(board::BoardCommand),
-    /// Check that documents, board, stories and settings fit together, and whether a workflow can run
+    /// Check that documents, board, stories and settings are consistent, and whether a workflow can run
     Validate(validate::ValidateArguments),
-    /// Show a story's file, tick its tasks, add files, write a review's follow-ups into it
+    /// Show a story file, tick its tasks, or add files and review follow-ups to it
     Story(story::StoryArguments),
-    /// Draw a past run again, from its journal
+    /// Show the log of a run, from its journal
     Log(log::LogArguments),
-    /// Let the commands that came with this project run here
+    /// Allow the commands that came with this project to run
     Trust(trust::TrustArguments),
-    /// Say what is here, what is missing and what mends it; it costs nothing
+    /// Check clients, agents, settings and git, and show how to fix what is missing; costs nothing
     Doctor(doctor::DoctorArguments),
-    /// Let a session of yours go on until it is done, or a limit is reached
+    /// Keep an agent session working until it is done or a limit is reached
     #[command(subcommand, name = "loop")]
     Loop(loops::LoopCommand),
-    /// Explain what Tribunal sees in a file
+    /// Explain how Tribunal reads a file or an agent's output
     #[command(subcommand)]
     Inspect(inspect::InspectCommand),
-    /// Answer a client's hook: may this session stop, may this tool be used; always exits with 0
+    /// Answer a client's hook, such as whether a session may stop; always exits with 0
     Hook(hook::HookArguments),
-    /// Reclaim space: copies of ended runs, leftovers, texts that nothing refers to
+    /// Free disk space: workspaces of finished runs, leftovers, unreferenced texts
     Gc(gc::GcArguments),
     /// Print JSON Schemas of everything Tribunal reads and writes
     Schema(schema::SchemaArguments),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(completions::CompletionsArguments),
-    /// Print the manual page, or write all of them into a folder
+    /// Print the manual page, or write all pages to a directory
     Man(man::ManArguments),
     /// Play a script as an agent would
     #[command(name = tribunal_agents::replay::PLAY_COMMAND, hide = true)]
@@ -105,6 +108,7 @@ pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Resu
         CliCommand::Findings(arguments) => findings::run(&arguments, context),
         CliCommand::Decisions(arguments) => decisions::run(arguments, context),
         CliCommand::Diff(arguments) => diff::run(&arguments, context),
+        CliCommand::Discard(arguments) => discard::run(&arguments, context),
         CliCommand::Undo(arguments) => undo::run(&arguments, context),
         CliCommand::Board(subcommand) => board::run(&subcommand, context),
         CliCommand::Validate(arguments) => validate::run(&arguments, context),

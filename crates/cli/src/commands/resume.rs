@@ -10,11 +10,12 @@ use tribunal_core::{
     settings::Settings,
     view::{RunPhase, RunView},
 };
-use tribunal_report::escape_line;
+use tribunal_report::{escape_line, tables::RunStanding};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use super::{
+    discard,
     review::{print_notes, print_warnings},
     runs,
 };
@@ -36,18 +37,18 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArguments {
-    /// A run; else the last one that can go on
+    /// Run to resume (default: the last one that can be resumed)
     run: Option<String>,
-    /// Take in what changed in the settings since the run began; else it goes on with those it has
+    /// Use the current settings instead of those the run was started with
     #[arg(long)]
     reload: bool,
-    /// With --reload: an agent of the settings, instead of those under `use`
+    /// With --reload: agent to use, instead of those in `agents.use`
     #[arg(long, requires = "reload")]
     agent: Option<String>,
-    /// With --reload: any setting, for instance --set limits.max_cost=10
+    /// With --reload: override a setting, e.g. --set limits.max_cost=10
     #[arg(long, requires = "reload", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Run on without the terminal
+    /// Run in the background
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
@@ -58,7 +59,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     let project = context.current_project();
     // Nothing to resume is a good state, for instance in a script that resumes after every restart.
     let Some(run_id) = find_wanted_run(&project, arguments.run.as_deref(), context)? else {
-        writeln!(stderr(), "[i] nothing waits to go on; all runs have ended: tribunal runs")?;
+        writeln!(stderr(), "note: nothing to resume; list all runs with `tribunal runs`")?;
         return Ok(0);
     };
     let store = Store::open_read_only(&project.home_dir())?;
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
     // A broken answer would otherwise be ignored without a word, and the run would ask the same again.
     for problem in Runner::unusable_answers(&project, &run_view) {
-        writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {}", escape_line(&problem))?;
+        writeln!(stderr(), "warning: ignoring an unusable answer: {}", escape_line(&problem))?;
     }
     // The store is closed before the run opens it for writing.
     drop(store);
@@ -108,11 +109,15 @@ fn find_wanted_run(
     context: &CommandContext,
 ) -> Result<Option<RunId>, UserError> {
     match (context.open_journal(project)?, typed_name) {
-        (Some(store), Some(run_name)) => Ok(Some(find_run(&store, run_name)?)),
+        (Some(store), Some(run_name)) => {
+            let run_id = find_run(&store, run_name)?;
+            discard::refuse_discarded(project, &run_id)?;
+            Ok(Some(run_id))
+        }
         (Some(store), None) => Ok(find_resumable_run(&runs::list_runs(&store, project)?)),
         (None, Some(run_name)) => {
-            Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
-                .with_step("start one: tribunal review FILE"))
+            Err(UserError::usage(format!("no run named `{run_name}`; this project has no runs yet"))
+                .with_step("start one: `tribunal review FILE`"))
         }
         (None, None) => Ok(None),
     }
@@ -175,8 +180,16 @@ fn resolve_reloaded(
 }
 
 fn find_resumable_run(listed_runs: &[(RunView, bool)]) -> Option<RunId> {
-    let unfinished_runs =
-        || listed_runs.iter().rev().filter(|(run_view, _)| !matches!(run_view.phase, RunPhase::Finished(_)));
+    // A failed run that a later one has replaced is resumed only by name.
+    let can_resume = |index: usize, (run_view, is_live): &(RunView, bool)| {
+        let run_standing = RunStanding { run_view, is_live: *is_live };
+        !matches!(run_view.phase, RunPhase::Finished(_))
+            && !runs::is_superseded(&run_standing, &listed_runs[index + 1..])
+    };
+    let unfinished_runs = || {
+        let newest_first = listed_runs.iter().enumerate().rev();
+        newest_first.filter(|(index, listed_run)| can_resume(*index, listed_run)).map(|(_, listed_run)| listed_run)
+    };
     // A run that seems live may just have been killed; resuming it finds out, and reports it if not.
     unfinished_runs()
         .find(|(_, is_live)| !is_live)

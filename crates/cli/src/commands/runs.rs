@@ -9,9 +9,9 @@ use tribunal_core::{
 };
 use tribunal_report::{
     escape_line,
-    tables::{self, RunStanding},
+    tables::{self, RunStanding, RunState},
 };
-use tribunal_runner::{Project, Runner};
+use tribunal_runner::{Project, Runner, discarded_runs::list_discarded};
 use tribunal_store::Store;
 
 use crate::{
@@ -22,25 +22,37 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunsArguments {
-    /// Only runs that a process works on
+    /// Show only runs that are in progress
     #[arg(long)]
     live: bool,
-    /// Only runs that wait for a person
+    /// Show only runs that are waiting for you
     #[arg(long)]
     waiting: bool,
-    /// Only the last so many
+    /// Show only runs in the trash
+    #[arg(long, conflicts_with_all = ["live", "waiting"])]
+    discarded: bool,
+    /// Show only the last N runs
     #[arg(short = 'n', long = "last", value_name = "N")]
     last: Option<usize>,
 }
 
-/// Lists every run, oldest first, with whether a process works on it. A run that ended or parked is read in outline:
-/// the number of its findings is known, but not which they are.
+/// Lists every run that is not in the trash, oldest first, with whether a process works on it. A run that ended or parked is
+/// read in outline: the number of its findings is known, but not which they are.
 pub(super) fn list_runs(store: &Store, project: &Project) -> Result<Vec<(RunView, bool)>, UserError> {
+    list_matching_runs(store, project, false)
+}
+
+/// Lists the runs that are in the trash, or those that are not.
+fn list_matching_runs(store: &Store, project: &Project, is_discarded: bool) -> Result<Vec<(RunView, bool)>, UserError> {
     let outline = store.read_outline()?;
+    let discarded_runs = list_discarded(project);
     let mut listed_runs = Vec::new();
     for run_entries in outline.chunk_by(|earlier, following| earlier.run == following.run) {
         // A loop in a session has a journal, too, but is no run; `tribunal loop status` shows it.
         if !matches!(run_entries.first().map(|entry| &entry.event), Some(RunEvent::RunStarted { .. })) {
+            continue;
+        }
+        if run_entries.first().is_some_and(|entry| discarded_runs.contains_key(&entry.run) != is_discarded) {
             continue;
         }
         listed_runs.push(read_run(store, project, run_entries)?);
@@ -50,6 +62,17 @@ pub(super) fn list_runs(store: &Store, project: &Project) -> Result<Vec<(RunView
         (earlier.start_time, &earlier.run_id).cmp(&(later.start_time, &later.run_id))
     });
     Ok(listed_runs)
+}
+
+/// Whether a run failed or crashed and a later one reviewed the same: nothing about it needs attention any more.
+/// `later_runs` are those that follow it in the list.
+pub(super) fn is_superseded(run_standing: &RunStanding<'_>, later_runs: &[(RunView, bool)]) -> bool {
+    let Some(settings) = &run_standing.run_view.settings else { return false };
+    let has_failed = matches!(run_standing.run_state(), RunState::Crashed | RunState::Ended(RunOutcome::Failed));
+    let same_subject = |(later, _): &(RunView, bool)| {
+        later.settings.as_ref().is_some_and(|later_settings| later_settings.subject.is_same_as(&settings.subject))
+    };
+    has_failed && later_runs.iter().any(same_subject)
 }
 
 fn read_run(store: &Store, project: &Project, outline: &[JournalEntry]) -> Result<(RunView, bool), UserError> {
@@ -69,7 +92,7 @@ fn read_run(store: &Store, project: &Project, outline: &[JournalEntry]) -> Resul
 pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
     let listed_runs = match context.open_journal(&project)? {
-        Some(store) => list_runs(&store, &project)?,
+        Some(store) => list_matching_runs(&store, &project, arguments.discarded)?,
         None => Vec::new(),
     };
     let mut standings: Vec<RunStanding<'_>> =
@@ -85,11 +108,11 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
         // An empty project and an empty result are different answers.
         writeln!(
             stdout(),
-            "no runs yet in {}; start one: tribunal review FILE",
+            "no runs yet in {}; start one with `tribunal review FILE`",
             escape_line(&project.root().display().to_string())
         )?;
     } else if standings.is_empty() {
-        writeln!(stdout(), "no such runs; all of them: tribunal runs")?;
+        writeln!(stdout(), "no matching runs; list all with `tribunal runs`")?;
     } else {
         write!(stdout(), "{}", tables::render_runs(standings, &context.answer_screen))?;
     }

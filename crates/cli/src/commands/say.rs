@@ -18,9 +18,9 @@ const MAX_REMARK_CHARS: usize = 2000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SayArguments {
-    /// The run
+    /// Run whose agents get the message
     run: String,
-    /// What to tell its agents
+    /// Message for the agents
     #[arg(required = true)]
     text: Vec<String>,
 }
@@ -34,8 +34,8 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     crate::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
     if let RunPhase::Finished(_) = run_view.phase {
-        return Err(UserError::usage(format!("run {run_id} has ended; no agent reads it any more"))
-            .with_step("start a new one: tribunal review FILE"));
+        return Err(UserError::usage(format!("run {run_id} has finished, so no agent would read this"))
+            .with_step("start a new run: `tribunal review FILE`"));
     }
     drop(store);
     // Secrets are masked before anything is stored.
@@ -49,11 +49,14 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
             &json!({ "schema": "tribunal.say/1", "run": run_id, "said": remark_text, "running": run_is_live }),
         )?;
     } else if run_is_live {
-        writeln!(stdout(), "run {} will tell its agents from the next brief on", escape_line(run_id.as_str()))?;
+        writeln!(
+            stdout(),
+            "sent to run {}; its agents see it from their next prompt on",
+            escape_line(run_id.as_str())
+        )?;
     } else {
         let resume_command = format!("{} resume {run_id}", context.answer_screen.program_name);
-        let kept_message =
-            format!("kept for run {run_id}; its agents are told from the next brief on: {resume_command}");
+        let kept_message = format!("saved for run {run_id}; its agents see it after `{resume_command}`");
         writeln!(stdout(), "{}", escape_line(&kept_message))?;
     }
     Ok(0)
@@ -61,7 +64,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
 
 fn check_remark(remark_text: &str) -> Result<(), UserError> {
     if remark_text.is_empty() {
-        return Err(UserError::usage("there is nothing to say").with_step("tribunal say RUN \"what they should know\""));
+        return Err(UserError::usage("the message is empty").with_step("write one: `tribunal say RUN \"MESSAGE\"`"));
     }
     check_brief_text(remark_text)
 }
@@ -72,9 +75,9 @@ pub(super) fn check_brief_text(brief_text: &str) -> Result<(), UserError> {
         return Err(UserError::usage("the text contains a NUL character"));
     }
     if brief_text.chars().count() > MAX_REMARK_CHARS {
-        return Err(UserError::usage(format!("that is longer than {MAX_REMARK_CHARS} characters"))
-            .with_reason("It goes into every brief from here on, beside the subject.")
-            .with_step("put it into a file of the project and name that file"));
+        return Err(UserError::usage(format!("the text is longer than {MAX_REMARK_CHARS} characters"))
+            .with_reason("It is added to every further prompt, next to the subject.")
+            .with_step("put it into a file of the project and refer to that file"));
     }
     Ok(())
 }

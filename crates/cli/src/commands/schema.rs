@@ -12,9 +12,9 @@ use super::{
 use crate::{
     build_info::BuildFacts,
     json_documents::{
-        self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, FindingsDocument, GarbageDocument,
-        InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit, TranscriptsDocument, TrustDocument,
-        UndoDocument, ValidationDocument,
+        self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, DiscardDocument, FindingsDocument,
+        GarbageDocument, InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit, TranscriptsDocument,
+        TrustDocument, UndoDocument, ValidationDocument,
     },
     settings::{self, SettingsDocument, nearest_name},
     user_errors::UserError,
@@ -22,7 +22,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArguments {
-    /// One of them; else all, in one document
+    /// Schema to print (default: all, in one document)
     name: Option<String>,
 }
 
@@ -49,6 +49,7 @@ fn build_schemas() -> Vec<(&'static str, Value)> {
         ("decisions", schema_for!(DecisionsDocument)),
         ("diff", schema_for!(ChangesDocument)),
         ("undo", schema_for!(UndoDocument)),
+        ("discard", schema_for!(DiscardDocument)),
         ("plan", schema_for!(ReviewPlan)),
         ("inspect", schema_for!(InspectionDocument)),
         ("version", schema_for!(BuildFacts)),
@@ -75,8 +76,8 @@ pub(crate) fn run(arguments: &SchemaArguments) -> Result<u8, UserError> {
     };
     let known_names: Vec<&str> = schemas.iter().map(|(known_name, _)| *known_name).collect();
     let Some((_, schema)) = schemas.iter().find(|(known_name, _)| known_name == schema_name) else {
-        let mut user_error = UserError::usage(format!("there is no schema `{schema_name}`"))
-            .with_reason(format!("There are {}.", known_names.join(", ")));
+        let mut user_error = UserError::usage(format!("unknown schema `{schema_name}`"))
+            .with_reason(format!("Known schemas: {}.", known_names.join(", ")));
         if let Some(suggestion) = nearest_name(schema_name, &known_names) {
             user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
         }

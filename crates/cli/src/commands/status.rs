@@ -2,7 +2,7 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::{effect::UserRequest, view::RunView};
+use tribunal_core::{effect::UserRequest, ids::RunId, view::RunView};
 use tribunal_report::{
     escape_line,
     tables::{self, RunStanding},
@@ -21,14 +21,14 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArguments {
-    /// A run; else the last one, all that wait for you, and the sprint
+    /// Run to show (default: the last one, all that are waiting for you, and the sprint)
     run: Option<String>,
 }
 
 pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
     let store = context.open_journal(&project)?;
-    let StatusOverview { mut shown_runs, sprint_tree } =
+    let StatusOverview { mut shown_runs, superseded_runs, sprint_tree } =
         collect_overview(&project, store.as_ref(), arguments.run.as_deref())?;
     // Answers wait in the inbox until the run reads it; without this step they would be shown as missing.
     if let Some(store) = &store {
@@ -50,12 +50,18 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
     if standings.is_empty() {
         writeln!(
             stdout(),
-            "no runs yet in {}; start one: tribunal review FILE",
+            "no runs yet in {}; start one with `tribunal review FILE`",
             escape_line(&project.root().display().to_string())
         )?;
     }
     for standing in &standings {
         write!(stdout(), "{}", tables::render_status(standing, &context.answer_screen))?;
+    }
+    if !superseded_runs.is_empty() {
+        let run_noun = if superseded_runs.len() == 1 { "failed run was" } else { "failed runs were" };
+        let superseded_text =
+            format!("{} {run_noun} followed by a newer run: tribunal discard --failed", superseded_runs.len());
+        writeln!(stdout(), "{}", context.answer_screen.wrap_text(0, &superseded_text))?;
     }
     if let Some(sprint_tree) = sprint_tree {
         write!(stdout(), "\n{}", sprint::draw_sprint(&sprint_tree, &context.answer_screen))?;
@@ -67,6 +73,8 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
 struct StatusOverview {
     /// Runs, each with whether a process works on it.
     shown_runs: Vec<(RunView, bool)>,
+    /// Failed runs that a later run of the same subject has replaced.
+    superseded_runs: Vec<RunId>,
     /// The sprint; `None` if a run was named or the project has no board.
     sprint_tree: Option<SprintTree>,
 }
@@ -82,7 +90,8 @@ fn collect_overview(
         (Some(store), Some(run_name)) => {
             let run_id = find_run(store, run_name)?;
             let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-            Ok(StatusOverview { shown_runs: vec![(run_view, Runner::is_live(project, &run_id))], sprint_tree: None })
+            let shown_runs = vec![(run_view, Runner::is_live(project, &run_id))];
+            Ok(StatusOverview { shown_runs, superseded_runs: Vec::new(), sprint_tree: None })
         }
         (Some(store), None) => {
             let listed_runs = runs::list_runs(store, project)?;
@@ -90,17 +99,37 @@ fn collect_overview(
                 &BmadProject::read_project(project),
                 &listed_runs.iter().map(|(run_view, _)| run_view).collect::<Vec<_>>(),
             );
-            Ok(StatusOverview { shown_runs: select_overview_runs(store, listed_runs)?, sprint_tree })
+            let (listed_runs, superseded_runs) = split_superseded(listed_runs);
+            Ok(StatusOverview { shown_runs: select_overview_runs(store, listed_runs)?, superseded_runs, sprint_tree })
         }
         (None, Some(run_name)) => {
-            Err(UserError::usage(format!("there is no run {run_name}: this project has none yet"))
-                .with_step("start one: tribunal review FILE"))
+            Err(UserError::usage(format!("no run named `{run_name}`; this project has no runs yet"))
+                .with_step("start one: `tribunal review FILE`"))
         }
         (None, None) => Ok(StatusOverview {
             shown_runs: Vec::new(),
+            superseded_runs: Vec::new(),
             sprint_tree: sprint::read_sprint(&BmadProject::read_project(project), &[]),
         }),
     }
+}
+
+/// Takes out the failed runs that later ones have replaced.
+fn split_superseded(listed_runs: Vec<(RunView, bool)>) -> (Vec<(RunView, bool)>, Vec<RunId>) {
+    let is_superseded = |index: usize| {
+        let (run_view, run_is_live) = &listed_runs[index];
+        let run_standing = RunStanding { run_view, is_live: *run_is_live };
+        runs::is_superseded(&run_standing, &listed_runs[index + 1..])
+    };
+    let superseded: Vec<bool> = (0..listed_runs.len()).map(is_superseded).collect();
+    let (mut shown_runs, mut superseded_runs) = (Vec::new(), Vec::new());
+    for (listed_run, is_superseded) in listed_runs.into_iter().zip(superseded) {
+        match is_superseded {
+            true => superseded_runs.extend(listed_run.0.run_id),
+            false => shown_runs.push(listed_run),
+        }
+    }
+    (shown_runs, superseded_runs)
 }
 
 /// Selects the runs that need attention, and the last one in any case.

@@ -22,9 +22,9 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StopArguments {
-    /// A run; else the one that is running
+    /// Run to stop (default: the one that is running)
     run: Option<String>,
-    /// End its agents now, instead of letting them finish
+    /// Terminate its agents now instead of letting them finish
     #[arg(long)]
     now: bool,
 }
@@ -41,12 +41,12 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
         // The process is gone and its keeper is ending the agents; there is nothing left to signal.
         RunHold::EndingAgents if arguments.now => stop_request.wait_for_exit(),
         RunHold::EndingAgents => {
-            stop_request.print_pending("is no longer worked on; what is left of its agents is being ended; then")
+            stop_request.print_pending("has stopped; its remaining agents are being terminated; then resume it with")
         }
         RunHold::Free => stop_request.print_ending(),
         RunHold::UnknownHolder => {
             // Killing by a number that is not understood could hit an unrelated process.
-            Err(stop_request.explain_unreachable("Who works on it did not say so in a way that is understood here."))
+            Err(stop_request.explain_unreachable("Its lock does not say in a known way which process holds it."))
         }
     }
 }
@@ -71,7 +71,7 @@ fn find_run_to_stop(
     if running_runs.len() > 1 {
         let running_names: Vec<&str> = running_runs.iter().map(|(run_id, _)| run_id.as_str()).collect();
         return Err(UserError::usage(format!("several runs are running: {}", running_names.join(", ")))
-            .with_step("say which one: tribunal stop RUN"));
+            .with_step("choose one: `tribunal stop RUN`"));
     }
     Ok(running_runs.pop())
 }
@@ -92,12 +92,12 @@ impl StopRequest<'_> {
         // A signal that failed on a live process means missing permission; on a dead one, that it ended meanwhile.
         if !was_signalled && process.is_alive() {
             return Err(self.explain_unreachable(&format!(
-                "Process {} belongs to another user or to another container, or the system refused.",
+                "Process {} belongs to another user or container, or the system refused the signal.",
                 process.pid()
             )));
         }
         match (was_signalled, self.end_now) {
-            (true, false) => self.print_pending("stops as soon as its agents have finished; then"),
+            (true, false) => self.print_pending("stops as soon as its agents have finished; then resume it with"),
             (true, true) => self.wait_for_exit(),
             (false, _) => self.print_ending(),
         }
@@ -106,13 +106,16 @@ impl StopRequest<'_> {
     fn wait_for_exit(&self) -> Result<u8, UserError> {
         // The lock is free only when no process of the run is left, so waiting for it is enough.
         if !Runner::wait_until_gone(&self.project, &self.run_id) {
-            return Err(UserError::new(EXIT_ENVIRONMENT, format!("processes of run {} are still there", self.run_id))
-                .with_reason("They were asked to end, and their time to do so is over.")
-                .with_step("look at them: ps -ef --forest")
-                .with_step(format!(
-                    "then once more: {} stop {} --now",
-                    self.context.answer_screen.program_name, self.run_id
-                )));
+            return Err(UserError::new(
+                EXIT_ENVIRONMENT,
+                format!("processes of run {} are still running", self.run_id),
+            )
+            .with_reason("They were told to terminate and did not exit in time.")
+            .with_step("check them: `ps -ef --forest`")
+            .with_step(format!(
+                "then try again: `{} stop {} --now`",
+                self.context.answer_screen.program_name, self.run_id
+            )));
         }
         self.print_ending()
     }
@@ -124,7 +127,7 @@ impl StopRequest<'_> {
     fn print_pending(&self, progress_text: &str) -> Result<u8, UserError> {
         let resume_line = self.resume_command();
         let document = json!({ "stopping": self.run_id, "now": self.end_now, "next": resume_line });
-        print_message(self.context, &format!("run {} {progress_text}: {resume_line}", self.run_id), &document)
+        print_message(self.context, &format!("run {} {progress_text} `{resume_line}`", self.run_id), &document)
             .map(|()| 0)
     }
 
@@ -151,9 +154,12 @@ impl StopRequest<'_> {
     }
 
     fn explain_unreachable(&self, reason: &str) -> UserError {
-        UserError::new(EXIT_ENVIRONMENT, format!("run {} is being worked on, but could not be reached", self.run_id))
-            .with_reason(format!("{reason} It was not stopped."))
-            .with_step(format!("where it was started, as the user who did: tribunal stop {}", self.run_id))
+        UserError::new(
+            EXIT_ENVIRONMENT,
+            format!("run {} is in progress, but its process could not be reached", self.run_id),
+        )
+        .with_reason(format!("{reason} The run was not stopped."))
+        .with_step(format!("stop it where it was started, as the same user: `tribunal stop {}`", self.run_id))
     }
 }
 
@@ -164,10 +170,10 @@ fn describe_ending(run_view: &RunView, resume_line: &str) -> String {
         RunPhase::Finished(_) => format!("has finished: {state_name}"),
         // A parked run without an outcome was stopped by request, not by a decision that is due.
         RunPhase::Parked(summary) if summary.outcome.is_none() => {
-            format!("has stopped; to go on: {resume_line}")
+            format!("has stopped; resume it with `{resume_line}`")
         }
-        RunPhase::Parked(_) => format!("has ended: {state_name}; to go on: {resume_line}"),
-        RunPhase::Running => format!("{state_name}; to go on: {resume_line}"),
+        RunPhase::Parked(_) => format!("has stopped ({state_name}); resume it with `{resume_line}`"),
+        RunPhase::Running => format!("crashed; resume it with `{resume_line}`"),
     }
 }
 
@@ -196,11 +202,11 @@ mod tests {
         };
         assert_eq!(describe(&journal_entries), "has finished: resolved");
         let (last_entry, earlier_entries) = journal_entries.split_last().unwrap();
-        assert_eq!(describe(earlier_entries), "died; to go on: tribunal resume x");
+        assert_eq!(describe(earlier_entries), "crashed; resume it with `tribunal resume x`");
         let RunEvent::RunFinished(mut summary) = last_entry.event.clone() else { panic!("{last_entry:?}") };
         for (outcome, expected) in [
-            (Some(RunOutcome::Waiting), "has ended: waiting; to go on: tribunal resume x"),
-            (None, "has stopped; to go on: tribunal resume x"),
+            (Some(RunOutcome::Waiting), "has stopped (waiting); resume it with `tribunal resume x`"),
+            (None, "has stopped; resume it with `tribunal resume x`"),
         ] {
             summary.outcome = outcome;
             let parked_entry = tribunal_core::event::JournalEntry {

@@ -38,24 +38,24 @@ const LEDGER_FILE: &str = "deferred-work.md";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StoryArguments {
-    /// A story's key (1-2-log-in), number (1.2) or file
+    /// Story key (1-2-log-in), number (1.2) or file
     story: String,
-    /// Tick a task, by its number: 2, or 2.1 for a subtask
+    /// Tick a task by its number: 2, or 2.1 for a subtask
     #[arg(long, value_name = "TASK")]
     tick: Vec<String>,
-    /// Take a tick away
+    /// Untick a task
     #[arg(long, value_name = "TASK")]
     untick: Vec<String>,
-    /// Add a file to the list of files
+    /// Add a file to the story's file list
     #[arg(long, value_name = "PATH")]
     add_file: Vec<String>,
-    /// Tick what a review left, by its line: see `tribunal story KEY`
+    /// Tick a review follow-up by its line number, as shown by `tribunal story KEY`
     #[arg(long, value_name = "LINE")]
     tick_follow_up: Vec<usize>,
-    /// Write what this run left open or deferred into the story, as its review's follow-ups
+    /// Add the open and deferred findings of this run as review follow-ups
     #[arg(long, value_name = "RUN")]
     follow_ups: Option<String>,
-    /// Show what would change; write nothing
+    /// Show what would change without writing anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -64,8 +64,8 @@ pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Resul
     let typed_file = review::story_file(&arguments.story, context)?;
     // The list is read by agents and by `review --story`, so a path out of the project never gets in.
     if let Some(outside_path) = arguments.add_file.iter().find(|added_path| is_outside(added_path)) {
-        return Err(UserError::usage(format!("{outside_path} is no path inside the project"))
-            .with_step("write it relative to the project's root"));
+        return Err(UserError::usage(format!("{outside_path} is not a path inside the project"))
+            .with_step("use a path relative to the project root"));
     }
     let has_edits = !arguments.tick.is_empty()
         || !arguments.untick.is_empty()
@@ -105,15 +105,15 @@ pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Resul
         })?;
         return Ok(0);
     }
-    let prefix = if arguments.dry_run { "would be" } else { "✓" };
+    let prefix = if arguments.dry_run { "dry run:" } else { "✓" };
     for change_note in &change_notes {
         writeln!(stdout(), "{}", escape_line(&format!("{prefix} {change_note}")))?;
     }
     // The two reasons for no change are told apart, since only one of them may be a mistake.
     if change_notes.is_empty() && leftovers.as_ref().is_some_and(|leftovers| leftovers.findings.is_empty()) {
-        writeln!(stdout(), "that run left nothing to do")?;
+        writeln!(stdout(), "that run left no open or deferred findings")?;
     } else if change_notes.is_empty() {
-        writeln!(stdout(), "{}", escape_line(&format!("{story_path} says so already")))?;
+        writeln!(stdout(), "{}", escape_line(&format!("{story_path} is already up to date")))?;
     }
     Ok(0)
 }
@@ -146,8 +146,8 @@ fn load_leftovers(
         let subject_title = subject.map(Subject::title).unwrap_or_default();
         writeln!(
             stderr(),
-            "[W] {}",
-            escape_line(&format!("run {run_id} reviewed {subject_title}, and not {story_path}"))
+            "warning: {}",
+            escape_line(&format!("run {run_id} reviewed {subject_title}, not {story_path}"))
         )?;
     }
     let is_left = |finding: &Finding| !matches!(finding.status, FindingStatus::Fixed | FindingStatus::Dismissed { .. });
@@ -183,11 +183,11 @@ fn apply_edits(
     // Lines are given as they were displayed, which works because ticking moves no line.
     for line_number in &arguments.tick_follow_up {
         let new_text = edit::tick_follow_up(&story_text, *line_number, true)?;
-        apply_step(new_text, &mut story_text, format!("follow-up of line {line_number} ticked"));
+        apply_step(new_text, &mut story_text, format!("follow-up on line {line_number} ticked"));
     }
     for file_path in &arguments.add_file {
         let new_text = edit::add_files(&story_text, &[file_path])?;
-        apply_step(new_text, &mut story_text, format!("{file_path} added to the list of files"));
+        apply_step(new_text, &mut story_text, format!("{file_path} added to the file list"));
     }
     if let Some(leftovers) = leftovers {
         let dialect = choose_dialect(&story_text, era);
@@ -197,7 +197,7 @@ fn apply_edits(
             apply_step(
                 new_text,
                 &mut story_text,
-                format!("{} left to do: {}", finding.id, sanitize_to_line(&finding.description)),
+                format!("{} added as a follow-up: {}", finding.id, sanitize_to_line(&finding.description)),
             );
         }
     }
@@ -273,7 +273,7 @@ fn update_ledger(
     let added_count = write_result.map_err(|write_error| explain_story_error(ledger_path, write_error))?;
     let describe_added = || {
         format!(
-            "{} kept in {ledger_path}",
+            "{} added to {ledger_path}",
             format_count(u32::try_from(added_count).unwrap_or(u32::MAX), "deferred finding")
         )
     };

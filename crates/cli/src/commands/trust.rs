@@ -23,16 +23,16 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrustArguments {
-    /// Do not ask, also on a terminal
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Only show the commands, and which of them are trusted
+    /// List the commands and whether they are trusted
     #[arg(long, conflicts_with_all = ["yes", "forget"])]
     list: bool,
-    /// Take it back: no command of this project is trusted any more
+    /// Revoke trust in all commands of this project
     #[arg(long, conflicts_with = "yes")]
     forget: bool,
-    /// Also the hooks in the front matter of this step's or agent's file
+    /// Include the hooks in the front matter of this step or agent file
     #[arg(long, value_name = "FILE", conflicts_with = "forget")]
     step: Vec<PathBuf>,
 }
@@ -56,10 +56,10 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         trust_items.iter().filter(|trust_item| !trust_store.is_trusted(project_root, trust_item)).collect();
     if arguments.list || untrusted.is_empty() {
         let closing_line = match (trust_items.len(), untrusted.len()) {
-            (0, _) => "this project has no commands that would need trust".to_string(),
-            (_, 0) => "all of them are trusted".to_string(),
+            (0, _) => "this project has no commands that need trust".to_string(),
+            (_, 0) => "all commands are trusted".to_string(),
             (_, untrusted_count) => {
-                format!("{untrusted_count} not trusted; to trust: {} trust", context.answer_screen.program_name)
+                format!("{untrusted_count} not trusted; to allow them: `{} trust`", context.answer_screen.program_name)
             }
         };
         return print_report(context, &project, &trust_items, &trust_store, &closing_line);
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         untrusted.into_iter().partition(|trust_item| trust_item.hides_part(&masker));
     // Where no user can be asked, typing this command is the consent; it prints what it trusts.
     if !trustable.is_empty() && !arguments.yes && context.can_ask() && !ask_user(&trustable, &masker)? {
-        writeln!(stderr(), "[i] nothing was trusted")?;
+        writeln!(stderr(), "note: nothing was trusted")?;
         return Ok(EXIT_NEGATIVE);
     }
     if !trustable.is_empty() {
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         return Err(match trusted_count {
             0 => user_error,
             trusted_count => user_error.with_step(format!(
-                "the others are trusted now ({trusted_count}): {} trust --list",
+                "the others are trusted now ({trusted_count}); list them: `{} trust --list`",
                 context.answer_screen.program_name
             )),
         });
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         &project,
         &trust_items,
         &trust_store,
-        &format!("{trusted_count} newly trusted; a changed command asks again"),
+        &format!("{trusted_count} newly trusted; you are asked again when a command changes"),
     )
 }
 
@@ -132,12 +132,12 @@ fn read_step_hooks(step_file: &Path) -> Result<Vec<TrustItem>, UserError> {
     let step_text = fs::read_to_string(step_file).map_err(|cause| {
         UserError::usage(format!("{} cannot be read: {cause}", escape_line(&step_name)))
             .with_reason("Nothing was trusted.")
-            .with_step("name a file whose front matter has `hooks:`")
+            .with_step("pass a file whose front matter has `hooks:`")
     })?;
     let hooks = hooks::read_hooks(&step_name, &step_text);
     // Broken hooks do not run, so they are reported and left out.
     for problem in &hooks.problems {
-        writeln!(stderr(), "[W] {}", escape_line(&problem.to_string()))?;
+        writeln!(stderr(), "warning: {}", escape_line(&problem.to_string()))?;
     }
     Ok(TrustItem::from_hooks(&step_name, &hooks))
 }
@@ -177,7 +177,7 @@ fn print_report(
         trust_items.iter().filter(|trust_item| trust_store.is_trusted(project_root, trust_item)).count(),
     );
     if !trust_items.is_empty() && stale_count > 0 {
-        writeln!(output, "{stale_count} more were trusted earlier and are no longer in the settings")?;
+        writeln!(output, "{stale_count} more are trusted, but no longer in the settings")?;
     }
     writeln!(output, "{closing_line}")?;
     Ok(0)

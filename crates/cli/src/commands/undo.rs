@@ -11,7 +11,7 @@ use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
     landings::{FileChangeKind, LandingsDiff, RenderedFileDiff},
-    undo::{UndoPlan, UndoResult, find_reference, join_finding_ids, preview_undo, undo_landings},
+    undo::{UndoPlan, UndoResult, join_finding_ids, landings_log_command, preview_undo, undo_landings},
 };
 
 use super::diff::{
@@ -29,13 +29,13 @@ type ParkedFiles = BTreeMap<String, PathBuf>;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct UndoArguments {
-    /// A run, or a finding of it: RUN.F3, or F3 where only one run repaired such a one
+    /// Run, or a finding of it: RUN.F3, or just F3 if only one run fixed an F3
     #[arg(value_name = "RUN[.FINDING]")]
     what: String,
-    /// Do it; without this it is only shown
+    /// Undo the changes instead of only showing them
     #[arg(long)]
     yes: bool,
-    /// Also what the same change repaired beside the finding
+    /// Also undo other findings that the same change fixed
     #[arg(long)]
     together: bool,
 }
@@ -51,11 +51,11 @@ pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result
     } else {
         (preview_undo(&project, &run_id, finding_id)?, ParkedFiles::new())
     };
-    // The preview names the git reference, under which the user can look at each landing before deciding.
-    let git_reference = if arguments.yes { None } else { find_reference(&project, &run_id) };
+    // The preview names a command with which the user can look at each landing before deciding.
+    let log_command = if arguments.yes { None } else { landings_log_command(&project, &run_id) };
     if context.wants_json {
         let mut document = build_document(&undo_plan, arguments.yes, &parked_files);
-        document.reference = git_reference;
+        document.log_command = log_command;
         json_documents::print_document(&document)?;
         return Ok(0);
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result
         write!(output, "{}", format_result(&undo_plan, &parked_files, &project, context))?;
     } else {
         write_diff(&mut output, &context.answer_screen, &undo_plan.preview_diff().patch_text())?;
-        write!(output, "{}", format_preview(&undo_plan, git_reference.as_deref(), context))?;
+        write!(output, "{}", format_preview(&undo_plan, log_command.as_deref(), context))?;
     }
     Ok(0)
 }
@@ -82,13 +82,13 @@ fn parse_target(
     context: &CommandContext,
 ) -> Result<(RunId, Option<FindingId>), UserError> {
     let no_runs_error =
-        || UserError::usage("this project has no runs yet").with_step("start one: tribunal review FILE");
+        || UserError::usage("this project has no runs yet").with_step("start one: `tribunal review FILE`");
     let store = context.open_journal(project)?.ok_or_else(no_runs_error)?;
     // The name is split before any lookup: `F3` alone may be a finding of any run.
     match split_run_and_finding(typed_target) {
         (Some(run_name), finding_id) => Ok((find_run(&store, run_name)?, finding_id)),
         (None, Some(finding_id)) => Ok((find_repairing_run(&store, project, finding_id)?, Some(finding_id))),
-        (None, None) => Err(UserError::usage("nothing was named").with_step("tribunal undo RUN")),
+        (None, None) => Err(UserError::usage("no run given").with_step("name one: `tribunal undo RUN`")),
     }
 }
 
@@ -112,45 +112,44 @@ fn build_document(undo_plan: &UndoPlan, was_done: bool, parked_files: &ParkedFil
         diff: diff.patch_text(),
         parked: undo_plan.single_path().and_then(find_parked),
         files: diff.file_diffs.iter().map(build_row).collect(),
-        reference: None,
+        log_command: None,
         run_has_ended: undo_plan.landings.is_finished(),
     }
 }
 
 /// Formats the preview, before anything is undone.
-fn format_preview(undo_plan: &UndoPlan, git_reference: Option<&str>, context: &CommandContext) -> String {
+fn format_preview(undo_plan: &UndoPlan, log_command: Option<&str>, context: &CommandContext) -> String {
     let change_count = format_count(undo_plan.landings_to_undo.len(), "change");
     let diff = undo_plan.preview_diff();
     let mut output_lines = vec![match diff.file_diffs.is_empty() {
-        true => format!("{change_count} to take back; {} nothing of that any more", files_have(undo_plan)),
-        false => {
-            format!("{change_count} to take back; this is what would be done to {}", describe_files(undo_plan, &diff))
-        }
+        true => format!("{change_count} to undo, but {} any of it", files_have(undo_plan)),
+        false => format!("{change_count} to undo in {} (diff above)", describe_files(undo_plan, &diff)),
     }];
     // A single file is named in the first line already.
     if undo_plan.file_plans.len() > 1 {
         output_lines.extend(diff.file_diffs.iter().map(|file_diff| match file_diff.file_change {
             // The diff undoes the change, so a file that the run deleted is made again, and the other way round.
             FileChangeKind::Modified => format!("  {}", file_diff.relative_path),
-            FileChangeKind::Created => format!("  {} (comes back)", file_diff.relative_path),
-            FileChangeKind::Deleted => format!("  {} (goes)", file_diff.relative_path),
+            FileChangeKind::Created => format!("  {} (restored)", file_diff.relative_path),
+            FileChangeKind::Deleted => format!("  {} (deleted)", file_diff.relative_path),
         }));
     }
     // Changes are undone as a whole, so findings that were repaired by the same one reopen together.
     let other_findings = undo_plan.other_findings();
     if let (Some(finding_id), [_, ..]) = (undo_plan.finding_id, other_findings.as_slice()) {
         output_lines.push(format!(
-            "what repaired {finding_id} also repaired {}: they go together",
+            "the change that fixed {finding_id} also fixed {}; they can only be undone together",
             join_finding_ids(&other_findings)
         ));
     }
     output_lines.extend(describe_consequence(undo_plan, "would be"));
-    output_lines.extend(git_reference.map(|reference| format!("git has them, too: git log -p {reference}")));
+    output_lines.extend(log_command.map(|log_command| format!("to see each landing: {log_command}")));
     let finding_suffix = undo_plan.finding_id.map_or_else(String::new, |finding_id| format!(".{finding_id}"));
     let together_flag = if other_findings.is_empty() { "" } else { " --together" };
     let (program, run_id) = (&context.answer_screen.program_name, &undo_plan.landings.run_id);
-    output_lines
-        .push(format!("nothing was changed; to do it: {program} undo {run_id}{finding_suffix}{together_flag} --yes"));
+    output_lines.push(format!(
+        "nothing was changed; to undo it, run `{program} undo {run_id}{finding_suffix}{together_flag} --yes`"
+    ));
     join_lines(&output_lines)
 }
 
@@ -166,17 +165,9 @@ fn format_result(
     let mut output_lines = vec![match diff.file_diffs.is_empty() {
         true => {
             let were = if undo_plan.file_plans.len() > 1 { "were" } else { "was" };
-            format!(
-                "took back {change_count}; {} nothing of that any more, and {were} not changed",
-                files_had(undo_plan)
-            )
+            format!("undid {change_count}; {} any of it and {were} not changed", files_had(undo_plan))
         }
-        false => {
-            format!(
-                "took back {change_count} in {}; what else was changed since is as it was",
-                describe_files(undo_plan, &diff)
-            )
-        }
+        false => format!("undid {change_count} in {}; later edits were kept", describe_files(undo_plan, &diff)),
     }];
     for (file_path, parked_path) in parked_files {
         let [source_path, target_path] =
@@ -184,7 +175,7 @@ fn format_result(
         // A file name such as `-x` would be taken for an option of `cp`.
         let target_path = if target_path.starts_with('-') { format!("./{target_path}") } else { target_path };
         output_lines.push(format!(
-            "parked what stood there: {}; to have it again: cp {source_path} {target_path}",
+            "saved the previous version as {}; restore it with `cp {source_path} {target_path}`",
             parked_path.display()
         ));
     }
@@ -205,11 +196,12 @@ fn describe_files(undo_plan: &UndoPlan, diff: &LandingsDiff) -> String {
 }
 
 fn files_have(undo_plan: &UndoPlan) -> String {
-    undo_plan.single_path().map_or_else(|| "the files have".to_string(), |file_path| format!("{file_path} has"))
+    let single_path = undo_plan.single_path();
+    single_path.map_or_else(|| "the files no longer have".to_string(), |path| format!("{path} no longer has"))
 }
 
 fn files_had(undo_plan: &UndoPlan) -> String {
-    format!("{} had", undo_plan.single_path().unwrap_or("the files"))
+    format!("{} no longer had", undo_plan.single_path().unwrap_or("the files"))
 }
 
 /// Describes what happens to the findings.
@@ -218,8 +210,8 @@ fn describe_consequence(undo_plan: &UndoPlan, verb: &str) -> Option<String> {
     match (undo_plan.repaired_findings.is_empty(), undo_plan.landings.is_finished()) {
         (true, _) => None,
         // The journal of a finished run is never changed.
-        (false, true) => Some(format!("run {run_id} has ended; its journal keeps {finding_list} as fixed")),
-        (false, false) => Some(format!("{finding_list} {verb} open again when run {run_id} goes on")),
+        (false, true) => Some(format!("run {run_id} has finished; its journal still lists {finding_list} as fixed")),
+        (false, false) => Some(format!("{finding_list} {verb} reopened when run {run_id} is resumed")),
     }
 }
 

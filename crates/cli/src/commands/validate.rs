@@ -23,7 +23,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ValidateArguments {
-    /// Also say whether this step can be run: prd, architecture, epics, readiness, sprint-planning, dev-story, …
+    /// Also check whether this workflow can run: prd, architecture, epics, readiness, sprint-planning, dev-story, …
     #[arg(long = "for", value_name = "WORKFLOW")]
     step: Option<String>,
 }
@@ -62,10 +62,10 @@ pub(crate) fn run(arguments: &ValidateArguments, context: &CommandContext) -> Re
 fn parse_step(typed_name: &str) -> Result<BmadStep, UserError> {
     BmadStep::from_name(typed_name).ok_or_else(|| {
         let step_names = BmadStep::ALL.map(BmadStep::as_str);
-        let user_error = UserError::usage(format!("there is no workflow `{typed_name}`"))
-            .with_reason(format!("There are {}.", step_names.join(", ")));
+        let user_error = UserError::usage(format!("unknown workflow `{typed_name}`"))
+            .with_reason(format!("Known workflows: {}.", step_names.join(", ")));
         match nearest_name(typed_name, &step_names) {
-            Some(suggestion) => user_error.with_step(format!("did you mean {suggestion}?")),
+            Some(suggestion) => user_error.with_step(format!("did you mean `{suggestion}`?")),
             None => user_error,
         }
     })
@@ -83,7 +83,7 @@ fn find_settings_problems(project_files: &dyn ProjectFiles) -> Vec<FileProblem> 
         };
         for setting_problem in settings::read_settings(settings_path, &settings_text, manner).problems {
             let mut problem = FileProblem::error("settings", settings_path, setting_problem.message)
-                .with_reason("no run starts with it");
+                .with_reason("no run can start with these settings");
             problem.line = setting_problem.line_number;
             problem.todo = setting_problem.hint.unwrap_or_default();
             problems.push(problem);
@@ -99,7 +99,7 @@ fn render_report(report: &ReadinessReport, step: Option<BmadStep>, program: &str
     }
     for missing_document in &report.missing {
         rendered.push_str(&escape_line(&format!(
-            "[!] missing: {}, expected at {}",
+            "error: missing {}, expected at {}",
             missing_document.document, missing_document.path
         )));
         rendered.push('\n');
@@ -109,24 +109,21 @@ fn render_report(report: &ReadinessReport, step: Option<BmadStep>, program: &str
     if let (Some(suggestion), Some(step)) = (&report.suggestion, step) {
         rendered.push_str(&format!("    {}\n", escape_line(&suggestion.why)));
         rendered.push_str(&format!("    [1] run {} first: {}\n", suggestion.step, escape_line(&suggestion.command)));
-        rendered.push_str(&format!("        then again: {program} validate --for {step}\n"));
-        rendered.push_str("    [2] continue anyway, if you know better\n    [3] abort, and leave it as it is\n");
+        rendered.push_str(&format!("        then check again: {program} validate --for {step}\n"));
+        rendered.push_str("    [2] continue anyway\n    [3] stop here\n");
     }
     rendered
 }
 
 fn describe_scope(checked_scope: &CheckSummary) -> String {
     if checked_scope.is_empty() {
-        return format!(
-            "there is no BMAD here: nothing in {} and {}",
-            checked_scope.planning, checked_scope.implementation
-        );
+        return format!("no BMAD found: nothing in {} or {}", checked_scope.planning, checked_scope.implementation);
     }
     let version = checked_scope.version.as_deref().unwrap_or("of unknown version");
     // Documents may be there without an installation, for instance in a clone.
     let bmad_text = match &checked_scope.era {
         Some(era) => format!("BMAD {version} (era {era})"),
-        None => "BMAD's documents, with no BMAD installed that is known".to_string(),
+        None => "BMAD documents, but no known BMAD installation".to_string(),
     };
     let mut counts = vec![format_count(checked_scope.documents, "document", "documents")];
     counts.push(format_count(checked_scope.epics, "epic", "epics"));
@@ -150,8 +147,8 @@ fn format_verdict(report: &ReadinessReport, step: Option<BmadStep>) -> String {
     // Notes need no action, so a project with notes only is called clean.
     let has_only_notes = report.problems.iter().all(|problem| problem.weight == ProblemWeight::Note);
     let verdict_text = match (report.ready, step) {
-        (true, None) if has_only_notes => "✓ nothing is wrong",
-        (true, None) => "✓ nothing stands in the way",
+        (true, None) if has_only_notes => "✓ no problems",
+        (true, None) => "✓ usable",
         (true, Some(_)) => "✓ ready",
         (false, _) => "✗ NOT READY",
     };

@@ -127,8 +127,8 @@ fn default_agents(
             let (first_client, sign_in_means) =
                 ready_clients.next().ok_or_else(|| no_usable_agent_error(project_root, &clients))?;
             let choice_note = format!(
-                "no agent is set: {} takes part, the first client that is installed and signed in ({sign_in_means}); \
-                 another one: --agent NAME",
+                "no agent is set; using {}, the first client that is installed and signed in ({sign_in_means}); \
+                 to use another one, pass `--agent NAME`",
                 first_client.id
             );
             Ok(UsedAgents { agent_names: vec![first_client.id.to_string()], choice_note: Some(choice_note) })
@@ -143,14 +143,14 @@ pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &
     let is_known = |agent_name: &str| defined_names.contains(&agent_name) || find_agent_client_id(agent_name).is_some();
     let mut problems = Vec::new();
     for agent_name in agent_choice.used.iter().flatten().filter(|agent_name| !is_known(agent_name)) {
-        let message = format!("there is no agent `{agent_name}`");
+        let message = format!("unknown agent `{agent_name}`");
         let fix_hint = hint_for_undefined(agent_name, &defined_names);
         problems.push(SettingProblem::from_origin(effective.origin_of("agents.use"), message, Some(fix_hint)));
     }
     for (setting_path, agent_name) in
         selection::configured_agent_names(effective).into_iter().filter(|(_, agent_name)| !is_known(agent_name))
     {
-        let message = format!("`{setting_path}` is `{agent_name}`, and there is no such agent");
+        let message = format!("`{setting_path}` names an unknown agent, `{agent_name}`");
         problems.push(SettingProblem::from_origin(
             effective.origin_of(setting_path),
             message,
@@ -163,29 +163,26 @@ pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &
         let other_names: Vec<&str> =
             defined_names.iter().copied().filter(|other_name| other_name != agent_name).collect();
         let (message, fix_hint) = if stronger_name == *agent_name {
-            ("the agent itself".to_string(), "name another agent, or remove the line".to_string())
+            ("names the agent itself".to_string(), "name another agent, or remove the line".to_string())
         } else if !is_known(stronger_name) {
-            (format!("`{stronger_name}`, and there is no such agent"), hint_for_known(stronger_name, &other_names))
+            (format!("names an unknown agent, `{stronger_name}`"), hint_for_known(stronger_name, &other_names))
         } else if let Some(circle_names) = find_circle(effective, agent_name) {
-            let circle_names = circle_names.join("`, then `");
-            let fix_hint = "let the strongest of them have no stronger one".to_string();
-            (
-                format!("`{stronger_name}`, which leads back to it: `{circle_names}`, then `{agent_name}` again"),
-                fix_hint,
-            )
+            let circle_names = circle_names.join("` -> `");
+            let fix_hint = "remove `stronger` from the strongest of them".to_string();
+            (format!("leads back to the agent itself: `{circle_names}` -> `{agent_name}`"), fix_hint)
         } else {
             continue;
         };
         problems.push(SettingProblem::from_origin(
             effective.origin_of(&setting_path),
-            format!("`{setting_path}` is {message}"),
+            format!("`{setting_path}` {message}"),
             Some(fix_hint),
         ));
     }
     // A server without a command cannot be started.
     for (setting_path, _) in effective.values.iter().filter(|(setting_path, _)| setting_path.starts_with("mcp.")) {
         if list_setting(effective, setting_path).is_empty() {
-            let fix_hint = Some("write the program and its arguments, or remove the server".into());
+            let fix_hint = Some("add the program and its arguments, or remove the server".into());
             problems.push(SettingProblem::from_origin(
                 effective.origin_of(setting_path),
                 format!("`{setting_path}` is empty"),
@@ -202,7 +199,7 @@ fn hint_for_undefined(agent_name: &str, defined_names: &[&str]) -> String {
     match (defined_names, nearest_name(agent_name, &AGENT_CLIENT_IDS)) {
         ([], Some(near_name)) => format!("did you mean `{near_name}`?"),
         ([], None) => format!(
-            "name {}, or define it in {SETTINGS_FILE}: agents: {{{agent_name}: {{driver: command, argv: […]}}}}",
+            "use {}, or define it in {SETTINGS_FILE}: `agents: {{{agent_name}: {{driver: command, argv: […]}}}}`",
             AGENT_CLIENT_IDS.join(" or ")
         ),
         (known_names, _) => hint_for_known(agent_name, known_names),
@@ -213,8 +210,8 @@ fn hint_for_undefined(agent_name: &str, defined_names: &[&str]) -> String {
 fn hint_for_known(agent_name: &str, known_names: &[&str]) -> String {
     match (nearest_name(agent_name, known_names), known_names) {
         (Some(near_name), _) => format!("did you mean `{near_name}`?"),
-        (None, []) => "define it under `agents:`; there is no other agent".to_string(),
-        (None, known_names) => format!("define it under `agents:`; defined are: {}", known_names.join(", ")),
+        (None, []) => "define it under `agents:`; no other agent is defined".to_string(),
+        (None, known_names) => format!("define it under `agents:`, or use one of {}", known_names.join(", ")),
     }
 }
 
@@ -238,42 +235,42 @@ fn find_circle<'a>(effective: &'a EffectiveSettings, start_name: &'a str) -> Opt
 
 /// The error for several defined agents of which none is chosen.
 fn unnamed_agents_error(project_root: &Path, defined_names: &[&str]) -> UserError {
-    UserError::usage(format!("it is not said which of the agents take part: {}", defined_names.join(", ")))
+    UserError::usage(format!("several agents are defined, and none of them is selected: {}", defined_names.join(", ")))
         .with_reason("Nothing was started.")
         .with_step(format!(
-            "add under `agents:` in {} a line `use: [NAME]`, or say --agent NAME",
+            "add `use: [NAME]` under `agents:` in {}, or pass `--agent NAME`",
             project_root.join(SETTINGS_FILE).display()
         ))
 }
 
 /// The error if no agent is named and no client can be used.
 fn no_usable_agent_error(project_root: &Path, clients: &[InstalledClient]) -> UserError {
-    let mut reason_text = "Nothing was started. A review needs an agent.".to_string();
+    let mut reason_text = "A review needs an agent. Nothing was started.".to_string();
     for installed in clients {
         let (client_id, program_name) = (installed.client.id, installed.client.program);
         reason_text.push_str(&match &installed.program_path {
-            None => format!("\n  {client_id}: the program `{program_name}` is not on the path"),
+            None => format!("\n  {client_id}: `{program_name}` not found in PATH"),
             Some(program_path) => {
                 format!("\n  {client_id}: {} is installed but not signed in", program_path.display())
             }
         });
     }
-    let mut user_error = UserError::new(EXIT_ENVIRONMENT, "no agent is set, and no client can be used as it is")
-        .with_reason(reason_text);
+    let mut user_error =
+        UserError::new(EXIT_ENVIRONMENT, "no agent is set, and no client is ready to use").with_reason(reason_text);
     // Signing in is the shorter way if a client is already installed.
     if let Some(installed) = clients.iter().find(|installed| installed.program_path.is_some()) {
-        user_error = user_error.with_step(format!("sign in: {}", installed.client.facts.sign_in_hint));
+        user_error = user_error.with_step(format!("sign in: `{}`", installed.client.facts.sign_in_hint));
     } else if let Some(installed) = clients.first() {
         user_error =
-            user_error.with_step(format!("install one, for instance: {}", installed.client.facts.install_hint));
+            user_error.with_step(format!("install a client, for example: `{}`", installed.client.facts.install_hint));
     }
     user_error
         .with_step(format!(
-            "or name a command of yours in {}: agents: {{mine: {{driver: command, argv: [my-agent]}}}}",
+            "or use a command of your own; add to {}: `agents: {{mine: {{driver: command, argv: [my-agent]}}}}`",
             project_root.join(SETTINGS_FILE).display()
         ))
         .with_doctor_step()
-        .with_step("or see it work without an agent: tribunal demo")
+        .with_step("or try Tribunal without an agent: `tribunal demo`")
 }
 
 /// Builds an agent from its settings.
@@ -288,9 +285,9 @@ fn make_agent_spec(
         && !project_root.join(script_path).is_file()
     {
         let script_origin = describe_origin(effective, &format!("agents.{agent_name}.script"));
-        return Err(UserError::usage(format!("agent `{agent_name}`: its script {script_path} does not exist"))
+        return Err(UserError::usage(format!("script of agent `{agent_name}` not found: {script_path}"))
             .with_reason("Nothing was started.")
-            .with_step(format!("correct `script:` ({script_origin})")));
+            .with_step(format!("correct `script` in {script_origin}")));
     }
     let provider_name = text_setting(effective, &format!("agents.{agent_name}.provider"))
         .unwrap_or_else(|| client_vendor(&driver_spec));

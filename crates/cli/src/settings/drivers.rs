@@ -44,12 +44,12 @@ pub(super) fn resolve_driver(
     match driver_name {
         "command" => match list_setting(effective, &section.setting_path("argv")) {
             arguments if arguments.is_empty() => {
-                Err(section.explain_key_problem("a `command` agent needs `argv`".into(), "driver"))
+                Err(section.explain_key_problem("a `command` agent requires `argv`".into(), "driver"))
             }
             arguments => Ok(DriverSpec::Command { argv: arguments }),
         },
         "replay" => match text_setting(effective, &section.setting_path("script")) {
-            None => Err(section.explain_key_problem("a `replay` agent needs `script`".into(), "driver")),
+            None => Err(section.explain_key_problem("a `replay` agent requires `script`".into(), "driver")),
             Some(script_path) => Ok(DriverSpec::Replay { script: script_path.to_string(), paced: is_replay_paced }),
         },
         client_id => section.resolve_client(client_id),
@@ -78,10 +78,10 @@ impl<'a> AgentSection<'a> {
     fn explain_key_problem(self, message: String, setting_key: &str) -> UserError {
         UserError::usage(format!("agent `{}`: {message}", self.agent_name))
             .with_reason(format!(
-                "It stands in {}. Nothing was started.",
+                "It is set in {}. Nothing was started.",
                 describe_origin(self.effective, &self.setting_path(setting_key))
             ))
-            .with_step("see what is allowed: tribunal inspect settings, or tribunal schema settings")
+            .with_step("list all settings: `tribunal inspect settings` or `tribunal schema settings`")
     }
 
     /// Finds the name of the driver: as it is set, or else the client that the agent is named after.
@@ -96,8 +96,7 @@ impl<'a> AgentSection<'a> {
                 .find(|setting_key| self.is_set(setting_key))
                 .copied()
                 .unwrap_or("driver");
-            let message =
-                format!("it has no `driver`; write driver: {}, command or replay", AGENT_CLIENT_IDS.join(", "));
+            let message = format!("missing `driver` (one of {}, command, replay)", AGENT_CLIENT_IDS.join(", "));
             self.explain_key_problem(message, setting_key)
         })
     }
@@ -105,15 +104,15 @@ impl<'a> AgentSection<'a> {
     /// Refuses keys that belong to another driver.
     fn refuse_foreign_keys(self, driver_name: &str) -> Result<(), UserError> {
         let (own_keys, keys_text): (&[&str], &str) = match driver_name {
-            "command" => (&["argv"], "has `argv`"),
-            "replay" => (&["script"], "has `script`"),
-            _ => (&CLIENT_ONLY_KEYS, "is a client and has `program` and `model`"),
+            "command" => (&["argv"], "takes `argv`"),
+            "replay" => (&["script"], "takes `script`"),
+            _ => (&CLIENT_ONLY_KEYS, "is a client and takes `program` and `model`"),
         };
         // A key of another driver is refused and not ignored: the user expects it to have an effect.
         let mut foreign_keys = ["argv", "script"].into_iter().chain(CLIENT_ONLY_KEYS);
         match foreign_keys.find(|setting_key| self.is_set(setting_key) && !own_keys.contains(setting_key)) {
             Some(setting_key) => {
-                let message = format!("a `{driver_name}` agent {keys_text}, not `{setting_key}`");
+                let message = format!("`{setting_key}` is not allowed for driver `{driver_name}`, which {keys_text}");
                 Err(self.explain_key_problem(message, setting_key))
             }
             None => Ok(()),
@@ -128,7 +127,7 @@ impl<'a> AgentSection<'a> {
         // A misspelt tool would silently not be allowed, so the names are checked.
         match known_client.facts.driver.unknown_tools(&client_spec).first() {
             Some(unknown_tool) => {
-                let message = format!("{client_id} has no tool `{unknown_tool}` that could be allowed");
+                let message = format!("`{unknown_tool}` in `allow` is not a known tool of {client_id}");
                 Err(self.explain_key_problem(message, "allow"))
             }
             None => Ok(DriverSpec::Client(client_spec)),

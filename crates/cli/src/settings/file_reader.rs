@@ -1,6 +1,6 @@
 //! Checks a file against the table: what it sets, and everything that is wrong with it, at once.
 
-use tribunal_bmad::yaml::{self, YamlContent, YamlEntry, YamlNode};
+use tribunal_bmad::yaml::{self, YamlContent, YamlEntry, YamlErrorKind, YamlNode};
 
 use super::{
     kind::SettingValue,
@@ -123,8 +123,8 @@ impl SettingsReader<'_> {
             YamlContent::Scalar(_) | YamlContent::Sequence(_) => {
                 self.add_problem(
                     root_node.line,
-                    "settings are keys with values".into(),
-                    Some("write for instance: tier: 2".into()),
+                    "expected settings as `key: value`".into(),
+                    Some("for example: `tier: 2`".into()),
                 );
             }
         }
@@ -159,11 +159,11 @@ impl SettingsReader<'_> {
             _ if self.read_mode == ReadMode::Lenient => self.file_reading.foreign_keys += 1,
             YamlContent::Scalar(_) | YamlContent::Sequence(_) => {
                 let first_key = table::keys_under(section_path).first().copied().unwrap_or_default();
-                let message = format!("`{section_path}` has settings below it, not a value");
+                let message = format!("`{section_path}` is a section and cannot have a value");
                 self.add_problem(
                     yaml_entry.line,
                     message,
-                    Some(format!("write below it, indented, for instance `{first_key}:`")),
+                    Some(format!("put its settings on indented lines below it, for example `{first_key}:`")),
                 );
             }
         }
@@ -188,11 +188,11 @@ impl SettingsReader<'_> {
             }),
             Err(value_error) => {
                 let message = format!(
-                    "`{value_path}` is {}; allowed is {}",
-                    value_error.written_text,
-                    value_kind.describe_allowed()
+                    "`{value_path}` must be {}; found {}",
+                    value_kind.describe_allowed(),
+                    value_error.written_text
                 );
-                self.add_problem(yaml_entry.line, message, value_error.hint);
+                self.add_problem(yaml_entry.line, message, suggest_argv_list(yaml_entry).or(value_error.hint));
             }
         }
     }
@@ -202,7 +202,7 @@ impl SettingsReader<'_> {
         // The parser names the line where it gave up; a stray indentation above it may be the cause.
         let (line_number, hint) = match find_stray_indent(self.yaml_text) {
             Some((line_number, hint)) => (Some(line_number), Some(hint)),
-            None => (yaml_error.line, None),
+            None => (yaml_error.line, Some(suggest_yaml_fix(yaml_error.kind).to_string())),
         };
         let message = yaml_error.message.clone();
         match line_number {
@@ -238,7 +238,7 @@ impl SettingsReader<'_> {
                 _ if earlier_setting.setting_value == found_setting.setting_value => {}
                 _ => {
                     let message = format!(
-                        "`{}` is {}; `{}` in line {}, the same setting, is {}",
+                        "`{}` is {}, but `{}` in line {} is {}, and both are the same setting",
                         found_setting.spelling,
                         found_setting.setting_value,
                         earlier_setting.spelling,
@@ -268,6 +268,35 @@ impl SettingsReader<'_> {
     }
 }
 
+/// Suggests the right form of a command that was written as one string: `argv: [my, agent, --print]`.
+fn suggest_argv_list(yaml_entry: &YamlEntry) -> Option<String> {
+    let YamlContent::Scalar(command_line) = &yaml_entry.value.content else { return None };
+    if yaml_entry.key != "argv" {
+        return None;
+    }
+    // Quotes would have to be taken apart as a shell does it, so such a line gets a general example.
+    let words_text = match command_line.contains(['"', '\'', '\\']) || command_line.trim().is_empty() {
+        true => "my, agent, --print".to_string(),
+        false => command_line.split_whitespace().map(quote_list_item).collect::<Vec<_>>().join(", "),
+    };
+    Some(format!("write the program and its arguments as a list: `argv: [{words_text}]`"))
+}
+
+/// Quotes an item of a YAML list, if it needs that.
+fn quote_list_item(item_text: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=+".contains(character);
+    if item_text.chars().all(is_plain) { item_text.to_string() } else { format!("{item_text:?}") }
+}
+
+/// Suggests what to do about a file that is not valid YAML.
+fn suggest_yaml_fix(error_kind: YamlErrorKind) -> &'static str {
+    match error_kind {
+        YamlErrorKind::DuplicateKey => "remove one of the two lines",
+        YamlErrorKind::SecondDocument => "keep only one document",
+        YamlErrorKind::Syntax => "check brackets, quotes and indentation in this line and above it",
+    }
+}
+
 /// Describes what is wrong with an unknown key, and what was probably meant.
 pub(super) fn describe_unknown_key(parent_path: &str, unknown_key: &str) -> (String, Option<String>) {
     let known_keys = table::keys_under(parent_path);
@@ -279,11 +308,11 @@ pub(super) fn describe_unknown_key(parent_path: &str, unknown_key: &str) -> (Str
         );
     }
     let message = match parent_path {
-        "" => format!("there is no setting `{unknown_key}`"),
-        parent_path => format!("`{parent_path}:` has no setting `{unknown_key}`"),
+        "" => format!("unknown setting `{unknown_key}`"),
+        parent_path => format!("unknown setting `{unknown_key}` under `{parent_path}:`"),
     };
     let hint = nearest_name(unknown_key, &known_keys).map(|near_key| format!("did you mean `{near_key}`?"));
-    let known_hint = || format!("known here: {}", known_keys.join(", "));
+    let known_hint = || format!("known settings: {}", known_keys.join(", "));
     // At the top level the list of known keys would be too long to help.
     (message, hint.or_else(|| (!parent_path.is_empty()).then(known_hint)))
 }
@@ -324,7 +353,7 @@ fn find_stray_indent(yaml_text: &str) -> Option<(usize, String)> {
         let is_stray = previous_line
             .is_some_and(|previous_line| !previous_line.starts_with(' ') && !previous_line.trim_end().ends_with(':'));
         if indent > 0 && is_stray && table::keys_under("").contains(&first_key) {
-            let hint = format!("take {indent} blanks away before `{first_key}:` and every line of its block");
+            let hint = format!("remove {indent} spaces before `{first_key}:` and before every line of its block");
             return Some((line_index + 1, hint));
         }
         // Comments are cut off, or a line `tier: 2  # low:` would seem to open a section.
@@ -337,12 +366,12 @@ fn find_stray_indent(yaml_text: &str) -> Option<(usize, String)> {
 pub(crate) fn problems_to_error(problems: &[SettingProblem]) -> Option<UserError> {
     let (first_problem, other_problems) = problems.split_first()?;
     let mut reason = String::new();
-    if let Some(source_line) = &first_problem.source_line {
-        reason.push_str(&format!("It stands in: {source_line}\n"));
+    if let (Some(line_number), Some(source_line)) = (first_problem.line_number, &first_problem.source_line) {
+        reason.push_str(&format!("{line_number} | {source_line}\n"));
     }
     reason.push_str("Nothing was started.");
     if !other_problems.is_empty() {
-        reason.push_str("\nAlso wrong:");
+        reason.push_str("\nOther problems:");
     }
     for other_problem in other_problems {
         // The file is named once, as long as it is the same one.
@@ -354,11 +383,15 @@ pub(crate) fn problems_to_error(problems: &[SettingProblem]) -> Option<UserError
         let hint = other_problem.hint.as_ref().map(|hint| format!("\n    {hint}")).unwrap_or_default();
         reason.push_str(&format!("\n  {problem_place}: {}{hint}", other_problem.message));
     }
-    let user_error =
-        UserError::usage(format!("{}: {}", first_problem.place, first_problem.message)).with_reason(reason);
+    // A syntax error is about the whole file, so the sentence names the file.
+    let message = match first_problem.message.strip_prefix("invalid YAML: ") {
+        Some(syntax_message) => format!("invalid YAML in {}: {syntax_message}", first_problem.place),
+        None => format!("{}: {}", first_problem.place, first_problem.message),
+    };
+    let user_error = UserError::usage(message).with_reason(reason);
     Some(match &first_problem.hint {
         Some(hint) => user_error.with_step(hint),
-        None => user_error.with_step("see what is allowed: tribunal schema settings"),
+        None => user_error.with_step("list all settings and their values: `tribunal schema settings`"),
     })
 }
 
@@ -461,6 +494,16 @@ mod tests {
                 write below it, indented, for instance `required_issues:`
             1. see what is allowed: tribunal schema settings
         "#);
+    }
+
+    #[test]
+    fn a_command_in_one_string_is_explained_with_its_list() {
+        let error_of_argv = |argv_text: &str| {
+            error_text_for(&format!("agents:\n  mine:\n    driver: command\n    argv: {argv_text}\n"))
+        };
+        assert!(error_of_argv("\"my agent --print\"").contains("`argv: [my, agent, --print]`"));
+        assert!(error_of_argv("agent --rule a:b").contains("`argv: [agent, --rule, \"a:b\"]`"));
+        assert!(error_of_argv("'sh -c \"make test\"'").contains("`argv: [my, agent, --print]`"));
     }
 
     #[test]

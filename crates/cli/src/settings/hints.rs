@@ -14,20 +14,18 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
         ValueKind::Whole { .. } | ValueKind::Seconds { .. } | ValueKind::Minutes | ValueKind::Cost
             if UNLIMITED_WORDS.contains(&lowercase_text.as_str()) || lowercase_text.starts_with('-') =>
         {
-            Some("nothing is ever unlimited: name a number".into())
+            Some("unlimited is not supported; set a number".into())
         }
         ValueKind::Seconds { .. } => suggest_duration(value_kind, &lowercase_text, 1, "seconds")
             // A number that is too large by exactly a factor was probably written in a smaller unit.
-            .or_else(|| {
-                suggest_scaled(value_kind, &lowercase_text, 1000, "this looks like milliseconds; seconds are meant")
-            }),
+            .or_else(|| suggest_scaled(value_kind, &lowercase_text, 1000, "the unit is seconds, not milliseconds")),
         ValueKind::Minutes => suggest_duration(value_kind, &lowercase_text, 60, "minutes")
-            .or_else(|| suggest_scaled(value_kind, &lowercase_text, 60, "this looks like seconds; minutes are meant")),
+            .or_else(|| suggest_scaled(value_kind, &lowercase_text, 60, "the unit is minutes, not seconds")),
         ValueKind::Fraction => {
             let percent_value = parse_real(lowercase_text.trim_end_matches('%').trim())
                 .filter(|typed_number| *typed_number > 1.0 && *typed_number <= 100.0);
             percent_value
-                .map(|typed_number| format!("a fraction is meant, not a percentage: write {:.2}", typed_number / 100.0))
+                .map(|typed_number| format!("use a fraction instead of a percentage: {:.2}", typed_number / 100.0))
         }
         ValueKind::Percent => suggest_percentage(&lowercase_text),
         ValueKind::Words(allowed_words) | ValueKind::ListOf(allowed_words) => {
@@ -35,9 +33,9 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
         }
         ValueKind::List | ValueKind::Commands => Some(match lowercase_text.as_str() {
             "yes" | "no" | "true" | "false" | "on" | "off" => {
-                "write the list itself, for instance [\"make test\"]; for none: []".to_string()
+                "write a list, for example [\"make test\"], or [] for none".to_string()
             }
-            _ => format!("a list has brackets: [{typed_text:?}]"),
+            _ => format!("write it as a list: [{typed_text:?}]"),
         }),
         _ => None,
     }
@@ -46,10 +44,10 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
 /// Suggests a whole percentage for `98%` or `0.98`.
 fn suggest_percentage(typed_text: &str) -> Option<String> {
     if let Some(typed_number) = typed_text.strip_suffix('%').and_then(|number_text| parse_whole(number_text.trim())) {
-        return Some(format!("write it without the sign: {typed_number}"));
+        return Some(format!("omit the percent sign: {typed_number}"));
     }
     let fraction = parse_real(typed_text).filter(|typed_number| *typed_number > 0.0 && *typed_number < 1.0)?;
-    Some(format!("a percentage is meant, not a fraction: write {:.0}", fraction * 100.0))
+    Some(format!("use a percentage instead of a fraction: {:.0}", fraction * 100.0))
 }
 
 /// Suggests a plain number for `15m`, `2 h` or `90s`; `unit_seconds` is the length of the setting's unit.
@@ -66,13 +64,13 @@ fn suggest_duration(value_kind: ValueKind, typed_text: &str, unit_seconds: u64, 
     value_kind
         .allowed_range()
         .contains(&meant_value)
-        .then(|| format!("{unit_name} are meant, as a plain number: write {meant_value}"))
+        .then(|| format!("write the number of {unit_name} without a unit: {meant_value}"))
 }
 
 /// Suggests the number divided by `scale_factor`, if that is allowed.
 fn suggest_scaled(value_kind: ValueKind, typed_text: &str, scale_factor: u64, reason: &str) -> Option<String> {
     let meant_value = parse_whole(typed_text).filter(|typed_number| typed_number % scale_factor == 0)? / scale_factor;
-    value_kind.allowed_range().contains(&meant_value).then(|| format!("{reason}: write {meant_value}"))
+    value_kind.allowed_range().contains(&meant_value).then(|| format!("{reason}; write {meant_value}"))
 }
 
 #[cfg(test)]

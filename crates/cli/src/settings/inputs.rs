@@ -62,8 +62,8 @@ impl RunInputs {
         for set_argument in set_arguments {
             // Only the first `=` separates: values may contain more of them.
             let (setting_path, flag_value) = set_argument.split_once('=').ok_or_else(|| {
-                UserError::usage(format!("--set {set_argument}: it has no value"))
-                    .with_step("write KEY=VALUE, for instance: --set limits.max_cost=2.50")
+                UserError::usage(format!("missing value in `--set {set_argument}`"))
+                    .with_step("write KEY=VALUE, for example `--set limits.max_cost=2.50`")
             })?;
             let setting_flag = SettingFlag {
                 flag_name: format!("--set {setting_path}"),

@@ -78,10 +78,8 @@ impl ValueKind {
             }
             // A list for a single value is not reduced to its first item: the rest would be lost silently.
             (YamlContent::Sequence(_), _) => Err(make_value_error("a list", None)),
-            (YamlContent::Mapping(_), _) => Err(make_value_error("keys and values of its own", None)),
-            (YamlContent::Null, _) => {
-                Err(make_value_error("nothing", Some("write a value, or remove the line".into())))
-            }
+            (YamlContent::Mapping(_), _) => Err(make_value_error("a mapping", None)),
+            (YamlContent::Null, _) => Err(make_value_error("nothing", Some("add a value, or remove the line".into()))),
         }
     }
 
@@ -145,7 +143,7 @@ impl ValueKind {
                 (YamlContent::Scalar(item_text), _) => item_text,
                 // A list of words becomes one line with quotes, because checks are stored as lines.
                 (YamlContent::Sequence(item_words), ValueKind::Commands) => &join_command_line(item_words)?,
-                _ => return Err(make_value_error("a list with something in it that is no text", None)),
+                _ => return Err(make_value_error("a list with an item that is not text", None)),
             };
             let accepted_text = match self {
                 ValueKind::ListOf(allowed_words) => match_word(item_text, allowed_words),
@@ -172,22 +170,22 @@ impl ValueKind {
     pub fn describe_allowed(self) -> String {
         let (min_text, max_text) = (self.allowed_range().start().to_string(), self.allowed_range().end().to_string());
         match self {
-            ValueKind::Whole { .. } => format!("a whole number, {min_text} to {max_text}"),
-            ValueKind::Seconds { .. } => format!("seconds, {min_text} to {max_text}"),
-            ValueKind::Minutes => format!("minutes, {min_text} to {max_text}"),
-            ValueKind::Percent => "a percentage, 0 to 100".into(),
-            ValueKind::Fraction => "a fraction, 0.0 to 1.0".into(),
-            ValueKind::Cost => "an amount of money, more than 0".into(),
-            ValueKind::Words(allowed_words) => allowed_words.join(" | "),
-            ValueKind::TierOrSuggested => "a tier, 0 to 4, or auto-suggest".into(),
-            ValueKind::Flag => "true | false".into(),
-            ValueKind::Text => "a text".into(),
+            ValueKind::Whole { .. } => format!("a whole number from {min_text} to {max_text}"),
+            ValueKind::Seconds { .. } => format!("{min_text} to {max_text} seconds"),
+            ValueKind::Minutes => format!("{min_text} to {max_text} minutes"),
+            ValueKind::Percent => "a percentage from 0 to 100".into(),
+            ValueKind::Fraction => "a fraction from 0.0 to 1.0".into(),
+            ValueKind::Cost => "an amount in dollars, more than 0".into(),
+            ValueKind::Words(allowed_words) => format!("one of {}", allowed_words.join(", ")),
+            ValueKind::TierOrSuggested => "a tier from 0 to 4, or auto-suggest".into(),
+            ValueKind::Flag => "true or false".into(),
+            ValueKind::Text => "text".into(),
             ValueKind::TextOrFalse => "a name, or false".into(),
-            ValueKind::List => "a list, [a, b]".into(),
-            ValueKind::Commands => "commands, [make test, [cargo, test]]".into(),
-            ValueKind::ListOf(allowed_words) => format!("a list of {}", allowed_words.join(" | ")),
+            ValueKind::List => "a list such as [a, b]".into(),
+            ValueKind::Commands => "a list of commands such as [make test, [cargo, test]]".into(),
+            ValueKind::ListOf(allowed_words) => format!("a list with any of {}", allowed_words.join(", ")),
             ValueKind::SingleName => "a name".into(),
-            ValueKind::Folder => "a folder in the project".into(),
+            ValueKind::Folder => "a directory in the project".into(),
         }
     }
 
@@ -221,7 +219,7 @@ impl ValueKind {
 fn join_command_line(command_words: &[YamlNode]) -> Result<String, ValueError> {
     let quote_node = |word_node: &YamlNode| match &word_node.content {
         YamlContent::Scalar(word_text) => Ok(shell_quote(word_text)),
-        _ => Err(make_value_error("a command with something in it that is no text", None)),
+        _ => Err(make_value_error("a command with a word that is not text", None)),
     };
     match command_words {
         [] => Err(make_value_error("an empty command", None)),

@@ -212,7 +212,7 @@ pub(super) fn read_settings_file(file_path: &Path) -> Result<Option<(String, Str
     // Reading a pipe would never end, and a dangling link was meant to lead somewhere.
     match (fs::metadata(file_path), fs::symlink_metadata(file_path)) {
         (Ok(file_metadata), _) if !file_metadata.is_file() => return Err(unusable_file("is not a file")),
-        (Err(_), Ok(_)) => return Err(unusable_file("is a link that leads nowhere")),
+        (Err(_), Ok(_)) => return Err(unusable_file("is a broken symbolic link")),
         _ => {}
     }
     match fs::read_to_string(file_path) {
@@ -260,9 +260,9 @@ pub(super) fn apply_variable(
             problems.push(SettingProblem {
                 place: format!("environment variable {variable_name}"),
                 line_number: None,
-                message: format!("there is no setting `{written_path}`"),
+                message: format!("unknown setting `{written_path}`"),
                 source_line: None,
-                hint: suggestion.or_else(|| Some(format!("remove it: unset {variable_name}"))),
+                hint: suggestion.or_else(|| Some(format!("remove it: `unset {variable_name}`"))),
             });
         }
     }
@@ -316,9 +316,9 @@ fn apply_text(
             place: origin.source_name,
             line_number: None,
             message: format!(
-                "`{setting_path}` is {}; allowed is {}",
-                value_error.written_text,
-                spelling.kind.describe_allowed()
+                "`{setting_path}` must be {}; found {}",
+                spelling.kind.describe_allowed(),
+                value_error.written_text
             ),
             source_line: None,
             hint: value_error.hint,

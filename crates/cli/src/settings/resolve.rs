@@ -120,11 +120,11 @@ fn resolve_seeds(effective: &EffectiveSettings, written_seeds: &[String]) -> Res
             seed_path.split('/').next().is_some_and(|first_part| first_part == ".git" || first_part == ".tribunal");
         if is_own_folder {
             return Err(UserError::usage(format!(
-                "{}: `{SEED_PATH}` has `{written_seed}`, which no copy ever has",
+                "{}: `{SEED_PATH}` contains `{written_seed}`, which is never copied to a workspace",
                 describe_origin(effective, SEED_PATH)
             ))
-            .with_reason("It holds what keeps the project's history. Nothing was started.")
-            .with_step("take it out of the list"));
+            .with_reason("It holds the project's history. Nothing was started.")
+            .with_step("remove it from the list"));
         }
         // Different spellings may lead to the same path.
         if !resolved_seeds.contains(&seed_path) {
@@ -147,9 +147,9 @@ fn require_inside_project(
         return Ok(resolved_folder.to_string());
     }
     let problem_text = if resolved_folder.is_empty() {
-        "is the project itself".to_string()
+        "is the project directory itself".to_string()
     } else if resolved_folder.contains('{') {
-        "has a part in braces that is not known; known are {project-root} and {output_folder}".to_string()
+        "contains an unknown placeholder (known are {project-root} and {output_folder})".to_string()
     } else {
         "is outside the project".to_string()
     };
@@ -159,7 +159,7 @@ fn require_inside_project(
     ))
     .with_reason("Nothing was started.")
     .with_step(format!(
-        "name {} below the project's root, here or as `{setting_path}` in {SETTINGS_FILE}",
-        if setting_path == SEED_PATH { "something" } else { "a folder" }
+        "use {} inside the project, here or as `{setting_path}` in {SETTINGS_FILE}",
+        if setting_path == SEED_PATH { "a path" } else { "a directory" }
     )))
 }

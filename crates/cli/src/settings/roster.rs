@@ -40,7 +40,8 @@ pub(super) fn read_roster(project_root: &Path, min_personas: u32) -> PartyRoster
     // The caller may ask for fewer than a party can be held with.
     let needed_personas = MIN_PICKS.max(min_personas as usize);
     if personas.len() >= needed_personas {
-        let warning = make_warning(&remarks.join(" and "), "the others take part").filter(|_| !remarks.is_empty());
+        let warning =
+            make_warning(&remarks.join(" and "), "the other personas take part").filter(|_| !remarks.is_empty());
         return PartyRoster { personas, warning };
     }
     let warning = match personas.len() {
@@ -49,7 +50,7 @@ pub(super) fn read_roster(project_root: &Path, min_personas: u32) -> PartyRoster
         0 if remarks.is_empty() => None,
         0 => make_warning(&remarks.join(" and "), built_in_note),
         persona_count => {
-            make_warning(&format!("has {persona_count} personas and a party needs {needed_personas}"), built_in_note)
+            make_warning(&format!("has {persona_count} personas, but a party needs {needed_personas}"), built_in_note)
         }
     };
     PartyRoster { personas: Vec::new(), warning }
@@ -90,7 +91,7 @@ fn read_inside_project(project_root: &Path, file_path: &str) -> Result<Option<St
         Ok(_) => {}
     }
     if let Some(link_target) = Project::from_root(project_root).resolve_outside(&file_path) {
-        return Err(format!("leads out of the project, to {}", link_target.display()));
+        return Err(format!("points outside the project, to {}", link_target.display()));
     }
     match fs::metadata(&file_path) {
         // Reading a pipe would never end.
@@ -131,8 +132,8 @@ mod tests {
         let broken_csv = format!("{THREE_PERSONAS}\"Mate,x\n");
         for (manifest, min_personas, expected) in [
             (THREE_PERSONAS.as_bytes(), 1, "Clerk,Cook,Pilot|".to_string()),
-            (THREE_PERSONAS.as_bytes(), 4, warning_text("has 3 personas and a party needs 4")),
-            (b"title\nClerk\nCook\n", 3, warning_text("has 2 personas and a party needs 3")),
+            (THREE_PERSONAS.as_bytes(), 4, warning_text("has 3 personas, but a party needs 4")),
+            (b"title\nClerk\nCook\n", 3, warning_text("has 2 personas, but a party needs 3")),
             (b"name,title\nbmad-master,Master\n", 3, "|".into()),
             (b"", 3, warning_text("is empty")),
             (b"path,hash\n", 3, warning_text("has no column `title`, `displayName` or `name`")),
@@ -141,9 +142,7 @@ mod tests {
             (
                 broken_csv.as_bytes(),
                 3,
-                format!(
-                    "Clerk,Cook,Pilot|{ROSTER_PATH} has a quote in line 5 that is never closed; the others take part"
-                ),
+                format!("Clerk,Cook,Pilot|{ROSTER_PATH} has an unclosed quote in line 5; the other personas take part"),
             ),
         ] {
             assert_eq!(describe_roster(manifest, min_personas), expected);
@@ -170,7 +169,8 @@ mod tests {
         write_file("_bmad/custom/config.toml", "[agents.c]\ntitle = 'Mate'\n");
         assert_eq!(roster_names(), ("Pilot,Cook,Mate".into(), None));
         write_file("_bmad/custom/config.toml", "[agents.a]\ntitle = 'Cook'\n[agents.c]\ntitle = 'cook'\n");
-        let too_few_warning = "_bmad/config.toml has 1 personas and a party needs 3; parties use the built-in personas";
+        let too_few_warning =
+            "_bmad/config.toml has 1 personas, but a party needs 3; parties use the built-in personas";
         assert_eq!(roster_names().1.as_deref(), Some(too_few_warning));
         write_file(ROSTER_PATH, THREE_PERSONAS);
         assert_eq!(roster_names().0, "Clerk,Cook,Pilot", "the list is asked first");
@@ -199,7 +199,7 @@ mod tests {
             let party_roster = read_roster(this_project.path(), 3);
             assert_eq!(party_roster.personas, [], "{link_path}");
             let warning = party_roster.warning.unwrap_or_default();
-            assert!(warning.contains("leads out of the project, to "), "{link_path}: {warning}");
+            assert!(warning.contains("points outside the project, to "), "{link_path}: {warning}");
         }
         let inner_project = project_with_roster(THREE_PERSONAS.as_bytes());
         fs::rename(inner_project.path().join(ROSTER_PATH), inner_project.path().join("team.csv")).unwrap();

@@ -23,7 +23,7 @@ pub(crate) fn settings_schema() -> Json {
     root_schema["properties"]["automation"]["properties"]["review_loop"] = review_loop_schema;
     root_schema["type"] = json!("object");
     root_schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    root_schema["title"] = json!("Settings of Tribunal (tribunal.yaml)");
+    root_schema["title"] = json!("Tribunal settings (tribunal.yaml)");
     root_schema
 }
 
@@ -38,10 +38,10 @@ fn leaf_schema(spelling: &PathSpelling, defaults: &TypedSettings) -> Json {
     let mut description = setting_row.description.to_string();
     // Editors show the description of the spelling that the user typed.
     if spelling.path != setting_row.path {
-        description = format!("The same as {}. {description}", setting_row.path);
+        description = format!("Same as {}. {description}", setting_row.path);
     }
     if !setting_row.is_used() {
-        description.push_str(" (accepted; not used by this version)");
+        description.push_str(" (accepted, but not used by this version)");
     }
     let mut value_schema = spelling.kind.json_schema();
     value_schema["description"] = json!(description);

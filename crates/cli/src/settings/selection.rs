@@ -112,7 +112,7 @@ impl AgentSelection {
                     ModelFit::SeveralVendors(problem_text) => selection_problems.push(SettingProblem::from_origin(
                         effective.origin_of(setting_path),
                         problem_text,
-                        Some("name the agent it is for beside it as `primary`, or set `agents.NAME.model`".into()),
+                        Some("add `primary` beside it to name one agent, or set `agents.NAME.model`".into()),
                     )),
                     ModelFit::NoClient(problem_text) => remarks.push(problem_text),
                 }
@@ -123,7 +123,7 @@ impl AgentSelection {
                 let matching_clients = AgentClient::all().filter(|known_client| known_client.facts.uses_fixer_model);
                 let client_names: Vec<&str> = matching_clients.map(|known_client| known_client.name).collect();
                 remarks.push(format!(
-                    "`tasks.fixer_model` is `{model_name}`, and no fixer is {}: it is not used",
+                    "`tasks.fixer_model` (`{model_name}`) is ignored because no fixer is {}",
                     client_names.join(" or ")
                 ));
             }
@@ -210,7 +210,7 @@ fn check_model_fit(taking_agents: &[&AgentSpec], setting_path: &str, model_name:
     let driver_name = |agent_spec: &&&AgentSpec| agent_spec.driver.driver_name().to_string();
     match client_agents.as_slice() {
         [] => ModelFit::NoClient(format!(
-            "`{setting_path}` is `{model_name}`, and no agent that takes it is a client: it is not used"
+            "`{setting_path}` (`{model_name}`) is ignored because no agent for this task is a client"
         )),
         [first_client, other_clients @ ..]
             if other_clients.iter().all(|other| driver_name(other) == driver_name(first_client)) =>
@@ -218,7 +218,7 @@ fn check_model_fit(taking_agents: &[&AgentSpec], setting_path: &str, model_name:
             ModelFit::OneVendor
         }
         mixed_clients => ModelFit::SeveralVendors(format!(
-            "`{setting_path}` is `{model_name}`, and clients of different vendors take it: {}",
+            "`{setting_path}` is `{model_name}`, but clients of different vendors do this task: {}",
             join_names(mixed_clients)
         )),
     }

@@ -27,7 +27,7 @@ pub(crate) struct SettingsDocument {
     /// The project, or the one file that is shown.
     of: String,
     settings: Vec<SettingDocument>,
-    /// Problems of the file, and names that lead nowhere.
+    /// Problems of the file, and unknown names.
     problems: Vec<ProblemDocument>,
     /// The number of keys that belong to BMAD.
     foreign: usize,
@@ -275,15 +275,16 @@ pub(crate) fn draw_settings(
         draw_setting_line(&mut rendered, setting_line, project_root, screen);
     }
     if !unused_lines.is_empty() {
-        let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Bold, "accepted; not used by this version:"));
+        let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Bold, "accepted, but not used by this version:"));
     }
     for setting_line in &unused_lines {
         draw_setting_line(&mut rendered, setting_line, project_root, screen);
     }
     let changed_count = all_lines.iter().filter(|setting_line| setting_line.is_changed()).count();
-    let mut closing = format!("* set explicitly ({changed_count}); the others are defaults.");
+    let mut closing = format!("* set explicitly ({changed_count}); all others are defaults.");
     if hidden_count > 0 {
-        let _ = write!(closing, " {hidden_count} more are accepted and not used by this version: --all");
+        let _ =
+            write!(closing, " {hidden_count} more are accepted, but not used by this version; show them with `--all`.");
     }
     let _ = writeln!(rendered, "\n{}", screen.wrap_text(0, &closing));
     rendered
@@ -294,11 +295,11 @@ pub(crate) fn draw_survey(survey: &SettingsSurvey, project_root: &str, screen: &
     let mut rendered = String::new();
     let persona_names: Vec<&str> = survey.roster.personas.iter().map(|persona| persona.name.as_str()).collect();
     if !persona_names.is_empty() {
-        let personas_text = format!("personas of parties, from {ROSTER_PATH}: {}", persona_names.join(", "));
+        let personas_text = format!("party personas from {ROSTER_PATH}: {}", persona_names.join(", "));
         let _ = writeln!(rendered, "{}", screen.wrap_text(0, &escape_line(&personas_text)));
     }
     if let Some(warning) = &survey.roster.warning {
-        let _ = writeln!(rendered, "{}", screen.wrap_text(0, &escape_line(&format!("[W] {warning}"))));
+        let _ = writeln!(rendered, "{}", screen.wrap_text(0, &escape_line(&format!("warning: {warning}"))));
     }
     for problem in &survey.problems {
         draw_setting_problem(&mut rendered, &relative_place(project_root, &problem.place), problem, screen);
@@ -360,7 +361,8 @@ pub(crate) fn draw_settings_file(file_reading: &FileReading, file_name: &str, sc
     for setting_line in file_setting_lines(file_reading, file_name, SettingLayer::Project) {
         let line_number =
             setting_line.set_value.as_ref().and_then(|(_, origin)| origin.line_number).unwrap_or_default();
-        let unused_note = if setting_line.setting_row.is_used() { "" } else { "  accepted; not used by this version" };
+        let unused_note =
+            if setting_line.setting_row.is_used() { "" } else { "  accepted, but not used by this version" };
         let line_text = format!(
             "line {line_number:<4} {:<44} {:<14}{unused_note}",
             escape_line(&setting_line.setting_path),
@@ -375,7 +377,7 @@ pub(crate) fn draw_settings_file(file_reading: &FileReading, file_name: &str, sc
     let _ = writeln!(rendered, "settings: {}, problems: {}", file_reading.settings.len(), file_reading.problems.len());
     // Users of BMAD's file would otherwise wonder why these keys are missing.
     if file_reading.foreign_keys > 0 {
-        let _ = writeln!(rendered, "[i] keys that are BMAD's own and were left alone: {}", file_reading.foreign_keys);
+        let _ = writeln!(rendered, "note: ignored keys that belong to BMAD: {}", file_reading.foreign_keys);
     }
     rendered
 }
@@ -383,8 +385,8 @@ pub(crate) fn draw_settings_file(file_reading: &FileReading, file_name: &str, sc
 /// Draws one problem with its hint.
 fn draw_setting_problem(rendered: &mut String, problem_place: &str, problem: &SettingProblem, screen: &Screen) {
     let problem_place = if problem_place.is_empty() { String::new() } else { format!("{problem_place}: ") };
-    let _ = writeln!(rendered, "[!] {}", escape_line(&format!("{problem_place}{}", problem.message)));
+    let _ = writeln!(rendered, "error: {}", escape_line(&format!("{problem_place}{}", problem.message)));
     if let Some(hint) = &problem.hint {
-        let _ = writeln!(rendered, "{}", screen.wrap_text(4, hint));
+        let _ = writeln!(rendered, "{}", screen.wrap_text(2, &format!("help: {hint}")));
     }
 }

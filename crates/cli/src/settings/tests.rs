@@ -153,7 +153,7 @@ fn every_setting_out_of_range_is_refused_with_its_line() {
                 spelling.path
             );
             assert_eq!(file_reading.problems[0].line_number, Some(yaml_text.lines().count()), "{yaml_text}");
-            assert!(file_reading.problems[0].message.contains("allowed is"), "{yaml_text}");
+            assert!(file_reading.problems[0].message.contains("must be"), "{yaml_text}");
         }
     }
 }
@@ -398,7 +398,7 @@ fn a_reserve_follows_the_same_rules_as_an_agent_in_use() {
     let directory = project_with_files(&[(SETTINGS_FILE, &broken_yaml)]);
     let user_error =
         resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap_err();
-    assert!(user_error.message.contains("agent `huge`: it has no `driver`"), "{user_error}");
+    assert!(user_error.message.contains("agent `huge`: missing `driver`"), "{user_error}");
     assert!(user_error.to_string().contains("tribunal.yaml:5"), "{user_error}");
 }
 

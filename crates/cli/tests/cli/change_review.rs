@@ -232,11 +232,7 @@ fn writes_outside_the_workspace_can_be_undone() {
     let sandbox = change_with_strays();
     assert_eq!(sandbox.run_tribunal(&["decisions", "D2", "restore"]).exit_code, Some(0));
     let output = answer_and_resume(&sandbox, "restore", 0);
-    assert!(
-        output.stderr.contains("src/other.rs was put back as it was; what stood there is kept as"),
-        "{}",
-        output.stderr
-    );
+    assert!(output.stderr.contains("restored src/other.rs (the changed version is kept as"), "{}", output.stderr);
     assert_eq!(sandbox.read_file("src/other.rs"), "fn other() {}\n");
     assert!(!sandbox.path_of("appeared.txt").exists());
     assert_eq!(
@@ -473,5 +469,5 @@ fn an_empty_new_file_is_left_out_with_the_reason() {
     sandbox.write_file("pkg/__init__.py", "");
     let output = sandbox.run_tribunal(&["review", "--work-tree"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
-    assert!(output.stderr.contains("pkg/__init__.py: it is empty"), "{}", output.stderr);
+    assert!(output.stderr.contains("pkg/__init__.py: empty file"), "{}", output.stderr);
 }

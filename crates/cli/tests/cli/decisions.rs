@@ -22,7 +22,7 @@ fn waiting_sandbox() -> Sandbox {
     let sandbox = Sandbox::with_script(BLOCKED_SCRIPT);
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(output.stderr.contains("waiting · findings wait for a person to decide"), "{}", output.stderr);
+    assert!(output.stderr.contains("waiting: your decision is needed"), "{}", output.stderr);
     sandbox
 }
 
@@ -47,7 +47,7 @@ fn a_new_review_points_out_the_run_that_still_waits() {
     let sandbox = waiting_sandbox();
     let first_run = sandbox.last_run_id();
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
-    let notice = format!("is waiting; to go on with it: tribunal resume {first_run}");
+    let notice = format!("is waiting for you; resume it with `tribunal resume {first_run}`");
     assert!(output.stderr.contains(&notice), "{}", output.stderr);
     assert_eq!(sandbox.run_ids().len(), 2);
 }
@@ -59,19 +59,19 @@ fn an_answer_is_applied_when_the_run_resumes() {
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let second_answer = sandbox.run_tribunal(&["decisions", "D1", "dismiss"]);
     assert_eq!(second_answer.exit_code, Some(2));
-    assert!(second_answer.stderr.contains("D1 is answered already"), "{}", second_answer.stderr);
-    assert!(sandbox.run_tribunal(&["decisions"]).stdout.contains("answered, not yet taken in"));
+    assert!(second_answer.stderr.contains("D1 is already answered"), "{}", second_answer.stderr);
+    assert!(sandbox.run_tribunal(&["decisions"]).stdout.contains("answered, not applied yet"));
 
     let output = sandbox.run_tribunal(&["resume"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let findings = sandbox.run_json(&["findings"]);
     assert_eq!(findings["findings"][0]["status"], "deferred");
     assert_eq!(findings["findings"][0]["why"], "person");
-    assert_eq!(sandbox.run_tribunal(&["decisions"]).stdout, "nothing waits for a person\n");
+    assert_eq!(sandbox.run_tribunal(&["decisions"]).stdout, "nothing is waiting for you\n");
     let output = sandbox.run_tribunal(&["resume"]);
     assert_eq!(
         (output.exit_code, output.stderr.as_str()),
-        (Some(0), "[i] nothing waits to go on; all runs have ended: tribunal runs\n")
+        (Some(0), "note: nothing to resume; list all runs with `tribunal runs`\n")
     );
 }
 
@@ -125,7 +125,7 @@ fn an_answer_may_be_written_into_the_file_of_the_decision() {
     let decision_file = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run_id());
     let decision_page = sandbox.read_file(&decision_file);
     assert!(
-        decision_page.contains("how fast must it be") && decision_page.contains("dismiss: it is not an issue"),
+        decision_page.contains("how fast must it be") && decision_page.contains("dismiss: not an issue"),
         "{decision_page}"
     );
     sandbox.write_file(&decision_file, &decision_page.replace("answer: \"\"", "answer: dismiss"));
@@ -141,7 +141,7 @@ fn a_decision_whose_file_cannot_be_written_is_warned_about_and_answered_by_id() 
     sandbox.write_file(".tribunal/awaiting-human", "not a folder\n");
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(output.stderr.contains("[W] the file of D1 was not written: "), "{}", output.stderr);
+    assert!(output.stderr.contains("could not write the file for D1: "), "{}", output.stderr);
     assert_eq!(sandbox.read_file(".tribunal/awaiting-human"), "not a folder\n");
     assert_eq!(sandbox.run_tribunal(&["decisions", "D1", "dismiss"]).exit_code, Some(0));
     let output = sandbox.run_tribunal(&["resume"]);
@@ -152,7 +152,7 @@ fn a_decision_whose_file_cannot_be_written_is_warned_about_and_answered_by_id() 
 fn an_invalid_answer_stays_in_its_file_and_is_warned_about() {
     let sandbox = waiting_sandbox();
     let decision_file = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run_id());
-    for (wrong_answer, reason) in [("answer: dismis", "`dismis` is none of its choices"), ("answer: [", "")] {
+    for (wrong_answer, reason) in [("answer: dismis", "`dismis` is not one of the choices"), ("answer: [", "")] {
         let decision_page = sandbox
             .read_file(&decision_file)
             .replace("answer: \"\"", wrong_answer)
@@ -161,8 +161,7 @@ fn an_invalid_answer_stays_in_its_file_and_is_warned_about() {
         let output = sandbox.run_tribunal(&["resume"]);
         assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
         assert!(
-            output.stderr.contains("[W] an answer cannot be used and stays where it is")
-                && output.stderr.contains(reason),
+            output.stderr.contains("warning: ignoring an unusable answer") && output.stderr.contains(reason),
             "{}",
             output.stderr
         );
@@ -194,13 +193,13 @@ fn a_halted_run_offers_more_iterations_and_goes_on_with_them() {
     let sandbox = Sandbox::with_script(stubborn_script);
     let output = sandbox.run_tribunal(&["review", "plan.md", "--set", "limits.max_fix_iterations=1"]);
     assert_eq!(output.exit_code, Some(4), "{}", output.stderr);
-    let halted_line = "halted · the fix iterations of the round are used up: 1 open after 1 fix iteration\n";
+    let halted_line = "fix iteration limit of the round reached (1 finding open after 1 fix iteration)";
     assert!(output.stderr.contains(halted_line), "{}", output.stderr);
     assert_eq!(sandbox.run_tribunal(&["decisions", "D1", "more"]).exit_code, Some(0));
     // The fixer gives the same output again, so the run stops instead of spending more.
     let output = sandbox.run_tribunal(&["resume"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(output.stderr.contains("fixers go in circles about it"), "{}", output.stderr);
+    assert!(output.stderr.contains("repeated fixes made no progress"), "{}", output.stderr);
     assert_eq!(sandbox.run_tribunal(&["decisions", "D2", "defer", "--note", "good enough"]).exit_code, Some(0));
     assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(0));
     assert_eq!(sandbox.run_json(&["runs"])["runs"][0]["state"], "resolved");
@@ -219,10 +218,10 @@ fn edits_in_the_tracker_are_applied() {
         &tracker_text.replace(heading, &dismissed_heading).replace("<!-- ISSUES_END -->", added_issue),
     );
     let output = sandbox.run_tribunal(&["resume"]);
-    assert!(output.stderr.contains("dismissed: a person said: we know"), "{}", output.stderr);
+    assert!(output.stderr.contains("dismissed: the user said: we know"), "{}", output.stderr);
     assert!(output.stderr.contains("Nobody says who pays."), "{}", output.stderr);
     let text_now = sandbox.read_file(tracker);
-    assert!(text_now.contains("· dismissed (by a person)") && text_now.contains("- Raised by: a person"), "{text_now}");
+    assert!(text_now.contains("· dismissed (by the user)") && text_now.contains("- Raised by: the user"), "{text_now}");
     assert!(!sandbox.path_of(".tribunal/reviews/plan-issues.edited-1.md").exists(), "all of it was understood");
 }
 
@@ -267,7 +266,7 @@ fn the_first_interrupt_lets_agents_finish_and_the_second_ends_them() {
     send_signal(&child, Signal::INT);
     let mut notice = String::new();
     notice_reader.read_line(&mut notice).unwrap();
-    assert_eq!(notice, "[i] stopping: 1 agent may finish; Ctrl-C again to end now\n");
+    assert_eq!(notice, "note: waiting for 1 agent to finish before stopping; press Ctrl-C again to stop now\n");
     send_signal(&child, Signal::INT);
     let mut remaining_output = String::new();
     lines.read_to_string(&mut remaining_output).unwrap();
@@ -298,7 +297,7 @@ fn stopping_a_run_that_is_not_running_reports_its_state() {
         let output = sandbox.run_tribunal(args);
         assert_eq!(
             (output.exit_code, output.stdout),
-            (Some(0), format!("run {run_id} has ended: waiting; to go on: tribunal resume {run_id}\n"))
+            (Some(0), format!("run {run_id} has stopped (waiting); resume it with `tribunal resume {run_id}`\n"))
         );
     }
     assert!(sandbox.run_json(&["stop", &run_id])["stopping"].is_null());
@@ -306,7 +305,7 @@ fn stopping_a_run_that_is_not_running_reports_its_state() {
     let held_lock = hold_run_lock(&sandbox, &run_id, &format!("{run_id}\n1@1@0\n"));
     let output = sandbox.run_tribunal(&["stop"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
-    assert!(output.stdout.contains("what is left of its agents is being ended"), "{}", output.stdout);
+    assert!(output.stdout.contains("its remaining agents are being terminated"), "{}", output.stdout);
     drop(held_lock);
     // The lock looks as if a Tribunal with another lock format had taken it.
     let _held = hold_run_lock(&sandbox, &run_id, "another process\n");
@@ -391,8 +390,8 @@ fn a_critical_finding_in_dispute_waits_for_the_user_with_the_command_to_type() {
      challenged: in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide: speed is the risk (“It shall be fast.”)
     ");
     let tracker = sandbox.read_file(".tribunal/reviews/plan-issues.md");
-    assert!(tracker.contains("- Challenged: in doubt, taken as medium; 2 ambiguous: fast for whom?"), "{tracker}");
-    assert!(tracker.contains("- Challenged: challengers do not agree on something critical"), "{tracker}");
+    assert!(tracker.contains("- Challenged: in doubt, counted as medium; 2 ambiguous: fast for whom?"), "{tracker}");
+    assert!(tracker.contains("- Challenged: challengers could not settle this critical finding"), "{tracker}");
 }
 
 #[test]

@@ -347,9 +347,7 @@ fn a_client_is_asked_whether_it_is_signed_in_when_nothing_else_shows_it() {
     let output = machine.run_command(&["review", "plan.md", "--dry-run"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert!(
-        output
-            .stderr
-            .contains("claude-code takes part, the first client that is installed and signed in (claude.ai, max)"),
+        output.stderr.contains("using claude-code, the first client that is installed and signed in (claude.ai, max)"),
         "{}",
         output.stderr
     );
@@ -357,7 +355,7 @@ fn a_client_is_asked_whether_it_is_signed_in_when_nothing_else_shows_it() {
     machine.sandbox.write_file("plan.md", "# Plan\n");
     let output = machine.run_command(&["review", "plan.md", "--dry-run"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-    assert!(output.stderr.contains("1. sign in: codex login"), "{}", output.stderr);
+    assert!(output.stderr.contains("1. sign in: `codex login`"), "{}", output.stderr);
 }
 
 #[test]
@@ -367,5 +365,5 @@ fn a_missing_mcp_server_is_a_warning_and_does_not_prevent_reviews() {
     machine.run_command(&["trust", "--yes"]);
     let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     assert_eq!(report["ready"], true, "{report}");
-    assert_eq!(report["warnings"][0]["what"], "server `docs`: the program `no-such-server` is not there");
+    assert_eq!(report["warnings"][0]["what"], "MCP server `docs`: program `no-such-server` not found");
 }

@@ -32,12 +32,12 @@ fn findings_are_exported_as_markdown() {
     let markdown_page = export_findings(&sandbox, &["--markdown"]);
     assert!(markdown_page.starts_with("# Review of plan.md\n\n- Run: <code>plan-"), "{markdown_page}");
     assert!(
-        markdown_page.contains("\n- Outcome: **waiting**: findings are open and fixing was switched off"),
+        markdown_page.contains("\n- Outcome: **waiting**: findings are open, and fixing is off"),
         "{markdown_page}"
     );
     assert!(
         markdown_page.contains("\n### F1 · high · open\n")
-            && markdown_page.contains("\n### F2 · low · dismissed (ungrounded)\n")
+            && markdown_page.contains("\n### F2 · low · dismissed (evidence not found)\n")
     );
     assert_eq!(export_findings(&sandbox, &["--markdown", &sandbox.last_run_id()]), markdown_page);
 }

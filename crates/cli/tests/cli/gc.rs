@@ -17,7 +17,7 @@ const FIXING_SCRIPT: &str = "tasks:
 ";
 
 /// A project with one resolved run, one that waits for the user, and one that was killed.
-fn project_with_three_runs() -> (Sandbox, [String; 3]) {
+pub fn project_with_three_runs() -> (Sandbox, [String; 3]) {
     let sandbox = Sandbox::with_script(FIXING_SCRIPT);
     sandbox.write_file("other.md", "# Other\n\nIt shall be fast.\n");
     sandbox.write_file("third.md", "# Third\n\nIt shall be fast.\n");
@@ -128,7 +128,7 @@ fn a_live_run_is_left_alone() {
     assert_eq!(sandbox.run_json(&["runs", "--live"])["runs"][0]["run"], run_id.as_str());
     let output = sandbox.run_tribunal(&["gc", "--runs", "--keep-days", "0"]);
     assert_eq!((output.exit_code, output.stdout.as_str()), (Some(0), "nothing to remove\n"));
-    assert!(output.stderr.contains(&format!("[i] run {run_id} goes on")), "{}", output.stderr);
+    assert!(output.stderr.contains(&format!("note: run {run_id} is in progress")), "{}", output.stderr);
     assert!(sandbox.path_of(&format!(".tribunal/work/{run_id}/round-1.freeze/tree/plan.md")).exists());
     child.kill().unwrap();
     child.wait().unwrap();
@@ -142,7 +142,7 @@ fn removed_things_are_listed() {
     let listing = sandbox.normalize_output(&listing);
     // The sizes change with every word of the prompts, so the snapshot leaves them out.
     let lines = listing.lines().map(|line| line.split(" (").next().unwrap());
-    let lines: Vec<&str> = lines.map(|line| line.split(" KB in all").next().unwrap()).collect();
+    let lines: Vec<&str> = lines.map(|line| line.split(" KB in total").next().unwrap()).collect();
     insta::assert_snapshot!(lines[..4].join("\n"), @r"
     would remove 1 folder of copies
     would remove 4 texts that nothing refers to

@@ -93,7 +93,7 @@ fn a_killed_tribunal_leaves_no_process_and_a_quick_resume_waits_for_the_end() {
         sandbox.tribunal_command(&["resume"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut resume_stderr = BufReader::new(resumed.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains("agents of an earlier start are still ending; waiting") {
+    while !line.contains("waiting for agents of an earlier attempt to exit") {
         line.clear();
         assert!(resume_stderr.read_line(&mut line).unwrap() > 0, "it did not wait");
     }
@@ -120,7 +120,7 @@ fn processes_that_outlive_tribunal_and_keeper_are_ended_by_the_next_start() {
     write_good_agent(&sandbox);
     let output = sandbox.run_tribunal(&["resume"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
-    assert!(output.stderr.contains("that an earlier start had left behind"), "{}", output.stderr);
+    assert!(output.stderr.contains("left behind by an earlier attempt"), "{}", output.stderr);
     lifetime_pipe.wait_until_closed();
 }
 
@@ -130,7 +130,7 @@ fn a_second_interrupt_ends_the_whole_process_tree_and_names_the_resume_command()
     let mut notices = BufReader::new(child.stderr.take().unwrap());
     kill_process(pid_of(&child), Signal::INT).unwrap();
     let mut line = String::new();
-    while !line.contains("stopping: 1 agent") {
+    while !line.contains("waiting for 1 agent to finish") {
         line.clear();
         assert!(notices.read_line(&mut line).unwrap() > 0);
     }
@@ -139,7 +139,7 @@ fn a_second_interrupt_ends_the_whole_process_tree_and_names_the_resume_command()
     notices.read_to_string(&mut remaining_output).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(
-        remaining_output.contains("ending 1 agent") && remaining_output.contains("tribunal resume plan-"),
+        remaining_output.contains("stopping 1 agent now") && remaining_output.contains("tribunal resume plan-"),
         "{remaining_output}"
     );
     lifetime_pipe.wait_until_closed();
@@ -153,7 +153,7 @@ fn stop_reaches_a_running_run() {
     assert_eq!(stop_output.exit_code, Some(0));
     assert!(stop_output.stdout.contains("stops as soon as its agents have finished"), "{}", stop_output.stdout);
     let stop_output = sandbox.run_tribunal(&["stop", "plan", "--now"]);
-    assert!(stop_output.stdout.contains("has stopped; to go on: tribunal resume plan-"), "{}", stop_output.stdout);
+    assert!(stop_output.stdout.contains("stopped; resume it with `tribunal resume plan-"), "{}", stop_output.stdout);
     // `stop --now` returned, so no process may be left.
     assert_eq!(child.wait().unwrap().code(), Some(130));
     lifetime_pipe.wait_until_closed();
@@ -183,7 +183,7 @@ fn a_hung_agent_is_reported_as_timed_out() {
         "tribunal.yaml",
         &sandbox.read_file("tribunal.yaml").replace("retry", "reviewer_timeout: 1, retry"),
     );
-    assert_fails_with(&sandbox, "timed_out", "was not done after 1 s");
+    assert_fails_with(&sandbox, "timed_out", "timed out after 1 s");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_silent_agent_is_reported_as_silent() {
         sandbox.write_file("tribunal.yaml", &settings);
         let output = sandbox.run_tribunal(&["review", "plan.md"]);
         assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-        let expected_message = format!("gave no sign of life for {seconds} s (tasks.idle_timeout)");
+        let expected_message = format!("printed nothing for {seconds} s (`tasks.idle_timeout`)");
         assert!(output.stderr.contains(&expected_message), "{}", output.stderr);
         seat_faults(&sandbox)
     };
@@ -211,13 +211,13 @@ fn a_flooding_agent_is_reported_as_flood() {
     let sandbox = Sandbox::with_shell_agent("exec yes 'an answer that never ends, in lines of some length'\n");
     // Printed output counts as tokens; the high limit lets the flood end the agent first.
     sandbox.append_setting("limits: {max_tokens: 100000000}");
-    assert_fails_with(&sandbox, "flood", "printed without end (10");
+    assert_fails_with(&sandbox, "flood", "printed too much output (10");
 }
 
 #[test]
 fn an_agent_with_unreadable_output_is_reported_as_malformed() {
     let sandbox = Sandbox::with_shell_agent("head -c 100000 /dev/urandom\n");
-    assert_fails_with(&sandbox, "malformed", "in a form that cannot be read");
+    assert_fails_with(&sandbox, "malformed", "could not read the answer of");
 }
 
 /// Reviewers raise one finding once the gate is open. Fixers save their prompt and give up.
@@ -253,7 +253,7 @@ fn a_message_of_the_user_reaches_the_next_brief_and_the_log() {
     let user_message = "the budget is 200 ms, see RFC 7";
     let say_output = sandbox.run_tribunal(&["say", "plan", user_message]);
     assert_eq!(say_output.exit_code, Some(0), "{}", say_output.stderr);
-    assert!(say_output.stdout.contains("will tell its agents from the next brief on"), "{}", say_output.stdout);
+    assert!(say_output.stdout.contains("its agents see it from their next prompt on"), "{}", say_output.stdout);
     open_gate(&gate_path);
     let mut remaining_output = String::new();
     lines.read_to_string(&mut remaining_output).unwrap();
@@ -264,7 +264,7 @@ fn a_message_of_the_user_reaches_the_next_brief_and_the_log() {
     let say_output =
         sandbox.run_tribunal(&["say", "plan", "token", "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyzABCDEF"]);
     assert!(
-        say_output.stdout.contains("kept for run plan-") && say_output.stdout.contains("tribunal resume plan-"),
+        say_output.stdout.contains("saved for run plan-") && say_output.stdout.contains("tribunal resume plan-"),
         "{}",
         say_output.stdout
     );
@@ -278,7 +278,7 @@ fn a_detached_run_continues_in_the_background() {
     let (sandbox, gate_path) = sandbox_with_gate();
     let review_output = sandbox.run_tribunal(&["review", "plan.md", "--detach"]);
     assert_eq!(review_output.exit_code, Some(0), "{}", review_output.stderr);
-    assert!(review_output.stdout.contains("goes on in the background (process "), "{}", review_output.stdout);
+    assert!(review_output.stdout.contains("is running in the background (process "), "{}", review_output.stdout);
     assert!(
         review_output.stdout.contains("log plan-") && review_output.stdout.contains("--follow"),
         "{}",
@@ -288,14 +288,14 @@ fn a_detached_run_continues_in_the_background() {
     open_gate(&gate_path);
     // Following the log ends with the run.
     let run = sandbox.last_run_id();
-    assert!(sandbox.run_tribunal(&["log", &run, "--follow"]).stdout.contains("waiting · "));
+    assert!(sandbox.run_tribunal(&["log", &run, "--follow"]).stdout.contains("waiting: "));
     assert_eq!(sandbox.run_json(&["status", &run])["runs"][0]["state"], "waiting");
 
     // All arguments after `--` are files, and several files are several runs.
     sandbox.write_file("--detach", "# Odd\n\nIt shall be fast.\n");
     let review_output = sandbox.run_tribunal(&["review", "--detach", "--", "plan.md", "--detach"]);
     assert_eq!(review_output.exit_code, Some(0), "{}", review_output.stderr);
-    assert!(review_output.stdout.contains("1 more subject follows, at most 2 at once"), "{}", review_output.stdout);
+    assert!(review_output.stdout.contains("1 more subject follows, at most 2 at a time"), "{}", review_output.stdout);
     while sandbox.run_ids().len() < 3 || sandbox.run_json(&["runs"]).to_string().contains("\"running\"") {}
     let run_summaries = sandbox.run_json(&["runs"])["runs"].as_array().cloned().unwrap();
     assert!(run_summaries.iter().any(|run| run["subject"]["path"] == "--detach"), "{run_summaries:?}");
@@ -329,7 +329,7 @@ fn two_subjects_can_be_reviewed_at_once_and_one_subject_only_once() {
     assert!(output.stderr.contains("several runs are running"), "{}", output.stderr);
     let busy_output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(busy_output.exit_code, Some(2));
-    assert!(busy_output.stderr.contains("plan.md is already under review by run plan-"), "{}", busy_output.stderr);
+    assert!(busy_output.stderr.contains("plan.md is already being reviewed by run plan-"), "{}", busy_output.stderr);
     open_gate(&gate_path);
     for (mut child, mut lines) in [first_review, second_review] {
         let mut remaining_output = String::new();

@@ -180,11 +180,11 @@ fn remove_restores_the_state_before_init() {
     assert_eq!(project.file_names(), created_files);
     let output = project.run_successfully(&["--remove", "--yes"]);
     assert_eq!(project.file_names(), [".gitignore", "plan.md", "tribunal.yaml"]);
-    assert!(output.stderr.contains("[i] not touched: tribunal.yaml, .gitignore"), "{}", output.stderr);
+    assert!(output.stderr.contains("note: left unchanged: tribunal.yaml, .gitignore"), "{}", output.stderr);
     let client_dirs = [".claude", ".codex", ".github"];
     assert!(client_dirs.iter().all(|folder| !project.sandbox.path_of(folder).exists()));
     let output = project.run_successfully(&["--remove"]);
-    assert!(output.stdout.ends_with("there is nothing to change\n"), "{}", output.stdout);
+    assert!(output.stdout.ends_with("nothing to change\n"), "{}", output.stdout);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn without_a_terminal_nothing_is_written_unless_confirmed_by_a_flag() {
         "{}",
         output.stdout
     );
-    assert!(output.stdout.ends_with("nothing was written; to do it: tribunal init --yes\n"), "{}", output.stdout);
+    assert!(output.stdout.ends_with("was written; to write it, run `tribunal init --yes`\n"), "{}", output.stdout);
 }
 
 #[test]
@@ -219,22 +219,20 @@ fn a_settings_file_that_cannot_be_parsed_stops_everything() {
     let project = ClientProject::new_in_git(&["claude", "codex"]);
     project.sandbox.write_file(".codex/hooks.json", "{\n  \"hooks\": {\n    \"Stop\": [,]\n  }\n}\n");
     let refusal = project.assert_refused(&["--yes"], 2);
-    assert!(refusal.starts_with("[!] .codex/hooks.json:3:14: a value is missing\n"), "{refusal}");
-    for expected_text in
-        ["Nothing was written, in no file", "tribunal hook stop --client codex", "then: tribunal init\n"]
-    {
+    assert!(refusal.starts_with("error: .codex/hooks.json:3:14: expected a value\n"), "{refusal}");
+    for expected_text in ["No file was changed.", "tribunal hook stop --client codex", "then run `tribunal init`\n"] {
         assert!(refusal.contains(expected_text), "{refusal}");
     }
     for (hooks_text, expected_problem) in [
-        ("[]", "1:1: the file is no object"),
-        ("{\"hooks\": \"none\"}", "1:11: `hooks` is no object"),
-        ("{\"hooks\": {\"Stop\": {}}}", "1:20: `hooks.Stop` is no list"),
-        ("{\"a\": 1,\n \"a\": 2}", "2:2: `a` stands here twice"),
-        ("", "1:1: the file has no value in it"),
+        ("[]", "1:1: expected a JSON object"),
+        ("{\"hooks\": \"none\"}", "1:11: `hooks` is not an object"),
+        ("{\"hooks\": {\"Stop\": {}}}", "1:20: `hooks.Stop` is not an array"),
+        ("{\"a\": 1,\n \"a\": 2}", "2:2: duplicate key `a`"),
+        ("", "1:1: the file has no JSON value"),
     ] {
         project.sandbox.write_file(".codex/hooks.json", hooks_text);
         let refusal = project.assert_refused(&["--yes"], 2);
-        assert!(refusal.starts_with(&format!("[!] .codex/hooks.json:{expected_problem}\n")), "{refusal}");
+        assert!(refusal.starts_with(&format!("error: .codex/hooks.json:{expected_problem}\n")), "{refusal}");
         project.assert_refused(&["--remove", "--yes"], 2);
     }
     fs::write(project.sandbox.path_of(".codex/hooks.json"), b"{\"a\": \"\xe9\"}").unwrap();
@@ -254,7 +252,7 @@ fn a_hook_entry_that_the_user_changed_is_not_overwritten() {
     for args in [&["--yes"][..], &["--remove", "--yes"], &["--shared", "--yes"]] {
         let refusal = project.assert_refused(args, 3);
         assert!(
-            refusal.starts_with("[!] .claude/settings.local.json:6:11: Tribunal's hook of `Stop` was changed"),
+            refusal.starts_with("error: .claude/settings.local.json:6:11: Tribunal's hook for `Stop` was edited"),
             "{refusal}"
         );
     }
@@ -262,7 +260,7 @@ fn a_hook_entry_that_the_user_changed_is_not_overwritten() {
     let hooks_text = project.sandbox.read_file(".github/hooks/tribunal.json");
     project.sandbox.write_file(".github/hooks/tribunal.json", &hooks_text.replacen("10", "99", 1));
     let refusal = project.assert_refused(&["--remove", "--yes"], 3);
-    assert!(refusal.contains("Tribunal's own file was changed"), "{refusal}");
+    assert!(refusal.contains("this file belongs to Tribunal, but was edited"), "{refusal}");
 }
 
 #[test]
@@ -273,7 +271,7 @@ fn symlinks_that_leave_the_project_are_not_followed() {
     fs::write(outside_dir.join("settings.local.json"), "{}").unwrap();
     symlink(&outside_dir, project.sandbox.path_of(".claude")).unwrap();
     let refusal = project.assert_refused(&["--yes"], 2);
-    assert!(refusal.contains("a link out of the project") && refusal.contains("Nothing was written."), "{refusal}");
+    assert!(refusal.contains("leads out of the project") && refusal.contains("Nothing was written."), "{refusal}");
     fs::remove_file(outside_dir.join("settings.local.json")).unwrap();
     project.assert_refused(&["--yes"], 2);
     assert_eq!(fs::read_dir(&outside_dir).unwrap().count(), 0);
@@ -294,7 +292,7 @@ fn a_shared_file_has_hooks_that_do_nothing_where_tribunal_is_missing() {
     project.run_successfully(&["--yes"]);
     let command_output = project.run_successfully(&["--shared", "--yes"]);
     assert!(
-        command_output.stdout.contains("claude-code: hooks in .claude/settings.local.json: 8 removed"),
+        command_output.stdout.contains("claude-code: hooks in .claude/settings.local.json (8 removed)"),
         "{}",
         command_output.stdout
     );
@@ -306,7 +304,7 @@ fn a_shared_file_has_hooks_that_do_nothing_where_tribunal_is_missing() {
     }
     let command_output = project.run_successfully(&[]);
     assert!(
-        command_output.stdout.contains("claude-code: hooks in .claude/settings.json: 8 there already"),
+        command_output.stdout.contains("claude-code: hooks in .claude/settings.json (8 unchanged)"),
         "{}",
         command_output.stdout
     );
@@ -317,7 +315,7 @@ fn hooks_start_this_program_and_are_updated_when_it_moves() {
     let project = ClientProject::new(&["claude"]);
     fs::remove_file(project.bin_dir.join("tribunal")).unwrap();
     let output = project.run_successfully(&["--yes"]);
-    assert!(output.stderr.contains("typing `tribunal` does not start this program"), "{}", output.stderr);
+    assert!(output.stderr.contains("this program is not on the PATH as `tribunal`"), "{}", output.stderr);
     let own_program = Path::new(TRIBUNAL).canonicalize().unwrap();
     let first_command = &hook_commands(&project, LOCAL_SETTINGS)[0];
     assert!(
@@ -327,7 +325,7 @@ fn hooks_start_this_program_and_are_updated_when_it_moves() {
 
     symlink(TRIBUNAL, project.bin_dir.join("tribunal")).unwrap();
     let output = project.run_successfully(&["--yes"]);
-    assert!(output.stdout.contains("8 brought up to date") && output.stdout.contains("\n-"), "{}", output.stdout);
+    assert!(output.stdout.contains("8 updated") && output.stdout.contains("\n-"), "{}", output.stdout);
     assert!(hook_commands(&project, LOCAL_SETTINGS).iter().all(|command| command.starts_with("tribunal hook ")));
 }
 
@@ -401,10 +399,10 @@ fn without_a_client_everything_else_is_set_up() {
     let project = ClientProject::new(&[]);
     let output = project.run_successfully(&["--yes"]);
     assert_eq!(project.file_names(), ["tribunal.yaml"]);
-    assert!(output.stderr.contains("no client was found on the path"), "{}", output.stderr);
+    assert!(output.stderr.contains("no client found on the PATH"), "{}", output.stderr);
     project.run_successfully(&["--client", "claude-code", "--yes"]);
     assert_eq!(project.file_names(), [LOCAL_SETTINGS, "tribunal.yaml"]);
     let output = project.run_init(&["--client", "cursor"]);
     assert_eq!(output.exit_code, Some(2));
-    assert!(output.stderr.contains("there is no client `cursor`"), "{}", output.stderr);
+    assert!(output.stderr.contains("unknown client `cursor`"), "{}", output.stderr);
 }

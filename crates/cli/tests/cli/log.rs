@@ -42,20 +42,20 @@ fn filters_apply_to_events_too() {
     assert_eq!(event_kinds(&["--since", "2970-01-01"]), [""; 0]);
     let empty_output = sandbox.run_tribunal(&["log", "--round", "9"]);
     assert_eq!((empty_output.exit_code, empty_output.stdout.as_str()), (Some(0), ""));
-    assert!(empty_output.stderr.contains("has no such entries"), "{}", empty_output.stderr);
+    assert!(empty_output.stderr.contains("no matching entries"), "{}", empty_output.stderr);
 }
 
 #[test]
 fn mistyped_filters_are_refused_with_a_suggestion() {
     let sandbox = reviewed_sandbox();
     for (args, expected_message) in [
-        (["--kind", "finding_rised"], "1. did you mean `finding_raised`?"),
-        (["--finding", "seven"], "Findings are called F1"),
-        (["--since", "teatime"], "1. for instance: tribunal log --since 10m"),
+        (["--kind", "finding_rised"], "did you mean `finding_raised`?"),
+        (["--finding", "seven"], "Finding IDs look like F1"),
+        (["--since", "teatime"], "for example: `tribunal log --since 10m`"),
     ] {
         let output = sandbox.run_tribunal(&["log", args[0], args[1]]);
         assert_eq!(output.exit_code, Some(2));
-        assert!(output.stderr.starts_with("[!] ") && output.stderr.contains(expected_message), "{}", output.stderr);
+        assert!(output.stderr.starts_with("error: ") && output.stderr.contains(expected_message), "{}", output.stderr);
     }
 }
 
@@ -117,7 +117,7 @@ fn prompts_are_listed_by_vendor_with_their_total_size() {
     let sent_listing = sandbox.run_tribunal(&["log", "--sent"]).stdout;
     let heading_lines: Vec<&str> =
         sent_listing.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
-    assert_eq!(heading_lines, ["to acme", "to globex", "no vendor: played from a script"], "{sent_listing}");
+    assert_eq!(heading_lines, ["to acme", "to globex", "no vendor: replayed from a script"], "{sent_listing}");
     let document = sandbox.run_json(&["log", "--sent"]);
     let vendors = document["vendors"].as_array().unwrap();
     for vendor in vendors {
@@ -168,7 +168,7 @@ fn following_a_killed_run_ends_and_names_the_resume_command() {
     assert!(
         sandbox
             .normalize_output(&output.stderr)
-            .ends_with("[W] run [run] died; to go on with it: tribunal resume [run]\n"),
+            .ends_with("warning: run [run] crashed; resume it with `tribunal resume [run]`\n"),
         "{}",
         output.stderr
     );

@@ -11,6 +11,7 @@ mod crash;
 mod crash_change;
 mod decisions;
 mod demo;
+mod discard;
 mod doctor;
 mod exports;
 mod gc;

@@ -178,7 +178,7 @@ fn an_interrupt_lets_all_agents_finish_and_no_further_run_starts() {
         line.clear();
         assert!(stderr_reader.read_line(&mut line).unwrap() > 0, "it ended early");
         stopping_runs
-            .extend(line.split_once("stopping: 1 agent may finish").map(|(run_label, _)| run_label[..3].to_string()));
+            .extend(line.split_once("waiting for 1 agent to finish").map(|(run_label, _)| run_label[..3].to_string()));
     }
     stopping_runs.sort();
     assert_eq!(stopping_runs, ["one", "two"]);
@@ -187,7 +187,7 @@ fn an_interrupt_lets_all_agents_finish_and_no_further_run_starts() {
     stderr_reader.read_to_string(&mut remaining_output).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(run_states(&sandbox), ["stopped", "stopped"]);
-    assert!(remaining_output.contains("not started  three.md · stopped before its turn"), "{remaining_output}");
+    assert!(remaining_output.contains("not started  three.md · stopped before it started"), "{remaining_output}");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_second_interrupt_ends_all_runs_also_those_that_wait_for_an_agent() {
     send_interrupt(&child);
     let mut stderr_reader = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !(line.starts_with(&working_run) && line.contains("stopping: 1 agent may finish")) {
+    while !(line.starts_with(&working_run) && line.contains("waiting for 1 agent to finish")) {
         line.clear();
         assert!(stderr_reader.read_line(&mut line).unwrap() > 0, "it ended early");
     }
@@ -337,7 +337,7 @@ fn a_subject_that_is_named_twice_is_reviewed_once() {
     let output = sandbox.run_tribunal(&["review", "one.md", "./one.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert!(
-        output.stderr.starts_with("[i] one.md is named more than once; it is reviewed once\n"),
+        output.stderr.starts_with("note: one.md was given more than once; reviewing it once\n"),
         "{}",
         output.stderr
     );
@@ -371,11 +371,11 @@ fn a_dry_run_shows_how_many_runs_would_work_at_once() {
         let output = sandbox.run_tribunal(&[&["review", "--dry-run"], args, &SIX_FILES[..]].concat());
         output.stdout.lines().last().unwrap().to_string()
     };
-    assert_eq!(last_line(&[]), "6 runs, 3 at once; at most 6 agents at a time");
-    assert_eq!(last_line(&["--jobs", "1"]), "6 runs, one after the other; at most 6 agents at a time");
+    assert_eq!(last_line(&[]), "6 runs, 3 in parallel; at most 6 agents at a time");
+    assert_eq!(last_line(&["--jobs", "1"]), "6 runs, one at a time; at most 6 agents at a time");
     assert_eq!(
         last_line(&["--jobs", "9", "--set", "agents.at_once=1"]),
-        "6 runs, 6 at once; at most 1 agent at a time"
+        "6 runs, 6 in parallel; at most 1 agent at a time"
     );
     let plans = sandbox.run_tribunal(&["review", "--dry-run", "--json", "one.md", "two.md"]).stdout;
     let plans = serde_json::Deserializer::from_str(&plans).into_iter::<serde_json::Value>();
@@ -393,7 +393,7 @@ fn detached_runs_work_side_by_side_and_a_run_that_cannot_start_is_reported() {
     let _held = hold_subject_lock(&sandbox, "three.md");
     let review_output = sandbox.run_tribunal(&["review", "one.md", "two.md", "three.md", "--detach"]);
     assert_eq!(review_output.exit_code, Some(0), "{}", review_output.stderr);
-    assert!(review_output.stdout.contains("2 more subjects follow, at most 3 at once"), "{}", review_output.stdout);
+    assert!(review_output.stdout.contains("2 more subjects follow, at most 3 at a time"), "{}", review_output.stdout);
     arrived.read_lines(2);
     release.release_agents(2);
     for run_id in sandbox.run_ids() {
@@ -405,7 +405,7 @@ fn detached_runs_work_side_by_side_and_a_run_that_cannot_start_is_reported() {
     while !sandbox.read_file(".tribunal/logs/detached.log").contains("2. or wait until it has ended\n") {}
     let detached_log = sandbox.read_file(".tribunal/logs/detached.log");
     assert!(
-        detached_log.contains("three      │ [!] three.md is already under review by run other-abcd"),
+        detached_log.contains("three      │ error: three.md is already being reviewed by run other-abcd"),
         "{detached_log}"
     );
 }

@@ -139,7 +139,7 @@ fn a_loop_is_always_finite() {
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert!(stop_refusal(&sandbox, &stop_after(0)).is_some(), "it goes on");
     let output = sandbox.run_tribunal(&["loop", "cancel"]);
-    assert!(output.stdout.contains("the session is free"), "{}", output.stdout);
+    assert!(output.stdout.contains("session released"), "{}", output.stdout);
     assert_eq!(stop_refusal(&sandbox, &stop_after(0)), None);
     assert_eq!(listed_loops(&sandbox)[0]["let_go"], "person");
 }
@@ -158,7 +158,7 @@ fn a_session_is_released_before_its_client_ends_the_turn() {
     let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_input("s1", "no"));
     assert!(stop_answer["systemMessage"].as_str().unwrap().contains("7 refusals in a row"), "{stop_answer}");
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
-    assert!(questions.contains("Is it to go on?"), "{questions}");
+    assert!(questions.contains("Resume the loop?"), "{questions}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn the_next_session_that_gets_a_prompt_takes_an_unbound_loop() {
     let sandbox = new_project();
     let output = sandbox.run_tribunal(&["loop", "start", "x", "--promise", "DONE"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stdout);
-    assert!(output.stderr.contains("not typed in one") && output.stderr.contains("--next"), "{}", output.stderr);
+    assert!(output.stderr.contains("not run inside an agent") && output.stderr.contains("--next"), "{}", output.stderr);
     assert_eq!(sandbox.run_tribunal(&["loop", "start", "x", "--promise", "DONE", "--next"]).exit_code, Some(0));
     assert_eq!(stop_refusal(&sandbox, &stop_input("s8", "")), None, "who only stops has said nothing");
     let (prompt_answer, _) =
@@ -235,7 +235,7 @@ fn the_state_file_may_be_edited_and_deleted() {
     let (stop_answer, hook_stderr) = hook_answer(&sandbox, "stop", &stop_input("s1", ""));
     assert_eq!(stop_answer["decision"], Value::Null);
     assert!(
-        hook_stderr.contains("it is not active; the session may stop (kept as .tribunal/sessions/1-"),
+        hook_stderr.contains("`active` is false; the session may stop (kept as .tribunal/sessions/1-"),
         "{hook_stderr}"
     );
     assert_eq!(listed_loops(&sandbox)[0]["let_go"], "person");
@@ -244,7 +244,7 @@ fn the_state_file_may_be_edited_and_deleted() {
     std::fs::remove_file(sandbox.path_of(STATE_FILE)).unwrap();
     assert_eq!(stop_refusal(&sandbox, &stop_input("s1", "")), None);
     let status = sandbox.run_tribunal(&["loop", "status"]).stdout;
-    assert!(status.contains("free: its state file is gone, or cannot be read"), "{status}");
+    assert!(status.contains("released: its state file is missing or unreadable"), "{status}");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn an_unreadable_state_file_is_moved_aside_and_holds_no_session() {
     sandbox.write_file(".tribunal/journal.db", &"garbage ".repeat(2000));
     let (stop_answer, hook_stderr) = hook_answer(&sandbox, "stop", &stop_input("s1", ""));
     assert_eq!(stop_answer["decision"], Value::Null);
-    assert!(hook_stderr.contains("the journal cannot be read, so the session may stop"), "{hook_stderr}");
+    assert!(hook_stderr.contains("could not read the journal, so the session may stop"), "{hook_stderr}");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_stale_state_expires_and_is_reported() {
         hook_answer(&sandbox, "session-start", &json!({ "session_id": "s1", "source": "resume" }));
     let message = start_answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(
-        message.contains("nothing was heard of it for") && hook_stderr.contains("the session may stop"),
+        message.contains("no activity for") && hook_stderr.contains("the session may stop"),
         "{message} {hook_stderr}"
     );
     assert_eq!(stop_refusal(&sandbox, &stop_input("s1", "")), None);
@@ -406,7 +406,7 @@ fn sessions_may_not_write_files_of_tribunal_and_bound_ones_have_more_limits() {
     assert!(denial_reason("s1", "Edit", json!({ "file_path": "/etc/hosts" })).is_some());
     let status_text =
         sandbox.run_tribunal(&["loop", "status", listed_loops(&sandbox)[0]["id"].as_str().unwrap()]).stdout;
-    assert!(status_text.contains("was kept from Bash: Refused: `git reset --hard`"), "{status_text}");
+    assert!(status_text.contains("not allowed to use Bash: Refused: `git reset --hard`"), "{status_text}");
 }
 
 /// A refusal that cannot be counted in the file is counted in the journal; otherwise the loop could run forever.
@@ -465,7 +465,7 @@ fn prompts_and_promises_that_cannot_work_are_refused() {
     for promise in ["", " ", "<promise>DONE</promise>", "null", "`DONE`"] {
         let output = sandbox.run_tribunal(&["loop", "start", "x", "--session", "s1", "--promise", promise]);
         assert_eq!(output.exit_code, Some(2), "{promise:?}");
-        assert!(output.stderr.contains("cannot be promised"), "{promise:?}: {}", output.stderr);
+        assert!(output.stderr.contains("cannot be used as a promise"), "{promise:?}: {}", output.stderr);
     }
     let long_prompt = "x".repeat(70_000);
     let output = sandbox.run_tribunal(&["loop", "start", &long_prompt, "--session", "s1"]);
@@ -476,7 +476,7 @@ fn prompts_and_promises_that_cannot_work_are_refused() {
     );
     start_loop(&sandbox, &[]);
     let output = sandbox.run_tribunal(&["loop", "cancel", "nope"]);
-    assert!(output.exit_code == Some(2) && output.stderr.contains("no session holds nope here"), "{}", output.stderr);
+    assert!(output.exit_code == Some(2) && output.stderr.contains("named `nope`"), "{}", output.stderr);
 }
 
 #[test]

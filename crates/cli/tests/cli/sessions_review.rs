@@ -25,7 +25,7 @@ fn review_in_session() -> Sandbox {
     sandbox.write_file("tribunal.yaml", &sandbox.read_file("tribunal.yaml").replace("tier: 0", "tier: 1"));
     let output = sandbox.run_tribunal(&["review", "--in-session", "--session", "s1", "plan.md"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(output.stderr.contains("its findings are in the hands of a session"), "{}", output.stderr);
+    assert!(output.stderr.contains("a session is working on its findings"), "{}", output.stderr);
     sandbox
 }
 
@@ -50,7 +50,7 @@ fn a_session_may_not_stop_until_its_repairs_are_verified() {
     let reason = stop_refusal(&sandbox, &stop_input("s1", "All is well.")).unwrap();
     insta::assert_snapshot!(sandbox.normalize_output(&reason));
     let reason = stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).unwrap();
-    assert!(reason.contains("You said that it is done, and it is not.") && reason.contains("F1 high"), "{reason}");
+    assert!(reason.contains("You said that it is done, but it is not.") && reason.contains("F1 high"), "{reason}");
     assert_eq!(stop_refusal(&sandbox, &stop_input("s2", "")), None);
 
     repair_plan(&sandbox);
@@ -74,7 +74,7 @@ fn a_change_that_is_not_near_a_finding_does_not_repair_it() {
     sandbox.write_file("plan.md", &plan_text.replace("# Plan", "# The plan"));
     let output = resume_in_session(&sandbox);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(output.stderr.contains("said to be fixed, but nothing near it was changed"), "{}", output.stderr);
+    assert!(output.stderr.contains("claimed as fixed, but nothing near it was changed"), "{}", output.stderr);
     assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some());
 }
 
@@ -83,7 +83,7 @@ fn deleting_the_text_repairs_nothing_and_checks_must_pass() {
     let sandbox = review_in_session();
     sandbox.write_file("plan.md", "# Plan\n");
     let output = resume_in_session(&sandbox);
-    assert!(output.stderr.contains("it would leave 1"), "{}", output.stderr);
+    assert!(output.stderr.contains("the fix would leave only 1 of "), "{}", output.stderr);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
 
     let sandbox = Sandbox::with_script(TWO_FINDINGS_SCRIPT);
@@ -92,7 +92,7 @@ fn deleting_the_text_repairs_nothing_and_checks_must_pass() {
     let plan_text = sandbox.read_file("plan.md");
     sandbox.write_file("plan.md", &plan_text.replace("fast", "TBD").replace("None.", "Some."));
     let output = resume_in_session(&sandbox);
-    assert!(output.stderr.contains("the check was: ! grep -n TBD plan.md"), "{}", output.stderr);
+    assert!(output.stderr.contains("check: ! grep -n TBD plan.md"), "{}", output.stderr);
     assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some());
 }
 
@@ -104,7 +104,7 @@ fn a_session_cannot_answer_for_the_user() {
     let mut command = sandbox.tribunal_command(&["decisions", "D1", "accept"]);
     let output = CommandOutput::from_output(command.env("CLAUDE_CODE_SESSION_ID", "s1").output().unwrap());
     assert_eq!(output.exit_code, Some(3), "{}", output.stdout);
-    assert!(output.stderr.contains("this very session's work"), "{}", output.stderr);
+    assert!(output.stderr.contains("this session's own work"), "{}", output.stderr);
 
     let decision_file = format!(".tribunal/awaiting-human/{run_id}.D1.yaml");
     sandbox.write_file(&decision_file, &sandbox.read_file(&decision_file).replace("answer: \"\"", "answer: accept"));
@@ -158,7 +158,7 @@ fn a_review_in_a_session_has_one_subject_and_needs_the_session() {
     let sandbox = Sandbox::with_script(TWO_FINDINGS_SCRIPT);
     let output = sandbox.run_tribunal(&["review", "--in-session", "plan.md"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
-    assert!(output.stderr.contains("not typed in one"), "{}", output.stderr);
+    assert!(output.stderr.contains("was not run inside an agent session"), "{}", output.stderr);
     sandbox.write_file("other.md", "# Other\n");
     let output = sandbox.run_tribunal(&["review", "--in-session", "--session", "s1", "plan.md", "other.md"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
@@ -174,7 +174,7 @@ fn a_new_session_gets_the_state_of_the_project() {
     assert!(message.contains("1 questions wait") || message.contains("1 question waits"), "{message}");
     let (start_answer, _) = hook_answer(&sandbox, "session-start", &json!({ "session_id": "s1", "source": "resume" }));
     let message = start_answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-    assert!(message.contains("This session has taken on plan-"), "{message}");
+    assert!(message.contains("This session works on plan-"), "{message}");
 }
 
 /// The journal decides whether a session may stop; edits of the state file do not.
@@ -187,7 +187,7 @@ fn the_state_file_does_not_decide_whether_a_session_may_stop() {
     );
     assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some());
     let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_input("s1", "<review-blocked>x y</review-blocked>"));
-    assert!(stop_answer["systemMessage"].as_str().unwrap().contains("open findings wait"), "{stop_answer}");
+    assert!(stop_answer["systemMessage"].as_str().unwrap().contains("open findings are waiting"), "{stop_answer}");
     repair_plan(&sandbox);
     assert_eq!(resume_in_session(&sandbox).exit_code, Some(0), "the journal is as it was");
 
@@ -201,7 +201,10 @@ fn the_state_file_does_not_decide_whether_a_session_may_stop() {
     );
     let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_input("s1", DONE_PROMISE));
     let message = stop_answer["systemMessage"].as_str().unwrap();
-    assert!(message.contains("no journal here knows of nope") && !message.contains("resolved"), "{message}");
+    assert!(
+        message.contains("nope is not in the journal of this project") && !message.contains("resolved"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -218,7 +221,7 @@ fn a_review_whose_process_died_must_be_resumed_before_the_session_stops() {
     let sandbox = Sandbox::with_script(TWO_FINDINGS_SCRIPT);
     let mut command = sandbox.tribunal_command(&["review", "--in-session", "--session", "s1", "plan.md"]);
     command.env("TRIBUNAL_FAULT", "before:0:started:round-1/freeze").output().unwrap();
-    assert_eq!(run_state(&sandbox), "died");
+    assert_eq!(run_state(&sandbox), "crashed");
     let reason = stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).unwrap();
     assert!(reason.contains("Go on with it before you stop: tribunal resume plan-"), "{reason}");
 }
@@ -231,6 +234,6 @@ fn a_session_under_review_cannot_reload_settings_or_message_reviewers() {
         let mut command = sandbox.tribunal_command(arguments);
         let output = CommandOutput::from_output(command.env("CLAUDE_CODE_SESSION_ID", "s1").output().unwrap());
         assert_eq!(output.exit_code, Some(3), "{arguments:?} {}", output.stderr);
-        assert!(output.stderr.contains("this very session's work"), "{arguments:?} {}", output.stderr);
+        assert!(output.stderr.contains("this session's own work"), "{arguments:?} {}", output.stderr);
     }
 }

@@ -76,7 +76,7 @@ fn variables_and_flags_are_checked_like_files() {
     ");
     let command_output = sandbox.run_tribunal(&["review", "plan.md", "--set", "tier"]);
     assert_eq!(command_output.exit_code, Some(2));
-    assert!(command_output.stderr.contains("--set tier: it has no value"), "{}", command_output.stderr);
+    assert!(command_output.stderr.contains("missing value in `--set tier`"), "{}", command_output.stderr);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_party_uses_the_team_of_the_project_as_personas() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     sandbox.write_file(AGENT_MANIFEST, TEAM_CSV);
     let shown_text = sandbox.run_tribunal(&["inspect", "settings"]).stdout;
-    let roster_line = "personas of parties, from _bmad/_config/agent-manifest.csv: Billing Clerk, Ship's Cook, Pilot\n";
+    let roster_line = "party personas from _bmad/_config/agent-manifest.csv: Billing Clerk, Ship's Cook, Pilot\n";
     assert!(shown_text.ends_with(roster_line), "{shown_text}");
     let document = sandbox.run_json(&["inspect", "settings"]);
     assert_eq!(document["roster"]["origin"], AGENT_MANIFEST);
@@ -306,7 +306,7 @@ fn a_team_that_cannot_be_read_is_warned_about_and_the_review_goes_on() {
     sandbox.write_file(AGENT_MANIFEST, "no,team\n");
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
-    let warning = "[W] _bmad/_config/agent-manifest.csv has no column `title`, `displayName` or `name`; parties use the \
+    let warning = "warning: _bmad/_config/agent-manifest.csv has no column `title`, `displayName` or `name`; parties use the \
                    built-in personas\n";
     assert!(output.stderr.starts_with(warning), "{}", output.stderr);
     let inspected = sandbox.run_tribunal(&["inspect", "settings"]);
@@ -324,7 +324,7 @@ fn undefined_agents_are_reported_as_problems() {
     );
     let output = sandbox.run_tribunal(&["inspect", "settings"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    let (_, problems) = output.stdout.split_once("--all\n").unwrap();
+    let (_, problems) = output.stdout.split_once("`--all`.\n").unwrap();
     insta::assert_snapshot!(problems, @r"
     [!] tribunal.yaml, line 2: there is no agent `nope`
         define it under `agents:`; defined are: scripted, scripted-2

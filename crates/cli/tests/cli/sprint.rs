@@ -79,11 +79,11 @@ fn status_shows_the_sprint_as_a_tree_with_the_next_step() {
     );
     assert!(sandbox.run_tribunal(&["status"]).stdout.contains("retrospective · optional · rejected"));
     for (old_status, new_status, expected_next) in [
-        ("'review'", "'done'", "next: develop 1-3-pack: it is the first that is ready"),
+        ("'review'", "'done'", "next: develop 1-3-pack: first story that is ready"),
         (
             "ready-for-dev",
             "done",
-            "next: create 2-6a-knead: it is the first in the backlog, and has to be written first",
+            "next: create 2-6a-knead: first in the backlog; its story file has to be written first",
         ),
         ("6a-knead: backlog", "6a-knead: done", "next: retrospective epic-1-retrospective: all stories are done"),
         ("optional", "done", "next: nothing; everything on the board is done"),
@@ -97,13 +97,13 @@ fn status_shows_the_sprint_as_a_tree_with_the_next_step() {
 #[test]
 fn a_board_that_cannot_be_read_is_reported_with_its_line_and_not_touched() {
     for (board_bytes, expected_problem) in [
-        (BOARD_TEXT.replace("  1-2-sift", "\t1-2-sift").into_bytes(), ":7:2: this is no YAML: tabs"),
-        (BOARD_TEXT.replace("1-3-pack", "1-2-sift").into_bytes(), ":8:3: `1-2-sift` stands here for the second time"),
+        (BOARD_TEXT.replace("  1-2-sift", "\t1-2-sift").into_bytes(), ":7:2: invalid YAML: tabs"),
+        (BOARD_TEXT.replace("1-3-pack", "1-2-sift").into_bytes(), ":8:3: duplicate key `1-2-sift`"),
         (
             BOARD_TEXT.replace("grease", "gr\u{e9}ase").chars().map(|character| character as u8).collect(),
-            ":14:25: this is not UTF-8 text",
+            ":14:25: not valid UTF-8",
         ),
-        (b"- a\n".to_vec(), ":1: there is no `development_status`"),
+        (b"- a\n".to_vec(), ":1: missing key `development_status`"),
     ] {
         let sandbox = sandbox_with_sprint();
         fs::write(sandbox.path_of(BOARD_FILE), &board_bytes).unwrap();
@@ -136,7 +136,7 @@ fn a_move_changes_one_word_and_nothing_else() {
         fs::read_dir(sandbox.path_of(STORIES_DIR)).unwrap().flatten().map(|dir_entry| dir_entry.file_name()).collect();
     assert_eq!(file_names.len(), 2, "{file_names:?}");
     let second_move = sandbox.run_tribunal(&["board", "move", "1-2-sift", "done"]);
-    assert_eq!((second_move.exit_code, second_move.stdout.as_str()), (Some(0), "1-2-sift is done already\n"));
+    assert_eq!((second_move.exit_code, second_move.stdout.as_str()), (Some(0), "1-2-sift is already done\n"));
     // Starting a story also starts its epic.
     let output = sandbox.run_tribunal(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]);
     insta::assert_snapshot!(output.stdout, @r"
@@ -185,14 +185,14 @@ fn a_board_outside_the_project_is_not_written_and_a_foreign_lock_is_respected() 
     symlink(&outside_board, sandbox.path_of(BOARD_FILE)).unwrap();
     let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
     assert_eq!(output.exit_code, Some(3));
-    assert!(output.stderr.contains("this is a link out of the project"), "{}", output.stderr);
+    assert!(output.stderr.contains("leads out of the project through a link"), "{}", output.stderr);
     assert_eq!(fs::read_to_string(&outside_board).unwrap(), BOARD_TEXT);
     fs::remove_file(sandbox.path_of(BOARD_FILE)).unwrap();
     sandbox.write_file(BOARD_FILE, BOARD_TEXT);
     sandbox.write_file(&format!("{BOARD_FILE}.lock"), "foreign\n");
     let output = sandbox.run_tribunal(&["board", "move", "1.2", "done"]);
     assert_eq!(output.exit_code, Some(5));
-    assert!(output.stderr.contains("is locked: another program made it"), "{}", output.stderr);
+    assert!(output.stderr.contains("is locked: another program created the lock"), "{}", output.stderr);
     assert_eq!(sandbox.read_file(BOARD_FILE), BOARD_TEXT);
 }
 
@@ -201,19 +201,19 @@ fn a_story_is_edited_in_place_and_gets_the_open_findings_of_its_review() {
     let sandbox = sandbox_with_sprint();
     let story_path = format!("{STORIES_DIR}/1-2-sift.md");
     let output = sandbox.run_tribunal(&["story", "1.2", "--tick", "1.1", "--add-file", "src/sieve.py", "--dry-run"]);
-    assert_eq!(output.stdout, "would be task 1.1 ticked\nwould be src/sieve.py added to the list of files\n");
+    assert_eq!(output.stdout, "dry run: task 1.1 ticked\ndry run: src/sieve.py added to the file list\n");
     assert_eq!(sandbox.read_file(&story_path), SIFT_STORY);
     assert_eq!(sandbox.run_tribunal(&["story", "1.2", "--tick", "1.1"]).exit_code, Some(0));
     assert_eq!(sandbox.read_file(&story_path), SIFT_STORY.replace("- [ ] Test it", "- [x] Test it"));
     let second_tick = sandbox.run_tribunal(&["story", &story_path, "--tick", "1.1"]);
-    assert_eq!(second_tick.stdout, format!("{story_path} says so already\n"));
+    assert_eq!(second_tick.stdout, format!("{story_path} is already up to date\n"));
     let wrong_task = sandbox.run_tribunal(&["story", "1.2", "--tick", "7"]);
     assert_eq!(wrong_task.exit_code, Some(3));
-    assert!(wrong_task.stderr.contains("there is no task 7"), "{}", wrong_task.stderr);
+    assert!(wrong_task.stderr.contains("unknown task 7"), "{}", wrong_task.stderr);
     let missing_story = sandbox.run_tribunal(&["story", "1.3"]);
     assert_eq!(missing_story.exit_code, Some(2));
     let follow_up_tick = sandbox.run_tribunal(&["story", "1.2", "--tick-follow-up", "20"]);
-    assert_eq!(follow_up_tick.stdout, "✓ follow-up of line 20 ticked\n", "{}", follow_up_tick.stderr);
+    assert_eq!(follow_up_tick.stdout, "✓ follow-up on line 20 ticked\n", "{}", follow_up_tick.stderr);
     assert!(sandbox.read_file(&story_path).ends_with("- [x] [AI-Review][High] holes are too big [src/sieve.py:1]\n"));
     sandbox.write_file(&story_path, &SIFT_STORY.replace("- [ ] Test it", "- [x] Test it"));
     // Open findings of a review are added to the story once, in the format its file uses.
@@ -235,7 +235,7 @@ fn a_story_is_edited_in_place_and_gets_the_open_findings_of_its_review() {
     assert!(sandbox.run_tribunal(&["status"]).stdout.contains("1 follow-up · 1 finding open"));
     let text_before = sandbox.read_file(&story_path);
     let output = sandbox.run_tribunal(&["story", "1.2", "--follow-ups", &sandbox.last_run_id()]);
-    assert_eq!(output.stdout, "✓ F1 left to do: flour is not defined\n", "{}", output.stderr);
+    assert_eq!(output.stdout, "✓ F1 added as a follow-up: flour is not defined\n", "{}", output.stderr);
     let follow_up_line = format!("- [ ] [AI-Review][High] flour is not defined [{story_path}:7]\n");
     assert_eq!(sandbox.read_file(&story_path), format!("{text_before}{follow_up_line}"));
     sandbox.run_tribunal(&["story", "1.2", "--follow-ups", &sandbox.last_run_id()]);
@@ -262,7 +262,7 @@ fn a_story_follows_the_board_only_if_both_had_the_same_status() {
             SIFT_STORY.replace("Status: review", expected_status),
             "{story_status}"
         );
-        let is_left_alone = output.stderr.contains("it stays as it is");
+        let is_left_alone = output.stderr.contains("was not changed: its status");
         assert_eq!(is_left_alone, !expected_status.contains(board_status), "{story_status}: {}", output.stderr);
         // Moving again changes nothing, because the board has this status already.
         sandbox.write_file(&story_path, SIFT_STORY);
@@ -273,7 +273,7 @@ fn a_story_follows_the_board_only_if_both_had_the_same_status() {
     sandbox.write_file(&story_path, &SIFT_STORY.replace("Status: review", "Status: blocked"));
     assert!(sandbox.run_tribunal(&["status"]).stdout.contains("its file says blocked"));
     let validation_text = sandbox.run_tribunal(&["validate"]).stdout;
-    assert!(validation_text.contains("the story says blocked, the board review"), "{validation_text}");
+    assert!(validation_text.contains("the story says blocked, but the board says review"), "{validation_text}");
 }
 
 #[test]
@@ -372,7 +372,8 @@ fn a_killed_writer_leaves_a_complete_board_and_a_lock_that_expires() {
         let early_move = sandbox.run_tribunal(&["board", "move", "1.3", "in-progress"]);
         assert_eq!(early_move.exit_code, Some(5));
         assert!(
-            early_move.stderr.contains("which is dead, left it") && early_move.stderr.contains("half a minute"),
+            early_move.stderr.contains("which has exited, left the lock")
+                && early_move.stderr.contains("in 30 seconds"),
             "{}",
             early_move.stderr
         );

@@ -53,7 +53,7 @@ fn commands_of_an_untrusted_project_are_shown_and_do_not_run() {
 fn the_hint_names_the_project_as_the_user_did() {
     let sandbox = untrusted_project();
     let output = sandbox.run_tribunal(&["-C", ".", "review", "plan.md"]);
-    assert!(output.stderr.contains("if that is well: tribunal -C . trust"), "{}", output.stderr);
+    assert!(output.stderr.contains("to allow this: `tribunal -C . trust`"), "{}", output.stderr);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_command_that_cannot_be_shown_cannot_be_trusted() {
         let output = sandbox.run_tribunal(args);
         assert_eq!(output.exit_code, Some(2), "{args:?}: {}", output.stderr);
         assert!(
-            output.stderr.starts_with("[!] the settings contain what looks like a secret: agent `mine`: "),
+            output.stderr.starts_with("error: the settings contain what looks like a secret: agent `mine`: "),
             "{}",
             output.stderr
         );
@@ -283,5 +283,5 @@ fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
     assert!(listing.stdout.contains("not trusted  hook of `step.md`: make lint all"), "{}", listing.stdout);
     let missing_step = sandbox.run_tribunal(&["trust", "--step", "none.md"]);
     assert_eq!(missing_step.exit_code, Some(2));
-    assert!(missing_step.stderr.starts_with("[!] none.md cannot be read"), "{}", missing_step.stderr);
+    assert!(missing_step.stderr.starts_with("error: none.md cannot be read"), "{}", missing_step.stderr);
 }

@@ -99,7 +99,7 @@ fn a_whole_review_can_be_shown_and_undone() {
         "a preview changes nothing"
     );
     assert!(
-        undo_preview.stdout.ends_with(&format!("to do it: tribunal undo {run_id} --yes\n")),
+        undo_preview.stdout.ends_with(&format!("to undo it, run `tribunal undo {run_id} --yes`\n")),
         "{}",
         undo_preview.stdout
     );
@@ -185,7 +185,7 @@ fn an_undone_finding_is_open_again_and_is_fixed_by_the_run() {
     let events = sandbox.run_events(&["log", &run_id]);
     let moves: Vec<&Value> =
         events.iter().filter(|event| event["kind"] == "finding_moved" && event["finding"] == "F1").collect();
-    assert!(moves.iter().any(|event| event["note"] == "a person opened it again"), "{moves:?}");
+    assert!(moves.iter().any(|event| event["note"] == "reopened by the user"), "{moves:?}");
     assert_eq!((finding_status(&sandbox, 1), sandbox.read_file("plan.md")), ("fixed".into(), FIXED_TEXT.into()));
     // The second fix is a landing of its own, although it made the same change, and it can be undone, too.
     let landings = sandbox.run_json(&["diff", &run_id])["landings"].clone();
@@ -204,7 +204,7 @@ fn findings_fixed_by_one_change_are_undone_together() {
     let first_finding = format!("{run_id}.F1");
     let undo_preview = sandbox.run_tribunal(&["undo", &first_finding]);
     assert!(
-        undo_preview.stdout.contains("what repaired F1 also repaired F2: they go together\n"),
+        undo_preview.stdout.contains("the change that fixed F1 also fixed F2; they can only be undone together\n"),
         "{}",
         undo_preview.stdout
     );
@@ -216,7 +216,7 @@ fn findings_fixed_by_one_change_are_undone_together() {
     ");
     assert_eq!(sandbox.read_file("plan.md"), text_after);
     let undo_output = sandbox.run_tribunal(&["undo", &first_finding, "--together", "--yes"]);
-    assert!(undo_output.stdout.contains("has ended; its journal keeps F1, F2 as fixed\n"), "{}", undo_output.stdout);
+    assert!(undo_output.stdout.contains("its journal still lists F1, F2 as fixed\n"), "{}", undo_output.stdout);
     assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
     assert_eq!(finding_status(&sandbox, 1), "fixed", "the journal of a run that has ended stays as it is");
 }
@@ -323,7 +323,7 @@ fn a_file_that_is_no_longer_a_text_file_is_left_alone() {
         fs::write(&outside_file, FIXED_TEXT).unwrap();
         sandbox.write_file("other.md", FIXED_TEXT);
         symlink(link_target, &plan_path).unwrap();
-        assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("[!] plan.md is a link now\n"));
+        assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("error: plan.md is a link now\n"));
         assert_eq!(fs::read_to_string(&outside_file).unwrap(), FIXED_TEXT);
         assert_eq!(sandbox.read_file("other.md"), FIXED_TEXT);
         fs::remove_file(&plan_path).unwrap();
@@ -336,16 +336,12 @@ fn a_file_that_is_no_longer_a_text_file_is_left_alone() {
 fn a_file_that_cannot_be_parked_is_not_changed() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     sandbox.write_file(".tribunal/parked", "in the way");
-    assert!(assert_undo_refused(&sandbox, &run_id, 5).stderr.contains("[!] plan.md could not be parked: "));
+    assert!(assert_undo_refused(&sandbox, &run_id, 5).stderr.contains("error: plan.md could not be parked: "));
     fs::remove_file(sandbox.path_of(".tribunal/parked")).unwrap();
     let outside_dir = sandbox.home_dir().with_file_name("outside");
     fs::create_dir_all(&outside_dir).unwrap();
     symlink(&outside_dir, sandbox.path_of(".tribunal/parked")).unwrap();
-    assert!(
-        assert_undo_refused(&sandbox, &run_id, 2)
-            .stderr
-            .contains(".tribunal/parked is a link that leads out of the project")
-    );
+    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains(".tribunal/parked points outside the project"));
     assert_eq!(fs::read_dir(&outside_dir).unwrap().count(), 0);
 }
 
@@ -359,7 +355,7 @@ fn a_damaged_checkpoint_is_reported() {
     assert!(
         assert_undo_refused(&sandbox, &run_id, 5)
             .stderr
-            .contains(&format!("[!] a checkpoint of run {run_id} cannot be used"))
+            .contains(&format!("could not use a checkpoint of run {run_id}"))
     );
     assert_eq!(sandbox.run_tribunal(&["diff", &run_id]).exit_code, Some(5));
 }
@@ -368,7 +364,7 @@ fn a_damaged_checkpoint_is_reported() {
 fn a_running_run_is_left_alone() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     let _held = hold_run_lock(&sandbox, &run_id, &format!("{run_id}\n1@1@0\n"));
-    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("is being worked on by another process"));
+    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("is already running in another process"));
     assert_eq!(sandbox.run_tribunal(&["undo", &run_id]).exit_code, Some(2));
 }
 
@@ -381,7 +377,7 @@ fn a_kill_between_checkpoint_and_landing_lands_nothing_until_the_resume() {
     assert!(sandbox.path_of(&format!(".tribunal/checkpoints/{run_id}")).exists());
     assert_eq!(sandbox.read_file("plan.md"), PLAN_TEXT);
     let output = sandbox.run_tribunal(&["undo", &run_id, "--yes"]);
-    assert_eq!((output.exit_code, output.stdout), (Some(0), format!("run {run_id} has landed nothing\n")));
+    assert_eq!((output.exit_code, output.stdout), (Some(0), format!("run {run_id} has not changed anything\n")));
     // An edit before the resume makes the landing a different one; the checkpoint of the first attempt must not affect it.
     let edited_text = PLAN_TEXT.replace("None.", "One.");
     sandbox.write_file("plan.md", &edited_text);
@@ -483,6 +479,7 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
     sandbox.write_file("plan.md", PLAN_TEXT);
     let run_git =
         |args: &[&str]| CommandOutput::from_output(sandbox.isolated_command("git").args(args).output().unwrap()).stdout;
+    let run_landings_git = |args: &[&str]| run_git(&[&["--git-dir=.tribunal/landings.git"], args].concat());
     run_git(&["init", "-q", "-b", "main"]);
     run_git(&["config", "user.email", "p@x"]);
     run_git(&["config", "user.name", "P"]);
@@ -492,8 +489,7 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
         (run_git(&["rev-parse", "HEAD"]), run_git(&["status", "--porcelain=v2", "--branch"]));
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(3));
     let run_id = sandbox.last_run_id();
-    let reference = format!("refs/tribunal/{run_id}");
-    insta::assert_snapshot!(run_git(&["log", "--reverse", "--format=%B", &reference]), @r"
+    insta::assert_snapshot!(run_landings_git(&["log", "--reverse", "--format=%B", &run_id]), @r"
     The files before round-1/fix-1/fix/1
 
     Landing round-1/fix-1/fix/1
@@ -502,11 +498,13 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
 
     Tribunal-Landing: 1 round-1/fix-1/fix/1
     ");
-    assert_eq!(run_git(&["show", &format!("{reference}~1:plan.md")]), PLAN_TEXT);
-    assert_eq!(run_git(&["show", &format!("{reference}:plan.md")]), FIXED_TEXT);
+    assert_eq!(run_landings_git(&["show", &format!("{run_id}~1:plan.md")]), PLAN_TEXT);
+    assert_eq!(run_landings_git(&["show", &format!("{run_id}:plan.md")]), FIXED_TEXT);
     let undo_preview = sandbox.run_tribunal(&["undo", &run_id]).stdout;
-    assert!(undo_preview.contains(&format!("\ngit has them, too: git log -p {reference}\n")), "{undo_preview}");
-    assert_eq!(sandbox.run_json(&["undo", &run_id])["reference"], reference.as_str());
+    let log_command = format!("git --git-dir=.tribunal/landings.git log -p {run_id}");
+    assert!(undo_preview.contains(&format!("\nto see each landing: {log_command}\n")), "{undo_preview}");
+    assert_eq!(sandbox.run_json(&["undo", &run_id])["log_command"], log_command.as_str());
+    assert_eq!(run_git(&["log", "--all", "--format=%s"]), "mine\n", "the user's own history has no landings");
     assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
     assert_eq!(
         (run_git(&["rev-parse", "HEAD"]), run_git(&["status", "--porcelain=v2", "--branch"])),
@@ -517,19 +515,19 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
     sandbox.run_tribunal(&["decisions", "D1", "retry"]);
     assert_eq!(sandbox.run_tribunal(&["resume", &run_id]).exit_code, Some(0));
     assert_eq!(
-        run_git(&["log", "--format=%s", &reference]).lines().count(),
+        run_landings_git(&["log", "--format=%s", &run_id]).lines().count(),
         4,
         "the second repair found the first gone"
     );
     assert_eq!(sandbox.run_json(&["gc", "--runs", "--keep-days", "0", "--dry-run"])["runs"][0], run_id.as_str());
-    assert_ne!(run_git(&["for-each-ref", "refs/tribunal"]), "");
+    assert!(sandbox.path_of(".tribunal/landings.git").exists());
     assert_eq!(sandbox.run_tribunal(&["gc", "--runs", "--keep-days", "0"]).exit_code, Some(0));
-    assert_eq!(run_git(&["for-each-ref", "refs/tribunal"]), "");
+    assert!(!sandbox.path_of(".tribunal/landings.git").exists());
 }
 
 #[test]
 fn without_a_repository_git_is_not_mentioned() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     let undo_preview = sandbox.run_tribunal(&["undo", &run_id]).stdout;
-    assert!(!undo_preview.contains("refs/tribunal"), "{undo_preview}");
+    assert!(!undo_preview.contains("landings.git"), "{undo_preview}");
 }

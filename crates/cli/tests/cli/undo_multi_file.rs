@@ -208,7 +208,7 @@ fn if_one_file_conflicts_no_file_is_changed() {
     ");
     fs::remove_file(sandbox.path_of("src/b.rs")).unwrap();
     let missing_file_undo = sandbox.run_tribunal(&["undo", &format!("{RUN_ID}.F3"), "--yes"]);
-    assert!(missing_file_undo.stderr.starts_with("[!] src/b.rs does not exist\n"), "{}", missing_file_undo.stderr);
+    assert!(missing_file_undo.stderr.starts_with("error: src/b.rs does not exist\n"), "{}", missing_file_undo.stderr);
     assert_eq!(sandbox.read_file("docs/a.md"), "uno\n2\n3\nfour\n");
 }
 
@@ -268,7 +268,7 @@ fn a_killed_undo_is_completed_by_the_same_command() {
         assert!(parked_names(&sandbox).iter().any(|name| name == "1-new.rs"), "{fault_point}");
         assert_eq!(
             sandbox.run_tribunal(&["undo", RUN_ID]).stdout,
-            format!("all that run {RUN_ID} had landed was taken back\n")
+            format!("all changes of run {RUN_ID} were undone\n")
         );
         assert_eq!(sandbox.temporary_leftovers(), Vec::<PathBuf>::new(), "{fault_point}");
         assert!(!sandbox.path_of(&format!(".tribunal/checkpoints/{RUN_ID}/undo.1.json")).exists(), "{fault_point}");
@@ -291,7 +291,7 @@ fn a_record_that_names_a_path_outside_the_project_is_refused() {
             refused_undo.stderr
         );
         assert!(
-            refused_undo.stderr.contains(&format!("cannot be used: it is one of {path}\n")),
+            refused_undo.stderr.contains(&format!("it contains {path}, which a run must not change\n")),
             "{}",
             refused_undo.stderr
         );
@@ -308,7 +308,7 @@ fn a_directory_that_became_a_symlink_is_not_written_through() {
     std::os::unix::fs::symlink(&outside_dir, sandbox.path_of("src")).unwrap();
     let refused_undo = sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]);
     assert_eq!(refused_undo.exit_code, Some(2), "{}", refused_undo.stderr);
-    assert!(refused_undo.stderr.starts_with("[!] src/b.rs is outside the project"), "{}", refused_undo.stderr);
+    assert!(refused_undo.stderr.starts_with("error: src/b.rs is outside the project"), "{}", refused_undo.stderr);
     assert_eq!(fs::read_to_string(outside_dir.join("b.rs")).unwrap(), "B\n");
     fs::remove_file(outside_dir.join("b.rs")).unwrap();
     assert_eq!(sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]).exit_code, Some(2));

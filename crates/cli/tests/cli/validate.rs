@@ -79,7 +79,7 @@ fn missing_inputs_of_a_workflow_are_reported() {
     insta::assert_snapshot!(validation_report(&unplanned_project(), &["--for", "sprint-planning"]));
     // With `-C` the command to type contains the option, too.
     let output = unplanned_project().run_tribunal(&["-C", ".", "validate", "--for", "epics"]);
-    assert!(output.stdout.contains("then again: tribunal -C . validate --for epics"), "{}", output.stdout);
+    assert!(output.stdout.contains("then check again: tribunal -C . validate --for epics"), "{}", output.stdout);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_directory_without_bmad_is_valid_until_a_workflow_is_named() {
 fn an_unknown_workflow_is_refused_with_a_suggestion() {
     let output = unplanned_project().run_tribunal(&["validate", "--for", "architcture"]);
     assert_eq!(output.exit_code, Some(2));
-    assert!(output.stderr.contains("did you mean architecture?"), "{}", output.stderr);
+    assert!(output.stderr.contains("did you mean `architecture`?"), "{}", output.stderr);
     let by_command_name = unplanned_project().run_tribunal(&["validate", "--for", "/bmad-bmm-create-prd"]);
     assert_eq!(by_command_name.exit_code, Some(0), "{}{}", by_command_name.stdout, by_command_name.stderr);
 }

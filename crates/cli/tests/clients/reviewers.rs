@@ -80,7 +80,7 @@ fn a_reviewer_cannot_write_files_by_any_tool(client: Client) {
     let first_request = &server_tally.requests[0];
     assert!(first_request.has_api_key);
     assert!(
-        first_request.last_text.contains("Your seat: adversarial.") && first_request.last_text.contains(VAGUE_SENTENCE),
+        first_request.last_text.contains("Your role: adversarial.") && first_request.last_text.contains(VAGUE_SENTENCE),
         "{}",
         first_request.last_text
     );

@@ -221,7 +221,7 @@ fn a_session_with_open_findings_is_sent_back_until_they_are_repaired(client: Cli
     let run_id = testbed.sandbox.last_run_id();
     let finding_lines = "  F1 high plan.md:5: fast is vague\n  F2 low plan.md:9: there are always risks";
     for refusal_text in &refusals {
-        assert!(refusal_text.contains("Repair what the review found in plan.md"), "{refusal_text}");
+        assert!(refusal_text.contains("Fix the findings of the review of plan.md"), "{refusal_text}");
         for expected_part in [
             finding_lines,
             REVIEW_PROMISE,
@@ -231,7 +231,7 @@ fn a_session_with_open_findings_is_sent_back_until_they_are_repaired(client: Cli
             assert!(refusal_text.contains(expected_part), "{expected_part}: {refusal_text}");
         }
     }
-    let claim_notice = "You said that it is done, and it is not.";
+    let claim_notice = "You said that it is done, but it is not.";
     assert_eq!(refusals.iter().map(|words| words.contains(claim_notice)).collect::<Vec<_>>(), [false, true]);
 
     let status = testbed.sandbox.run_json(&["status"]);
@@ -271,7 +271,7 @@ fn a_session_that_keeps_lying_is_released_and_the_user_is_asked(client: Client) 
     );
     assert_eq!(testbed.sandbox.run_json(&["status"])["runs"][0]["state"], "waiting");
     let decisions_text = testbed.run_tribunal(&["decisions"]).stdout;
-    assert!(decisions_text.contains("F1, F2 are in the hands of a session"), "{decisions_text}");
+    assert!(decisions_text.contains("F1, F2 are assigned to a session"), "{decisions_text}");
     assert!(decisions_text.contains("fixers") && decisions_text.contains("accept"), "{decisions_text}");
     // The next session gets a notice, and is not held.
     let earlier_count = testbed.server.request_log().requests.len();
@@ -279,7 +279,7 @@ fn a_session_that_keeps_lying_is_released_and_the_user_is_asked(client: Client) 
     let requests = testbed.server.request_log().requests;
     assert_eq!(requests.len(), earlier_count + 1);
     let request_text = requests[earlier_count].body.to_string();
-    assert!(request_text.contains("waits for a person: tribunal decisions"), "{request_text}");
+    assert!(request_text.contains("waits for the user: `tribunal decisions`"), "{request_text}");
 }
 
 /// Builds a step in which the model starts a loop in its own shell.
@@ -549,7 +549,7 @@ fn a_broken_journal_holds_no_session(tested_client: Client) {
     let ruin_command = format!("yes garbage | head -c 9000 > '{journal_path}'; rm -f '{journal_path}'-*");
     replace_hook(&testbed, tested_client, &format!("case $2 in stop) {ruin_command};; esac; {RUN_HOOK}"));
     let hook_messages = expect_free_session(&testbed, tested_client);
-    assert!(hook_messages.contains("the journal cannot be read, so the session may stop"), "{hook_messages}");
+    assert!(hook_messages.contains("could not read the journal, so the session may stop"), "{hook_messages}");
     assert!(testbed.sandbox.path_of(STATE_FILE).exists(), "it may well be right");
 }
 
@@ -632,5 +632,5 @@ fn guarded_files_are_kept_and_the_model_is_told_why(tested_client: Client) {
     assert!(tool_results[2].contains("Refused: ") && tool_results[2].contains(".git"), "{}", tool_results[2]);
     assert!(tool_results[3].contains("Refused: ") && tool_results[3].contains(".tribunal/mine"), "{}", tool_results[3]);
     let history = testbed.run_tribunal(&["loop", "status", str_field(&only_loop(&testbed), "id")]).stdout;
-    assert_eq!(history.matches("was kept from").count(), 2, "{history}");
+    assert_eq!(history.matches("not allowed to use").count(), 2, "{history}");
 }

@@ -152,7 +152,7 @@ fn another_agent_takes_over_at_a_limit(client: Client) {
     let run_journal = testbed.last_journal();
     let warning_entries = run_journal.iter().filter(|journal_entry| journal_entry["kind"] == "warned");
     let warnings: Vec<&str> = warning_entries.map(|journal_entry| str_field(journal_entry, "text")).collect();
-    let expected_warning = format!("{} does it instead of {}", fallback_client.agent_name(), client.agent_name());
+    let expected_warning = format!("using {} instead of {}", fallback_client.agent_name(), client.agent_name());
     assert!(warnings.iter().any(|text| text.contains(&expected_warning)), "{warnings:?}");
     assert_eq!(str_field(&testbed.find_reply("round-1/review/adversarial/other-1"), "answer"), "findings");
     assert_eq!(testbed.list_findings(), ["F1 open"]);

@@ -91,7 +91,9 @@ impl MemoryMatch {
     /// Converts a memory's own similarity, 0 to 1. Below 0.50 it has nothing to say.
     pub fn from_similarity(similarity: f64) -> SourceSignal<MemoryMatch> {
         match similarity {
-            measure if !(0.0..=1.0).contains(&measure) => SourceSignal::Malformed(format!("a similarity of {measure}")),
+            measure if !(0.0..=1.0).contains(&measure) => {
+                SourceSignal::Malformed(format!("similarity {measure} is not between 0 and 1"))
+            }
             measure if measure > 0.80 => SourceSignal::Consulted(MemoryMatch::Similar),
             measure if measure >= 0.50 => SourceSignal::Consulted(MemoryMatch::Weak),
             _ => SourceSignal::Nothing,
@@ -183,5 +185,5 @@ pub struct ConfidenceSignals {
 
 /// Signals that contradict themselves: a bug of the code that collected them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the confidence cannot be calculated: {} of {} reviewers are said to be content", .0.content, .0.answered)]
+#[error("could not calculate the confidence: {} of {} reviewers were counted as satisfied", .0.content, .0.answered)]
 pub struct ImpossibleSignals(pub ReviewerTally);

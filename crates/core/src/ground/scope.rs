@@ -140,7 +140,7 @@ impl<'a> EvidenceScope<'a> {
         match_in_change
             .or_else(|| self.find_in_removed(raised_finding))
             .or(first_match)
-            .ok_or_else(|| "the quote stands in no file of the change".to_string())
+            .ok_or_else(|| "quote not found in any file of the change".to_string())
     }
 
     /// Finds a quote in the removed lines; its place is where they were.
@@ -201,12 +201,12 @@ impl<'a> EvidenceScope<'a> {
                 let grounded = finder.find_absence_in_change("", terms, None)?;
                 first_absence = first_absence.or(Some(grounded));
             }
-            return first_absence.ok_or_else(|| "the change has no files to look at".to_string());
+            return first_absence.ok_or_else(|| "the change has no files".to_string());
         }
         let finder_with_heading = self.finders.iter().find(|finder| finder.lines_under(heading, named_line).is_ok());
         match finder_with_heading {
             Some(finder) => finder.find_absence_in_change(heading, terms, named_line),
-            None => Err(format!("there is no heading or file `{heading}`")),
+            None => Err(format!("heading or file not found: `{heading}`")),
         }
     }
 

@@ -27,17 +27,15 @@ pub(super) fn amend_finding(
     finding_change: FindingChange,
 ) {
     let Some(finding) = state.find_finding(finding_id) else {
-        host.note_event(RunEvent::Warned {
-            text: format!("{finding_id} was edited, but does not exist; the edit is ignored"),
-        });
+        host.note_event(RunEvent::Warned { text: format!("ignored an edit of {finding_id}: no such finding") });
         return;
     };
     let (new_status, note_text) = match finding_change {
         FindingChange::Severity { to: new_severity } => {
             return change_severity(host, state, finding_id, snapshot, new_severity);
         }
-        FindingChange::Fixed => (FindingStatus::Fixed, String::from("a person says so")),
-        FindingChange::Open => (FindingStatus::Open, String::from("a person opened it again")),
+        FindingChange::Fixed => (FindingStatus::Fixed, String::from("marked as fixed by the user")),
+        FindingChange::Open => (FindingStatus::Open, String::from("reopened by the user")),
         FindingChange::Dismissed { reason } => {
             (FindingStatus::Dismissed { why: DismissalReason::Person }, user_reason(reason))
         }
@@ -55,7 +53,7 @@ pub(super) fn amend_finding(
     // The user decided on an outdated status, so the change may not be what they want now.
     if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.status != current_text) {
         let warning = format!(
-            "{finding_id} was to be {}, when it was {}; it is {current_text} by now and stays so",
+            "{finding_id} was not changed to {}: it was {} when you edited it, but is {current_text} now",
             new_status.as_str(),
             snapshot.status
         );
@@ -92,7 +90,8 @@ fn change_severity(
         return;
     };
     if snapshot.is_some_and(|snapshot| snapshot.severity != finding.severity) {
-        let warning = format!("{finding_id} was to be {new_severity}, but is {} by now and stays so", finding.severity);
+        let warning =
+            format!("{finding_id} was not changed to {new_severity}: it became {} in the meantime", finding.severity);
         host.note_event(RunEvent::Warned { text: warning });
         return;
     }
@@ -102,7 +101,7 @@ fn change_severity(
     let severity_transition = StatusTransition::new(
         current_status.clone(),
         TransitionCause::UserSeverity,
-        format!("a person calls it {new_severity}"),
+        format!("severity set to {new_severity} by the user"),
     );
     finding.apply_transition(severity_transition, host.last_timestamp());
     host.note_event(RunEvent::FindingRuled {
@@ -115,7 +114,7 @@ fn change_severity(
     match (host.settings().goal, new_severity) {
         (ReviewGoal::CriticalOnly, Severity::Critical) if current_status == outside_goal => {
             state.iteration = 0;
-            let note_text = "a person calls it critical";
+            let note_text = "severity set to critical by the user";
             state.transition_finding(
                 host,
                 finding_id,
@@ -124,7 +123,7 @@ fn change_severity(
         }
         // With this goal only critical findings stay open.
         (ReviewGoal::CriticalOnly, Severity::High | Severity::Medium | Severity::Low) if current_status.is_open() => {
-            let note_text = "the goal asks for critical findings only";
+            let note_text = "not critical, and the goal is `critical-only`";
             state.transition_finding(
                 host,
                 finding_id,
@@ -140,7 +139,7 @@ fn withdraw_questions_about(host: &dyn Host, state: &mut ReviewState, finding_id
     for decision in state.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
         if matches!(&decision.about, DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding } if *finding == finding_id)
         {
-            let withdrawal = DecisionAnswer::new_withdrawn(format!("a person settled {finding_id} by hand"));
+            let withdrawal = DecisionAnswer::new_withdrawn(format!("{finding_id} was settled by the user"));
             decision.answer = Some(withdrawal.clone());
             host.note_event(RunEvent::DecisionAnswered { decision: decision.id.clone(), answer: withdrawal });
         }
@@ -164,7 +163,7 @@ pub(super) fn add_user_finding(
     let mut finding = Finding {
         id: FindingId(state.findings.len() as u32 + 1),
         severity,
-        category: "by a person".into(),
+        category: "by the user".into(),
         description,
         evidence: Evidence::Quote { text: quoted_text },
         // The quote is not grounded: the user is believed.
@@ -177,7 +176,7 @@ pub(super) fn add_user_finding(
         history: vec![],
     };
     finding.apply_transition(
-        StatusTransition::new(FindingStatus::Open, TransitionCause::User, "added by a person"),
+        StatusTransition::new(FindingStatus::Open, TransitionCause::User, "added by the user"),
         host.last_timestamp(),
     );
     state.accepted = false;
@@ -187,5 +186,5 @@ pub(super) fn add_user_finding(
 }
 
 fn user_reason(given_reason: String) -> String {
-    if given_reason.is_empty() { String::from("a person said so") } else { format!("a person said: {given_reason}") }
+    if given_reason.is_empty() { String::from("no reason given") } else { format!("the user said: {given_reason}") }
 }

@@ -270,7 +270,7 @@ async fn ask_challenger(
             all_rulings.extend(new_rulings.iter().cloned());
         }
         for remark in &reply.remarks {
-            host.note_event(RunEvent::Warned { text: format!("answer of the challenger {agent_name}: {remark}") });
+            host.note_event(RunEvent::Warned { text: format!("challenger {agent_name}: {remark}") });
         }
     }
     let agent_name = consultation.last_agent().cloned().unwrap_or(agent_name);
@@ -278,13 +278,15 @@ async fn ask_challenger(
         |finding_id: &&FindingId| rulings.iter().flatten().any(|ruling: &ChallengerRuling| ruling.id == **finding_id);
     let silent_ids = wanted_ids.iter().filter(|finding_id| !has_ruling(finding_id)).copied().collect();
     let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
-    let fault =
-        match &rulings {
-            Some(_) => None,
-            None => Some(consultation.fault.clone().unwrap_or_else(|| {
-                Fault::new(FaultKind::Malformed, format!("{agent_name} did not answer with verdicts"))
-            })),
-        };
+    let fault = match &rulings {
+        Some(_) => None,
+        None => Some(
+            consultation
+                .fault
+                .clone()
+                .unwrap_or_else(|| Fault::new(FaultKind::Malformed, format!("{agent_name} returned no verdicts"))),
+        ),
+    };
     host.note_event(RunEvent::ChallengerAnswered {
         key: task_key,
         agent: agent_name,
@@ -306,7 +308,7 @@ fn find_missing_rulings(content: &AnswerContent, wanted_ids: &[FindingId]) -> Op
         }
         AnswerContent::Unreadable { message } => Some(message.clone()),
         AnswerContent::Findings { .. } | AnswerContent::Fixes { .. } => {
-            Some(String::from("verdicts were asked for, not findings or fixes"))
+            Some(String::from("expected verdicts, not findings or fixes"))
         }
     }
 }
@@ -317,9 +319,9 @@ fn judge_ruling(agent: &AgentName, ruling: ChallengerRuling, scope: &EvidenceSco
     // Punctuation says nothing, so only letters and digits count.
     let is_too_short = counter.chars().filter(|character| character.is_alphanumeric()).count() < MIN_COUNTER_CHARS;
     let problem = match counter.as_str() {
-        "" => Some("it quoted nothing for it"),
-        _ if is_too_short => Some("what it quoted is too short to show anything"),
-        _ if !scope.has_evidence(&Evidence::Quote { text: counter.clone() }) => Some("what it quoted is not there"),
+        "" => Some("without a quote"),
+        _ if is_too_short => Some("the quote is too short to prove anything"),
+        _ if !scope.has_evidence(&Evidence::Quote { text: counter.clone() }) => Some("the quote was not found"),
         _ => None,
     };
     if let (ChallengeVerdict::Invalid, Some(problem)) = (holds, problem) {
@@ -365,7 +367,7 @@ async fn settle_finding(
             ask_user(host, state, challenge_key, finding_id, &doubt_text).await?
         }
         ChallengeResult::Ambiguous => {
-            let note_text = format!("in doubt, taken as {severity}; {doubt_text}");
+            let note_text = format!("in doubt, counted as {severity}; {doubt_text}");
             state.transition_finding(
                 host,
                 finding_id,
@@ -390,7 +392,7 @@ async fn ask_user(
     let user_decision = Decision::for_disputed_finding(decision_id.clone(), finding_id, question);
     user_requests::post_decision(host, state, &challenge_key.child_key(&format!("ask-{finding_id}")), user_decision)
         .await?;
-    let note_text = format!("challengers do not agree on something critical: {doubt_text}");
+    let note_text = format!("challengers could not settle this critical finding: {doubt_text}");
     state.transition_finding(
         host,
         finding_id,

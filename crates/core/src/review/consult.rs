@@ -176,7 +176,7 @@ impl ConsultState<'_> {
         let problem = find_problem(&reply.content);
         let kept_session = reply.session.clone();
         if let AnswerContent::Unreadable { message } = &reply.content {
-            let detail = format!("{agent_name} answered in a form that cannot be read: {message}");
+            let detail = format!("could not read the answer of {agent_name}: {message}");
             self.outcome.fault = Some(Fault::new(FaultKind::Malformed, detail));
         } else {
             // A readable answer after a fault means that a later attempt helped.
@@ -231,8 +231,9 @@ impl ConsultState<'_> {
         let previous_fault = self.outcome.fault.as_ref()?;
         let is_same_agent = self.outcome.last_agent() == Some(&self.task.agent);
         let is_same_fault = fault.instant && previous_fault == fault && is_same_agent && !fault.is_environment();
-        is_same_fault
-            .then(|| Fault::new(FaultKind::CannotStart, format!("{}; twice, and at once each time", fault.detail)))
+        is_same_fault.then(|| {
+            Fault::new(FaultKind::CannotStart, format!("{} (failed twice, each time immediately)", fault.detail))
+        })
     }
 
     /// Retries after a pause, with the stand-in of an agent that keeps failing.
@@ -268,7 +269,7 @@ impl ConsultState<'_> {
             }
             _ => truncate_chars(&fault.detail, 200),
         };
-        let warning = format!("{explanation}; {new_agent} does it instead of {failed_agent}");
+        let warning = format!("{explanation}; using {new_agent} instead of {failed_agent}");
         self.host.note_event(RunEvent::Warned { text: warning });
         self.asked_instead.push(new_agent.clone());
         self.hand_over_to(new_agent);
@@ -342,7 +343,7 @@ impl ConsultState<'_> {
         // Waiting would exceed the configured total or the number of waits, so the task fails with the time of the reset.
         if needed_ms > allowed_ms || self.wait_count >= MAX_WAITS {
             let reset_time = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
-            let detail = format!("{}; {limited_agent} may be asked again at {reset_time} UTC", fault.detail);
+            let detail = format!("{}; {limited_agent} is available again at {reset_time} UTC", fault.detail);
             self.outcome.fault = Some(Fault::new(fault.kind.clone(), detail));
             return Ok(NextAsk::Done);
         }

@@ -34,8 +34,8 @@ use crate::{
 };
 
 /// The correction for the one changed attempt after a repetition.
-const CIRCLING_CORRECTION: &str = "it said what was said before, and nothing had changed since; find another way, or say BLOCKED and what \
-                      a person would have to decide";
+const CIRCLING_CORRECTION: &str = "it repeated an earlier answer, and nothing had changed since; find another way, or answer BLOCKED and \
+                      say what the user would have to decide";
 
 /// Offers every open finding to a fixer once.
 pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iteration: u32) -> Result<(), StageExit> {
@@ -112,7 +112,7 @@ async fn prepare_later_wave(
 /// Records that these findings are given to a fixer.
 fn assign_findings(host: &dyn Host, state: &mut ReviewState, assigned_ids: &[FindingId], fixer_number: usize) {
     for finding_id in assigned_ids {
-        let note_text = format!("given to fixer {fixer_number}");
+        let note_text = format!("assigned to fixer {fixer_number}");
         state.transition_finding(
             host,
             *finding_id,
@@ -167,7 +167,7 @@ async fn ask_fixer(
         AnswerContent::Fixes { .. } => None,
         AnswerContent::Unreadable { message } => Some(message.clone()),
         AnswerContent::Findings { .. } | AnswerContent::Rulings { .. } => {
-            Some(String::from("fixes were asked for, not findings or verdicts"))
+            Some(String::from("expected fixes, not findings or verdicts"))
         }
     })
     .await?;
@@ -211,7 +211,10 @@ fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewStat
         settings.goal,
     );
     if !settings.verify.is_empty() {
-        stable_text.push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
+        stable_text.push_str(&format!(
+            " These commands must pass before a change is applied: {}.",
+            settings.verify.join("; ")
+        ));
     }
     let mut environment = state.task_background(settings);
     environment.context = state.tries.context.clone();
@@ -285,7 +288,7 @@ async fn settle_answer(
     }
     let work_result = settle_fixed_claims(host, state, reply_key, patch, &sorted_claims.fixed_claims).await?;
     // Only findings that are still assigned are reopened, so this covers exactly the unmentioned ones.
-    state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, "the fixer said nothing about it");
+    state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, "the fixer did not mention it");
     let is_repeat = consultation.replies.iter().any(|answered| is_repeated_reply(&answered.reply));
     let is_done = matches!(work_result, WorkResult::Done);
     // Repeating an answer is only a problem if nothing has changed through it.
@@ -326,7 +329,7 @@ async fn settle_fixed_claims(
                 host,
                 &claimed_ids,
                 TransitionCause::NotBorneOut,
-                "said to be fixed, but nothing was changed",
+                "claimed as fixed, but nothing was changed",
             );
             Ok(WorkResult::Done)
         }
@@ -339,7 +342,7 @@ fn accept_fixes_along(host: &dyn Host, state: &mut ReviewState, reply_key: &Key,
         if !state.tries.gone.contains(&claim.id) {
             continue;
         }
-        let note_text = format!("{} (what it showed was gone with another repair)", claim.note);
+        let note_text = format!("{} (already resolved by another fix)", claim.note);
         state.transition_finding(
             host,
             claim.id,
@@ -377,15 +380,13 @@ async fn handle_circling(
         .partition(|finding_id| is_last_iteration || state.tries.circling.contains(finding_id));
     if !circling_first.is_empty() {
         let finding_names: Vec<String> = circling_first.iter().map(|finding_id| format!("{finding_id}")).collect();
-        let warning = format!(
-            "fixers go in circles about {}: the same was said before and nothing has moved; one more try, another way",
-            finding_names.join(", ")
-        );
+        let warning =
+            format!("{}: two fixes made no progress; trying once more with another approach", finding_names.join(", "));
         host.note_event(RunEvent::Warned { text: warning });
         state.tries.circling.extend(circling_first);
     }
     for finding_id in circling_again {
-        let mut note_text = String::from("fixers go in circles about it: the same is said again and nothing moves");
+        let mut note_text = String::from("repeated fixes made no progress");
         let mut newest_first =
             state.find_finding(finding_id).into_iter().flat_map(|finding| finding.history.iter().rev());
         if let Some(history_step) = newest_first.find(|history_step| history_step.cause.is_refusal()) {

@@ -47,7 +47,7 @@ impl FrozenCopy {
             // Only a document has a section, so a path is known here.
             let (path, section) =
                 (subject.file_path().unwrap_or_default(), subject.section_title().unwrap_or_default());
-            RunEnding::new(RunReason::Environment, format!("{path} has no section `{section}` any more"))
+            RunEnding::new(RunReason::Environment, format!("section `{section}` no longer exists in {path}"))
         })
     }
 

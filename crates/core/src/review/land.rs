@@ -80,7 +80,7 @@ async fn ask_for_approval(
     let finding_names: Vec<String> = finding_ids.iter().map(|finding_id| format!("{finding_id}")).collect();
     let claim_texts: Vec<String> = fixed_claims.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
     let question = format!(
-        "may this land? It is to repair {} and changes {} ({})",
+        "apply this patch? It fixes {} and changes {} ({})",
         finding_names.join(", "),
         patch.files.join(", "),
         claim_texts.join("; ")
@@ -90,7 +90,7 @@ async fn ask_for_approval(
     user_requests::post_decision(host, state, &task_key.child_key("show"), decision).await?;
     for finding_id in finding_ids {
         let blocked_status = FindingStatus::Blocked { decision: decision_id.clone() };
-        let note_text = "its patch waits for a person's yes";
+        let note_text = "its patch is waiting for approval";
         state.transition_finding(
             host,
             finding_id,
@@ -227,7 +227,7 @@ async fn handle_refusal(
     if let PatchRefusal::Conflict { ours, theirs, .. } = &patch_refusal {
         for finding_id in conflicted_before {
             let note_text =
-                format!("{note_text}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}");
+                format!("{note_text}, for the second time. Current text: {ours:?}; text of the fix: {theirs:?}");
             state.block_finding(host, task_key, finding_id, cause, &note_text).await?;
         }
     }
@@ -275,7 +275,7 @@ pub(super) fn verify_claims(
             let note_text = format!("{}{separator}{}", claim.note, claim.verification);
             state.fixes.push(FixLogEntry { finding: claim.id, key: task_key.clone(), note: note_text });
         } else {
-            let note_text = "said to be fixed, but nothing near it was changed";
+            let note_text = "claimed as fixed, but nothing near it was changed";
             state.transition_finding(
                 host,
                 claim.id,
@@ -367,20 +367,20 @@ fn quotes_removed_text(finding: &Finding) -> bool {
 pub(super) fn describe_refusal(patch_refusal: &PatchRefusal) -> String {
     match patch_refusal {
         PatchRefusal::Outside { files } => {
-            format!("not landed: it changed {}, which it may not", files.join(", "))
+            format!("rejected: the fix also changed {} (only its own files may change)", files.join(", "))
         }
         PatchRefusal::Conflict { line, file, .. } if !file.is_empty() => {
-            format!("not landed: {file}:{line} was changed outside this run")
+            format!("rejected: the fix conflicts with another change at {file}:{line}")
         }
         PatchRefusal::Conflict { line, .. } => {
-            format!("not landed: line {line} was changed outside this run")
+            format!("rejected: the fix conflicts with another change in line {line}")
         }
         PatchRefusal::Check { command, output } => {
-            format!("not landed: `{command}` failed: {}", truncate_chars(output.trim(), 200))
+            format!("rejected because `{command}` failed: {}", truncate_chars(output.trim(), 200))
         }
         PatchRefusal::Gutted { before, after } => {
-            format!("not landed: of {before} lines it would leave {after}")
+            format!("rejected: the fix would leave only {after} of {before} lines")
         }
-        PatchRefusal::Lost { detail } => format!("not landed: {detail}"),
+        PatchRefusal::Lost { detail } => format!("rejected: {detail}"),
     }
 }

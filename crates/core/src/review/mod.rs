@@ -181,10 +181,10 @@ impl ReviewState {
             FreezeOutcome::Frozen(frozen) if Some(&frozen.hash) == self.last_pass.text.as_ref() => {
                 return Ok(false);
             }
-            FreezeOutcome::Frozen(_) => {
-                String::from("the file was changed outside this run after the last pass; it is not resolved yet")
-            }
-            FreezeOutcome::Failed { fault } => format!("{fault}; it is not resolved yet"),
+            FreezeOutcome::Frozen(_) => String::from(
+                "the file was changed outside this run after the last review, so the run is not resolved yet",
+            ),
+            FreezeOutcome::Failed { fault } => format!("{fault}; the run is not resolved yet"),
         };
         // The pass was over another text, so a further round has to look at this one.
         self.last_pass.dry = false;

@@ -50,7 +50,7 @@ pub fn next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     let is_good_ending = |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
     match (&decided, state.count_unanswered_edits()) {
         (NextStage::End(ending), edit_count @ 1..) if is_good_ending(ending) => {
-            end_with(RunReason::Blocked, format!("{} changed past the copies", format_count(edit_count, "file")))
+            end_with(RunReason::Blocked, format!("{} changed outside this run", format_count(edit_count, "file")))
         }
         _ => decided,
     }
@@ -66,21 +66,21 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     }
     if !settings.fix && finding_counts.blocked > 0 {
         // Another pass would change nothing; only the user's decision does.
-        return end_with(RunReason::Blocked, format!("{} blocked", finding_counts.blocked));
+        return end_with(RunReason::Blocked, format!("{} blocked", format_count(finding_counts.blocked, "finding")));
     }
     if finding_counts.open > 0 {
         return decide_with_open_findings(state, settings, finding_counts.open);
     }
     if let patch_count @ 1.. = state.count_patches_to_approve() {
         // Another pass over a text that is about to change would only cost money.
-        return end_with(RunReason::Blocked, format!("{} to be approved", patches_phrase(patch_count)));
+        return end_with(RunReason::Blocked, format!("{} waiting for your approval", patches_phrase(patch_count)));
     }
     if !settings.fix {
         if let Some(shortfall) = confidence_shortfall(state, settings) {
             return end_with(RunReason::ConfidenceLow, shortfall);
         }
         // The text is as it was reviewed, so another pass over it would only cost money.
-        return end_with(RunReason::GoalMet, String::from("nothing is open; nothing was to be fixed"));
+        return end_with(RunReason::GoalMet, String::from("no open findings (fixing is off)"));
     }
     let text_is_good = state.last_pass.dry || settings.tier.number() == 0;
     // Each grant of the user allows as many rounds again.
@@ -90,7 +90,7 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
             end_with(RunReason::ConfidenceLow, shortfall)
         }
         (0, true) if !state.last_pass.dry => {
-            end_with(RunReason::GoalMet, String::from("tier 0: no second look was asked for"))
+            end_with(RunReason::GoalMet, String::from("no open findings (fixes are not reviewed again at tier 0)"))
         }
         (0, true) => end_with(RunReason::GoalMet, state.last_pass.describe_dry()),
         (0, false) | (_, false) if has_rounds_left => NextStage::Review { round: state.round + 1 },
@@ -99,25 +99,31 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
             // Without fixes since the pass, the pass itself was inconclusive.
             match state.tries.text == state.last_pass.text {
                 true => {
-                    format!("round {} showed nothing: {}", state.round, state.last_pass.describe_shortfall())
+                    format!("round {} was inconclusive: {}", state.round, state.last_pass.describe_shortfall())
                 }
-                false => format!("the last fixes of round {} are verified but were not reviewed again", state.round),
+                false => format!("the last fixes of round {} were verified, but not reviewed again", state.round),
             },
         ),
-        (blocked_count, _) => end_with(RunReason::Blocked, format!("{blocked_count} blocked")),
+        (blocked_count, _) => {
+            end_with(RunReason::Blocked, format!("{} blocked", format_count(blocked_count, "finding")))
+        }
     }
 }
 
 /// Decides the next stage while findings are open: another fix iteration, if there is one left, or the end.
 fn decide_with_open_findings(state: &ReviewState, settings: &Settings, open_count: u32) -> NextStage {
     match state.iteration {
-        _ if !settings.fix => end_with(RunReason::ReviewOnly, format!("{open_count} open")),
+        _ if !settings.fix => end_with(RunReason::ReviewOnly, format!("{} open", format_count(open_count, "finding"))),
         iterations_done if iterations_done < settings.limits.fix_iterations => {
             NextStage::Fix { iteration: iterations_done + 1 }
         }
         iterations_done => end_with(
             RunReason::FixIterations,
-            format!("{open_count} open after {}", format_count(iterations_done, "fix iteration")),
+            format!(
+                "{} open after {}",
+                format_count(open_count, "finding"),
+                format_count(iterations_done, "fix iteration")
+            ),
         ),
     }
 }
@@ -128,7 +134,7 @@ fn confidence_shortfall(state: &ReviewState, settings: &Settings) -> Option<Stri
     let reached_confidence = state.confidence.as_ref()?.for_gates;
     let tier = settings.tier;
     (reached_confidence < target_confidence)
-        .then(|| format!("{reached_confidence} of {target_confidence}, counted for tier {tier}"))
+        .then(|| format!("{reached_confidence} of {target_confidence} after the deduction for tier {tier}"))
 }
 
 /// Returns the trigger of the next round.

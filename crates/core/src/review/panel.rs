@@ -145,10 +145,10 @@ fn select_findings_to_challenge(
 /// Ends a round in which nothing of the change is left to read: a repair or an outside edit has reverted it.
 async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
     if round == 1 {
-        let detail = String::from("nothing is changed there any more");
+        let detail = String::from("there is no longer any change to review");
         return Err(RunEnding::new(RunReason::Environment, detail).into());
     }
-    let warning = String::from("nothing of the change is left, so there is nothing to review again");
+    let warning = String::from("the change is empty by now, so there is nothing left to review");
     host.note_event(RunEvent::Warned { text: warning });
     state.count_round(round);
     let last_text = state.last_pass.text.take();
@@ -170,7 +170,7 @@ fn handle_silent_panel(host: &dyn Host, state: &ReviewState, panel_seats: &[Pane
     let is_environment_fault = fault.as_ref().is_some_and(Fault::is_environment);
     let detail = fault.map_or_else(String::new, |fault| fault.detail);
     if !is_environment_fault && seating::has_other_agents(settings, JobKind::Review) {
-        host.note_event(RunEvent::Warned { text: format!("no reviewer answered: {detail}; the round is held again") });
+        host.note_event(RunEvent::Warned { text: format!("no reviewer answered: {detail}; repeating the round") });
         return Ok(());
     }
     Err(RunEnding::new(RunReason::Environment, format!("no reviewer answered: {detail}")))
@@ -198,7 +198,7 @@ fn check_panel_quality(host: &dyn Host, state: &mut ReviewState, stats: RoundSta
         return Err(RunEnding::new(RunReason::PanelDegraded, degradation));
     }
     host.note_event(RunEvent::Warned {
-        text: format!("the panel may be degraded: {degradation}; one more round, with another panel"),
+        text: format!("the panel may be unreliable: {degradation}; trying one more round with another panel"),
     });
     Ok(())
 }
@@ -217,7 +217,7 @@ fn choose_roles(host: &dyn Host, state: &ReviewState, round: u32) -> Vec<AgentRo
     };
     if round == 1 {
         let choice_reason = match settings.level {
-            Some(_) => String::from("chosen by a person"),
+            Some(_) => String::from("chosen by you"),
             None if settings.tier.number() >= 2 => {
                 format!("tier {}, no confidence signal yet", settings.tier)
             }
@@ -296,7 +296,7 @@ async fn ask_reviewer(
             merged.extend(if merged.is_empty() { newly_raised } else { unrepeated });
         }
         for remark in &reply.remarks {
-            host.note_event(RunEvent::Warned { text: format!("answer of {role}: {remark}") });
+            host.note_event(RunEvent::Warned { text: format!("{role} reviewer: {remark}") });
         }
     }
     let agent_name = consultation.last_agent().cloned().unwrap_or(agent_name);
@@ -314,7 +314,7 @@ async fn ask_reviewer(
         }
         (None, fault) => {
             let fault = fault.clone().unwrap_or_else(|| {
-                Fault::new(FaultKind::Malformed, format!("{agent_name} did not answer with findings"))
+                Fault::new(FaultKind::Malformed, format!("{agent_name} returned no list of findings"))
             });
             host.note_event(RunEvent::SeatIncomplete { round, role, agent: agent_name.clone(), fault });
         }
@@ -325,13 +325,13 @@ async fn ask_reviewer(
 fn find_answer_problem(content: &AnswerContent, required_count: u32) -> Option<String> {
     match content {
         AnswerContent::Findings { raised } if (raised.len() as u32) < required_count => Some(format!(
-            "you raised {}; look once more for what was missed, {required_count} are expected in a first round",
+            "you raised {}, but a first round should have {required_count}; check again for what was missed",
             text::format_count(raised.len() as u32, "finding")
         )),
         AnswerContent::Findings { .. } => None,
         AnswerContent::Unreadable { message } => Some(message.clone()),
         AnswerContent::Fixes { .. } | AnswerContent::Rulings { .. } => {
-            Some(String::from("findings were asked for, not fixes or verdicts"))
+            Some(String::from("expected findings, not fixes or verdicts"))
         }
     }
 }
@@ -419,10 +419,10 @@ impl ReviewState {
             let stand_in_agent = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
             if worked_before && stand_in_agent != *agent {
                 let problem = match attempt {
-                    AttemptOutcome::CannotWork => "cannot work here",
+                    AttemptOutcome::CannotWork => "does not work here",
                     _ => "has failed twice in a row",
                 };
-                let warning = format!("{agent} {problem}; {stand_in_agent} stands in for it");
+                let warning = format!("{agent} {problem}; using {stand_in_agent} instead");
                 host.note_event(RunEvent::Warned { text: warning });
             }
         }

@@ -34,21 +34,21 @@ impl ReviewState {
                     host.note_event(RunEvent::FileWritten { file: own_file, path });
                     if let Some(aside) = aside {
                         // The edited version was put aside, so nothing that the user wrote is lost.
-                        let strange_edits = if strange.is_empty() { "something" } else { &strange.join("; ") };
+                        let strange_edits = if strange.is_empty() { "unknown change" } else { &strange.join("; ") };
                         let warning = format!(
-                            "in the tracker was edited what is not taken in ({strange_edits}); it is kept as {aside}"
+                            "could not understand this edit of the tracker: {strange_edits}; your version is kept as {aside}"
                         );
                         host.note_event(RunEvent::Warned { text: warning });
                     }
                     return Ok(());
                 }
                 WriteOutcome::Failed { fault } => {
-                    host.note_event(RunEvent::Warned { text: format!("the tracker was not written: {fault}") });
+                    host.note_event(RunEvent::Warned { text: format!("could not write the tracker: {fault}") });
                     return Ok(());
                 }
             }
         }
-        let warning = String::from("the tracker is being edited all the time; it was not written");
+        let warning = String::from("could not write the tracker: it keeps being edited");
         host.note_event(RunEvent::Warned { text: warning });
         Ok(())
     }
@@ -85,7 +85,7 @@ impl ReviewState {
             // Metrics are never edited, so there is nothing to apply.
             WriteOutcome::Edited { .. } => {}
             WriteOutcome::Failed { fault } => {
-                host.note_event(RunEvent::Warned { text: format!("the metrics were not written: {fault}") });
+                host.note_event(RunEvent::Warned { text: format!("could not write the metrics: {fault}") });
             }
         }
         Ok(())

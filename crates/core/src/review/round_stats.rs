@@ -60,13 +60,13 @@ impl RoundStats {
 pub fn find_degradation(previous: Option<&RoundStats>, current: &RoundStats) -> Option<String> {
     // This sign needs no earlier round.
     if current.unbelieved * 2 > current.raised {
-        return Some(format!("{} of {} claims are not believed", current.unbelieved, current.raised));
+        return Some(format!("{} of {} claims were dismissed", current.unbelieved, current.raised));
     }
     let previous = previous?;
     if current.all_fixed_before && current.weight > previous.weight {
         let (weight_before, weight_after) = (previous.weight, current.weight);
         return Some(format!(
-            "what is new weighs {weight_after} after {weight_before}, though everything was fixed in between"
+            "new findings weigh more than before ({weight_after}, was {weight_before}), although everything had been fixed"
         ));
     }
     None

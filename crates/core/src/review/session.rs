@@ -49,13 +49,13 @@ pub(super) async fn repair_in_session(
     post_session_question(host, state, &iteration_key, &open_ids).await?;
     state.publish_tracker(host, &iteration_key).await?;
     let session_ending =
-        RunEnding::new(RunReason::InSession, format!("{} to repair", format_count(open_ids.len() as u32, "finding")));
+        RunEnding::new(RunReason::InSession, format!("{} to fix", format_count(open_ids.len() as u32, "finding")));
     let inbox = host.perform(iteration_key.session_key(), WaitForUser { ending: session_ending }).await?;
     user_requests::apply_requests(host, state, inbox.requests);
     withdraw_session_questions(host, state);
     // While the session worked, the user has decided against it or has accepted what is open.
     if state.session_over || state.accepted {
-        state.reopen_assigned(host, &open_ids, TransitionCause::SessionOver, "the session is no longer waited for");
+        state.reopen_assigned(host, &open_ids, TransitionCause::SessionOver, "no longer waiting for the session");
         return Ok(());
     }
     // An iteration without any change does not count against the limit.
@@ -80,7 +80,7 @@ fn assign_to_session(host: &dyn Host, state: &mut ReviewState, iteration: u32, o
     host.note_event(RunEvent::FixersDealt { round, iteration, wave: 1, hands: vec![open_ids.to_vec()], why: trigger });
     for finding_id in open_ids {
         let assignment =
-            StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, "given to the session");
+            StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, "assigned to the session");
         state.transition_finding(host, *finding_id, assignment);
     }
 }
@@ -94,7 +94,7 @@ async fn post_session_question(
 ) -> Result<(), ParkedRun> {
     let finding_names: Vec<String> = open_ids.iter().map(|finding_id| format!("{finding_id}")).collect();
     let question = format!(
-        "{} {} in the hands of a session. If it does not come back: who repairs what is open?",
+        "{} {} assigned to a session. Who should fix what is open if it does not come back?",
         finding_names.join(", "),
         if open_ids.len() == 1 { "is" } else { "are" }
     );
@@ -155,7 +155,7 @@ async fn collect_session_edits(
             Ok(SessionOutcome::Judged)
         }
         LandOutcome::Landed(_) => {
-            let note_text = "the session has changed nothing under review";
+            let note_text = "the session changed nothing that is under review";
             state.reopen_assigned(host, &assigned_ids, TransitionCause::NotBorneOut, note_text);
             Ok(SessionOutcome::Untouched)
         }

@@ -110,9 +110,9 @@ impl PanelPass {
     /// Describes a pass that raised nothing new.
     pub(super) fn describe_dry(&self) -> String {
         // Missing reviewers do not spoil a dry pass, but the user should know about them.
-        let mut description = String::from("a pass over the final text was dry");
+        let mut description = String::from("all findings fixed, and the last review found nothing new");
         if self.unheard > 0 {
-            description.push_str(&format!(", though {} did not answer", format_count(self.unheard, "reviewer")));
+            description.push_str(&format!(" ({} did not answer)", format_count(self.unheard, "reviewer")));
         }
         description
     }
@@ -120,9 +120,9 @@ impl PanelPass {
     /// Describes why a pass does not count as dry although the text is still the same.
     pub(super) fn describe_shortfall(&self) -> &'static str {
         if self.changed {
-            "the file was changed outside this run since"
+            "the file has been changed outside this run since then"
         } else {
-            "too little of it was answered, or believed"
+            "too few reviewers answered, or too many claims were dismissed"
         }
     }
 }

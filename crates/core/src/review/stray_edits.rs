@@ -59,18 +59,21 @@ fn stray_edit_question(edits: &[StrayEdit]) -> String {
         .map(|stray_edit| format!("{} {}", stray_edit.path, verb(stray_edit)))
         .collect();
     if edits.len() > MAX_NAMED_FILES {
-        described_files.push(format!("so were {} more files", edits.len() - MAX_NAMED_FILES));
+        described_files.push(format!("{} more files changed", edits.len() - MAX_NAMED_FILES));
     }
     let lost_paths: Vec<&str> =
         edits.iter().filter(|stray_edit| !stray_edit.kept).map(|stray_edit| stray_edit.path.as_str()).collect();
     let lost_note = match lost_paths.as_slice() {
         [] => String::new(),
-        [first_path] => format!(" What stood in {first_path} is not to be had any more."),
+        [first_path] => format!(" The previous content of {first_path} is not available."),
         [first_path, other_paths @ ..] => {
-            format!(" What stood in {first_path} and {} more is not to be had any more.", other_paths.len())
+            format!(" The previous content of {first_path} and {} more is not available.", other_paths.len())
         }
     };
-    format!("{} while agents were at work, and not by a landing: was that you?{lost_note}", described_files.join(", "))
+    format!(
+        "{} while agents were running, but not by applying a patch. Was that you?{lost_note}",
+        described_files.join(", ")
+    )
 }
 
 /// Restores the files that the user wants restored.
@@ -82,15 +85,15 @@ pub(super) async fn restore_all(host: &dyn Host, state: &mut ReviewState) -> Res
         let restore_key = Key::for_restore(edit_index as u32 + 1);
         let warning = match host.perform(restore_key.clone(), Restore { stray: stray_edit.clone() }).await? {
             RestoreOutcome::Restored { parked: Some(parked) } if stray_edit.before.is_none() => {
-                format!("{file_path} was taken away again; it is kept as {parked}")
+                format!("removed {file_path} (a copy is kept as {parked})")
             }
             RestoreOutcome::Restored { parked: Some(parked) } => {
-                format!("{file_path} was put back as it was; what stood there is kept as {parked}")
+                format!("restored {file_path} (the changed version is kept as {parked})")
             }
-            RestoreOutcome::Restored { parked: None } => format!("{file_path} was put back as it was"),
+            RestoreOutcome::Restored { parked: None } => format!("restored {file_path}"),
             RestoreOutcome::Failed { fault } => {
                 // The file still has the stray edit, so the user is asked again, without the choice to restore it.
-                let question = format!("{file_path} was not put back: {}. Is it fine as it is?", fault.detail);
+                let question = format!("could not restore {file_path}: {}. Keep it as it is?", fault.detail);
                 let decision_id = state.next_decision_id();
                 let lost_edit = StrayEdit { kept: false, ..stray_edit };
                 let decision = Decision::for_stray_edits(decision_id, Vec::from([lost_edit]), question.clone());

@@ -27,7 +27,7 @@ pub(super) async fn post_decision(
     let decision_id = decision.id.clone();
     if let PostOutcome::Failed { fault } = host.perform(effect_key.clone(), PostDecision { decision }).await? {
         // The file is only a convenience: the decision can still be answered by its id.
-        host.note_event(RunEvent::Warned { text: format!("the file of {decision_id} was not written: {fault}") });
+        host.note_event(RunEvent::Warned { text: format!("could not write the file for {decision_id}: {fault}") });
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ fn remember_remark(host: &dyn Host, state: &mut ReviewState, remark: UserRemark)
     while state.said.len() > 1 && total_chars(&state.said) > MAX_REMARK_CHARS {
         let oldest_remark = state.said.remove(0);
         let warning = format!(
-            "too much was said for a brief; agents are no longer told: {}",
+            "your remarks are too long for a prompt; dropped the oldest: {}",
             truncate_chars(&oldest_remark.text, 80)
         );
         host.note_event(RunEvent::Warned { text: warning });
@@ -126,7 +126,7 @@ fn apply_answer(host: &dyn Host, state: &mut ReviewState, decision_id: &Decision
     });
     let Some(decision) = open_decision else {
         let warning =
-            format!("the answer `{}` to {decision_id} fits no open decision and was left aside", user_answer.choice);
+            format!("ignored the answer `{}` to {decision_id}: no open decision offers it", user_answer.choice);
         host.note_event(RunEvent::Warned { text: warning });
         return;
     };
@@ -156,7 +156,7 @@ fn apply_choice(
             state.accepted = false;
             state.iteration = 0;
             // The iterations are counted anew, since the earlier ones had no chance to repair this finding.
-            state.transition_finding(host, finding_id, user_transition(FindingStatus::Open, "a person upholds it"));
+            state.transition_finding(host, finding_id, user_transition(FindingStatus::Open, "upheld by the user"));
         }
         (
             DecisionTopic::Blocked { finding: finding_id } | DecisionTopic::Disputed { finding: finding_id },
@@ -210,7 +210,7 @@ fn apply_choice(
 /// Warns about remarks that arrived after the last brief, so that no agent gets them.
 pub(super) fn warn_unheard_remarks(host: &dyn Host, late_remarks: &[UserRemark]) {
     for remark in late_remarks {
-        let warning = format!("this was said too late for any agent to be told: {}", truncate_chars(&remark.text, 200));
+        let warning = format!("this remark came too late to reach an agent: {}", truncate_chars(&remark.text, 200));
         host.note_event(RunEvent::Warned { text: warning });
     }
 }
@@ -234,9 +234,9 @@ fn apply_patch_answer(
 ) {
     let choice_key = user_answer.choice_key();
     let (new_status, note_text) = match choice_key {
-        Some(ChoiceKey::Approve) => (FindingStatus::Assigned, String::from("a person approved its patch")),
+        Some(ChoiceKey::Approve) => (FindingStatus::Assigned, String::from("patch approved by the user")),
         Some(ChoiceKey::Reject) => {
-            (FindingStatus::Open, format!("a person rejected its patch: {}", answer_reason(user_answer)))
+            (FindingStatus::Open, format!("patch rejected by the user: {}", answer_reason(user_answer)))
         }
         Some(ChoiceKey::Dismiss) => {
             (FindingStatus::Dismissed { why: DismissalReason::Person }, answer_reason(user_answer))
@@ -271,7 +271,7 @@ fn retry_finding(host: &dyn Host, state: &mut ReviewState, finding_id: FindingId
     // A retry revokes an earlier acceptance.
     state.accepted = false;
     state.iteration = 0;
-    state.transition_finding(host, finding_id, user_transition(FindingStatus::Open, "a person wants another try"));
+    state.transition_finding(host, finding_id, user_transition(FindingStatus::Open, "the user asked for another try"));
 }
 
 fn accept_remaining(host: &dyn Host, state: &mut ReviewState, note_text: &str) {
@@ -296,5 +296,5 @@ fn user_transition(new_status: FindingStatus, note_text: &str) -> StatusTransiti
 }
 
 fn answer_reason(user_answer: &DecisionAnswer) -> String {
-    if user_answer.note.is_empty() { String::from("a person said so") } else { user_answer.note.clone() }
+    if user_answer.note.is_empty() { String::from("no reason given") } else { user_answer.note.clone() }
 }

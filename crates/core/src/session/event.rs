@@ -160,14 +160,14 @@ impl ReleaseReason {
     pub fn as_phrase(self) -> &'static str {
         match self {
             ReleaseReason::Complete => "it is done",
-            ReleaseReason::Blocked => "it says that only a person can go on",
-            ReleaseReason::TimedOut => "it says that its time is up",
-            ReleaseReason::Refusals => "it was sent back as often as allowed",
-            ReleaseReason::Failures => "too much failed in a row",
-            ReleaseReason::ClientCap => "the client would soon have ended the turn by itself, with nothing to show",
-            ReleaseReason::Over => "there is nothing left for it to do",
-            ReleaseReason::Person => "a person let it go",
-            ReleaseReason::Stale => "nothing was heard of it for too long",
+            ReleaseReason::Blocked => "it says that only you can continue",
+            ReleaseReason::TimedOut => "it says that it ran out of time",
+            ReleaseReason::Refusals => "it was sent back the maximum number of times",
+            ReleaseReason::Failures => "too many failures in a row",
+            ReleaseReason::ClientCap => "the client was about to end the turn by itself, without a result",
+            ReleaseReason::Over => "it has nothing left to do",
+            ReleaseReason::Person => "you released it",
+            ReleaseReason::Stale => "it was inactive for too long",
         }
     }
 }

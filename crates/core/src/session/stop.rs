@@ -129,7 +129,7 @@ pub fn decide_stop(stop_input: &StopInput, answer: &str, client_turn: ClientTurn
     // The client would end the turn without a word; allowing the stop first keeps the reason.
     if client_turn.max_in_a_row.is_some_and(|turn_cap| client_turn.in_a_row + 1 >= turn_cap) {
         let refusals_in_a_row = format_count(client_turn.in_a_row, "refusal");
-        return allow_with(ReleaseReason::ClientCap, &format!("{refusals_in_a_row} in a row and no tool was used"));
+        return allow_with(ReleaseReason::ClientCap, &format!("{refusals_in_a_row} in a row without a tool call"));
     }
     StopVerdict::Refuse(build_refusal(stop_input, has_claimed))
 }
@@ -163,16 +163,16 @@ fn refusal_message(stop_input: &StopInput, open_findings: &[OpenFinding], has_cl
     let mut rendered = format!("Tribunal {work_name}{run_name}: {mark} at most {}.", stop_input.max_refusals);
     // The model must see that its claim was checked and is wrong.
     if has_claimed && stop_input.open_count > 0 {
-        rendered.push_str(" You said that it is done, and it is not.");
+        rendered.push_str(" You said that it is done, but it is not.");
     }
     match stop_input.work {
         // While the run works itself, the session can only wait or resume it.
         SessionWork::Review if stop_input.run_phase == SessionRunPhase::UnderWay => rendered.push_str(&format!(
-            "\nReviewers are at work on it. Wait for them before you stop: tribunal log {} --follow",
+            "\nReviewers are working on it. Wait for them before you stop: `tribunal log {} --follow`",
             stop_input.run_id
         )),
         SessionWork::Review if stop_input.run_phase == SessionRunPhase::Died => rendered.push_str(&format!(
-            "\nThe review ended before it was done. Go on with it before you stop: tribunal resume {}",
+            "\nThe review crashed before it was done. Resume it before you stop: `tribunal resume {}`",
             stop_input.run_id
         )),
         SessionWork::Review => rendered.push_str(&open_findings_text(stop_input, open_findings)),
@@ -199,8 +199,8 @@ fn open_findings_text(stop_input: &StopInput, findings: &[OpenFinding]) -> Strin
     if !stop_input.run_id.is_empty() {
         let run_id = &stop_input.run_id;
         rendered.push_str(&format!(
-            "\nRepair them in the files, then run `tribunal resume {run_id}`: it checks what you changed and reviews it \
-             again. What you say about it changes nothing. All of them: tribunal findings {run_id}"
+            "\nFix them in the files, then run `tribunal resume {run_id}`: it checks your changes and reviews them again. \
+             Saying that they are fixed is not enough. To list all findings, run `tribunal findings {run_id}`"
         ));
     }
     rendered
@@ -213,11 +213,11 @@ fn way_out_text(stop_input: &StopInput) -> String {
     };
     let mut rendered = String::new();
     if let Some(promise) = &stop_input.promise {
-        rendered
-            .push_str(&format!("\nWhen it is done, and only if that is true, say exactly: <{tag}>{promise}</{tag}>"));
+        rendered.push_str(&format!("\nWhen it is done, and only then, say exactly: <{tag}>{promise}</{tag}>"));
     }
     // The way out is always named, so that an honest model need not invent a promise.
-    rendered.push_str("\nIf only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>");
+    rendered
+        .push_str("\nIf only the user can continue, say so and you may stop: <review-blocked>REASON</review-blocked>");
     rendered
 }
 
@@ -306,19 +306,19 @@ mod tests {
         assert_eq!(
             model_prompt(&review_input(), "<review-complete>ALL_ISSUES_RESOLVED</review-complete>"),
             "Repair what the panel found in prd.md.\n\n\
-             Tribunal review prd-k3f9: sent back 1 of at most 50. You said that it is done, and it is not.\n\
+             Tribunal review prd-k3f9: sent back 1 of at most 50. You said that it is done, but it is not.\n\
              Still open, most severe first (2):\n  F2 critical prd.md:2: it is vague\n  F1 low prd.md:1: it is vague\n\
-             Repair them in the files, then run `tribunal resume prd-k3f9`: it checks what you changed and reviews it \
-             again. What you say about it changes nothing. All of them: tribunal findings prd-k3f9\n\
-             When it is done, and only if that is true, say exactly: \
+             Fix them in the files, then run `tribunal resume prd-k3f9`: it checks your changes and reviews them again. \
+             Saying that they are fixed is not enough. To list all findings, run `tribunal findings prd-k3f9`\n\
+             When it is done, and only then, say exactly: \
              <review-complete>ALL_ISSUES_RESOLVED</review-complete>\n\
-             If only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>"
+             If only the user can continue, say so and you may stop: <review-blocked>REASON</review-blocked>"
         );
         assert_eq!(
             model_prompt(&loop_input(), ""),
             "Make the tests pass.\n\nTribunal loop: sent back 1 of at most 3.\n\
-             When it is done, and only if that is true, say exactly: <promise>ALL * [PASS]</promise>\n\
-             If only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>"
+             When it is done, and only then, say exactly: <promise>ALL * [PASS]</promise>\n\
+             If only the user can continue, say so and you may stop: <review-blocked>REASON</review-blocked>"
         );
     }
 

@@ -34,9 +34,9 @@ const ISSUES_START: &str = "<!-- ISSUES_START -->";
 const ISSUES_END: &str = "<!-- ISSUES_END -->";
 /// Begins the comment that records the state of an issue when it was written.
 const SNAPSHOT_PREFIX: &str = "<!-- was: ";
-const HOW_TO_EDIT: &str = "Edit it as you like while a run works: tick a box, replace a severity or a status (open, \
-                           dismissed: why, deferred: why),\nwrite remarks below an issue, or add one under a heading \
-                           `### [ ] new · high` with its text and perhaps a line `- Quote: …`.";
+const HOW_TO_EDIT: &str = "You can edit this file while a run is active: tick a box, change a severity or a status (open, \
+                           dismissed: why, deferred: why),\nwrite remarks below an issue, or add an issue under a \
+                           heading `### [ ] new · high` with its text and optionally a line `- Quote: …`.";
 
 /// Adds the last line: the result is what is written to disk.
 pub fn add_stamp(mut tracker_text: String, run: &RunId) -> String {
@@ -106,7 +106,7 @@ fn write_tracker(
     writeln!(rendered, "Round: {} · rev {revision}\n", state.round)?;
     // The user should see what the review does not cover.
     if let Some(change) = settings.subject.code_change().filter(|change| !change.left_out.is_empty()) {
-        writeln!(rendered, "Also changed, and not reviewed:\n")?;
+        writeln!(rendered, "Also changed, but not reviewed:\n")?;
         for left_out in &change.left_out {
             writeln!(rendered, "- {}", escape_line(left_out))?;
         }
@@ -129,7 +129,7 @@ fn write_tracker(
 /// Formats `83 (validation 35/35, reviewers 15/25; …); for gates 78, medium`.
 fn format_confidence(state: &ReviewState) -> String {
     match &state.confidence {
-        None => String::from("not calculated (no signal yet)"),
+        None => String::from("not calculated (no signals yet)"),
         Some(calculated) => {
             format!(
                 "{} ({}); for gates {}, {}",
@@ -179,7 +179,7 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
         let section =
             if place.section.is_empty() { String::new() } else { format!(" ({})", escape_line(&place.section)) };
         let match_suffix = finding.found.map(|quote_match| format!(", {quote_match}")).unwrap_or_default();
-        writeln!(rendered, "- Place: {place}{section}{match_suffix}")?;
+        writeln!(rendered, "- Location: {place}{section}{match_suffix}")?;
     }
     match &finding.evidence {
         // Only findings of the user may lack a quote.
@@ -187,7 +187,7 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
         Evidence::Quote { text } => writeln!(rendered, "- Quote: “{}”", escape_line(text))?,
         Evidence::Absence { heading, terms } => {
             let terms = escape_line(&terms.join(", "));
-            writeln!(rendered, "- Absent under “{}”: {terms}", escape_line(heading))?;
+            writeln!(rendered, "- Missing under “{}”: {terms}", escape_line(heading))?;
         }
     }
     writeln!(rendered, "- Category: {}", escape_line(&finding.category))?;
@@ -196,10 +196,10 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
     }
     let raiser_names: alloc::vec::Vec<String> =
         finding.raisers.iter().map(|raiser| format!("{} (round {})", raiser.role, raiser.round)).collect();
-    let raised_by = if raiser_names.is_empty() { String::from("a person") } else { raiser_names.join(", ") };
+    let raised_by = if raiser_names.is_empty() { String::from("the user") } else { raiser_names.join(", ") };
     writeln!(rendered, "- Raised by: {raised_by}")?;
     if let Some(earlier_id) = finding.maybe_same_as {
-        writeln!(rendered, "- Maybe the same as: {earlier_id}")?;
+        writeln!(rendered, "- Possible duplicate of: {earlier_id}")?;
     }
     let challenge_text = challenge::challenge_note(finding);
     if let Some(challenge_line) = challenge_text {
@@ -215,7 +215,7 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
     Ok(())
 }
 
-/// Formats a status such as `dismissed (ungrounded)`.
+/// Formats a status such as `dismissed (evidence not found)`.
 pub fn format_status(finding_status: &FindingStatus) -> String {
     match finding_status {
         FindingStatus::Dismissed { why } => format!("dismissed ({why})"),

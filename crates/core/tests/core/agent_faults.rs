@@ -158,7 +158,7 @@ fn a_wait_beyond_the_limit_pauses_the_run_and_names_the_reset_time() {
     );
     assert!(awaited_times(&trial).is_empty());
     assert_eq!(ending.reason, RunReason::Environment);
-    assert!(ending.detail.contains("sample may be asked again at 1970-01-01 13:16:40 UTC"), "{}", ending.detail);
+    assert!(ending.detail.contains("sample is available again at 1970-01-01 13:16:40 UTC"), "{}", ending.detail);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn another_agent_is_asked_instead_of_waiting_and_later_tasks_know_the_limit() {
     assert_eq!(ending.reason, RunReason::ReviewOnly);
     assert_eq!(last_state(&trial).spent.limited.get(&AgentName::new("a")), Some(&RESET_AT_MS));
     assert!(
-        warning_texts(&trial).iter().any(|text| text.ends_with("b does it instead of a")),
+        warning_texts(&trial).iter().any(|text| text.ends_with("using b instead of a")),
         "{:?}",
         warning_texts(&trial)
     );
@@ -282,7 +282,7 @@ fn two_identical_instant_failures_stop_further_attempts() {
         "{}",
         ending.detail
     );
-    assert!(ending.detail.ends_with("twice, and at once each time"), "{}", ending.detail);
+    assert!(ending.detail.ends_with("(failed twice, each time immediately)"), "{}", ending.detail);
     assert_eq!(seat_calls(&trial).len(), 2);
 
     let script =

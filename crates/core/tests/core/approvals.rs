@@ -61,7 +61,7 @@ fn with_approve_each_nothing_lands_before_the_user_approves() {
     let world = world_raising_one().reply_on("round-1/fix-1/approved/D1", repaired_landing());
     let mut trial = TrialRun::new(approve_each_settings(), world, 1);
     let (ending, view) = trial.run_review();
-    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is to be approved"));
+    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is waiting for your approval"));
     assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D1") });
     assert!(!trial.world.performed_keys.iter().any(|key| key.ends_with("/land")), "{:?}", trial.world.performed_keys);
     assert!(!was_performed(&trial, "round-2/freeze"), "no round is paid for while a patch waits");
@@ -81,9 +81,9 @@ fn a_rejected_patch_goes_back_to_a_fixer_with_the_rejection() {
     trial.world = core::mem::take(&mut trial.world).reply_once("wait", wait_answered_with("reject"));
     let (ending, view) = trial.run_review();
     // The patch of the next fixer waits for approval, too.
-    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is to be approved"));
+    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is waiting for your approval"));
     assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D2") });
-    let is_rejection = |note: &str| note.starts_with("a person rejected its patch");
+    let is_rejection = |note: &str| note.starts_with("patch rejected by the user");
     assert!(view.findings[&F1].history.iter().any(|step| is_rejection(&step.note)));
 }
 
@@ -129,9 +129,11 @@ fn world_with_stray() -> ScriptedWorld {
 fn a_file_changed_outside_the_workspaces_is_asked_about_once_and_blocks_the_end() {
     let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
     let (ending, view) = trial.run_review();
-    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 file changed past the copies"));
+    assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 file changed outside this run"));
     let questions: Vec<&str> = view.open_decisions().map(|decision| decision.question.as_str()).collect();
-    assert_eq!(questions, ["src/main.rs was changed while agents were at work, and not by a landing: was that you?"]);
+    let expected_question =
+        "src/main.rs was changed while agents were running, but not by applying a patch. Was that you?";
+    assert_eq!(questions, [expected_question]);
     assert_eq!(view.findings[&F1].status, FindingStatus::Fixed, "the work went on meanwhile");
 
     trial.world = core::mem::take(&mut trial.world).reply_on("wait", wait_answered_with("keep"));
@@ -183,7 +185,7 @@ fn many_files_that_changed_at_once_are_one_question() {
     for (count, questions) in [(3, 3), (4, 1), (500, 1)] {
         let (ending, view) = TrialRun::new(single_reviewer_settings(), world_with_strays(count), 1).run_review();
         assert_eq!(view.open_decisions().count(), questions, "{count}");
-        assert_eq!(ending.detail, format!("{count} files changed past the copies"));
+        assert_eq!(ending.detail, format!("{count} files changed outside this run"));
     }
 }
 
@@ -198,10 +200,7 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
         TrialRun::new(single_reviewer_settings(), world_raising_one().reply_on("round-1/review/adversarial", reply), 1)
             .run_review();
     let decision = view.open_decisions().next().unwrap();
-    assert!(
-        !decision.offers_choice("restore") && decision.question.contains("is not to be had any more"),
-        "{decision:?}"
-    );
+    assert!(!decision.offers_choice("restore") && decision.question.contains("is not available"), "{decision:?}");
 
     let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
     trial.run_review();
@@ -211,7 +210,7 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
         .reply_on("restore-1", failed_restore);
     let (ending, view) = trial.run_review();
     assert_eq!(ending.reason, RunReason::Blocked, "{ending:?}");
-    assert!(view.open_decisions().next().unwrap().question.contains("was not put back"));
+    assert!(view.open_decisions().next().unwrap().question.contains("could not restore src/main.rs"));
 }
 
 #[test]

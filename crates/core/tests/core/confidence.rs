@@ -159,10 +159,10 @@ fn the_parts_of_the_score_are_listed() {
         summaries,
         [
             "confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted",
-            "confidence 50: reviewers 25/25; one source only; memory had nothing; validation, party not consulted",
-            "confidence 47: validation 35/35, reviewers 5/25; the reviewers disagree with the validation; \
+            "confidence 50: reviewers 25/25; only one source; memory gave no signal; validation, party not consulted",
+            "confidence 47: validation 35/35, reviewers 5/25; reviewers disagree with the validation; \
              memory malformed; party unreachable",
-            "confidence 25: no signal; validation, memory, reviewers, party not consulted",
+            "confidence 25: no signals; validation, memory, reviewers, party not consulted",
             "could not be calculated",
         ]
     );

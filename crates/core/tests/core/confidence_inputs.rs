@@ -95,8 +95,8 @@ fn without_checks_the_reviewers_are_the_only_source() {
             world_with_answers([real_flaw(), real_flaw(), real_flaw()])
         )),
         [
-            "1: 10: reviewers 5/25; one source only; validation, memory, party not consulted",
-            "2: 50: reviewers 25/25; one source only; validation, memory, party not consulted",
+            "1: 10: reviewers 5/25; only one source; validation, memory, party not consulted",
+            "2: 50: reviewers 25/25; only one source; validation, memory, party not consulted",
         ]
     );
 }
@@ -109,7 +109,7 @@ fn checks_count_once_the_reviewed_text_has_passed_them() {
             world_with_answers([real_flaw(), real_flaw(), real_flaw()])
         )),
         [
-            "1: 10: reviewers 5/25; one source only; validation, memory, party not consulted",
+            "1: 10: reviewers 5/25; only one source; validation, memory, party not consulted",
             "2: 100: validation 35/35, reviewers 25/25; memory, party not consulted",
         ]
     );
@@ -121,7 +121,7 @@ fn checks_do_not_count_for_a_text_that_was_changed_since() {
         .reply_on("round-2/freeze", frozen_reply("# Another\n"));
     assert_eq!(
         confidence_lines(&run_and_record(checked_settings(), world))[1],
-        "2: 50: reviewers 25/25; one source only; validation, memory, party not consulted"
+        "2: 50: reviewers 25/25; only one source; validation, memory, party not consulted"
     );
 }
 
@@ -140,7 +140,7 @@ fn the_share_of_the_reviewers_follows_how_many_are_content() {
         // A reviewer whose quotes are not in the text does not count either.
         ([invented_flaw(), no_findings(), no_findings()], "reviewers 25/25"),
         ([invented_flaw(), real_flaw(), no_findings()], "reviewers 5/25"),
-        ([invented_flaw(), invented_flaw(), invented_flaw()], "no signal; reviewers had nothing"),
+        ([invented_flaw(), invented_flaw(), invented_flaw()], "no signals; reviewers gave no signal"),
     ] {
         let confidence_line = first_round_confidence(answers);
         assert!(confidence_line.contains(share), "{share} is expected: {confidence_line}");
@@ -178,7 +178,7 @@ fn view_tracker_and_metrics_show_the_last_confidence() {
         .collect();
     let headers: Vec<&str> =
         written_texts.iter().filter_map(|text| text.lines().find(|line| line.starts_with("Confidence:"))).collect();
-    let first_header = "Confidence: 10 (reviewers 5/25; one source only; validation, memory, party not consulted); \
+    let first_header = "Confidence: 10 (reviewers 5/25; only one source; validation, memory, party not consulted); \
                  for gates 5, low";
     let last_header =
         "Confidence: 100 (validation 35/35, reviewers 25/25; memory, party not consulted); for gates 95, high";

@@ -101,7 +101,7 @@ fn of_several_places_the_nearest_counts_or_the_first_and_their_number_is_kept() 
         let grounded = find_quote(quote, named_line).unwrap();
         assert_eq!((grounded.place.line, grounded.quote_match), (found_line, Some(two_places)), "{named_line:?}");
     }
-    assert_eq!(two_places.to_string(), "as quoted, 1 of 2 places");
+    assert_eq!(two_places.to_string(), "exact match, 1 of 2 places");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn an_almost_exact_quote_is_found_only_near_the_named_line_and_the_real_text_is_
         grounded.actual_text.as_deref(),
         Some("They must not start a second export before the first has ended.")
     );
-    assert_eq!(grounded.quote_match.unwrap().to_string(), "91 % as quoted");
+    assert_eq!(grounded.quote_match.unwrap().to_string(), "91% match");
     assert!(find_quote(quote, None).is_err() && find_quote(quote, Some(40)).is_err());
 }
 
@@ -201,7 +201,7 @@ fn an_absence_may_spell_its_heading_in_any_usual_way() {
         let grounded = find_absence(heading, &["retention"]).unwrap_or_else(|reason| panic!("{heading}: {reason}"));
         assert_eq!(place_and_method(&grounded), (3, 3, SCOPE_HEADING, None), "{heading}");
     }
-    assert_eq!(find_absence("other.md: Privacy", &["x"]).unwrap_err(), "there is no heading `other.md: Privacy`");
+    assert_eq!(find_absence("other.md: Privacy", &["x"]).unwrap_err(), "heading not found: `other.md: Privacy`");
     assert_eq!(find_absence("", &["retention"]).unwrap().place.line, 1, "no heading: the whole text");
     assert_eq!(find_absence("docs/prd.md", &["retention"]).unwrap().place.line, 1);
 }
@@ -209,12 +209,12 @@ fn an_absence_may_spell_its_heading_in_any_usual_way() {
 #[test]
 fn an_absence_is_refuted_by_any_of_its_terms_also_in_subsections() {
     for (heading, terms, reason) in [
-        ("Goals & Scope", &["rows"][..], "`rows` stands there, in line 14"),
-        ("Goals & Scope", &["archive"], "`archive` stands there, in line 6"),
-        ("Goals & Scope", &["order for"], "`order for` stands there, in line 5"),
-        ("Goals & Scope", &["deletion", "api_key"], "`api_key` stands there, in line 10"),
-        ("", &["deletion", "ms"], "`ms` stands there, in line 23"),
-        ("Privacy", &[" "], "no terms were given that could be searched for"),
+        ("Goals & Scope", &["rows"][..], "found `rows` in line 14"),
+        ("Goals & Scope", &["archive"], "found `archive` in line 6"),
+        ("Goals & Scope", &["order for"], "found `order for` in line 5"),
+        ("Goals & Scope", &["deletion", "api_key"], "found `api_key` in line 10"),
+        ("", &["deletion", "ms"], "found `ms` in line 23"),
+        ("Privacy", &[" "], "no search terms given"),
     ] {
         assert_eq!(find_absence(heading, terms).unwrap_err(), reason);
     }

@@ -135,7 +135,7 @@ fn reviewers_that_keep_finding_severe_issues_are_stopped_by_the_round_limit() {
     }
     let (ending, view, _) = live(single_reviewer_settings(), world);
     assert_eq!((ending.reason, view.rounds), (RunReason::Rounds, 3));
-    assert!(ending.detail.contains("verified but were not reviewed again"), "{}", ending.detail);
+    assert!(ending.detail.contains("verified, but not reviewed again"), "{}", ending.detail);
     assert_eq!((view.finding_counts().fixed, view.finding_counts().open), (3, 0));
     assert_eq!(view.open_decisions().count(), 1, "a person is asked whether to go on");
 }
@@ -214,7 +214,10 @@ fn a_broken_environment_does_not_count_as_an_attempt() {
     }
     trial.world = world;
     let TrialOutcome::Parked(ending) = trial.run_workflow(workflow, None) else { panic!("it ended otherwise") };
-    assert_eq!((ending.reason, ending.detail.as_str()), (RunReason::FixIterations, "1 open after 3 fix iterations"));
+    assert_eq!(
+        (ending.reason, ending.detail.as_str()),
+        (RunReason::FixIterations, "1 finding open after 3 fix iterations")
+    );
     assert!(trial.world.performed_keys.iter().any(|key| key == "round-1/fix-3/fix/1"));
     let limits_left = ending.left.unwrap();
     assert_eq!(limits_left.failures, 5, "nothing was charged");

@@ -590,7 +590,7 @@ fn a_claim_away_from_the_changed_lines_is_deferred_as_pre_existing() {
     merge_claims(&mut findings, answers, &evidence_finder.clone().into(), Timestamp::default());
     assert_eq!(findings[0].status, FindingStatus::Open);
     assert_eq!(findings[1].status, FindingStatus::Deferred { why: DeferralReason::PreExisting });
-    assert_eq!(findings[1].last_note(), "it stands away from the changed lines");
+    assert_eq!(findings[1].last_note(), "not in the changed lines");
 }
 
 /// Up to eight claims about the lines of [`JUDGED_PAIRS`]. Some quotes are invented, and many descriptions resemble each

@@ -206,7 +206,7 @@ fn an_agent_that_failed_twice_in_a_row_is_replaced_by_its_stronger_agent() {
     let agent_names: Vec<String> =
         tasks_of_role(&trial, AgentRole::Fixer).iter().map(|task| task.agent.to_string()).collect();
     assert_eq!(agent_names, ["small", "small", "large", "large"]);
-    let warning_text = "small has failed twice in a row; large stands in for it";
+    let warning_text = "small has failed twice in a row; using large instead";
     assert!(trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text)));
 }
 
@@ -254,7 +254,7 @@ fn a_confidence_target_holds_the_run_until_the_user_accepts_less() {
     let settings = || Settings { target_confidence: Some(80), ..single_reviewer_settings() };
     let (ending, view, _) = live(settings(), world(()));
     assert_eq!((ending.reason, view.rounds), (RunReason::ConfidenceLow, 1), "another look would add nothing");
-    assert_eq!(ending.detail, "15 of 80, counted for tier 2");
+    assert_eq!(ending.detail, "15 of 80 after the deduction for tier 2");
     for (choice, rounds, expected_reason) in [("accept", 1, RunReason::Accepted), ("more", 2, RunReason::ConfidenceLow)]
     {
         let (_, _, mut trial) = live(settings(), world(()));
@@ -286,12 +286,15 @@ fn a_fixer_gets_the_state_of_the_run_and_the_results_of_earlier_attempts() {
     let (_, _, trial) = live(settings, world);
     let rendered_context = |task: &AgentTask| task.brief.surroundings.context.render(3_000);
     let fixer_tasks = tasks_of_role(&trial, AgentRole::Fixer);
-    let first_context = "Round 1 of at most 3, fix iteration 1 of at most 3; the goal is zero-open. Before a change lands, these must \
-                  pass: make check.";
+    let first_context = "Round 1 of at most 3, fix iteration 1 of at most 3; the goal is zero-open. These commands must \
+                  pass before a change is applied: make check.";
     assert_eq!(rendered_context(&fixer_tasks[0]), first_context);
     let second_context = rendered_context(&fixer_tasks[1]);
     assert!(second_context.contains("F1 FIXED: about F1"), "{second_context}");
-    assert!(second_context.contains("F1: not landed: `make check` failed: two numbers disagree"), "{second_context}");
+    assert!(
+        second_context.contains("F1: rejected because `make check` failed: two numbers disagree"),
+        "{second_context}"
+    );
 }
 
 #[test]

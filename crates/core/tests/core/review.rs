@@ -74,7 +74,8 @@ fn end_reason(life: &TrialOutcome<RunEnding>) -> RunReason {
 #[test]
 fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
     let (life, view, trial) = run_review(single_reviewer_settings(), world_that_gets_resolved());
-    assert_eq!(life, TrialOutcome::Done(RunEnding::new(RunReason::GoalMet, "a pass over the final text was dry")));
+    let expected_detail = "all findings fixed, and the last review found nothing new";
+    assert_eq!(life, TrialOutcome::Done(RunEnding::new(RunReason::GoalMet, expected_detail)));
     assert_eq!(view.findings[&F1].status, FindingStatus::Fixed);
     let keys: Vec<String> = started_keys(&trial.journal).iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -125,7 +126,7 @@ fn a_claim_without_a_change_is_not_a_fix() {
     assert_eq!(end_reason(&life), RunReason::FixIterations);
     assert_eq!(view.findings[&F1].status, FindingStatus::Open);
     let notes: Vec<&str> = view.findings[&F1].history.iter().map(|step| step.note.as_str()).collect();
-    assert!(notes.contains(&"said to be fixed, but nothing was changed"), "{notes:?}");
+    assert!(notes.contains(&"claimed as fixed, but nothing was changed"), "{notes:?}");
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn a_refused_patch_leaves_its_findings_open_and_the_next_fixer_gets_the_reason()
         }
         _ => None,
     });
-    assert_eq!(second_attempt_note.unwrap(), "not landed: `make check` failed: two tests fail");
+    assert_eq!(second_attempt_note.unwrap(), "rejected because `make check` failed: two tests fail");
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn a_blocked_finding_waits_for_the_user_and_the_others_go_on() {
         .reply_on("round-2/review/adversarial", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&repaired_text));
     let (life, view, mut trial) = run_review(single_reviewer_settings(), world);
-    assert_eq!(life, TrialOutcome::Parked(RunEnding::new(RunReason::Blocked, "1 blocked")));
+    assert_eq!(life, TrialOutcome::Parked(RunEnding::new(RunReason::Blocked, "1 finding blocked")));
     assert_eq!(view.findings[&F2].status, FindingStatus::Fixed);
     let decision_ids: Vec<&str> = view.open_decisions().map(|decision| decision.id.as_str()).collect();
     assert_eq!(decision_ids, ["D1"]);
@@ -200,7 +201,7 @@ fn a_blocked_finding_waits_for_the_user_and_the_others_go_on() {
 fn a_fixer_cannot_freeze_a_severity_by_the_note_of_a_blocked_finding() {
     let both_flaws = flawed_text(2);
     let repaired_text = both_flaws.replace("flaw 2", "repaired");
-    for blocked_note in ["a person calls it low", "in doubt, taken as low; 2 of 2 challengers"] {
+    for blocked_note in ["severity set to low by the user", "in doubt, counted as low; 2 of 2 challengers"] {
         let mut blocked_reply = fixes_reply(vec![(F1, ClaimStatus::Blocked), (F2, ClaimStatus::Fixed)], true);
         if let Reply::Ask(AskOutcome::Answered(reply)) = &mut blocked_reply
             && let AnswerContent::Fixes { claims } = &mut reply.content
@@ -271,7 +272,7 @@ fn a_panel_that_invents_quotes_is_replaced_for_one_round_and_then_the_run_halts(
     let (life, view, trial) = run_review(single_reviewer_settings(), world);
     assert_eq!(end_reason(&life), RunReason::PanelDegraded);
     assert_eq!(view.rounds, 2);
-    let warning_text = "one more round, with another panel";
+    let warning_text = "trying one more round with another panel";
     let events = trial.journal.iter().map(|entry| &entry.event);
     let warnings = events.filter(|event| matches!(event, RunEvent::Warned { text } if text.contains(warning_text)));
     assert_eq!(warnings.count(), 1);
@@ -411,7 +412,7 @@ fn a_decision_whose_file_cannot_be_written_is_warned_about_and_still_waits() {
     assert_eq!(end_reason(&life), RunReason::Blocked);
     assert_eq!(view.open_decisions().map(|decision| decision.id.as_str()).collect::<Vec<_>>(), ["D1"]);
     let is_warned = trial.journal.iter().any(|entry| {
-        matches!(&entry.event, RunEvent::Warned { text } if text == "the file of D1 was not written: the disk is full")
+        matches!(&entry.event, RunEvent::Warned { text } if text == "could not write the file for D1: the disk is full")
     });
     assert!(is_warned, "{:?}", trial.journal);
 }

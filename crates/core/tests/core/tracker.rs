@@ -90,7 +90,7 @@ fn ticked_boxes_severities_and_statuses_are_understood() {
             amend_request(1, FindingChange::Deferred { reason: reason() }),
         ),
         ("high · open", "high · Dismissed", amend_request(1, FindingChange::Dismissed { reason: String::new() })),
-        ("medium · dismissed (ungrounded)", "medium · open", amend_request(3, FindingChange::Open)),
+        ("medium · dismissed (evidence not found)", "medium · open", amend_request(3, FindingChange::Open)),
         ("high · open", "high · fixed", amend_request(1, FindingChange::Fixed)),
     ] {
         let text = render_sample(&sample_state());
@@ -141,17 +141,18 @@ fn edits_that_are_not_understood_are_reported_with_their_line() {
     };
     assert_eq!(
         problems_of_edit("high · open", "high · whatever"),
-        format!("line {heading_line}: `whatever` is no status")
+        format!("line {heading_line}: unknown status `whatever`")
     );
     assert_eq!(
         problems_of_edit("F1 · high · open", "F1"),
-        format!("line {heading_line}: F1 has no severity any more; line {heading_line}: `` is no status")
+        format!("line {heading_line}: F1 has no valid severity; line {heading_line}: unknown status ``")
     );
-    let missing_comment = format!("line {heading_line}: the comment that says how F1 stood is gone or another's; ");
+    let missing_comment =
+        format!("line {heading_line}: the `was:` comment of F1 is missing or belongs to another issue; ");
     assert!(problems_of_edit("<!-- was: F1", "<!-- F1").starts_with(&missing_comment));
     assert_eq!(
         problems_of_edit("- Suggested fix: say when", "- Suggested fix: say who"),
-        format!("line {heading_line}: lines of F1 were changed that cannot be taken in")
+        format!("line {heading_line}: generated lines of F1 were changed")
     );
     assert_eq!(
         problems_of_edit("<!-- ISSUES_END -->", ""),
@@ -159,14 +160,14 @@ fn edits_that_are_not_understood_are_reported_with_their_line() {
     );
     assert_eq!(
         problems_of_edit("### [ ] F1", "stray\n### [ ] F1"),
-        format!("line {heading_line}: it belongs to no issue")
+        format!("line {heading_line} does not belong to an issue")
     );
 }
 
 #[test]
 fn edits_outside_the_issues_are_reported_and_not_applied() {
     let text = render_sample(&sample_state());
-    let expected_problem = "lines outside the issues were changed, or an issue was taken out";
+    let expected_problem = "lines outside the issues were changed, or an issue was removed";
     let tracker_without_issue = {
         let from = text.find("### [x] F2").unwrap();
         let to = text.find("### [ ] F3").unwrap();
@@ -227,7 +228,7 @@ fn an_edit_of_a_finding_that_has_changed_meanwhile_is_ignored_with_a_warning() {
     assert!(matches!(trial.run_workflow(workflow, None), TrialOutcome::Done(_)));
     let finding = &RunView::from_entries(&trial.journal).findings[&FindingId(1)];
     assert_eq!((&finding.status, finding.severity), (&FindingStatus::Fixed, Severity::Low), "the severity still stood");
-    let warning_text = "F1 was to be dismissed, when it was open; it is fixed by now and stays so";
+    let warning_text = "F1 was not changed to dismissed: it was open when you edited it, but is fixed now";
     assert!(trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text)));
 }
 

@@ -18,7 +18,7 @@ use crate::{phrases, rulings::Ruling};
 pub(super) fn render_page(export: &FindingsExport<'_>) -> String {
     let mut rendered = format!("# Review of {}\n\n{}", escape_prose(&export.subject_title()), render_head(export));
     if export.findings.is_empty() {
-        rendered.push_str("\nThere are no such findings.\n");
+        rendered.push_str("\nNo matching findings.\n");
         return rendered;
     }
     let _ = write!(rendered, "\n{}", render_counts_table(export));
@@ -48,10 +48,15 @@ fn render_head(export: &FindingsExport<'_>) -> String {
     let _ = writeln!(rendered, "- Findings: {}", phrases::describe_counts(&run_view.finding_counts()));
     let _ = writeln!(rendered, "- Spent: {}", export.describe_spending());
     if let Some(score_card) = &run_view.confidence {
-        let _ = writeln!(rendered, "- Confidence: {} ({})", score_card.score, escape_prose(&score_card.describe_all()));
+        let _ = writeln!(
+            rendered,
+            "- Confidence: {} of 100 ({})",
+            score_card.score,
+            escape_prose(&score_card.describe_all())
+        );
     }
     if let Some(selection_text) = export.describe_selection() {
-        let _ = writeln!(rendered, "- On this page: {selection_text}");
+        let _ = writeln!(rendered, "- Shown here: {selection_text}");
     }
     rendered
 }
@@ -90,7 +95,7 @@ fn render_section(finding: &Finding, export: &FindingsExport<'_>) -> String {
     let _ = writeln!(rendered, "{}", render_evidence(finding, is_document));
     let ruling = export.rulings.find_ruling(finding.id);
     if !finding.suggested_fix.trim().is_empty() {
-        let _ = writeln!(rendered, "- Suggested: {}", escape_prose(&finding.suggested_fix));
+        let _ = writeln!(rendered, "- Suggested fix: {}", escape_prose(&finding.suggested_fix));
     }
     if let Some(ruling) = ruling {
         let _ = writeln!(rendered, "- Challenged: {}", describe_challenge(ruling));
@@ -100,10 +105,10 @@ fn render_section(finding: &Finding, export: &FindingsExport<'_>) -> String {
     // An open finding with a single note has only been raised.
     let has_moved = finding.history.len() > 1 || finding.status != FindingStatus::Open;
     if has_moved && !is_told_by_ruling && !finding.last_note().is_empty() {
-        let _ = writeln!(rendered, "- What became of it: {}", escape_prose(finding.last_note()));
+        let _ = writeln!(rendered, "- Latest: {}", escape_prose(finding.last_note()));
     }
     if let Some(similar_finding) = finding.maybe_same_as {
-        let _ = writeln!(rendered, "- Maybe the same as {similar_finding}");
+        let _ = writeln!(rendered, "- Possibly a duplicate of {similar_finding}");
     }
     // Evidence ends with a blank line, which stays at the end if no list follows; sections are separated by exactly one.
     rendered.truncate(rendered.trim_end().len());

@@ -11,11 +11,7 @@ mod sarif;
 
 use tribunal_core::finding::{Finding, FindingStatus, Severity};
 
-use crate::{
-    clean_line, phrases,
-    rulings::RulingIndex,
-    tables::{self, RunStanding},
-};
+use crate::{clean_line, phrases, rulings::RulingIndex, tables::RunStanding};
 
 /// The run and those of its findings that are exported.
 #[derive(Clone, Debug)]
@@ -51,13 +47,12 @@ impl FindingsExport<'_> {
         self.run_standing.run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default()
     }
 
-    /// The reason for the state of the run, such as `the goal is met`.
+    /// The reason for the state of the run, such as `the cost budget is used up ($5.02 of $5.00)`.
     fn state_reason(&self) -> String {
-        let describe_ending = |summary| format!("{}{}", reason_text(summary), tables::describe_detail(summary));
-        self.run_standing.run_view.run_summary().map(describe_ending).unwrap_or_default()
+        self.run_standing.run_view.run_summary().map(phrases::describe_ending).unwrap_or_default()
     }
 
-    /// Describes what the run has spent: `2 rounds · 31,000 tokens · cost 0.31 · 0:14`.
+    /// Describes what the run has spent: `2 rounds · 31k tokens · $0.31 · 0:14`.
     fn describe_spending(&self) -> String {
         let run_view = self.run_standing.run_view;
         match run_view.run_summary() {
@@ -65,18 +60,17 @@ impl FindingsExport<'_> {
             None => {
                 // A run that is under way has no summary yet; its view counts what was used so far.
                 let rounds_text = phrases::format_count(run_view.rounds, "round");
-                format!("{rounds_text} held so far · {} tokens", phrases::group_thousands(run_view.usage.tokens))
+                format!("{rounds_text} completed · {} tokens", phrases::abbreviate_count(run_view.usage.tokens))
             }
         }
     }
 
-    /// Describes the selection, `4 of the run's 11 findings`, if it is not all of them.
+    /// Describes the selection, `4 of 11 findings`, if it is not all of them.
     fn describe_selection(&self) -> Option<String> {
         let total_findings = self.run_standing.run_view.findings.len();
         let shown_findings = self.findings.len();
-        (shown_findings < total_findings).then(|| {
-            format!("{shown_findings} of the run's {}", phrases::format_count(total_findings as u32, "finding"))
-        })
+        (shown_findings < total_findings)
+            .then(|| format!("{shown_findings} of {}", phrases::format_count(total_findings as u32, "finding")))
     }
 
     /// The selected findings of one group, the most severe first.
@@ -90,10 +84,6 @@ impl FindingsExport<'_> {
         group_findings.sort_by_key(|finding| (finding.severity, finding.id));
         group_findings.into_iter()
     }
-}
-
-fn reason_text(summary: &tribunal_core::event::RunSummary) -> &'static str {
-    summary.reason.table_row().description
 }
 
 /// Statuses of findings, grouped and sorted by how much they matter to a reader.

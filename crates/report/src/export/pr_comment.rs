@@ -67,7 +67,7 @@ fn render_with_count(export: &FindingsExport<'_>, ranked_findings: &[&Finding], 
     if let [worst_omitted, ..] = omitted_findings {
         let _ = writeln!(
             rendered,
-            "\n{} left out, of {} severity at most: the comment would be too long. {} shows all of them.",
+            "\n{} of {} severity or lower omitted, because the comment would be too long. Run {} to see all of them.",
             phrases::format_count(omitted_findings.len() as u32, "finding"),
             worst_omitted.severity,
             inline_code(&format!("tribunal findings {}", export.run_id())),

@@ -46,7 +46,7 @@ pub(super) fn render_log(export: &FindingsExport<'_>, tool_version: &str) -> Str
             } },
             "automationDetails": { "id": automation_id(export) },
             "invocations": [render_invocation(export)],
-            "originalUriBaseIds": { ROOT_BASE_ID: { "description": { "text": "The project's folder." } } },
+            "originalUriBaseIds": { ROOT_BASE_ID: { "description": { "text": "The project's directory." } } },
             "results": results,
         }],
     });
@@ -147,7 +147,7 @@ fn render_result(finding: &Finding, export: &FindingsExport<'_>, sarif_rules: &B
 /// Cleans a message for readers: no control characters, no links, never empty.
 fn clean_message(message_text: &str) -> String {
     let message_text = clean_block(message_text.trim()).replace("\r\n", "\n").replace("](", "] (");
-    if message_text.is_empty() { "It has no description.".to_string() } else { message_text }
+    if message_text.is_empty() { "No description.".to_string() } else { message_text }
 }
 
 /// The place of a finding; if it was not found in the text, the file that was under review.

@@ -18,7 +18,8 @@ use tribunal_core::{
 
 use super::LineReporter;
 use crate::{
-    escape_line, phrases,
+    next_steps::{answer_step, render_commands},
+    phrases,
     style::{LineMark, TextStyle},
 };
 
@@ -93,7 +94,7 @@ impl ChallengeProgress {
             (self.upheld_findings.len() as u32, "upheld"),
             (self.refuted_count, "refuted"),
             (self.doubted_count, "in doubt"),
-            (self.unheard_findings.len() as u32, "not heard on"),
+            (self.unheard_findings.len() as u32, "unanswered"),
         ];
         let nonzero_counts = verdict_counts.iter().filter(|(verdict_count, _)| *verdict_count > 0);
         let verdict_texts: Vec<String> =
@@ -111,7 +112,7 @@ impl<W: Write> LineReporter<W> {
     /// Writes that a challenger failed.
     pub(super) fn write_challenger_failure(&mut self, effect_key: &Key, fault: &Fault) -> io::Result<()> {
         let challenger_name = self.challenger_label(effect_key);
-        self.write_seat_line(LineMark::FAILED, &challenger_name, &format!("incomplete: {fault}"))
+        self.write_seat_line(LineMark::FAILED, &challenger_name, &format!("failed: {fault}"))
     }
 
     /// Writes on which findings a challenger answered, and on which it did not.
@@ -128,7 +129,7 @@ impl<W: Write> LineReporter<W> {
         });
         let silent_text = match silent_findings {
             [] => String::new(),
-            silent_findings => format!(", nothing on {}", phrases::join_ids(silent_findings)),
+            silent_findings => format!(", no answer on {}", phrases::join_ids(silent_findings)),
         };
         let answered_ids = phrases::join_ids(&answered_findings.unwrap_or_default());
         let answer_text = format!("answered on {answered_ids}{silent_text}{}", self.agent_suffix(agent_name));
@@ -142,7 +143,7 @@ impl<W: Write> LineReporter<W> {
         let ruling_text = match ruling.verdict {
             // Upheld findings are written together at the end of the round.
             ChallengeResult::Valid | ChallengeResult::Unheard => return Ok(()),
-            ChallengeResult::Invalid => format!("{finding_id} dismissed, invalid: {}", ruling.describe()),
+            ChallengeResult::Invalid => format!("{finding_id} dismissed: {}", ruling.describe()),
             ChallengeResult::Ambiguous if ruling.severity_after == Severity::Critical => {
                 format!("{finding_id} is critical and {}", ruling.describe())
             }
@@ -150,7 +151,8 @@ impl<W: Write> LineReporter<W> {
                 format!("{finding_id} {}", ruling.describe())
             }
         };
-        let ruling_text = self.screen.wrap_text(6, &ruling_text);
+        // Further lines start below the text behind the id, like the objection.
+        let ruling_text = self.screen.wrap_hanging(6, DETAIL_INDENT, &ruling_text);
         self.write_line(0, &ruling_text)?;
         let Some((objection_note, counter_quote)) = ruling.strongest_objection() else { return Ok(()) };
         let counter_quote = if counter_quote.is_empty() { String::new() } else { format!("“{counter_quote}”") };
@@ -167,12 +169,14 @@ impl<W: Write> LineReporter<W> {
     /// Writes who has to decide about a disputed finding, and the command for it.
     pub(super) fn write_disputed_decision(&mut self, decision: &Decision) -> io::Result<()> {
         let Some(run_id) = self.run_view.run_id.clone() else { return Ok(()) };
-        let answer_step = phrases::answer_command(&run_id, decision, &self.screen.program_name);
-        let owner_line = format!("{} waits for {}:", decision.id, decision.owner);
+        let answer_step = answer_step(&run_id, decision, &self.screen.program_name);
+        let owner_line = format!("{} needs an answer ({}):", decision.id, decision.owner);
         let owner_line = self.screen.wrap_text(DETAIL_INDENT, &owner_line);
         self.write_line(0, &owner_line)?;
-        // The command is neither wrapped nor cut: the user copies it.
-        self.write_line(DETAIL_INDENT + 2, &escape_line(&answer_step))
+        for command_line in render_commands(&[answer_step], DETAIL_INDENT + 2, &self.screen) {
+            self.write_line(0, &command_line)?;
+        }
+        Ok(())
     }
 
     /// Writes the findings that were upheld, and those on which no challenger was heard, before the result of the round.
@@ -180,12 +184,10 @@ impl<W: Write> LineReporter<W> {
         let ChallengeProgress { upheld_findings, unheard_findings, .. } = &self.challenge_progress;
         let verdict_lines = [
             ("upheld by challengers", phrases::join_ids(upheld_findings)),
-            ("no challenger heard on", phrases::join_ids(unheard_findings)),
+            ("no challenger answered on", phrases::join_ids(unheard_findings)),
         ];
         for (line_lead, finding_ids) in verdict_lines.iter().filter(|(_, finding_ids)| !finding_ids.is_empty()) {
-            let line_text = self.screen.wrap_text(6, &format!("{line_lead}: {finding_ids}"));
-            let line_text = self.screen.paint(TextStyle::Dim, &line_text);
-            self.write_line(0, &line_text)?;
+            self.write_wrapped(6, TextStyle::Dim, &format!("{line_lead}: {finding_ids}"))?;
         }
         Ok(())
     }

@@ -46,17 +46,15 @@ impl<W: Write> LineReporter<W> {
         match &journal_entry.event {
             RunEvent::RunStarted { settings, .. } => {
                 let title_text = format!("review of {} · run {}", settings.subject.title(), journal_entry.run);
-                let title_text = self.screen.paint(TextStyle::Bold, &self.screen.wrap_text(0, &title_text));
-                self.write_line(0, &title_text)
+                self.write_wrapped(0, TextStyle::Bold, &title_text)
             }
             RunEvent::RoundEnded { round, new: new_findings, dry: is_dry, counts } => {
                 if let Some(result_text) = self.challenge_progress.describe_result() {
-                    let line_text = self.screen.wrap_text(2, &format!("round {round}, challenged: {result_text}"));
-                    self.write_line(0, &line_text)?;
+                    let line_text = format!("round {round}, challenged: {result_text}");
+                    self.write_wrapped(2, TextStyle::Plain, &line_text)?;
                 }
                 let result_text = phrases::describe_round(*new_findings, *is_dry, counts);
-                let line_text = self.screen.wrap_text(2, &format!("round {round}: {result_text}"));
-                self.write_line(0, &line_text)
+                self.write_wrapped(2, TextStyle::Plain, &format!("round {round}: {result_text}"))
             }
             // An iteration ends with its boundary; no event of its own sums it up.
             RunEvent::Boundary { key: boundary_key, .. } if boundary_key.is_fix_iteration() => {
@@ -64,11 +62,12 @@ impl<W: Write> LineReporter<W> {
                     self.fix_tally;
                 let counts = self.run_view.finding_counts();
                 let line_text = format!(
-                    "round {round}, fix iteration {iteration}: patches landed: {landed_count} of {fixer_count}; {} fixed, {} open",
-                    counts.fixed, counts.open,
+                    "round {round}, fix iteration {iteration}: {landed_count} of {} applied; {} fixed, {} open",
+                    phrases::format_patches(fixer_count),
+                    counts.fixed,
+                    counts.open,
                 );
-                let line_text = self.screen.wrap_text(2, &line_text);
-                self.write_line(0, &line_text)
+                self.write_wrapped(2, TextStyle::Plain, &line_text)
             }
             // These end no stage, but they are rare and concern the user.
             RunEvent::EffectStarted { effect: Effect::AwaitReset(_), .. }
@@ -103,9 +102,9 @@ fn reply_outcome_word(effect_reply: &Reply) -> &'static str {
     match effect_reply {
         // A fault comes first: a failed landing is not a refused one.
         effect_reply if effect_reply.fault().is_some() => "failed",
-        Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => "not landed",
+        Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => "rejected",
         Reply::Ask(_) => "answered",
-        Reply::Land(_) | Reply::TakeIn(_) => "landed",
+        Reply::Land(_) | Reply::TakeIn(_) => "applied",
         _ => "done",
     }
 }

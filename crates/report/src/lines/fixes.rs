@@ -13,7 +13,10 @@ use tribunal_core::{
 };
 
 use super::LineReporter;
-use crate::{phrases, style::TextStyle};
+use crate::{
+    phrases,
+    style::{LineMark, TextStyle},
+};
 
 impl<W: Write> LineReporter<W> {
     /// Writes events of a fix iteration.
@@ -23,9 +26,8 @@ impl<W: Write> LineReporter<W> {
                 // A new wave starts: findings of an older refused patch may be reported again.
                 self.refused_findings.clear();
                 let hand_texts: Vec<String> = hands.iter().map(|finding_ids| phrases::join_ids(finding_ids)).collect();
-                let line_text = format!("fix iteration {iteration}: the session repairs {}", hand_texts.join(" | "));
-                let line_text = self.screen.wrap_text(2, &line_text);
-                self.write_line(0, &line_text)
+                let line_text = format!("fix iteration {iteration}: the session fixes {}", hand_texts.join(" | "));
+                self.write_wrapped(2, TextStyle::Plain, &line_text)
             }
             RunEvent::FixersDealt { iteration, wave: wave_number, hands, .. } => {
                 self.refused_findings.clear();
@@ -34,34 +36,25 @@ impl<W: Write> LineReporter<W> {
                 let wave_text = if *wave_number > 1 { format!(", wave {wave_number}") } else { String::new() };
                 let line_text =
                     format!("fix iteration {iteration}{wave_text}: {fixer_count} for {}", hand_texts.join(" | "));
-                let line_text = self.screen.wrap_text(2, &line_text);
-                self.write_line(0, &line_text)
+                self.write_wrapped(2, TextStyle::Plain, &line_text)
             }
             RunEvent::PatchLanded { lines: line_count, key: patch_key, .. } if patch_key.is_session() => {
                 self.refused_findings.clear();
-                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
                 let changed_lines = phrases::format_count(*line_count, "line");
-                self.write_line(4, &format!("{painted_symbol} the session came back, with {changed_lines} changed"))
+                self.write_marked(4, LineMark::DONE, &format!("the session is done ({changed_lines} changed)"))
             }
             RunEvent::PatchLanded { findings: patch_findings, lines: line_count, .. } => {
                 self.refused_findings.clear();
-                let painted_symbol = self.screen.paint(TextStyle::Success, "✓");
                 let changed_lines = phrases::format_count(*line_count, "line");
-                self.write_line(
-                    4,
-                    &format!("{painted_symbol} landed: {} ({changed_lines})", phrases::join_ids(patch_findings)),
-                )
+                let line_text = format!("applied: {} ({changed_lines})", phrases::join_ids(patch_findings));
+                self.write_marked(4, LineMark::DONE, &line_text)
             }
             RunEvent::PatchRefused { findings: patch_findings, why: refusal, .. } => {
                 // The findings of this patch become open again right after this event; they are not reported twice.
                 self.refused_findings.clone_from(patch_findings);
                 self.write_refused_patch(patch_findings, refusal)
             }
-            RunEvent::FixerFailed { fault, .. } => {
-                let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
-                let line_text = self.screen.fit_text(8, &fault.detail);
-                self.write_line(4, &format!("{painted_symbol} {line_text}"))
-            }
+            RunEvent::FixerFailed { fault, .. } => self.write_marked(4, LineMark::FAILED, &fault.detail),
             RunEvent::FindingMoved { finding: finding_id, transition } => {
                 self.write_status_change(*finding_id, transition)
             }
@@ -76,7 +69,7 @@ impl<W: Write> LineReporter<W> {
             // Fixes of a fixer are reported with its patch. Only fixes that come without a patch of their own get a line.
             FindingStatus::Fixed if cause.is_by_user() || *cause == TransitionCause::RepairedAlong => {
                 let line_text = self.screen.fit_text(16, note);
-                self.write_line(4, &format!("  {finding_id} is fixed: {line_text}"))
+                self.write_line(4, &format!("  {finding_id} fixed: {line_text}"))
             }
             FindingStatus::Fixed | FindingStatus::Assigned => Ok(()),
             // The ruling was already written with the reason.
@@ -85,7 +78,7 @@ impl<W: Write> LineReporter<W> {
             FindingStatus::Open if self.refused_findings.contains(&finding_id) => Ok(()),
             FindingStatus::Open => {
                 let line_text = self.screen.fit_text(16, note);
-                let status_phrase = if cause.is_by_user() { "is open again" } else { "stays open" };
+                let status_phrase = if cause.is_by_user() { "reopened" } else { "still open" };
                 self.write_line(4, &format!("  {finding_id} {status_phrase}: {line_text}"))
             }
             other_status => {
@@ -95,19 +88,23 @@ impl<W: Write> LineReporter<W> {
         }
     }
 
-    /// Writes why a patch did not land; a failed check is shown with its command.
+    /// Writes why a patch was not applied; a failed check is shown with its command and its output.
     fn write_refused_patch(&mut self, finding_ids: &[FindingId], refusal: &PatchRefusal) -> io::Result<()> {
-        let painted_symbol = self.screen.paint(TextStyle::Failure, "✗");
-        let line_head = format!("not landed: {}", phrases::join_ids(finding_ids));
-        let refusal_text = self.screen.fit_text(8 + line_head.len(), &phrases::describe_refusal(refusal));
-        self.write_line(4, &format!("{painted_symbol} {line_head}: {refusal_text}"))?;
-        let PatchRefusal::Check { command, .. } = refusal else { return Ok(()) };
-        let check_text = self.screen.fit_text(6, &format!("the check was: {command}"));
-        let check_text = self.screen.paint(TextStyle::Dim, &check_text);
-        self.write_line(6, &check_text)
+        let finding_ids = phrases::join_ids(finding_ids);
+        let PatchRefusal::Check { command, output: check_output } = refusal else {
+            let line_text = format!("rejected: {finding_ids} ({})", phrases::describe_refusal(refusal));
+            return self.write_marked(4, LineMark::FAILED, &line_text);
+        };
+        self.write_marked(4, LineMark::FAILED, &format!("rejected: {finding_ids} (check failed)"))?;
+        for detail_text in [format!("check: {command}"), format!("output: {}", check_output.trim())] {
+            let detail_text = self.screen.fit_text(6, &detail_text);
+            let detail_text = self.screen.paint(TextStyle::Dim, &detail_text);
+            self.write_line(6, &detail_text)?;
+        }
+        Ok(())
     }
 
-    /// Returns whether the user's own session repairs the findings instead of fixers. A decision may hand them back to fixers.
+    /// Returns whether the user's own session fixes the findings instead of fixers. A decision may hand them back to fixers.
     fn is_fixed_in_session(&self) -> bool {
         let given_answers = self.run_view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
         let is_handed_over = given_answers.into_iter().any(|answer| answer.choice_key() == Some(ChoiceKey::Fixers));

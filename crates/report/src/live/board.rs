@@ -205,11 +205,11 @@ impl LiveBoard {
         let awake_ms = self.awake_ms;
         // While the tool copies or writes files itself, no worker moves, and the user should see why.
         self.own_operation = match effect {
-            Effect::Freeze(_) => Some(("the subject is copied for the panel", awake_ms)),
+            Effect::Freeze(_) => Some(("copying files for the reviewers", awake_ms)),
             // This effect never writes files of the user: those change by landings.
             Effect::Write(write_effect) => match write_effect.file {
-                OwnFile::Tracker => Some(("the tracker is written", awake_ms)),
-                OwnFile::Metrics { .. } => Some(("the metrics are written", awake_ms)),
+                OwnFile::Tracker => Some(("writing the tracker", awake_ms)),
+                OwnFile::Metrics { .. } => Some(("writing metrics", awake_ms)),
             },
             _ => None,
         };
@@ -226,8 +226,8 @@ impl LiveBoard {
                 // A repeated task shows why it is repeated.
                 let activity = match task_brief.correction.as_str() {
                     _ if !is_second_try => String::new(),
-                    "" => "tried once more".to_string(),
-                    reason => format!("asked once more: {reason}"),
+                    "" => "retrying".to_string(),
+                    reason => format!("asking again: {reason}"),
                 };
                 worker.start_work(agent_name.as_str(), &activity, awake_ms);
             }

@@ -121,7 +121,7 @@ impl FrameLayout<'_> {
             .finish()
     }
 
-    /// Draws the strip of rounds: `round 1 ●●● 3 new → round 2 ○ dry`.
+    /// Draws the strip of rounds: `round 1 ●●● 3 new → round 2 ○ nothing new`.
     fn rounds_lines(&self) -> Vec<String> {
         let round_strip = &self.board.round_strip;
         let Some((last_round, earlier_rounds)) = round_strip.split_last() else { return Vec::new() };
@@ -165,7 +165,7 @@ impl FrameLayout<'_> {
         }
         vec![self.styled_line(
             TextStyle::Warning,
-            &format!("! {operation}, for {} now", phrases::format_duration(elapsed_ms)),
+            &format!("! still {operation} ({})", phrases::format_duration(elapsed_ms)),
         )]
     }
 
@@ -178,8 +178,8 @@ impl FrameLayout<'_> {
                 let time_left = phrases::format_duration(until_ms.saturating_sub(wall_ms));
                 let line_forms = [
                     phrases::describe_wait(agent_name, until_ms, wall_ms),
-                    format!("{agent_name} is at its usage limit; {time_left} left"),
-                    format!("{agent_name}: limit, {time_left} left"),
+                    format!("{agent_name} hit its usage limit; {time_left} left"),
+                    format!("{agent_name}: usage limit, {time_left} left"),
                 ];
                 let limit_text = first_fitting(self.columns.saturating_sub(2), line_forms);
                 self.styled_line(TextStyle::Warning, &format!("! {limit_text}"))
@@ -196,12 +196,8 @@ impl FrameLayout<'_> {
             0 => String::new(),
             more_count => format!(" (and {more_count} more)"),
         };
-        let decision_text = format!(
-            "? {} waits for {}{more_text}: {}",
-            first_decision.id,
-            first_decision.owner,
-            clean_line(&first_decision.question)
-        );
+        let decision_text =
+            format!("? {} needs an answer{more_text}: {}", first_decision.id, clean_line(&first_decision.question));
         vec![self.styled_line(TextStyle::Warning, &decision_text)]
     }
 
@@ -249,19 +245,13 @@ impl FrameLayout<'_> {
         vec![self.styled_line(TextStyle::Plain, &first_fitting(self.columns, line_forms))]
     }
 
-    /// Draws the score of the last round with its parts: `confidence 83: validation 35/35, reviewers 15/25; …`.
+    /// Draws the score of the last round: `confidence 83 of 100`.
     fn confidence_lines(&self) -> Vec<String> {
         let Some(score_card) = &self.board.run_view.confidence else { return Vec::new() };
-        let score_text = format!("confidence {}", score_card.score);
-        let line_forms = [
-            phrases::describe_confidence(score_card),
-            format!("{score_text}: {}", score_card.describe_counted()),
-            score_text,
-        ];
-        vec![self.styled_line(TextStyle::Plain, &first_fitting(self.columns, line_forms))]
+        vec![self.styled_line(TextStyle::Plain, &phrases::describe_score(score_card))]
     }
 
-    /// Draws what is used of the limits: `31k tokens · cost 0.41 of 5.00 · 2:13 of 2:00:00`.
+    /// Draws what is used of the limits: `31k tokens · $0.41 of $5.00 · 2:13 of 2:00:00`.
     fn budget_lines(&self) -> Vec<String> {
         let run_view = &self.board.run_view;
         let Some(limits) = run_view.settings.as_ref().map(|settings| &settings.limits) else {
@@ -281,10 +271,10 @@ impl FrameLayout<'_> {
         let paid_cost = Cost(spent.cost.0.saturating_sub(spent.notional.0));
         if paid_cost.0 > 0 || spent.uncosted_tokens == 0 {
             let cost_limit = Cost(limits.cost.0.saturating_mul(shares));
-            budget_parts.push(format!("cost {paid_cost} of {cost_limit}"));
+            budget_parts.push(format!("{} of {}", phrases::format_cost(paid_cost), phrases::format_cost(cost_limit)));
         }
         if spent.notional.0 > 0 {
-            budget_parts.push(format!("{} at list price", spent.notional));
+            budget_parts.push(format!("{} at list price", phrases::format_cost(spent.notional)));
         }
         let limit_text = phrases::format_duration(limits.runtime_ms.saturating_mul(shares));
         budget_parts.push(format!("{} of {limit_text}", phrases::format_duration(self.board.awake_ms)));
@@ -295,11 +285,11 @@ impl FrameLayout<'_> {
     fn footer_lines(&self) -> Vec<String> {
         let controls = &self.board.controls;
         let line_forms = if controls.is_stopping {
-            ["stopping: what runs may finish; Ctrl-C ends it now", "stopping; Ctrl-C ends it now"]
+            ["stopping after the current tasks; press Ctrl-C to stop now", "stopping; Ctrl-C to stop now"]
         } else if controls.reads_keys {
-            ["1-4 or v: show less or more · s stop · ? help", "1-4 show · s stop · ? help"]
+            ["1-4 or v: detail level · s: stop · ?: help", "1-4: detail · s: stop · ?: help"]
         } else {
-            ["Ctrl-C: stop when what runs has finished", "Ctrl-C: stop"]
+            ["Ctrl-C: stop after the current tasks", "Ctrl-C: stop"]
         };
         let mut help_lines =
             vec![self.styled_line(TextStyle::Dim, &first_fitting(self.columns, line_forms.map(String::from)))];
@@ -308,9 +298,9 @@ impl FrameLayout<'_> {
                 DisplayMode::ALL.iter().enumerate().map(|(mode_index, mode)| format!("{} {mode}", mode_index + 1));
             let modes_text = mode_names.collect::<Vec<_>>().join(" · ");
             for help_text in [
-                format!("{modes_text} · v the next"),
-                "s stop: what runs may finish, then the run is parked; Ctrl-C twice ends it now".to_string(),
-                "▓ fixed ▒ in a fixer's hands ░ open – blocked or deferred · ! not heard of for a minute".to_string(),
+                format!("{modes_text} · v: next level"),
+                "s: stop after the current tasks, resume later · Ctrl-C twice: stop now".to_string(),
+                "▓ fixed ▒ being fixed ░ open – blocked or deferred · ! no output for a minute".to_string(),
             ] {
                 help_lines.push(self.styled_line(TextStyle::Dim, &help_text));
             }
@@ -382,7 +372,7 @@ fn describe_round_result(
     match round_progress.result {
         None => round_head,
         // A dry round needs no dots.
-        Some(round_result) if round_result.is_dry => format!("{round_head} ○ dry"),
+        Some(round_result) if round_result.is_dry => format!("{round_head} ○ nothing new"),
         Some(round_result) if with_dots => {
             format!(
                 "{round_head} {} {} new",

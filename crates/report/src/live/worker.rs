@@ -91,10 +91,10 @@ impl LiveWorker {
             // What a challenger said is shown with the rulings, not here.
             RunEvent::ChallengerAnswered { .. } => self.mark_finished("answered"),
             RunEvent::PatchLanded { lines: line_count, .. } => {
-                self.mark_finished(&format!("landed, {}", phrases::format_count(*line_count, "line")));
+                self.mark_finished(&format!("applied, {}", phrases::format_count(*line_count, "line")));
             }
             RunEvent::PatchRefused { why: refusal, .. } => {
-                self.mark_failed(&format!("not landed: {}", phrases::describe_refusal(refusal)))
+                self.mark_failed(&format!("rejected: {}", phrases::describe_refusal(refusal)))
             }
             _ => {}
         }

@@ -127,16 +127,16 @@ fn worker_mark(worker: &LiveWorker, now_ms: u64) -> LineMark {
 /// Describes what a worker is doing, with a warning if it has not reported anything for long.
 fn describe_worker(worker: &LiveWorker, now_ms: u64) -> String {
     let state_text = match &worker.state {
-        WorkerState::Waiting => "waits",
-        WorkerState::WaitingForReset => "waits for its usage limit to pass",
-        WorkerState::Working { activity, .. } if activity.is_empty() => "at work",
+        WorkerState::Waiting => "waiting",
+        WorkerState::WaitingForReset => "waiting for its usage limit to reset",
+        WorkerState::Working { activity, .. } if activity.is_empty() => "working",
         WorkerState::Working { activity, .. } => activity,
-        WorkerState::Landing { .. } => "landing: merged, checked, then put in place",
+        WorkerState::Landing { .. } => "checking and applying the patch",
         WorkerState::Finished { message } | WorkerState::Failed { message } => message,
     };
     let stalled_text = worker
         .stalled_ms(now_ms)
-        .map(|stalled_ms| format!("not heard of for {}: ", phrases::format_duration(stalled_ms)));
+        .map(|stalled_ms| format!("no output for {} · ", phrases::format_duration(stalled_ms)));
     // Reviewers have no findings in hand.
     let findings_text = if worker.finding_ids.is_empty() {
         String::new()

@@ -195,7 +195,7 @@ fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
     }
     let drawn_text = draw_lines(&entries_so_far, DisplayMode::Streaming, Screen::default());
     let last_line = drawn_text.lines().last().unwrap();
-    assert!(last_line.starts_with("  ✗ challenger 1  incomplete: "), "{last_line}");
+    assert!(last_line.starts_with("  ✗ challenger 1  failed: "), "{last_line}");
     assert!(last_line.ends_with("first did not answer with verdicts"), "{last_line}");
     let frame_text = board_from(&entries_so_far).draw_frame(&screen_of_width(80), 16).join("\n");
     assert!(frame_text.contains("✗ challenger 1"), "{frame_text}");
@@ -285,7 +285,7 @@ fn the_verbose_log_names_every_voice() {
 fn calls_of_challengers_are_listed_like_all_others() {
     let journal = challenged_journal();
     let agent_calls = collect_calls(&journal);
-    let calls_table = tables::render_calls(&agent_calls, &|_| Some(1_000));
+    let calls_table = tables::render_calls(&agent_calls, &|_| Some(1_000), &Screen::default());
     let challenger_lines: Vec<&str> = calls_table.lines().filter(|line| line.contains("challenge/")).collect();
     assert_eq!(challenger_lines.len(), 3, "{calls_table}");
     let last_columns: Vec<&str> = challenger_lines[2].split_whitespace().take(2).collect();

@@ -5,8 +5,10 @@ use tribunal_core::{
     event::{JournalEntry, RunEvent},
     view::RunView,
 };
-use tribunal_report::{DisplayMode, JsonReporter, LineReporter, Reporter, Screen, tables};
-use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries, samples};
+use tribunal_report::{
+    DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, calls::collect_calls, tables,
+};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries, samples};
 
 fn draw_default(screen: Screen) -> String {
     draw_in_mode(DisplayMode::default(), screen)
@@ -41,7 +43,7 @@ fn journal_with_confidence() -> Vec<JournalEntry> {
 }
 
 #[test]
-fn confidence_is_shown_with_its_parts_after_every_round_and_at_the_end() {
+fn confidence_is_shown_after_every_round_and_at_the_end_and_with_its_parts_in_the_status() {
     let mut written = Vec::new();
     let mut reporter =
         LineReporter::new(&mut written, Screen { max_columns: Some(70), ..Screen::default() }, DisplayMode::default());
@@ -163,4 +165,47 @@ fn in_a_list_of_runs() {
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
     let runs_table = tables::render_runs(&[run_standing], &Screen::default());
     insta::assert_snapshot!(runs_table + &tables::render_status(&run_standing, &Screen::default()));
+}
+
+#[test]
+fn a_narrow_list_of_runs_moves_what_does_not_fit_to_a_second_line() {
+    let all_entries = parse_entries(SAMPLE_JOURNAL);
+    let (ended_view, crashed_view) = (RunView::from_entries(&all_entries), RunView::from_entries(&all_entries[..30]));
+    let standings = [&ended_view, &crashed_view].map(|run_view| tables::RunStanding { run_view, is_live: false });
+    let render_at =
+        |columns| tables::render_runs(&standings, &Screen { max_columns: Some(columns), ..Screen::default() });
+    insta::assert_snapshot!(render_at(120), @"");
+    insta::assert_snapshot!(render_at(80), @"");
+    insta::assert_snapshot!(render_at(60), @"");
+}
+
+#[test]
+fn a_crashed_run_can_be_resumed_or_discarded() {
+    let run_view = RunView::from_entries(&parse_entries(SAMPLE_JOURNAL)[..30]);
+    let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
+    let narrow_screen = Screen { max_columns: Some(60), ..Screen::default() };
+    insta::assert_snapshot!(tables::render_status(&run_standing, &narrow_screen), @"");
+}
+
+#[test]
+fn no_line_of_a_table_is_wider_than_its_screen() {
+    for journal in [parse_entries(SAMPLE_JOURNAL), journal_with_confidence(), challenged_journal()] {
+        let run_view = RunView::from_entries(&journal);
+        let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
+        let agent_calls = collect_calls(&journal);
+        for columns in [60, 80] {
+            let screen = Screen { max_columns: Some(columns), ..Screen::default() };
+            let rendered_tables = [
+                tables::render_runs(&[run_standing], &screen),
+                tables::render_status(&run_standing, &screen),
+                tables::render_findings(run_view.findings.values(), &RulingIndex::from_entries(&journal), &screen),
+                tables::render_calls(&agent_calls, &|_| Some(12_345), &screen),
+                tables::render_sent_texts(&agent_calls, &|_| None, &screen),
+                tables::render_decisions([&run_view], &screen),
+            ];
+            for line in rendered_tables.iter().flat_map(|table_text| table_text.lines()) {
+                assert!(line.chars().count() < columns, "{columns} columns: {line}");
+            }
+        }
+    }
 }

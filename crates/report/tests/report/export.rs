@@ -80,13 +80,13 @@ fn a_sarif_log_has_a_result_for_every_finding() {
 fn an_export_of_selected_findings_says_so() {
     let is_blocked = |finding: &Finding| finding.status.as_str() == "blocked";
     let comment_text = export_matching(&challenged_journal(), ExportFormat::Comment, is_blocked);
-    assert!(comment_text.contains("\n\nShown here: 1 of the run's 10 findings.\n\n| | Severity |"), "{comment_text}");
+    assert!(comment_text.contains("\n\nShown here: 1 of 10 findings.\n\n| | Severity |"), "{comment_text}");
     assert!(comment_text.contains("\n| F5 | ") && comment_text.matches("\n| F").count() == 1, "{comment_text}");
     let page_text = export_matching(&challenged_journal(), ExportFormat::Page, is_blocked);
-    assert!(page_text.contains("- On this page: 1 of the run's 10 findings\n"), "{page_text}");
+    assert!(page_text.contains("- Shown here: 1 of 10 findings\n"), "{page_text}");
     assert_eq!(page_text.matches("\n### ").count(), 1, "{page_text}");
     let page_text = export_matching(&challenged_journal(), ExportFormat::Page, |_| false);
-    assert!(page_text.ends_with("\n\nThere are no such findings.\n"), "{page_text}");
+    assert!(page_text.ends_with("\n\nNo matching findings.\n"), "{page_text}");
     assert_eq!(parse_results(&export_matching(&challenged_journal(), ExportFormat::Sarif, is_blocked)).len(), 1);
 }
 
@@ -134,8 +134,8 @@ fn a_comment_that_would_be_too_long_leaves_out_the_least_severe_and_counts_them(
         !kept_ids.is_empty() && kept_ids.iter().map(severity_of).max() <= omitted_ids.iter().map(severity_of).min()
     );
     let expected_end = format!(
-        "\n{} findings left out, of critical severity at most: the comment would be too long. \
-         <code>tribunal findings prd-86kc</code> shows all of them.\n",
+        "\n{} findings of critical severity or lower omitted, because the comment would be too long. \
+         Run <code>tribunal findings prd-86kc</code> to see all of them.\n",
         omitted_ids.len()
     );
     assert!(comment_text.ends_with(&expected_end), "{}", &comment_text[comment_text.len() - 300..]);
@@ -300,7 +300,7 @@ fn a_message_has_text_and_no_link() {
     for (description, expected_text) in [
         ("see [here](https://a.example)\r\nand there", "see [here] (https://a.example)\nand there"),
         ("\x1b[2J", "\\u{1b}[2J"),
-        (" \n", "It has no description."),
+        (" \n", "No description."),
     ] {
         let journal =
             change_findings(challenged_journal(), |changed_finding| changed_finding.description = description.into());

@@ -15,7 +15,7 @@ use tribunal_report::{
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
 /// A text that clears the screen, sends a one-character escape sequence, reverses the text direction and forges a line.
-const HOSTILE_TEXT: &str = "\x1b[2J\u{9b}31m\u{202e}\n[!] forged";
+const HOSTILE_TEXT: &str = "\x1b[2J\u{9b}31m\u{202e}\nerror: forged";
 
 /// The entry with the hostile text in every free string. Names of kinds and ids of findings cannot take it.
 fn poison_entry(clean_entry: &JournalEntry) -> JournalEntry {
@@ -64,7 +64,7 @@ fn assert_harmless(output_name: &str, drawn_text: &str) {
     assert!(!drawn_text.is_empty(), "{output_name}");
     for line in drawn_text.lines() {
         assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{output_name}: {line:?}");
-        assert!(!line.trim_start().starts_with("[!] forged"), "{output_name}: {line:?}");
+        assert!(!line.trim_start().starts_with("error: forged"), "{output_name}: {line:?}");
     }
 }
 
@@ -120,7 +120,7 @@ fn no_text_in_a_journal_controls_the_screen_of_a_table() {
             "findings",
             &tables::render_findings(run_view.findings.values(), &RulingIndex::from_entries(&journal), &screen),
         );
-        assert_harmless("calls", &tables::render_calls(&collect_calls(&journal), &|_| None));
+        assert_harmless("calls", &tables::render_calls(&collect_calls(&journal), &|_| None, &screen));
         assert_harmless("sent", &tables::render_sent_texts(&collect_calls(&journal), &|_| Some(7), &Screen::default()));
         let partial_views = (1..=journal.len()).map(|entry_count| RunView::from_entries(&journal[..entry_count]));
         if let Some(waiting_view) =

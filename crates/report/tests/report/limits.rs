@@ -59,7 +59,7 @@ fn a_wait_is_one_line_in_every_mode() {
         let limit_lines: Vec<&str> = drawn_text.lines().filter(|line| line.contains("usage limit")).collect();
         assert_eq!(
             limit_lines,
-            ["  [W] claude-code is at its usage limit; waiting until 17:00 UTC (2 h 13 min left)"],
+            ["  warning: claude-code hit its usage limit; waiting until 17:00 UTC (2 h 13 min left)"],
             "{mode}"
         );
     }
@@ -76,15 +76,15 @@ fn the_live_view_counts_down_to_the_reset() {
         matching.collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(limit_lines(20_000, 80), @r"
-    ○ adversarial            waits for its usage limit to pass
-    ! claude-code is at its usage limit; waiting until 17:00 UTC (2 h 13 min left)
+    ○ adversarial            waiting for its usage limit to reset
+    ! claude-code hit its usage limit; waiting until 17:00 UTC (2 h 13 min left)
     ");
     insta::assert_snapshot!(limit_lines(20_000 + 2 * HOUR_MS, 80), @r"
-    ○ adversarial            waits for its usage limit to pass
-    ! claude-code is at its usage limit; waiting until 17:00 UTC (13 min left)
+    ○ adversarial            waiting for its usage limit to reset
+    ! claude-code hit its usage limit; waiting until 17:00 UTC (13 min left)
     ");
     let near_the_end = limit_lines(20_000 + 2 * HOUR_MS + 12 * 60_000 + 20_000, 50);
-    insta::assert_snapshot!(near_the_end, @"! claude-code is at its usage limit; 0:40 left");
+    insta::assert_snapshot!(near_the_end, @"! claude-code hit its usage limit; 0:40 left");
 
     let mut live_board = LiveBoard::new(ViewControls::default());
     after_reset(journal_at_usage_limit()).iter().for_each(|entry| live_board.track_entry(entry));
@@ -100,7 +100,7 @@ fn a_live_run_that_waits_says_so_in_its_status() {
         status_text.lines().filter(|line| line.contains("limit")).map(String::from).collect::<Vec<_>>().join("\n")
     };
     let live_status = status_lines(&journal_at_usage_limit(), true);
-    insta::assert_snapshot!(live_status, @"  claude-code is at its usage limit; the run waits until 2026-11-15 17:00:00 UTC");
+    insta::assert_snapshot!(live_status, @"  claude-code hit its usage limit; waiting until 2026-11-15 17:00:00 UTC");
     assert_eq!(status_lines(&journal_at_usage_limit(), false), "", "an ended run does not wait");
     assert_eq!(status_lines(&after_reset(journal_at_usage_limit()), true), "");
 }
@@ -135,18 +135,19 @@ fn tokens_come_first_and_costs_of_a_subscription_are_not_billed() {
         let status_text = render_status(&run_standing, &Screen::default());
         let line = status_text.lines().find(|line| line.contains("tokens")).unwrap_or_default();
         let runs_table = render_runs(&[run_standing], &Screen::default());
-        format!("{line}\n{}", runs_table.trim_end().replace("_bmad-output/planning-artifacts/", ""))
+        let run_row = runs_table.lines().nth(1).unwrap_or_default();
+        format!("{line}\n{}", run_row.replace("_bmad-output/planning-artifacts/", ""))
     };
     insta::assert_snapshot!(usage_lines(&parse_entries(SAMPLE_JOURNAL)), @r"
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
-    prd-86kc             resolved  2026-11-15 03:57:18  11 raised: 10 fixed, 1 dismissed 47k tokens, 0.35    prd.md
+      11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
+    prd-86kc  resolved  2026-11-15 03:57  10 fixed, 1 dismissed  47k tokens, $0.35  prd.md
     ");
     insta::assert_snapshot!(usage_lines(&journal_paid_by_plan(1)), @r"
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · 0.35 at list price, paid by the subscription · 0:00
-    prd-86kc             resolved  2026-11-15 03:57:18  11 raised: 10 fixed, 1 dismissed 47k tokens, by plan prd.md
+      11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 at list price (covered by the subscription) · 0:00
+    prd-86kc  resolved  2026-11-15 03:57  10 fixed, 1 dismissed  47k tokens, subscription  prd.md
     ");
     insta::assert_snapshot!(usage_lines(&journal_paid_by_plan(2)), @r"
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.17, and 0.18 at list price, paid by the subscription · 0:00
-    prd-86kc             resolved  2026-11-15 03:57:18  11 raised: 10 fixed, 1 dismissed 47k tokens, 0.17    prd.md
+      11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.17 plus $0.18 at list price (covered by the subscription) · 0:00
+    prd-86kc  resolved  2026-11-15 03:57  10 fixed, 1 dismissed  47k tokens, $0.17  prd.md
     ");
 }

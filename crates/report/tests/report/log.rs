@@ -143,7 +143,7 @@ fn a_provider_named_like_the_script_vendor_is_not_a_script() {
         let sent_text = tables::render_sent_texts(&collect_calls(journal), &|_| Some(7), &Screen::default());
         sent_text.lines().next().unwrap().to_string()
     };
-    assert_eq!(first_line(&journal), "no vendor: played from a script");
+    assert_eq!(first_line(&journal), "no vendor: replayed from a script");
     let RunEvent::RunStarted { settings, .. } = &mut journal[0].event else { panic!("it begins with its start") };
     settings.agents[0].driver = DriverSpec::Command { argv: vec!["agent".into()] };
     settings.agents[0].provider = "none".into();

@@ -17,11 +17,11 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 /// Returns why a content cannot be reviewed, if it cannot.
 fn unreviewable_reason(file_content: &[u8]) -> Option<&'static str> {
     if file_content.starts_with(LFS_POINTER) {
-        Some("a pointer to a file in LFS")
+        Some("Git LFS pointer")
     } else if file_content.contains(&0) {
         Some("binary")
     } else if std::str::from_utf8(file_content).is_err() {
-        Some("it is no UTF-8")
+        Some("not valid UTF-8")
     } else {
         None
     }
@@ -62,7 +62,7 @@ pub(super) fn check_contents(
             return Some(omission_reason.to_string());
         }
         if entry.is_empty_and_new(&work_tree_root) {
-            return Some("it is empty".to_string());
+            return Some("empty file".to_string());
         }
         if !entry.is_in_work_tree() {
             return None;
@@ -70,7 +70,7 @@ pub(super) fn check_contents(
         // Files that exist only in the work tree are unknown to git, so they are read from disk.
         let file_content = match fs::read(work_tree_root.join(&entry.relative_path)) {
             Ok(file_content) => file_content,
-            Err(cause) => return Some(format!("it cannot be read: {cause}")),
+            Err(cause) => return Some(format!("cannot be read: {cause}")),
         };
         if let (None, Ok(content_text)) = (unreviewable_reason(&file_content), std::str::from_utf8(&file_content))
             && is_story(&entry.relative_path, content_text)

@@ -80,7 +80,7 @@ impl SiftedFiles {
         self.reviewable = reviewable;
         if let [first_entry, other_entries @ ..] = omitted.as_slice() {
             let more_suffix =
-                if other_entries.is_empty() { String::new() } else { format!(", as {} more", other_entries.len()) };
+                if other_entries.is_empty() { String::new() } else { format!(" (and {} more)", other_entries.len()) };
             self.omissions.push(format!("{}: {reason}{more_suffix}", first_entry.relative_path));
         }
     }
@@ -231,11 +231,11 @@ pub(super) fn sift_entries(
         .collect();
     let object_sizes = read_object_sizes(repository, &changed_entries)?;
     let mut sifted_files = SiftedFiles { reviewable: changed_entries, omissions: Vec::new(), diff_order };
-    sifted_files.omit_group("Tribunal's own", |entry| is_own_file(&entry.relative_path, &request.reviews_dir));
+    sifted_files.omit_group("written by Tribunal", |entry| is_own_file(&entry.relative_path, &request.reviews_dir));
     let is_planning_file = |entry: &ChangedEntry| {
         request.planning_dirs.iter().any(|planning_dir| Path::new(&entry.relative_path).starts_with(planning_dir))
     };
-    sifted_files.omit_group("of those who plan the work", is_planning_file);
+    sifted_files.omit_group("planning file", is_planning_file);
     // A modified file with the same text and mode has no change to review.
     sifted_files.reviewable.retain(|entry| {
         entry.status_code != b'M' || entry.line_counts != Some((0, 0)) || entry.file_modes[0] != entry.file_modes[1]
@@ -263,7 +263,7 @@ fn omission_reason(
 ) -> Option<String> {
     // Names and modes come first, sizes and line counts last: the first reason that applies is reported.
     if entry.relative_path.contains(char::REPLACEMENT_CHARACTER) {
-        return Some("its name is no UTF-8".into());
+        return Some("name is not valid UTF-8".into());
     }
     if entry
         .relative_path
@@ -271,17 +271,17 @@ fn omission_reason(
         .chain(entry.old_path.iter().flat_map(|old_path| old_path.chars()))
         .any(char::is_control)
     {
-        return Some("its name has control characters".into());
+        return Some("name contains control characters".into());
     }
     if let Some(tool_directory) = entry.relative_path.split('/').find(|path_part| TOOL_DIRECTORIES.contains(path_part))
     {
-        return Some(format!("no copy has what is in {tool_directory}"));
+        return Some(format!("files in {tool_directory} are not reviewed"));
     }
     if entry.file_modes.iter().any(|file_mode| file_mode == SUBMODULE_MODE) {
-        return Some("a submodule".into());
+        return Some("submodule".into());
     }
     if entry.file_modes.iter().any(|file_mode| file_mode == LINK_MODE) {
-        return Some("a symbolic link".into());
+        return Some("symlink".into());
     }
     let stored_sizes =
         entry.object_ids.iter().flatten().map(|object_id| object_sizes.get(object_id).copied().flatten());
@@ -293,19 +293,15 @@ fn omission_reason(
     let mut largest_size = 0;
     // Every version has to be readable: a reviewer sees both sides of the diff.
     for content_size in stored_sizes.chain(work_tree_size) {
-        let Some(content_size) = content_size else { return Some("its contents are not there".into()) };
+        let Some(content_size) = content_size else { return Some("contents are not available".into()) };
         largest_size = largest_size.max(content_size);
     }
     if largest_size > MAX_SUBJECT_BYTES {
-        return Some(format!(
-            "{}, at most {} are reviewed",
-            format_bytes(largest_size),
-            format_bytes(MAX_SUBJECT_BYTES)
-        ));
+        return Some(format!("too large ({}, limit {})", format_bytes(largest_size), format_bytes(MAX_SUBJECT_BYTES)));
     }
     match entry.line_counts {
-        None => Some("binary, or marked so in .gitattributes".into()),
-        Some((0, 0)) if entry.status_code == b'M' => Some("only its mode changed".into()),
+        None => Some("binary, or marked as binary in .gitattributes".into()),
+        Some((0, 0)) if entry.status_code == b'M' => Some("only the file mode changed".into()),
         _ => None,
     }
 }
@@ -372,7 +368,7 @@ pub(super) fn measure_diffs(
     sifted_files.omit_entries(|entry| {
         (entry.diff_bytes > MAX_PART_BYTES).then(|| {
             let (diff_size, max_size) = (format_bytes(entry.diff_bytes), format_bytes(MAX_PART_BYTES));
-            format!("{diff_size} of diff, at most {max_size} are reviewed with others; alone: tribunal review FILE")
+            format!("diff too large ({diff_size}, limit {max_size}); to review it on its own: `tribunal review FILE`")
         })
     });
     Ok(())

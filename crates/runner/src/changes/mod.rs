@@ -72,30 +72,30 @@ pub struct FoundChange {
 pub enum ChangeError {
     #[error(transparent)]
     Git(#[from] GitError),
-    #[error("`{said}` is no range")]
+    #[error("`{said}` is not a range")]
     NotARange { said: String },
-    #[error("there is no revision `{said}` in this repository")]
+    #[error("unknown revision `{said}`")]
     UnknownRevision { said: String },
-    #[error("{one} and {other} have no history in common{}", if *.shallow { " in this clone" } else { "" })]
+    #[error("{one} and {other} have no common history{}", if *.shallow { " in this clone" } else { "" })]
     NoCommonHistory { one: String, other: String, shallow: bool },
-    #[error("what came before {said} is not in this clone: its history is shallow")]
+    #[error("the parent of {said} is missing: this clone is shallow")]
     ShallowHistory { said: String },
-    #[error("{path} has merge conflicts that are not resolved")]
+    #[error("{path} has unresolved merge conflicts")]
     UnresolvedConflicts { path: String },
-    #[error("nothing changed in {range}")]
+    #[error("no changes in {range}")]
     EmptyChange { range: String },
-    #[error("{range} changes nothing that can be reviewed")]
+    #[error("no reviewable changes in {range}")]
     NothingReviewable { range: String, reasons: Vec<String> },
-    #[error("the work tree has something else than {range} in {}", format_some_files(.files))]
+    #[error("the work tree differs from {range} in {}", format_some_files(.files))]
     WorkTreeDiffers {
         range: String,
         /// Whether what is staged was asked for, and not commits.
         staged: bool,
         files: Vec<String>,
     },
-    #[error("{range} is too big for one review: {}", format_change_size(*.files, *.bytes))]
+    #[error("{range} is too large for one review: {}", format_change_size(*.files, *.bytes))]
     TooBig { range: String, files: usize, bytes: Option<u64>, folders: Vec<(String, usize)> },
-    #[error("{path} cannot be read: {cause}")]
+    #[error("could not read {path}: {cause}")]
     Unreadable { path: String, cause: std::io::Error },
 }
 

@@ -119,7 +119,7 @@ fn what_the_work_tree_does_not_have_can_only_be_reviewed() {
     repository.write_file("a.rs", "3\n");
     repository.write_file("b.rs", "1\n");
     let error = repository.find_change(range_selector("HEAD~1..HEAD"), true).unwrap_err();
-    assert_eq!(error.to_string(), "the work tree has something else than HEAD~1..HEAD in a.rs, b.rs");
+    assert_eq!(error.to_string(), "the work tree differs from HEAD~1..HEAD in a.rs, b.rs");
     assert!(repository.find_change(range_selector("HEAD~1..HEAD"), false).unwrap().change.end.is_some());
 }
 
@@ -236,7 +236,7 @@ fn the_change_of_a_story_is_everything_since_its_start_without_planning_files() 
         describe_files(&repository.find_change(ChangeScope::WorkTree, true).unwrap().change),
         ["b.rs", "plans/board.yaml"]
     );
-    assert_eq!(change.left_out, ["plans/1-1-a.md: of those who plan the work, as 1 more"]);
+    assert_eq!(change.left_out, ["plans/1-1-a.md: planning file (and 1 more)"]);
     let paths: Vec<String> = change.files.into_iter().map(|file| file.path).collect();
     assert_eq!(paths, ["a.rs", "b.rs"]);
     assert!(matches!(
@@ -299,18 +299,18 @@ fn unreviewable_files_are_left_out_with_the_reason() {
     fs::write(repository.repository_root().join(std::ffi::OsString::from_vec(b"caf\xe9.txt".to_vec())), "1\n").unwrap();
     repository.write_file("line\nend.txt", "1\n");
     let expected = [
-        "big.txt: 1.0 MB, at most 1.0 MB are reviewed",
+        "big.txt: too large (1.0 MB, limit 1.0 MB)",
         "binary.png: binary",
-        "caf\u{fffd}.txt\u{fffd}: its name is no UTF-8",
-        "generated.sql: 305 KB of diff, at most 256 KB are reviewed with others; alone: tribunal review FILE",
-        "latin1.txt: it is no UTF-8",
-        "line\nend.txt: its name has control characters",
-        "link: a symbolic link",
-        "model.bin: a pointer to a file in LFS",
-        "node_modules/x.js: no copy has what is in node_modules",
-        "out/awaiting-human/R.D1.yaml: Tribunal's own, as 2 more",
-        "tool.sh: only its mode changed",
-        "was-text: binary, or marked so in .gitattributes",
+        "caf\u{fffd}.txt\u{fffd}: name is not valid UTF-8",
+        "generated.sql: diff too large (305 KB, limit 256 KB); to review it on its own: `tribunal review FILE`",
+        "latin1.txt: not valid UTF-8",
+        "line\nend.txt: name contains control characters",
+        "link: symlink",
+        "model.bin: Git LFS pointer",
+        "node_modules/x.js: files in node_modules are not reviewed",
+        "out/awaiting-human/R.D1.yaml: written by Tribunal (and 2 more)",
+        "tool.sh: only the file mode changed",
+        "was-text: binary, or marked as binary in .gitattributes",
     ];
     let new = repository.work_tree_change();
     assert_eq!(describe_files(&new), ["a.rs"]);
@@ -320,8 +320,8 @@ fn unreviewable_files_are_left_out_with_the_reason() {
     let staged = repository.find_change(ChangeScope::Staged, false).unwrap().change;
     assert_eq!(describe_files(&staged), ["a.rs"]);
     let mut expected: Vec<String> = expected.map(String::from).to_vec();
-    expected.push("vendored: a submodule".into());
-    expected[1].push_str(", or marked so in .gitattributes");
+    expected.push("vendored: submodule".into());
+    expected[1].push_str(", or marked as binary in .gitattributes");
     expected[3] = expected[3].replace("305 KB", "317 KB");
     expected.sort();
     assert_eq!(staged.left_out, expected);
@@ -375,15 +375,15 @@ fn conflicts_and_typing_errors_are_named() {
     repository.write_file("a.rs", "main\n");
     repository.commit_all();
     let error_for = |selector: ChangeScope| repository.find_change(selector, true).unwrap_err().to_string();
-    assert_eq!(error_for(range_selector("main..tpoic")), "there is no revision `tpoic` in this repository");
-    assert_eq!(error_for(range_selector("main")), "`main` is no range");
-    assert_eq!(error_for(range_selector("--output=x..main")), "there is no revision `--output=x` in this repository");
+    assert_eq!(error_for(range_selector("main..tpoic")), "unknown revision `tpoic`");
+    assert_eq!(error_for(range_selector("main")), "`main` is not a range");
+    assert_eq!(error_for(range_selector("--output=x..main")), "unknown revision `--output=x`");
     let merge = git_command(repository.repository_root())
         .args(["-c", "user.name=n", "-c", "user.email=e@e", "merge", "-q", "topic"])
         .output();
     assert!(!merge.unwrap().status.success(), "it conflicts");
-    assert_eq!(error_for(ChangeScope::WorkTree), "a.rs has merge conflicts that are not resolved");
-    assert_eq!(error_for(ChangeScope::Staged), "a.rs has merge conflicts that are not resolved");
+    assert_eq!(error_for(ChangeScope::WorkTree), "a.rs has unresolved merge conflicts");
+    assert_eq!(error_for(ChangeScope::Staged), "a.rs has unresolved merge conflicts");
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn ten_thousand_files_are_refused_with_figures_and_folders() {
     let error = repository.find_change(range_selector("main~1..main"), false).unwrap_err();
     let ChangeError::TooBig { files, folders: directories, .. } = &error else { panic!("{error}") };
     assert_eq!((*files, directories.len(), directories[0].0.as_str()), (10_000, 5, "src/m0/"));
-    assert_eq!(error.to_string(), "main~1..main is too big for one review: 10000 files");
+    assert_eq!(error.to_string(), "main~1..main is too large for one review: 10000 files");
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn a_file_of_a_hundred_megabytes_is_left_out_by_its_size() {
     }
     let change = repository.work_tree_change();
     assert_eq!(describe_files(&change), ["a.rs"]);
-    let size = "100.0 MB, at most 1.0 MB are reviewed";
+    let size = "too large (100.0 MB, limit 1.0 MB)";
     assert_eq!(change.left_out, [format!("dump.sql: {size}"), format!("new.sql: {size}")]);
 }
 

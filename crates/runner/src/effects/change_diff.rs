@@ -50,7 +50,7 @@ fn diff_file(changed_file: &ChangedPath, old_text: Option<&str>, new_text: Optio
 }
 
 pub(super) fn decode_utf8(relative_path: &str, bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::Error::other(format!("{relative_path} is no text (it is no UTF-8)")))
+    String::from_utf8(bytes).map_err(|_| io::Error::other(format!("{relative_path} is not valid UTF-8")))
 }
 
 /// Reads the files as they were before the change, keyed by their new paths. Files that did not exist or were not text are
@@ -62,7 +62,7 @@ fn read_base_texts(project_root: &Path, change: &CodeChange) -> io::Result<BTree
     }
     let old_path = |changed_file: &ChangedPath| changed_file.from.as_ref().unwrap_or(&changed_file.path).clone();
     let old_paths: Vec<String> = change.files.iter().map(old_path).collect();
-    let git_error = |reason: String| io::Error::other(format!("git cannot say what it starts from: {reason}"));
+    let git_error = |reason: String| io::Error::other(format!("could not read the base revision from git: {reason}"));
     let objects = find_blob_ids(project_root, &change.base, &old_paths).map_err(git_error)?;
     let known_files: Vec<(&ChangedPath, &String)> = change
         .files

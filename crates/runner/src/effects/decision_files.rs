@@ -24,7 +24,13 @@ fn decisions_dir(project: &Project, settings: &Settings) -> PathBuf {
     project.root().join(reviews_dir.parent().unwrap_or(reviews_dir)).join("awaiting-human")
 }
 
-fn decision_page_path(project: &Project, settings: &Settings, run_id: &RunId, decision_id: &DecisionId) -> PathBuf {
+/// Returns the path of a decision's page, whether it exists or not.
+pub(crate) fn decision_page_path(
+    project: &Project,
+    settings: &Settings,
+    run_id: &RunId,
+    decision_id: &DecisionId,
+) -> PathBuf {
     decisions_dir(project, settings).join(format!("{run_id}.{decision_id}.yaml"))
 }
 
@@ -35,12 +41,12 @@ pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> Pos
         PageContent::NoAnswer => {}
         PageContent::Answer(_) | PageContent::UnusableAnswer(_) => return PostOutcome::Posted,
         PageContent::Unreadable(cause) => {
-            return environment_fault(format!("{}: {cause}", page_file.display())).into();
+            return environment_fault(format!("could not read {}: {cause}", page_file.display())).into();
         }
     }
     if let Some(real_target) = context.project.resolve_outside(&page_file) {
         return environment_fault(format!(
-            "{} leads out of the project, to {}",
+            "{} points outside the project, to {}",
             page_file.display(),
             real_target.display()
         ))
@@ -54,7 +60,7 @@ pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> Pos
             .ok_or(io::ErrorKind::NotFound.into())
             .and_then(|workspace| workspaces::retain_workspace(workspace.directory()));
         if let Err(cause) = retention {
-            return environment_fault(format!("the patch of {task_key} cannot be kept: {cause}")).into();
+            return environment_fault(format!("could not keep the patch of {task_key}: {cause}")).into();
         }
         page_text = format!("{}{page_text}", render_diff_comments(context, diff));
     }
@@ -76,12 +82,12 @@ fn render_diff_comments(context: &EffectContext, diff_blob: &Hash) -> String {
 }
 
 fn render_decision_page(run_id: &RunId, decision: &Decision) -> String {
-    let mut page_text = format!("# {} asks {}:\n", run_id, decision.owner);
+    let mut page_text = format!("# Decision needed for run {} ({}):\n", run_id, decision.owner);
     for question_line in decision.question.lines() {
         page_text.push_str(&format!("#   {question_line}\n"));
     }
-    page_text.push_str("# Write one of these behind `answer:` (and a note if you like), then: tribunal resume ");
-    page_text.push_str(&format!("{run_id}\n"));
+    page_text.push_str("# Set `answer` to one of these (`note` is optional), then run `tribunal resume ");
+    page_text.push_str(&format!("{run_id}`:\n"));
     for choice in &decision.choices {
         page_text.push_str(&format!("#   {}: {}\n", choice.key, choice.label));
     }
@@ -126,7 +132,7 @@ fn read_decision_page(page_path: &Path, decision: &Decision) -> PageContent {
     } else if decision.offers_choice(&answer.choice) {
         PageContent::Answer(answer)
     } else {
-        PageContent::UnusableAnswer(format!("`{}` is none of its choices", answer.choice))
+        PageContent::UnusableAnswer(format!("`{}` is not one of the choices", answer.choice))
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn freeze_subject(context: &EffectContext, effect_key: &Key, subject:
     match subject {
         Subject::Change(change) => match freeze_change(context, &workspace, change) {
             Ok(reply) => reply,
-            Err(cause) => environment_fault(format!("the change {} cannot be had: {cause}", change.range)).into(),
+            Err(cause) => environment_fault(format!("could not read the change {}: {cause}", change.range)).into(),
         },
         Subject::Document { path: subject_path, .. } | Subject::Source { path: subject_path } => {
             freeze_file(context, &workspace, subject_path)
@@ -45,7 +45,7 @@ fn freeze_file(context: &EffectContext, workspace: &TaskWorkspace, subject_path:
     let remarks = match created {
         Ok(created) => created.remarks,
         Err(cause) => {
-            return environment_fault(format!("a copy of {subject_path} could not be made: {cause}")).into();
+            return environment_fault(format!("could not create a workspace for {subject_path}: {cause}")).into();
         }
     };
     // The frozen text is recorded, so that later edits of the original do not matter.

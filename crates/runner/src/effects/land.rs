@@ -20,7 +20,7 @@ use super::{EffectContext, environment_fault, verify_commands};
 use crate::{
     atomic_files::{FileReplacement, write_atomically},
     checkpoints::{CheckpointChange, CheckpointKey},
-    git_refs, kill_points, locks,
+    kill_points, landing_repository, locks,
     merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
     workspaces::{self, TaskWorkspace},
 };
@@ -76,7 +76,7 @@ pub(super) async fn land_patch(context: Arc<EffectContext>, request: LandingRequ
         &context.project.task_dir(&context.run_id, &request.checkpoint_key.task_key),
         &request.patch,
     ) else {
-        let detail = "the fixer's copy is gone or was changed after its answer".to_string();
+        let detail = "the fixer's workspace is gone, or was changed after the fixer answered".to_string();
         return Some(refused_outcome(PatchRefusal::Lost { detail }));
     };
     let directory = workspace.directory().to_path_buf();
@@ -93,7 +93,8 @@ async fn attempt_landing(
     request: LandingRequest,
     workspace: TaskWorkspace,
 ) -> Option<LandOutcome> {
-    let landing_fault = |cause: io::Error| LandOutcome::from(environment_fault(format!("landing failed: {cause}")));
+    let landing_fault =
+        |cause: io::Error| LandOutcome::from(environment_fault(format!("could not apply the patch: {cause}")));
     let context = effect_context.clone();
     let search =
         run_file_work(move || find_candidate(&context, &request, workspace).map(|found| (found, request.verify))).await;
@@ -250,7 +251,7 @@ fn take_back_partial_landing(context: &EffectContext, candidate: &LandingCandida
                 let text_without =
                     merge_or_first_conflict(text_after, &current_text, text_before).map_err(|conflict| {
                         io::Error::other(format!(
-                            "{}:{} is half landed, half edited",
+                            "{}:{} was edited while the patch was only partly applied",
                             patched_file.relative_path, conflict.line_number
                         ))
                     })?;
@@ -267,7 +268,7 @@ fn read_current_text(patched_file: &PatchedFile) -> io::Result<Option<String>> {
     // A link leads to another file, and the link itself belongs to the user.
     if patched_file.real_path.is_symlink() {
         return Err(io::Error::other(format!(
-            "{} is a link now; put the file back, then resume",
+            "{} is now a symlink; restore the file, then resume the run",
             patched_file.relative_path
         )));
     }
@@ -286,9 +287,10 @@ fn merge_file(patched_file: &PatchedFile, current_text: Option<&str>) -> io::Res
         theirs: truncate_chars(&conflict.their_text, MAX_CONFLICT_CHARS),
     };
     match (&patched_file.base_text, current_text) {
-        (Some(_), None) => {
-            Err(io::Error::other(format!("{} is gone; put it back, then resume", patched_file.relative_path)))
-        }
+        (Some(_), None) => Err(io::Error::other(format!(
+            "{} no longer exists; restore it, then resume the run",
+            patched_file.relative_path
+        ))),
         (Some(base_text), Some(current_text)) => {
             Ok(merge_or_first_conflict(base_text, current_text, &patched_file.fixer_text).map_err(to_refusal))
         }
@@ -374,8 +376,12 @@ fn prepare_replacement<'a>(
 /// Records the landing in git for users who prefer to look there; the checkpoints are what counts.
 fn record_in_git(context: &EffectContext, candidate: &LandingCandidate) {
     if let Ok(recorded_changes) = candidate.checkpoints.landing_changes(&candidate.checkpoint_key) {
-        let _ =
-            git_refs::record_landing(&context.project, &context.run_id, &candidate.checkpoint_key, &recorded_changes);
+        let _ = landing_repository::record_landing(
+            &context.project,
+            &context.run_id,
+            &candidate.checkpoint_key,
+            &recorded_changes,
+        );
     }
 }
 

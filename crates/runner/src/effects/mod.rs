@@ -47,7 +47,9 @@ use crate::{
     workspaces::agent_file_names,
 };
 
-pub(crate) use decision_files::{answers_in_files, release_rejected_patch, remove_decision_page, unusable_answers};
+pub(crate) use decision_files::{
+    answers_in_files, decision_page_path, release_rejected_patch, remove_decision_page, unusable_answers,
+};
 pub(crate) use own_files::read_tracker_edits;
 
 /// What every effect may use.
@@ -252,7 +254,7 @@ fn current_wall_ms() -> u64 {
 async fn run_blocking<T: From<Fault> + Send + 'static>(file_work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(file_work).await {
         Ok(outcome) => outcome,
-        Err(panicked) => environment_fault(format!("work on files broke off: {panicked}")).into(),
+        Err(panicked) => environment_fault(format!("a file operation failed unexpectedly: {panicked}")).into(),
     }
 }
 

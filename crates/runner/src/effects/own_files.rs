@@ -23,7 +23,8 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
     };
     let file_path = context.project.root().join(&file_name);
     if let Some(real_target) = context.project.resolve_outside(&file_path) {
-        return environment_fault(format!("{file_name} leads out of the project, to {}", real_target.display())).into();
+        return environment_fault(format!("{file_name} points outside the project, to {}", real_target.display()))
+            .into();
     }
     let write_file = || -> io::Result<WriteOutcome> {
         let edited_bytes = match file {
@@ -65,20 +66,20 @@ pub(crate) fn read_tracker_edits(context: &EffectContext) -> Vec<UserRequest> {
 fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
     let reject_edits = |reason: String| TrackerEdits { strange: vec![reason], ..TrackerEdits::default() };
     let Ok(tracker_text) = std::str::from_utf8(tracker_bytes) else {
-        return reject_edits("it is no text any more".into());
+        return reject_edits("the file is no longer valid UTF-8".into());
     };
     match tracker::tracker_run(tracker_text) {
         Some(owner_run) if owner_run == context.run_id.as_str() => {}
         Some(owner_run) => {
             return reject_edits(format!(
-                "it was the tracker of run {owner_run}, and edits of another run are not read"
+                "the file is the tracker of run {owner_run}, and edits of another run's tracker are ignored"
             ));
         }
-        None => return reject_edits("its last line is gone, so it is unknown whose tracker it was".into()),
+        None => return reject_edits("its last line is missing, so the run it belongs to is unknown".into()),
     }
     if context.settings.tasks.writing.in_session {
         // The author may be the session whose work is judged, so the user answers with `tribunal decisions` instead.
-        return reject_edits("while a session repairs, edits of the tracker are not taken in".into());
+        return reject_edits("edits of the tracker are ignored while a session fixes the findings".into());
     }
     let mut edits = tracker::parse_edits(tracker_text);
     let tracker_hash = Hash::digest_of(tracker_bytes);

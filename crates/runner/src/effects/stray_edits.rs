@@ -106,17 +106,17 @@ pub(super) fn restore_stray(context: &EffectContext, stray: &StrayEdit) -> Resto
 fn put_file_back(context: &EffectContext, stray: &StrayEdit) -> io::Result<Option<String>> {
     let real_path = context.project.root().join(&stray.path);
     if !is_plain_path(&stray.path) || real_path.is_symlink() {
-        return Err(io::Error::other("there is no such file any more"));
+        return Err(io::Error::other("it is no longer a regular file"));
     }
     // Writing through a linked directory would change a file outside the project.
     if let Some(link) = find_link_on_path(context.project.root(), &stray.path) {
-        return Err(io::Error::other(format!("it leads elsewhere: {link} is a link")));
+        return Err(io::Error::other(format!("it is behind a symlink ({link})")));
     }
     let bytes_before = match &stray.before {
         Some(content_hash) => Some(
             CheckpointStore::for_run(&context.project, &context.run_id)
                 .read_bytes(content_hash)
-                .map_err(|_| io::Error::other("what stood there was not kept"))?,
+                .map_err(|_| io::Error::other("there is no saved copy of the previous version"))?,
         ),
         None => None,
     };
@@ -157,7 +157,7 @@ fn remove_stray_edit(
     if current_bytes.map(Hash::digest_of) == stray.after {
         return Ok(bytes_before);
     }
-    let inseparable = || io::Error::other("it has been changed since, and the two cannot be told apart");
+    let inseparable = || io::Error::other("it was edited again since, and the edits overlap");
     let stray_hash = stray.after.as_ref().ok_or_else(inseparable)?;
     let stray_bytes = CheckpointStore::for_run(&context.project, &context.run_id)
         .read_bytes(stray_hash)

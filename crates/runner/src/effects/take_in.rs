@@ -46,7 +46,7 @@ pub(super) async fn take_in_edits(
 }
 
 fn take_in_fault(cause: &io::Error) -> LandOutcome {
-    environment_fault(format!("what was changed could not be looked at: {cause}")).into()
+    environment_fault(format!("could not check the changes: {cause}")).into()
 }
 
 /// Hashes the files: a single one by its text, as a frozen subject is hashed, several by their paths and texts.

@@ -92,24 +92,24 @@ async fn run_verify_command(
     let combined_output = format!("{}{}", process_end.stdout.to_text(), process_end.stderr.to_text());
     let mut output = truncate_chars(&context.masker.mask(&combined_output), 2000);
     if process_end.exit_reason == ExitReason::TimedOut {
-        output = format!("not done after {} s (tasks.check_timeout) {output}", time_limit.as_secs());
+        output = format!("timed out after {} s (`tasks.check_timeout`) {output}", time_limit.as_secs());
     } else if output.trim().is_empty() {
         // A refusal without any output would tell neither the fixer nor the user what happened.
         output = match process_end.exit_reason {
-            ExitReason::Exited(code) => format!("exit code {code}, and it printed nothing"),
+            ExitReason::Exited(code) => format!("exit code {code}, no output"),
             ExitReason::Killed(signal) => format!("killed by signal {signal}"),
-            ExitReason::Flooded => "it printed without end".to_string(),
-            ExitReason::TimedOut | ExitReason::Silent | ExitReason::Stopped | ExitReason::Lost => {
-                "it was ended".to_string()
-            }
+            ExitReason::Flooded => "printed too much output".to_string(),
+            ExitReason::TimedOut | ExitReason::Silent | ExitReason::Stopped | ExitReason::Lost => "stopped".to_string(),
         };
     }
     match process_end.exit_reason {
         ExitReason::Exited(0) => Ok(None),
-        ExitReason::Lost => Err(io::Error::other(format!("`{command_line}` was lost: its keeper was killed"))),
+        ExitReason::Lost => {
+            Err(io::Error::other(format!("`{command_line}` was lost: its supervisor process was killed")))
+        }
         // The command itself is missing or not executable, which says nothing about the patch.
         ExitReason::Exited(126 | 127) => {
-            Err(io::Error::other(format!("`{command_line}` cannot run: {}", output.trim())))
+            Err(io::Error::other(format!("could not run `{command_line}`: {}", output.trim())))
         }
         _ => Ok(Some(PatchRefusal::Check { command: command_line.to_string(), output })),
     }

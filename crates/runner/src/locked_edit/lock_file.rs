@@ -91,10 +91,10 @@ impl fmt::Display for FileLockHolder {
         let seconds = self.age.as_secs();
         match self.process {
             Some(process) if self.is_dead() => {
-                write!(f, "process {}, which is dead, left it {seconds} s ago", process.pid())
+                write!(f, "process {}, which has exited, left the lock {seconds} s ago", process.pid())
             }
-            Some(process) => write!(f, "process {} has held it for {seconds} s", process.pid()),
-            None => write!(f, "another program made it {seconds} s ago"),
+            Some(process) => write!(f, "process {} has held the lock for {seconds} s", process.pid()),
+            None => write!(f, "another program created the lock {seconds} s ago"),
         }
     }
 }
@@ -258,7 +258,7 @@ mod tests {
         let clock = clock_after(&lock, 3_600, &|_| ());
         let Err(FileLockFailure::HeldBy { holder, .. }) = take_lock(&file, &clock) else { panic!("two have it") };
         assert_eq!(*clock.waited.borrow(), BACKOFF);
-        assert!(holder.to_string().contains("has held it for 3600 s"), "{holder}");
+        assert!(holder.to_string().contains("has held the lock for 3600 s"), "{holder}");
         let held = RefCell::new(Some(held));
         let release_on_second = |times: usize| {
             if times == 2 {
@@ -276,7 +276,7 @@ mod tests {
         fs::write(&lock, dead_holder_text()).unwrap();
         let young = clock_after(&lock, 29, &|_| ());
         let Err(FileLockFailure::HeldBy { holder, .. }) = take_lock(&file, &young) else { panic!("cleared too soon") };
-        assert!(holder.to_string().ends_with("left it 29 s ago"), "{holder}");
+        assert!(holder.to_string().ends_with("left the lock 29 s ago"), "{holder}");
         let clock = clock_after(&lock, 31, &|_| ());
         drop(take_lock(&file, &clock).unwrap());
         assert_eq!(*clock.waited.borrow(), [CLEARING_DELAY]);

@@ -56,7 +56,7 @@ impl BoundSession {
         let (mut state_counts, mut awake_ms, mut journal) = (StateCounts::default(), 0, None);
         if let Some(run_id) = &file_state.run_id {
             // A run that no journal knows could be anything, so it neither holds a session nor proves anything.
-            standing.run_phase = SessionRunPhase::Ended(format!("no journal here knows of {run_id}"));
+            standing.run_phase = SessionRunPhase::Ended(format!("{run_id} is not in the journal of this project"));
             if let Some((store, last_event)) = find_last_event(project, run_id)? {
                 // The run's own clock stands still while a session works.
                 awake_ms = store.last_timestamp(run_id)?.map_or(0, |timestamp| timestamp.awake_ms);
@@ -175,7 +175,7 @@ impl BoundSession {
             Some(RunEvent::RunParked(summary)) => Some(RunEvent::RunParked(RunSummary {
                 outcome: RunReason::Runtime.outcome(),
                 reason: RunReason::Runtime,
-                detail: format!("the session says so: {detail}"),
+                detail: format!("reported by the session: {detail}"),
                 ..summary
             })),
             _ => None,
@@ -197,7 +197,7 @@ fn loop_decision_event(cause: ReleaseReason, detail: &str) -> Option<RunEvent> {
         return None;
     }
     let detail_suffix = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
-    let question = format!("the session was let go: {}{detail_suffix}. Is it to go on?", cause.as_phrase());
+    let question = format!("the session was released: {}{detail_suffix}. Resume the loop?", cause.as_phrase());
     Some(RunEvent::DecisionPosted { decision: Decision::for_loop(DecisionId::new("D1"), question) })
 }
 
@@ -243,9 +243,9 @@ fn read_review_standing(
     }
     standing.open_count = state_counts.open + state_counts.assigned;
     standing.run_phase = match store.last_entry_of(run_id, &PHASE_EVENTS)?.map(|entry| entry.event) {
-        _ if !is_readable => {
-            SessionRunPhase::Ended("what is open cannot be read: another Tribunal wrote it".to_string())
-        }
+        _ if !is_readable => SessionRunPhase::Ended(
+            "could not read the open findings: another version of Tribunal wrote them".to_string(),
+        ),
         Some(RunEvent::RunParked(summary)) if summary.reason == RunReason::InSession => {
             SessionRunPhase::WaitsForSession
         }
@@ -294,7 +294,7 @@ fn list_open_findings(review_state: &ReviewState) -> Vec<OpenFinding> {
         .map(|finding| OpenFinding {
             id: finding.id,
             severity: finding.severity,
-            place: finding.place.as_ref().map_or("no place".to_string(), ToString::to_string),
+            place: finding.place.as_ref().map_or("no location".to_string(), ToString::to_string),
             description: finding.description.clone(),
         })
         .collect()

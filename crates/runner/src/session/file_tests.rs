@@ -78,10 +78,10 @@ fn an_edit_changes_its_values_and_nothing_else() {
 #[test]
 fn problems_of_a_state_file_are_reported() {
     for (file_text, expected_reason) in [
-        ("", "it does not say whether it is `active`"),
-        ("---\nactive: true\n", "there is no second line of `---`"),
-        ("---\nactive: maybe\n---\n", "`active` is neither true nor false: maybe"),
-        ("---\nactive: true\ncurrent_round: many\n---\n", "`current_round` is no number: many"),
+        ("", "`active` is missing"),
+        ("---\nactive: true\n", "the closing `---` line is missing"),
+        ("---\nactive: maybe\n---\n", "`active` must be true or false, not `maybe`"),
+        ("---\nactive: true\ncurrent_round: many\n---\n", "`current_round` is not a number: many"),
         ("\u{0}\u{1}binary", ""),
     ] {
         let problem = StateFile::parse_state(file_text).unwrap_err();

@@ -70,11 +70,11 @@ pub enum SessionError {
     Store(#[from] StoreError),
     #[error("{path}: {cause}")]
     File { path: String, cause: io::Error },
-    #[error("{path} leads out of the project, to {}", to.display())]
+    #[error("{path} points outside the project, to {}", to.display())]
     LeadsOut { path: String, to: PathBuf },
     #[error("{path}: {why}")]
     Unusable { path: String, why: String },
-    #[error("session {session} has already taken on {run}")]
+    #[error("session {session} is already working on {run}")]
     AlreadyBound { session: String, run: String },
 }
 
@@ -135,7 +135,7 @@ fn look_up_in_file(
         Ok(bound_session) => bound_session,
         // The file may be valid; it is only unknown what it refers to.
         Err(cause) => {
-            return SessionLookup::NotHeld(format!("the journal cannot be read, so the session may stop: {cause}"));
+            return SessionLookup::NotHeld(format!("could not read the journal, so the session may stop: {cause}"));
         }
     };
     let stale_hours = hours_if_stale(bound_session.file_state.touched_ms);
@@ -164,7 +164,7 @@ fn release_ended_session(
             "the state file says `active: false`",
             now_ms,
         );
-        return Some(describe_release(file_name, "it is not active", kept_paths));
+        return Some(describe_release(file_name, "`active` is false", kept_paths));
     }
     // The journal says that the session was released, but the file is still there: a crash came in between.
     if bound_session.standing.run_phase == SessionRunPhase::Ended(String::from(RELEASED_BEFORE)) {
@@ -175,12 +175,12 @@ fn release_ended_session(
     let owner = bound_session.file_state.session_id.clone();
     let kept_paths = bound_session.release_session(project, ReleaseReason::Stale, &format!("{stale_hours} h"), now_ms);
     let owner_note = if owner.is_empty() { String::new() } else { format!(" (session {owner})") };
-    let reason = format!("nothing was heard of it for {stale_hours} h{owner_note}");
+    let reason = format!("no activity for {stale_hours} h{owner_note}");
     Some(describe_release(file_name, &reason, kept_paths))
 }
 
 /// The phase of a run whose session was released before.
-const RELEASED_BEFORE: &str = "the session was let go before";
+const RELEASED_BEFORE: &str = "the session was already released";
 
 fn describe_release(file_name: &str, reason: &str, kept_paths: Result<Vec<String>, SessionError>) -> String {
     match kept_paths {
@@ -188,7 +188,9 @@ fn describe_release(file_name: &str, reason: &str, kept_paths: Result<Vec<String
             let kept_suffix = paths.last().map(|path| format!(" (kept as {path})")).unwrap_or_default();
             format!("{file_name}: {reason}; the session may stop{kept_suffix}")
         }
-        Err(cause) => format!("{file_name}: {reason}; the session may stop; it could not be put aside: {cause}"),
+        Err(cause) => {
+            format!("{file_name}: {reason}; the session may stop, but the file could not be moved away: {cause}")
+        }
     }
 }
 
@@ -217,15 +219,15 @@ fn read_state_file(project: &Project, file_name: &str) -> Result<Option<String>,
     }
     // Reading a pipe behind a link would block forever.
     if !fs::metadata(&state_path).map_err(file_error)?.is_file() {
-        return Err(unusable_error("it is no file"));
+        return Err(unusable_error("not a regular file"));
     }
     let mut bytes = Vec::new();
     let state_file = fs::File::open(&state_path).map_err(file_error)?;
     state_file.take(MAX_STATE_BYTES + 1).read_to_end(&mut bytes).map_err(file_error)?;
     if bytes.len() as u64 > MAX_STATE_BYTES {
-        return Err(unusable_error("it is too long"));
+        return Err(unusable_error("the file is too large"));
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| unusable_error("it is no text (it is no UTF-8)"))
+    String::from_utf8(bytes).map(Some).map_err(|_| unusable_error("not valid UTF-8"))
 }
 
 /// Moves a state file out of the way without overwriting anything. Returns its new path.
@@ -248,6 +250,13 @@ pub fn set_state_file_aside(project: &Project, file_name: &str) -> Result<String
     };
     fs::rename(project.root().join(file_name), directory.join(&kept_name)).map_err(file_error)?;
     Ok(format!(".tribunal/sessions/{kept_name}"))
+}
+
+/// Lets go of a session that is bound to this run: its state file is set aside, so that no hook holds it any longer.
+pub(crate) fn release_run(project: &Project, run_id: &RunId) -> Result<(), SessionError> {
+    let file_text = fs::read_to_string(project.root().join(state_file::OWN_STATE_FILE)).unwrap_or_default();
+    let is_bound = StateFile::parse_state(&file_text).is_ok_and(|state| state.run_id.as_ref() == Some(run_id));
+    if is_bound { set_state_file_aside(project, state_file::OWN_STATE_FILE).map(|_| ()) } else { Ok(()) }
 }
 
 fn append_events(

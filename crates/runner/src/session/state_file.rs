@@ -68,7 +68,7 @@ fn find_parts(file_text: &str) -> Result<StateFileParts, String> {
         line_start = next_start;
     }
     match yaml_start {
-        Some(_) => Err("there is no second line of `---`".to_string()),
+        Some(_) => Err("the closing `---` line is missing".to_string()),
         None => Ok(StateFileParts { yaml_range: 0..file_text.len(), prompt_range: file_text.len()..file_text.len() }),
     }
 }
@@ -90,15 +90,17 @@ impl StateFile {
             match first_present.map(|(field_name, field_text)| (field_name, field_text.parse::<u32>())) {
                 None => Ok(None),
                 Some((_, Ok(number))) => Ok(Some(number)),
-                Some((field_name, Err(_))) => Err(format!("`{field_name}` is no number: {}", scalar_text(field_name))),
+                Some((field_name, Err(_))) => {
+                    Err(format!("`{field_name}` is not a number: {}", scalar_text(field_name)))
+                }
             }
         };
         let number_or_zero = |field_name: &str| parse_number(&[field_name]).map(Option::unwrap_or_default);
         let active = match scalar_text("active") {
             "true" | "yes" | "True" => true,
             "false" | "no" | "False" => false,
-            "" => return Err("it does not say whether it is `active`".to_string()),
-            invalid => return Err(format!("`active` is neither true nor false: {invalid}")),
+            "" => return Err("`active` is missing".to_string()),
+            invalid => return Err(format!("`active` must be true or false, not `{invalid}`")),
         };
         let is_loop = yaml_tree.get("iteration").is_some() || scalar_text("workflow_name") == "loop";
         let max_refusals = parse_number(&["max_rounds", "max_iterations"])?.unwrap_or(DEFAULT_MAX_REFUSALS);
@@ -238,10 +240,10 @@ fn render_header_lines(run_id: &RunId, bound: &SessionAssignment, facts: &StateF
         SessionWork::Review => "review",
     };
     let mut header_lines = vec![
-        "# What a session of yours has taken on. Tribunal writes this file; the journal has the truth.".to_string(),
-        "# You may change the prompt, the promise and the limit, set `active: false`, or delete it: the session is"
+        "# What your session is working on. Tribunal writes this file; the journal is authoritative.".to_string(),
+        "# You can edit the prompt, the promise and the limit. To release the session, set `active: false` or delete"
             .into(),
-        "# free then, and what is open stays open. `tribunal loop status` says how it stands.".into(),
+        "# this file; open findings stay open. To check the state of the session: `tribunal loop status`".into(),
         "---".into(),
         "active: true".into(),
         format!("session_id: {}", quote_yaml(&bound.session)),
@@ -273,7 +275,7 @@ pub fn render_state_file(
     let mut file_lines = render_header_lines(run_id, bound, facts);
     file_lines.extend([
         String::new(),
-        "# How often the session was sent back, and how often it may be.".into(),
+        "# How often the session was sent back, and the limit.".into(),
         format!("current_round: {}", count_value("current_round")),
         format!("max_rounds: {}", bound.max_refusals),
         format!("current_fix_iteration: {}", facts.fix_iteration),

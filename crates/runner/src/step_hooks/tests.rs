@@ -84,8 +84,8 @@ fn nothing_runs_after_a_critical_hook_that_fails() {
     );
     assert_eq!(
         render_report(&report),
-        "4 done: \"\" \"\"\n5 exit code 1: \"\" \"\"\n6 not run: a critical one before it failed: \"\" \"\"\n\
-         7 not run: a critical one before it failed: \"\" \"\""
+        "4 done: \"\" \"\"\n5 exit code 1: \"\" \"\"\n6 skipped: an earlier critical hook failed: \"\" \"\"\n\
+         7 skipped: an earlier critical hook failed: \"\" \"\""
     );
     assert_eq!(report.failed_critical_hook().map(|ran| ran.line_number), Some(5));
     assert!(!bench.temp_dir.path().join("never").exists());
@@ -103,7 +103,7 @@ fn once_is_once_in_a_session() {
     assert_eq!(render_report(&first), "4 done: \"once\\n\" \"\"\n5 done: \"ever\\n\" \"\"");
     let memory: HookMemory = serde_json::from_str(&serde_json::to_string(&first.memory).unwrap()).unwrap();
     let second = bench.run_hooks(&hooks, WorkflowHookMoment::Stop, &HookVariables::default(), memory);
-    assert_eq!(render_report(&second), "4 ran before in this session: \"\" \"\"\n5 done: \"ever\\n\" \"\"");
+    assert_eq!(render_report(&second), "4 already ran in this session: \"\" \"\"\n5 done: \"ever\\n\" \"\"");
     let third = bench.run_hooks(&hooks, WorkflowHookMoment::SessionStart, &HookVariables::default(), second.memory);
     assert_eq!(render_report(&third), "7 done: \"once\\n\" \"\"");
 }
@@ -133,8 +133,8 @@ fn hooks_get_their_input_through_variables_only() {
     let report = bench.run_hooks(&parse_hooks(show), WorkflowHookMoment::PreToolUse, &variables, HookMemory::default());
     assert_eq!(
         render_report(&report),
-        "3 done: \"Bash||-1||prd ä|\" \"\"\n! hooks run without TOOL_ARGS: it has a NUL byte in it\n\
-         ! hooks run without STEP: it is longer than the system takes"
+        "3 done: \"Bash||-1||prd ä|\" \"\"\n! hooks run without TOOL_ARGS: its value contains a NUL byte\n\
+         ! hooks run without STEP: its value is too long for the system"
     );
     let variables = HookVariables { step: Some("x".repeat(MAX_VARIABLE_BYTES)), ..HookVariables::default() };
     let report = bench.run_hooks(
@@ -180,7 +180,7 @@ fn much_is_cut_more_is_dropped_and_too_fast_is_ended() {
     assert_eq!(shown, [(65_536, false), (marked, true), (65_536, false), (65_536, false), (0, true)]);
     assert_eq!(
         report.notes,
-        ["the hooks of this step have said 256 KiB; they run on, and what more they say is dropped"]
+        ["the hooks of this step printed more than 256 KiB; they keep running, but further output is dropped"]
     );
     assert!(report.hook_runs.iter().all(|ran| ran.outcome == HookOutcome::Exited(0)));
     // The step continues: nothing more is kept, and that is not reported again.
@@ -208,7 +208,7 @@ fn a_hook_that_does_not_end_is_ended() {
     let hooks = parse_hooks("  Stop: [sleep 60, echo next]\n");
     let report =
         block_on(step.run_hooks(&hooks, WorkflowHookMoment::Stop, &HookVariables::default(), HookMemory::default()));
-    assert_eq!(report.hook_runs[0].outcome.describe(), "not done after 5 s");
+    assert_eq!(report.hook_runs[0].outcome.describe(), "timed out after 5 s");
     assert_eq!(report.hook_runs[1].line_number, 3);
 }
 

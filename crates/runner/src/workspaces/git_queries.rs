@@ -119,12 +119,12 @@ fn parse_branch_ref(ref_name: &str) -> Option<String> {
 pub(super) fn list_tree(project_root: &Path, tree_name: &str) -> Result<Vec<LsTreeEntry>, String> {
     // A name that starts with a dash would be taken for an option.
     if tree_name.starts_with('-') || tree_name.is_empty() {
-        return Err(format!("`{tree_name}` is no commit"));
+        return Err(format!("`{tree_name}` is not a commit"));
     }
     let output = run_query(project_root, &["ls-tree", "-r", "-z", "-l", tree_name])?;
     let lines = output.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     lines
-        .map(|line| parse_ls_tree_line(line).ok_or_else(|| "git printed a line that cannot be parsed".to_string()))
+        .map(|line| parse_ls_tree_line(line).ok_or_else(|| "could not parse the output of `git ls-tree`".to_string()))
         .collect()
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn find_blob_ids(
     relative_paths: &[String],
 ) -> Result<BTreeMap<String, String>, String> {
     if tree_name.starts_with('-') || tree_name.is_empty() {
-        return Err(format!("`{tree_name}` is no commit"));
+        return Err(format!("`{tree_name}` is not a commit"));
     }
     let mut arguments = vec!["ls-tree", "-z", "-l", tree_name, "--"];
     arguments.extend(relative_paths.iter().map(String::as_str));
@@ -164,7 +164,7 @@ pub(crate) fn read_objects(
     let mut git_process = start_git(project_root, &["cat-file", "--batch", "--buffer"], Stdio::piped())?;
     let (Some(mut request_stream), Some(response_stream)) = (git_process.stdin.take(), git_process.stdout.take())
     else {
-        return Err(io::Error::other("git has no streams"));
+        return Err(io::Error::other("could not connect to git's input and output"));
     };
     let request_lines =
         object_ids.iter().flat_map(|object_id| [object_id.as_bytes(), b"\n"]).collect::<Vec<_>>().concat();
@@ -194,7 +194,7 @@ fn read_next_object(
     let size = header_line
         .strip_prefix(object_id)
         .and_then(|after_id| after_id.strip_prefix(" blob ")?.trim_end().parse().ok());
-    let size: usize = size.ok_or_else(|| io::Error::other(format!("git does not have the object {object_id}")))?;
+    let size: usize = size.ok_or_else(|| io::Error::other(format!("git object {object_id} is missing")))?;
     bytes.clear();
     response_stream.by_ref().take(size as u64).read_to_end(bytes)?;
     let mut line_end = [0];
@@ -206,12 +206,12 @@ fn read_next_object(
 fn run_query(project_root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     let output = start_git(project_root, arguments, Stdio::null())
         .and_then(Child::wait_with_output)
-        .map_err(|cause| format!("git cannot be started: {cause}"))?;
+        .map_err(|cause| format!("could not start git: {cause}"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let stderr_text = String::from_utf8_lossy(&output.stderr);
-    let first_line = stderr_text.lines().find(|line| !line.trim().is_empty()).unwrap_or("git did not say why");
+    let first_line = stderr_text.lines().find(|line| !line.trim().is_empty()).unwrap_or("git gave no error message");
     Err(first_line.trim_start_matches("fatal: ").to_string())
 }
 

@@ -101,9 +101,9 @@ pub(super) fn list_work_tree_files(
         Err(reason) => {
             // Without a repository copying all files is normal and needs no remark.
             if source.project_root.join(".git").exists() {
-                scanner
-                    .remarks
-                    .add_remark(format!("git cannot say what is ignored, so all files are copied: {reason}"));
+                scanner.remarks.add_remark(format!(
+                    "git could not tell which files are ignored, so all files are copied: {reason}"
+                ));
             }
             scanner.walk_directory("", WalkKind::Context);
             // The walk stopped at the limit, so it may have missed the directories of the subject.
@@ -272,7 +272,8 @@ impl<'a> TreeScanner<'a> {
         for seed in seed_paths {
             let seed_path = seed.trim_end_matches('/');
             if seed_path.is_empty() || !is_plain_path(seed_path) || is_never_copied(seed_path) {
-                self.remarks.add_remark(format!("`{seed}` is not copied: it is no file or folder of the project"));
+                self.remarks
+                    .add_remark(format!("`{seed}` is not copied: it is not a file or directory of the project"));
                 continue;
             }
             let files_before = self.listing.files.clone();
@@ -287,7 +288,9 @@ impl<'a> TreeScanner<'a> {
             // A seed that exceeds the limit is dropped as a whole: a part of it would be useless.
             if count > self.limits.files || bytes > self.limits.bytes {
                 self.listing.files = files_before;
-                self.remarks.add_remark(format!("`{seed}` is not copied: it is too much beside what else agents need"));
+                self.remarks.add_remark(format!(
+                    "`{seed}` is not copied: with the other files for agents, it exceeds the limit"
+                ));
             }
         }
         self.listing.files.extend(context_listing.files);

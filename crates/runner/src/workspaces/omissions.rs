@@ -45,12 +45,12 @@ impl OmissionRemarks {
     pub fn report_narrowing(&mut self, found_amount: CopyLimits, limits: CopyLimits, extent: CopyExtent) {
         let included = match extent {
             CopyExtent::Everything => return,
-            CopyExtent::SubjectFolders => "the subject's files and what else is in their folders",
-            CopyExtent::SubjectFiles => "the subject's files alone",
+            CopyExtent::SubjectFolders => "the reviewed files and their directories",
+            CopyExtent::SubjectFiles => "the reviewed files",
         };
         let at_least = if self.counted_everything { "" } else { "more than " };
         self.add_remark(format!(
-            "the copy has {included}, and no history: the project has {at_least}{} files ({}), a copy at most {} ({})",
+            "workspaces have only {included}, and no git history: the project has {at_least}{} files ({}), the limit is {} ({})",
             found_amount.files,
             format_size(found_amount.bytes),
             limits.files,
@@ -62,17 +62,17 @@ impl OmissionRemarks {
         let mut remark_lines = self.remark_lines;
         if self.undecodable_names > 0 {
             remark_lines
-                .push(format!("{} left out, their names are no UTF-8", format_count(self.undecodable_names, "file")));
+                .push(format!("{} left out (invalid UTF-8 in the name)", format_count(self.undecodable_names, "file")));
         }
         for (names, noun, reason) in [
-            (&self.outside_links, "link", "leading out of the project"),
-            (&self.nested_repositories, "repository", "being no submodule"),
-            (&self.missing_submodules, "submodule", "being another repository's"),
-            (&self.unreadable_files, "file", "which cannot be read"),
+            (&self.outside_links, "symlink", "pointing outside the project"),
+            (&self.nested_repositories, "repository", "not registered as a submodule"),
+            (&self.missing_submodules, "submodule", "files are in another repository"),
+            (&self.unreadable_files, "file", "cannot be read"),
         ] {
             if !names.is_empty() {
                 remark_lines.push(format!(
-                    "{} left out, {reason}: {}",
+                    "{} left out ({reason}): {}",
                     format_count(names.len(), noun),
                     format_names(names)
                 ));

@@ -122,7 +122,7 @@ fn a_failed_start_names_the_program_and_the_cause() {
         command.program = "surely-not-installed".into();
         let error = run_to_end(command).unwrap_err();
         assert!(matches!(error, StartError::NotFound { .. }), "{error}");
-        assert_eq!(error.to_string(), "`surely-not-installed` was not found");
+        assert_eq!(error.to_string(), "command `surely-not-installed` not found");
 
         let directory = tempfile::tempdir().unwrap();
         let plain_file = directory.path().join("plain");
@@ -136,6 +136,6 @@ fn a_failed_start_names_the_program_and_the_cause() {
         command.keeper_program = keeper_program;
         command.working_dir = directory.path().join("gone");
         let error = run_to_end(command).unwrap_err().to_string();
-        assert!(error.contains("its folder") && error.contains("is gone"), "{error}");
+        assert!(error.contains("its working directory") && error.contains("no longer exists"), "{error}");
     }
 }

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    println!("the simulated court: {runs} runs a column, seed {seed}\n");
+    println!("simulated court: {runs} runs per column, seed {seed}\n");
     let calibration = calibrate(seed, runs);
     let rows: Vec<_> = VARIANTS.iter().map(|variant| (*variant, variant.run_many(seed, runs))).collect();
     println!("{}", render_table(&calibration, &rows));

@@ -29,7 +29,7 @@ fn call_result(message: &Value, writes: bool) -> Value {
         }),
         Some("tools/list") => json!({"tools": [{
             "name": "echo",
-            "description": "Gives back what it is told.",
+            "description": "Returns its argument.",
             "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
             "annotations": {"readOnlyHint": !writes, "destructiveHint": writes},
         }]}),

@@ -43,22 +43,22 @@ pub fn check_bars(rows: &[(CourtVariant, CourtTally)], allowed: AllowedRates) ->
         let lost = percent(tally.true_ones.lost, tally.true_ones.raised);
         push_bar(
             to_fixer <= most_to_fixer,
-            format!("{variant_name}: {to_fixer:.2} % of false findings reach a fixer, at most {most_to_fixer} may"),
+            format!("{variant_name}: {to_fixer:.2} % of false findings reach a fixer (limit {most_to_fixer} %)"),
         );
         push_bar(
             lost <= most_lost,
-            format!("{variant_name}: {lost:.2} % of true findings are lost, at most {most_lost} may be"),
+            format!("{variant_name}: {lost:.2} % of true findings are lost (limit {most_lost} %)"),
         );
     }
     for (variant, tally) in rows {
         let (variant_name, longest_run) = (variant.name, tally.max_rounds);
         push_bar(
             longest_run <= most_rounds,
-            format!("{variant_name}: at most {longest_run} rounds, no more than {most_rounds} are allowed"),
+            format!("{variant_name}: at most {longest_run} rounds (limit {most_rounds})"),
         );
         let endless: Vec<String> = tally.endless.iter().take(5).map(u64::to_string).collect();
         let seeds = if endless.is_empty() { "none".into() } else { format!("seeds {}", endless.join(", ")) };
-        push_bar(endless.is_empty(), format!("{variant_name}: {} runs without an end ({seeds})", tally.endless.len()));
+        push_bar(endless.is_empty(), format!("{variant_name}: {} runs never end ({seeds})", tally.endless.len()));
     }
     let defects_left = |providers: usize| {
         let row = rows.iter().find(|(variant, _)| variant.tier > 0 && variant.providers == providers);

@@ -28,15 +28,15 @@ pub(super) fn read_request(reader: &mut impl BufRead, writer: &mut TcpStream) ->
     let Some(request_line) = read_line(&mut head)? else { return Ok(None) };
     let mut request_words = request_line.split_whitespace().map(str::to_string);
     let (Some(method), Some(path)) = (request_words.next(), request_words.next()) else {
-        return Err(invalid_data("no request line"));
+        return Err(invalid_data("missing request line"));
     };
     let mut headers = BTreeMap::new();
     loop {
-        let line = read_line(&mut head)?.ok_or_else(|| invalid_data("the head ends early"))?;
+        let line = read_line(&mut head)?.ok_or_else(|| invalid_data("headers end unexpectedly"))?;
         if line.is_empty() {
             break;
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| invalid_data("a header without a colon"))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| invalid_data("header without a colon"))?;
         headers.insert(name.trim().to_ascii_lowercase(), value.trim().to_string());
     }
     if headers.get("expect").is_some_and(|expectation| expectation.eq_ignore_ascii_case("100-continue")) {
@@ -58,14 +58,14 @@ fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> i
     let mut body = Vec::new();
     if !headers.get("transfer-encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked")) {
         let length = headers.get("content-length").map_or(Ok(0), |length_text| length_text.parse::<u64>());
-        let length = length.map_err(|_| invalid_data("a length that is none"))?;
+        let length = length.map_err(|_| invalid_data("invalid content length"))?;
         read_exact_bytes(reader, length, &mut body)?;
         return Ok(body);
     }
     loop {
-        let size_line = read_line(reader)?.ok_or_else(|| invalid_data("the chunks end early"))?;
+        let size_line = read_line(reader)?.ok_or_else(|| invalid_data("chunks end unexpectedly"))?;
         let chunk_size = u64::from_str_radix(size_line.split(';').next().unwrap_or_default().trim(), 16);
-        let chunk_size = chunk_size.map_err(|_| invalid_data("a chunk without a size"))?;
+        let chunk_size = chunk_size.map_err(|_| invalid_data("invalid chunk size"))?;
         read_exact_bytes(reader, chunk_size, &mut body)?;
         read_line(reader)?;
         if chunk_size == 0 {
@@ -76,11 +76,11 @@ fn read_body(reader: &mut impl BufRead, headers: &BTreeMap<String, String>) -> i
 
 fn read_exact_bytes(reader: &mut impl BufRead, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
     if length.saturating_add(u64::try_from(buffer.len()).unwrap_or(u64::MAX)) > BODY_LIMIT {
-        return Err(invalid_data("the body is too long"));
+        return Err(invalid_data("body too large"));
     }
     match reader.by_ref().take(length).read_to_end(buffer)? {
         got if u64::try_from(got).is_ok_and(|got| got == length) => Ok(()),
-        _ => Err(invalid_data("the body ends early")),
+        _ => Err(invalid_data("body ends unexpectedly")),
     }
 }
 

@@ -14,7 +14,7 @@ pub fn reviewer_rule(round: u32, findings: &[Value]) -> ScenarioRule {
 
 /// A rule for the reviewer in one seat in this round.
 pub fn seat_rule(seat_name: &str, round: u32, findings: &[Value]) -> ScenarioRule {
-    answer_rule(&format!(r"(?s)\. Round {round}\..*Your seat: {seat_name}\."), &findings_json(findings))
+    answer_rule(&format!(r"(?s)\. Round {round}\..*Your role: {seat_name}\."), &findings_json(findings))
 }
 
 /// A rule for any challenger of the finding that contains this text.

@@ -177,9 +177,9 @@ pub enum AnswerFailure {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    #[error("the scenario cannot be read: {0}")]
+    #[error("invalid scenario: {0}")]
     Invalid(String),
-    #[error("rule {0} of the scenario has no steps")]
+    #[error("invalid scenario: rule {0} has no steps")]
     RuleWithoutSteps(usize),
 }
 

@@ -128,7 +128,7 @@ impl ModelServer {
             .wait_timeout_while(self.shared.lock_state(), MAX_WAIT, keeps_waiting)
             .unwrap_or_else(PoisonError::into_inner);
         if wait_result.timed_out() {
-            panic!("waited in vain for {description}; so far: {:#?}", state.request_log);
+            panic!("timed out waiting for {description}; requests so far: {:#?}", state.request_log);
         }
     }
 }
@@ -273,7 +273,7 @@ fn answer_visit(
             let models: Vec<Value> = shared.scenario.models.iter().map(model).collect();
             (200, json!({"object": "list", "data": models, "has_more": false}))
         }
-        _ => (404, error_body(ModelApi::Chat, "not_found", &format!("there is nothing at {route}"))),
+        _ => (404, error_body(ModelApi::Chat, "not_found", &format!("unknown route: {route}"))),
     };
     let head_only = incoming.method == "HEAD";
     let (headers, body) = (BTreeMap::new(), body.to_string());
@@ -301,7 +301,7 @@ fn answer_model_request(
     let refusal_body = |refusal_reason: &str| error_body(api, "invalid_request_error", refusal_reason);
     let Ok(body) = serde_json::from_slice::<Value>(&incoming.body) else {
         shared.record_visit(incoming);
-        return streams.write_json(400, &refusal_body("the body is not JSON"));
+        return streams.write_json(400, &refusal_body("the request body is not valid JSON"));
     };
     let api_key = ["authorization", "x-api-key"].iter().find_map(|name| incoming.headers.get(*name));
     let request = ModelRequest::parse(api, api_key.is_some_and(|api_key| !api_key.is_empty()), body);
@@ -309,7 +309,7 @@ fn answer_model_request(
     // The request counts as live from here on, also while it waits at a gate.
     let _live = LiveRequestGuard(shared);
     let Some(step) = step else {
-        return streams.write_json(400, &refusal_body("the scenario says nothing about this request"));
+        return streams.write_json(400, &refusal_body("no rule of the scenario matches this request"));
     };
     if step.gate.as_ref().is_some_and(|gate| !shared.wait_at_gate(gate)) {
         return Ok(ConnectionFate::Close);

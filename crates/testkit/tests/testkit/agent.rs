@@ -44,7 +44,7 @@ fn the_agent_prints_edits_and_exits_as_scripted() {
 fn a_script_without_a_matching_task_or_with_an_impossible_edit_fails() {
     let (output, _) = play_script("tasks: []\n", "y");
     assert_eq!(output.status.code(), Some(70));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no part for task `y`"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no entry for task `y`"));
 
     let (output, _) = play_script("tasks: [{task: y, steps: [{edit: {file: a.md, replace: absent, with: b}}]}]\n", "y");
     assert_eq!(output.status.code(), Some(70));
@@ -52,5 +52,5 @@ fn a_script_without_a_matching_task_or_with_an_impossible_edit_fails() {
 
     let (output, _) = play_script("tasks: [{task: y, steps: [{delete: ../a.md}]}]\n", "y");
     assert_eq!(output.status.code(), Some(70));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("only touches its working folder"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("can only change files in its working directory"));
 }

@@ -256,7 +256,7 @@ fn an_invalid_scenario_is_refused() {
     for (text, expected_problem) in [
         ("rules: [{when: {lust: x}, steps: [{text: y}]}]", "lust"),
         ("rules: [{when: {last: {regex: '('}}, steps: [{text: y}]}]", "regex"),
-        ("rules: [{steps: [{text: y}]}, {when: {last: x}}]", "rule 2 of the scenario has no steps"),
+        ("rules: [{steps: [{text: y}]}, {when: {last: x}}]", "rule 2 has no steps"),
     ] {
         let problem = Scenario::parse(text).expect_err(text).to_string();
         assert!(problem.contains(expected_problem), "{problem}");
@@ -427,7 +427,7 @@ fn requests_to_other_paths_are_recorded_as_visits() {
     client.send("HEAD / HTTP/1.1\r\n\r\n");
     assert!(client.read_until("\r\n\r\n").expect("a head").starts_with("HTTP/1.1 404 Not Found\r\n"));
     client.post("/v1/messages", &user_request("x", false));
-    assert!(client.read_answer().expect("answered").body.contains("the scenario says nothing"));
+    assert!(client.read_answer().expect("answered").body.contains("no rule of the scenario matches"));
     assert_eq!(server.request_log().visits, ["GET /v1/models?limit=1", "GET /v1/messages", "HEAD /"]);
 }
 

@@ -24,8 +24,8 @@ use crate::{
     schema::{self, SchemaForm},
 };
 
-const STRUCTURED_OUTPUT_INSTRUCTION: &str =
-    " Give your final answer with the StructuredOutput tool, once, when everything else is done.";
+const STRUCTURED_OUTPUT_INSTRUCTION: &str = " When everything else is done, give your final answer by calling the \
+     StructuredOutput tool exactly once, instead of writing the block that the task describes.";
 
 /// The client's own retries, enough for a short outage. Tribunal itself waits for longer ones.
 const MAX_RETRIES: &str = "2";

@@ -84,12 +84,12 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
         let denied_text = stream_state.denied_actions.join(", ");
         task_fault = Some(Fault::new(
             FaultKind::Denied,
-            format!("gave no answer, and was denied {}", truncate_chars(&denied_text, 200)),
+            format!("gave no answer and was denied permission for {}", truncate_chars(&denied_text, 200)),
         ));
     }
     let denied_remarks = denial_remarks(&stream_state.denied_actions);
     let failed_remarks =
-        stream_state.failed_servers.iter().map(|server_name| format!("its server `{server_name}` did not start"));
+        stream_state.failed_servers.iter().map(|server_name| format!("MCP server `{server_name}` did not start"));
     // A session that the client did not persist cannot be resumed.
     let kept_session = stream_state.session_id.clone().filter(|_| !client_spec.fresh);
     DecodedOutput {
@@ -301,7 +301,7 @@ impl ClaudeStreamState {
             _ => FaultKind::Malformed,
         });
         let fault_detail = if message.is_empty() {
-            "reported an error without a word on it".to_string()
+            "reported an error without a message".to_string()
         } else {
             first_message_line(&message)
         };
@@ -322,7 +322,7 @@ impl ClaudeStreamState {
         };
         Fault::new(
             self.with_reset_time(fault_kind, clock),
-            format!("tried again and again: {}", retry_reason(retry_line)),
+            format!("kept retrying, last error: {}", retry_reason(retry_line)),
         )
     }
 

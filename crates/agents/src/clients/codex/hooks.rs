@@ -34,7 +34,7 @@ impl ClientHooks for CodexHooks {
 
     fn trust_hint(&self) -> Option<&'static str> {
         Some(
-            "it runs them once you have trusted this folder and each hook, and does not say so before: start codex here, then /hooks",
+            "hooks run only after you trust this directory and each hook (Codex does not warn you); start `codex` here, then type `/hooks`",
         )
     }
 

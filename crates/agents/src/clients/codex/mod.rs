@@ -71,13 +71,13 @@ pub(super) const CLIENT: CodingClient = CodingClient {
         },
         abilities: &[
             ClientAbility {
-                label: "reviewers read only",
-                explanation: "its sandbox, read-only, beside MCP servers you set",
+                label: "read-only reviewers",
+                explanation: "its read-only sandbox, and the MCP servers you configured",
             },
-            ClientAbility { label: "fixers write", explanation: "its sandbox, the private copy only, no network" },
-            ClientAbility { label: "answer form", explanation: "--output-schema" },
+            ClientAbility { label: "fixers", explanation: "its sandbox, the workspace only, no network" },
+            ClientAbility { label: "structured answers", explanation: "--output-schema" },
             ClientAbility { label: "sessions", explanation: "exec resume, exec fork" },
-            ClientAbility { label: "servers", explanation: "-c mcp_servers" },
+            ClientAbility { label: "MCP servers", explanation: "-c mcp_servers" },
             ClientAbility { label: "cost", explanation: "tokens only" },
         ],
         denial_remedy: DenialRemedy::Bypass,
@@ -120,6 +120,7 @@ impl AgentDriver for CodexDriver {
     }
 
     fn describe_custom_provider(&self, settings_toml: &str) -> Option<String> {
-        custom_provider::names_custom_provider(settings_toml).then(|| format!("model_provider in its {SETTINGS_FILE}"))
+        custom_provider::names_custom_provider(settings_toml)
+            .then(|| format!("`model_provider` in its {SETTINGS_FILE}"))
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
         let denied_text = stream_state.denied_actions.join(", ");
         task_fault = Some(Fault::new(
             FaultKind::Denied,
-            format!("gave no answer, and was denied {}", truncate_chars(&denied_text, 200)),
+            format!("gave no answer and was denied permission for {}", truncate_chars(&denied_text, 200)),
         ));
     }
     // A session that the client did not persist cannot be resumed.
@@ -157,7 +157,7 @@ fn fault_from_error(error_message: &str, finished_process: &FinishedProcess<'_>)
             _ => FaultKind::Malformed,
         });
     let fault_detail = if error_text.is_empty() {
-        "its turn failed without a word".to_string()
+        "failed without an error message".to_string()
     } else {
         first_message_line(&error_text)
     };
@@ -167,7 +167,7 @@ fn fault_from_error(error_message: &str, finished_process: &FinishedProcess<'_>)
 /// The fault for which the client was retrying.
 fn fault_from_retry(reason: &str, clock: &LocalClock) -> Fault {
     let fault_kind = classify_fault(reason, None, clock).unwrap_or(FaultKind::Connection);
-    Fault::new(fault_kind, format!("tried again and again: {}", first_message_line(reason)))
+    Fault::new(fault_kind, format!("kept retrying, last error: {}", first_message_line(reason)))
 }
 
 /// Unpacks a rejected request, which is passed on as the provider's JSON.
@@ -234,7 +234,7 @@ pub(super) fn read_events(stream_line: &str) -> Vec<AgentEvent> {
     let event_item = event_line.get("item").unwrap_or(&Value::Null);
     match (text_field(&event_line, "type"), text_field(event_item, "type")) {
         ("item.started", "command_execution") => {
-            vec![AgentEvent::ToolUsed { tool_name: "runs".to_string(), target: describe_command(event_item) }]
+            vec![AgentEvent::ToolUsed { tool_name: "running".to_string(), target: describe_command(event_item) }]
         }
         ("item.started", "mcp_tool_call") => {
             let tool_name = format!("{}.{}", text_field(event_item, "server"), text_field(event_item, "tool"));

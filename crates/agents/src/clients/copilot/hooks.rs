@@ -41,7 +41,7 @@ impl ClientHooks for CopilotHooks {
     }
 
     fn trust_hint(&self) -> Option<&'static str> {
-        Some("it runs them in folders that you trust: copilot --trust-folder")
+        Some("hooks run only in directories that you trust: `copilot --trust-folder`")
     }
 
     /// It passes the arguments of a tool as a JSON text.

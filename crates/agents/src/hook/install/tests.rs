@@ -112,22 +112,22 @@ fn own_hooks_are_removed_and_their_neighbours_stay() {
 #[test]
 fn a_file_of_an_unknown_form_is_reported_with_its_line() {
     for (file_text, is_ours, expected_problem) in [
-        ("[]", false, "1:1: the file is no object"),
-        ("{\n  \"hooks\": []\n}", false, "2:12: `hooks` is no object"),
-        ("{\"hooks\": {\"Stop\": {}}}", false, "1:20: `hooks.Stop` is no list"),
-        ("{\"hooks\": {\"Stop\": [1]}}", false, "1:21: this entry of `hooks.Stop` has no list `hooks`"),
-        ("{\"hooks\": {\"Stop\": [{}]}}", false, "1:21: this entry of `hooks.Stop` has no list `hooks`"),
-        ("{\"hooks\": {\"Stop\": [{\"hooks\": [\"x\"]}]}}", false, "1:32: this hook of `Stop` is no object"),
-        ("{\"hooks\": ", false, "1:11: the file ends in the middle of a value"),
+        ("[]", false, "1:1: expected a JSON object"),
+        ("{\n  \"hooks\": []\n}", false, "2:12: `hooks` is not an object"),
+        ("{\"hooks\": {\"Stop\": {}}}", false, "1:20: `hooks.Stop` is not an array"),
+        ("{\"hooks\": {\"Stop\": [1]}}", false, "1:21: this entry of `hooks.Stop` has no `hooks` array"),
+        ("{\"hooks\": {\"Stop\": [{}]}}", false, "1:21: this entry of `hooks.Stop` has no `hooks` array"),
+        ("{\"hooks\": {\"Stop\": [{\"hooks\": [\"x\"]}]}}", false, "1:32: this hook for `Stop` is not an object"),
+        ("{\"hooks\": ", false, "1:11: unexpected end of file, expected a value"),
         (
             "{\"hooks\": {\"Stop\": [{\"hooks\": [\n{\"command\": \"tribunal hook stop; date\"}]}]}}",
             true,
-            "2:1: Tribunal's hook of `Stop` was changed",
+            "2:1: Tribunal's hook for `Stop` was edited",
         ),
         (
             "{\"hooks\": {\"PreToolUse\": [{\"hooks\": [\n{\"command\": \"tribunal hook stop\"}]}]}}",
             true,
-            "2:1: Tribunal's hook of `PreToolUse` was changed",
+            "2:1: Tribunal's hook for `PreToolUse` was edited",
         ),
     ] {
         let expected_problem = InstallProblem {
@@ -166,7 +166,7 @@ fn an_own_file_is_accepted_until_it_is_edited() {
         let changed_text = file_text.replacen("10", "11", 1);
         assert!(check_own_file(copilot_client, &changed_text).unwrap_err().is_ours);
     }
-    assert_eq!(check_own_file(copilot_client, "{").unwrap_err().file_problem.to_string(), "1:1: this { is not closed");
+    assert_eq!(check_own_file(copilot_client, "{").unwrap_err().file_problem.to_string(), "1:1: unclosed `{`");
 }
 
 proptest! {

@@ -193,7 +193,7 @@ fn background_results_do_not_replace_the_answer() {
 fn denials_are_remarks_and_a_fault_only_without_an_answer() {
     let decoded_output = decode_fixture("tools", 0);
     assert_eq!((decoded_output.answer_text.as_str(), decoded_output.fault), ("findings: []", None));
-    assert_eq!(decoded_output.remarks, ["was denied Write /etc/outside.txt"]);
+    assert_eq!(decoded_output.remarks, ["permission denied: Write /etc/outside.txt"]);
     let silent_output = read_fixture("claude", "tools").replace(r#""findings: []""#, r#""""#);
     let decoded_output = decode_ending(
         build_driver(ClientSpec::new("claude-code")),
@@ -232,16 +232,16 @@ fn a_missing_result_line_is_a_fault_with_any_exit_code() {
     let (begun_output, interrupted_output) =
         (read_fixture("claude", "terminated"), read_fixture("claude", "interrupted"));
     for (exit_code, stdout, stderr, expected_kind, expected_detail) in [
-        (0, begun_output.as_str(), "", Malformed, "ended without a last word"),
-        (0, interrupted_output.as_str(), "", Malformed, "ended without a last word"),
-        (0, "", "", Malformed, "ended without a last word"),
-        (143, begun_output.as_str(), "", Killed { signal: 15 }, "was asked to stop"),
+        (0, begun_output.as_str(), "", Malformed, "exited without a final result"),
+        (0, interrupted_output.as_str(), "", Malformed, "exited without a final result"),
+        (0, "", "", Malformed, "exited without a final result"),
+        (143, begun_output.as_str(), "", Killed { signal: 15 }, "was stopped (SIGTERM)"),
         (
             1,
             "",
             "noise\nError: Invalid session ID\n\n",
             Exited { code: 1 },
-            "ended with exit code 1: Error: Invalid session ID",
+            "exited with code 1: Error: Invalid session ID",
         ),
     ] {
         let process_ending = ProcessEnding { exit_code: Some(exit_code), stdout, stderr, ..ProcessEnding::default() };
@@ -391,12 +391,12 @@ fn progress_is_shown_in_single_lines() {
             "Edit seed.txt",
             "changed seed.txt",
             "Write /etc/outside.txt",
-            "was denied Write",
+            "permission denied: Write",
             "findings: []"
         ]
     );
-    assert_eq!(progress_lines("status-401")[0], "tries again: authentication_failed (401)");
-    assert_eq!(progress_lines("connection-refused")[0], "tries again: no connection");
+    assert_eq!(progress_lines("status-401")[0], "retrying: authentication_failed (401)");
+    assert_eq!(progress_lines("connection-refused")[0], "retrying: no connection");
     assert_eq!(progress_lines("plan-limit"), ["You've hit your 5-hour limit · resets 10pm (UTC)"]);
     assert_eq!(
         read_events(&build_driver(ClientSpec::new("claude-code")), r#"{"type":"assist"#),

@@ -115,7 +115,7 @@ fn an_empty_answer_is_an_answer_and_a_denial_a_remark() {
         ("", None, true)
     );
     let decoded_output = decode_fixture("server-denied", 0);
-    assert_eq!(decoded_output.remarks, ["was denied lab.lab_echo"]);
+    assert_eq!(decoded_output.remarks, ["permission denied: lab.lab_echo"]);
     assert_eq!(decoded_output.fault, None);
     let silent_output = read_fixture("codex", "server-denied").replace("mcp done", " ");
     let decoded_output = decode_ending(
@@ -159,7 +159,7 @@ fn a_process_ended_during_retries_reports_their_cause() {
     );
     let fault = decoded_output.fault.unwrap();
     assert_eq!(fault.kind, FaultKind::Overloaded);
-    assert!(fault.detail.starts_with("tried again and again: unexpected status 503"), "{fault}");
+    assert!(fault.detail.starts_with("kept retrying, last error: unexpected status 503"), "{fault}");
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn progress_is_shown_in_single_lines() {
         progress_lines("write"),
         [
             "I will write the file.",
-            "runs cat > /project/made_by_agent.txt <<'MOCKEOF'",
-            "runs echo shell-was-here > made_by_shell.txt; cat made_by_agent.txt",
+            "running cat > /project/made_by_agent.txt <<'MOCKEOF'",
+            "running echo shell-was-here > made_by_shell.txt; cat made_by_agent.txt",
             "DONE: both files written."
         ]
     );
@@ -235,8 +235,8 @@ fn progress_is_shown_in_single_lines() {
         "{:?}",
         progress_lines("patch")
     );
-    assert!(progress_lines("server-denied").contains(&"was denied lab.lab_echo".to_string()));
-    assert!(progress_lines("status-401")[0].starts_with("tries again: unexpected status 401"));
+    assert!(progress_lines("server-denied").contains(&"permission denied: lab.lab_echo".to_string()));
+    assert!(progress_lines("status-401")[0].starts_with("retrying: unexpected status 401"));
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn an_unknown_client_is_an_error_and_never_another_client() {
     let unknown_client = DrivenAgent::new(build_agent("unknown-client")).unwrap_err();
     assert_eq!(unknown_client, UnknownClient { id: "unknown-client".into() });
     let known_ids = AGENT_CLIENT_IDS.join(", ");
-    assert_eq!(unknown_client.to_string(), format!("there is no client `unknown-client` here, only {known_ids}"));
+    assert_eq!(unknown_client.to_string(), format!("unknown client `unknown-client` (known: {known_ids})"));
     // The same holds for a client without a driver and for another name of a client: journals contain ids.
     let without_driver = CLIENTS
         .iter()

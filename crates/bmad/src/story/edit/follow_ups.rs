@@ -122,8 +122,8 @@ fn format_readable_line(
     let plain_line = format_follow_up(dialect, &NewFollowUp { text: plain_text, place: None, ..new_item.clone() });
     let readable_line = read_back(&plain_line).map(|parsed_item| (plain_line, parsed_item));
     readable_line.ok_or_else(|| {
-        let reason = format!("{item_line:?} would not be read again as it is meant");
-        StoryEditRefusal::new(reason, "say it in plain words, and the place as file:line")
+        let reason = format!("{item_line:?} would not read back as intended");
+        StoryEditRefusal::new(reason, "use plain text, and give the location as file:line")
     })
 }
 

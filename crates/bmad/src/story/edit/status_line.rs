@@ -14,10 +14,7 @@ use crate::{
 pub fn set_status(story_text: &str, target_status: StoryStatus) -> Result<String, StoryEditRefusal> {
     let markdown = MarkdownPage::parse(story_text);
     let front_matter = markdown.front_matter().map(yaml::parse_yaml).transpose().map_err(|parse_error| {
-        StoryEditRefusal::new(
-            format!("the front matter cannot be read: {}", parse_error.message),
-            "mend it and try again",
-        )
+        StoryEditRefusal::new(format!("{} (in the front matter)", parse_error.message), "fix the YAML and try again")
     })?;
     let mut edits: Vec<ByteEdit> = Vec::new();
     let front_start = markdown.front_range.clone().map_or(0, |range| range.start);
@@ -73,8 +70,8 @@ fn unknown_status_refusal(status_text: &str) -> StoryEditRefusal {
     let known_statuses: Vec<&str> = StoryStatus::ALL.into_iter().map(StoryStatus::as_str).collect();
     let status_text: String = status_text.chars().take(80).collect();
     StoryEditRefusal::new(
-        format!("the status line says `{status_text}`, which is no status"),
-        format!("write one of {} there", known_statuses.join(", ")),
+        format!("unknown status `{status_text}`"),
+        format!("use one of {}", known_statuses.join(", ")),
     )
 }
 
@@ -90,10 +87,10 @@ fn edit_body_statuses(
         other_spots.iter().find(|conflicting_spot| conflicting_spot.status_line.status != first_spot.status_line.status)
     {
         let reason = format!(
-            "lines {} and {} both have a status, and not the same",
+            "lines {} and {} have different statuses",
             first_spot.status_line.line, conflicting_spot.status_line.line
         );
-        return Err(StoryEditRefusal::new(reason, "take one of them out"));
+        return Err(StoryEditRefusal::new(reason, "remove one of them"));
     }
     // A status that already has the value keeps its spelling.
     let changed_spots = body_spots.iter().filter(|status_spot| status_spot.status_line.status != Some(target_status));
@@ -133,12 +130,9 @@ fn edit_front_status(
     new_status: NewStatus,
 ) -> Result<Option<ByteEdit>, StoryEditRefusal> {
     let not_plain_refusal =
-        || StoryEditRefusal::new("the status in the front matter is no plain word", "write it as `status: done`");
+        || StoryEditRefusal::new("the status in the front matter is not a plain word", "write it as `status: done`");
     if matches!(status_node.content, yaml::YamlContent::Null) {
-        return Err(StoryEditRefusal::new(
-            "the front matter has `status:` and nothing behind it",
-            "write a status there",
-        ));
+        return Err(StoryEditRefusal::new("`status:` in the front matter is empty", "add a status"));
     }
     let status_text = status_node.scalar_text().ok_or_else(not_plain_refusal)?;
     // The value may continue behind the word, as in `in-progress, see Bob`; only the word is replaced.

@@ -69,7 +69,7 @@ pub(crate) struct DoctorClientRow {
     pub signed_in: Option<DoctorSignIn>,
     /// The agents that use this client.
     pub agents: Vec<String>,
-    /// What to type to repair it; null if nothing is missing.
+    /// The command that fixes it; null if nothing is missing.
     pub mend: Option<String>,
     pub can: Vec<DoctorAbility>,
 }

@@ -39,7 +39,7 @@ pub(crate) use document::DoctorReport;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArguments {
-    /// How long each client may take to answer
+    /// Seconds to wait for each client's answer
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120))]
     timeout: u64,
 }
@@ -187,7 +187,7 @@ fn find_untrusted_items(
         trust_items.iter().filter(|trust_item| !trust_store.is_trusted(project_root, trust_item)).cloned().collect();
     // Commands may contain secrets, and a report may be pasted into an issue.
     let masker = context.secret_masker();
-    let remedies = [format!("look at it and say yes: {} trust", context.answer_screen.program_name)];
+    let remedies = [format!("review and allow it: `{} trust`", context.answer_screen.program_name)];
     for trust_item in &untrusted_items {
         faults.push(new_problem(format!("not trusted yet: {}", trust_item.describe_masked(&masker)), &remedies));
     }
@@ -256,8 +256,11 @@ fn find_missing_servers(
         };
         checked_names.push(&server.name);
         if find_program(project_root, program, &|variable_name| context.env_variable(variable_name)).is_none() {
-            let description = format!("server `{}`: the program `{program}` is not there", server.name);
-            problems.push(new_problem(description, &[format!("install it, or correct mcp.{}.argv", server.name)]));
+            let description = format!("MCP server `{}`: program `{program}` not found", server.name);
+            problems.push(new_problem(
+                description,
+                &[format!("install it, or fix `mcp.{}.argv` in the settings", server.name)],
+            ));
         }
     }
     problems
@@ -272,7 +275,7 @@ fn probe_clients(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|cause| UserError::new(EXIT_ENVIRONMENT, format!("no runtime: {cause}")))?;
+        .map_err(|cause| UserError::new(EXIT_ENVIRONMENT, format!("cannot start the async runtime: {cause}")))?;
     let client_probes = client_candidates.iter().map(|candidate| async {
         // A missing or untrusted program is never started, not even for its version.
         match &candidate.program_path {
@@ -312,7 +315,7 @@ fn build_client_row(candidate: &ClientCandidate, probed: &ProbeResult) -> Doctor
         ClientState::Ready | ClientState::OtherProvider { .. } => None,
         // A name with a slash is a path from the settings: installing the client elsewhere would not help.
         ClientState::NotInstalled if candidate.program.contains('/') => {
-            Some("correct `program:` of the agent in the settings".to_string())
+            Some("fix `program:` of the agent in the settings".to_string())
         }
         ClientState::Unsure { .. } | ClientState::NotSignedIn => Some(client.facts.sign_in_hint.to_string()),
         // Reinstalling is the usual way out for a program that starts and fails.
@@ -416,7 +419,7 @@ fn find_unable_agents(
         // Agents without a client are commands from the settings.
         match client {
             Some(client) => client.mend.iter().cloned().collect(),
-            None => vec![format!("install `{}`, or correct `argv` of agent `{}`", agent.runs, agent.name)],
+            None => vec![format!("install `{}`, or fix `argv` of agent `{}`", agent.runs, agent.name)],
         }
     };
     let describe_agent =

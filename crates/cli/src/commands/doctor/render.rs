@@ -15,7 +15,7 @@ pub(super) fn render_report(report: &DoctorReport, screen: &Screen) -> String {
     page.add_heading("clients");
     report.clients.iter().for_each(|client| page.add_client(client));
     for other_client in &report.others {
-        let item_text = format!("{}: {} is there, and has no driver yet", other_client.id, other_client.path);
+        let item_text = format!("{}: found at {}, but not supported yet", other_client.id, other_client.path);
         page.add_item(ItemMark::Neutral, &item_text);
     }
     page.add_heading("agents");
@@ -23,19 +23,19 @@ pub(super) fn render_report(report: &DoctorReport, screen: &Screen) -> String {
         page.add_item(ItemMark::Bad, "none");
     }
     report.agents.iter().for_each(|agent| page.add_agent(agent));
-    page.add_heading("here");
+    page.add_heading("environment");
     page.add_project(report);
     // Notes stand between the facts and the problems: they explain the former and need no action.
     for note in &report.notes {
-        let wrapped = screen.wrap_text(4, &escape_line(note));
-        let _ = writeln!(page.rendered, "\n[i] {}", wrapped.trim_start());
+        let wrapped = screen.wrap_text(6, &escape_line(note));
+        let _ = writeln!(page.rendered, "\nnote: {}", wrapped.trim_start());
     }
-    page.add_problems("worth knowing", TextStyle::Warning, &report.warnings);
-    page.add_problems("what keeps a review from running", TextStyle::Failure, &report.faults);
+    page.add_problems("warnings", TextStyle::Warning, &report.warnings);
+    page.add_problems("errors", TextStyle::Failure, &report.faults);
     let (style, closing) = match report.faults.len() {
-        0 => (TextStyle::Success, "a review can run here".to_string()),
-        1 => (TextStyle::Failure, "a review cannot run here yet: 1 thing is missing".to_string()),
-        fault_count => (TextStyle::Failure, format!("a review cannot run here yet: {fault_count} things are missing")),
+        0 => (TextStyle::Success, "ready: a review can run here".to_string()),
+        1 => (TextStyle::Failure, "not ready: fix the error above first".to_string()),
+        fault_count => (TextStyle::Failure, format!("not ready: fix the {fault_count} errors above first")),
     };
     // The verdict comes last, where a terminal leaves the reader.
     let _ = writeln!(page.rendered, "\n{}", screen.paint(style, &screen.wrap_text(0, &closing)));
@@ -84,11 +84,11 @@ impl ReportPage<'_> {
             let _ = write!(headline, ", version {version}");
         }
         if client_row.state == ClientState::TooOld {
-            let _ = write!(headline, ", at least {} is needed", client_row.minimum);
+            let _ = write!(headline, ", requires at least {}", client_row.minimum);
         }
         if let Some(signed_in) = &client_row.signed_in {
-            let payment = if signed_in.subscription { "a plan pays" } else { "paid by the token" };
-            let _ = write!(headline, ", signed in by {} ({payment})", signed_in.how);
+            let payment = if signed_in.subscription { "subscription" } else { "pay per token" };
+            let _ = write!(headline, ", signed in with {} ({payment})", signed_in.how);
         }
         let mark = match &client_row.state {
             ClientState::Ready => ItemMark::Good,
@@ -108,7 +108,7 @@ impl ReportPage<'_> {
             self.add_detail(TextStyle::Plain, reason);
         }
         if let Some(remedy) = &client_row.mend {
-            let purpose = if client_row.state == ClientState::NotInstalled { "to install it" } else { "to mend it" };
+            let purpose = if client_row.state == ClientState::NotInstalled { "to install it" } else { "to fix it" };
             self.add_detail(TextStyle::Plain, &format!("{purpose}: {remedy}"));
         }
         // What a client could do is of no interest while it cannot be started.
@@ -121,17 +121,17 @@ impl ReportPage<'_> {
     fn add_agent(&mut self, agent_row: &DoctorAgentRow) {
         let mut duties = Vec::new();
         if !agent_row.takes.is_empty() {
-            duties.push(format!("takes {}", agent_row.takes.join(" and ")));
+            duties.push(format!("used for {}", agent_row.takes.join(" and ")));
         }
         if !agent_row.stands_by.is_empty() {
-            duties.push(format!("stands by for {}", agent_row.stands_by.join(" and ")));
+            duties.push(format!("fallback for {}", agent_row.stands_by.join(" and ")));
         }
         // Such an agent is listed all the same: the user has set it, and may not know that its jobs exclude it.
         if duties.is_empty() {
-            duties.push("is never asked".to_string());
+            duties.push("never used".to_string());
         }
         let DoctorAgentRow { name: agent_name, driver, provider, runs, state, .. } = agent_row;
-        let headline = format!("{agent_name}: {state} ({driver} {runs}, of {provider}); {}", duties.join(", "));
+        let headline = format!("{agent_name}: {state} ({driver} {runs}, provider {provider}); {}", duties.join(", "));
         let mark = match (agent_row.can_work, state) {
             (true, ClientState::Ready) => ItemMark::Good,
             (true, _) => ItemMark::Doubtful,
@@ -144,14 +144,14 @@ impl ReportPage<'_> {
         let project = &report.project;
         self.add_item(ItemMark::Good, &format!("project {}", project.root));
         let bmad_summary = match (project.bmad, project.personas) {
-            (true, 0) => "BMAD: its settings are here; parties have the built-in personas".to_string(),
-            (true, personas) => format!("BMAD: its settings are here, and {personas} personas of its own"),
-            (false, _) => "no BMAD here: trackers and metrics go to .tribunal".to_string(),
+            (true, 0) => "BMAD: found; parties use the built-in personas".to_string(),
+            (true, personas) => format!("BMAD: found, with {personas} personas of its own"),
+            (false, _) => "BMAD: not found; trackers and metrics go to .tribunal".to_string(),
         };
         self.add_item(if project.bmad { ItemMark::Good } else { ItemMark::Neutral }, &bmad_summary);
         match &report.git {
             Some(version) => self.add_item(ItemMark::Good, &format!("git {version}")),
-            None => self.add_item(ItemMark::Doubtful, "git is not there: files can be reviewed, changes cannot"),
+            None => self.add_item(ItemMark::Doubtful, "git: not found; files can be reviewed, changes cannot"),
         }
     }
 
@@ -161,8 +161,8 @@ impl ReportPage<'_> {
         }
         self.add_heading(section_title);
         for problem in problems {
-            let wrapped = self.screen.wrap_text(4, &escape_line(&problem.what));
-            let prefix = if style == TextStyle::Failure { "[!]" } else { "[W]" };
+            let prefix = if style == TextStyle::Failure { "error:" } else { "warning:" };
+            let wrapped = self.screen.wrap_text(prefix.len() + 1, &escape_line(&problem.what));
             let prefix = self.screen.paint(style, prefix);
             let _ = writeln!(self.rendered, "{prefix} {}", wrapped.trim_start());
             // The steps are numbered because they are meant to be tried in this order.

@@ -35,10 +35,10 @@ use crate::{
 /// The arguments of `hook`, declared for the help pages only: a parser could fail before there is an answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HookArguments {
-    /// The moment
+    /// Event to answer
     #[arg(value_parser = HookEvent::ALL.map(HookEvent::name))]
     event: String,
-    /// Whose session it is
+    /// Client whose session it is
     #[arg(long, default_value = HookClient::all_ids().remove(0), value_parser = PossibleValuesParser::new(HookClient::all_ids()))]
     client: String,
 }
@@ -77,7 +77,7 @@ pub(crate) fn answer_if_hook(raw_arguments: &[OsString]) -> Option<ExitCode> {
     // Even a panic must end in an answer, or the client would wait or report a broken hook.
     let rendered_answer =
         std::panic::catch_unwind(AssertUnwindSafe(|| answer_call(&hook_arguments))).unwrap_or_else(|_| {
-            log_message("something broke that never should; the session goes on");
+            log_message("internal error; the session continues");
             "{}\n".to_string()
         });
     let mut output = stdout().lock();
@@ -135,7 +135,7 @@ fn answer_call(arguments: &[String]) -> String {
             hook_call.answer_event()
         }
         Err(reason) => {
-            log_message(&format!("what the client said cannot be read: {reason}"));
+            log_message(&format!("cannot read the input of the client: {reason}"));
             HookAnswer::Allow { user_message: None }
         }
     };
@@ -166,7 +166,7 @@ fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
             // Both `--client NAME` and `--client=NAME` are accepted, as the real parser would.
             match argument.split_once('=') {
                 Some((_, value)) => Ok(value.to_string()),
-                None => arguments.next().cloned().ok_or_else(|| format!("{flag} needs a value")),
+                None => arguments.next().cloned().ok_or_else(|| format!("{flag} requires a value")),
             }
         };
         match argument.split('=').next().unwrap_or_default() {
@@ -176,15 +176,15 @@ fn parse_command_line(arguments: &[String]) -> Result<HookCommandLine, String> {
             // The flag is for all commands; hooks answer in JSON anyway.
             "--json" => {}
             // Unknown arguments are reported and skipped: they must not keep the hook from answering.
-            flag if flag.starts_with('-') => log_message(&format!("{flag} is not known here")),
+            flag if flag.starts_with('-') => log_message(&format!("unexpected option {flag}")),
             _ if event.is_none() => event = Some(argument.parse()?),
-            _ => log_message(&format!("{argument} is not known here")),
+            _ => log_message(&format!("unexpected argument {argument}")),
         }
     }
     // The first client of the registry is the default.
-    let client = client.or_else(|| HookClient::all().next()).ok_or("whose session? Name it: --client")?;
+    let client = client.or_else(|| HookClient::all().next()).ok_or("missing client; pass `--client NAME`")?;
     let event = event
-        .ok_or_else(|| format!("which moment? For instance: tribunal hook stop --client {}", client.client_id()))?;
+        .ok_or_else(|| format!("missing event; for example: `tribunal hook stop --client {}`", client.client_id()))?;
     Ok(HookCommandLine { event, client, project_dir })
 }
 

@@ -60,7 +60,7 @@ impl HookCall {
         if let Some(bound_session) = self.find_bound_session() {
             self.record_event(
                 &bound_session,
-                SessionEventKind::Noted { text: "the client makes its memory of the session shorter".into() },
+                SessionEventKind::Noted { text: "the client compacts the session".into() },
             );
         }
         HookAnswer::Allow { user_message: None }
@@ -89,7 +89,7 @@ impl HookCall {
         // The user took over, so earlier refusals no longer count as being in a row.
         if bound_session.tally.in_a_row > 0 {
             bound_session.tally.in_a_row = 0;
-            self.record_event(&bound_session, SessionEventKind::Noted { text: "a person spoke to the session".into() });
+            self.record_event(&bound_session, SessionEventKind::Noted { text: "the user sent a prompt".into() });
         }
         HookAnswer::Allow { user_message: None }
     }
@@ -123,7 +123,7 @@ impl HookCall {
         if notes.is_empty() {
             return HookAnswer::Allow { user_message: None };
         }
-        notes.insert(0, "Tribunal, in this project:".to_string());
+        notes.insert(0, "Tribunal in this project:".to_string());
         HookAnswer::AddContext { context: notes.join("\n") }
     }
 
@@ -142,13 +142,13 @@ impl HookCall {
             if let (RunPhase::Running, false, Some(run_id)) = (&run_view.phase, run_is_live, &run_view.run_id)
                 && !Runner::is_live(&self.project, run_id)
             {
-                notes.push(format!("Run {run_id} died; a person may go on with it: tribunal resume {run_id}"));
+                notes.push(format!("Run {run_id} crashed; the user can resume it with `tribunal resume {run_id}`"));
             }
         }
         let question_count: usize = listed_runs.iter().map(|(run_view, _)| run_view.open_decisions().count()).sum();
         if question_count > 0 {
             let (noun, verb) = if question_count == 1 { ("question", "waits") } else { ("questions", "wait") };
-            notes.push(format!("{question_count} {noun} {verb} for a person: tribunal decisions"));
+            notes.push(format!("{question_count} {noun} {verb} for the user: `tribunal decisions`"));
         }
         notes
     }
@@ -157,13 +157,14 @@ impl HookCall {
 fn describe_bound_work(bound_session: &BoundSession) -> String {
     let work_name = if bound_session.standing.run_id.is_empty() { "a loop" } else { &bound_session.standing.run_id };
     let mut description = format!(
-        "This session has taken on {work_name} of Tribunal: sent back {} of at most {} so far.",
+        "This session works on {work_name} for Tribunal: sent back {} of at most {} so far.",
         bound_session.standing.refusals, bound_session.standing.max_refusals
     );
     if bound_session.standing.work == SessionWork::Loop {
-        description.push_str(&format!(" What is to be done: {}", bound_session.standing.prompt));
+        description.push_str(&format!(" Task: {}", bound_session.standing.prompt));
         let promises = bound_session.standing.promise.iter();
-        promises.for_each(|promise| description.push_str(&format!(" When it is true: <promise>{promise}</promise>")));
+        promises
+            .for_each(|promise| description.push_str(&format!(" When it is true, say: <promise>{promise}</promise>")));
     }
     description
 }

@@ -44,7 +44,7 @@ impl HookCall {
             Ok(hooks) => hooks,
             // A step without usable hooks goes on: refusing here would block the session for a typing mistake.
             Err(reason) => {
-                log_message(&format!("hooks of {} do not run: {reason}", current_step.file));
+                log_message(&format!("hooks of {} were not run: {reason}", current_step.file));
                 return StepHookOutcome::default();
             }
         };
@@ -75,11 +75,11 @@ impl HookCall {
         let step_path = self.project.root().join(&step.file);
         // A link out of the project would let another project's file decide what runs here.
         if let Some(link_target) = self.project.resolve_outside(&step_path) {
-            return Err(format!("it leads out of the project, to {}", link_target.display()));
+            return Err(format!("the file is outside the project, at {}", link_target.display()));
         }
         let file_info = fs::metadata(&step_path).map_err(|cause| cause.to_string())?;
         if file_info.len() > MAX_STEP_BYTES {
-            return Err("the file is too long".to_string());
+            return Err("the file is too large".to_string());
         }
         let step_text = fs::read_to_string(&step_path).map_err(|cause| cause.to_string())?;
         let hooks = read_hooks(&step.file, &step_text);

@@ -49,7 +49,7 @@ impl HookCall {
         if bound_session.file_state.session_id.is_empty()
             && let Err(cause) = bound_session.claim_session(&self.project, &self.hook_input.session_id, current_ms)
         {
-            log_message(&format!("it cannot be said whose it is, so the session may stop: {cause}"));
+            log_message(&format!("the work cannot be bound to this session, so the session may stop: {cause}"));
             return HookAnswer::Allow { user_message: None };
         }
         if let Some(reason) = self.run_step_hooks(&mut bound_session, WorkflowHookMoment::Stop).abort_reason {
@@ -81,7 +81,7 @@ impl HookCall {
         // Opening a pipe would block until there is a writer.
         let is_special = fs::metadata(&self.hook_input.transcript_path).is_ok_and(|file_info| !file_info.is_file());
         let open_result = match is_special {
-            true => Err(io::Error::other("it is no file")),
+            true => Err(io::Error::other("not a regular file")),
             false => File::open(&self.hook_input.transcript_path),
         };
         // After a refusal it matters whether tools were used since, which only the transcript tells.
@@ -148,12 +148,12 @@ impl HookCall {
         // The messages differ because only a review's outcome was verified by Tribunal itself.
         let notice = match release_reason {
             ReleaseReason::Complete if bound_session.file_state.work == SessionWork::Review => {
-                format!("Tribunal: {work_name} is resolved; nothing is open.")
+                format!("Tribunal: {work_name} is resolved; no findings are open.")
             }
-            ReleaseReason::Complete => format!("Tribunal: {work_name} is done, as the session says."),
+            ReleaseReason::Complete => format!("Tribunal: {work_name} is done, according to the session."),
             ReleaseReason::Over => format!("Tribunal: {work_name} no longer needs this session{detail}."),
             other_reason => format!(
-                "Tribunal: {work_name} is not done. The session may stop: {}{detail}.",
+                "Tribunal: {work_name} is not done, but the session may stop: {}{detail}.",
                 other_reason.as_phrase()
             ),
         };
@@ -169,15 +169,18 @@ fn suggest_next_step(bound_session: &BoundSession, release_reason: ReleaseReason
     match (bound_session.file_state.work, release_reason) {
         _ if run_id.is_empty() => String::new(),
         (_, ReleaseReason::Complete) => String::new(),
-        (SessionWork::Loop, _) => format!(" It waits for you: tribunal decisions {run_id}.D1"),
-        (SessionWork::Review, ReleaseReason::Over) => format!(" tribunal status {run_id}"),
+        (SessionWork::Loop, _) => format!(" It is waiting for you: `tribunal decisions {run_id}.D1`"),
+        (SessionWork::Review, ReleaseReason::Over) => format!(" Details: `tribunal status {run_id}`"),
         // A run that is under way or died has a status worth reading first; otherwise its findings wait for
         // decisions.
         (SessionWork::Review, _) => match bound_session.standing.run_phase {
             SessionRunPhase::UnderWay | SessionRunPhase::Died => {
-                format!(" How it stands: tribunal status {run_id}")
+                format!(" Details: `tribunal status {run_id}`")
             }
-            _ => format!(" Its {} open findings wait for you: tribunal decisions", bound_session.standing.open_count),
+            _ => format!(
+                " Its {} open findings are waiting for you: `tribunal decisions`",
+                bound_session.standing.open_count
+            ),
         },
     }
 }

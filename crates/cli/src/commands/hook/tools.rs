@@ -93,7 +93,7 @@ fn to_guard_input(used_tool: &HookToolUse) -> ToolUse<'_> {
 
 /// Says that a critical hook has ended a step.
 pub(super) fn describe_abort(reason: &str) -> String {
-    format!("Tribunal: this step is over, {reason}. A person has to look at it: tribunal decisions")
+    format!("Tribunal: this step was aborted because {reason}. The user has to decide: `tribunal decisions`")
 }
 
 /// The place where a tool would be used, with the paths that are protected there.

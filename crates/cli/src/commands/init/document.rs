@@ -41,19 +41,15 @@ pub(crate) struct InitClientRow {
 
 impl InitClientRow {
     pub fn summary_line(&self) -> String {
-        let counts = [
-            (self.added, "added"),
-            (self.updated, "brought up to date"),
-            (self.removed, "removed"),
-            (self.there, "there already"),
-        ];
+        let counts =
+            [(self.added, "added"), (self.updated, "updated"), (self.removed, "removed"), (self.there, "unchanged")];
         let phrases: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, participle)| format!("{count} {participle}"))
             .collect();
         let phrases = if phrases.is_empty() { "none".to_string() } else { phrases.join(", ") };
-        format!("{}: hooks in {}: {phrases}", self.client, self.file)
+        format!("{}: hooks in {} ({phrases})", self.client, self.file)
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn plan_installation(
     // A machine without clients is no error: the settings and the ignored files are worth having without hooks, too.
     if clients.is_empty() {
         plan.notes.push(format!(
-            "no client was found on the path, so no hooks are set; to name one: {} --client NAME ({})",
+            "no client found on the PATH, so no hooks are installed; to choose one: `{} --client NAME` ({})",
             rebuild_command(arguments, context, ""),
             HookClient::all_ids().join(", ")
         ));
@@ -56,7 +56,7 @@ pub(super) fn plan_installation(
             HookFile::User(file_path) => plan.manual_edits.push(ManualEdit {
                 file: file_path.to_string(),
                 why: format!(
-                    "{}: its hooks are in your own {file_path}, which is not changed from here; add this to it:",
+                    "{}: its hooks belong in your own {file_path}, which Tribunal does not edit; add this to it:",
                     client.client_id()
                 ),
                 text: install::render_hook_file(client, &installer.hook_program),
@@ -87,7 +87,7 @@ pub(super) fn plan_removal(
                 HookFile::Own(file_path) => installer.delete_own_file(plan, client, file_path)?,
                 // A reminder for every client would be noise, so it is given only for those that the user named.
                 HookFile::User(file_path) if clients_named => plan.notes.push(format!(
-                    "{}: its hooks are in your own {file_path}; take out what has `tribunal hook` in it",
+                    "{}: its hooks are in your own {file_path}; remove the entries that contain `tribunal hook`",
                     client.client_id()
                 )),
                 HookFile::User(_) => {}
@@ -100,7 +100,7 @@ pub(super) fn plan_removal(
         .filter(|file_name| project.root().join(file_name).exists())
         .collect();
     if !kept_files.is_empty() {
-        plan.notes.push(format!("not touched: {}", kept_files.join(", ")));
+        plan.notes.push(format!("left unchanged: {}", kept_files.join(", ")));
     }
     Ok(())
 }
@@ -122,9 +122,9 @@ fn select_clients(arguments: &InitArguments, context: &CommandContext) -> Vec<Ho
 /// Finds out how hooks start this program: by its name if that leads to this very file, else by its path.
 fn find_own_program(context: &CommandContext, plan: &mut InitPlan) -> Result<HookProgram, UserError> {
     let own_path = env::current_exe().and_then(|own_path| own_path.canonicalize()).map_err(|cause| {
-        UserError::new(EXIT_ENVIRONMENT, format!("own program not found: {cause}"))
+        UserError::new(EXIT_ENVIRONMENT, format!("cannot find the tribunal executable: {cause}"))
             .with_reason("Nothing was written.")
-            .with_step("start tribunal by its full path")
+            .with_step("run tribunal by its full path")
     })?;
     // Links are resolved on both sides, so that a link on the search path counts as the program itself.
     let named_path = find_on_path("tribunal", &|variable_name| context.env_variable(variable_name))
@@ -133,12 +133,12 @@ fn find_own_program(context: &CommandContext, plan: &mut InitPlan) -> Result<Hoo
         return Ok(HookProgram::ByName);
     }
     let Some(path_text) = own_path.to_str() else {
-        return Err(UserError::usage("the path of this program is no text, so no settings can have it in them")
+        return Err(UserError::usage("the path of this program is not valid UTF-8, so hooks cannot refer to it")
             .with_reason("Nothing was written.")
-            .with_step("move tribunal to a folder with an ordinary name, or put it on the PATH"));
+            .with_step("move tribunal to a directory with a plain name, or put it on the PATH"));
     };
     plan.notes.push(format!(
-        "typing `tribunal` does not start this program: hooks start {path_text}; should it move, run init again"
+        "this program is not on the PATH as `tribunal`, so hooks call {path_text}; if it moves, run `init` again"
     ));
     Ok(HookProgram::ByPath(path_text.to_string()))
 }
@@ -167,12 +167,12 @@ impl HookInstaller<'_> {
         // Such a file is edited all the same, but the user has to know that it has no effect as it is.
         if let Some(problem_position) = &merged.non_json {
             plan.warnings.push(format!(
-                "{file_path}:{problem_position}: {} does not read a file with comments or trailing commas at all, so no hook in it runs",
+                "{file_path}:{problem_position}: {} ignores files with comments or trailing commas, so no hook runs",
                 client.client_id()
             ));
         }
         if let Some((line_number, switch_name)) = merged.disabled_hooks_line.zip(client.hooks.off_switch()) {
-            plan.warnings.push(format!("{file_path}:{line_number}: `{switch_name}` is on, so no hook runs"));
+            plan.warnings.push(format!("{file_path}:{line_number}: `{switch_name}` is set, so no hooks run"));
         }
         // Hooks that are in the other file are reported in a row of their own.
         let hook_count = install::supported_events(client).len() - other_moments.len();
@@ -254,23 +254,23 @@ impl HookInstaller<'_> {
     fn explain_problem(&self, client: HookClient, file_path: &str, file_problem: &InstallProblem) -> UserError {
         // A broken entry of Tribunal can be repaired from what it should be; a broken file is up to its owner.
         let (exit_code, remedy) = match file_problem.is_ours {
-            true => (EXIT_NEGATIVE, "put it back as it was, or take it out"),
-            false => (EXIT_USAGE, "mend it"),
+            true => (EXIT_NEGATIVE, "restore or remove the entry"),
+            false => (EXIT_USAGE, "fix the file"),
         };
         let user_error = UserError::new(exit_code, format!("{file_path}:{}", file_problem.file_problem));
         let retry_command = rebuild_command(self.arguments, self.context, "");
         let line_number = file_problem.file_problem.line;
         let user_error = match self.arguments.remove {
-            true => user_error
-                .with_reason("Nothing was written, in no file.")
-                .with_step(format!("take out by hand what has `tribunal hook` in it: {file_path}, line {line_number}")),
+            true => user_error.with_reason("No file was changed.").with_step(format!(
+                "remove the entries that contain `tribunal hook` by hand: {file_path}, line {line_number}"
+            )),
             false => user_error.with_reason(format!(
-                "Nothing was written, in no file. What {} needs in {file_path}, beside what is there:\n{}",
+                "No file was changed. {} needs this in {file_path}, in addition to what is there:\n{}",
                 client.client_id(),
                 install::render_hook_file(client, &self.hook_program)
             )),
         };
-        user_error.with_step(format!("{remedy} ({file_path}, line {line_number}), then: {retry_command}"))
+        user_error.with_step(format!("{remedy} ({file_path}, line {line_number}), then run `{retry_command}`"))
     }
 }
 

@@ -37,25 +37,25 @@ pub(crate) use document::InitReport;
 pub(crate) struct InitArguments {
     #[arg(long = "client", value_name = "NAME", help = client_help())]
     clients: Vec<HookClient>,
-    /// For all users of the project: settings that are shared, and hooks that do nothing where Tribunal is missing
+    /// Use settings files shared with other users of the project; hooks do nothing where Tribunal is missing
     #[arg(long)]
     shared: bool,
-    /// Take Tribunal's hooks out again
+    /// Remove Tribunal's hooks
     #[arg(long, conflicts_with_all = ["shared", "profile"])]
     remove: bool,
-    /// Only show what would change
+    /// Show what would change without writing anything
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// Do not ask, also on a terminal
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// How thorough reviews are here, for a new tribunal.yaml
+    /// Review profile for a new tribunal.yaml
     #[arg(long, value_name = "PROFILE", value_enum)]
     profile: Option<ReviewProfile>,
 }
 
 fn client_help() -> String {
-    format!("Only this client: {}; else those that are on the path", join_names(&HookClient::all_ids(), "or"))
+    format!("Only this client: {} (default: all found on the PATH)", join_names(&HookClient::all_ids(), "or"))
 }
 
 /// Everything that the command would do.
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &InitArguments, context: &CommandContext) -> Result
             return Err(explain_missing_consent(arguments, context));
         }
         if !ask_for_consent(&init_plan)? {
-            writeln!(stderr(), "[i] nothing was written")?;
+            writeln!(stderr(), "note: nothing was written")?;
             return Ok(EXIT_NEGATIVE);
         }
     }
@@ -127,15 +127,15 @@ fn rebuild_command(arguments: &InitArguments, context: &CommandContext, extra_fl
 }
 
 fn explain_missing_consent(arguments: &InitArguments, context: &CommandContext) -> UserError {
-    UserError::usage("there is no terminal to ask whether these files may be written")
+    UserError::usage("cannot ask for confirmation without a terminal")
         .with_reason("Nothing was written.")
-        .with_step(format!("if they may: {}", rebuild_command(arguments, context, " --yes")))
-        .with_step(format!("only to see the changes: {}", rebuild_command(arguments, context, " --dry-run")))
+        .with_step(format!("write them: `{}`", rebuild_command(arguments, context, " --yes")))
+        .with_step(format!("or only show the changes: `{}`", rebuild_command(arguments, context, " --dry-run")))
 }
 
 fn ask_for_consent(init_plan: &InitPlan) -> Result<bool, UserError> {
     let mut prompt_output = stderr().lock();
-    write!(prompt_output, "[?] {}: [y] write, [N] not: ", format_count(init_plan.edits.len(), "file"))?;
+    write!(prompt_output, "write {}? [y/N] ", format_count(init_plan.edits.len(), "file"))?;
     prompt_output.flush()?;
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
@@ -161,9 +161,9 @@ fn print_plan(init_plan: &InitPlan, context: &CommandContext) -> Result<(), User
     // The lock is released first, so that both streams appear in this order on a terminal.
     drop(output);
     let mut error_output = stderr().lock();
-    for (prefix, messages) in [("W", &init_plan.warnings), ("i", &init_plan.notes)] {
+    for (prefix, messages) in [("warning", &init_plan.warnings), ("note", &init_plan.notes)] {
         for text_line in messages {
-            writeln!(error_output, "[{prefix}] {}", escape_line(text_line))?;
+            writeln!(error_output, "{prefix}: {}", escape_line(text_line))?;
         }
     }
     Ok(())
@@ -181,11 +181,11 @@ fn print_result(
     let mut output = stdout().lock();
     let changed_paths: Vec<&str> = init_plan.edits.iter().map(|edit| edit.relative_path.as_str()).collect();
     let summary = match (changed_paths.is_empty(), was_written) {
-        (true, _) => "there is nothing to change".to_string(),
-        (false, true) => format!("written: {}", changed_paths.join(", ")),
+        (true, _) => "nothing to change".to_string(),
+        (false, true) => format!("wrote {}", changed_paths.join(", ")),
         (false, false) => {
             let command_line = rebuild_command(arguments, context, " --yes");
-            format!("nothing was written; to do it: {command_line}")
+            format!("nothing was written; to write it, run `{command_line}`")
         }
     };
     writeln!(output, "{}", escape_line(&summary))?;
@@ -222,12 +222,11 @@ fn read_project_file(project: &Project, file_path: &str) -> Result<Option<String
 
 fn explain_edit_error(edit_error: EditError) -> UserError {
     let user_error = match &edit_error {
-        EditError::ChangedMeanwhile { .. } => {
-            UserError::new(EXIT_NEGATIVE, edit_error.to_string()).with_step("see who writes it, and again")
-        }
+        EditError::ChangedMeanwhile { .. } => UserError::new(EXIT_NEGATIVE, edit_error.to_string())
+            .with_step("find out which program is writing it, then try again"),
         EditError::Failed { .. } => UserError::new(EXIT_ENVIRONMENT, edit_error.to_string())
-            .with_step("see that its folder can be written, and that the disk is not full"),
+            .with_step("check the permissions of its directory, and that the disk is not full"),
     };
     // The guarantee holds for both errors: earlier files are restored when a later one fails.
-    user_error.with_reason("Nothing was changed: all files are written, or none.")
+    user_error.with_reason("Nothing was changed; either all files are written or none.")
 }

@@ -14,13 +14,13 @@ use crate::{
 /// How thorough reviews are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReviewProfile {
-    /// One person: two reviewers, and every patch is seen before it lands
+    /// One developer: two reviewers, and you approve every patch
     Solo,
-    /// Several people: full panels; decisions wait for a person
+    /// Several developers: full panels; decisions wait for you
     Team,
-    /// Every step is seen by a person, and runs may take long
+    /// Full process: you approve every patch, and runs can take long
     Enterprise,
-    /// One reviewer, one round, little time and money
+    /// One reviewer, one round, low time and cost limits
     QuickFix,
 }
 
@@ -67,34 +67,37 @@ const SETTINGS_BLOCKS: [SettingsBlock; 4] = [
     SettingsBlock {
         section: "",
         setting_docs: &[
-            ("tier", "How heavy the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise."),
-            ("goal", "When a review is good: zero-open, or critical-only."),
-            ("approve", "Whether a person sees each patch before it lands: never, or each."),
-            ("verify", "Checks that must pass before a fix lands, for instance: [\"make test\"]. They run in a copy."),
+            ("tier", "Weight of the process: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise."),
+            ("goal", "When a review is resolved: zero-open (no open findings) or critical-only (no critical ones)."),
+            ("approve", "Whether you approve each patch before it is applied: never or each."),
+            (
+                "verify",
+                "Commands that must pass before a fix is applied, e.g. [\"make test\"]. They run in a workspace.",
+            ),
         ],
     },
     SettingsBlock {
         section: "agents",
         setting_docs: &[
-            ("use", "Who takes part, for instance: [claude-code, codex]. Else the first client that is signed in."),
-            ("at_once", "Agents that work at the same time."),
+            ("use", "Agents to use, e.g. [claude-code, codex]. Default: the first client that is signed in."),
+            ("at_once", "Maximum number of agents working at the same time."),
         ],
     },
     SettingsBlock {
         section: "limits",
         setting_docs: &[
-            ("max_review_rounds", "Rounds of a review."),
-            ("max_fix_iterations", "Tries to fix what one round found."),
-            ("max_runtime_minutes", "How long a run may work, in minutes; waiting for a person does not count."),
-            ("max_cost", "What a run may cost in dollars, where agents report it."),
+            ("max_review_rounds", "Maximum number of rounds of a review."),
+            ("max_fix_iterations", "Maximum number of attempts to fix the findings of one round."),
+            ("max_runtime_minutes", "Maximum runtime of a run in minutes; time spent waiting for you does not count."),
+            ("max_cost", "Maximum cost of a run in dollars, as far as agents report it."),
         ],
     },
     SettingsBlock {
         section: "tasks",
         setting_docs: &[
-            ("required_issues", "What a reviewer must find in round 1, or is asked once more."),
-            ("reviewer_timeout", "How long a reviewer may take, in seconds."),
-            ("fixer_timeout", "How long a fixer may take, in seconds."),
+            ("required_issues", "Findings expected of a reviewer in round 1; with fewer, it is asked once more."),
+            ("reviewer_timeout", "Timeout of a reviewer in seconds."),
+            ("fixer_timeout", "Timeout of a fixer in seconds."),
         ],
     },
 ];
@@ -119,7 +122,7 @@ pub(super) fn plan_settings_file(
             let values: Vec<String> =
                 profile.preset_values().iter().map(|(setting_path, value)| format!("{setting_path}={value}")).collect();
             init_plan.notes.push(format!(
-                "{SETTINGS_FILE} is there and is not changed; the profile {} would set in it: {}",
+                "{SETTINGS_FILE} exists and is not changed; the profile {} would set {}",
                 profile.as_str(),
                 values.join(", ")
             ));
@@ -131,9 +134,9 @@ pub(super) fn plan_settings_file(
 /// Renders the file. Settings of the profile are active, all others are commented out with their default.
 fn render_settings_file(profile: Option<ReviewProfile>) -> String {
     let mut rendered = format!(
-        "# Settings of Tribunal for this project{}. Behind a # without a blank: what holds as long as nothing else is said.\n\
-         # What holds here, and why: tribunal inspect settings\n\
-         # Everything that can be set: tribunal schema settings\n",
+        "# Tribunal settings for this project{}. Commented-out settings show the defaults.\n\
+         # Show the effective settings and where they come from: tribunal inspect settings\n\
+         # Show all available settings: tribunal schema settings\n",
         profile.map_or_else(String::new, |profile| format!(" (profile {})", profile.as_str()))
     );
     for block in &SETTINGS_BLOCKS {

@@ -149,13 +149,19 @@ fn print_menus(output: &mut impl Write, menu_report: &MenuReport) -> Result<(), 
         writeln!(output, "no menu")?;
     }
     for menu_row in &menu_report.menus {
-        writeln!(output, "menu in {}, {}, score {}", format_line_range(menu_row), menu_row.shape, menu_row.score)?;
+        writeln!(output, "menu on {}, {}, score {}", format_line_range(menu_row), menu_row.shape, menu_row.score)?;
         print_options(output, &menu_row.options)?;
         print_reasons(output, menu_row)?;
     }
     // Rejected passages are shown with their scores, because this command exists to explain the detection.
     for menu_row in &menu_report.rejected {
-        writeln!(output, "no menu in {}, {}, score {}", format_line_range(menu_row), menu_row.shape, menu_row.score)?;
+        writeln!(
+            output,
+            "not a menu on {}, {}, score {}",
+            format_line_range(menu_row),
+            menu_row.shape,
+            menu_row.score
+        )?;
         for rejection_reason in &menu_row.because {
             writeln!(output, "  {rejection_reason}")?;
         }
@@ -165,7 +171,7 @@ fn print_menus(output: &mut impl Write, menu_report: &MenuReport) -> Result<(), 
     for question_row in &menu_report.questions {
         writeln!(
             output,
-            "question in line {} ({}): {}",
+            "question on line {} ({}): {}",
             question_row.line,
             question_row.asked,
             escape_line(&question_row.text)
@@ -173,7 +179,7 @@ fn print_menus(output: &mut impl Write, menu_report: &MenuReport) -> Result<(), 
         print_options(output, &question_row.choices)?;
     }
     if menu_report.left_out > 0 {
-        writeln!(output, "[i] {} earlier ones are not shown", menu_report.left_out)?;
+        writeln!(output, "note: {} earlier ones not shown", menu_report.left_out)?;
     }
     Ok(())
 }

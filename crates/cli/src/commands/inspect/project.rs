@@ -33,13 +33,13 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectProjectArguments {
-    /// The agent client whose commands are shown
+    /// Client whose commands are shown
     #[arg(long = "for", value_name = "CLIENT", default_value = CLIENTS[0].id)]
     client: String,
-    /// What is to be done, in words: suggests a tier for it
+    /// Description of a task, to suggest a tier for it
     #[arg(long, value_name = "WORDS")]
     task: Option<String>,
-    /// Which of the project's agents this name means
+    /// Show which of the project's agents this name refers to
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 }
@@ -128,8 +128,8 @@ fn describe_agent(project_files: &dyn ProjectFiles, agent_name: &str) -> Result<
     let roster = roster::find_roster(project_files, &mut Vec::new()).map(|(roster, _)| roster).unwrap_or_default();
     match roster.find_member(agent_name) {
         Ok(member) => Ok(format!("{} ({}, {})", member.qualified_name(), member.name, member.title)),
-        Err(lookup_error) => Err(UserError::usage(format!("no agent is meant by `{agent_name}`: {lookup_error}"))
-            .with_step("see the project's agents: tribunal inspect project")),
+        Err(lookup_error) => Err(UserError::usage(format!("no agent for `{agent_name}`: {lookup_error}"))
+            .with_step("list the project's agents: `tribunal inspect project`")),
     }
 }
 
@@ -234,7 +234,7 @@ fn to_project_problem(problem: &FileProblem) -> ProjectProblem {
 fn print_report(output: &mut impl Write, project_report: &ProjectReport) -> Result<(), UserError> {
     writeln!(output, "project    {}", escape_line(&project_report.root))?;
     print_layout(output, &project_report.layout)?;
-    writeln!(output, "\nfolders")?;
+    writeln!(output, "\ndirectories")?;
     for (folder_name, folder_origin) in &project_report.folders {
         writeln!(
             output,
@@ -275,19 +275,19 @@ fn print_steps(output: &mut impl Write, commands: &BTreeMap<BmadStep, StepComman
         writeln!(output, "  {:<16} {}", step.as_str(), escape_line(&step_text))?;
     }
     if let Some(remedy) = remedy {
-        writeln!(output, "  for what is missing, {}", escape_line(remedy))?;
+        writeln!(output, "  for missing steps, {}", escape_line(remedy))?;
     }
     Ok(())
 }
 
 fn print_layout(output: &mut impl Write, layout: &BmadLayout) -> Result<(), UserError> {
-    let version = layout.version.as_deref().unwrap_or("of an unknown version");
+    let version = layout.version.as_deref().unwrap_or("unknown version");
     match (&layout.root, layout.era) {
         // Version 4 has another layout entirely; it is named so that the user knows that it was noticed.
-        (None, _) if layout.v4 => writeln!(output, "BMAD       4, which is not read")?,
+        (None, _) if layout.v4 => writeln!(output, "BMAD       4 (not supported)")?,
         (None, _) => writeln!(output, "BMAD       not installed")?,
         (Some(bmad_dir), era) => {
-            let era = era.map_or("no known era".into(), |era: Era| format!("era {era}, {}", era.version_range()));
+            let era = era.map_or("unknown era".into(), |era: Era| format!("era {era}, {}", era.version_range()));
             writeln!(output, "BMAD       {} in {} ({era})", escape_line(version), escape_line(bmad_dir))?;
         }
     }
@@ -309,7 +309,7 @@ fn print_layout(output: &mut impl Write, layout: &BmadLayout) -> Result<(), User
         writeln!(output, "{}", escape_line(&client_line))?;
     }
     if layout.shims {
-        writeln!(output, "           with the workflows of earlier versions")?;
+        writeln!(output, "           including workflows of earlier versions")?;
     }
     Ok(())
 }
@@ -349,7 +349,7 @@ fn print_progress(output: &mut impl Write, project_report: &ProjectReport) -> Re
     // Documenting comes before planning, so there is no hint once planning has begun.
     let has_no_stories = matches!(progress.state, ProjectState::Clean | ProjectState::Legacy);
     let documentation_hint =
-        if field.needs_documenting() && has_no_stories { "; document-project comes first" } else { "" };
+        if field.needs_documenting() && has_no_stories { "; run document-project first" } else { "" };
     writeln!(output, "field      {field_type_name}{documentation_hint}")?;
     for reason in &field.reasons {
         writeln!(output, "           {}", escape_line(reason))?;
@@ -364,13 +364,13 @@ fn print_task(output: &mut impl Write, assessment: &TaskAssessment) -> Result<()
     }
     let mode_text = match &assessment.quick_dev {
         quick_dev::QuickDevMode::TechSpec { path: Some(spec_path) } => {
-            format!("carries out the spec {spec_path}")
+            format!("implements the spec {spec_path}")
         }
-        quick_dev::QuickDevMode::TechSpec { path: None } => "carries out a spec, which is not named".into(),
+        quick_dev::QuickDevMode::TechSpec { path: None } => "implements a spec, but none is named".into(),
         quick_dev::QuickDevMode::Direct => match assessment.weight {
-            quick_dev::QuickDevWeight::Simple => "can do it at once".into(),
-            quick_dev::QuickDevWeight::Medium => "would better plan it first".into(),
-            quick_dev::QuickDevWeight::Complex => "is not for this; take the full path".into(),
+            quick_dev::QuickDevWeight::Simple => "can do it directly".into(),
+            quick_dev::QuickDevWeight::Medium => "should plan it first".into(),
+            quick_dev::QuickDevWeight::Complex => "is not suitable; use the full workflow".into(),
         },
     };
     writeln!(output, "quick-dev  {}", escape_line(&mode_text))?;
@@ -386,9 +386,9 @@ fn print_problems(output: &mut impl Write, problems: &[ProjectProblem]) -> Resul
     }
     for problem in problems {
         let prefix = match problem.weight {
-            ProblemWeight::Error => "[!]",
-            ProblemWeight::Warning => "[W]",
-            ProblemWeight::Note => "[i]",
+            ProblemWeight::Error => "error:",
+            ProblemWeight::Warning => "warning:",
+            ProblemWeight::Note => "note:",
         };
         writeln!(output, "{prefix} {}", escape_line(&problem.what))?;
         // The explanation and the remedy may both be missing.

@@ -144,10 +144,10 @@ fn find_agent(agent_name: &str, context: &CommandContext) -> Result<AgentSpec, U
         _ => match AgentClient::find(clients::canonical_id(agent_name)) {
             Ok(client) => DriverSpec::Client(ClientSpec::new(client.id)),
             Err(_) => {
-                let user_error = UserError::usage(format!("there is no agent and no driver `{agent_name}`"));
+                let user_error = UserError::usage(format!("unknown agent or driver `{agent_name}`"));
                 let driver_names = [&AGENT_CLIENT_IDS[..], &["command", "replay"]].concat();
                 let suggestion = nearest_name(agent_name, &driver_names).map_or_else(
-                    || format!("name an agent of the settings, or one of: {}", driver_names.join(", ")),
+                    || format!("use an agent from the settings, or one of: {}", driver_names.join(", ")),
                     |nearest_driver| format!("did you mean `{nearest_driver}`?"),
                 );
                 return Err(user_error.with_step(suggestion));
@@ -170,22 +170,22 @@ fn rule_name(rule: FaultPolicy) -> &'static str {
 /// Describes for the user what follows from a fault.
 fn describe_rule(rule: FaultPolicy) -> &'static str {
     match rule {
-        FaultPolicy::Retry => "the same is tried once more",
-        FaultPolicy::RetryThenFallBack => "the same is tried once more, then another agent is asked",
-        FaultPolicy::Wait => "another agent is asked, or it is waited for",
-        FaultPolicy::FallBack => "another agent is asked",
-        FaultPolicy::Stop => "a person is needed",
+        FaultPolicy::Retry => "the task is retried once",
+        FaultPolicy::RetryThenFallBack => "the task is retried once, then given to another agent",
+        FaultPolicy::Wait => "the task is given to another agent, or waits",
+        FaultPolicy::FallBack => "the task is given to another agent",
+        FaultPolicy::Stop => "needs your attention",
     }
 }
 
 // The labels have a fixed width, so that the values line up.
 fn print_response(output: &mut impl Write, response_report: &ResponseReport) -> Result<(), UserError> {
     let yes_or_no = |flag: bool| if flag { "yes" } else { "no" };
-    writeln!(output, "read as    {}", escape_line(&response_report.driver))?;
-    writeln!(output, "last word  {}", yes_or_no(response_report.finished))?;
-    writeln!(output, "at work    {}", yes_or_no(response_report.active))?;
+    writeln!(output, "driver     {}", escape_line(&response_report.driver))?;
+    writeln!(output, "finished   {}", yes_or_no(response_report.finished))?;
+    writeln!(output, "active     {}", yes_or_no(response_report.active))?;
     writeln!(output, "session    {}", response_report.session.as_deref().map_or("-".into(), escape_line))?;
-    writeln!(output, "used       {}", format_usage(&response_report.usage))?;
+    writeln!(output, "usage      {}", format_usage(&response_report.usage))?;
     match &response_report.fault {
         Some(fault) => {
             writeln!(output, "fault      {}: {}", fault.kind.table_row().code, escape_line(&fault.detail))?;
@@ -194,7 +194,7 @@ fn print_response(output: &mut impl Write, response_report: &ResponseReport) -> 
         None => writeln!(output, "fault      none")?,
     }
     for remark in &response_report.remarks {
-        writeln!(output, "[W] {}", escape_line(remark))?;
+        writeln!(output, "warning: {}", escape_line(remark))?;
     }
     let answer = &response_report.answer;
     writeln!(output, "\nanswer")?;
@@ -203,8 +203,8 @@ fn print_response(output: &mut impl Write, response_report: &ResponseReport) -> 
         super::InspectedAnswer { content: &answer.content, minutes: &minutes, remarks: &answer.remarks };
     super::print_answer(output, &parsed_answer)?;
     let analysis = &response_report.analysis;
-    let verdict = if analysis.done { "done" } else { "goes on" };
-    writeln!(output, "\nits words: {verdict}, score {}", analysis.score)?;
+    let verdict = if analysis.done { "done" } else { "not done" };
+    writeln!(output, "\nanalysis: {verdict}, score {}", analysis.score)?;
     // Flags that are not set are left out.
     for (flag, label) in [(analysis.test_only, "tests only"), (analysis.stuck, "stuck")] {
         if flag {
@@ -217,14 +217,14 @@ fn print_response(output: &mut impl Write, response_report: &ResponseReport) -> 
     Ok(())
 }
 
-/// Formats usage: `21000 tokens in, 300 out, 0 from the cache; cost 0.16`.
+/// Formats usage: `21000 tokens in, 300 out, 0 cached; $0.16`.
 fn format_usage(usage: &AgentUsage) -> String {
     let AgentUsage { input_tokens, output_tokens, cached_tokens, cost, notional, .. } = usage;
-    let tokens = format!("{input_tokens} tokens in, {output_tokens} out, {cached_tokens} from the cache");
+    let tokens = format!("{input_tokens} tokens in, {output_tokens} out, {cached_tokens} cached");
     match cost {
         None => tokens,
         // With a subscription the price is only a comparison, and must not be taken for a bill.
-        Some(cost) if *notional => format!("{tokens}; {cost} at list price, paid by the subscription"),
-        Some(cost) => format!("{tokens}; cost {cost}"),
+        Some(cost) if *notional => format!("{tokens}; ${cost} at list price, covered by the subscription"),
+        Some(cost) => format!("{tokens}; ${cost}"),
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectSprintArguments {
-    /// A board; else the project's
+    /// Board file (default: the project's board)
     file: Option<PathBuf>,
 }
 
@@ -92,19 +92,19 @@ fn print_board(output: &mut impl Write, board: &Board) -> Result<(), UserError> 
     let story_count = board.stories().count();
     let item_count = board.open_action_items().count();
     let summary = format!(
-        "{}: {} lines, {story_count} of them stories; {} epics, {item_count} open action items",
+        "{}: {} entries, {story_count} of them stories; {} epics, {item_count} open action items",
         board.path,
         board.entries.len(),
         board.epic_numbers().len(),
     );
     writeln!(output, "{}", escape_line(&summary))?;
     for board_entry in &board.entries {
-        let state_name = board_entry.state.map_or("no state", BoardEntryState::as_str);
+        let state_name = board_entry.state.map_or("unknown", BoardEntryState::as_str);
         // The raw text is worth showing only where it differs from how it was understood.
         let raw_state = if state_name == board_entry.raw_state {
             String::new()
         } else {
-            format!("  (says `{}`)", board_entry.raw_state)
+            format!("  (written as `{}`)", board_entry.raw_state)
         };
         writeln!(
             output,

@@ -69,7 +69,7 @@ fn print_story(output: &mut impl Write, story_report: &StoryFileReport) -> Resul
         }
     }
     if let Some(baseline) = &story.baseline {
-        writeln!(output, "began at    {}", escape_line(baseline))?;
+        writeln!(output, "baseline    {}", escape_line(baseline))?;
     }
     writeln!(output, "tasks       {} of {} done", story_report.tasks_done, story_report.tasks_all)?;
     for task in &story.tasks {

@@ -23,12 +23,12 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectTranscriptArguments {
-    /// The run
+    /// Run to inspect
     run: String,
-    /// The key of the call, or a part of it
+    /// Key of the agent call, or a part of it
     #[arg(required_unless_present = "named")]
     key: Option<String>,
-    /// The same, by name
+    /// Same as the argument KEY
     #[arg(long = "key", value_name = "KEY", conflicts_with = "key")]
     named: Option<String>,
 }
@@ -75,11 +75,11 @@ fn find_calls<'a>(
         return Ok(matching_calls);
     }
     let known_keys: Vec<&str> = all_calls.iter().map(|agent_call| agent_call.effect_key.as_str()).collect();
-    let mut user_error = UserError::usage(format!("run {run_id} has no call of an agent with the key `{typed_key}`"));
+    let mut user_error = UserError::usage(format!("no agent call in run {run_id} has the key `{typed_key}`"));
     if let Some(suggestion) = nearest_name(typed_key, &known_keys) {
         user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
     }
-    Err(user_error.with_step(format!("see all of them: tribunal log {run_id} --prompts")))
+    Err(user_error.with_step(format!("list all calls: `tribunal log {run_id} --prompts`")))
 }
 
 fn build_transcript(agent_call: &AgentCall<'_>, store: &Store) -> Result<CallTranscript, StoreError> {
@@ -104,11 +104,11 @@ fn write_call(writer: &mut impl Write, agent_call: &AgentCall<'_>, store: &Store
     let usage = agent_call.usage();
     // Some agents report no usage; it is then estimated from the sizes of prompt and output.
     let estimate_prefix = if usage.estimated { "about " } else { "" };
-    let cost_text = usage.cost.map(|cost| format!(", {cost} in cost")).unwrap_or_default();
+    let cost_text = usage.cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
     let agent_task = agent_call.agent_task;
     writeln!(
         writer,
-        "{}: {} ({}) as {} · after {} ms",
+        "{}: {} ({}) as {} · {} ms",
         escape_line(agent_call.effect_key.as_str()),
         escape_line(agent_task.agent.as_str()),
         escape_line(&agent_call.driver_name),
@@ -117,14 +117,14 @@ fn write_call(writer: &mut impl Write, agent_call: &AgentCall<'_>, store: &Store
     )?;
     writeln!(
         writer,
-        "used {estimate_prefix}{} tokens in, {} out, {} from the cache{cost_text}",
+        "used {estimate_prefix}{} tokens in, {} out, {} cached{cost_text}",
         usage.input_tokens, usage.output_tokens, usage.cached_tokens
     )?;
     match agent_call.reply {
         None => writeln!(writer, "not answered yet")?,
         Some(Reply::Ask(AskOutcome::Answered(agent_reply))) => {
             // The parser's view comes first and the raw output last: the former is what the run acted upon.
-            write!(writer, "read as ")?;
+            write!(writer, "parsed as ")?;
             let parsed_answer = InspectedAnswer {
                 content: &agent_reply.content,
                 minutes: &agent_reply.minutes,
@@ -147,7 +147,7 @@ fn write_call(writer: &mut impl Write, agent_call: &AgentCall<'_>, store: &Store
     }
     match agent_call.output_hash() {
         Some(output) => writeln!(writer, "printed:\n{}", clean_block(read_blob_text(store, output)?.trim_end()))?,
-        None => writeln!(writer, "printed nothing that was kept")?,
+        None => writeln!(writer, "no output was recorded")?,
     }
     Ok(())
 }

@@ -63,13 +63,13 @@ pub(super) fn run(query: &AgentCallQuery, store: &Store, context: &CommandContex
         let vendors = vendors.collect();
         json_documents::print_document(&CallsDocument { schema, run: query.run_id.clone(), calls: rows?, vendors })?;
     } else if agent_calls.is_empty() {
-        writeln!(output, "run {} has no such calls of agents", escape_line(query.run_id.as_str()))?;
+        writeln!(output, "no matching agent calls in run {}", escape_line(query.run_id.as_str()))?;
     } else if with_texts {
         for agent_call in &agent_calls {
             write_texts(&mut output, agent_call, store)?;
         }
     } else if query.with_answers {
-        write!(output, "{}", tables::render_calls(&agent_calls, &blob_size))?;
+        write!(output, "{}", tables::render_calls(&agent_calls, &blob_size, &context.answer_screen))?;
     } else {
         write!(output, "{}", tables::render_sent_texts(&agent_calls, &blob_size, &context.answer_screen))?;
     }

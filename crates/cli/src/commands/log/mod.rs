@@ -28,36 +28,36 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArguments {
-    /// A run; else the last one
+    /// Run to show (default: the last one)
     run: Option<String>,
-    /// Only this round, with its fix iterations
+    /// Show only this round and its fix iterations
     #[arg(long, value_name = "N")]
     round: Option<u32>,
-    /// Only what concerns this finding, for instance F3
+    /// Show only what concerns this finding, e.g. F3
     #[arg(long, value_name = "ID")]
     finding: Option<String>,
-    /// Only entries of this kind, one line each; may be given several times
+    /// Show only entries of this kind, one line each; can be repeated
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
-    /// Only effects whose key contains this, one line each; with --prompts also the texts themselves
+    /// Show only effects whose key contains PART, one line each; with --prompts, also print the texts
     #[arg(long, value_name = "PART")]
     key: Option<String>,
-    /// Only what went wrong: faults, refusals, warnings
+    /// Show only problems: faults, refusals and warnings
     #[arg(long)]
     warnings: bool,
-    /// Only what was recorded since: 90s, 10m, 2h, 3d ago, or a time in UTC such as 2026-11-15T01:29
+    /// Show only entries since WHEN: an age (90s, 10m, 2h, 3d) or a UTC time such as 2026-11-15T01:29
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Every entry, one line each: effects with their keys, time, tokens and cost
+    /// Show every entry, one line each: effects with key, time, tokens and cost
     #[arg(long, short)]
     verbose: bool,
-    /// Go on while the run goes on, and end with it
+    /// Keep printing new entries until the run ends
     #[arg(long, short)]
     follow: bool,
-    /// List what agents were sent and what they answered; the texts themselves with --key
+    /// List the prompts sent to agents and their answers; with --key, print the texts
     #[arg(long, conflicts_with_all = ["follow", "verbose", "sent"])]
     prompts: bool,
-    /// List which agent was sent which text
+    /// List which text was sent to which agent
     #[arg(long, conflicts_with_all = ["follow", "verbose"])]
     sent: bool,
 }
@@ -87,7 +87,10 @@ pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<
     // An empty result is no error, but on a terminal it would look as if the command had done nothing.
     if log_printer.drawn_count == 0 && !context.wants_json {
         let run_id = escape_line(run_id.as_str());
-        writeln!(stderr(), "[i] run {run_id} has no such entries; all of them: tribunal log {run_id} --verbose")?;
+        writeln!(
+            stderr(),
+            "note: no matching entries in run {run_id}; show all with `tribunal log {run_id} --verbose`"
+        )?;
     }
     Ok(0)
 }
@@ -96,18 +99,16 @@ impl LogArguments {
     fn to_filter(&self, now_ms: u64) -> Result<LogQuery, UserError> {
         let finding_id = self.finding.as_ref().map(|typed_value| {
             FindingId::parse(typed_value).ok_or_else(|| {
-                UserError::usage(format!("`{typed_value}` is no finding"))
-                    .with_reason("Findings are called F1, F2, F3, …")
-                    .with_step("tribunal findings")
+                UserError::usage(format!("`{typed_value}` is not a finding ID"))
+                    .with_reason("Finding IDs look like F1, F2, F3.")
+                    .with_step("list the findings: `tribunal findings`")
             })
         });
         let since_ms = self.since.as_ref().map(|typed_value| {
             parse_since(typed_value, now_ms).ok_or_else(|| {
-                UserError::usage(format!("`{typed_value}` is no time"))
-                    .with_reason(
-                        "A time is a while ago (90s, 10m, 2h, 3d) or a moment in UTC (2026-11-15, 2026-11-15T01:29).",
-                    )
-                    .with_step("for instance: tribunal log --since 10m")
+                UserError::usage(format!("invalid time `{typed_value}` for `--since`"))
+                    .with_reason("Expected an age (90s, 10m, 2h, 3d) or a UTC time (2026-11-15, 2026-11-15T01:29).")
+                    .with_step("for example: `tribunal log --since 10m`")
             })
         });
         // Kinds are checked against the schema: an unknown one would silently match nothing.
@@ -178,7 +179,7 @@ fn follow_run(log_printer: &mut LogPrinter, store: &Store, project: &Project, ru
         // The process is gone, everything is read, and there is no final entry: the run died.
         if !was_live && new_entries.is_empty() && !log_printer.has_ended() {
             let run_id = escape_line(run_id.as_str());
-            writeln!(stderr(), "[W] run {run_id} died; to go on with it: tribunal resume {run_id}")?;
+            writeln!(stderr(), "warning: run {run_id} crashed; resume it with `tribunal resume {run_id}`")?;
             return Ok(());
         }
         if new_entries.is_empty() {
@@ -195,11 +196,11 @@ fn check_kind(kind_name: &str) -> Result<(), UserError> {
     if known_names.contains(&kind_name) {
         return Ok(());
     }
-    let user_error = UserError::usage(format!("there are no entries of the kind `{kind_name}`"))
-        .with_reason(format!("There are {}.", known_names.join(", ")));
+    let user_error = UserError::usage(format!("unknown entry kind `{kind_name}`"))
+        .with_reason(format!("Known kinds: {}.", known_names.join(", ")));
     Err(match nearest_name(kind_name, &known_names) {
         Some(suggestion) => user_error.with_step(format!("did you mean `{suggestion}`?")),
-        None => user_error.with_step("tribunal schema event"),
+        None => user_error.with_step("list all kinds: `tribunal schema event`"),
     })
 }
 

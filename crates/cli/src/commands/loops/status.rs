@@ -36,8 +36,8 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
     if let Some(wanted_name) = wanted_name {
         bindings.retain(|binding| binding.run_id.as_str() == wanted_name);
         if bindings.is_empty() {
-            return Err(UserError::usage(format!("no session has taken on {wanted_name} here"))
-                .with_step("tribunal loop status"));
+            return Err(UserError::usage(format!("no loop or session review named `{wanted_name}`"))
+                .with_step("list all: `tribunal loop status`"));
         }
     }
     // Only the state file says what is held now; the journal says what happened.
@@ -56,10 +56,7 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
     if let Some(bound_session) = find_unrecorded_session(&project, load_stale_age(&project)?) {
         write_unrecorded_session(&mut output, &bound_session)?;
     } else if loop_rows.is_empty() {
-        writeln!(
-            output,
-            "no session has taken anything on here; start a loop: tribunal loop start PROMPT --promise TEXT"
-        )?;
+        writeln!(output, "no loops here yet; start one with `tribunal loop start PROMPT --promise TEXT`")?;
     }
     if let Some(loop_row) = loop_rows.iter().find(|loop_row| loop_row.held) {
         writeln!(output, "next: tribunal loop cancel {}", escape_line(loop_row.id.as_str()))?;
@@ -108,7 +105,7 @@ fn write_status_rows(
 ) -> Result<(), UserError> {
     let older_count = loop_rows.len().saturating_sub(MAX_SHOWN_LOOPS);
     if older_count > 0 {
-        writeln!(output, "({older_count} older ones: tribunal loop status --json)")?;
+        writeln!(output, "({older_count} older ones not shown; list all with `tribunal loop status --json`)")?;
     }
     for loop_row in &loop_rows[older_count..] {
         writeln!(output, "{}", escape_line(&format_row(loop_row)))?;
@@ -135,7 +132,7 @@ fn write_unrecorded_session(output: &mut impl Write, bound_session: &BoundSessio
         &bound_session.file_state.session_id
     };
     let detail_line = format!(
-        "{}  session {session_name} · sent back {} of at most {} · no journal knows of it",
+        "{}  session {session_name} · sent back {} of at most {} · not in the journal",
         bound_session.state_file, bound_session.standing.refusals, bound_session.standing.max_refusals
     );
     writeln!(output, "{}", escape_line(&detail_line))?;
@@ -152,11 +149,11 @@ fn format_row(loop_row: &LoopRow) -> String {
         (Some(release_reason), _) => {
             let detail_suffix =
                 if loop_row.detail.is_empty() { String::new() } else { format!(" ({})", loop_row.detail) };
-            format!("let go: {}{detail_suffix}", release_reason.as_phrase())
+            format!("released: {}{detail_suffix}", release_reason.as_phrase())
         }
-        (None, true) => "held".to_string(),
+        (None, true) => "active".to_string(),
         // Deleting the state file is a way to let a session go, so this is not an error.
-        (None, false) => "free: its state file is gone, or cannot be read".to_string(),
+        (None, false) => "released: its state file is missing or unreadable".to_string(),
     };
     format!(
         "{}  {state_text} · {session_text} · sent back {} of at most {} · {} tools used · {} UTC",

@@ -33,8 +33,8 @@ const MAX_SHOWN_NAMES: usize = 5;
 pub(super) struct ChangeFlags {
     #[command(flatten)]
     which: ChangeSelector,
-    /// The story whose acceptance criteria a change has to meet, by key (1-2-log-in, 1.2) or file; without a change: its file
-    /// and what changed since its work began
+    /// Story whose acceptance criteria the change must meet, by key (1-2-log-in, 1.2) or file; without a change, review
+    /// the story file and everything changed since its baseline
     #[arg(long, value_name = "KEY")]
     story: Option<String>,
 }
@@ -62,16 +62,16 @@ impl ChangeFlags {
 #[derive(Debug, clap::Args)]
 #[group(id = "change", multiple = false)]
 struct ChangeSelector {
-    /// Review a code change: A..B, or A...B for what B has since they parted
+    /// Review a code change: A..B, or A...B for what changed on B since it diverged from A
     #[arg(long, value_name = "RANGE")]
     diff: Option<String>,
-    /// Review what is staged
+    /// Review the staged changes
     #[arg(long)]
     staged: bool,
-    /// Review what is not committed, new files included
+    /// Review all uncommitted changes, including new files
     #[arg(long)]
     work_tree: bool,
-    /// Review one commit
+    /// Review a single commit
     #[arg(long, value_name = "REV")]
     commit: Option<String>,
 }
@@ -145,7 +145,7 @@ pub(super) fn prepare_change_runs(
         }
         // The story's own file is still worth a review without a change.
         Err(change_error) if requested.is_secondary && is_unreviewable(&change_error) => {
-            writeln!(stderr(), "[i] only its file is reviewed: {}", escape_line(&change_error.to_string()))?;
+            writeln!(stderr(), "note: reviewing only the story file ({})", escape_line(&change_error.to_string()))?;
             return Ok(Vec::new());
         }
         find_result => find_result.map_err(|change_error| explain_change_error(change_error, requested))?,
@@ -213,12 +213,12 @@ fn report_no_change(
     }
     match requested.change_scope {
         _ if requested.is_secondary => {
-            writeln!(stderr(), "[i] only its file is reviewed: nothing changed in {}", escape_line(range_text))?
+            writeln!(stderr(), "note: reviewing only the story file (no changes in {})", escape_line(range_text))?
         }
         ChangeScope::Staged if requested.paths.is_empty() => {
-            writeln!(stderr(), "[i] nothing is staged; there is nothing to review")?
+            writeln!(stderr(), "note: nothing is staged; nothing to review")?
         }
-        _ => writeln!(stderr(), "[i] nothing changed in {}; there is nothing to review", escape_line(range_text))?,
+        _ => writeln!(stderr(), "note: no changes in {}; nothing to review", escape_line(range_text))?,
     }
     Ok(Vec::new())
 }
@@ -257,7 +257,7 @@ fn find_story(
         return match found_change.story_paths.as_slice() {
             [] => Ok(None),
             [story_path] => {
-                writeln!(stderr(), "[i] it has to meet the acceptance criteria of {}", escape_line(story_path))?;
+                writeln!(stderr(), "note: checking against the acceptance criteria of {}", escape_line(story_path))?;
                 Ok(Some(story_path.clone()))
             }
             // Guessing among several stories would hold the change against the wrong criteria.
@@ -265,7 +265,7 @@ fn find_story(
                 let candidate_names = format_names(candidates);
                 writeln!(
                     stderr(),
-                    "[i] it changes several stories ({candidate_names}); to hold it against one: --story FILE"
+                    "note: the change touches several stories ({candidate_names}); choose one with `--story FILE`"
                 )?;
                 Ok(None)
             }
@@ -280,14 +280,14 @@ fn find_story(
     let all_sections = parse_sections(&story_text);
     let titles: Vec<&str> = all_sections.iter().map(|section| section.title.as_str()).collect();
     let reason = if titles.is_empty() {
-        "It has no headings at all.".to_string()
+        "The file has no headings.".to_string()
     } else {
-        format!("Its headings: {}", titles.join(" · "))
+        format!("Headings in the file: {}", titles.join(" · "))
     };
     Err(UserError::usage(format!("{relative_path} has no acceptance criteria"))
         .with_reason(reason)
-        .with_step("put them under a heading `Acceptance Criteria`, numbered")
-        .with_step("or leave out --story"))
+        .with_step("add numbered criteria under a heading `Acceptance Criteria`")
+        .with_step("or leave out `--story`"))
 }
 
 fn format_names(names: &[String]) -> String {
@@ -305,10 +305,11 @@ fn format_names(names: &[String]) -> String {
 fn print_left_out(found_change: &FoundChange) -> Result<(), UserError> {
     let CodeChange { left_out, .. } = &found_change.change;
     for reason in left_out.iter().take(MAX_SHOWN_NAMES) {
-        writeln!(stderr(), "[i] left out: {}", escape_line(reason))?;
+        writeln!(stderr(), "note: not reviewed: {}", escape_line(reason))?;
     }
     if left_out.len() > MAX_SHOWN_NAMES {
-        writeln!(stderr(), "[i] left out: {} more; see them with --dry-run --json", left_out.len() - MAX_SHOWN_NAMES)?;
+        let hidden_count = left_out.len() - MAX_SHOWN_NAMES;
+        writeln!(stderr(), "note: not reviewed: {hidden_count} more (list them with `--dry-run --json`)")?;
     }
     Ok(())
 }
@@ -320,10 +321,10 @@ fn print_part_count(file_count: usize, diff_bytes: u64, part_count: usize) -> Re
         let part_limit = format!("{} files and {}", changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
         writeln!(
             stderr(),
-            "[i] {files_text} with {} of diff are {part_count} parts of at most {part_limit}",
+            "note: splitting {files_text} with {} of diff into {part_count} parts of at most {part_limit}",
             format_bytes(diff_bytes)
         )?;
-        writeln!(stderr(), "[i] each part is a run of its own; no reviewer looks across parts")?;
+        writeln!(stderr(), "note: each part is a separate run; reviewers see only their part")?;
     }
     Ok(())
 }
@@ -335,9 +336,9 @@ fn explain_change_error(change_error: ChangeError, requested: &RequestedChange<'
         ChangeError::TooBig { folders, .. } => folders
             .iter()
             // The suggestions narrow the change to one directory each.
-            .map(|(directory, file_count)| format!("{command_line} {}    ({file_count} files)", shell_quote(directory)))
+            .map(|(directory, file_count)| format!("`{command_line} {}` ({file_count} files)", shell_quote(directory)))
             .collect(),
-        ChangeError::WorkTreeDiffers { .. } => vec![format!("review only: {command_line} --no-fix")],
+        ChangeError::WorkTreeDiffers { .. } => vec![format!("review without fixing: `{command_line} --no-fix`")],
         _ => Vec::new(),
     };
     next_steps.into_iter().fold(UserError::from(change_error), UserError::with_step)

@@ -39,7 +39,7 @@ pub(super) fn print_plan(
         return Ok(0);
     }
     let mut output = stdout().lock();
-    writeln!(output, "{} would be reviewed; nothing was started", escape_line(&settings.subject.title()))?;
+    writeln!(output, "would review {} (dry run, nothing was started)", escape_line(&settings.subject.title()))?;
     if let (Some(change), ReviewMaterial::Diff(diff_bytes)) = (settings.subject.code_change(), material) {
         print_change(&mut output, change, *diff_bytes)?;
     }
@@ -51,7 +51,7 @@ pub(super) fn print_plan(
     let limits = &settings.limits;
     writeln!(
         output,
-        "  limits:   {}, {} a round, {}, {} min, {} in cost or {} tokens",
+        "  limits:   {}, {} a round, {}, {} min, ${} or {} tokens",
         format_count(limits.rounds, "round"),
         format_count(limits.fix_iterations, "fix iteration"),
         format_count(limits.findings, "finding"),
@@ -105,8 +105,8 @@ pub(super) fn print_share(
 ) -> Result<u8, UserError> {
     if total_runs > 1 && !context.wants_json {
         let schedule = match share.jobs.get() {
-            1 => "one after the other".to_string(),
-            concurrent_runs => format!("{concurrent_runs} at once"),
+            1 => "one at a time".to_string(),
+            concurrent_runs => format!("{concurrent_runs} in parallel"),
         };
         writeln!(stdout(), "{total_runs} runs, {schedule}; at most {} at a time", format_agent_count(share))?;
     }

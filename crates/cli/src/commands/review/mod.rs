@@ -14,13 +14,17 @@ use std::{
 use clap::ValueEnum;
 use tribunal_agents::{clients::clients_with_sessions, prompt};
 use tribunal_core::{
+    ids::RunId,
     level::AgentRole,
+    reason::RunOutcome,
     settings::Settings,
     subject::Subject,
     text::{find_section, parse_sections},
-    view::RunPhase,
 };
-use tribunal_report::{DisplayMode, escape_line, tables::RunStanding};
+use tribunal_report::{
+    DisplayMode, escape_line,
+    tables::{RunStanding, RunState},
+};
 use tribunal_runner::{Project, session, subject};
 
 use super::{loops, runs};
@@ -40,35 +44,35 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReviewArguments {
-    /// Files to review, several are several runs; beside a change: only what is at or below these
+    /// Files to review, each in its own run; with a code change, review only what is in these paths
     #[arg(required_unless_present_any = ["change", "story"])]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     change: change::ChangeFlags,
-    /// Only the part under this heading
+    /// Review only the section under this heading
     #[arg(long, conflicts_with = "change")]
     section: Option<String>,
-    /// How heavy the process is: 0 quick fix to 4 enterprise
+    /// Weight of the process, from 0 (quick fix) to 4 (enterprise)
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=4))]
     tier: Option<u8>,
-    /// How big the panel is; else it follows from the tier
+    /// Size of the panel (default: depends on the tier)
     #[arg(long, value_enum)]
     level: Option<LevelName>,
-    /// When it is good
+    /// When the review is resolved: no open findings, or no critical ones
     #[arg(long, value_enum)]
     goal: Option<GoalName>,
-    /// An agent of the settings
+    /// Agent to use, as named in the settings
     #[arg(long)]
     agent: Option<String>,
     #[command(flatten)]
     fixing: FixFlags,
-    /// Any setting, for this time only: --set limits.max_cost=2.50
+    /// Override a setting for this run, e.g. --set limits.max_cost=2.50
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Show panel, agents, limits and an estimate; start nothing
+    /// Show panel, agents, limits and an estimate without starting anything
     #[arg(long)]
     dry_run: bool,
-    /// Run on without the terminal
+    /// Run in the background
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
     #[command(flatten)]
@@ -78,10 +82,10 @@ pub(crate) struct ReviewArguments {
 /// How runs work, and what is shown of them.
 #[derive(Debug, clap::Args)]
 struct RunFlags {
-    /// Runs that work at the same time, where there are several; 1: one after the other
+    /// Number of runs to work on in parallel
     #[arg(long, value_name = "N")]
     jobs: Option<u64>,
-    /// Every task in a fresh session of its agent
+    /// Start a fresh agent session for every task
     #[arg(long)]
     no_continue: bool,
     #[command(flatten)]
@@ -91,16 +95,16 @@ struct RunFlags {
 /// What happens to findings.
 #[derive(Debug, clap::Args)]
 struct FixFlags {
-    /// Review only
+    /// Review only, do not fix anything
     #[arg(long)]
     no_fix: bool,
-    /// The session this is typed in repairs what is found, in the files themselves, and is held to it
+    /// Let the agent session that runs this command fix the findings in place, and hold it to that
     #[arg(long, conflicts_with_all = ["no_fix", "approve"])]
     in_session: bool,
-    /// With --in-session: the session, as its client names it
+    /// With --in-session: session ID, as its client names it
     #[arg(long, value_name = "ID", requires = "in_session")]
     session: Option<String>,
-    /// Whether you see each patch before it lands
+    /// Whether you approve each patch before it is applied
     #[arg(long, value_enum, conflicts_with = "no_fix")]
     approve: Option<ApproveName>,
 }
@@ -207,24 +211,28 @@ fn choose_fixing_session(
     }
     // The state file has room for one piece of work only.
     let [prepared_run] = prepared_runs else {
-        return Err(UserError::usage("a session repairs one subject at a time")
-            .with_reason(format!("{} were named.", prepared_runs.len()))
-            .with_step("one after the other: tribunal review --in-session FILE"));
+        return Err(UserError::usage("a session can fix only one subject at a time")
+            .with_reason(format!("{} were given.", prepared_runs.len()))
+            .with_step("review them one at a time: `tribunal review --in-session FILE`"));
     };
     let known_session = fix_flags.session.clone().or_else(|| agent_session::current_session(context));
     let session_id = known_session.ok_or_else(|| {
-        UserError::usage("there is no session that could repair: this was not typed in one")
+        UserError::usage("`--in-session` was not run inside an agent session")
             .with_reason(format!(
-                "{} tell the commands they run which session they are in.",
+                "{} tell the commands they run which session they belong to.",
                 join_names(&clients_with_sessions(), "and")
             ))
-            .with_step("let the session run it")
-            .with_step("or name the session: --session ID")
-            .with_step("or let fixers repair: leave --in-session out")
+            .with_step("run this command inside the session")
+            .with_step("or name the session: `--session ID`")
+            .with_step("or let fixers do it: leave out `--in-session`")
     })?;
     prepared_run.resolved.settings.tasks.writing.in_session = true;
     if !loops::is_stop_hook_installed(&prepared_run.project) {
-        writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so no session is held: tribunal init")?;
+        writeln!(
+            stderr(),
+            "warning: Tribunal's stop hook is not installed here, so the session is not held to its task; install it \
+             with `tribunal init`"
+        )?;
     }
     // The state file of stale or finished work is moved away; work that is not over is an error.
     session::ensure_no_other_session(
@@ -277,7 +285,7 @@ fn remove_duplicates(prepared_runs: Vec<PreparedRun>) -> Result<Vec<PreparedRun>
                 && earlier_run.resolved.settings.subject == *subject
         };
         if distinct_runs.iter().any(has_same_subject) {
-            writeln!(stderr(), "[i] {} is named more than once; it is reviewed once", escape_line(&subject.title()))?;
+            writeln!(stderr(), "note: {} was given more than once; reviewing it once", escape_line(&subject.title()))?;
         } else {
             distinct_runs.push(prepared_run);
         }
@@ -312,10 +320,11 @@ fn check_templates(project: &Project) -> Result<(), UserError> {
         let template_name = prompt::template_file_name(role);
         let explain_unusable = |problem: String| {
             UserError::usage(format!(".tribunal/templates/{template_name} cannot be used: {problem}"))
-                .with_reason(format!("It takes the place of the {role}'s built-in prompt."))
-                .with_step("put in what is missing")
+                .with_reason(format!("It replaces the built-in prompt of the {role}."))
+                .with_step("fix the template")
                 .with_step(format!(
-                    "or use the built-in prompt: mv .tribunal/templates/{template_name} .tribunal/templates/{template_name}.off"
+                    "or use the built-in prompt: `mv .tribunal/templates/{template_name} \
+                     .tribunal/templates/{template_name}.off`"
                 ))
         };
         if let Some(template) = project.read_template(&template_name).map_err(explain_unusable)? {
@@ -329,7 +338,7 @@ fn check_templates(project: &Project) -> Result<(), UserError> {
 pub(super) fn print_warnings<'a>(warnings: impl Iterator<Item = &'a String>) -> Result<(), UserError> {
     let distinct_warnings: BTreeSet<&String> = warnings.collect();
     for warning in distinct_warnings {
-        writeln!(stderr(), "[W] {}", escape_line(warning))?;
+        writeln!(stderr(), "warning: {}", escape_line(warning))?;
     }
     Ok(())
 }
@@ -338,7 +347,7 @@ pub(super) fn print_warnings<'a>(warnings: impl Iterator<Item = &'a String>) -> 
 pub(super) fn print_notes<'a>(notes: impl Iterator<Item = &'a String>) -> Result<(), UserError> {
     let distinct_notes: BTreeSet<&String> = notes.collect();
     for note in distinct_notes {
-        writeln!(stderr(), "[i] {}", escape_line(note))?;
+        writeln!(stderr(), "note: {}", escape_line(note))?;
     }
     Ok(())
 }
@@ -348,34 +357,32 @@ fn flag_value_name(flag_value: impl ValueEnum) -> Option<String> {
     flag_value.to_possible_value().map(|possible_value| possible_value.get_name().to_string())
 }
 
-/// Points out a stopped run of the same subject. The user may want to resume it, but asked for a new one, which
-/// starts anyway.
+/// Points out the last unfinished run of the same subject. The user may want to resume it, but asked for a new one, which
+/// starts anyway. Older ones are superseded by it and not worth a line.
 fn print_unfinished_runs(context: &CommandContext, project: &Project, settings: &Settings) -> Result<(), UserError> {
     let Some(store) = context.open_journal(project)? else { return Ok(()) };
-    for (run_view, run_is_live) in runs::list_runs(&store, project)? {
-        let subject = run_view.settings.as_ref().map(|settings| &settings.subject);
-        let same_subject = subject.is_some_and(|subject| is_same_subject(subject, &settings.subject));
+    let listed_runs = runs::list_runs(&store, project)?;
+    let last_run = listed_runs.iter().rev().find(|(run_view, _)| {
+        run_view.settings.as_ref().is_some_and(|earlier| earlier.subject.is_same_as(&settings.subject))
+    });
+    let Some((run_view, run_is_live)) = last_run else { return Ok(()) };
+    let subject_kind = if settings.subject.code_change().is_some() { "change" } else { "file" };
+    let what_happened = match (RunStanding { run_view, is_live: *run_is_live }).run_state() {
         // A live run is not mentioned: starting a second one fails with an error of its own.
-        let is_unfinished = !run_is_live && !matches!(run_view.phase, RunPhase::Finished(_));
-        if let Some(run_id) = run_view.run_id.as_ref().filter(|_| is_unfinished && same_subject) {
-            let subject_kind = if settings.subject.code_change().is_some() { "change" } else { "file" };
-            let state_name = RunStanding { run_view: &run_view, is_live: run_is_live }.state_name();
-            writeln!(
-                stderr(),
-                "[i] an earlier run on this {subject_kind} is {state_name}; to go on with it: tribunal resume {}",
-                escape_line(run_id.as_str())
-            )?;
-        }
-    }
+        RunState::Running | RunState::Ended(RunOutcome::Resolved | RunOutcome::Cancelled) => return Ok(()),
+        RunState::Crashed => "crashed",
+        RunState::Stopped => "was stopped",
+        RunState::Ended(RunOutcome::Waiting) => "is waiting for you",
+        RunState::Ended(RunOutcome::Halted) => "was halted by a limit",
+        RunState::Ended(RunOutcome::Failed) => "failed",
+    };
+    let run_id = escape_line(run_view.run_id.as_ref().map(RunId::as_str).unwrap_or_default());
+    writeln!(
+        stderr(),
+        "note: a previous run of this {subject_kind} {what_happened}; resume it with `tribunal resume {run_id}` or drop it \
+         with `tribunal discard {run_id}`"
+    )?;
     Ok(())
-}
-
-/// Compares subjects. A change stays the same while its files move, as long as its name and base are the same.
-fn is_same_subject(first: &Subject, second: &Subject) -> bool {
-    match (first.code_change(), second.code_change()) {
-        (Some(first), Some(second)) => first.range == second.range && first.base == second.base,
-        _ => first == second,
-    }
 }
 
 fn check_section(document_path: &str, document_text: &str, section_title: &str) -> Result<String, UserError> {
@@ -391,30 +398,8 @@ fn check_section(document_path: &str, document_text: &str, section_title: &str) 
         None => user_error,
     };
     Err(if titles.is_empty() {
-        user_error.with_reason("It has no headings at all.")
+        user_error.with_reason("The file has no headings.")
     } else {
-        user_error.with_reason(format!("Its headings: {}", titles.join(" · ")))
+        user_error.with_reason(format!("Headings in the file: {}", titles.join(" · ")))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use tribunal_core::subject::{ChangedPath, CodeChange};
-
-    use super::*;
-
-    #[test]
-    fn a_change_stays_the_same_while_its_files_move_but_not_from_another_base() {
-        let new_change = |range: &str, base: &str, path: &str| {
-            let files = vec![ChangedPath { path: path.into(), from: None }];
-            let new_change = CodeChange { range: range.into(), base: base.into(), files, ..CodeChange::default() };
-            Subject::Change(Box::new(new_change))
-        };
-        let first_change = new_change("work tree", "1", "a.rs");
-        assert!(is_same_subject(&first_change, &new_change("work tree", "1", "b.rs")));
-        assert!(!is_same_subject(&first_change, &new_change("work tree", "2", "a.rs")));
-        assert!(!is_same_subject(&first_change, &new_change("staged", "1", "a.rs")));
-        assert!(!is_same_subject(&first_change, &Subject::from_path("a.rs", None)));
-        assert!(is_same_subject(&Subject::from_path("a.rs", None), &Subject::from_path("a.rs", None)));
-    }
 }

@@ -40,17 +40,19 @@ pub(crate) fn find_story_file(typed_name: &str, context: &CommandContext) -> Res
     let project = context.current_project();
     let bmad = BmadProject::read_project(&project);
     let explain_missing_file = |story_key: &str, story_path: &str| {
-        let user_error = UserError::usage(format!("{story_key} has no file yet: {story_path} is not there"));
+        let user_error = UserError::usage(format!("story {story_key} has no file yet ({story_path} not found)"));
         // Where BMAD can write the story, its command is the best advice.
         match commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.shelf)
             .to_prompt(story_key)
         {
-            Some(prompt) => user_error.with_step(format!("have it written: {prompt}")),
-            None => user_error.with_step("name its file: tribunal review --story FILE"),
+            Some(prompt) => user_error.with_step(format!("have an agent write it: `{prompt}`")),
+            None => user_error.with_step("name its file: `tribunal review --story FILE`"),
         }
     };
     let BoardKey::Story(story_key) = bmad.find_key(typed_name)? else {
-        return Err(UserError::usage(format!("{typed_name} is no story")).with_step("see the stories: tribunal status"));
+        return Err(
+            UserError::usage(format!("`{typed_name}` is not a story")).with_step("list the stories: `tribunal status`")
+        );
     };
     match bmad.find_story_file(&story_key) {
         Some(relative_path) => Ok(project.root().join(relative_path)),
@@ -79,9 +81,9 @@ pub(super) fn prepare_story_runs(
     // Without criteria the review of the change would have nothing to check against.
     if story.criteria.is_empty() {
         return Err(UserError::usage(format!("{relative_path} has no acceptance criteria"))
-            .with_reason("Its change would be held against nothing.")
-            .with_step("put them under a heading `Acceptance Criteria`, numbered")
-            .with_step(format!("or review the file alone: tribunal review {}", shell_quote(&relative_path))));
+            .with_reason("There is nothing to check its change against.")
+            .with_step("add numbered criteria under a heading `Acceptance Criteria`")
+            .with_step(format!("or review only the file: `tribunal review {}`", shell_quote(&relative_path))));
     }
     // Work on the next story may be in the tree already; the story's own list keeps it apart.
     let listed_files = list_story_files(&story, &file_run.project);
@@ -126,23 +128,21 @@ fn choose_boundary(
     // The baseline is the best boundary; the list of files comes second, the whole work tree last.
     match baseline.filter(|baseline| baseline != NO_GIT_BASELINE) {
         Some(baseline) => {
-            let notice = format!("{relative_path}: its change is what came since {baseline}, where its work began");
-            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            let notice = format!("reviewing all changes since {baseline}, the baseline of {relative_path}");
+            writeln!(stderr(), "note: {}", escape_line(&notice))?;
             Ok(StoryBoundary { change_scope: ChangeScope::WorkTreeSince(baseline), narrowed_paths: paths.to_vec() })
         }
         None if paths.is_empty() && !listed_files.is_empty() => {
             let file_count = format_count(u32::try_from(listed_files.len()).unwrap_or(u32::MAX), "file");
             let notice = format!(
-                "{relative_path} does not say where its work began; its change is what is not committed \
-                 in the {file_count} of its list"
+                "{relative_path} has no baseline commit; reviewing the uncommitted changes in the {file_count} it lists"
             );
-            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            writeln!(stderr(), "note: {}", escape_line(&notice))?;
             Ok(StoryBoundary { change_scope: ChangeScope::WorkTree, narrowed_paths: listed_files })
         }
         None => {
-            let notice =
-                format!("{relative_path} does not say where its work began; its change is what is not committed");
-            writeln!(stderr(), "[i] {}", escape_line(&notice))?;
+            let notice = format!("{relative_path} has no baseline commit; reviewing the uncommitted changes");
+            writeln!(stderr(), "note: {}", escape_line(&notice))?;
             Ok(StoryBoundary { change_scope: ChangeScope::WorkTree, narrowed_paths: paths.to_vec() })
         }
     }

@@ -112,7 +112,7 @@ mcp:
 fn keys_that_do_not_fit_the_driver_are_refused_with_their_line() {
     let first_error_line = |agent_yaml: &str| {
         let error_text = resolve_error(&format!("agents:\n  mine: {{{agent_yaml}}}\n"));
-        assert!(error_text.contains("It stands in [project]/tribunal.yaml:2. Nothing was started."), "{error_text}");
+        assert!(error_text.contains("It is set in [project]/tribunal.yaml:2. Nothing was started."), "{error_text}");
         error_text.lines().next().unwrap_or_default().to_string()
     };
     let error_lines = [
@@ -249,7 +249,7 @@ agentConfig:
 #[test]
 fn a_model_is_for_one_kind_of_client() {
     let mixed_yaml = "agents: {use: [codex, claude]}\nagentConfig:\n  perTask:\n    review: {model: sonnet}\n";
-    insta::assert_snapshot!(resolve_error(mixed_yaml).replace(", and ", ",\n    and "), @r"
+    insta::assert_snapshot!(resolve_error(mixed_yaml).replace(", but ", ",\n  but "), @r"
     [!] [project]/tribunal.yaml, line 4: `agentConfig.perTask.review.model` is `sonnet`,
         and clients of different vendors take it: `codex`, `claude`
         Nothing was started.
@@ -258,7 +258,7 @@ fn a_model_is_for_one_kind_of_client() {
     let command_yaml = format!("{AGENT_YAML}agentConfig: {{perTask: {{review: {{model: sonnet}}}}}}\n");
     assert_eq!(
         resolve_or_panic(&command_yaml).warnings,
-        ["`agentConfig.perTask.review.model` is `sonnet`, and no agent that takes it is a client: it is not used"]
+        ["`agentConfig.perTask.review.model` (`sonnet`) is ignored because no agent for this task is a client"]
     );
     let fixer_yaml = "agents: {use: [codex, claude]}\nreview_loop: {subagents: {fixer: {model: sonnet}}}\n";
     insta::assert_snapshot!(describe_duties(&resolve_or_panic(fixer_yaml).settings), @r"
@@ -268,7 +268,7 @@ fn a_model_is_for_one_kind_of_client() {
     let no_fixer_yaml = fixer_yaml.replace("[codex, claude]", "[codex]");
     assert_eq!(
         resolve_or_panic(&no_fixer_yaml).warnings,
-        ["`tasks.fixer_model` is `sonnet`, and no fixer is Claude Code: it is not used"]
+        ["`tasks.fixer_model` (`sonnet`) is ignored because no fixer is Claude Code"]
     );
 }
 

@@ -129,7 +129,7 @@ pub(super) fn defer_outside_goal(host: &dyn Host, state: &mut ReviewState, raise
             .is_some_and(|finding| finding.status == FindingStatus::Open && finding.severity != Severity::Critical)
         {
             let deferred_status = FindingStatus::Deferred { why: DeferralReason::Goal };
-            let note_text = "the goal asks for critical findings only";
+            let note_text = "not critical, and the goal is `critical-only`";
             state.transition_finding(
                 host,
                 *finding_id,

@@ -81,22 +81,15 @@ fn board_with_confidence() -> LiveBoard {
 }
 
 #[test]
-fn confidence_is_shown_above_the_budget_with_the_parts_that_fit() {
-    let confidence_lines = [120, 60, 45, 40].map(|columns| {
+fn confidence_is_shown_above_the_budget() {
+    for columns in [120, 60, 40] {
         let frame_lines = board_with_confidence().draw_frame(&screen_of_width(columns), 16);
-        let line_index = frame_lines.iter().position(|line| line.starts_with("confidence")).unwrap();
+        let line_index = frame_lines.iter().position(|line| line == "confidence 83 of 100").unwrap();
         assert!(
             frame_lines[line_index - 1].starts_with("fixed") && frame_lines[line_index + 1].contains("tokens"),
             "{frame_lines:?}"
         );
-        frame_lines[line_index].clone()
-    });
-    insta::assert_snapshot!(confidence_lines.join("\n"), @r"
-    confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted
-    confidence 83: validation 35/35, reviewers 15/25
-    confidence 83
-    confidence 83
-    ");
+    }
 }
 
 #[test]
@@ -129,7 +122,7 @@ fn an_agent_that_reports_nothing_is_marked() {
     live_board.advance_clock(12_000 + 75_000);
     let frame_lines = live_board.draw_frame(&screen_of_width(80), 16);
     let seat_line = frame_lines.iter().find(|line| line.contains("adversarial")).unwrap();
-    assert_eq!(seat_line, "! adversarial      1:26  not heard of for 1:15: recalculating FR7 and NFR3: 60…");
+    assert_eq!(seat_line, "! adversarial      1:26  no output for 1:15 · recalculating FR7 and NFR3:…");
     assert!(live_board.draw_frame(&screen_of_width(30), 16)[0].starts_with("! "));
 }
 

@@ -168,7 +168,7 @@ fn a_suspended_region_is_not_painted() {
     live_reporter.advance_clock(60_000).unwrap();
     assert_eq!(live_terminal.0.borrow().all_lines, lines_before);
     live_reporter.report_entry(&all_entries[13]).unwrap();
-    assert!(live_terminal.0.borrow().visible_lines().contains(&"  ✓ adversarial   raised 4 findings"));
+    assert!(live_terminal.0.borrow().visible_lines().contains(&"  ✓ adversarial   4 findings"));
     live_reporter.restore_region().unwrap();
     assert!(live_terminal.0.borrow().visible_lines().last().unwrap().starts_with("1-4 or v"));
     live_reporter.disconnect();

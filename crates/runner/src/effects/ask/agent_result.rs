@@ -71,7 +71,7 @@ pub(super) fn read_agent_result(
             Err(cause) => {
                 let fault = Fault::new(
                     FaultKind::Malformed,
-                    format!("agent `{}` left a copy that cannot be read: {cause}", driven_agent.agent_spec.name),
+                    format!("agent `{}` left an unreadable workspace: {cause}", driven_agent.agent_spec.name),
                 );
                 return build_failed_result(fault, usage, strayed_files, blobs);
             }
@@ -149,8 +149,8 @@ fn build_failed_result(
 fn describe_failure_after_answer(agent_name: &AgentName, exit_code: Option<i32>) -> Option<String> {
     match exit_code {
         Some(0) => None,
-        Some(exit_code) => Some(format!("{agent_name} ended with exit code {exit_code} after its answer")),
-        None => Some(format!("{agent_name} had answered, but did not end by itself")),
+        Some(exit_code) => Some(format!("{agent_name} exited with code {exit_code} after its answer")),
+        None => Some(format!("{agent_name} answered, but did not exit on its own")),
     }
 }
 
@@ -205,18 +205,18 @@ fn suggest_remedy(driven_agent: &DrivenAgent, fault_kind: &FaultKind) -> Option<
     let agent_name = &driven_agent.agent_spec.name;
     Some(match fault_kind {
         FaultKind::NotSignedIn => match keys.first() {
-            Some(key) => format!("sign in ({sign_in}), or replace the key in {}", key.name),
-            None => format!("sign in: {sign_in}"),
+            Some(key) => format!("sign in with `{sign_in}`, or replace the key in {}", key.name),
+            None => format!("sign in with `{sign_in}`"),
         },
-        FaultKind::NoCredit => "pay for more, or let another agent take part: agents.use".into(),
-        FaultKind::NoModel => format!("name one that there is: agents.{agent_name}.model"),
+        FaultKind::NoCredit => "add credit, or choose another agent in `agents.use`".into(),
+        FaultKind::NoModel => format!("set `agents.{agent_name}.model` to a model that exists"),
         FaultKind::Denied => match when_denied {
-            DenialRemedy::AllowTools => format!("allow what it needs: agents.{agent_name}.allow"),
+            DenialRemedy::AllowTools => format!("allow the tools it needs in `agents.{agent_name}.allow`"),
             DenialRemedy::Bypass => {
-                format!("let it work without its own checks, if you must: agents.{agent_name}.bypass")
+                format!("if you accept the risk, turn off its permission checks with `agents.{agent_name}.bypass`")
             }
         },
-        FaultKind::Overflow => "review a part of it: --section, or fewer files".into(),
+        FaultKind::Overflow => "review less at once, with `--section` or fewer files".into(),
         _ => return None,
     })
 }
@@ -243,7 +243,8 @@ fn measure_repetition(context: &EffectContext, recent: &[Hash], output: &[u8]) -
 
 /// Reports processes that could not be ended, because they belong to another user, for example.
 fn describe_unkillable_processes(process_count: usize) -> Option<String> {
-    (process_count > 0).then(|| format!("{process_count} of its processes could not be ended and may still be there"))
+    (process_count > 0)
+        .then(|| format!("{process_count} of its processes could not be killed and may still be running"))
 }
 
 fn describe_failure(
@@ -254,20 +255,20 @@ fn describe_failure(
 ) -> String {
     let AgentRequest { agent: driven_agent, task: agent_task, .. } = request;
     let ending_text = match process_end.exit_reason {
-        ExitReason::Exited(code) => format!("ended with exit code {code}"),
+        ExitReason::Exited(code) => format!("exited with code {code}"),
         ExitReason::Killed(signal) => format!("was killed by signal {signal}"),
-        ExitReason::TimedOut => format!("was not done after {} s", agent_task.timeout_ms / 1000),
+        ExitReason::TimedOut => format!("timed out after {} s", agent_task.timeout_ms / 1000),
         ExitReason::Silent => {
             let seconds = context.settings.tasks.idle_timeout_ms / 1000;
-            format!("gave no sign of life for {seconds} s (tasks.idle_timeout)")
+            format!("printed nothing for {seconds} s (`tasks.idle_timeout`)")
         }
         ExitReason::Flooded => {
             format!(
-                "printed without end ({} MB)",
+                "printed too much output ({} MB)",
                 process_end.stdout.total_bytes().max(process_end.stderr.total_bytes()) >> 20
             )
         }
-        ExitReason::Lost | ExitReason::Stopped => "was lost: its keeper was killed".to_string(),
+        ExitReason::Lost | ExitReason::Stopped => "was lost: its supervisor process was killed".to_string(),
     };
     // The last line of an error output usually is the one that says what went wrong.
     let last_line = stderr_text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -300,7 +301,7 @@ fn extract_patch(
             (Some(_), Some(new_text)) => {
                 diff_text.push_str(&merging::render_patch(relative_path, base_text.as_deref(), Some(&new_text)))
             }
-            _ => diff_text.push_str(&format!("{relative_path}: deleted, or no text any more\n")),
+            _ => diff_text.push_str(&format!("{relative_path}: deleted, or no longer text\n")),
         }
     }
     let diff_bytes = context.masker.mask(&diff_text).into_owned().into_bytes();

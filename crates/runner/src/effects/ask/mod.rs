@@ -91,7 +91,7 @@ async fn run_task(
     let conversation = choose_conversation(&agent_task, unfinished_attempts);
     let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
     let command = build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call)
-        .map_err(|cause| environment_fault(format!("no files for the agent: {cause}")))?;
+        .map_err(|cause| environment_fault(format!("could not write the files for the agent: {cause}")))?;
     let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
@@ -114,7 +114,7 @@ async fn run_task(
 /// Finds the agent in the settings, with the driver of its client.
 fn find_driven_agent(context: &EffectContext, agent_name: &AgentName) -> Result<DrivenAgent, Fault> {
     let Some(agent_spec) = context.settings.find_agent(agent_name) else {
-        return Err(environment_fault(format!("no agent `{agent_name}` is set")));
+        return Err(environment_fault(format!("no agent named `{agent_name}` in the settings")));
     };
     // A journal may name a client that this build does not have. No other agent is asked in its place.
     DrivenAgent::new(agent_spec.clone())
@@ -150,7 +150,7 @@ fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> R
     rendered.map_err(|problem| {
         let role = agent_task.brief.role;
         let template_name = prompt::template_file_name(role);
-        environment_fault(format!("no prompt for the {role} ({template_name}): {problem}"))
+        environment_fault(format!("could not render the prompt for the {role} ({template_name}): {problem}"))
     })
 }
 
@@ -166,7 +166,7 @@ async fn wait_for_rate_limit(context: &Arc<EffectContext>, task_key: &Key) -> Op
         Ok(Ok(start_at_ms)) => start_at_ms,
         Ok(Err(cause)) => {
             // A counter that cannot be read must not block the run; the user learns about it.
-            report_progress(format!("the calls of this hour cannot be counted: {cause}"));
+            report_progress(format!("could not count the calls of this hour: {cause}"));
             return Some(());
         }
         Err(_) => return Some(()),
@@ -174,7 +174,7 @@ async fn wait_for_rate_limit(context: &Arc<EffectContext>, task_key: &Key) -> Op
     if start_at_ms > current_wall_ms() {
         let shown_time = Timestamp { wall_ms: start_at_ms, awake_ms: 0 }.format_utc();
         report_progress(format!(
-            "{per_hour} calls of this hour are used up (limits.calls_per_hour); waits until {shown_time} UTC"
+            "limit of {per_hour} calls per hour reached (`limits.calls_per_hour`); waiting until {shown_time} UTC"
         ));
     }
     context.wait_until(start_at_ms).await
@@ -217,27 +217,27 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         WorkspaceKind::Frozen { by: frozen_key } => {
             let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, frozen_key));
             // A reviewer that wrote into the shared workspace must not change what the next one reads.
-            workspace.restore_subject().map_err(|cause| format!("the frozen copy: {cause}"))?;
+            workspace.restore_subject().map_err(|cause| format!("could not restore the workspace: {cause}"))?;
             workspace
         }
         WorkspaceKind::Private => {
             // A private workspace gets no git: a `git reset` in it would become part of the patch.
             let workspace = next_attempt_workspace(context.project.task_dir(&context.run_id, task_key));
             let creation = create_private_workspace(context, &workspace, subject).and_then(|()| workspace.remove_git());
-            creation.map_err(|cause| format!("no private copy: {cause}"))?;
+            creation.map_err(|cause| format!("could not create a workspace: {cause}"))?;
             workspace
         }
     };
     if !workspace.is_complete() {
-        return Err(format!("the copy {} is gone", workspace.directory().display()));
+        return Err(format!("the workspace {} is gone", workspace.directory().display()));
     }
-    let subject_text =
-        read_subject_text(&workspace, subject).map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
+    let subject_text = read_subject_text(&workspace, subject)
+        .map_err(|cause| format!("could not read {} in its workspace: {cause}", subject.title()))?;
     let template = context.project.read_template(&prompt::template_file_name(agent_task.brief.role))?;
     // From here on edits of the user's tree count as made while the agent worked.
     let work_tree_watch = workspace
         .watch_work_tree(context.project.root())
-        .map_err(|cause| format!("the copy cannot be read: {cause}"))?;
+        .map_err(|cause| format!("could not read the workspace: {cause}"))?;
     // The acceptance criteria are optional: a story that cannot be read never makes a task fail.
     Ok(PreparedTask {
         criteria: read_acceptance_criteria(&workspace, context, subject),
@@ -288,7 +288,7 @@ fn read_acceptance_criteria(workspace: &TaskWorkspace, context: &EffectContext, 
 fn read_subject_text(workspace: &TaskWorkspace, subject: &Subject) -> io::Result<String> {
     let Some(subject_path) = subject.file_path() else { return change_diff::read_stored_diff(workspace) };
     let bytes =
-        workspace.read_base(subject_path)?.ok_or_else(|| io::Error::other(format!("{subject_path} is gone")))?;
+        workspace.read_base(subject_path)?.ok_or_else(|| io::Error::other(format!("{subject_path} is missing")))?;
     change_diff::decode_utf8(subject_path, bytes)
 }
 
@@ -408,7 +408,7 @@ fn start_fault(agent_spec: &AgentSpec, cause: &StartError) -> Fault {
         }
         DriverSpec::Replay { .. } | DriverSpec::Client(_) => false,
     };
-    let hint = if is_relative { " (looked up in a private copy, which has no ignored files)" } else { "" };
+    let hint = if is_relative { " (looked up in the agent's workspace, which has no ignored files)" } else { "" };
     Fault::new(fault_kind, format!("agent `{}`: {cause}{hint}", agent_spec.name))
 }
 

@@ -68,7 +68,7 @@ pub(super) fn find_candidate(
 ) -> io::Result<Result<LandingCandidate, PatchRefusal>> {
     let changed_files = workspace.changed_files()?;
     if changed_files.is_empty() {
-        return Ok(Err(PatchRefusal::Lost { detail: "it changes nothing".to_string() }));
+        return Ok(Err(PatchRefusal::Lost { detail: "the fix changes nothing".to_string() }));
     }
     let mut outside_paths = Vec::new();
     let original_paths = workspace.original_paths()?;
@@ -95,7 +95,7 @@ pub(super) fn find_candidate(
         changed_files.into_iter().filter(|(relative_path, _)| !ignored_paths.contains(relative_path))
     {
         if current_hash.is_none() {
-            return Ok(Err(PatchRefusal::Lost { detail: format!("it deleted {relative_path}") }));
+            return Ok(Err(PatchRefusal::Lost { detail: format!("the fix deleted {relative_path}") }));
         }
         match read_patched_file(context, &workspace, relative_path, &original_paths)? {
             Ok(patched_file) => patched_files.push(patched_file),
@@ -104,7 +104,7 @@ pub(super) fn find_candidate(
     }
     if patched_files.is_empty() {
         // All changed files are ignored ones, so nothing of the patch would land.
-        return Ok(Err(PatchRefusal::Lost { detail: "it changes nothing that counts".to_string() }));
+        return Ok(Err(PatchRefusal::Lost { detail: "the fix changes only ignored files".to_string() }));
     }
     let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
     Ok(Ok(LandingCandidate { workspace, patched_files, checkpoints, checkpoint_key: request.checkpoint_key.clone() }))
@@ -138,17 +138,19 @@ fn read_patched_file(
     let metadata = fs::symlink_metadata(&patched_path)?;
     if !metadata.is_file() {
         return Ok(Err(PatchRefusal::Lost {
-            detail: format!("it put something else in the place of {relative_path}"),
+            detail: format!("the fix replaced {relative_path} with something that is not a regular file"),
         }));
     }
     // A file that did not exist has no base; asking for one would be an error.
     let base_text = if original_paths.contains(&relative_path) { workspace.read_base(&relative_path)? } else { None };
     let base_text = match base_text.map(String::from_utf8).transpose() {
         Ok(base_text) => base_text,
-        Err(_) => return Ok(Err(PatchRefusal::Lost { detail: format!("{relative_path} is no UTF-8") })),
+        Err(_) => return Ok(Err(PatchRefusal::Lost { detail: format!("{relative_path} is not valid UTF-8") })),
     };
     let Ok(fixer_text) = String::from_utf8(fs::read(patched_path)?) else {
-        return Ok(Err(PatchRefusal::Lost { detail: format!("what it made of {relative_path} is no UTF-8") }));
+        return Ok(Err(PatchRefusal::Lost {
+            detail: format!("{relative_path} is no longer valid UTF-8 after the fix"),
+        }));
     };
     let fixer_text = match &base_text {
         Some(base_text) => keep_line_ends(base_text, fixer_text),
@@ -162,7 +164,7 @@ fn read_patched_file(
     }
     let real_path = context.project.root().join(&relative_path);
     if let Some(link) = find_link_on_path(context.project.root(), &relative_path) {
-        let detail = format!("{relative_path} leads elsewhere: {link} is a link");
+        let detail = format!("{relative_path} is behind a symlink ({link})");
         return Ok(Err(PatchRefusal::Lost { detail }));
     }
     let is_executable_file = is_executable(&metadata);

@@ -15,14 +15,14 @@ fn five_files() -> Vec<(&'static str, &'static str)> {
 #[test]
 fn beyond_the_limits_a_workspace_has_the_subject_folders_or_the_subject_alone() {
     let all = ["docs/a.md", "docs/b.md", "docs/deep/c.md", "e.md", "src/d.rs"];
-    let directories = "the copy has the subject's files and what else is in their folders, and no history: ";
-    let alone = "the copy has the subject's files alone, and no history: ";
+    let directories = "workspaces have only the reviewed files and their directories, and no git history: ";
+    let alone = "workspaces have only the reviewed files, and no git history: ";
     for (files, bytes, kept, expected_remark) in [
         (5, 40, &all[..], None),
-        (4, 40, &all[..2], Some(format!("{directories}the project has 5 files (1 KB), a copy at most 4 (1 KB)"))),
-        (5, 39, &all[..2], Some(format!("{directories}the project has 5 files (1 KB), a copy at most 5 (1 KB)"))),
-        (5, 15, &all[..1], Some(format!("{alone}the project has 5 files (1 KB), a copy at most 5 (1 KB)"))),
-        (0, 0, &all[..1], Some(format!("{alone}the project has 5 files (1 KB), a copy at most 0 (0 KB)"))),
+        (4, 40, &all[..2], Some(format!("{directories}the project has 5 files (1 KB), the limit is 4 (1 KB)"))),
+        (5, 39, &all[..2], Some(format!("{directories}the project has 5 files (1 KB), the limit is 5 (1 KB)"))),
+        (5, 15, &all[..1], Some(format!("{alone}the project has 5 files (1 KB), the limit is 5 (1 KB)"))),
+        (0, 0, &all[..1], Some(format!("{alone}the project has 5 files (1 KB), the limit is 0 (0 KB)"))),
     ] {
         let test_project = TestProject::with_commit(&five_files());
         for tree in [None, Some("HEAD")] {

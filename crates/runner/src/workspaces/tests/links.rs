@@ -36,7 +36,7 @@ fn links_that_stay_inside_are_copied_and_others_are_reported() {
             assert_eq!(tree_items(&workspace.tree_dir())[link], tree_items(&project_root)[link]);
         }
         assert_eq!(created.remarks.len(), 1, "{created:?}");
-        assert!(created.remarks[0].starts_with("5 links left out, leading out of the project: "), "{created:?}");
+        assert!(created.remarks[0].starts_with("5 symlinks left out (pointing outside the project): "), "{created:?}");
         assert_eq!(workspace.changed_files().unwrap(), BTreeMap::new());
     }
 }
@@ -49,7 +49,7 @@ fn a_link_in_place_of_a_tracked_folder_is_not_followed() {
     symlink("../elsewhere", test_project.project_root().join("docs")).unwrap();
     let (workspace, created) = test_project.create_workspace(&["a.md", "docs/b.md"]);
     assert_eq!(tree_names(&workspace), ["a.md"]);
-    assert_eq!(created.remarks, ["1 link left out, leading out of the project: docs"]);
+    assert_eq!(created.remarks, ["1 symlink left out (pointing outside the project): docs"]);
     assert_eq!(workspace.read_base("docs/b.md").unwrap(), None);
 }
 

@@ -36,7 +36,7 @@ fn what_agents_need_is_copied_although_ignored() {
         "a.md",
     ];
     assert_eq!(tree_names(&workspace), expected);
-    assert_eq!(created.remarks, ["1 repository left out, being no submodule: .claude/worktrees/one"]);
+    assert_eq!(created.remarks, ["1 repository left out (not registered as a submodule): .claude/worktrees/one"]);
     assert_eq!(workspace.changed_files().unwrap(), BTreeMap::new());
     assert!(workspace.work_tree_hashes().unwrap().contains_key(".claude/settings.local.json"));
     assert_eq!(run_git(&workspace.tree_dir(), &["status", "--porcelain"]), "");
@@ -73,9 +73,9 @@ fn a_seed_outside_the_project_is_refused_and_a_missing_one_is_fine() {
     });
     assert_eq!(tree_names(&workspace), ["a.md"]);
     assert!(!workspace.tree_dir().join(".tribunal").exists());
-    let refused = |seed: &str| format!("`{seed}` is not copied: it is no file or folder of the project");
+    let refused = |seed: &str| format!("`{seed}` is not copied: it is not a file or directory of the project");
     let mut expected: Vec<String> = seeds[..6].iter().map(|seed| refused(seed)).collect();
-    expected.push("1 link left out, leading out of the project: way-out".to_string());
+    expected.push("1 symlink left out (pointing outside the project): way-out".to_string());
     assert_eq!(created.remarks, expected);
 }
 
@@ -88,7 +88,7 @@ fn seeds_have_bounds_of_their_own() {
         WorkspaceOptions { files: &["a.md"], seeds: &["small", "big"], bounds, ..WorkspaceOptions::default() };
     let (workspace, created) = test_project.create_workspace_from(&options);
     assert_eq!(tree_names(&workspace), [".gitignore", "a.md", "small/one"]);
-    assert_eq!(created.remarks, ["`big` is not copied: it is too much beside what else agents need"]);
+    assert_eq!(created.remarks, ["`big` is not copied: with the other files for agents, it exceeds the limit"]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_commit_is_copied_as_stored_regardless_of_the_work_tree() {
         let (workspace, created) =
             test_project.create_workspace_from(&create_from_commit(&["a.md", "deep/-b c.md", "new.md"], name));
         assert_eq!(tree_items(&workspace.tree_dir()), expected);
-        assert_eq!(created.remarks, ["1 link left out, leading out of the project: out"]);
+        assert_eq!(created.remarks, ["1 symlink left out (pointing outside the project): out"]);
         assert_eq!(workspace.read_base("a.md").unwrap().as_deref(), Some(&b"one\r\n"[..]));
         assert_eq!(workspace.read_base("new.md").unwrap(), None);
         assert_eq!(workspace.work_tree_hashes().unwrap(), BTreeMap::new());
@@ -71,7 +71,7 @@ fn a_stored_submodule_is_left_out_and_reported() {
     test_project.commit_all();
     let (workspace, created) = test_project.create_workspace_from(&create_from_commit(&["a.md"], "HEAD"));
     assert_eq!(tree_names(&workspace), [".gitmodules", "a.md"]);
-    assert_eq!(created.remarks, ["1 submodule left out, being another repository's: lib"]);
+    assert_eq!(created.remarks, ["1 submodule left out (files are in another repository): lib"]);
 }
 
 #[test]
@@ -91,7 +91,9 @@ fn many_blobs_come_through_two_pipes_without_waiting_for_each_other() {
 #[test]
 fn an_unknown_commit_is_an_error_with_the_reason_from_git() {
     let test_project = TestProject::with_commit(&[("a.md", "a\n")]);
-    for (name, reason) in [("nothing", "Not a valid object name"), ("--help", "is no commit"), ("", "is no commit")] {
+    for (name, reason) in
+        [("nothing", "Not a valid object name"), ("--help", "is not a commit"), ("", "is not a commit")]
+    {
         let source = WorkspaceSource {
             project_root: &test_project.project_root(),
             subject_files: &[],

@@ -138,7 +138,7 @@ fn a_nested_repository_is_left_out_and_reported() {
     run_git(&test_project.project_root().join("tools/x"), &["init", "-q"]);
     let (workspace, created) = test_project.create_workspace(&["a.md"]);
     assert_eq!(tree_names(&workspace), ["a.md"]);
-    assert_eq!(created.remarks, ["1 repository left out, being no submodule: tools/x"]);
+    assert_eq!(created.remarks, ["1 repository left out (not registered as a submodule): tools/x"]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn names_that_are_no_text_are_left_out_and_counted_once() {
         }
         let (workspace, created) = test_project.create_workspace(&["a.md"]);
         assert_eq!(tree_names(&workspace), ["a.md"]);
-        assert_eq!(created.remarks, ["2 files left out, their names are no UTF-8"]);
+        assert_eq!(created.remarks, ["2 files left out (invalid UTF-8 in the name)"]);
     }
 }
 
@@ -179,7 +179,10 @@ fn it_is_reported_if_git_cannot_say_what_is_ignored() {
     let (workspace, created) = test_project.create_workspace(&["a.md"]);
     assert_eq!(tree_names(&workspace), ["a.md"]);
     assert_eq!(created.remarks.len(), 1);
-    assert!(created.remarks[0].starts_with("git cannot say what is ignored, so all files are copied: "), "{created:?}");
+    assert!(
+        created.remarks[0].starts_with("git could not tell which files are ignored, so all files are copied: "),
+        "{created:?}"
+    );
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! Records landings in git: a chain of commits on `refs/tribunal/RUN`, for use with plain git.
+//! Records landings in a git repository of our own, `.tribunal/landings.git`: a chain of commits on a branch per run, for
+//! users who like to look at landings with git.
 //!
 //! If a landing finds its files in another state than the chain has them, a commit with that state comes first, so that the
 //! landing's own commit has exactly what the landing did. The commits contain only files that landings touched.
 //!
-//! This is best effort and never the source of truth: that is the checkpoints. Neither HEAD, branches, index, stash nor reflogs
-//! are touched, and no hook runs. Ignored files are left out.
+//! This is best effort and never the source of truth: that is the checkpoints. Nothing is written to the project's own
+//! repository, because `git log --all` shows every reference in it. No hook runs, and ignored files are left out.
 
 use std::{
     collections::BTreeMap,
@@ -28,6 +29,8 @@ use crate::{
     project::Project,
 };
 
+/// The repository, below the project's root.
+const REPOSITORY_PATH: &str = ".tribunal/landings.git";
 /// The author of the commits.
 const COMMIT_AUTHOR: &str = "Tribunal <tribunal@localhost>";
 /// The trailer that names the landing of a commit.
@@ -40,18 +43,24 @@ pub(crate) fn record_landing(
     checkpoint_key: &CheckpointKey,
     git_changes: &[CheckpointChange],
 ) -> io::Result<()> {
-    let Some(git_reference) = reference_name(run_id) else { return Ok(()) };
-    let Some(path_prefix) = repository_prefix(project)? else { return Ok(()) };
+    let Some(branch_name) = branch_name(run_id) else { return Ok(()) };
+    if !is_in_repository(project)? {
+        return Ok(());
+    }
     let git_changes = exclude_ignored(project, &squash_attempts(git_changes))?;
-    let chain = CommitChain::read_chain(project, &git_reference, &path_prefix, &git_changes)?;
+    if git_changes.is_empty() {
+        return Ok(());
+    }
+    create_repository(project)?;
+    let git_reference = format!("refs/heads/{branch_name}");
+    let chain = CommitChain::read_chain(project, &git_reference, &git_changes)?;
     // The last commit names its landing, so a repeated call after a crash adds nothing.
-    if git_changes.is_empty() || chain.ends_with_landing(checkpoint_key) {
+    if chain.ends_with_landing(checkpoint_key) {
         return Ok(());
     }
     let deleted_file_modes =
         CheckpointStore::for_run(project, run_id).deleted_file_modes(checkpoint_key).unwrap_or_default();
-    let commit_writer =
-        CommitWriter { project, reference: &git_reference, path_prefix: &path_prefix, deleted_file_modes };
+    let commit_writer = CommitWriter { project, reference: &git_reference, deleted_file_modes };
     let mut import_stream = Vec::new();
     writeln!(import_stream, "feature done")?;
     // Only files whose state differs from the chain need the extra commit.
@@ -78,20 +87,27 @@ pub(crate) fn record_landing(
         &landed_files,
     )?;
     writeln!(import_stream, "done")?;
-    let mut import_command = git_with_stderr(project.root());
-    // Git writes no reflog for such a reference, unless it was configured to write one for all.
+    let mut import_command = landings_git(project)?;
+    // A reflog would only repeat the chain.
     import_command.args(["-c", "core.logAllRefUpdates=false", "fast-import", "--quiet", "--done", "--date-format=now"]);
     run_with_input(project, import_command, &import_stream).map(|_| ())
 }
 
-/// Deletes the reference of a run that is removed.
-pub(crate) fn delete_reference(project: &Project, run_id: &RunId) -> io::Result<()> {
-    match find_reference(project, run_id) {
-        Some(git_reference) => {
-            run_checked(git_with_stderr(project.root()).args(["update-ref", "-d", &git_reference])).map(|_| ())
-        }
-        None => Ok(()),
+/// Deletes the landings of runs that are removed. With the last run the whole repository goes.
+pub(crate) fn delete_landings(project: &Project, run_ids: &[RunId]) -> io::Result<()> {
+    let recorded_branches: Vec<String> = run_ids.iter().filter_map(|run_id| find_branch(project, run_id)).collect();
+    if recorded_branches.is_empty() {
+        return Ok(());
     }
+    for branch_name in &recorded_branches {
+        run_checked(landings_git(project)?.args(["update-ref", "-d", &format!("refs/heads/{branch_name}")]))?;
+    }
+    let remaining_branches = run_checked(landings_git(project)?.args(["for-each-ref", "--count=1"]))?;
+    if remaining_branches.stdout.is_empty() {
+        return fs::remove_dir_all(project.root().join(REPOSITORY_PATH));
+    }
+    // Objects of the last two weeks stay: another run may be recording a landing right now.
+    run_checked(landings_git(project)?.args(["gc", "--quiet"])).map(|_| ())
 }
 
 /// Joins finding ids: `F1, F4`.
@@ -99,12 +115,22 @@ pub fn join_finding_ids(findings: &[FindingId]) -> String {
     findings.iter().map(FindingId::to_string).collect::<Vec<String>>().join(", ")
 }
 
-/// Returns the reference with the run's landings, if git has one.
-pub fn find_reference(project: &Project, run_id: &RunId) -> Option<String> {
-    let git_reference = reference_name(run_id)?;
-    let lookup =
-        run_checked(git_with_stderr(project.root()).args(["rev-parse", "--verify", "--quiet", &git_reference]));
-    lookup.is_ok().then_some(git_reference)
+/// Returns the command that shows the run's landings, if any are recorded: `git --git-dir=… log -p RUN`.
+pub fn landings_log_command(project: &Project, run_id: &RunId) -> Option<String> {
+    let branch_name = find_branch(project, run_id)?;
+    Some(format!("git --git-dir={REPOSITORY_PATH} log -p {branch_name}"))
+}
+
+/// Returns the branch with the run's landings, if there is one.
+fn find_branch(project: &Project, run_id: &RunId) -> Option<String> {
+    let branch_name = branch_name(run_id)?;
+    // Most projects are looked at without any landing; git need not be started for that.
+    if !project.root().join(REPOSITORY_PATH).exists() {
+        return None;
+    }
+    let mut lookup = landings_git(project).ok()?;
+    lookup.args(["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch_name}")]);
+    run_checked(&mut lookup).is_ok().then_some(branch_name)
 }
 
 /// A file's path and its text; `None` if it does not exist.
@@ -121,19 +147,20 @@ fn squash_attempts(attempts: &[CheckpointChange]) -> Vec<CheckpointChange> {
     changes_by_path.into_values().collect()
 }
 
-/// Returns the name of the reference, or `None` if the run's name cannot be part of one.
-fn reference_name(run_id: &RunId) -> Option<String> {
+/// Returns the name of the run's branch, or `None` if the run's name cannot be one.
+fn branch_name(run_id: &RunId) -> Option<String> {
     let run_name = run_id.as_str();
+    // A leading dash would be read as an option where the user types the name.
     let is_valid_name = !run_name.is_empty()
+        && !run_name.starts_with('-')
         && run_name.chars().all(|character| character.is_alphanumeric() || character == '-' || character == '_');
-    is_valid_name.then(|| format!("refs/tribunal/{run_name}"))
+    is_valid_name.then(|| run_name.to_string())
 }
 
 /// Everything that is needed to write a commit.
 struct CommitWriter<'a> {
     project: &'a Project,
     reference: &'a str,
-    path_prefix: &'a str,
     /// The permissions of files that the landing deleted.
     deleted_file_modes: BTreeMap<String, u32>,
 }
@@ -154,7 +181,7 @@ impl CommitWriter<'_> {
             writeln!(import_stream, "from {parent_ref}^0")?;
         }
         for (relative_path, file_text) in files {
-            let quoted_path = quote_for_import(&format!("{}{relative_path}", self.path_prefix));
+            let quoted_path = quote_for_import(relative_path);
             match file_text {
                 Some(file_text) => {
                     writeln!(
@@ -192,20 +219,15 @@ struct CommitChain {
 }
 
 impl CommitChain {
-    fn read_chain(
-        project: &Project,
-        reference: &str,
-        prefix: &str,
-        changed_files: &[CheckpointChange],
-    ) -> io::Result<CommitChain> {
+    fn read_chain(project: &Project, reference: &str, changed_files: &[CheckpointChange]) -> io::Result<CommitChain> {
         let mut queries = format!("{reference}\n");
         // The query has one name per line, so a path with a line break cannot be asked for.
         let known_changes: Vec<&CheckpointChange> =
             changed_files.iter().filter(|change| !change.relative_path.contains('\n')).collect();
         for change in &known_changes {
-            queries.push_str(&format!("{reference}:{prefix}{}\n", change.relative_path));
+            queries.push_str(&format!("{reference}:{}\n", change.relative_path));
         }
-        let mut command = git_with_stderr(project.root());
+        let mut command = landings_git(project)?;
         command.args(["cat-file", "--batch"]);
         let output = run_with_input(project, command, queries.as_bytes())?;
         let mut remaining_output = output.stdout.as_slice();
@@ -269,18 +291,43 @@ fn assigned_findings(project: &Project, run_id: &RunId, checkpoint_key: &Checkpo
         .unwrap_or_default()
 }
 
-/// Returns the project's path within its repository: empty, or `folder/`. `None` if there is no repository.
-fn repository_prefix(project: &Project) -> io::Result<Option<String>> {
-    let output = git_with_stderr(project.root()).args(["rev-parse", "--show-prefix"]).output();
-    match output {
-        Ok(output) if output.status.success() => {
-            let prefix_output = String::from_utf8(output.stdout).map_err(io::Error::other)?;
-            Ok(Some(prefix_output.strip_suffix('\n').unwrap_or(&prefix_output).to_string()))
-        }
-        Ok(_) => Ok(None),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+/// Whether the project is in a repository of the user's. Without one, nothing says which files are better kept out of git.
+fn is_in_repository(project: &Project) -> io::Result<bool> {
+    match git_with_stderr(project.root()).args(["rev-parse", "--is-inside-work-tree"]).output() {
+        Ok(output) => Ok(output.status.success()),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(cause) => Err(cause),
     }
+}
+
+/// Creates our repository, if it is not there yet.
+fn create_repository(project: &Project) -> io::Result<()> {
+    let repository_path = project.root().join(REPOSITORY_PATH);
+    if repository_path.exists() {
+        return Ok(());
+    }
+    // The repository appears under its name only when it is complete: we may be killed, or another run may do the same.
+    let unfinished = tempfile::Builder::new().prefix("landings-").tempdir_in(project.home_dir())?;
+    let mut command = git_with_stderr(project.root());
+    command.args(["init", "--quiet", "--bare", "--template=", "--initial-branch=none"]).arg(unfinished.path());
+    run_checked(&mut command)?;
+    match fs::rename(unfinished.path(), &repository_path) {
+        // Another run was quicker; ours is removed.
+        Err(_) if repository_path.exists() => Ok(()),
+        // Nothing is left at the old path, so removing it must not be tried.
+        renamed => renamed.map(|()| drop(unfinished.keep())),
+    }
+}
+
+/// Returns a git command for our own repository. A link in its place is refused: it could lead to a repository of the user's.
+fn landings_git(project: &Project) -> io::Result<Command> {
+    let repository_path = project.root().join(REPOSITORY_PATH);
+    if fs::symlink_metadata(&repository_path).is_ok_and(|metadata| !metadata.is_dir()) {
+        return Err(io::Error::other(format!("{REPOSITORY_PATH} is not a directory")));
+    }
+    let mut command = git_with_stderr(project.root());
+    command.arg("--git-dir").arg(repository_path);
+    Ok(command)
 }
 
 /// Removes changes of files that git ignores.
@@ -411,18 +458,21 @@ mod tests {
             project
         }
 
-        /// Returns everything in the git directory, except for objects and our own refs.
+        /// Runs git in our repository of the project in `directory`.
+        fn landings_git(&self, directory: &str, arguments: &[&str]) -> String {
+            let git_dir = self.repository_root().join(directory).join(REPOSITORY_PATH);
+            self.run_git(&[&["--git-dir", git_dir.to_str().unwrap()], arguments].concat())
+        }
+
+        /// Returns everything in the user's git directory.
         fn git_dir_contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
             let (mut file_contents, mut directories) = (BTreeMap::new(), vec![self.repository_root().join(".git")]);
             while let Some(directory) = directories.pop() {
                 for item in fs::read_dir(directory).unwrap().flatten() {
                     let path = item.path();
-                    let is_compared =
-                        ["objects", "tribunal"].iter().all(|excluded_name| item.file_name() != *excluded_name);
-                    match (is_compared, path.is_dir()) {
-                        (false, _) => {}
-                        (true, true) => directories.push(path),
-                        (true, false) => drop(file_contents.insert(path.clone(), fs::read(path).unwrap())),
+                    match path.is_dir() {
+                        true => directories.push(path),
+                        false => drop(file_contents.insert(path.clone(), fs::read(path).unwrap())),
                     }
                 }
             }
@@ -430,7 +480,7 @@ mod tests {
         }
 
         fn commit_subjects(&self) -> Vec<String> {
-            let log = self.run_git(&["log", "--format=%s", "refs/tribunal/plan-aaaa"]);
+            let log = self.landings_git("", &["log", "--format=%s", "plan-aaaa"]);
             log.lines().map(String::from).collect()
         }
     }
@@ -479,8 +529,9 @@ mod tests {
             ]
         );
         let shown = |number: u32| {
-            let commit = format!("refs/tribunal/plan-aaaa~{number}");
-            user_repository.run_git(&["show", "--format=", "--no-renames", "--unified=0", "--no-prefix", &commit])
+            let commit = format!("plan-aaaa~{number}");
+            let options = ["show", "--format=", "--no-renames", "--unified=0", "--no-prefix"];
+            user_repository.landings_git("", &[&options[..], &[&commit]].concat())
         };
         let lines = |number| -> Vec<String> {
             let shown = shown(number);
@@ -504,12 +555,8 @@ mod tests {
         );
         assert_eq!(lines(1), ["--- a.md", "+++ a.md", "-2", "+3", "--- b.md", "+++ b.md", "-b", "+B"]);
         assert_eq!(lines(0), ["--- b.md", "+++ b.md", "-B", "+C"]);
-        let commit_authors = user_repository.run_git(&[
-            "log",
-            "-1",
-            "--format=%an <%ae>%n%cn <%ce>%n%(trailers)",
-            "refs/tribunal/plan-aaaa",
-        ]);
+        let commit_authors =
+            user_repository.landings_git("", &["log", "-1", "--format=%an <%ae>%n%cn <%ce>%n%(trailers)", "plan-aaaa"]);
         assert_eq!(
             commit_authors,
             format!("{COMMIT_AUTHOR}\n{COMMIT_AUTHOR}\nTribunal-Landing: 2 round-1/fix-1/fix/3\n\n")
@@ -526,9 +573,11 @@ mod tests {
             let change = file_change("a.md", Some("1\n"), Some("2\n"));
             record_landing(&project, &test_run(), &landing_key(number), &[change]).unwrap();
         }
-        assert!(find_reference(&project, &test_run()).is_some());
-        delete_reference(&project, &test_run()).unwrap();
-        assert_eq!(find_reference(&project, &test_run()), None);
+        assert!(find_branch(&project, &test_run()).is_some());
+        assert_eq!(user_repository.git_dir_contents(), before.0);
+        delete_landings(&project, &[test_run()]).unwrap();
+        assert_eq!(find_branch(&project, &test_run()), None);
+        assert!(!user_repository.repository_root().join(REPOSITORY_PATH).exists(), "the last run is gone");
         assert_eq!(user_repository.git_dir_contents(), before.0);
         assert!(!user_repository.repository_root().join("hooked").exists(), "a hook ran");
         assert_eq!(user_repository.run_git(&["stash", "list"]), before.1);
@@ -537,33 +586,32 @@ mod tests {
     #[test]
     fn it_works_without_a_commit_without_a_branch_in_another_work_tree_and_below_the_top() {
         let landing = [file_change("docs/a.md", Some("1\n"), Some("2\n"))];
-        let text = |user_repository: &UserRepository, path: &str| {
-            user_repository.run_git(&["show", &format!("refs/tribunal/plan-aaaa:{path}")])
+        let text = |user_repository: &UserRepository, directory: &str| {
+            user_repository.landings_git(directory, &["show", "plan-aaaa:docs/a.md"])
         };
         let unborn = UserRepository::init_repository();
         record_landing(&unborn.open_project(""), &test_run(), &landing_key(1), &landing).unwrap();
-        assert_eq!(text(&unborn, "docs/a.md"), "2\n");
+        assert_eq!(text(&unborn, ""), "2\n");
 
         let detached = UserRepository::with_pending_work();
         detached.run_git(&["checkout", "-q", "--detach"]);
         record_landing(&detached.open_project(""), &test_run(), &landing_key(1), &landing).unwrap();
-        assert_eq!(text(&detached, "docs/a.md"), "2\n");
+        assert_eq!(text(&detached, ""), "2\n");
 
         let linked = UserRepository::with_pending_work();
-        let elsewhere = linked.temp_dir.path().join("elsewhere");
-        linked.run_git(&["worktree", "add", "-q", elsewhere.to_str().unwrap()]);
-        let project = Project::from_root(&elsewhere);
-        project.prepare_home().unwrap();
-        record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
-        assert_eq!(text(&linked, "docs/a.md"), "2\n", "one repository has one such reference");
+        linked.run_git(&["worktree", "add", "-q", linked.temp_dir.path().join("elsewhere").to_str().unwrap()]);
+        record_landing(&linked.open_project("../elsewhere"), &test_run(), &landing_key(1), &landing).unwrap();
+        assert_eq!(text(&linked, "../elsewhere"), "2\n");
 
         let below = UserRepository::with_pending_work();
-        let project = below.open_project("apps/web \"2\"");
+        let directory = "apps/web \"2\"";
+        let project = below.open_project(directory);
         record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
         record_landing(&project, &test_run(), &landing_key(2), &[file_change("docs/a.md", Some("2\n"), Some("3\n"))])
             .unwrap();
-        assert_eq!(text(&below, "apps/web \"2\"/docs/a.md"), "3\n");
-        assert_eq!(below.commit_subjects().len(), 3, "the second landing found the file as the first one left it");
+        assert_eq!(text(&below, directory), "3\n");
+        let commits = below.landings_git(directory, &["rev-list", "--count", "plan-aaaa"]);
+        assert_eq!(commits, "3\n", "the second landing found the file as the first one left it");
     }
 
     #[test]
@@ -572,21 +620,18 @@ mod tests {
         let project = user_repository.open_project("");
         let names = ["a b", " lead", "q\"uo\\te", "two\nlines", "tab\t", "ä", "-dash", ":(top)x", "*", "$x", "x "];
         for text in ["", "\n", "no end", "a\r\nb\r\n", "done\nfeature done\ncommit refs/heads/main\n", "\u{feff}\0"] {
-            delete_reference(&project, &test_run()).unwrap();
+            delete_landings(&project, &[test_run()]).unwrap();
             let all: Vec<CheckpointChange> = names.iter().map(|name| file_change(name, None, Some(text))).collect();
             record_landing(&project, &test_run(), &landing_key(1), &all).unwrap();
-            let listed = user_repository.run_git(&["ls-tree", "-r", "-z", "--name-only", "refs/tribunal/plan-aaaa"]);
+            let listed = user_repository.landings_git("", &["ls-tree", "-r", "-z", "--name-only", "plan-aaaa"]);
             let mut listed: Vec<&str> = listed.split_terminator('\0').collect();
             let mut expected = names.to_vec();
             listed.sort_unstable();
             expected.sort_unstable();
             assert_eq!(listed, expected);
             for name in names {
-                assert_eq!(
-                    user_repository.run_git(&["show", &format!("refs/tribunal/plan-aaaa:{name}")]),
-                    text,
-                    "{name:?}"
-                );
+                let shown = user_repository.landings_git("", &["show", &format!("plan-aaaa:{name}")]);
+                assert_eq!(shown, text, "{name:?}");
             }
         }
     }
@@ -598,7 +643,7 @@ mod tests {
         let project = user_repository.open_project("");
         let secret = file_change("secret.env", Some("old\n"), Some("new\n"));
         record_landing(&project, &test_run(), &landing_key(1), std::slice::from_ref(&secret)).unwrap();
-        assert_eq!(find_reference(&project, &test_run()), None);
+        assert_eq!(find_branch(&project, &test_run()), None);
         record_landing(
             &project,
             &test_run(),
@@ -606,7 +651,7 @@ mod tests {
             &[secret, file_change("a.md", Some("1\n"), Some("2\n"))],
         )
         .unwrap();
-        let listed = user_repository.run_git(&["ls-tree", "-r", "--name-only", "refs/tribunal/plan-aaaa"]);
+        let listed = user_repository.landings_git("", &["ls-tree", "-r", "--name-only", "plan-aaaa"]);
         assert_eq!(listed, "a.md\n");
     }
 
@@ -623,9 +668,10 @@ mod tests {
         CheckpointStore::for_run(&project, &test_run()).record_landing(&landing_key(1), &all).unwrap();
         fs::remove_file(user_repository.repository_root().join("gone.sh")).unwrap();
         record_landing(&project, &test_run(), &landing_key(1), &all).unwrap();
-        let modes = |commit: &str| user_repository.run_git(&["ls-tree", "--format=%(objectmode) %(path)", commit]);
-        assert_eq!(modes("refs/tribunal/plan-aaaa"), "100755 run.sh\n");
-        assert_eq!(modes("refs/tribunal/plan-aaaa~1"), "100755 gone.sh\n100755 run.sh\n");
+        let modes =
+            |commit: &str| user_repository.landings_git("", &["ls-tree", "--format=%(objectmode) %(path)", commit]);
+        assert_eq!(modes("plan-aaaa"), "100755 run.sh\n");
+        assert_eq!(modes("plan-aaaa~1"), "100755 gone.sh\n100755 run.sh\n");
     }
 
     #[test]
@@ -634,19 +680,43 @@ mod tests {
         let project = user_repository.open_project("");
         let landing = [file_change("a.md", Some("1\n"), Some("2\n"))];
         record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
-        delete_reference(&project, &test_run()).unwrap();
-        assert_eq!(find_reference(&project, &test_run()), None);
+        delete_landings(&project, &[test_run()]).unwrap();
+        assert_eq!(landings_log_command(&project, &test_run()), None);
 
         let user_repository = UserRepository::init_repository();
         let project = user_repository.open_project("");
-        for odd in ["a..b", "a b", "x\ncommit refs/heads/main", "../heads/main", ""] {
+        for odd in ["a..b", "a b", "x\ncommit refs/heads/main", "../heads/main", "-p", ""] {
             record_landing(&project, &RunId::new(odd), &landing_key(1), &landing).unwrap();
         }
-        assert_eq!(user_repository.run_git(&["for-each-ref"]), "");
-        user_repository.write_file(".git/refs/tribunal/plan-aaaa.lock", "");
+        assert!(!project.root().join(REPOSITORY_PATH).exists());
+        // A link could lead to the user's own repository.
+        std::os::unix::fs::symlink("../.git", project.root().join(REPOSITORY_PATH)).unwrap();
         let before = user_repository.git_dir_contents();
         assert!(record_landing(&project, &test_run(), &landing_key(1), &landing).is_err());
         assert_eq!(user_repository.run_git(&["for-each-ref"]), "");
-        assert_eq!(user_repository.git_dir_contents(), before, "nor does a failure leave anything");
+        assert_eq!(user_repository.git_dir_contents(), before, "nothing is written through a link");
+        fs::remove_file(project.root().join(REPOSITORY_PATH)).unwrap();
+        record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
+        user_repository.write_file(".tribunal/landings.git/refs/heads/plan-aaaa.lock", "");
+        assert!(record_landing(&project, &test_run(), &landing_key(2), &landing).is_err());
+        assert_eq!(user_repository.commit_subjects().len(), 2, "nor does a failure leave anything");
+    }
+
+    #[test]
+    fn landings_of_other_runs_stay_when_a_run_is_removed() {
+        let user_repository = UserRepository::init_repository();
+        let project = user_repository.open_project("");
+        let other_run = RunId::new("other-bbbb");
+        let landing = [file_change("a.md", Some("1\n"), Some("2\n"))];
+        record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
+        record_landing(&project, &other_run, &landing_key(1), &landing).unwrap();
+        delete_landings(&project, &[other_run.clone()]).unwrap();
+        assert_eq!(landings_log_command(&project, &other_run), None);
+        let shown_command = landings_log_command(&project, &test_run()).unwrap();
+        assert_eq!(shown_command, "git --git-dir=.tribunal/landings.git log -p plan-aaaa");
+        // The command works as it is printed, from the project's root.
+        let words: Vec<&str> = shown_command.split(' ').skip(1).collect();
+        assert!(user_repository.run_git(&words).contains("+2"));
+        assert_eq!(user_repository.run_git(&["log", "--all", "--format=%s"]), "");
     }
 }
