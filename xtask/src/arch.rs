@@ -57,7 +57,7 @@ const CRATE_RULES: &[CrateRule] = &[
         directory: "store",
         package: "tribunal-store",
         allowed_crates: &["core"],
-        reason: "store keeps what core names, and knows nobody else",
+        reason: "store keeps what core names, and knows no other crate",
     },
     CrateRule {
         directory: "report",

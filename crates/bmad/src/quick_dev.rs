@@ -294,11 +294,11 @@ mod tests {
             planned_files: Some(2),
             touched_paths: &touched_paths,
         };
-        insta::assert_snapshot!(render_signals(&growing_task), @r"
-        ScopeGrows: 5 files are touched, and 2 were planned
-        Architecture: “schema migration” was said
-        Subsystems: 4 parts of the project are touched: ., src/auth, src/billing, web
-        Wish: “more thorough” was said
+        insta::assert_snapshot!(render_signals(&growing_task), @"
+        ScopeGrows: 5 files changed, but only 2 were planned
+        Architecture: mentions “schema migration”
+        Subsystems: 4 parts of the project changed: ., src/auth, src/billing, web
+        Wish: mentions “more thorough”
         ");
         let small_task =
             OngoingTask { task_text: "rename it", planned_files: Some(4), touched_paths: &touched_paths[2..4] };

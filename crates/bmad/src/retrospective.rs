@@ -178,8 +178,8 @@ mod tests {
         Some(3) Some("2026-08-01") Some(AcceptedWithOpenItems) Some(true) ["11:Add a test (owner: A)", "13:Second"] []
         Some(12) None None None ["3:one"] []
         Some(4) None Some(Rejected) None [] []
-        None None None None [] ["retro-verdict-unknown r.md:2: \"accepted | rejected\" is no verdict"]
-        None None None None [] ["front-matter-broken r.md:2: in the front matter: this is no YAML: unclosed bracket '['"]
+        None None None None [] ["retro-verdict-unknown r.md:2: unknown verdict \"accepted | rejected\""]
+        None None None None [] ["front-matter-broken r.md:2: invalid YAML: unclosed bracket '[' (in the front matter)"]
         "#);
     }
 

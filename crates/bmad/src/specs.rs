@@ -368,14 +368,14 @@ mod tests {
         7 3-2 "a" false false ""
         10 3-2 "a" false false ""
         13 a/b "a" false false ""
-        Warning stories-id-number stories.yaml:1: the id 1 is not quoted
-        Warning stories-status stories.yaml:4: a status stands here
-        Error stories-incomplete stories.yaml:5: this story has no description
-        Error stories-id-odd stories.yaml:13: the id "a/b" has '/'; letters, digits and dashes are allowed
-        Error stories-incomplete stories.yaml:16: this story has no id, no title, no description
-        Error stories-id-twice stories.yaml:10: the id "3-2" stands on line 7 already
-        Error stories-id-prefix stories.yaml:7: the ids "3" and "3-2" cannot be told apart by their files
-        Error stories-id-prefix stories.yaml:10: the ids "3" and "3-2" cannot be told apart by their files
+        Warning stories-id-number stories.yaml:1: id 1 is not quoted
+        Warning stories-status stories.yaml:4: unexpected `status`
+        Error stories-incomplete stories.yaml:5: story without description
+        Error stories-id-odd stories.yaml:13: invalid character '/' in id "a/b"; use letters, digits and dashes
+        Error stories-incomplete stories.yaml:16: story without id, title, description
+        Error stories-id-twice stories.yaml:10: duplicate id "3-2" (already on line 7)
+        Error stories-id-prefix stories.yaml:7: the files of ids "3" and "3-2" cannot be told apart
+        Error stories-id-prefix stories.yaml:10: the files of ids "3" and "3-2" cannot be told apart
         "#);
         assert_eq!(
             render_stories("stories:\n  - id: 1\n"),

@@ -383,14 +383,14 @@ mod tests {
         .iter()
         .map(|yaml_text| describe_error(yaml_text))
         .collect();
-        insta::assert_snapshot!(descriptions.join("\n"), @r"
-        Some(2) this is no YAML: unclosed bracket '['
-        Some(3) `a` stands here for the second time
-        Some(2) this is no YAML: a key stands where none can; look at the indentation and at quotes
-        Some(1) this is no YAML: a key stands where none can; look at the indentation and at quotes
-        Some(1) this is no YAML: alias references unknown anchor
-        Some(2) this is no YAML: invalid indentation in multiline quoted scalar
-        Some(4) a second document begins here (`---`); one is read
+        insta::assert_snapshot!(descriptions.join("\n"), @"
+        Some(2) invalid YAML: unclosed bracket '['
+        Some(3) duplicate key `a`
+        Some(2) invalid YAML: unexpected `key: value`; check the indentation and the quotes
+        Some(1) invalid YAML: unexpected `key: value`; check the indentation and the quotes
+        Some(1) invalid YAML: alias references unknown anchor
+        Some(2) invalid YAML: invalid indentation in multiline quoted scalar
+        Some(4) a second document starts here (`---`); only one is supported
         ");
     }
 

@@ -77,9 +77,9 @@ mod tests {
             ..build_facts()
         };
         let version_text = format_facts(&unknown_build).replace(VERSION, "1.2.3");
-        insta::assert_snapshot!(version_text, @r"
+        insta::assert_snapshot!(version_text, @"
         1.2.3
-        commit   unknown: not built in a checkout
+        commit   unknown (not built from a git checkout)
         target   x86_64-unknown-linux-gnu
         profile  dist
         rustc    rustc 1.95.0

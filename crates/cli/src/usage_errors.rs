@@ -196,47 +196,47 @@ mod tests {
             .iter()
             .map(|command_words| format!("$ tribunal {}\n{}", command_words.join(" "), error_text_for(command_words)))
             .collect();
-        insta::assert_snapshot!(error_texts.join("\n"), @r"
+        insta::assert_snapshot!(error_texts.join("\n"), @"
         $ tribunal reviw plan.md
-        [!] there is no command `reviw`
-            1. did you mean `review`?
-            2. see what can be typed: tribunal --help
+        error: unknown command `reviw`
+          1. did you mean `review`?
+          2. for all commands, try `tribunal --help`
 
         $ tribunal review
-        [!] something is missing: <PATHS>...
-            1. type: tribunal review <PATHS>...
-            2. see what can be typed: tribunal review --help
+        error: missing argument `<PATHS>`
+          1. review files: `tribunal review FILE...`
+          2. review uncommitted changes: `tribunal review --work-tree`
+          3. review a range of commits: `tribunal review --diff RANGE`
+          4. for more information, try `tribunal review --help`
 
         $ tribunal review plan.md --teir 2
-        [!] there is no option `--teir` here
-            1. did you mean `--tier`?
-            2. see what can be typed: tribunal review --help
+        error: unknown option `--teir`
+          1. did you mean `--tier`?
+          2. for more information, try `tribunal review --help`
 
         $ tribunal review plan.md --level
-        [!] `--level <LEVEL>` wants a value
-            There are minimal, dual, full.
-            1. see what can be typed: tribunal review --help
+        error: `--level` requires a value (one of minimal, dual, full)
+          help: for more information, try `tribunal review --help`
 
         $ tribunal review plan.md --level huge
-        [!] `huge` is no value for `--level <LEVEL>`
-            There are minimal, dual, full.
-            1. see what can be typed: tribunal review --help
+        error: invalid value `huge` for `--level` (one of minimal, dual, full)
+          help: for more information, try `tribunal review --help`
 
         $ tribunal log --round two
-        [!] `two` is no value for `--round <N>`: invalid digit found in string
-            1. see what can be typed: tribunal log --help
+        error: invalid value `two` for `--round`: invalid digit found in string
+          help: for more information, try `tribunal log --help`
 
         $ tribunal log --prompts --sent
-        [!] `--prompts` cannot be used together with `--sent`
-            1. see what can be typed: tribunal log --help
+        error: `--prompts` cannot be used with `--sent`
+          help: for more information, try `tribunal log --help`
 
         $ tribunal status one two
-        [!] `two` is one word too many
-            1. see what can be typed: tribunal status --help
+        error: unexpected argument `two`
+          help: for more information, try `tribunal status --help`
 
         $ tribunal inspect --json
-        [!] a command is missing
-            1. see what can be typed: tribunal inspect --help
+        error: `tribunal inspect` requires a command
+          help: for all commands, try `tribunal inspect --help`
         ");
     }
 }

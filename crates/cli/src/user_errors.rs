@@ -498,10 +498,10 @@ mod tests {
             .with_reason("two lines\nof \x1b]0;title\x07 \u{202e}names")
             .with_step("ls 'x\u{9b}31m\nerror: forged'");
         insta::assert_snapshot!(user_error, @r"
-        [!] a\u{1b}[2J\nb
-            two lines
-            of \u{1b}]0;title\u{7} \u{202e}names
-            1. ls 'x\u{9b}31m\n[!] forged'
+        error: a\u{1b}[2J\nb
+          two lines
+          of \u{1b}]0;title\u{7} \u{202e}names
+          help: ls 'x\u{9b}31m\nerror: forged'
         ");
     }
 }

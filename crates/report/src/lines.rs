@@ -92,7 +92,7 @@ impl<W: Write> LineReporter<W> {
 
     /// Writes text that is wrapped behind `indent` blanks; further lines are indented by two more.
     fn write_wrapped(&mut self, indent: usize, style: TextStyle, plain_text: &str) -> io::Result<()> {
-        let wrapped_text = self.screen.wrap_hanging(indent, indent + 2, plain_text);
+        let wrapped_text = self.screen.wrap_parts(indent, indent + 2, plain_text);
         let painted_text = self.screen.paint(style, &wrapped_text);
         self.write_line(0, &painted_text)
     }

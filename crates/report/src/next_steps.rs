@@ -68,7 +68,7 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
     // Only applied patches fix findings. The counts are known even where the run was read in outline.
     if outcome.is_some() && counts.fixed > 0 {
         steps.push(run_step("diff", ""));
-        steps.push(run_step("undo", "shows what would be undone; add --yes to undo it"));
+        steps.push(run_step("undo", "preview; add --yes to undo"));
     }
     if outcome == Some(RunOutcome::Resolved) {
         steps.push(run_step("log", ""));

@@ -108,6 +108,27 @@ impl Screen {
         wrapped_text
     }
 
+    /// Wraps like [`Screen::wrap_hanging`], but breaks lines between parts that ` · ` separates, where that is possible.
+    pub(crate) fn wrap_parts(&self, first_indent: usize, next_indent: usize, plain_text: &str) -> String {
+        let line_indent = |line_index: usize| if line_index == 0 { first_indent } else { next_indent };
+        let mut part_lines: Vec<String> = Vec::new();
+        for text_part in clean_line(plain_text).split(" · ") {
+            let max_columns = self.columns_behind(line_indent(part_lines.len().saturating_sub(1)));
+            match part_lines.last_mut() {
+                Some(last_line) if display_width(last_line) + 3 + display_width(text_part) <= max_columns => {
+                    last_line.push_str(" · ");
+                    last_line.push_str(text_part);
+                }
+                _ => part_lines.push(text_part.to_string()),
+            }
+        }
+        // A part that is longer than a line is still broken between its words.
+        let wrap_line = |(line_index, part_line): (usize, &String)| {
+            self.wrap_hanging(line_indent(line_index), next_indent, part_line)
+        };
+        part_lines.iter().enumerate().map(wrap_line).collect::<Vec<_>>().join("\n")
+    }
+
     /// The number of columns that text behind `used_columns` columns may take.
     pub(crate) fn columns_behind(&self, used_columns: usize) -> usize {
         // One column stays free, because some terminals wrap as soon as the last column is filled. Twenty columns are kept

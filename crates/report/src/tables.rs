@@ -181,7 +181,7 @@ fn write_status_head(rendered: &mut String, run_standing: &RunStanding<'_>, scre
 
 /// Writes a line of a status: indented, and wrapped with a larger indent.
 fn write_wrapped(rendered: &mut String, line_text: &str, screen: &Screen) {
-    let _ = writeln!(rendered, "{}", screen.wrap_hanging(2, 4, line_text));
+    let _ = writeln!(rendered, "{}", screen.wrap_parts(2, 4, line_text));
 }
 
 /// Writes how the run ended, what it found and what it used; for a run under way, the totals so far.

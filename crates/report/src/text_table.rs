@@ -103,7 +103,7 @@ fn render_tail(columns: &[TextColumn], cells: &[TextCell], screen: &Screen) -> S
     if tail_texts.is_empty() {
         return String::new();
     }
-    format!("{}\n", screen.wrap_hanging(TAIL_INDENT, TAIL_INDENT + 2, &tail_texts.join(" · ")))
+    format!("{}\n", screen.wrap_parts(TAIL_INDENT, TAIL_INDENT, &tail_texts.join(" · ")))
 }
 
 #[cfg(test)]
@@ -141,9 +141,8 @@ mod tests {
         insta::assert_snapshot!(render_at(Some(25)), @r"
         RUN
         prd-k3f9
-          used 47k tokens,
-            $0.35 ·
-            …/of/the/prd.md
+          used 47k tokens, $0.35
+          …/of/the/prd.md
         a-x2m1
           a.md
         ");

@@ -61,7 +61,7 @@ pub fn discard_run(project: &Project, run_view: &RunView, now_ms: u64) -> Result
     session::release_run(project, run_id)?;
     let trash_dir = project.discarded_dir().join(run_id.as_str());
     let time_file = trash_dir.join(TIME_FILE);
-    // The time makes it count; whatever of the pages is not moved yet asks for a run that is hidden, which does no harm.
+    // The time makes it count. A page that is not moved yet asks for a run that is hidden, which does no harm.
     write_atomically(&time_file, now_ms.to_string().as_bytes())
         .map_err(|cause| DiscardError::Io { path: time_file, cause })?;
     move_pages(&page_paths(project, run_view), &trash_dir)

@@ -79,7 +79,7 @@ const MAX_TREE_WRITE: Duration = Duration::from_secs(30);
 /// Locks the user's tree. While the lock is held, no other process of this project writes into the tree, so nothing changes
 /// between the last comparison of a file and its rename.
 pub(crate) fn lock_user_tree(locks_dir: &Path) -> io::Result<File> {
-    let lock_file = open_lock_file(locks_dir, "the person's tree")?;
+    let lock_file = open_lock_file(locks_dir, "the user's tree")?;
     let started_at = Instant::now();
     loop {
         match lock_file.try_lock() {

@@ -71,7 +71,7 @@ pub enum RunError {
     UnknownEntry { run: RunId, seq: u64 },
     #[error("the settings appear to contain a secret: {place}")]
     SecretInSettings { place: String },
-    #[error("the changed settings conflict with what run {run} has done since its last stage: {cause}")]
+    #[error("the changed settings conflict with work that run {run} has already started")]
     SettingsDoNotFit { run: RunId, cause: HostError },
     #[error(transparent)]
     Session(#[from] SessionError),

@@ -231,7 +231,8 @@ impl NameRules {
 
 /// Whether the line contains the phrase as whole words.
 fn contains_words(line: &str, phrase: &str) -> bool {
-    let continues = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+    let continues =
+        |character: Option<char>| character.is_some_and(|character| character.is_alphanumeric() || character == '_');
     let starts_with_word = continues(phrase.chars().next());
     let ends_with_word = continues(phrase.chars().next_back());
     line.match_indices(phrase).any(|(offset, _)| {

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn template_errors_name_their_line() {
-        insta::assert_snapshot!(fill_sample("\n{{c}}").unwrap_err(), @"line 2: there is no value `{{c}}`; there are a, b, none");
+        insta::assert_snapshot!(fill_sample("\n{{c}}").unwrap_err(), @"unknown placeholder `{{c}}` in line 2 (known: a, b, none)");
         insta::assert_snapshot!(fill_sample("x\n\n{{a} y").unwrap_err(), @"line 3: `{{` is not followed by a name and `}}`");
         insta::assert_snapshot!(fill_sample("a\0").unwrap_err(), @"a NUL character stands in the template");
         let long_template = "x".repeat(MAX_TEMPLATE_BYTES + 1);

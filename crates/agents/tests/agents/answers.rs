@@ -449,10 +449,10 @@ fn a_verdict_without_proof_or_with_a_contradiction_is_ambiguous() {
          - {id: F2, verdict: INVALID, reason: r}\n- {id: F3, verdict: meh}\n",
     );
     assert_eq!(read_rulings, "F1 ambiguous, F2 ambiguous, F3 ambiguous");
-    insta::assert_snapshot!(remarks.join("\n"), @r"
-    F1 was called invalid without counter-evidence; taken as ambiguous
-    verdict `meh` on F3 is unknown and was taken as ambiguous
-    F2 was called valid and invalid; taken as ambiguous
+    insta::assert_snapshot!(remarks.join("\n"), @"
+    F1 was called invalid without counter-evidence, treated as ambiguous
+    unknown verdict `meh` on F3, treated as ambiguous
+    F2 was called valid and invalid, treated as ambiguous
     ");
     assert_eq!(ChallengeVerdict::Ambiguous.as_str(), "ambiguous");
 }

@@ -73,16 +73,16 @@ fn every_mistake_is_reported_with_its_place() {
     let board_text = "development_status:\n  epic-1: started\n  1-1-a: ready-for-review\n  1-1-b: done\n  3-1-c: done\n  \
                 retro: optional\n  \
                 1-2-d:\n  epic-4: in-progress\naction_items:\n  - action: x\n    status: todo\n  - status: open\n";
-    insta::assert_snapshot!(render_problems(board_text), @r"
-    b.yaml:2:11: `started` is no state of `epic-1`
-    b.yaml:3:10: `ready-for-review` is no state of `1-1-a`
+    insta::assert_snapshot!(render_problems(board_text), @"
+    b.yaml:2:11: unknown state `started` for `epic-1`
+    b.yaml:3:10: unknown state `ready-for-review` for `1-1-a`
     b.yaml:4: `1-1-b` and `1-1-a` (line 3) are both story 1.1
-    b.yaml:5: `3-1-c` belongs to epic 3, which has no line `epic-3`
-    b.yaml:6:3: `retro` is no key of an epic, a story or a retrospective
+    b.yaml:5: `3-1-c` belongs to epic 3, but there is no `epic-3` entry
+    b.yaml:6:3: `retro` is not a key of an epic, story or retrospective
     b.yaml:7:8: `1-2-d` has no state
-    b.yaml:8: epic 4 is in progress and has no stories
-    b.yaml:10: `todo` is no state of an action item (open, in-progress, done)
-    b.yaml:12: an action item says no `action`
+    b.yaml:8: epic 4 is in progress but has no stories
+    b.yaml:10: unknown action item status `todo` (expected open, in-progress or done)
+    b.yaml:12: action item without `action`
     ");
     for (board_text, expected) in [
         ("", "b.yaml:1: missing key `development_status`\n"),

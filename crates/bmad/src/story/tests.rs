@@ -142,8 +142,8 @@ fn a_story_with_template_sections_and_review_items_is_read() {
     depends ["1-1-sign-up"]
     closes ["DW-3"]
     baseline abc123
-    Warning task-unknown-criterion out/1-2-log-in.md:30: task 2 names acceptance criterion 7; there is none
-    Warning story-open-task out/1-2-log-in.md:30: the story is at review, and this task is not ticked
+    Warning task-unknown-criterion out/1-2-log-in.md:30: task 2 refers to acceptance criterion 7, which does not exist
+    Warning story-open-task out/1-2-log-in.md:30: the story is in state review, but this task is not ticked
     "#);
 }
 
@@ -503,22 +503,22 @@ fn an_unsafe_change_is_refused_with_a_reason() {
     let reasons: Vec<String> =
         refusals.iter().map(|refusal| refusal.as_ref().expect_err("refused").to_string()).collect();
     insta::assert_snapshot!(reasons.join("\n"), @r#"
-    the front matter cannot be read: this is no YAML: unclosed bracket '['; mend it and try again
-    the front matter has `status:` and nothing behind it; write a status there
-    the status in the front matter is no plain word; write it as `status: done`
-    lines 2 and 3 both have a status, and not the same; take one of them out
-    the status line says `waiting on 1-4`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    the status line says `Waiting for legal`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    the status line says `Ready for Review`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    the status line says `done-ish`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    the status line says `waiting for Bob`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    there is no task 2; the story has 1; see them: tribunal story KEY
-    nothing that a review left stands on line 2; see what is left: tribunal story KEY
-    the changed file would not say what was meant; change it by hand; its form is too unusual
-    "a\nb" is no path that a list can hold; name a file of the project
-    "- [ ] [AI-Review][Odd]] x" would not be read again as it is meant; say it in plain words, and the place as file:line
-    "- [ ] [AI-Review][High] " would not be read again as it is meant; say it in plain words, and the place as file:line
-    the changed file would not say what was meant; change it by hand; its form is too unusual
+    invalid YAML: unclosed bracket '[' (in the front matter); fix the YAML and try again
+    `status:` in the front matter is empty; add a status
+    the status in the front matter is not a plain word; write it as `status: done`
+    lines 2 and 3 have different statuses; remove one of them
+    unknown status `waiting on 1-4`; use one of backlog, ready-for-dev, in-progress, review, done
+    unknown status `Waiting for legal`; use one of backlog, ready-for-dev, in-progress, review, done
+    unknown status `Ready for Review`; use one of backlog, ready-for-dev, in-progress, review, done
+    unknown status `done-ish`; use one of backlog, ready-for-dev, in-progress, review, done
+    unknown status `waiting for Bob`; use one of backlog, ready-for-dev, in-progress, review, done
+    unknown task 2; the story has 1; list the tasks: `tribunal story KEY`
+    no review item on line 2; list the open items: `tribunal story KEY`
+    the edited file would not read back as intended; edit the file by hand; its format is too unusual
+    "a\nb" is not a path that can be listed; use the path of a file in the project
+    "- [ ] [AI-Review][Odd]] x" would not read back as intended; use plain text, and give the location as file:line
+    "- [ ] [AI-Review][High] " would not read back as intended; use plain text, and give the location as file:line
+    the edited file would not read back as intended; edit the file by hand; its format is too unusual
     "#);
 }
 

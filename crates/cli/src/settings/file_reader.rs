@@ -425,11 +425,11 @@ mod tests {
 
     #[test]
     fn a_misspelt_key_is_refused_with_its_line_and_the_nearest_one() {
-        insta::assert_snapshot!(error_text_for("tier: 2\nagnets:\n  use: [x]\n"), @r"
-        [!] tribunal.yaml, line 2: there is no setting `agnets`
-            It stands in: agnets:
-            Nothing was started.
-            1. did you mean `agents`?
+        insta::assert_snapshot!(error_text_for("tier: 2\nagnets:\n  use: [x]\n"), @"
+        error: tribunal.yaml, line 2: unknown setting `agnets`
+          2 | agnets:
+          Nothing was started.
+          help: did you mean `agents`?
         ");
         insta::assert_snapshot!(error_text_for("limits:\n  max_review_round: 2\n"), @r"
         [!] tribunal.yaml, line 2: `limits:` has no setting `max_review_round`
@@ -453,11 +453,11 @@ mod tests {
 
     #[test]
     fn a_key_in_the_wrong_section_is_pointed_to_the_right_one() {
-        insta::assert_snapshot!(error_text_for("max_cost: 2\n"), @r"
-        [!] tribunal.yaml, line 1: `max_cost` belongs under `limits:`
-            It stands in: max_cost: 2
-            Nothing was started.
-            1. move it under `limits:`
+        insta::assert_snapshot!(error_text_for("max_cost: 2\n"), @"
+        error: tribunal.yaml, line 1: `max_cost` belongs under `limits:`
+          1 | max_cost: 2
+          Nothing was started.
+          help: move it under `limits:`
         ");
         insta::assert_snapshot!(error_text_for("limits:\n  retry_after: 2\n"), @r"
         [!] tribunal.yaml, line 2: `retry_after` belongs under `tasks:`
@@ -478,21 +478,21 @@ mod tests {
         let yaml_text = "tier: 7\nverify: yes\nlimits:\n  max_cost: unlimited\n  max_runtime_minutes: 1800\n\
                     defaults:\n  auto_continue_threshold: 80\ntasks: fast\n";
         insta::assert_snapshot!(error_text_for(yaml_text), @r#"
-        [!] tribunal.yaml, line 1: `tier` is `7`; allowed is a whole number, 0 to 4
-            It stands in: tier: 7
-            Nothing was started.
-            Also wrong:
-              line 2: `verify` is `yes`; allowed is commands, [make test, [cargo, test]]
-                write the list itself, for instance ["make test"]; for none: []
-              line 4: `limits.max_cost` is `unlimited`; allowed is an amount of money, more than 0
-                nothing is ever unlimited: name a number
-              line 5: `limits.max_runtime_minutes` is `1800`; allowed is minutes, 1 to 1440
-                this looks like seconds; minutes are meant: write 30
-              line 7: `defaults.auto_continue_threshold` is `80`; allowed is a fraction, 0.0 to 1.0
-                a fraction is meant, not a percentage: write 0.80
-              line 8: `tasks` has settings below it, not a value
-                write below it, indented, for instance `required_issues:`
-            1. see what is allowed: tribunal schema settings
+        error: tribunal.yaml, line 1: `tier` must be a whole number from 0 to 4; found `7`
+          1 | tier: 7
+          Nothing was started.
+          Other problems:
+            line 2: `verify` must be a list of commands such as [make test, [cargo, test]]; found `yes`
+              write a list, for example ["make test"], or [] for none
+            line 4: `limits.max_cost` must be an amount in dollars, more than 0; found `unlimited`
+              unlimited is not supported; set a number
+            line 5: `limits.max_runtime_minutes` must be 1 to 1440 minutes; found `1800`
+              the unit is minutes, not seconds; write 30
+            line 7: `defaults.auto_continue_threshold` must be a fraction from 0.0 to 1.0; found `80`
+              use a fraction instead of a percentage: 0.80
+            line 8: `tasks` is a section and cannot have a value
+              put its settings on indented lines below it, for example `required_issues:`
+          help: list all settings and their values: `tribunal schema settings`
         "#);
     }
 
@@ -508,11 +508,11 @@ mod tests {
 
     #[test]
     fn broken_yaml_is_reported_with_its_line() {
-        insta::assert_snapshot!(error_text_for("tier: 2\nverify: [\n"), @r"
-        [!] tribunal.yaml, line 2: this is no YAML: unclosed bracket '['
-            It stands in: verify: [
-            Nothing was started.
-            1. see what is allowed: tribunal schema settings
+        insta::assert_snapshot!(error_text_for("tier: 2\nverify: [\n"), @"
+        error: invalid YAML in tribunal.yaml, line 2: unclosed bracket '['
+          2 | verify: [
+          Nothing was started.
+          help: check brackets, quotes and indentation in this line and above it
         ");
         insta::assert_snapshot!(error_text_for("tier: 2\ngoal: zero-open\ntier: 3\n"), @r"
         [!] tribunal.yaml, line 3: `tier` stands here for the second time
@@ -530,11 +530,11 @@ mod tests {
 
     #[test]
     fn a_block_pasted_with_stray_indentation_is_explained() {
-        insta::assert_snapshot!(error_text_for("tier: 2  # medium\n\n  # Review Loop\n  review_loop:\n    enabled: true\n"), @r"
-        [!] tribunal.yaml, line 4: this is no YAML: while parsing a block mapping, did not find expected key
-            It stands in: review_loop:
-            Nothing was started.
-            1. take 2 blanks away before `review_loop:` and every line of its block
+        insta::assert_snapshot!(error_text_for("tier: 2  # medium\n\n  # Review Loop\n  review_loop:\n    enabled: true\n"), @"
+        error: invalid YAML in tribunal.yaml, line 4: while parsing a block mapping, did not find expected key
+          4 | review_loop:
+          Nothing was started.
+          help: remove 2 spaces before `review_loop:` and before every line of its block
         ");
     }
 
@@ -546,11 +546,11 @@ mod tests {
             ))
         };
         assert_eq!(error_of_pair(3), "");
-        insta::assert_snapshot!(error_of_pair(4), @r"
-        [!] tribunal.yaml, line 4: `review_loop.limits.max_review_rounds` is 4; `limits.max_review_rounds` in line 1, the same setting, is 3
-            It stands in: max_review_rounds: 4
-            Nothing was started.
-            1. remove one of the two lines
+        insta::assert_snapshot!(error_of_pair(4), @"
+        error: tribunal.yaml, line 4: `review_loop.limits.max_review_rounds` is 4, but `limits.max_review_rounds` in line 1 is 3, and both are the same setting
+          4 | max_review_rounds: 4
+          Nothing was started.
+          help: remove one of the two lines
         ");
     }
 

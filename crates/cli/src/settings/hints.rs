@@ -103,23 +103,23 @@ mod tests {
             format!("{typed_text}: {}", suggest_fix(value_kind, typed_text).unwrap_or("-".into()))
         });
         insta::assert_snapshot!(suggestions.join("\n"), @r#"
-        80: a fraction is meant, not a percentage: write 0.80
-        80%: a fraction is meant, not a percentage: write 0.80
+        80: use a fraction instead of a percentage: 0.80
+        80%: use a fraction instead of a percentage: 0.80
         800: -
-        0.98: a percentage is meant, not a fraction: write 98
-        98%: write it without the sign: 98
-        900000: this looks like milliseconds; seconds are meant: write 900
-        15m: seconds are meant, as a plain number: write 900
-        2 h: seconds are meant, as a plain number: write 7200
-        -1: nothing is ever unlimited: name a number
-        1800: this looks like seconds; minutes are meant: write 30
-        2h: minutes are meant, as a plain number: write 120
-        unlimited: nothing is ever unlimited: name a number
-        0: nothing is ever unlimited: name a number
+        0.98: use a percentage instead of a fraction: 98
+        98%: omit the percent sign: 98
+        900000: the unit is seconds, not milliseconds; write 900
+        15m: write the number of seconds without a unit: 900
+        2 h: write the number of seconds without a unit: 7200
+        -1: unlimited is not supported; set a number
+        1800: the unit is minutes, not seconds; write 30
+        2h: write the number of minutes without a unit: 120
+        unlimited: unlimited is not supported; set a number
+        0: unlimited is not supported; set a number
         many: -
         minmal: did you mean `minimal`?
-        yes: write the list itself, for instance ["make test"]; for none: []
-        make test: a list has brackets: ["make test"]
+        yes: write a list, for example ["make test"], or [] for none
+        make test: write it as a list: ["make test"]
         "#);
     }
 }

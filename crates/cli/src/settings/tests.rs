@@ -344,10 +344,10 @@ fn seeds_and_approval_can_be_set() {
             resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap_err();
         user_error.to_string().replace(&directory.path().display().to_string(), "[project]")
     };
-    insta::assert_snapshot!(refusal_of("../secrets"), @r"
-    [!] [project]/tribunal.yaml:3: `copies.seed` is `../secrets`, which is outside the project
-        Nothing was started.
-        1. name something below the project's root, here or as `copies.seed` in tribunal.yaml
+    insta::assert_snapshot!(refusal_of("../secrets"), @"
+    error: [project]/tribunal.yaml:3: `copies.seed` is `../secrets`, which is outside the project
+      Nothing was started.
+      help: use a path inside the project, here or as `copies.seed` in tribunal.yaml
     ");
     insta::assert_snapshot!(refusal_of(".git/config"), @r"
     [!] [project]/tribunal.yaml:3: `copies.seed` has `.git/config`, which no copy ever has
@@ -418,19 +418,19 @@ fn unknown_names_are_reported_all_at_once_with_their_lines() {
     let user_error =
         resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap_err();
     let error_text = user_error.to_string().replace(&directory.path().display().to_string(), "[project]");
-    insta::assert_snapshot!(error_text, @r"
-    [!] [project]/tribunal.yaml, line 2: there is no agent `absent`
-        Nothing was started.
-        Also wrong:
-          line 3: `agents.a.stronger` is the agent itself
-            name another agent, or remove the line
-          line 4: `agents.big.stronger` is `biger`, and there is no such agent
-            did you mean `bigger`?
-          line 5: `agents.bigger.stronger` is `zzz`, and there is no such agent
-            define it under `agents:`; defined are: a, big, into, one, three, two
-          line 6: `agents.one.stronger` is `two`, which leads back to it: `one`, then `two`, then `three`, then `one` again
-            let the strongest of them have no stronger one
-        1. define it under `agents:`; defined are: a, big, bigger, into, one, three, two
+    insta::assert_snapshot!(error_text, @"
+    error: [project]/tribunal.yaml, line 2: unknown agent `absent`
+      Nothing was started.
+      Other problems:
+        line 3: `agents.a.stronger` names the agent itself
+          name another agent, or remove the line
+        line 4: `agents.big.stronger` names an unknown agent, `biger`
+          did you mean `bigger`?
+        line 5: `agents.bigger.stronger` names an unknown agent, `zzz`
+          define it under `agents:`, or use one of a, big, into, one, three, two
+        line 6: `agents.one.stronger` leads back to the agent itself: `one` -> `two` -> `three` -> `one`
+          remove `stronger` from the strongest of them
+      help: define it under `agents:`, or use one of a, big, bigger, into, one, three, two
     ");
 }
 
@@ -441,10 +441,10 @@ fn an_undefined_agent_is_reported_where_it_is_requested() {
         let inputs = RunInputs::default().with_flag("--agent", "agents.use", agent_flag.map(String::from));
         resolve_settings(directory.path(), Subject::from_path("plan.md", None), &inputs).unwrap_err().to_string()
     };
-    insta::assert_snapshot!(error_text(AGENT_YAML, Some("mein")), @r"
-    [!] --agent: there is no agent `mein`
-        Nothing was started.
-        1. did you mean `mine`?
+    insta::assert_snapshot!(error_text(AGENT_YAML, Some("mein")), @"
+    error: --agent: unknown agent `mein`
+      Nothing was started.
+      help: did you mean `mine`?
     ");
     insta::assert_snapshot!(error_text("tier: 1\n", Some("cluade-code")), @r"
     [!] --agent: there is no agent `cluade-code`
@@ -501,9 +501,9 @@ fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
         let lines = drawn_text.lines().skip_while(|line| !line.contains(setting_name)).take(3);
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    insta::assert_snapshot!(lines_from("verify"), @r"
+    insta::assert_snapshot!(lines_from("verify"), @"
     * verify                   [make a very…  tribunal.yaml:2
-        commands, [make test, [cargo, test]]
+        a list of commands such as [make test, [cargo, test]]
       jobs                     3              default
     ");
     insta::assert_snapshot!(lines_from("max_cost"), @r"

@@ -401,11 +401,11 @@ fn a_second_run_on_a_busy_subject_is_refused_with_the_id_of_the_first() {
     first_run.wait().unwrap();
 
     assert_eq!(second_run.exit_code, Some(2), "{}", second_run.stderr);
-    insta::assert_snapshot!(sandbox.normalize_output(&second_run.stderr), @r"
-    [!] plan.md is already under review by run [run]
-        Two runs on one subject would undo each other's work.
-        1. watch the other one: tribunal status [run]
-        2. or wait until it has ended
+    insta::assert_snapshot!(sandbox.normalize_output(&second_run.stderr), @"
+    error: plan.md is already being reviewed by run [run]
+      Two runs on the same subject would overwrite each other's work.
+      1. check the other run: `tribunal status [run]`
+      2. or wait until it has ended
     ");
     assert!(status.stdout.contains("running"), "{}", status.stdout);
     assert_eq!(resume.exit_code, Some(2), "{}", resume.stderr);

@@ -16,10 +16,10 @@ fn assert_refused(sandbox: &Sandbox, args: &[&str]) -> CommandOutput {
 #[test]
 fn a_missing_subject_is_refused() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
-    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs/prd.md"]).stderr, @r"
-    [!] docs/prd.md does not exist
-        Nothing was started and nothing was changed.
-        1. check the path; it is looked up from the folder you are in
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs/prd.md"]).stderr, @"
+    error: docs/prd.md does not exist
+      Nothing was started or changed.
+      help: check the path; it is relative to the current directory
     ");
 }
 
@@ -33,10 +33,10 @@ fn one_mistyped_subject_of_several_starts_no_run() {
 fn a_directory_is_refused_as_subject() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     fs::create_dir(sandbox.path_of("docs")).unwrap();
-    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs"]).stderr, @r"
-    [!] docs is a folder; a review is of one file
-        Nothing was started and nothing was changed.
-        1. name the files: tribunal review docs/FILE.md …
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs"]).stderr, @"
+    error: `docs` is a directory; pass files, or `docs/*.md`
+      Nothing was started or changed.
+      help: pass its files: `tribunal review docs/*.md`
     ");
 }
 
@@ -44,10 +44,10 @@ fn a_directory_is_refused_as_subject() {
 fn an_empty_subject_is_refused() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     sandbox.write_file("plan.md", " \n\n");
-    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @r"
-    [!] plan.md is empty; there is nothing to review
-        Nothing was started and nothing was changed.
-        1. write something first
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @"
+    error: plan.md is empty; nothing to review
+      Nothing was started or changed.
+      help: add some text first
     ");
 }
 
@@ -55,10 +55,10 @@ fn an_empty_subject_is_refused() {
 fn a_binary_subject_is_refused() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     fs::write(sandbox.path_of("plan.md"), b"PK\x03\x04\x00\x00").unwrap();
-    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @r"
-    [!] plan.md is not text (it contains NUL bytes)
-        Nothing was started and nothing was changed.
-        1. name a text file (UTF-8)
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @"
+    error: plan.md is not text (contains NUL bytes)
+      Nothing was started or changed.
+      help: pass a text file (UTF-8)
     ");
     fs::write(sandbox.path_of("plan.md"), b"caf\xe9 in Latin-1").unwrap();
     assert!(assert_refused(&sandbox, &["review", "plan.md"]).stderr.contains("not valid UTF-8"));
@@ -68,10 +68,10 @@ fn a_binary_subject_is_refused() {
 fn a_subject_that_is_too_large_is_refused() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     fs::File::create(sandbox.path_of("plan.md")).unwrap().set_len(50 << 20).unwrap();
-    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @r"
-    [!] plan.md has 50.0 MB and a subject may have 1.0 MB
-        Reviewers read the whole subject; beyond 1 MB none does it with care.
-        1. split the file and review the parts
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md"]).stderr, @"
+    error: plan.md is too large (50.0 MB, limit 1.0 MB)
+      Reviewers read the whole subject, and beyond 1 MB they are no longer thorough.
+      help: split the file and review its parts
     ");
 }
 
@@ -149,10 +149,10 @@ fn a_subject_outside_the_project_is_refused() {
 #[test]
 fn an_unknown_section_is_refused_with_the_headings() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
-    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md", "--section", "Gaols"]).stderr, @r"
-    [!] plan.md has no section `Gaols`
-        Its headings: Plan · Goals · Risks
-        1. did you mean `Goals`?
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "plan.md", "--section", "Gaols"]).stderr, @"
+    error: plan.md has no section `Gaols`
+      Headings in the file: Plan · Goals · Risks
+      help: did you mean `Goals`?
     ");
 }
 
@@ -161,11 +161,11 @@ fn misspelled_settings_are_refused_with_a_suggestion() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     sandbox.write_file("tribunal.yaml", "tier: 2\nagents:\n  use: [x]\nlimits:\n  max_review_round: 5\n");
     let output = assert_refused(&sandbox, &["review", "plan.md"]);
-    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @r"
-    [!] [project]/tribunal.yaml, line 5: `limits:` has no setting `max_review_round`
-        It stands in: max_review_round: 5
-        Nothing was started.
-        1. did you mean `max_review_rounds`?
+    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @"
+    error: [project]/tribunal.yaml, line 5: unknown setting `max_review_round` under `limits:`
+      5 | max_review_round: 5
+      Nothing was started.
+      help: did you mean `max_review_rounds`?
     ");
 }
 
@@ -205,10 +205,10 @@ fn a_secret_in_the_project_settings_is_refused() {
     );
     let output = assert_refused(&sandbox, &["review", "plan.md"]);
     assert!(!output.stderr.contains(&secret_token), "{}", output.stderr);
-    insta::assert_snapshot!(output.stderr, @r"
-    [!] the settings contain what looks like a secret: agent `mine`: agent --token [masked:github]
-        What cannot be shown cannot be trusted. Nothing was started.
-        1. put it into an environment variable that the agent or the check reads itself
+    insta::assert_snapshot!(output.stderr, @"
+    error: the settings contain what looks like a secret: agent `mine`: agent --token [masked:github]
+      A command that cannot be shown in full cannot be trusted. Nothing was started.
+      help: move it to an environment variable that the agent or the check reads itself
     ");
 }
 
@@ -217,20 +217,20 @@ fn a_secret_in_the_settings_of_the_user_is_refused() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
     let output = assert_refused(&sandbox, &["review", "plan.md", "--set", &format!("verify=[check {secret_token}]")]);
-    insta::assert_snapshot!(output.stderr, @r"
-    [!] the settings contain what looks like a secret: check [masked:github]
-        Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.
-        1. put it into an environment variable that the agent or the check reads itself
+    insta::assert_snapshot!(output.stderr, @"
+    error: the settings appear to contain a secret: check [masked:github]
+      Settings are recorded with the run, and secrets must not be recorded. Nothing was started.
+      help: move it to an environment variable that the agent or the check reads itself
     ");
 }
 
 #[test]
 fn an_unknown_command_is_refused_with_a_suggestion() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(assert_refused(&sandbox, &["reviw", "plan.md"]).stderr, @r"
-    [!] there is no command `reviw`
-        1. did you mean `review`?
-        2. see what can be typed: tribunal --help
+    insta::assert_snapshot!(assert_refused(&sandbox, &["reviw", "plan.md"]).stderr, @"
+    error: unknown command `reviw`
+      1. did you mean `review`?
+      2. for all commands, try `tribunal --help`
     ");
     let document = sandbox.run_json(&["reviw"]);
     assert_eq!((&document["schema"], &document["exit"]), (&"tribunal.error/1".into(), &2.into()));

@@ -189,7 +189,7 @@ fn a_fix_that_conflicts_twice_with_the_user_is_asked_about_with_both_sides() {
     assert_eq!((&refused_patches[0]["file"], &refused_patches[0]["line"]), (&"src/b.rs".into(), &3.into()));
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
     assert!(
-        questions.contains("There stands:") && questions.contains("// mine") && questions.contains("fixed();"),
+        questions.contains("Current text:") && questions.contains("// mine") && questions.contains("fixed();"),
         "{questions}"
     );
     assert_eq!(sandbox.read_file("src/a.rs"), FILE_A, "nothing of a patch lands if a part of it cannot");
@@ -204,15 +204,15 @@ fn change_with_strays() -> Sandbox {
     assert_eq!(finding_statuses(&sandbox), ["fixed", "fixed"], "the work goes on");
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
     insta::allow_duplicates! {
-        insta::assert_snapshot!(sandbox.normalize_output(&questions), @r"
-        [run].D1 for the user of this folder
-          src/other.rs was changed while agents were at work, and not by a landing: was that you?
-          keep     it was you, or it is fine as it is
-          restore  put back what was there; what is there now is kept aside
-        [run].D2 for the user of this folder
-          appeared.txt appeared while agents were at work, and not by a landing: was that you?
-          keep     it was you, or it is fine as it is
-          restore  put back what was there; what is there now is kept aside
+        insta::assert_snapshot!(sandbox.normalize_output(&questions), @"
+        [run].D1 (the user of this directory)
+          src/other.rs was changed while agents were running, but not by applying a patch. Was that you?
+          keep     keep the change (it was you, or it is fine as it is)
+          restore  restore the previous content (a copy of the current content is kept)
+        [run].D2 (the user of this directory)
+          appeared.txt appeared while agents were running, but not by applying a patch. Was that you?
+          keep     keep the change (it was you, or it is fine as it is)
+          restore  restore the previous content (a copy of the current content is kept)
         ");
     }
     sandbox
@@ -249,7 +249,7 @@ fn writes_of_a_failing_agent_outside_its_workspace_are_noticed_too() {
     let output = sandbox.run_tribunal(&["review", "--work-tree"]);
     assert_ne!(output.exit_code, Some(0));
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
-    assert!(questions.contains("src/other.rs was changed while agents were at work"), "{questions}{}", output.stderr);
+    assert!(questions.contains("src/other.rs was changed while agents were running"), "{questions}{}", output.stderr);
 }
 
 fn change_awaiting_approval() -> Sandbox {

@@ -44,9 +44,9 @@ fn a_dry_run_shows_files_size_story_and_skipped_files() {
     sandbox.write_file("docs/1-2-run.md", "# Story 1.2\n\n## Acceptance Criteria\n\n1. It runs.\n");
     let output = sandbox.run_tribunal(&["review", "--work-tree", "--dry-run"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
-    insta::assert_snapshot!(output.stderr, @r"
-    [i] it has to meet the acceptance criteria of docs/1-2-run.md
-    [i] left out: logo.png: binary
+    insta::assert_snapshot!(output.stderr, @"
+    note: checking against the acceptance criteria of docs/1-2-run.md
+    note: not reviewed: logo.png: binary
     ");
     insta::assert_snapshot!(output.stdout, @r"
     change work tree would be reviewed; nothing was started
@@ -74,11 +74,11 @@ fn a_big_change_is_split_into_several_runs_and_announced() {
     }
     let output = sandbox.run_tribunal(&["review", "--work-tree", "--dry-run"]);
     let titles: Vec<&str> = output.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
-    insta::assert_snapshot!(titles.join("\n"), @r"
-    change work tree (part 1 of 3) would be reviewed; nothing was started
-    change work tree (part 2 of 3) would be reviewed; nothing was started
-    change work tree (part 3 of 3) would be reviewed; nothing was started
-    3 runs, 3 at once; at most 6 agents at a time
+    insta::assert_snapshot!(titles.join("\n"), @"
+    would review change work tree (part 1 of 3) (dry run, nothing was started)
+    would review change work tree (part 2 of 3) (dry run, nothing was started)
+    would review change work tree (part 3 of 3) (dry run, nothing was started)
+    3 runs, 3 in parallel; at most 6 agents at a time
     ");
     insta::assert_snapshot!(output.stderr, @r"
     [i] 452 files with 74 KB of diff are 3 parts of at most 200 files and 256 KB
@@ -92,13 +92,13 @@ fn a_change_that_is_too_big_is_refused_with_directories_to_narrow_it() {
     for file_number in 0..2_100 {
         sandbox.write_file(&format!("gen/{}/f{file_number}.rs", file_number % 2), "x\n");
     }
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree"]), @r"
-    [!] work tree is too big for one review: 2102 files
-        A review has at most 10 parts of 200 files and 256 KB of diff. Nothing was started and nothing was changed.
-        Narrow it to folders; the biggest are:
-        1. tribunal review --work-tree gen/0/    (1050 files)
-        2. tribunal review --work-tree gen/1/    (1050 files)
-        3. tribunal review --work-tree src/    (2 files)
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree"]), @"
+    error: work tree is too large for one review: 2102 files
+      A review has at most 10 parts, each with up to 200 files and 256 KB of diff.
+      Nothing was started or changed. Narrow it to directories. The largest are:
+      1. `tribunal review --work-tree gen/0/` (1050 files)
+      2. `tribunal review --work-tree gen/1/` (1050 files)
+      3. `tribunal review --work-tree src/` (2 files)
     ");
 }
 
@@ -107,11 +107,11 @@ fn a_range_that_is_not_checked_out_can_only_be_reviewed_without_fixing() {
     let sandbox = repository_with_change();
     commit_all(&sandbox);
     sandbox.write_file("src/main.rs", "fn main() { other() }\n");
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--diff", "main~1..main"]), @r"
-    [!] the work tree has something else than main~1..main in src/main.rs
-        Fixes land in the work tree, so it must have what is reviewed. Nothing was started and nothing was changed.
-        1. check out what it ends in, without changes of your own: git stash, git switch
-        2. review only: tribunal review --diff 'main~1..main' --no-fix
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--diff", "main~1..main"]), @"
+    error: the work tree differs from main~1..main in src/main.rs
+      Fixes are applied to the work tree, so it must match what is reviewed. Nothing was started or changed.
+      1. stash your own changes (`git stash`) and check out the end of the range (`git switch`)
+      2. review without fixing: `tribunal review --diff 'main~1..main' --no-fix`
     ");
     let plan_document = sandbox.run_json(&["review", "--commit", "HEAD", "--no-fix", "--dry-run"]);
     assert!(plan_document["subject"]["end"].is_string(), "{plan_document}");
@@ -120,11 +120,11 @@ fn a_range_that_is_not_checked_out_can_only_be_reviewed_without_fixing() {
 #[test]
 fn mistyped_ranges_are_refused_with_the_command_to_type() {
     let sandbox = repository_with_change();
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--diff", "main"]), @r"
-    [!] `main` is no range
-        Nothing was started and nothing was changed.
-        1. from there to HEAD: tribunal review --diff main..HEAD
-        2. that commit alone: tribunal review --commit main
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--diff", "main"]), @"
+    error: `main` is not a range
+      Nothing was started or changed.
+      1. review everything from there to HEAD: `tribunal review --diff main..HEAD`
+      2. review only that commit: `tribunal review --commit main`
     ");
     insta::assert_snapshot!(refusal_text(&sandbox, &["--diff", "mian..HEAD"]), @r"
     [!] there is no revision `mian` in this repository
@@ -161,11 +161,11 @@ fn mistyped_ranges_are_refused_with_the_command_to_type() {
 #[test]
 fn outside_a_repository_a_change_is_refused_and_files_are_offered() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree"]), @r"
-    [!] [project] is not in a git repository
-        Nothing was started and nothing was changed.
-        1. go to the project, or name it: tribunal -C DIR review …
-        2. without git, review files: tribunal review FILE
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree"]), @"
+    error: [project] is not in a git repository
+      Nothing was started or changed.
+      1. change to the project directory, or pass it: `tribunal -C DIR review …`
+      2. review files, which works without git: `tribunal review FILE`
     ");
 }
 
@@ -177,7 +177,7 @@ fn an_empty_change_is_nothing_to_review() {
         assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
         output.stderr
     };
-    insta::assert_snapshot!(notice_for(&["--staged"]), @"[i] nothing is staged; there is nothing to review");
+    insta::assert_snapshot!(notice_for(&["--staged"]), @"note: nothing is staged; nothing to review");
     insta::assert_snapshot!(
         notice_for(&["--work-tree", "plan.md"]),
         @"[i] nothing changed in work tree in plan.md; there is nothing to review"
@@ -187,11 +187,11 @@ fn an_empty_change_is_nothing_to_review() {
 #[test]
 fn a_story_that_is_named_must_have_criteria() {
     let sandbox = repository_with_change();
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "--story", "plan.md"]), @r"
-    [!] plan.md has no acceptance criteria
-        Its headings: Plan · Goals · Risks
-        1. put them under a heading `Acceptance Criteria`, numbered
-        2. or leave out --story
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "--story", "plan.md"]), @"
+    error: plan.md has no acceptance criteria
+      Headings in the file: Plan · Goals · Risks
+      1. add numbered criteria under a heading `Acceptance Criteria`
+      2. or leave out `--story`
     ");
     for story_number in [1, 2] {
         sandbox.write_file(&format!("docs/1-{story_number}-x.md"), "## Acceptance Criteria\n\n1. a\n");

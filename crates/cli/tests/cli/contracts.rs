@@ -137,13 +137,13 @@ fn a_dry_run_starts_nothing() {
     // The estimate changes with every word of the prompts, so the snapshot leaves it out.
     let steady_lines =
         output.stdout.lines().map(|line| if line.contains("prompts:") { line[..11].trim_end() } else { line });
-    insta::assert_snapshot!(steady_lines.collect::<Vec<_>>().join("\n"), @r"
-    _bmad-output/planning-artifacts/prd.md would be reviewed; nothing was started
+    insta::assert_snapshot!(steady_lines.collect::<Vec<_>>().join("\n"), @"
+    would review _bmad-output/planning-artifacts/prd.md (dry run, nothing was started)
       level:    dual (tier 1)
       reviewer: party by scripted
       reviewer: adversarial by scripted
       prompts:
-      limits:   3 rounds, 3 fix iterations a round, 50 findings, 120 min, 5.00 in cost or 1000000 tokens
+      limits:   3 rounds, 3 fix iterations a round, 50 findings, 120 min, $5.00 or 1000000 tokens
       verify:   ! grep -n 'TBD' _bmad-output/planning-artifacts/prd.md
     ");
     assert!(!sandbox.path_of(".tribunal").exists());
@@ -158,12 +158,12 @@ fn an_answer_of_a_reviewer_can_be_inspected() {
     );
     let output = sandbox.run_tribunal(&["inspect", "findings", "good.txt"]);
     assert_eq!(output.exit_code, Some(0));
-    insta::assert_snapshot!(output.stdout, @r"
+    insta::assert_snapshot!(output.stdout, @"
     1 finding
       critical  d
                 quote “q”
-    [W] severity `dire` is unknown and was taken as critical
-    [W] item 2 was left out: it has neither a quote nor an absence
+    warning: unknown severity `dire`, treated as critical
+    warning: item 2 was ignored: it has neither `quote` nor `absent`
     ");
     sandbox.write_file("bad.txt", "All good!");
     let output = sandbox.run_tribunal(&["inspect", "findings", "bad.txt"]);
@@ -183,11 +183,11 @@ fn an_answer_of_a_fixer_can_be_inspected_too() {
     );
     let output = sandbox.run_tribunal(&["inspect", "response", "fixer.txt", "--fixes"]);
     assert_eq!(output.exit_code, Some(0));
-    insta::assert_snapshot!(output.stdout, @r"
+    insta::assert_snapshot!(output.stdout, @"
     2 claims
       F2   fixed    named
       F3   blocked  who?
-    [W] item 3 was left out: `9` is no finding id
+    warning: item 3 was ignored: `9` is not a finding id
     ");
     let as_findings = sandbox.run_tribunal(&["inspect", "response", "fixer.txt"]);
     assert_eq!(as_findings.exit_code, Some(3), "it is no reviewer's answer");
@@ -203,14 +203,14 @@ fn an_answer_of_a_challenger_can_be_inspected_too() {
     );
     let output = sandbox.run_tribunal(&["inspect", "response", "challenger.txt", "--verdicts"]);
     assert_eq!(output.exit_code, Some(0));
-    insta::assert_snapshot!(output.stdout, @r"
+    insta::assert_snapshot!(output.stdout, @"
     3 verdicts
       F1   valid      both are there
       F2   invalid    it is said: twice
-                      against it “erased after 90 days”
+                      counter-quote “erased after 90 days”
       F3   ambiguous
-    [W] the list is not well-formed; it was read as far as it could be understood
-    [W] F3 was called invalid without counter-evidence; taken as ambiguous
+    warning: the list is malformed; it was read as far as possible
+    warning: F3 was called invalid without counter-evidence, treated as ambiguous
     ");
     let document = sandbox.run_json(&["inspect", "response", "challenger.txt", "--verdicts"]);
     assert_eq!(document["rulings"][1]["holds"], "invalid");
@@ -242,11 +242,11 @@ fn a_project_prompt_that_lacks_a_placeholder_is_refused_at_the_start() {
     sandbox.write_file(".tribunal/templates/party.md", "Have a party about\n{{subject}}\n{{task}}\n");
     let output = sandbox.run_tribunal(&["review", "plan.md", "--dry-run"]);
     assert_eq!(output.exit_code, Some(2));
-    insta::assert_snapshot!(output.stderr, @r"
-    [!] .tribunal/templates/party.md cannot be used: `{{form}}` is missing: the agent would not get the form its answer is read by
-        It takes the place of the party's built-in prompt.
-        1. put in what is missing
-        2. or use the built-in prompt: mv .tribunal/templates/party.md .tribunal/templates/party.md.off
+    insta::assert_snapshot!(output.stderr, @"
+    error: .tribunal/templates/party.md cannot be used: `{{form}}` is missing, so the agent would not get the answer format
+      It replaces the built-in prompt of the party.
+      1. fix the template
+      2. or use the built-in prompt: `mv .tribunal/templates/party.md .tribunal/templates/party.md.off`
     ");
 }
 
@@ -261,8 +261,8 @@ fn the_transcript_of_an_agent_can_be_inspected() {
         output.stdout.lines().map(|line| line.split(" · ").next().unwrap()).map(|line| line.get(..60).unwrap_or(line));
     insta::assert_snapshot!(sandbox.normalize_output(&without_time.collect::<Vec<_>>().join("\n")), @r#"
     round-1/review/adversarial: scripted (replay) as adversarial
-    used 1000 tokens in, 100 out, 0 from the cache, 0.50 in cost
-    read as 1 finding
+    used 1000 tokens in, 100 out, 0 cached, $0.50
+    parsed as 1 finding
       high      fast is vague
                 quote “It shall be fast.”
     printed:

@@ -30,12 +30,12 @@ fn waiting_sandbox() -> Sandbox {
 fn a_blocked_finding_becomes_a_decision_that_waits() {
     let sandbox = waiting_sandbox();
     let output = sandbox.run_tribunal(&["decisions"]);
-    insta::assert_snapshot!(sandbox.normalize_output(&output.stdout), @r"
-    [run].D1 for product owner
+    insta::assert_snapshot!(sandbox.normalize_output(&output.stdout), @"
+    [run].D1 (product owner)
       F1: fast is vague (how fast must it be)
-      retry    let a fixer try once more, with your note if you give one
-      dismiss  it is not an issue
-      defer    it is one, but not now
+      retry    let a fixer try again (your note is passed on)
+      dismiss  not an issue
+      defer    a real issue, but not now
     ");
     // Resuming without an answer changes nothing and reports the decision again.
     let output = sandbox.run_tribunal(&["resume"]);
@@ -104,10 +104,10 @@ fn a_note_has_a_maximum_length_and_secrets_in_it_are_masked() {
     let sandbox = waiting_sandbox();
     let output = sandbox.run_tribunal(&["decisions", "D1", "retry", "--note", &"x".repeat(2001)]);
     assert_eq!(output.exit_code, Some(2));
-    insta::assert_snapshot!(output.stderr, @r"
-    [!] that is longer than 2000 characters
-        It goes into every brief from here on, beside the subject.
-        1. put it into a file of the project and name that file
+    insta::assert_snapshot!(output.stderr, @"
+    error: the text is longer than 2000 characters
+      It is added to every further prompt, next to the subject.
+      help: put it into a file of the project and refer to that file
     ");
     let secret_token = format!("gh{}_{}", "p", "a1B2".repeat(9));
     let output =
@@ -174,10 +174,10 @@ fn a_wrong_answer_is_refused_with_the_choices() {
     let sandbox = waiting_sandbox();
     let output = sandbox.run_tribunal(&["decisions", "D1", "dismis"]);
     assert_eq!(output.exit_code, Some(2));
-    insta::assert_snapshot!(output.stderr, @r"
-    [!] `dismis` is no answer to D1
-        Its choices are retry, dismiss, defer.
-        1. did you mean `dismiss`?
+    insta::assert_snapshot!(output.stderr, @"
+    error: `dismis` is not a valid answer to D1
+      Valid answers: retry, dismiss, defer.
+      help: did you mean `dismiss`?
     ");
     assert_eq!(sandbox.run_tribunal(&["decisions", "D7", "retry"]).exit_code, Some(2));
 }
@@ -311,10 +311,10 @@ fn stopping_a_run_that_is_not_running_reports_its_state() {
     let _held = hold_run_lock(&sandbox, &run_id, "another process\n");
     let output = sandbox.run_tribunal(&["stop"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stdout);
-    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @r"
-    [!] run [run] is being worked on, but could not be reached
-        Who works on it did not say so in a way that is understood here. It was not stopped.
-        1. where it was started, as the user who did: tribunal stop [run]
+    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @"
+    error: run [run] is in progress, but its process could not be reached
+      Its lock does not say in a known way which process holds it. The run was not stopped.
+      help: stop it where it was started, as the same user: `tribunal stop [run]`
     ");
 }
 
@@ -330,7 +330,7 @@ fn reloaded_settings_that_do_not_fit_the_started_run_are_refused() {
     let output = sandbox.run_tribunal(&["resume", "--reload"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     assert!(
-        output.stderr.contains("do not fit") && output.stderr.contains("tribunal resume plan-"),
+        output.stderr.contains("the changed settings conflict with") && output.stderr.contains("tribunal resume plan-"),
         "{}",
         output.stderr
     );
@@ -370,15 +370,15 @@ fn a_critical_finding_in_dispute_waits_for_the_user_with_the_command_to_type() {
     let review_text = sandbox.normalize_output(&output.stderr);
     let challenge_lines: Vec<&str> =
         review_text.lines().skip_while(|line| !line.contains("answered on")).skip(3).take(8).collect();
-    insta::assert_snapshot!(challenge_lines.join("\n"), @r"
-          F1 in doubt, high → medium (2 ambiguous)
-             fast for whom?
-          F2 is critical and in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide
-             speed is the risk
-             “It shall be fast.”
-             D1 waits for product owner:
-               tribunal decisions [run].D1 ANSWER    (uphold, dismiss, defer)
-      2 new; 1 finding: 1 medium to fix
+    insta::assert_snapshot!(challenge_lines.join("\n"), @"
+        F1 in doubt, high → medium (2 ambiguous)
+           fast for whom?
+        F2 is critical and in doubt (1 valid, 1 invalid, 1 ambiguous), waiting for your decision
+           speed is the risk
+           “It shall be fast.”
+           D1 needs an answer (product owner):
+             tribunal decisions [run].D1 ANSWER  (uphold, dismiss, defer)
+    2 new findings, 1 to fix (1 medium)
     ");
     assert_eq!(sandbox.run_tribunal(&["decisions", "D1", "uphold"]).exit_code, Some(0));
     let output = sandbox.run_tribunal(&["resume"]);

@@ -66,10 +66,10 @@ fn a_directory_that_is_not_empty_is_left_alone() {
     sandbox.write_file("mine.txt", "mine");
     let output = sandbox.run_tribunal(&["demo", "--dir", "."]);
     assert_eq!(output.exit_code, Some(2));
-    insta::assert_snapshot!(output.stderr, @r"
-    [!] . is not empty
-        The demo writes a project of its own and touches nothing that is yours.
-        1. name a new folder: tribunal demo --dir DIR
+    insta::assert_snapshot!(output.stderr, @"
+    error: . is not empty
+      The demo creates its own project and never overwrites your files.
+      help: choose a new directory: `tribunal demo --dir DIR`
     ");
     assert!(!sandbox.path_of("tribunal.yaml").exists());
 }

@@ -75,30 +75,30 @@ fn installed_clients_are_listed_and_one_that_is_not_signed_in_is_reported() {
     let programs = [("claude", SIGNED_IN), ("codex", SIGNED_OUT), ("gemini", "exit 1"), ("git", GIT_VERSION)];
     let machine = FakeMachine::new("agents: {use: [claude-code, codex]}\n", &programs);
     machine.sandbox.write_file("_bmad/bmm/config.yaml", "project_name: x\n");
-    insta::assert_snapshot!(machine.doctor_text(), @r"
+    insta::assert_snapshot!(machine.doctor_text(), @"
     clients
-      ✓ claude-code: ready, version 2.1.325, signed in by claude.ai, max (a plan pays)
+      ✓ claude-code: ready, version 2.1.325, signed in with claude.ai, max (subscription)
           [home]/bin/claude
-          can: reviewers read only, fixers write, answer form, sessions, sizes, tools, servers, cost
+          can: read-only reviewers, fixers, structured answers, sessions, model sizes, tool permissions, MCP servers, cost
       ✗ codex: not signed in, version 0.166.0
           [home]/bin/codex
-          to mend it: codex login
-      · gemini: [home]/bin/gemini is there, and has no driver yet
+          to fix it: codex login
+      · gemini: found at [home]/bin/gemini, but not supported yet
 
     agents
-      ✓ claude-code: ready (claude-code claude, of anthropic); takes review and fix
-      ✗ codex: not signed in (codex codex, of openai); takes review and fix
+      ✓ claude-code: ready (claude-code claude, provider anthropic); used for review and fix
+      ✗ codex: not signed in (codex codex, provider openai); used for review and fix
 
-    here
+    environment
       ✓ project [project]
-      ✓ BMAD: its settings are here; parties have the built-in personas
+      ✓ BMAD: found; parties use the built-in personas
       ✓ git 2.40.1
 
-    worth knowing
-    [W] agent `codex`: not signed in
+    warnings
+    warning: agent `codex`: not signed in
         1. codex login
 
-    a review can run here
+    ready: a review can run here
     exit code 0
     ");
 }
@@ -109,32 +109,32 @@ fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
     let mut machine = FakeMachine::new("agents: {use: [claude-code, codex]}\n", &programs);
     // The client that does answer needs some of this time, too.
     machine.timeout_seconds = "5";
-    insta::assert_snapshot!(machine.doctor_text(), @r"
+    insta::assert_snapshot!(machine.doctor_text(), @"
     clients
       ✗ claude-code: does not work
           [home]/bin/claude
           no answer within 5 s
-          to mend it: npm install -g @anthropic-ai/claude-code
-      ✗ codex: too old, version 0.20.1, at least 0.147.0 is needed
+          to fix it: npm install -g @anthropic-ai/claude-code
+      ✗ codex: too old, version 0.20.1, requires at least 0.147.0
           [home]/bin/codex
-          to mend it: npm install -g @openai/codex
+          to fix it: npm install -g @openai/codex
 
     agents
-      ✗ claude-code: does not work (claude-code claude, of anthropic); takes review and fix
-      ✗ codex: too old (codex codex, of openai); takes review and fix
+      ✗ claude-code: does not work (claude-code claude, provider anthropic); used for review and fix
+      ✗ codex: too old (codex codex, provider openai); used for review and fix
 
-    here
+    environment
       ✓ project [project]
-      · no BMAD here: trackers and metrics go to .tribunal
-      ? git is not there: files can be reviewed, changes cannot
+      · BMAD: not found; trackers and metrics go to .tribunal
+      ? git: not found; files can be reviewed, changes cannot
 
-    what keeps a review from running
-    [!] agent `claude-code`: does not work
+    errors
+    error: agent `claude-code`: does not work
         1. npm install -g @anthropic-ai/claude-code
-    [!] agent `codex`: too old
+    error: agent `codex`: too old
         1. npm install -g @openai/codex
 
-    a review cannot run here yet: 2 things are missing
+    not ready: fix the 2 errors above first
     exit code 5
     ");
 }
@@ -143,32 +143,32 @@ fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
 fn an_api_key_signs_in_and_without_settings_the_first_ready_client_is_used() {
     let mut machine = FakeMachine::new("tier: 1\n", &[("codex", SIGNED_OUT), ("git", GIT_VERSION)]);
     machine.env_variables.push(("CODEX_API_KEY", "sk-test"));
-    insta::assert_snapshot!(machine.doctor_text(), @r"
+    insta::assert_snapshot!(machine.doctor_text(), @"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
-      ✓ codex: ready, version 0.166.0, signed in by CODEX_API_KEY (paid by the token)
+      ✓ codex: ready, version 0.166.0, signed in with CODEX_API_KEY (pay per token)
           [home]/bin/codex
-          can: reviewers read only, fixers write, answer form, sessions, servers, cost
+          can: read-only reviewers, fixers, structured answers, sessions, MCP servers, cost
 
     agents
-      ✓ codex: ready (codex codex, of openai); takes review and fix
+      ✓ codex: ready (codex codex, provider openai); used for review and fix
 
-    here
+    environment
       ✓ project [project]
-      · no BMAD here: trackers and metrics go to .tribunal
+      · BMAD: not found; trackers and metrics go to .tribunal
       ✓ git 2.40.1
 
-    [i] no agent is set: codex takes part, the first client that is installed and signed in (CODEX_API_KEY); another one: --agent NAME
+    note: no agent is set; using codex, the first client that is installed and signed in (CODEX_API_KEY); to use another one, pass `--agent NAME`
 
-    a review can run here
+    ready: a review can run here
     exit code 0
     ");
 }
 
 #[test]
 fn an_empty_machine_shows_what_to_install() {
-    insta::assert_snapshot!(FakeMachine::new("", &[]).doctor_text(), @r"
+    insta::assert_snapshot!(FakeMachine::new("", &[]).doctor_text(), @"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
@@ -178,18 +178,18 @@ fn an_empty_machine_shows_what_to_install() {
     agents
       ✗ none
 
-    here
+    environment
       ✓ project [project]
-      · no BMAD here: trackers and metrics go to .tribunal
-      ? git is not there: files can be reviewed, changes cannot
+      · BMAD: not found; trackers and metrics go to .tribunal
+      ? git: not found; files can be reviewed, changes cannot
 
-    what keeps a review from running
-    [!] no agent is set, and no client can be used as it is
-        1. install one, for instance: npm install -g @anthropic-ai/claude-code
-        2. or name a command of yours in [project]/tribunal.yaml: agents: {mine: {driver: command, argv: [my-agent]}}
-        3. or see it work without an agent: tribunal demo
+    errors
+    error: no agent is set, and no client is ready to use
+        1. install a client, for example: `npm install -g @anthropic-ai/claude-code`
+        2. or use a command of your own; add to [project]/tribunal.yaml: `agents: {mine: {driver: command, argv: [my-agent]}}`
+        3. or try Tribunal without an agent: `tribunal demo`
 
-    a review cannot run here yet: 1 thing is missing
+    not ready: fix the error above first
     exit code 5
     ");
 }
@@ -200,7 +200,10 @@ fn settings_that_cannot_work_are_reported_as_faults() {
     let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     assert_eq!(report["ready"], false);
     let fault_text = report["faults"][0]["what"].as_str().unwrap();
-    assert!(fault_text.contains("tribunal.yaml, line 1: `tier` is `9`"), "{fault_text}");
+    assert!(
+        fault_text.contains("tribunal.yaml, line 1: `tier` must be a whole number from 0 to 4; found `9`"),
+        "{fault_text}"
+    );
     assert_eq!(report["clients"][0]["state"], "ready", "the clients are looked at all the same");
 
     machine.sandbox.write_file("tribunal.yaml", "agents:\n  use: [cluade-code]\n");
@@ -216,7 +219,7 @@ fn a_program_named_by_the_project_is_not_started_before_it_is_trusted() {
     let machine = FakeMachine::new(settings, &[("git", GIT_VERSION)]);
     machine
         .add_program("tools/claude", &format!("echo ran >> {}\n{SIGNED_IN}", machine.sandbox.path_of("ran").display()));
-    insta::assert_snapshot!(machine.doctor_text(), @r"
+    insta::assert_snapshot!(machine.doctor_text(), @"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
@@ -224,21 +227,21 @@ fn a_program_named_by_the_project_is_not_started_before_it_is_trusted() {
           to install it: npm install -g @openai/codex
       ✗ claude-code: not trusted
           [project]/./tools/claude
-          to mend it: tribunal trust
+          to fix it: tribunal trust
 
     agents
-      ✗ claude-code: not trusted (claude-code ./tools/claude, of anthropic); takes review and fix
+      ✗ claude-code: not trusted (claude-code ./tools/claude, provider anthropic); used for review and fix
 
-    here
+    environment
       ✓ project [project]
-      · no BMAD here: trackers and metrics go to .tribunal
+      · BMAD: not found; trackers and metrics go to .tribunal
       ✓ git 2.40.1
 
-    what keeps a review from running
-    [!] not trusted yet: agent `claude-code`, its client: ./tools/claude
-        1. look at it and say yes: tribunal trust
+    errors
+    error: not trusted yet: client of agent `claude-code`: ./tools/claude
+        1. review and allow it: `tribunal trust`
 
-    a review cannot run here yet: 1 thing is missing
+    not ready: fix the error above first
     exit code 5
     ");
     assert!(!machine.sandbox.path_of("ran").exists());
@@ -255,7 +258,7 @@ fn a_missing_command_is_reported_and_no_command_is_started() {
                     other: {driver: command, argv: [absent]}\n";
     let machine = FakeMachine::new(settings, &[("my-agent", "echo > ran"), ("git", GIT_VERSION)]);
     assert_eq!(machine.sandbox.run_tribunal(&["trust", "--yes"]).exit_code, Some(0));
-    insta::assert_snapshot!(machine.doctor_text(), @r"
+    insta::assert_snapshot!(machine.doctor_text(), @"
     clients
       · claude-code: not installed
           to install it: npm install -g @anthropic-ai/claude-code
@@ -263,19 +266,19 @@ fn a_missing_command_is_reported_and_no_command_is_started() {
           to install it: npm install -g @openai/codex
 
     agents
-      ✓ mine: ready (command my-agent, of mine); takes review and fix
-      ✗ other: not installed (command absent, of other); takes review and fix
+      ✓ mine: ready (command my-agent, provider mine); used for review and fix
+      ✗ other: not installed (command absent, provider other); used for review and fix
 
-    here
+    environment
       ✓ project [project]
-      · no BMAD here: trackers and metrics go to .tribunal
+      · BMAD: not found; trackers and metrics go to .tribunal
       ✓ git 2.40.1
 
-    worth knowing
-    [W] agent `other`: not installed
-        1. install `absent`, or correct `argv` of agent `other`
+    warnings
+    warning: agent `other`: not installed
+        1. install `absent`, or fix `argv` of agent `other`
 
-    a review can run here
+    ready: a review can run here
     exit code 0
     ");
     assert!(!machine.sandbox.path_of("ran").exists());

@@ -101,8 +101,8 @@ fn two_formats_at_once_are_refused() {
             );
         }
     }
-    insta::assert_snapshot!(sandbox.run_tribunal(&["findings", "--sarif", "--markdown"]).stderr, @r"
-    [!] `--sarif` cannot be used together with `--markdown`
-        1. see what can be typed: tribunal findings --help
+    insta::assert_snapshot!(sandbox.run_tribunal(&["findings", "--sarif", "--markdown"]).stderr, @"
+    error: `--sarif` cannot be used with `--markdown`
+      help: for more information, try `tribunal findings --help`
     ");
 }

@@ -143,9 +143,9 @@ fn removed_things_are_listed() {
     // The sizes change with every word of the prompts, so the snapshot leaves them out.
     let lines = listing.lines().map(|line| line.split(" (").next().unwrap());
     let lines: Vec<&str> = lines.map(|line| line.split(" KB in total").next().unwrap()).collect();
-    insta::assert_snapshot!(lines[..4].join("\n"), @r"
-    would remove 1 folder of copies
-    would remove 4 texts that nothing refers to
+    insta::assert_snapshot!(lines[..4].join("\n"), @"
+    would remove 1 workspace directory
+    would remove 4 unreferenced texts
     would remove 1 run
       [run]
     ");
@@ -162,11 +162,11 @@ fn a_symlink_in_place_of_the_work_directory_is_refused() {
     std::os::unix::fs::symlink(&scratch_dir, &work_dir).unwrap();
     let output = sandbox.run_tribunal(&["gc"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
-    insta::assert_snapshot!(output.stderr, @r"
-    [!] .tribunal/work is a link
-        Behind it could be what is not Tribunal's to remove. Nothing was removed.
-        1. see where it leads: ls -ld .tribunal/work
-        2. put a folder in its place, then: tribunal gc
+    insta::assert_snapshot!(output.stderr, @"
+    error: .tribunal/work is a link
+      It may lead to files that do not belong to Tribunal. Nothing was removed.
+      1. check where it leads: `ls -ld .tribunal/work`
+      2. replace it with a directory, then run `tribunal gc` again
     ");
     assert!(scratch_dir.join("thesis").exists());
 }

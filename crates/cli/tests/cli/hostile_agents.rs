@@ -385,7 +385,7 @@ fn a_killed_keeper_costs_only_its_own_task_one_attempt() {
     kill_process(Pid::from_raw(keeper_pid.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
     // The gate opens only after the loss has been noticed.
     let mut lines = BufReader::new(child.stdout.take().unwrap());
-    read_until(&mut lines, "its keeper was killed");
+    read_until(&mut lines, "its supervisor process was killed");
     open_gate(&gate_path);
     let mut remaining_output = String::new();
     lines.read_to_string(&mut remaining_output).unwrap();

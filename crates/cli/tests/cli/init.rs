@@ -198,11 +198,11 @@ fn one_client_alone_can_be_removed() {
 #[test]
 fn without_a_terminal_nothing_is_written_unless_confirmed_by_a_flag() {
     let project = ClientProject::new(&["claude"]);
-    insta::assert_snapshot!(project.assert_refused(&["--profile", "solo"], 2), @r"
-    [!] there is no terminal to ask whether these files may be written
-        Nothing was written.
-        1. if they may: tribunal init --profile solo --yes
-        2. only to see the changes: tribunal init --profile solo --dry-run
+    insta::assert_snapshot!(project.assert_refused(&["--profile", "solo"], 2), @"
+    error: cannot ask for confirmation without a terminal
+      Nothing was written.
+      1. write them: `tribunal init --profile solo --yes`
+      2. or only show the changes: `tribunal init --profile solo --dry-run`
     ");
     let output = project.run_successfully(&["--dry-run"]);
     assert!(project.file_names().is_empty());
@@ -342,7 +342,7 @@ fn a_profile_fills_a_new_file_and_changes_no_existing_one() {
         let files_before = project.project_files();
         let output = project.run_successfully(&["--profile", "enterprise"]);
         assert_eq!(project.project_files(), files_before);
-        let expected_text = "tribunal.yaml is there and is not changed; the profile enterprise would set in it: tier=4";
+        let expected_text = "tribunal.yaml exists and is not changed; the profile enterprise would set tier=4";
         assert!(output.stderr.contains(expected_text), "{}", output.stderr);
     }
     assert_eq!(ClientProject::new(&[]).run_init(&["--profile", "big"]).exit_code, Some(2));
@@ -368,12 +368,12 @@ fn reasons_why_a_hook_does_not_run_are_reported() {
     project.sandbox.write_file(LOCAL_SETTINGS, "{\n  // mine\n  \"disableAllHooks\": true\n}\n");
     let output = project.run_successfully(&["--dry-run"]);
     let lines = project.normalize_paths(&output.stderr).replace(", so no hook", ",\n    so no hook");
-    insta::assert_snapshot!(lines, @r"
-    [W] .claude/settings.local.json:2:3: a comment: claude-code does not read a file with comments or trailing commas at all,
-        so no hook in it runs
-    [W] .claude/settings.local.json:3: `disableAllHooks` is on,
+    insta::assert_snapshot!(lines, @"
+    warning: .claude/settings.local.json:2:3: comment: claude-code ignores files with comments or trailing commas,
         so no hook runs
-    [i] codex: it runs them once you have trusted this folder and each hook, and does not say so before: start codex here, then /hooks
+    warning: .claude/settings.local.json:3: `disableAllHooks` is set,
+        so no hooks run
+    note: codex: hooks run only after you trust this directory and each hook (Codex does not warn you); start `codex` here, then type `/hooks`
     ");
 }
 

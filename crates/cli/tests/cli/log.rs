@@ -76,7 +76,8 @@ fn every_prompt_and_answer_can_be_read() {
         "{prompt_listing}"
     );
     assert_eq!(
-        sandbox.run_tribunal(&["log", "--prompts"]).stdout.lines().count(),
+        // The first line is the header.
+        sandbox.run_tribunal(&["log", "--prompts"]).stdout.lines().skip(1).count(),
         sandbox.run_json(&["log", "--prompts"])["calls"].as_array().unwrap().len()
     );
 }

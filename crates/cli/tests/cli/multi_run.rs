@@ -231,21 +231,21 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
     let _held = hold_subject_lock(&sandbox, "one.md");
     let output = sandbox.run_tribunal(&["review", "one.md", "two.md", "--progress", "summary"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
-    insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @r"
-    one      │ [!] one.md is already under review by run other-abcd
-    one      │     Two runs on one subject would undo each other's work.
-    one      │     1. watch the other one: tribunal status other-abcd
-    one      │     2. or wait until it has ended
+    insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @"
+    one      │ error: one.md is already being reviewed by run other-abcd
+    one      │   Two runs on the same subject would overwrite each other's work.
+    one      │   1. check the other run: `tribunal status other-abcd`
+    one      │   2. or wait until it has ended
     two-xxxx │ review of two.md · run two-xxxx
-    two-xxxx │   round 1: a dry pass: nothing new
-    two-xxxx │ resolved · the goal is met: a pass over the final text was dry
+    two-xxxx │   round 1: no new findings
+    two-xxxx │ resolved: no open findings, and the last review found nothing new
     two-xxxx │   no findings · 1 round · […]
     two-xxxx │   tracker: .tribunal/reviews/two-issues.md
     two-xxxx │   next: tribunal findings two-xxxx
     two-xxxx │         tribunal log two-xxxx
 
     2 runs:
-      -         not started  one.md is already under review by run other-abcd
+      -         not started  one.md is already being reviewed by run other-abcd
       two-xxxx  resolved     two.md · no findings
     ");
     // One job at a time gives the same result.
@@ -298,16 +298,16 @@ fn the_worst_exit_code_counts_and_every_line_names_its_run() {
     let sandbox = sandbox_with_documents(&["one.md", "a-rather-long-name-of-a-file.md"], agent);
     let output = sandbox.run_tribunal(&["review", "a-rather-long-name-of-a-file.md", "one.md"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-    insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @r"
+    insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @"
     a-rather-lon…-xxxx │ review of a-rather-long-name-of-a-file.md · run a-rather-long-name-of-a-xxxx · tribunal 0.1.0
     a-rather-lon…-xxxx │ limits: […]
     a-rather-lon…-xxxx │ agents: mine · tier 0 · goal zero-open
     a-rather-lon…-xxxx │ panel: adversarial (minimal: tier 0)
     a-rather-lon…-xxxx │ round 1 of at most 3
-    a-rather-lon…-xxxx │   ✓ adversarial   raised nothing
-    a-rather-lon…-xxxx │   a dry pass: nothing new
-    a-rather-lon…-xxxx │   confidence 20: reviewers 10/25; one source only; validation, memory, party not consulted
-    a-rather-lon…-xxxx │ resolved · the goal is met: a pass over the final text was dry
+    a-rather-lon…-xxxx │   ✓ adversarial   no findings
+    a-rather-lon…-xxxx │   no new findings
+    a-rather-lon…-xxxx │   confidence 20 of 100
+    a-rather-lon…-xxxx │ resolved: no open findings, and the last review found nothing new
     a-rather-lon…-xxxx │   no findings · 1 round · […]
     a-rather-lon…-xxxx │   tracker: .tribunal/reviews/a-rather-long-name-of-a-file-issues.md
     a-rather-lon…-xxxx │   next: tribunal findings a-rather-long-name-of-a-xxxx
@@ -317,13 +317,14 @@ fn the_worst_exit_code_counts_and_every_line_names_its_run() {
     one-xxxx           │ agents: mine · tier 0 · goal zero-open
     one-xxxx           │ panel: adversarial (minimal: tier 0)
     one-xxxx           │ round 1 of at most 3
-    one-xxxx           │   ↻ adversarial   tried once more: agent `mine` ended with exit code 7
-    one-xxxx           │   ✗ adversarial   incomplete: agent `mine` ended with exit code 7; twice, […]
-    one-xxxx           │ failed · an agent or the environment failed: no reviewer answered: agent `mine` ended with exit code 7; twice, […]
+    one-xxxx           │   ↻ adversarial   retrying: agent `mine` exited with code 7
+    one-xxxx           │   ✗ adversarial   failed: agent `mine` exited with code 7 (failed twice, each time immediately)
+    one-xxxx           │ failed: no reviewer answered: agent `mine` exited with code 7 (failed twice, each time immediately)
     one-xxxx           │   no findings · 0 rounds · […]
     one-xxxx           │   tracker: .tribunal/reviews/one-issues.md
-    one-xxxx           │   next: tribunal doctor    (what is missing, and what mends it)
-    one-xxxx           │         tribunal resume one-xxxx    (--reload, if you changed tribunal.yaml)
+    one-xxxx           │   next: tribunal doctor            (check agents and environment)
+    one-xxxx           │         tribunal resume one-xxxx   (add --reload if you changed tribunal.yaml)
+    one-xxxx           │         tribunal discard one-xxxx  (give up this run)
 
     2 runs:
       a-rather-long-name-of-a-xxxx  resolved     a-rather-long-name-of-a-file.md · no findings

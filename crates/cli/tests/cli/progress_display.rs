@@ -24,7 +24,7 @@ fn the_progress_mode_decides_how_much_a_pipe_gets() {
     let silent = progress_in("silent");
     assert!(silent.starts_with("resolved: no open findings (fixes are not reviewed again at tier 0)"), "{silent}");
     let summary = progress_in("summary");
-    assert!(summary.contains("  round 1: 1 new; 1 finding: 1 high to fix\n"), "{summary}");
+    assert!(summary.contains("  round 1: 1 new finding, 1 to fix (1 high)\n"), "{summary}");
     assert!(!summary.contains("fast is vague"), "{summary}");
     let streaming = progress_in("streaming");
     assert!(streaming.contains("fast is vague") && streaming.contains("· "), "{streaming}");

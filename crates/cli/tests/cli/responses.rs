@@ -33,23 +33,23 @@ fn the_reading_of_an_answer_is_shown_with_the_analysis_of_its_text() {
     let sandbox = Sandbox::with_script("");
     sandbox.write_file("out.jsonl", &answered_output());
     let output = sandbox.run_tribunal(&["inspect", "response", "--agent", "claude", "out.jsonl"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @r"
-    read as    claude-code
-    last word  yes
-    at work    yes
+    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @"
+    driver     claude-code
+    finished   yes
+    active     yes
     session    3bb88e4a-9428-4796-be0a-9f5bd3501386
-    used       100 tokens in, 20 out, 0 from the cache; cost 0.16
+    usage      100 tokens in, 20 out, 0 cached; $0.16
     fault      none
-    [W] was denied Bash make
+    warning: permission denied: Bash make
 
     answer
     1 finding
       high      fast is vague
                 quote “It shall be fast.”
 
-    its words: done, score 100
+    analysis: done, score 100
       the status block says EXIT_SIGNAL: true
-      was denied: Bash make
+      permission denied: Bash make
     exit code 0
     ");
 }
@@ -59,20 +59,20 @@ fn a_fault_is_shown_with_its_class_and_its_consequence() {
     let sandbox = Sandbox::with_script("");
     sandbox.write_file("out.jsonl", LIMITED_OUTPUT);
     let output = sandbox.run_tribunal(&["inspect", "response", "--agent", "codex", "out.jsonl"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @r"
-    read as    codex
-    last word  yes
-    at work    no
+    insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @"
+    driver     codex
+    finished   yes
+    active     no
     session    01a1dc7f-48cf-7c30-99f1-a9bd66cf147f
-    used       0 tokens in, 0 out, 0 from the cache
+    usage      0 tokens in, 0 out, 0 cached
     fault      limited: exceeded retry limit, last status: 429 Too Many Requests
-               another agent is asked, or it is waited for
+               the task is given to another agent, or waits
 
     answer
     unreadable: the answer is empty
 
-    its words: goes on, score 0
-      no status block, and no word that says it is done
+    analysis: not done, score 0
+      no status block, and nothing says that the work is done
     exit code 3
     ");
 }

@@ -97,12 +97,12 @@ fn a_loop_refuses_to_stop_until_the_session_makes_its_promise() {
     let sandbox = new_project();
     let loop_id = start_loop(&sandbox, &["--promise", "DONE", "--max-iterations", "5"]);
     let reason = stop_refusal(&sandbox, &stop_input("s1", "I am done.")).unwrap();
-    insta::assert_snapshot!(reason.replace(&loop_id, "[loop]"), @r"
+    insta::assert_snapshot!(reason.replace(&loop_id, "[loop]"), @"
     Make it work
 
     Tribunal loop [loop]: sent back 1 of at most 5.
-    When it is done, and only if that is true, say exactly: <promise>DONE</promise>
-    If only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>
+    When it is done, and only then, say exactly: <promise>DONE</promise>
+    If only the user can continue, say so and you may stop: <review-blocked>REASON</review-blocked>
     ");
     assert!(sandbox.read_file(STATE_FILE).contains("current_round: 1\n"));
     assert!(stop_refusal(&sandbox, &stop_input("s1", "<promise>OTHER</promise>")).is_some(), "of another loop");
@@ -401,7 +401,7 @@ fn sessions_may_not_write_files_of_tribunal_and_bound_ones_have_more_limits() {
         assert_eq!(denial_reason(session_id, "Write", json!({ "file_path": "src/main.rs" })), None);
     }
     let reset_command = json!({ "command": "git reset --hard HEAD~3" });
-    assert!(denial_reason("s1", "Bash", reset_command.clone()).unwrap().contains("not committed"));
+    assert!(denial_reason("s1", "Bash", reset_command.clone()).unwrap().contains("uncommitted"));
     assert_eq!(denial_reason("s2", "Bash", reset_command), None, "a session without a task is not guarded");
     assert!(denial_reason("s1", "Edit", json!({ "file_path": "/etc/hosts" })).is_some());
     let status_text =

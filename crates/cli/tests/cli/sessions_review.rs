@@ -128,10 +128,13 @@ fn a_session_that_gives_up_leaves_the_decision_to_the_user() {
     let (stop_answer, _) =
         hook_answer(&sandbox, "stop", &stop_input("s1", "<review-blocked>only legal knows</review-blocked>"));
     let message = stop_answer["systemMessage"].as_str().unwrap();
-    assert!(message.contains("only legal knows") && message.contains("2 open findings wait for you"), "{message}");
+    assert!(
+        message.contains("only legal knows") && message.contains("2 open findings are waiting for you"),
+        "{message}"
+    );
     assert_eq!(run_state(&sandbox), "waiting");
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
-    assert!(questions.contains("who repairs what is open?"), "{questions}");
+    assert!(questions.contains("Who should fix what is open if it does not come back?"), "{questions}");
     // The session may still repair the findings later.
     repair_plan(&sandbox);
     assert_eq!(resume_in_session(&sandbox).exit_code, Some(0));
@@ -201,10 +204,7 @@ fn the_state_file_does_not_decide_whether_a_session_may_stop() {
     );
     let (stop_answer, _) = hook_answer(&sandbox, "stop", &stop_input("s1", DONE_PROMISE));
     let message = stop_answer["systemMessage"].as_str().unwrap();
-    assert!(
-        message.contains("nope is not in the journal of this project") && !message.contains("resolved"),
-        "{message}"
-    );
+    assert!(message.contains("is not in the journal of this project") && !message.contains("resolved"), "{message}");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_review_whose_process_died_must_be_resumed_before_the_session_stops() {
     command.env("TRIBUNAL_FAULT", "before:0:started:round-1/freeze").output().unwrap();
     assert_eq!(run_state(&sandbox), "crashed");
     let reason = stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).unwrap();
-    assert!(reason.contains("Go on with it before you stop: tribunal resume plan-"), "{reason}");
+    assert!(reason.contains("Resume it before you stop: `tribunal resume plan-"), "{reason}");
 }
 
 #[test]

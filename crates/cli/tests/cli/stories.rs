@@ -28,8 +28,8 @@ fn a_story_is_shown_with_its_line_numbers() {
       src/a.rs (line 22)
     follow-ups  1 of 1 open
       [ ] patch     Empty password (line 18), src/a.rs:4
-    [W] 1-2-log-in.md:13: task 1 is ticked, and not all of its subtasks are
-        what is ticked counts as done
+    warning: 1-2-log-in.md:13: task 1 is ticked, but not all of its subtasks are
+      Ticked tasks count as done.
     exit code 0
     "#);
 }
@@ -47,11 +47,11 @@ fn a_story_that_cannot_be_used_is_reported_with_exit_code_3() {
     criteria    0
     files       0
     follow-ups  0 of 0 open
-    [!] odd.md:3: "ready-for-review" is no status of a story
-        use one of backlog, ready-for-dev, in-progress, review, done
-    [W] odd.md: there are no acceptance criteria
-        nothing says when the story is done
-        write them under `## Acceptance Criteria`
+    error: odd.md:3: unknown story status "ready-for-review"
+      help: use one of backlog, ready-for-dev, in-progress, review, done
+    warning: odd.md: no acceptance criteria
+      Nothing defines when the story is done.
+      help: add them under `## Acceptance Criteria`
     exit code 3
     "#);
 }

@@ -40,11 +40,11 @@ fn commands_of_an_untrusted_project_are_shown_and_do_not_run() {
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     assert!(!has_run_commands(&sandbox) && !sandbox.path_of(".tribunal").exists());
     insta::assert_snapshot!(normalize_paths(&sandbox, &output.stderr), @r"
-    [!] this project would run 2 commands that you have not trusted
-          agent `mine`: sh -c 'touch [beside]/trace; echo '\''findings: []'\'''
-          check: true
-        They came with the project and would run with your rights. Nothing was started.
-        1. if that is well: tribunal trust
+    error: this project would run 2 commands that you have not trusted
+        agent `mine`: sh -c 'touch [beside]/trace; echo '\''findings: []'\'''
+        check: true
+      They came with the project and would run with your permissions. Nothing was started.
+      help: to allow this: `tribunal trust`
     ");
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md", "--dry-run"]).exit_code, Some(0), "a plan runs nothing");
 }
@@ -64,7 +64,7 @@ fn trust_is_kept_and_holds_for_these_commands_only() {
     insta::assert_snapshot!(normalize_paths(&sandbox, &trust_output.stdout), @r"
     trusted      agent `mine`: sh -c 'touch [beside]/trace; echo '\''findings: []'\'''
     trusted      check: true
-    2 newly trusted; a changed command asks again
+    2 newly trusted; you are asked again when a command changes
     ");
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
@@ -171,10 +171,10 @@ fn without_a_place_for_the_trust_file_nothing_runs() {
     let mut command = sandbox.tribunal_command(&["review", "plan.md"]);
     let output = command.env_remove("HOME").env_remove("XDG_STATE_HOME").output().unwrap();
     assert_eq!(output.status.code(), Some(5));
-    insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @r"
-    [!] there is no place for what you trusted: HOME is not set
-        It is kept outside the project, so that no project can say of itself that it is trusted. Nothing was started.
-        1. name a folder: export XDG_STATE_HOME=/path/to/a/folder
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @"
+    error: cannot find out where trust is stored: HOME is not set
+      Trust is stored outside the project, so that no project can declare itself trusted. Nothing was started.
+      help: set a directory: `export XDG_STATE_HOME=/path/to/a/directory`
     ");
 
     sandbox.run_tribunal(&["trust"]);
@@ -217,9 +217,9 @@ fn a_command_that_cannot_be_shown_cannot_be_trusted() {
         );
     }
     insta::assert_snapshot!(normalize_paths(&sandbox, &sandbox.run_tribunal(&["trust"]).stderr), @r#"
-    [!] the settings contain what looks like a secret: agent `mine`: sh -c 'eval "$1"' password= '[masked:secret]'
-        What cannot be shown cannot be trusted. Nothing was started.
-        1. put it into an environment variable that the agent or the check reads itself
+    error: the settings contain what looks like a secret: agent `mine`: sh -c 'eval "$1"' password= '[masked:secret]'
+      A command that cannot be shown in full cannot be trusted. Nothing was started.
+      help: move it to an environment variable that the agent or the check reads itself
     "#);
     let listing = sandbox.run_json(&["trust", "--list"]);
     let trusted: Vec<_> =
@@ -264,11 +264,11 @@ fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
     sandbox
         .write_file("step.md", "---\nhooks:\n  Stop:\n    - make lint\n    - ''\n  Stopp: make never\n---\n# Step\n");
     let listing = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md"]);
-    insta::assert_snapshot!(format!("{}{}", listing.stdout, listing.stderr), @r"
+    insta::assert_snapshot!(format!("{}{}", listing.stdout, listing.stderr), @"
     not trusted  hook of `step.md`: make lint
-    1 not trusted; to trust: tribunal trust
-    [W] step.md:5: an empty command
-    [W] step.md:6: there is no hook event `Stopp`
+    1 not trusted; to allow them: `tribunal trust`
+    warning: step.md:5: the command is empty
+    warning: step.md:6: unknown hook event `Stopp`
     ");
     assert_eq!(sandbox.run_tribunal(&["trust", "--step", "step.md"]).exit_code, Some(0));
     let listing_json = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md", "--json"]).stdout;

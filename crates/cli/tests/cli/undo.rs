@@ -136,7 +136,7 @@ fn a_diff_can_be_applied_by_git() {
 fn undo_shows_its_plan_and_its_result() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     let undo_preview = sandbox.run_tribunal(&["undo", &run_id]).stdout.replace(" \n", "\n");
-    insta::assert_snapshot!(sandbox.normalize_output(&undo_preview), @r"
+    insta::assert_snapshot!(sandbox.normalize_output(&undo_preview), @"
     --- a/plan.md
     +++ b/plan.md
     @@ -2,7 +2,7 @@
@@ -148,9 +148,9 @@ fn undo_shows_its_plan_and_its_result() {
 
      ## Risks
 
-    1 change to take back; this is what would be done to plan.md
-    F1 would be open again when run [run] goes on
-    nothing was changed; to do it: tribunal undo [run] --yes
+    1 change to undo in plan.md (diff above)
+    F1 would be reopened when run [run] is resumed
+    nothing was changed; to undo it, run `tribunal undo [run] --yes`
     ");
     insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "--stat"]).stdout), @r"
     plan.md: 1 line added, 1 removed, by 1 change
@@ -208,11 +208,11 @@ fn findings_fixed_by_one_change_are_undone_together() {
         "{}",
         undo_preview.stdout
     );
-    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &first_finding, 2).stderr), @r"
-    [!] the change that repaired F1 also repaired F2
-        They can only be taken back together. Nothing was changed.
-        1. see what that would do: tribunal undo [run].F1
-        2. take all of them back: tribunal undo [run].F1 --together --yes
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &first_finding, 2).stderr), @"
+    error: the change that repaired F1 also repaired F2
+      They can only be undone together. Nothing was changed.
+      1. show what that would do: `tribunal undo [run].F1`
+      2. undo all of them: `tribunal undo [run].F1 --together --yes`
     ");
     assert_eq!(sandbox.read_file("plan.md"), text_after);
     let undo_output = sandbox.run_tribunal(&["undo", &first_finding, "--together", "--yes"]);
@@ -225,10 +225,10 @@ fn findings_fixed_by_one_change_are_undone_together() {
 fn later_edits_stay_and_conflicting_ones_prevent_the_undo() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One:\n\ntime").replace("200 ms", "300 ms"));
-    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &format!("{run_id}.F1"), 3).stderr), @r"
-    [!] plan.md was changed in the same place since: line 5
-        Taking the change back would lose what was written there since. Nothing was changed.
-        1. take it back by hand; what it was: tribunal diff [run] F1
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &format!("{run_id}.F1"), 3).stderr), @"
+    error: plan.md was changed in the same place since: line 5
+      Undoing the change would lose later edits in the same place. Nothing was changed.
+      help: undo it by hand; show the change with `tribunal diff [run] F1`
     ");
     sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One:\n\ntime").replace("# Plan", "# The plan\r"));
     assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
@@ -285,11 +285,11 @@ fn a_conflict_names_what_can_be_undone_instead() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     fix_second_finding(&sandbox, &run_id);
     sandbox.write_file("plan.md", &sandbox.read_file("plan.md").replace("200 ms", "300 ms"));
-    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 3).stderr), @r"
-    [!] plan.md was changed in the same place since: line 5
-        Taking the change back would lose what was written there since. Nothing was changed.
-        1. take it back by hand; what it was: tribunal diff [run]
-        2. take back what can be, one by one: tribunal undo [run].FINDING
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 3).stderr), @"
+    error: plan.md was changed in the same place since: line 5
+      Undoing the change would lose later edits in the same place. Nothing was changed.
+      1. undo it by hand; show the change with `tribunal diff [run]`
+      2. undo findings one by one where possible: `tribunal undo [run].FINDING`
     ");
     assert_eq!(sandbox.run_tribunal(&["undo", &format!("{run_id}.F2"), "--yes"]).exit_code, Some(0));
     assert_eq!(sandbox.read_file("plan.md"), FIXED_TEXT.replace("200 ms", "300 ms"));
@@ -313,10 +313,10 @@ fn a_file_that_is_no_longer_a_text_file_is_left_alone() {
     fs::write(&plan_path, b"# Plan\n\xff\n").unwrap();
     assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is not text (it is no UTF-8)"));
     fs::remove_file(&plan_path).unwrap();
-    insta::assert_snapshot!(assert_undo_refused(&sandbox, &run_id, 2).stderr, @r"
-    [!] plan.md does not exist
-        Nothing was changed.
-        1. put the file back as a text file inside the project, then try again
+    insta::assert_snapshot!(assert_undo_refused(&sandbox, &run_id, 2).stderr, @"
+    error: plan.md does not exist
+      Nothing was changed.
+      help: restore the file as a text file inside the project, then try again
     ");
     let outside_file = sandbox.home_dir().with_file_name("outside.md");
     for link_target in [outside_file.as_path(), Path::new("other.md")] {
@@ -393,10 +393,10 @@ fn a_kill_after_landing_can_be_undone_after_the_resume() {
     sandbox.write_file("plan.md", PLAN_TEXT);
     run_killed_at(&sandbox, &["review", "plan.md"], "after:landing");
     let run_id = sandbox.last_run_id();
-    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 2).stderr), @r"
-    [!] run [run] was killed while a change was being landed
-        Whether it landed is found out when the run goes on. Nothing was changed.
-        1. tribunal resume [run]
+    insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 2).stderr), @"
+    error: run [run] was killed while a change was being landed
+      Resuming the run determines whether the change landed. Nothing was changed.
+      help: resume it: `tribunal resume [run]`
     ");
     // Because of the edit the run cannot recognise the file as its own work.
     sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One."));

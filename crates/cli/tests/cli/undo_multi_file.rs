@@ -114,13 +114,13 @@ fn each_file_is_shown_with_its_kind_of_change() {
     -b
     +B
     ");
-    insta::assert_snapshot!(sandbox.run_tribunal(&["diff", RUN_ID, "--stat"]).stdout, @r"
-    docs/a.md: 2 lines added, 2 removed, by 2 changes
-    new.rs (made): 1 line added, 0 removed, by 1 change
-    old.sh (deleted): 0 lines added, 1 removed, by 1 change
-    src/b.rs: 1 line added, 1 removed, by 1 change
-      round-1/fix-1/fix/1 repaired F1, F2
-      round-1/fix-1/fix/2 repaired F3
+    insta::assert_snapshot!(sandbox.run_tribunal(&["diff", RUN_ID, "--stat"]).stdout, @"
+    docs/a.md: 2 lines added, 2 removed in 2 changes
+    new.rs (new): 1 line added, 0 removed in 1 change
+    old.sh (deleted): 0 lines added, 1 removed in 1 change
+    src/b.rs: 1 line added, 1 removed in 1 change
+      round-1/fix-1/fix/1 fixed F1, F2
+      round-1/fix-1/fix/2 fixed F3
     ");
     let finding_diff = sandbox.run_json(&["diff", RUN_ID, "F3"]);
     let files: Vec<&Value> = finding_diff["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
@@ -148,14 +148,14 @@ fn a_diff_of_several_files_can_be_applied_by_git() {
 fn undo_shows_its_plan_and_its_result() {
     let sandbox = sandbox_with_landings();
     let undo_preview = sandbox.run_tribunal(&["undo", RUN_ID]).stdout;
-    insta::assert_snapshot!(undo_preview[undo_preview.find("2 changes").unwrap()..], @r"
-    2 changes to take back; this is what would be done to 4 files
+    insta::assert_snapshot!(undo_preview[undo_preview.find("2 changes").unwrap()..], @"
+    2 changes to undo in 4 files (diff above)
       docs/a.md
-      new.rs (goes)
-      old.sh (comes back)
+      new.rs (deleted)
+      old.sh (restored)
       src/b.rs
-    F1, F2, F3 would be open again when run work-aaaa goes on
-    nothing was changed; to do it: tribunal undo work-aaaa --yes
+    F1, F2, F3 would be reopened when run work-aaaa is resumed
+    nothing was changed; to undo it, run `tribunal undo work-aaaa --yes`
     ");
     assert_eq!(files_on_disk(&sandbox), files_after());
     insta::assert_snapshot!(sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]).stdout, @r"
@@ -198,13 +198,13 @@ fn if_one_file_conflicts_no_file_is_changed() {
     let refused_undo = sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]);
     assert_eq!((refused_undo.exit_code, files_on_disk(&sandbox)), (Some(3), files_now));
     assert_eq!(parked_names(&sandbox), Vec::<String>::new());
-    insta::assert_snapshot!(refused_undo.stderr.replacen("; ", ";\n", 2), @r"
-    [!] docs/a.md was changed in the same place since: line 1;
+    insta::assert_snapshot!(refused_undo.stderr.replacen("; ", ";\n", 2), @"
+    error: docs/a.md was changed in the same place since: line 1;
     new.rs was made by the run and changed since;
     old.sh was deleted by the run and is there again
-        Taking the change back would lose what was written there since. Nothing was changed.
-        1. take it back by hand; what it was: tribunal diff work-aaaa
-        2. take back what can be, one by one: tribunal undo work-aaaa.FINDING
+      Undoing the change would lose later edits in the same place. Nothing was changed.
+      1. undo it by hand; show the change with `tribunal diff work-aaaa`
+      2. undo findings one by one where possible: `tribunal undo work-aaaa.FINDING`
     ");
     fs::remove_file(sandbox.path_of("src/b.rs")).unwrap();
     let missing_file_undo = sandbox.run_tribunal(&["undo", &format!("{RUN_ID}.F3"), "--yes"]);

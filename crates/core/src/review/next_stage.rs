@@ -92,7 +92,7 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
         (0, true) if !state.last_pass.dry => {
             end_with(RunReason::GoalMet, String::from("no open findings (fixes are not reviewed again at tier 0)"))
         }
-        (0, true) => end_with(RunReason::GoalMet, state.last_pass.describe_dry()),
+        (0, true) => end_with(RunReason::GoalMet, state.last_pass.describe_dry(&finding_counts)),
         (0, false) | (_, false) if has_rounds_left => NextStage::Review { round: state.round + 1 },
         (0, false) => end_with(
             RunReason::Rounds,

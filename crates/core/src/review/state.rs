@@ -107,10 +107,16 @@ pub struct PanelPass {
 }
 
 impl PanelPass {
-    /// Describes a pass that raised nothing new.
-    pub(super) fn describe_dry(&self) -> String {
+    /// Describes a pass that raised nothing new, after which these are the findings.
+    pub(super) fn describe_dry(&self, finding_counts: &FindingCounts) -> String {
+        let findings_text = match (finding_counts.fixed, finding_counts.deferred) {
+            (0, 0) => "the review found nothing to fix",
+            (_, 0) => "all findings fixed, and the last review found nothing new",
+            // A deferred finding is neither open nor fixed.
+            _ => "no open findings, and the last review found nothing new",
+        };
+        let mut description = String::from(findings_text);
         // Missing reviewers do not spoil a dry pass, but the user should know about them.
-        let mut description = String::from("all findings fixed, and the last review found nothing new");
         if self.unheard > 0 {
             description.push_str(&format!(" ({} did not answer)", format_count(self.unheard, "reviewer")));
         }

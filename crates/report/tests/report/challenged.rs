@@ -39,18 +39,18 @@ fn a_refuted_finding_shows_who_refuted_it_with_which_words_of_the_text() {
     ✓ challenger 1  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 2  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 3  answered on F2 F5
-        F2 dismissed, invalid: refuted by 2 of 3 challengers (first, third)
+        F2 dismissed: refuted by 2 of 3 challengers (first, third)
            the line under Out of Scope settles it
            “SMS and telephone calls, for responders as well as for subscribers”
         F4 in doubt, medium → low (2 ambiguous)
            a role may be named in another document
-        F5 is critical and in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide
+        F5 is critical and in doubt (1 valid, 1 invalid, 1 ambiguous), waiting for your decision
            the secret signs nothing yet
            “An owner can create webhooks”
-           D1 waits for product owner:
-             tribunal decisions prd-86kc.D1 ANSWER    (uphold, dismiss, defer)
+           D1 needs an answer (product owner):
+             tribunal decisions prd-86kc.D1 ANSWER  (uphold, dismiss, defer)
         upheld by challengers: F1 F6 F7 F8 F9
-    8 new; 7 findings: 3 high, 2 medium, 2 low to fix
+    8 new findings, 7 to fix (3 high, 2 medium, 2 low)
     ");
 }
 
@@ -64,21 +64,22 @@ fn on_a_narrow_terminal_nothing_against_a_finding_is_cut_off() {
     ✓ challenger 1  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 2  answered on F1 F2 F4 F5 F6 F7 F8 F9
     ✓ challenger 3  answered on F2 F5
-        F2 dismissed, invalid: refuted by 2 of 3 challengers
-        (first, third)
+        F2 dismissed: refuted by 2 of 3 challengers (first,
+           third)
            the line under Out of Scope settles it
            “SMS and telephone calls, for responders as well
            as for subscribers”
         F4 in doubt, medium → low (2 ambiguous)
            a role may be named in another document
         F5 is critical and in doubt (1 valid, 1 invalid, 1
-        ambiguous), for a person to decide
+           ambiguous), waiting for your decision
            the secret signs nothing yet
            “An owner can create webhooks”
-           D1 waits for product owner:
-             tribunal decisions prd-86kc.D1 ANSWER    (uphold, dismiss, defer)
+           D1 needs an answer (product owner):
+             tribunal decisions prd-86kc.D1 ANSWER
+               (uphold, dismiss, defer)
         upheld by challengers: F1 F6 F7 F8 F9
-    8 new; 7 findings: 3 high, 2 medium, 2 low to fix
+    8 new findings, 7 to fix (3 high, 2 medium, 2 low)
     ");
 }
 
@@ -87,7 +88,7 @@ fn the_summary_mode_shows_a_challenge_in_one_line() {
     insta::assert_snapshot!(draw_lines(&challenged_journal(), DisplayMode::Summary, Screen::default()), @r"
     review of _bmad-output/planning-artifacts/prd.md · run prd-86kc
       round 1, challenged: 5 upheld, 1 refuted, 2 in doubt
-      round 1: 8 new; 7 findings: 3 high, 2 medium, 2 low to fix
+      round 1: 8 new findings, 7 to fix (3 high, 2 medium, 2 low)
     ");
 }
 
@@ -144,16 +145,16 @@ fn challengers_are_shown_side_by_side_with_their_findings() {
       F1 F2 F4 F5 F6 F7 F8 F9 · answered                          F1 F2 F4 F5 F6 F7 F8 F9 · looking for the sentence that
                                                                   proves it wrong
     fixed  critical ░ 0/1 · high ░░░ 0/3 · medium ░░░░ 0/4 · low ░ 0/1
-    1k of 1M tokens · cost 0.10 of 5.00 · 0:11 of 2:00:00
-    1-4 or v: show less or more · s stop · ? help
+    1k of 1M tokens · $0.10 of $5.00 · 0:11 of 2:00:00
+    1-4 or v: detail level · s: stop · ?: help
     --- 80 columns
     ── review of _bmad-output/planning-artifacts/prd.md · run prd-86kc · streaming
     round 1 of 3 challenging
     ✓ challenger 1           F1 F2 F4 F5 F6 F7 F8 F9 · answered
-    ▸ challenger 2     0:10  F1 F2 F4 F5 F6 F7 F8 F9 · looking for the sentence th…
+    ▸ challenger 2     0:10  F1 F2 F4 F5 F6 F7 F8 F9 · looking for the sentence…
     fixed  critical ░ 0/1 · high ░░░ 0/3 · medium ░░░░ 0/4 · low ░ 0/1
-    1k of 1M tokens · cost 0.10 of 5.00 · 0:11 of 2:00:00
-    1-4 or v: show less or more · s stop · ? help
+    1k of 1M tokens · $0.10 of $5.00 · 0:11 of 2:00:00
+    1-4 or v: detail level · s: stop · ?: help
     --- 30 columns
     ▸ round 1 challenging 1/2
     ");
@@ -168,20 +169,20 @@ fn a_third_challenger_joins_the_two_and_its_decision_waits() {
     ✓ challenger 1 · first                  ✓ challenger 2 · second                 ✓ challenger 3 · third
       F1 F2 F4 F5 F6 F7 F8 F9 · answered      F1 F2 F4 F5 F6 F7 F8 F9 · answered      F2 F5 · answered
 
-    ? D1 waits for product owner: F5: FR17 sends webhook signing secrets by e-mail in plain text. Anyone who can read that…
+    ? D1 needs an answer: F5: FR17 sends webhook signing secrets by e-mail in plain text. Anyone who can read that…
     fixed  critical – 0/1 · high ░░░ 0/3 · medium ░░ 0/2 · low ░░ 0/2 · 1 blocked
-    3k of 1M tokens · cost 0.10 of 5.00 · 0:00 of 2:00:00
-    1-4 or v: show less or more · s stop · ? help
+    3k of 1M tokens · $0.10 of $5.00 · 0:00 of 2:00:00
+    1-4 or v: detail level · s: stop · ?: help
     --- 80 columns
     ── review of _bmad-output/planning-artifacts/prd.md · run prd-86kc · streaming
     round 1 of 3 ●●●●●●●● 8 new
     ✓ challenger 1           F1 F2 F4 F5 F6 F7 F8 F9 · answered
     ✓ challenger 2           F1 F2 F4 F5 F6 F7 F8 F9 · answered
     ✓ challenger 3           F2 F5 · answered
-    ? D1 waits for product owner: F5: FR17 sends webhook signing secrets by e-mail…
+    ? D1 needs an answer: F5: FR17 sends webhook signing secrets by e-mail in…
     fixed  critical – 0/1 · high ░░░ 0/3 · medium ░░ 0/2 · low ░░ 0/2 · 1 blocked
-    3k of 1M tokens · cost 0.10 of 5.00 · 0:00 of 2:00:00
-    1-4 or v: show less or more · s stop · ? help
+    3k of 1M tokens · $0.10 of $5.00 · 0:00 of 2:00:00
+    1-4 or v: detail level · s: stop · ?: help
     --- 30 columns
     ▸ round 1 challenging 3/3
     ");
@@ -328,7 +329,7 @@ fn the_findings_table_shows_the_verdict_on_each() {
          FR17 sends webhook signing secrets by e-mail in plain text. Anyone who can read that mailbox,
          now or later, can sign calls that look as if Lantern had sent them.
          “FR17: The signing secret of a new webhook is e-mailed to the owner in plain text.”
-         challenged: in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide: the secret
+         challenged: in doubt (1 valid, 1 invalid, 1 ambiguous), waiting for your decision: the secret
          signs nothing yet (“An owner can create webhooks”)
     ");
 }
@@ -339,9 +340,9 @@ fn the_status_names_refuted_findings_and_the_next_commands() {
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: true };
     insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @r"
     prd-86kc running · _bmad-output/planning-artifacts/prd.md
-      1 round held · 10 raised: 7 open, 1 blocked, 2 dismissed · 15k tokens, 0.10
+      1 round completed · 10 findings: 7 open, 1 blocked, 2 dismissed · 16k tokens, $0.10
       refuted by challengers: F2
-      next: tribunal decisions prd-86kc.D1 ANSWER    (uphold, dismiss, defer)
+      next: tribunal decisions prd-86kc.D1 ANSWER  (uphold, dismiss, defer)
             tribunal findings prd-86kc
     ");
 }

@@ -51,26 +51,28 @@ fn confidence_is_shown_after_every_round_and_at_the_end_and_with_its_parts_in_th
     let drawn_text = String::from_utf8(written).unwrap();
     let after_the_round: Vec<&str> = drawn_text.lines().skip_while(|line| !line.contains("to fix")).take(3).collect();
     insta::assert_snapshot!(after_the_round.join("\n"), @r"
-    9 new; 9 findings: 1 critical, 3 high, 4 medium, 1 low to fix
-    confidence 83: validation 35/35, reviewers 15/25; memory, party not
-    consulted
+    9 new findings, 9 to fix (1 critical, 3 high, 4 medium, 1 low)
+    confidence 83 of 100
+    fix iteration 1: 3 fixers for F5 F9 F4 | F3 F1 F8 | F7 F2 F6
     ");
     let ending_lines: Vec<&str> = drawn_text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
     insta::assert_snapshot!(ending_lines.join("\n"), @r"
-    resolved · the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost
-      0.35 · 0:00 · confidence 83
+    resolved: a pass over the final text was dry
+      11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35
+        0:00 · confidence 83 of 100
       tracker: _bmad-output/reviews/prd-issues.md
     ");
     let run_view = RunView::from_entries(&journal_with_confidence());
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
     insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @r"
     prd-86kc resolved · _bmad-output/planning-artifacts/prd.md
-      the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
-      confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted; for gates 78, medium
+      a pass over the final text was dry
+      11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
+      confidence 83 of 100 (78 for gates, medium): validation 35/35, reviewers 15/25; memory, party not consulted
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc
+            tribunal diff prd-86kc
+            tribunal undo prd-86kc  (preview; add --yes to undo)
             tribunal log prd-86kc
     ");
 }
@@ -78,10 +80,12 @@ fn confidence_is_shown_after_every_round_and_at_the_end_and_with_its_parts_in_th
 #[test]
 fn the_silent_mode_shows_only_the_ending() {
     insta::assert_snapshot!(draw_in_mode(DisplayMode::Silent, Screen::default()), @r"
-    resolved · the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
+    resolved: a pass over the final text was dry
+      11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc
+            tribunal diff prd-86kc
+            tribunal undo prd-86kc  (preview; add --yes to undo)
             tribunal log prd-86kc
     ");
 }
@@ -90,17 +94,19 @@ fn the_silent_mode_shows_only_the_ending() {
 fn the_summary_mode_shows_one_line_per_stage() {
     insta::assert_snapshot!(draw_in_mode(DisplayMode::Summary, Screen::default()), @r"
     review of _bmad-output/planning-artifacts/prd.md · run prd-86kc
-      round 1: 9 new; 9 findings: 1 critical, 3 high, 4 medium, 1 low to fix
-      round 1, fix iteration 1: patches landed: 2 of 3; 6 fixed, 3 open
-      round 1, fix iteration 2: patches landed: 1 of 1; 9 fixed, 0 open
-      round 2: 1 new; 1 finding: 1 medium to fix
-      round 2, fix iteration 1: patches landed: 1 of 1; 10 fixed, 0 open
-      round 3: a dry pass: nothing new
+      round 1: 9 new findings, 9 to fix (1 critical, 3 high, 4 medium, 1 low)
+      round 1, fix iteration 1: 2 of 3 patches applied; 6 fixed, 3 open
+      round 1, fix iteration 2: 1 of 1 patch applied; 9 fixed, 0 open
+      round 2: 1 new finding, 1 to fix (1 medium)
+      round 2, fix iteration 1: 1 of 1 patch applied; 10 fixed, 0 open
+      round 3: no new findings
 
-    resolved · the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
+    resolved: a pass over the final text was dry
+      11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc
+            tribunal diff prd-86kc
+            tribunal undo prd-86kc  (preview; add --yes to undo)
             tribunal log prd-86kc
     ");
 }
@@ -174,9 +180,27 @@ fn a_narrow_list_of_runs_moves_what_does_not_fit_to_a_second_line() {
     let standings = [&ended_view, &crashed_view].map(|run_view| tables::RunStanding { run_view, is_live: false });
     let render_at =
         |columns| tables::render_runs(&standings, &Screen { max_columns: Some(columns), ..Screen::default() });
-    insta::assert_snapshot!(render_at(120), @"");
-    insta::assert_snapshot!(render_at(80), @"");
-    insta::assert_snapshot!(render_at(60), @"");
+    insta::assert_snapshot!(render_at(120), @r"
+    RUN       STATE     STARTED (UTC)     FINDINGS               USAGE              SUBJECT
+    prd-86kc  resolved  2026-11-15 03:57  10 fixed, 1 dismissed  47k tokens, $0.35  _bmad-output/planning-artifacts/prd.md
+    prd-86kc  crashed   2026-11-15 03:57  9 open, 1 dismissed    13k tokens, $0.10  _bmad-output/planning-artifacts/prd.md
+    ");
+    insta::assert_snapshot!(render_at(80), @r"
+    RUN       STATE     STARTED (UTC)     FINDINGS               USAGE
+    prd-86kc  resolved  2026-11-15 03:57  10 fixed, 1 dismissed  47k tokens, $0.35
+      _bmad-output/planning-artifacts/prd.md
+    prd-86kc  crashed   2026-11-15 03:57  9 open, 1 dismissed    13k tokens, $0.10
+      _bmad-output/planning-artifacts/prd.md
+    ");
+    insta::assert_snapshot!(render_at(60), @r"
+    RUN       STATE     STARTED (UTC)     FINDINGS
+    prd-86kc  resolved  2026-11-15 03:57  10 fixed, 1 dismissed
+      47k tokens, $0.35
+      _bmad-output/planning-artifacts/prd.md
+    prd-86kc  crashed   2026-11-15 03:57  9 open, 1 dismissed
+      13k tokens, $0.10
+      _bmad-output/planning-artifacts/prd.md
+    ");
 }
 
 #[test]
@@ -184,7 +208,14 @@ fn a_crashed_run_can_be_resumed_or_discarded() {
     let run_view = RunView::from_entries(&parse_entries(SAMPLE_JOURNAL)[..30]);
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
     let narrow_screen = Screen { max_columns: Some(60), ..Screen::default() };
-    insta::assert_snapshot!(tables::render_status(&run_standing, &narrow_screen), @"");
+    insta::assert_snapshot!(tables::render_status(&run_standing, &narrow_screen), @r"
+    prd-86kc crashed · _bmad-output/planning-artifacts/prd.md
+      1 round completed · 10 findings: 9 open, 1 dismissed
+        13k tokens, $0.10
+      next: tribunal resume prd-86kc
+            tribunal discard prd-86kc  (give up this run)
+            tribunal findings prd-86kc
+    ");
 }
 
 #[test]

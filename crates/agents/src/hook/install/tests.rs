@@ -53,7 +53,7 @@ fn what_others_have_set_stays() {
                 }\n        ],\n        \"Notification\": []\n    }\n}\n";
     let installed_hooks = install_into(Some(file_text));
     assert_eq!(installed_hooks.added_events.len(), 8);
-    assert_eq!(installed_hooks.non_json.unwrap().to_string(), "2:5: a comment");
+    assert_eq!(installed_hooks.non_json.unwrap().to_string(), "2:5: comment");
     let text_before_stop = file_text.split("            }\n        ],").next().unwrap();
     assert!(installed_hooks.file_text.starts_with(text_before_stop), "{}", installed_hooks.file_text);
     insta::assert_snapshot!(&installed_hooks.file_text[..900]);

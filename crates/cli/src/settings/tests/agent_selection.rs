@@ -125,14 +125,14 @@ fn keys_that_do_not_fit_the_driver_are_refused_with_their_line() {
         "model: opus",
     ]
     .map(first_error_line);
-    insta::assert_snapshot!(error_lines.join("\n"), @r"
-    [!] agent `mine`: a `command` agent has `argv`, not `model`
-    [!] agent `mine`: a `replay` agent has `script`, not `models.small`
-    [!] agent `mine`: a `codex` agent is a client and has `program` and `model`, not `argv`
-    [!] agent `mine`: a `claude-code` agent is a client and has `program` and `model`, not `script`
-    [!] agent `mine`: a `command` agent needs `argv`
-    [!] agent `mine`: a `replay` agent needs `script`
-    [!] agent `mine`: it has no `driver`; write driver: claude-code, codex, command or replay
+    insta::assert_snapshot!(error_lines.join("\n"), @"
+    error: agent `mine`: `model` is not allowed for driver `command`, which takes `argv`
+    error: agent `mine`: `models.small` is not allowed for driver `replay`, which takes `script`
+    error: agent `mine`: `argv` is not allowed for driver `codex`, which is a client and takes `program` and `model`
+    error: agent `mine`: `script` is not allowed for driver `claude-code`, which is a client and takes `program` and `model`
+    error: agent `mine`: a `command` agent requires `argv`
+    error: agent `mine`: a `replay` agent requires `script`
+    error: agent `mine`: missing `driver` (one of claude-code, codex, command, replay)
     ");
     let driver_lines = [
         "claude-code, allow: [Raed]",
@@ -249,11 +249,11 @@ agentConfig:
 #[test]
 fn a_model_is_for_one_kind_of_client() {
     let mixed_yaml = "agents: {use: [codex, claude]}\nagentConfig:\n  perTask:\n    review: {model: sonnet}\n";
-    insta::assert_snapshot!(resolve_error(mixed_yaml).replace(", but ", ",\n  but "), @r"
-    [!] [project]/tribunal.yaml, line 4: `agentConfig.perTask.review.model` is `sonnet`,
-        and clients of different vendors take it: `codex`, `claude`
-        Nothing was started.
-        1. name the agent it is for beside it as `primary`, or set `agents.NAME.model`
+    insta::assert_snapshot!(resolve_error(mixed_yaml).replace(", but ", ",\n  but "), @"
+    error: [project]/tribunal.yaml, line 4: `agentConfig.perTask.review.model` is `sonnet`,
+      but clients of different vendors do this task: `codex`, `claude`
+      Nothing was started.
+      help: add `primary` beside it to name one agent, or set `agents.NAME.model`
     ");
     let command_yaml = format!("{AGENT_YAML}agentConfig: {{perTask: {{review: {{model: sonnet}}}}}}\n");
     assert_eq!(
@@ -281,13 +281,13 @@ agentConfig:
     review: {primary: nobody}
     dev: {primary: whoever}
 ";
-    insta::assert_snapshot!(resolve_error(yaml_text), @r"
-    [!] [project]/tribunal.yaml, line 3: `agentConfig.defaultFallback` is `cluade`, and there is no such agent
-        Nothing was started.
-        Also wrong:
-          line 5: `agentConfig.perTask.review.primary` is `nobody`, and there is no such agent
-            name claude-code or codex, or define it in tribunal.yaml: agents: {nobody: {driver: command, argv: […]}}
-        1. did you mean `claude-code`?
+    insta::assert_snapshot!(resolve_error(yaml_text), @"
+    error: [project]/tribunal.yaml, line 3: `agentConfig.defaultFallback` names an unknown agent, `cluade`
+      Nothing was started.
+      Other problems:
+        line 5: `agentConfig.perTask.review.primary` names an unknown agent, `nobody`
+          use claude-code or codex, or define it in tribunal.yaml: `agents: {nobody: {driver: command, argv: […]}}`
+      help: did you mean `claude-code`?
     ");
 }
 
@@ -319,9 +319,10 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
         (describe_duties(&resolution.settings), resolution.notes.concat())
     };
     let both_clients = ["claude-code", "codex"];
-    insta::assert_snapshot!(duties_and_notes(&both_clients, &both_clients).1.replace(", ", ",\n"), @r"
-    no agent is set: claude-code takes part,
-    the first client that is installed and signed in (a key); another one: --agent NAME
+    insta::assert_snapshot!(duties_and_notes(&both_clients, &both_clients).1.replace(", ", ",\n"), @"
+    no agent is set; using claude-code,
+    the first client that is installed and signed in (a key); to use another one,
+    pass `--agent NAME`
     ");
     assert_eq!(duties_and_notes(&both_clients, &["codex"]).0, "review: codex takes\nfix: codex takes");
     assert_eq!(duties_and_notes(&["codex"], &both_clients).0, "review: codex takes\nfix: codex takes");
@@ -378,8 +379,8 @@ mcp:
         trust_list.iter().map(|trust_item| trust_item.describe_masked(&masker)).collect::<Vec<_>>().join("\n")
     };
     let trust_list = resolve_or_panic(yaml_text).items;
-    insta::assert_snapshot!(describe_items(&trust_list), @r"
-    agent `claude-code`, its client: ./tools/claude
+    insta::assert_snapshot!(describe_items(&trust_list), @"
+    client of agent `claude-code`: ./tools/claude
     agent `claude-code` may work without its own permission checks
     agent `claude-code` may take the project's own settings for it
     agent `claude-code` may use Bash(make:*)

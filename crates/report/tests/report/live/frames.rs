@@ -109,10 +109,10 @@ fn help_explains_keys_and_symbols() {
     live_board.controls.shows_help = true;
     let frame_lines = live_board.draw_frame(&screen_of_width(100), 20);
     insta::assert_snapshot!(frame_lines[frame_lines.len() - 4..].join("\n"), @r"
-    1-4 or v: show less or more · s stop · ? help
-    1 silent · 2 summary · 3 streaming · 4 verbose · v the next
-    s stop: what runs may finish, then the run is parked; Ctrl-C twice ends it now
-    ▓ fixed ▒ in a fixer's hands ░ open – blocked or deferred · ! not heard of for a minute
+    1-4 or v: detail level · s: stop · ?: help
+    1 silent · 2 summary · 3 streaming · 4 verbose · v: next level
+    s: stop after the current tasks, resume later · Ctrl-C twice: stop now
+    ▓ fixed ▒ being fixed ░ open – blocked or deferred · ! no output for a minute
     ");
 }
 
@@ -132,7 +132,7 @@ fn a_silent_view_is_one_line() {
     live_board.controls.mode = DisplayMode::Silent;
     insta::assert_snapshot!(
         live_board.draw_frame(&screen_of_width(100), 20).join("\n"),
-        @"▸ prd-86kc · round 1/3 fixing 1/3 · 9 open, 0 fixed · 18k tokens, 0.14 · 1:35"
+        @"▸ prd-86kc · round 1/3 fixing 1/3 · 9 open, 0 fixed · 19k tokens, $0.14 · 1:35"
     );
 }
 

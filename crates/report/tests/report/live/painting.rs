@@ -106,16 +106,16 @@ fn the_mode_can_be_changed_during_a_run() {
     all_entries[28..91].iter().for_each(|entry| live_reporter.report_entry(entry).unwrap());
     live_reporter.advance_clock(2_000).unwrap();
     insta::assert_snapshot!(live_terminal.0.borrow().visible_lines().join("\n"), @r"
-      round 1, fix iteration 1: patches landed: 2 of 3; 6 fixed, 3 open
-      round 1, fix iteration 2: patches landed: 1 of 1; 9 fixed, 0 open
+      round 1, fix iteration 1: 2 of 3 patches applied; 6 fixed, 3 open
+      round 1, fix iteration 2: 1 of 1 patch applied; 9 fixed, 0 open
     ── review of _bmad-output/planning-artifacts/prd.md · run prd-86kc · summary ──────────────────────
     round 1 ●●●●●●●●● 9 new → round 2 of 3 reviewing
     ○ party                          ○ adversarial                    ○ elicitation
-      waits                            waits                            waits
+      waiting                          waiting                          waiting
 
     fixed  critical ▓ 1/1 · high ▓▓▓ 3/3 · medium ▓▓▓▓ 4/4 · low ▓ 1/1
-    23k tokens · cost 0.17 of 5.00 · 0:02 of 2:00:00
-    1-4 or v: show less or more · s stop · ? help
+    23k tokens · $0.17 of $5.00 · 0:02 of 2:00:00
+    1-4 or v: detail level · s: stop · ?: help
     ");
 }
 
