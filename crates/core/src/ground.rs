@@ -193,7 +193,8 @@ impl<'a> EvidenceFinder<'a> {
         // Similarity is the last resort, and only near a line that the reviewer named.
         self.find_similar(&bare_quote, named_line).ok_or_else(|| match self.file_path {
             "" => "quote not found".to_string(),
-            file_path => format!("quote not found in {file_path}"),
+            // The name alone: a long path would not fit into a line of a narrow terminal.
+            file_path => format!("quote not found in {}", file_path.rsplit('/').next().unwrap_or(file_path)),
         })
     }
 

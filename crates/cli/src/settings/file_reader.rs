@@ -546,8 +546,9 @@ mod tests {
             ))
         };
         assert_eq!(error_of_pair(3), "");
-        insta::assert_snapshot!(error_of_pair(4), @"
-        error: tribunal.yaml, line 4: `review_loop.limits.max_review_rounds` is 4, but `limits.max_review_rounds` in line 1 is 3, and both are the same setting
+        insta::assert_snapshot!(error_of_pair(4).replace(", but ", ",\n  but "), @"
+        error: tribunal.yaml, line 4: `review_loop.limits.max_review_rounds` is 4,
+          but `limits.max_review_rounds` in line 1 is 3, and both are the same setting
           4 | max_review_rounds: 4
           Nothing was started.
           help: remove one of the two lines

@@ -66,6 +66,8 @@ impl FakeMachine {
         let output = self.run_doctor(&[]);
         let home_dir = self.sandbox.home_dir().display().to_string();
         let normalized = self.sandbox.normalize_output(&output.stdout).replace(&home_dir, "[home]");
+        // The longest line of all would not fit into this file.
+        let normalized = normalized.replace("; to use another one", ";\n  to use another one");
         format!("{normalized}{}exit code {}", output.stderr, output.exit_code.unwrap_or(-1))
     }
 }
@@ -159,7 +161,8 @@ fn an_api_key_signs_in_and_without_settings_the_first_ready_client_is_used() {
       · BMAD: not found; trackers and metrics go to .tribunal
       ✓ git 2.40.1
 
-    note: no agent is set; using codex, the first client that is installed and signed in (CODEX_API_KEY); to use another one, pass `--agent NAME`
+    note: no agent is set; using codex, the first client that is installed and signed in (CODEX_API_KEY);
+      to use another one, pass `--agent NAME`
 
     ready: a review can run here
     exit code 0

@@ -368,12 +368,14 @@ fn reasons_why_a_hook_does_not_run_are_reported() {
     project.sandbox.write_file(LOCAL_SETTINGS, "{\n  // mine\n  \"disableAllHooks\": true\n}\n");
     let output = project.run_successfully(&["--dry-run"]);
     let lines = project.normalize_paths(&output.stderr).replace(", so no hook", ",\n    so no hook");
+    let lines = lines.replace("; start `codex`", ";\n    start `codex`");
     insta::assert_snapshot!(lines, @"
     warning: .claude/settings.local.json:2:3: comment: claude-code ignores files with comments or trailing commas,
         so no hook runs
     warning: .claude/settings.local.json:3: `disableAllHooks` is set,
         so no hooks run
-    note: codex: hooks run only after you trust this directory and each hook (Codex does not warn you); start `codex` here, then type `/hooks`
+    note: codex: hooks run only after you trust this directory and each hook (Codex does not warn you);
+        start `codex` here, then type `/hooks`
     ");
 }
 

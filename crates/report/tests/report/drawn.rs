@@ -56,8 +56,8 @@ fn confidence_is_shown_after_every_round_and_at_the_end_and_with_its_parts_in_th
     fix iteration 1: 3 fixers for F5 F9 F4 | F3 F1 F8 | F7 F2 F6
     ");
     let ending_lines: Vec<&str> = drawn_text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
-    insta::assert_snapshot!(ending_lines.join("\n"), @r"
-    resolved: a pass over the final text was dry
+    insta::assert_snapshot!(ending_lines.join("\n"), @"
+    resolved: all findings fixed, and the last review found nothing new
       11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35
         0:00 · confidence 83 of 100
       tracker: _bmad-output/reviews/prd-issues.md
@@ -79,8 +79,8 @@ fn confidence_is_shown_after_every_round_and_at_the_end_and_with_its_parts_in_th
 
 #[test]
 fn the_silent_mode_shows_only_the_ending() {
-    insta::assert_snapshot!(draw_in_mode(DisplayMode::Silent, Screen::default()), @r"
-    resolved: a pass over the final text was dry
+    insta::assert_snapshot!(draw_in_mode(DisplayMode::Silent, Screen::default()), @"
+    resolved: all findings fixed, and the last review found nothing new
       11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc
@@ -92,7 +92,7 @@ fn the_silent_mode_shows_only_the_ending() {
 
 #[test]
 fn the_summary_mode_shows_one_line_per_stage() {
-    insta::assert_snapshot!(draw_in_mode(DisplayMode::Summary, Screen::default()), @r"
+    insta::assert_snapshot!(draw_in_mode(DisplayMode::Summary, Screen::default()), @"
     review of _bmad-output/planning-artifacts/prd.md · run prd-86kc
       round 1: 9 new findings, 9 to fix (1 critical, 3 high, 4 medium, 1 low)
       round 1, fix iteration 1: 2 of 3 patches applied; 6 fixed, 3 open
@@ -101,7 +101,7 @@ fn the_summary_mode_shows_one_line_per_stage() {
       round 2, fix iteration 1: 1 of 1 patch applied; 10 fixed, 0 open
       round 3: no new findings
 
-    resolved: a pass over the final text was dry
+    resolved: all findings fixed, and the last review found nothing new
       11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc

@@ -214,9 +214,9 @@ fn dismissed_and_deferred_findings_are_suppressed_with_the_reason() {
             sarif_result["suppressions"][0]["justification"].as_str().unwrap().chars().take(68).collect::<String>();
         format!("{}: {justification}", sarif_result["properties"]["finding"].as_str().unwrap())
     };
-    insta::assert_snapshot!(suppressed.map(render_suppression).collect::<Vec<_>>().join("\n"), @r"
+    insta::assert_snapshot!(suppressed.map(render_suppression).collect::<Vec<_>>().join("\n"), @"
     F2: dismissed (invalid): 2 of 3 challengers: the line under Out of Scope
-    F10: dismissed (evidence not found): the quote does not stand in the text
+    F10: dismissed (evidence not found): quote not found in _bmad-output/plan
     ");
 }
 

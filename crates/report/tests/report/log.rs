@@ -123,16 +123,16 @@ fn the_verbose_log_has_a_line_for_every_entry() {
      26   0:00.038  finding_raised        F9: high: The PRD claims GDPR compliance but never says how a person…
      27   0:00.038  finding_raised        F10: medium: The offline mode of the mobile app is not specified:…
      28   0:00.038  round_ended           1: 9 new findings, 9 to fix (1 critical, 3 high, 4 medium, 1 low) ·…
-     29   0:00.038  effect_started        round-1/tracker: write 5,774 bytes
+     29   0:00.038  effect_started        round-1/tracker: write 5,795 bytes
      30   0:00.043  effect_finished       round-1/tracker: _bmad-output/reviews/prd-issues.md · 5 ms
      31   0:00.043  file_written          _bmad-output/reviews/prd-issues.md
      32   0:00.044  boundary              round-1
      33   0:00.045  effect_started        round-1/fix-1/inbox: check the inbox
      34   0:00.045  effect_finished       round-1/fix-1/inbox: 0 requests · 0 ms
      35   0:00.046  fixers_dealt          1.1: F5 F9 F4 | F3 F1 F8 | F7 F2 F6
-     36   0:00.046  finding_moved         F5: assigned: given to fixer 1
+     36   0:00.046  finding_moved         F5: assigned: assigned to fixer 1
     151   0:00.342  file_written          _bmad-output/reviews/review-metrics-1794715038.json
-    152   0:00.342  run_finished          resolved, a pass over the final text was dry · 3 rounds · 47k tokens…
+    152   0:00.342  run_finished          resolved, all findings fixed, and the last review found nothing new ·…
     "#);
 }
 
