@@ -129,11 +129,29 @@ impl CommandContext {
 
     /// Finds the run that the user means, with its journal: the named one, or the last.
     pub fn find_requested_run(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {
+        self.find_requested_id(project, typed_run, find_run)
+    }
+
+    /// Finds the run or the loop that the user means, with its journal. Without a name it is the last run.
+    pub fn find_requested_journal(
+        &self,
+        project: &Project,
+        typed_name: Option<&str>,
+    ) -> Result<(Store, RunId), UserError> {
+        self.find_requested_id(project, typed_name, find_run_or_loop)
+    }
+
+    fn find_requested_id(
+        &self,
+        project: &Project,
+        typed_name: Option<&str>,
+        find_named: fn(&Store, &str) -> Result<RunId, UserError>,
+    ) -> Result<(Store, RunId), UserError> {
         let no_runs_error =
             || UserError::usage("this project has no runs yet").with_step("start one: `tribunal review FILE`");
         let store = self.open_journal(project)?.ok_or_else(no_runs_error)?;
-        let run_id = match typed_run {
-            Some(typed_run) => find_run(&store, typed_run)?,
+        let run_id = match typed_name {
+            Some(typed_name) => find_named(&store, typed_name)?,
             None => {
                 // The last run, unless it is in the trash.
                 let discarded_runs = list_discarded(project);
@@ -241,20 +259,57 @@ fn terminal_width(terminal_fd: impl AsFd) -> Option<usize> {
 
 /// Finds a run by its id, or by a part of it that only one run has.
 pub(crate) fn find_run(store: &Store, typed_run: &str) -> Result<RunId, UserError> {
-    let known_runs = store.list_runs()?;
-    // An exact id wins, even if it is also a part of another one.
-    if let Some(run_id) = known_runs.iter().find(|run_id| run_id.as_str() == typed_run) {
-        return Ok(run_id.clone());
-    }
-    let matching_runs: Vec<&RunId> = known_runs.iter().filter(|run_id| run_id.as_str().contains(typed_run)).collect();
-    match matching_runs.as_slice() {
-        [run_id] => Ok((*run_id).clone()),
-        [] => Err(UserError::usage(format!("no run named `{typed_run}` in this project"))
-            .with_step("list all runs: `tribunal runs`")),
-        several_runs => {
-            let run_names: Vec<&str> = several_runs.iter().map(|run_id| run_id.as_str()).collect();
-            Err(UserError::usage(format!("`{typed_run}` matches several runs: {}", run_names.join(", ")))
-                .with_step("type more of the name"))
+    match match_name(&store.list_runs()?, typed_run) {
+        NameMatch::Found(run_id) => Ok(run_id),
+        NameMatch::Several(run_ids) => Err(several_matches_error(typed_run, "runs", &run_ids)),
+        NameMatch::Missing => {
+            let user_error = UserError::usage(format!("no run named `{typed_run}` in this project"));
+            // A loop has a journal, but neither findings nor changes, so most commands cannot show one.
+            Err(match match_name(&store.list_loops()?, typed_run) {
+                NameMatch::Found(loop_id) => user_error
+                    .with_reason(format!("{loop_id} is a loop."))
+                    .with_step(format!("show the loop: `tribunal loop status {loop_id}`")),
+                _ => user_error.with_step("list all runs: `tribunal runs`"),
+            })
         }
     }
+}
+
+/// Finds a run or a loop in the same way.
+fn find_run_or_loop(store: &Store, typed_name: &str) -> Result<RunId, UserError> {
+    let known_ids: Vec<RunId> = store.list_runs()?.into_iter().chain(store.list_loops()?).collect();
+    match match_name(&known_ids, typed_name) {
+        NameMatch::Found(run_id) => Ok(run_id),
+        NameMatch::Several(run_ids) => Err(several_matches_error(typed_name, "runs and loops", &run_ids)),
+        NameMatch::Missing => Err(UserError::usage(format!("no run or loop named `{typed_name}` in this project"))
+            .with_step("list all runs: `tribunal runs`")
+            .with_step("list all loops: `tribunal loop status`")),
+    }
+}
+
+/// What a typed name leads to.
+enum NameMatch {
+    Found(RunId),
+    Several(Vec<RunId>),
+    Missing,
+}
+
+fn match_name(known_ids: &[RunId], typed_name: &str) -> NameMatch {
+    // An exact id wins, even if it is also a part of another one.
+    if let Some(run_id) = known_ids.iter().find(|run_id| run_id.as_str() == typed_name) {
+        return NameMatch::Found(run_id.clone());
+    }
+    let matching_ids: Vec<RunId> =
+        known_ids.iter().filter(|run_id| run_id.as_str().contains(typed_name)).cloned().collect();
+    match matching_ids.as_slice() {
+        [run_id] => NameMatch::Found(run_id.clone()),
+        [] => NameMatch::Missing,
+        _ => NameMatch::Several(matching_ids),
+    }
+}
+
+fn several_matches_error(typed_name: &str, nouns: &str, run_ids: &[RunId]) -> UserError {
+    let id_texts: Vec<&str> = run_ids.iter().map(RunId::as_str).collect();
+    UserError::usage(format!("`{typed_name}` matches several {nouns}: {}", id_texts.join(", ")))
+        .with_step("type more of the name")
 }

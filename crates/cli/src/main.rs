@@ -12,6 +12,7 @@ mod context;
 mod demo_project;
 mod detach;
 mod engine;
+mod help_texts;
 mod installed_clients;
 mod json_documents;
 mod multi_run;
@@ -26,7 +27,7 @@ mod user_errors;
 
 use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
-use clap::{Parser, ValueEnum};
+use clap::{FromArgMatches, Parser, ValueEnum};
 use tribunal_report::escape_json;
 
 use crate::{commands::CliCommand, context::CommandContext, user_errors::UserError};
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
     if let Some(hook_exit) = commands::hook::answer_if_hook(&typed_arguments) {
         return hook_exit;
     }
-    let arguments = match CliArguments::try_parse_from(&typed_arguments) {
+    let arguments = match parse_arguments(&typed_arguments) {
         Ok(arguments) => arguments,
         Err(parse_error) => {
             return to_exit_code(
@@ -94,6 +95,13 @@ fn main() -> ExitCode {
             )
         }
     }
+}
+
+/// Parses the command line with the help texts of all commands in place.
+fn parse_arguments(typed_arguments: &[OsString]) -> Result<CliArguments, clap::Error> {
+    let mut cli_command = help_texts::build_cli_command();
+    let mut matches = cli_command.try_get_matches_from_mut(typed_arguments)?;
+    CliArguments::from_arg_matches_mut(&mut matches).map_err(|parse_error| parse_error.format(&mut cli_command))
 }
 
 fn to_exit_code(command_result: Result<u8, UserError>, json_output: bool) -> ExitCode {

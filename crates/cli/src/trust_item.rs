@@ -190,7 +190,6 @@ impl TrustItem {
 
     /// The hash of kind and content. A name is not part of it where the command alone decides what runs.
     pub fn content_hash(&self) -> Hash {
-        let licence_words;
         let hashed_parts: Vec<&str> = match self {
             TrustItem::Agent { argv: arguments, .. } | TrustItem::McpServer { argv: arguments, .. } => {
                 arguments.iter().map(String::as_str).collect()
@@ -198,8 +197,7 @@ impl TrustItem {
             TrustItem::Client { program: program_name, .. } => vec![program_name],
             // A licence is given to one agent, so here the name counts.
             TrustItem::Licence { agent_name, licence: licence_kind } => {
-                licence_words = licence_kind.describe();
-                vec![agent_name, &licence_words]
+                [agent_name.as_str()].into_iter().chain(licence_kind.hashed_words()).collect()
             }
             TrustItem::Check { command_line: shell_command } | TrustItem::Hook { command_line: shell_command, .. } => {
                 vec![shell_command]
@@ -216,12 +214,21 @@ impl TrustItem {
 }
 
 impl ClientLicence {
-    /// Describes what the licence allows.
+    /// The licence in words that stay the same from version to version, because the trust store has their hash.
+    fn hashed_words(&self) -> Vec<&str> {
+        match self {
+            ClientLicence::Bypass => vec!["bypass"],
+            ClientLicence::Tool(tool) => vec!["tool", tool],
+            ClientLicence::ProjectSettings => vec!["project-settings"],
+        }
+    }
+
+    /// Describes for the user what the licence allows; it completes the sentence "agent X may …".
     fn describe(&self) -> String {
         match self {
-            ClientLicence::Bypass => "work without its own permission checks".to_string(),
-            ClientLicence::Tool(tool) => format!("use {tool}"),
-            ClientLicence::ProjectSettings => "take the project's own settings for it".to_string(),
+            ClientLicence::Bypass => "skip the client's own permission checks".to_string(),
+            ClientLicence::Tool(tool) => format!("use the tool {tool}"),
+            ClientLicence::ProjectSettings => "load the client's settings that came with this project".to_string(),
         }
     }
 }
@@ -256,6 +263,42 @@ mod tests {
         assert!(!item_hashes(hook_items("step-1.md", "make lint2")).contains(&lint_item.content_hash()));
         // A check with the same words is another item.
         assert_ne!(make_item.content_hash(), TrustItem::Check { command_line: "make a".into() }.content_hash());
+    }
+
+    #[test]
+    fn the_hash_of_a_licence_does_not_depend_on_the_text_shown() {
+        let licence_item = |agent_name: &str, licence: ClientLicence| TrustItem::Licence {
+            agent_name: agent_name.to_string(),
+            licence,
+        };
+        // A stored hash must stay valid when a message is reworded, so the hashes are spelled out here.
+        let pinned_bytes = |agent_name: &str, words: &[&str]| {
+            let mut hashed_bytes = b"licence".to_vec();
+            for word in [&[agent_name], words].concat() {
+                hashed_bytes.extend((word.len() as u64).to_le_bytes());
+                hashed_bytes.extend(word.as_bytes());
+            }
+            Hash::digest_of(&hashed_bytes)
+        };
+        let cases = [
+            (ClientLicence::Bypass, vec!["bypass"], "agent `a` may skip the client's own permission checks"),
+            (ClientLicence::Tool("Bash".into()), vec!["tool", "Bash"], "agent `a` may use the tool Bash"),
+            (
+                ClientLicence::ProjectSettings,
+                vec!["project-settings"],
+                "agent `a` may load the client's settings that came with this project",
+            ),
+        ];
+        let mut distinct_hashes = BTreeSet::new();
+        for (licence, words, shown_text) in cases {
+            let trust_item = licence_item("a", licence.clone());
+            assert_eq!(trust_item.content_hash(), pinned_bytes("a", &words));
+            assert_eq!(trust_item.describe_masked(&Masker::new([])), shown_text);
+            distinct_hashes.extend([trust_item.content_hash(), licence_item("b", licence).content_hash()]);
+        }
+        // A tool with the name of another licence is not that licence.
+        distinct_hashes.insert(licence_item("a", ClientLicence::Tool("bypass".into())).content_hash());
+        assert_eq!(distinct_hashes.len(), 7);
     }
 
     #[test]

@@ -6,12 +6,15 @@ use std::{
 };
 
 use clap::{
-    CommandFactory,
+    Command,
     error::{ContextKind, ContextValue, Error, ErrorKind},
 };
 
 use crate::{
-    build_info, json_documents,
+    build_info,
+    help_texts::build_cli_command,
+    json_documents,
+    settings::nearest_name,
     user_errors::{EXIT_USAGE, UserError},
 };
 
@@ -32,7 +35,10 @@ pub(crate) fn answer_parse_error(parse_error: &Error, typed_arguments: &[OsStrin
             parse_error.print()?;
             Ok(EXIT_USAGE)
         }
-        _ => Err(to_user_error(parse_error, &typed_command(typed_arguments))),
+        _ => {
+            let cli_command = build_cli_command();
+            Err(to_user_error(parse_error, &TypedCommand::from_arguments(&cli_command, typed_arguments)))
+        }
     }
 }
 
@@ -42,27 +48,47 @@ pub(crate) fn has_json_flag(typed_arguments: &[OsString]) -> bool {
     typed_arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// The command that was probably meant, for the hint: `tribunal inspect findings`.
-fn typed_command(typed_arguments: &[OsString]) -> String {
-    let root_command = crate::CliArguments::command();
-    let mut current_command = &root_command;
-    let mut command_name = "tribunal".to_string();
-    // Words that are no subcommand, such as values of options, are skipped.
-    for argument in typed_arguments.iter().skip(1).filter_map(|argument| argument.to_str()) {
-        if let Some(subcommand) = current_command.find_subcommand(argument) {
-            current_command = subcommand;
-            command_name = format!("{command_name} {argument}");
+/// The command that was probably meant: `tribunal inspect findings`.
+struct TypedCommand<'a> {
+    command: &'a Command,
+    full_name: String,
+}
+
+impl TypedCommand<'_> {
+    fn from_arguments<'a>(cli_command: &'a Command, typed_arguments: &[OsString]) -> TypedCommand<'a> {
+        let mut typed_command = TypedCommand { command: cli_command, full_name: "tribunal".to_string() };
+        // Words that are no subcommand, such as values of options and the word `help`, are skipped.
+        for argument in typed_arguments.iter().skip(1).filter_map(|argument| argument.to_str()) {
+            if let Some(subcommand) = typed_command.command.find_subcommand(argument) {
+                typed_command =
+                    TypedCommand { command: subcommand, full_name: format!("{} {argument}", typed_command.full_name) };
+            }
         }
+        typed_command
     }
-    command_name
+
+    /// The subcommand whose name is nearest to a misspelt one.
+    fn nearest_subcommand(&self, typed_name: &str) -> Option<&str> {
+        let visible_commands = self.command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+        nearest_name(typed_name, &visible_commands.map(Command::get_name).collect::<Vec<_>>())
+    }
 }
 
 /// Builds our error from clap's.
-fn to_user_error(parse_error: &Error, command_name: &str) -> UserError {
+fn to_user_error(parse_error: &Error, typed_command: &TypedCommand<'_>) -> UserError {
+    let command_name = typed_command.full_name.as_str();
     let mut user_error = UserError::usage(describe_parse_error(parse_error, command_name));
     // Clap suggests similar names under several kinds.
     for context_kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         if let [suggestion, ..] = context_texts(parse_error, context_kind).as_slice() {
+            user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
+        }
+    }
+    // Clap suggests nothing for `tribunal help COMMAND`.
+    if parse_error.kind() == ErrorKind::InvalidSubcommand && user_error.steps.is_empty() {
+        let typed_names = context_texts(parse_error, ContextKind::InvalidSubcommand);
+        let suggestion = typed_names.first().and_then(|typed_name| typed_command.nearest_subcommand(typed_name));
+        if let Some(suggestion) = suggestion {
             user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
         }
     }
@@ -165,14 +191,12 @@ fn context_texts(parse_error: &Error, context_kind: ContextKind) -> Vec<String> 
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
     fn error_text_for(command_words: &[&str]) -> String {
         let typed_arguments: Vec<OsString> =
             [&["tribunal"], command_words].concat().iter().map(OsString::from).collect();
-        let parse_error = crate::CliArguments::try_parse_from(&typed_arguments).unwrap_err();
+        let parse_error = crate::parse_arguments(&typed_arguments).unwrap_err();
         match answer_parse_error(&parse_error, &typed_arguments) {
             Err(user_error) => user_error.to_string(),
             Ok(exit_code) => panic!("{command_words:?}: {exit_code}"),
@@ -238,5 +262,46 @@ mod tests {
         error: `tribunal inspect` requires a command
           help: for all commands, try `tribunal inspect --help`
         ");
+    }
+
+    #[test]
+    fn help_for_a_misspelt_command_suggests_the_right_one() {
+        for (command_words, message, suggestion, help_command) in [
+            (&["help", "reviw"][..], "unknown command `reviw`", Some("review"), "tribunal --help"),
+            (&["help", "board", "moov"], "unknown command `moov`", Some("move"), "tribunal board --help"),
+            (&["board", "moov"], "unknown command `moov`", Some("move"), "tribunal board --help"),
+            (&["help", "inspect", "setings"], "unknown command `setings`", Some("settings"), "tribunal inspect --help"),
+            // Hidden commands are not suggested.
+            (&["help", "play-scripts"], "unknown command `play-scripts`", None, "tribunal --help"),
+        ] {
+            let error_text = error_text_for(command_words);
+            assert!(error_text.starts_with(&format!("error: {message}\n")), "{error_text}");
+            assert!(error_text.contains(&format!("try `{help_command}`")), "{error_text}");
+            let suggestion_text = suggestion.map(|suggestion| format!("did you mean `{suggestion}`?"));
+            assert_eq!(error_text.contains("did you mean"), suggestion.is_some(), "{error_text}");
+            assert!(suggestion_text.is_none_or(|text| error_text.contains(&text)), "{error_text}");
+        }
+    }
+
+    #[test]
+    fn help_shows_nested_commands() {
+        for command_words in [["help", "board", "move"], ["board", "help", "move"], ["board", "move", "--help"]] {
+            let typed_arguments: Vec<OsString> =
+                ["tribunal"].iter().chain(&command_words).map(OsString::from).collect();
+            let parse_error = crate::parse_arguments(&typed_arguments).unwrap_err();
+            assert_eq!(parse_error.kind(), ErrorKind::DisplayHelp, "{command_words:?}");
+            assert!(parse_error.to_string().contains("Usage: tribunal board move"), "{parse_error}");
+        }
+    }
+
+    #[test]
+    fn a_review_of_nothing_names_everything_that_can_be_reviewed() {
+        let error_text = error_text_for(&["review"]);
+        assert!(error_text.starts_with("error: missing argument `<PATHS>`\n"), "{error_text}");
+        for command in ["review FILE...", "review --work-tree", "review --diff RANGE", "review --help"] {
+            assert!(error_text.contains(&format!("`tribunal {command}`")), "{command}: {error_text}");
+        }
+        // Another mistake is not answered with this list.
+        assert!(!error_text_for(&["review", "plan.md", "--level"]).contains("--work-tree"));
     }
 }

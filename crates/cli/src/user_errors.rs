@@ -27,6 +27,10 @@ pub(crate) const EXIT_ENVIRONMENT: u8 = 5;
 pub(crate) const EXIT_INTERNAL: u8 = 1;
 /// Exit code for a run that waits for the user, and for a check with a negative result.
 pub(crate) const EXIT_NEGATIVE: u8 = 3;
+/// Exit code for a run that reached a limit. Runs take it from the table of reasons in `core`.
+pub(crate) const EXIT_HALTED: u8 = 4;
+/// Exit code for a run that was interrupted. Runs take it from the table of reasons in `core`.
+pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 /// What the user can do about an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,17 @@ impl fmt::Display for SuggestedStep {
             SuggestedStep::RunDoctor => formatter.write_str("find out what is missing: `tribunal doctor`"),
         }
     }
+}
+
+/// Formats what to do about a problem, one line per step: `help: …` for a single step, else numbered.
+pub(crate) fn format_steps(steps: impl ExactSizeIterator<Item = impl fmt::Display>) -> Vec<String> {
+    // Only several steps have an order that numbers could show.
+    let is_single = steps.len() == 1;
+    let to_line = |(index, step): (usize, _)| match is_single {
+        true => format!("help: {}", escape_line(&format!("{step}"))),
+        false => format!("{}. {}", index + 1, escape_line(&format!("{step}"))),
+    };
+    steps.enumerate().map(to_line).collect()
 }
 
 /// An error: what happened, why it matters, what to do.
@@ -123,12 +138,8 @@ impl fmt::Display for UserError {
         for reason_line in clean_block(&self.reason).lines() {
             writeln!(formatter, "  {reason_line}")?;
         }
-        // Only several steps have an order that numbers could show.
-        if let [single_step] = self.steps.as_slice() {
-            return writeln!(formatter, "  help: {}", escape_line(&single_step.to_string()));
-        }
-        for (step_index, step) in self.steps.iter().enumerate() {
-            writeln!(formatter, "  {}. {}", step_index + 1, escape_line(&step.to_string()))?;
+        for step_line in format_steps(self.steps.iter()) {
+            writeln!(formatter, "  {step_line}")?;
         }
         Ok(())
     }

@@ -312,6 +312,10 @@ impl<W: Write> LineReporter<W> {
             RunEvent::Warned { text: warning } => self.write_marked(2, LineMark::WARNING, warning),
             RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.write_ending(summary),
             RunEvent::Session(session_event) => {
+                // Only the journal of a loop begins with a session; that of a review begins with the run.
+                if journal_entry.seq == 1 {
+                    self.write_wrapped(0, TextStyle::Bold, &format!("loop {}", journal_entry.run))?;
+                }
                 let line_text = self.screen.fit_text(13, &session_text::describe_session_event(session_event));
                 self.write_line(2, &format!("session: {line_text}"))
             }

@@ -13,11 +13,37 @@ pub struct Project {
     root: PathBuf,
 }
 
+/// The settings file in a project's root.
+pub const SETTINGS_FILE: &str = "tribunal.yaml";
+/// Other editors and tools write this ending; the file is read if [`SETTINGS_FILE`] does not exist.
+pub const SHORT_SETTINGS_FILE: &str = "tribunal.yml";
+
 /// Files and directories that mark a project's root: the nearest directory with any of them is the root.
-const ROOT_MARKERS: [&str; 4] = ["tribunal.yaml", ".tribunal", "_bmad", ".git"];
+const ROOT_MARKERS: [&str; 5] = [SETTINGS_FILE, SHORT_SETTINGS_FILE, ".tribunal", "_bmad", ".git"];
 
 fn find_project_root(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|directory| ROOT_MARKERS.iter().any(|marker| directory.join(marker).exists()))
+}
+
+/// Which of the two names a project's settings have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingsFileChoice {
+    /// The name of the file that is read, whether it exists or not.
+    pub file_name: &'static str,
+    /// The name of the other file, if it exists too and is not read.
+    pub ignored_name: Option<&'static str>,
+}
+
+impl SettingsFileChoice {
+    pub fn from_root(project_root: &Path) -> SettingsFileChoice {
+        // A broken link counts as a file: it was meant to lead somewhere, and reading it reports that.
+        let is_there = |file_name: &str| project_root.join(file_name).symlink_metadata().is_ok();
+        match (is_there(SETTINGS_FILE), is_there(SHORT_SETTINGS_FILE)) {
+            (false, true) => SettingsFileChoice { file_name: SHORT_SETTINGS_FILE, ignored_name: None },
+            (true, true) => SettingsFileChoice { file_name: SETTINGS_FILE, ignored_name: Some(SHORT_SETTINGS_FILE) },
+            (_, false) => SettingsFileChoice { file_name: SETTINGS_FILE, ignored_name: None },
+        }
+    }
 }
 
 impl Project {
@@ -118,5 +144,31 @@ impl Project {
     pub(crate) fn task_dir(&self, run_id: &RunId, task_key: &Key) -> PathBuf {
         // Keys contain slashes, which would otherwise nest directories.
         self.work_dir(run_id).join(task_key.as_str().replace('/', "."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_either_name_mark_the_root_and_the_long_name_is_read_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let nested = root.join("docs/deep");
+        fs::create_dir_all(&nested).unwrap();
+        let choose = || {
+            let choice = SettingsFileChoice::from_root(&root);
+            (choice.file_name, choice.ignored_name)
+        };
+        assert_eq!(choose(), ("tribunal.yaml", None));
+        fs::write(root.join("tribunal.yml"), "tier: 1\n").unwrap();
+        assert_eq!(choose(), ("tribunal.yml", None));
+        assert_eq!(Project::find_around(&nested).root(), root);
+        fs::write(root.join("tribunal.yaml"), "tier: 2\n").unwrap();
+        assert_eq!(choose(), ("tribunal.yaml", Some("tribunal.yml")));
+        fs::remove_file(root.join("tribunal.yaml")).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.join("tribunal.yaml")).unwrap();
+        assert_eq!(choose(), ("tribunal.yaml", Some("tribunal.yml")), "a broken link is reported, not passed over");
     }
 }

@@ -8,7 +8,6 @@ use clap_complete::Shell;
 use crate::{build_info::VERSION, user_errors::UserError};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  tribunal completions bash > ~/.local/share/bash-completion/completions/tribunal")]
 pub(crate) struct CompletionsArguments {
     /// Shell to print completions for
     shell: Shell,

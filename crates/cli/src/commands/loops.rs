@@ -1,7 +1,7 @@
 //! `tribunal loop start|status|cancel`: gives the same prompt to a session that the user has open, again and again,
 //! until it is done or the limit is reached. A loop always ends.
 
-mod status;
+pub(super) mod status;
 
 use std::{
     io::{Read, Write, stdin, stdout},
@@ -154,7 +154,7 @@ fn print_started_loop(project: &Project, run_id: &RunId, assignment: &SessionAss
     writeln!(output, "started loop {run_id} in {}", escape_line(&session_text))?;
     writeln!(output, "  limit    sent back at most {} times, then released", assignment.max_refusals)?;
     match &assignment.promise {
-        Some(promise) => writeln!(output, "  promise  <promise>{}</promise>", escape_line(promise))?,
+        Some(promise) => writeln!(output, "  promise  {}", escape_line(&assignment.work.tag_promise(promise)))?,
         None => writeln!(output, "  promise  none; only the limit ends it (set one with --promise TEXT)")?,
     }
     writeln!(output, "  prompt   {}", escape_line(&truncate_chars(&assignment.prompt, 300)))?;

@@ -68,7 +68,7 @@ pub(crate) enum CliCommand {
     Validate(validate::ValidateArguments),
     /// Show a story file, tick its tasks, or add files and review follow-ups to it
     Story(story::StoryArguments),
-    /// Show the log of a run, from its journal
+    /// Show the log of a run or a loop, from its journal
     Log(log::LogArguments),
     /// Allow the commands that came with this project to run
     Trust(trust::TrustArguments),

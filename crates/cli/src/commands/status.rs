@@ -2,10 +2,10 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::{effect::UserRequest, ids::RunId, view::RunView};
+use tribunal_core::{effect::UserRequest, ids::RunId, reason::RunOutcome, view::RunView};
 use tribunal_report::{
     escape_line,
-    tables::{self, RunStanding},
+    tables::{self, RunStanding, RunState},
 };
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
@@ -145,11 +145,20 @@ fn select_overview_runs(
         unnamed_run => unnamed_run,
     };
     // Runs that need no attention any more are left out.
-    listed_runs.retain(|(run_view, run_is_live)| {
-        !matches!(RunStanding { run_view, is_live: *run_is_live }.state_name(), "resolved" | "cancelled")
-    });
+    listed_runs
+        .retain(|(run_view, run_is_live)| needs_attention(RunStanding { run_view, is_live: *run_is_live }.run_state()));
     listed_runs.extend(last_run);
     Ok(listed_runs)
+}
+
+fn needs_attention(run_state: RunState) -> bool {
+    match run_state {
+        RunState::Running | RunState::Crashed | RunState::Stopped => true,
+        RunState::Ended(outcome) => match outcome {
+            RunOutcome::Waiting | RunOutcome::Halted | RunOutcome::Failed => true,
+            RunOutcome::Resolved | RunOutcome::Cancelled => false,
+        },
+    }
 }
 
 /// Marks decisions as answered whose answers wait for the run to go on.
@@ -167,4 +176,25 @@ fn apply_pending_answers(store: &Store, run_view: &mut RunView) -> Result<(), Us
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_runs_that_ended_well_or_were_cancelled_need_no_attention() {
+        for (run_state, expected) in [
+            (RunState::Running, true),
+            (RunState::Crashed, true),
+            (RunState::Stopped, true),
+            (RunState::Ended(RunOutcome::Waiting), true),
+            (RunState::Ended(RunOutcome::Halted), true),
+            (RunState::Ended(RunOutcome::Failed), true),
+            (RunState::Ended(RunOutcome::Resolved), false),
+            (RunState::Ended(RunOutcome::Cancelled), false),
+        ] {
+            assert_eq!(needs_attention(run_state), expected, "{run_state:?}");
+        }
+    }
 }

@@ -2,7 +2,10 @@
 //! together, and whether a step of BMAD's method can be run. It only reads. Problems are reported with their position
 //! and a remedy.
 
-use std::io::{Write, stdout};
+use std::{
+    io::{Write, stdout},
+    path::Path,
+};
 
 use tribunal_bmad::{
     check::{self, CheckInput, CheckSummary, ReadinessReport},
@@ -12,6 +15,7 @@ use tribunal_bmad::{
     project_files::{self, ProjectFiles},
 };
 use tribunal_report::escape_line;
+use tribunal_runner::project::SettingsFileChoice;
 
 use crate::{
     bmad::{BmadProject, draw_problem},
@@ -30,7 +34,8 @@ pub(crate) struct ValidateArguments {
 
 pub(crate) fn run(arguments: &ValidateArguments, context: &CommandContext) -> Result<u8, UserError> {
     let step = arguments.step.as_deref().map(parse_step).transpose()?;
-    let bmad = BmadProject::read_project(&context.current_project());
+    let project = context.current_project();
+    let bmad = BmadProject::read_project(&project);
     let found_documents = documents::find_documents(&bmad.shelf, &bmad.config.folders);
     let board_path = bmad.board_path();
     let check_input = CheckInput {
@@ -44,7 +49,7 @@ pub(crate) fn run(arguments: &ValidateArguments, context: &CommandContext) -> Re
     // `check_project` sees BMAD's files only; problems of reading them and of the settings are added here.
     let mut report = check::check_project(&check_input, step);
     report.problems.extend_from_slice(&bmad.problems);
-    report.problems.extend(find_settings_problems(&bmad.shelf));
+    report.problems.extend(find_settings_problems(project.root(), &bmad.shelf));
     check::sort_problems(&mut report.problems);
     // An added error makes a project unready even if the step itself would be possible.
     report.ready &= report.problems.iter().all(|problem| problem.weight < ProblemWeight::Error);
@@ -72,12 +77,15 @@ fn parse_step(typed_name: &str) -> Result<BmadStep, UserError> {
 }
 
 /// Finds what is wrong in the project's settings, as `tribunal inspect settings` explains it.
-fn find_settings_problems(project_files: &dyn ProjectFiles) -> Vec<FileProblem> {
+fn find_settings_problems(project_root: &Path, project_files: &dyn ProjectFiles) -> Vec<FileProblem> {
     let mut problems = Vec::new();
+    let SettingsFileChoice { file_name, ignored_name } = SettingsFileChoice::from_root(project_root);
+    if let Some(ignored_name) = ignored_name {
+        let message = settings::describe_ignored_file(file_name, ignored_name);
+        problems.push(FileProblem::warning("settings-ignored", ignored_name, message));
+    }
     // BMAD's file has keys of its own, which are no mistakes there.
-    for (settings_path, manner) in
-        [(settings::SETTINGS_FILE, ReadMode::Strict), (tribunal_bmad::CONFIG_PATH, ReadMode::Lenient)]
-    {
+    for (settings_path, manner) in [(file_name, ReadMode::Strict), (tribunal_bmad::CONFIG_PATH, ReadMode::Lenient)] {
         let Some(settings_text) = project_files::read_or_report(project_files, settings_path, &mut problems) else {
             continue;
         };

@@ -13,7 +13,7 @@ use super::{
     drivers::{find_agent_client_id, resolve_driver},
     file_reader::{self, SettingProblem},
     inputs::RunInputs,
-    layers::{EffectiveSettings, SETTINGS_FILE, describe_origin, list_setting, text_setting},
+    layers::{EffectiveSettings, describe_origin, list_setting, text_setting},
     nearest_name,
     selection::{self, AgentSelection},
     typed::{AgentChoice, TypedSettings},
@@ -111,6 +111,7 @@ fn default_agents(
 ) -> Result<UsedAgents, UserError> {
     let without_note = |agent_names| Ok(UsedAgents { agent_names, choice_note: None });
     let defined_names = defined_agents(effective);
+    let settings_file = project_root.join(effective.project_file_name());
     match (defined_names.as_slice(), selection.primary_names()) {
         ([single_name], _) => without_note(vec![single_name.to_string()]),
         (_, primary_names) if !primary_names.is_empty() => without_note(primary_names),
@@ -125,7 +126,7 @@ fn default_agents(
             let mut ready_clients =
                 ready_clients.filter_map(|installed| Some((installed.client, installed.sign_in.as_ref()?)));
             let (first_client, sign_in_means) =
-                ready_clients.next().ok_or_else(|| no_usable_agent_error(project_root, &clients))?;
+                ready_clients.next().ok_or_else(|| no_usable_agent_error(&settings_file, &clients))?;
             let choice_note = format!(
                 "no agent is set; using {}, the first client that is installed and signed in ({sign_in_means}); \
                  to use another one, pass `--agent NAME`",
@@ -133,7 +134,7 @@ fn default_agents(
             );
             Ok(UsedAgents { agent_names: vec![first_client.id.to_string()], choice_note: Some(choice_note) })
         }
-        (several_names, _) => Err(unnamed_agents_error(project_root, several_names)),
+        (several_names, _) => Err(unnamed_agents_error(&settings_file, several_names)),
     }
 }
 
@@ -144,7 +145,7 @@ pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &
     let mut problems = Vec::new();
     for agent_name in agent_choice.used.iter().flatten().filter(|agent_name| !is_known(agent_name)) {
         let message = format!("unknown agent `{agent_name}`");
-        let fix_hint = hint_for_undefined(agent_name, &defined_names);
+        let fix_hint = hint_for_undefined(agent_name, &defined_names, effective.project_file_name());
         problems.push(SettingProblem::from_origin(effective.origin_of("agents.use"), message, Some(fix_hint)));
     }
     for (setting_path, agent_name) in
@@ -154,7 +155,7 @@ pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &
         problems.push(SettingProblem::from_origin(
             effective.origin_of(setting_path),
             message,
-            Some(hint_for_undefined(agent_name, &defined_names)),
+            Some(hint_for_undefined(agent_name, &defined_names, effective.project_file_name())),
         ));
     }
     for agent_name in &defined_names {
@@ -194,12 +195,12 @@ pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &
 }
 
 /// The hint for an agent that is not defined.
-fn hint_for_undefined(agent_name: &str, defined_names: &[&str]) -> String {
+fn hint_for_undefined(agent_name: &str, defined_names: &[&str], settings_file: &str) -> String {
     // Without any definition the name is probably a misspelt client.
     match (defined_names, nearest_name(agent_name, &AGENT_CLIENT_IDS)) {
         ([], Some(near_name)) => format!("did you mean `{near_name}`?"),
         ([], None) => format!(
-            "use {}, or define it in {SETTINGS_FILE}: `agents: {{{agent_name}: {{driver: command, argv: […]}}}}`",
+            "use {}, or define it in {settings_file}: `agents: {{{agent_name}: {{driver: command, argv: […]}}}}`",
             AGENT_CLIENT_IDS.join(" or ")
         ),
         (known_names, _) => hint_for_known(agent_name, known_names),
@@ -234,17 +235,14 @@ fn find_circle<'a>(effective: &'a EffectiveSettings, start_name: &'a str) -> Opt
 }
 
 /// The error for several defined agents of which none is chosen.
-fn unnamed_agents_error(project_root: &Path, defined_names: &[&str]) -> UserError {
+fn unnamed_agents_error(settings_file: &Path, defined_names: &[&str]) -> UserError {
     UserError::usage(format!("several agents are defined, and none of them is selected: {}", defined_names.join(", ")))
         .with_reason("Nothing was started.")
-        .with_step(format!(
-            "add `use: [NAME]` under `agents:` in {}, or pass `--agent NAME`",
-            project_root.join(SETTINGS_FILE).display()
-        ))
+        .with_step(format!("add `use: [NAME]` under `agents:` in {}, or pass `--agent NAME`", settings_file.display()))
 }
 
 /// The error if no agent is named and no client can be used.
-fn no_usable_agent_error(project_root: &Path, clients: &[InstalledClient]) -> UserError {
+fn no_usable_agent_error(settings_file: &Path, clients: &[InstalledClient]) -> UserError {
     let mut reason_text = "A review needs an agent. Nothing was started.".to_string();
     for installed in clients {
         let (client_id, program_name) = (installed.client.id, installed.client.program);
@@ -267,7 +265,7 @@ fn no_usable_agent_error(project_root: &Path, clients: &[InstalledClient]) -> Us
     user_error
         .with_step(format!(
             "or use a command of your own; add to {}: `agents: {{mine: {{driver: command, argv: [my-agent]}}}}`",
-            project_root.join(SETTINGS_FILE).display()
+            settings_file.display()
         ))
         .with_doctor_step()
         .with_step("or try Tribunal without an agent: `tribunal demo`")

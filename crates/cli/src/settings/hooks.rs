@@ -5,9 +5,11 @@
 
 use std::path::Path;
 
+use tribunal_runner::project::SettingsFileChoice;
+
 use super::{
     file_reader,
-    layers::{self, EffectiveSettings, SETTINGS_FILE, SettingSources},
+    layers::{self, EffectiveSettings, SettingSources},
     origin::SettingLayer,
     typed::HookSettings,
 };
@@ -21,7 +23,7 @@ pub(crate) fn resolve_hook_settings(project_root: &Path, sources: &SettingSource
     let mut problems = Vec::new();
     for (setting_layer, file_path) in [
         (SettingLayer::User, sources.user_file.clone()),
-        (SettingLayer::Project, Some(project_root.join(SETTINGS_FILE))),
+        (SettingLayer::Project, Some(project_root.join(SettingsFileChoice::from_root(project_root).file_name))),
     ] {
         let Some((source_name, source_text)) =
             file_path.map(|file_path| layers::read_settings_file(&file_path)).transpose()?.flatten()
@@ -54,7 +56,7 @@ mod tests {
 
     use tribunal_guard::{GuardPolicy, WriteBounds};
 
-    use super::*;
+    use super::{super::layers::SETTINGS_FILE, *};
 
     fn resolve_hooks(project_yaml: &str, user_yaml: &str, variables: &[(&str, &str)]) -> Result<HookSettings, String> {
         let directory = tempfile::tempdir().unwrap();

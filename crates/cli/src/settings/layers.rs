@@ -8,6 +8,8 @@ use std::{
 };
 
 use tribunal_bmad::CONFIG_PATH;
+pub(crate) use tribunal_runner::project::SETTINGS_FILE;
+use tribunal_runner::project::SettingsFileChoice;
 
 use super::{
     file_reader::{self, FileReading, ReadMode, SettingProblem},
@@ -18,9 +20,6 @@ use super::{
     typed::TypedSettings,
 };
 use crate::user_errors::UserError;
-
-/// The name of the settings file in a project's root.
-pub(crate) const SETTINGS_FILE: &str = "tribunal.yaml";
 
 /// The sources besides the project; see `context`.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +56,8 @@ pub(crate) struct EffectiveSettings {
     pub values: BTreeMap<String, SourcedValue>,
     /// Whether the project has BMAD's file.
     pub has_bmad: bool,
+    /// The project's settings file; `None` without a project.
+    pub project_file: Option<SettingsFileChoice>,
 }
 
 impl EffectiveSettings {
@@ -109,6 +110,17 @@ impl EffectiveSettings {
         }
     }
 
+    /// The name of the file that a user would edit to change a setting of the project.
+    pub fn project_file_name(&self) -> &'static str {
+        self.project_file.map_or(SETTINGS_FILE, |file_choice| file_choice.file_name)
+    }
+
+    /// Warns that the project has a second settings file, which is not read.
+    pub fn ignored_file_warning(&self) -> Option<String> {
+        let SettingsFileChoice { file_name, ignored_name } = self.project_file?;
+        ignored_name.map(|ignored_name| describe_ignored_file(file_name, ignored_name))
+    }
+
     pub fn value_at(&self, setting_path: &str) -> Option<&SettingValue> {
         self.values.get(setting_path).map(|sourced_value| &sourced_value.value)
     }
@@ -116,6 +128,11 @@ impl EffectiveSettings {
     pub fn origin_of(&self, setting_path: &str) -> Option<&SettingOrigin> {
         self.values.get(setting_path).map(|sourced_value| &sourced_value.origin)
     }
+}
+
+/// Says that one of two settings files is not read, and what to do about it.
+pub(crate) fn describe_ignored_file(file_name: &str, ignored_name: &str) -> String {
+    format!("{ignored_name} is ignored because {file_name} exists; move its settings to {file_name} and delete it")
 }
 
 /// The text at a path, if it is set to one.
@@ -169,12 +186,18 @@ pub(crate) fn gather_user_settings(sources: &SettingSources) -> Result<Effective
 /// Folds the layers, with the project's files if there is a root.
 fn fold_layers(project_root: Option<&Path>, sources: &SettingSources) -> Result<EffectiveSettings, UserError> {
     let mut effective = EffectiveSettings::from_defaults();
+    effective.project_file = project_root.map(SettingsFileChoice::from_root);
+    let project_file_name = effective.project_file_name();
     let mut problems = Vec::new();
     // Later layers win over earlier ones.
     let layer_files = [
         (SettingLayer::User, sources.user_file.clone(), ReadMode::Strict),
         (SettingLayer::Bmad, project_root.map(|project_root| project_root.join(CONFIG_PATH)), ReadMode::Lenient),
-        (SettingLayer::Project, project_root.map(|project_root| project_root.join(SETTINGS_FILE)), ReadMode::Strict),
+        (
+            SettingLayer::Project,
+            project_root.map(|project_root| project_root.join(project_file_name)),
+            ReadMode::Strict,
+        ),
     ];
     for (setting_layer, file_path, read_mode) in layer_files {
         // A missing file is an empty layer.

@@ -32,7 +32,9 @@ pub(crate) use drivers::find_driver;
 pub(crate) use file_reader::{ReadMode, read_settings};
 pub(crate) use hooks::resolve_hook_settings;
 pub(crate) use inputs::RunInputs;
-pub(crate) use layers::{EffectiveSettings, SETTINGS_FILE, SettingSources, gather_settings, gather_user_settings};
+pub(crate) use layers::{
+    EffectiveSettings, SETTINGS_FILE, SettingSources, describe_ignored_file, gather_settings, gather_user_settings,
+};
 pub(crate) use origin::SettingLayer;
 pub(crate) use resolve::{ResolvedSettings, resolve_settings, survey_settings};
 pub(crate) use schema::settings_schema;

@@ -10,7 +10,7 @@ use super::{
     agents::{ChosenAgents, choose_agents, find_agent_problems},
     file_reader::SettingProblem,
     inputs::RunInputs,
-    layers::{self, EffectiveSettings, SETTINGS_FILE, describe_origin},
+    layers::{self, EffectiveSettings, describe_origin},
     roster::{self, PartyRoster},
     trust_items::project_items,
     typed::{FolderSettings, ThroughputLimits, TypedSettings},
@@ -40,14 +40,18 @@ pub(crate) struct SettingsSurvey {
     /// Why no review would start with them.
     pub problems: Vec<SettingProblem>,
     pub roster: PartyRoster,
+    /// What the user should know of, though a review would start.
+    pub warnings: Vec<String>,
 }
 
 /// Surveys the settings for commands that only show them.
 pub(crate) fn survey_settings(project_root: &Path, effective: &EffectiveSettings) -> SettingsSurvey {
     let typed_settings = effective.to_typed();
+    let roster = project_roster(project_root, &typed_settings);
     SettingsSurvey {
         problems: find_agent_problems(effective, &typed_settings.agents),
-        roster: project_roster(project_root, &typed_settings),
+        warnings: effective.ignored_file_warning().into_iter().chain(roster.warning.clone()).collect(),
+        roster,
     }
 }
 
@@ -78,6 +82,7 @@ pub(crate) fn resolve_settings(
     // Items are collected last, because they depend on the agents that were chosen.
     let trust_list = project_items(&effective, &settings);
     warnings.extend(roster_warning);
+    warnings.extend(effective.ignored_file_warning());
     Ok(ResolvedSettings {
         settings,
         progress,
@@ -159,7 +164,8 @@ fn require_inside_project(
     ))
     .with_reason("Nothing was started.")
     .with_step(format!(
-        "use {} inside the project, here or as `{setting_path}` in {SETTINGS_FILE}",
-        if setting_path == SEED_PATH { "a path" } else { "a directory" }
+        "use {} inside the project, here or as `{setting_path}` in {}",
+        if setting_path == SEED_PATH { "a path" } else { "a directory" },
+        effective.project_file_name()
     )))
 }

@@ -15,7 +15,6 @@ use super::{
     layers::{EffectiveSettings, variable_name_of},
     origin::{SettingLayer, SettingOrigin},
     resolve::SettingsSurvey,
-    roster::PartyRoster,
     table::{self, SettingRow},
     typed::TypedSettings,
 };
@@ -77,8 +76,7 @@ impl SettingsDocument {
         // Origins inside the project are given relative to its root.
         let setting_documents =
             setting_lines(effective).into_iter().map(|setting_line| setting_line.to_document(&source_name)).collect();
-        let PartyRoster { personas, warning } = &survey.roster;
-        let persona_names: Vec<String> = personas.iter().map(|persona| persona.name.clone()).collect();
+        let persona_names: Vec<String> = survey.roster.personas.iter().map(|persona| persona.name.clone()).collect();
         SettingsDocument {
             schema: SETTINGS_SCHEMA,
             settings: setting_documents,
@@ -90,7 +88,7 @@ impl SettingsDocument {
             of: source_name,
             foreign: 0,
             roster: (!persona_names.is_empty()).then_some(RosterDocument { origin: ROSTER_PATH, names: persona_names }),
-            warnings: warning.iter().cloned().collect(),
+            warnings: survey.warnings.clone(),
         }
     }
 
@@ -298,7 +296,7 @@ pub(crate) fn draw_survey(survey: &SettingsSurvey, project_root: &str, screen: &
         let personas_text = format!("party personas from {ROSTER_PATH}: {}", persona_names.join(", "));
         let _ = writeln!(rendered, "{}", screen.wrap_text(0, &escape_line(&personas_text)));
     }
-    if let Some(warning) = &survey.roster.warning {
+    for warning in &survey.warnings {
         let _ = writeln!(rendered, "{}", screen.wrap_text(0, &escape_line(&format!("warning: {warning}"))));
     }
     for problem in &survey.problems {

@@ -261,7 +261,7 @@ fn an_unknown_run_is_refused() {
         let output = sandbox.run_tribunal(&args);
         assert_eq!(output.exit_code, Some(2), "{args:?}");
         assert!(
-            output.stderr.contains("no run named `nope` in this project") && output.stderr.contains("tribunal runs"),
+            output.stderr.contains(" named `nope` in this project") && output.stderr.contains("tribunal runs"),
             "{}",
             output.stderr
         );

@@ -184,7 +184,28 @@ fn remove_restores_the_state_before_init() {
     let client_dirs = [".claude", ".codex", ".github"];
     assert!(client_dirs.iter().all(|folder| !project.sandbox.path_of(folder).exists()));
     let output = project.run_successfully(&["--remove"]);
-    assert!(output.stdout.ends_with("nothing to change\n"), "{}", output.stdout);
+    assert!(output.stdout.ends_with("no hooks to remove\n"), "{}", output.stdout);
+}
+
+#[test]
+fn removing_says_what_was_removed() {
+    let project = ClientProject::new(&["claude", "codex"]);
+    // One file has settings of the user, so it stays; the other has only hooks, so it is deleted.
+    project.sandbox.write_file(LOCAL_SETTINGS, "{\n  \"model\": \"opus\"\n}\n");
+    project.run_successfully(&["--yes"]);
+    let preview = project.run_successfully(&["--remove", "--dry-run"]);
+    let expected_text = "nothing was removed; to remove them, run `tribunal init --remove --yes`\n";
+    assert!(preview.stdout.ends_with(expected_text), "{}", preview.stdout);
+    let refusal = project.assert_refused(&["--remove"], 2);
+    for expected_text in ["Nothing was removed.", "remove the hooks: `tribunal init --remove --yes`"] {
+        assert!(refusal.contains(expected_text), "{refusal}");
+    }
+    let output = project.run_successfully(&["--remove", "--yes"]);
+    let expected_text = format!("removed hooks from {LOCAL_SETTINGS}; deleted .codex/hooks.json\n");
+    assert!(output.stdout.ends_with(&expected_text), "{}", output.stdout);
+    for text in [&output.stdout, &output.stderr] {
+        assert!(!["wrote", "written", "installed"].iter().any(|word| text.contains(word)), "{text}");
+    }
 }
 
 #[test]
@@ -271,7 +292,7 @@ fn symlinks_that_leave_the_project_are_not_followed() {
     fs::write(outside_dir.join("settings.local.json"), "{}").unwrap();
     symlink(&outside_dir, project.sandbox.path_of(".claude")).unwrap();
     let refusal = project.assert_refused(&["--yes"], 2);
-    assert!(refusal.contains("leads out of the project") && refusal.contains("Nothing was written."), "{refusal}");
+    assert!(refusal.contains("leads out of the project") && refusal.contains("No file was changed."), "{refusal}");
     fs::remove_file(outside_dir.join("settings.local.json")).unwrap();
     project.assert_refused(&["--yes"], 2);
     assert_eq!(fs::read_dir(&outside_dir).unwrap().count(), 0);
@@ -331,7 +352,9 @@ fn hooks_start_this_program_and_are_updated_when_it_moves() {
 
 #[test]
 fn a_profile_fills_a_new_file_and_changes_no_existing_one() {
-    for (profile, tier) in [("solo", 1), ("team", 2), ("enterprise", 4), ("quick-fix", 0)] {
+    for (profile, tier, approve) in
+        [("solo", 1, "never"), ("team", 2, "never"), ("enterprise", 4, "each"), ("quick-fix", 0, "never")]
+    {
         let project = ClientProject::new(&[]);
         let document = project.run_json(&["--profile", profile, "--yes"]);
         assert_eq!(document["profile"], profile);
@@ -339,6 +362,8 @@ fn a_profile_fills_a_new_file_and_changes_no_existing_one() {
         let rows = effective_settings["settings"].as_array().unwrap();
         let tier_row = rows.iter().find(|row| row["path"] == "tier").unwrap();
         assert_eq!(tier_row["value"].to_string().trim_matches('"'), tier.to_string(), "{tier_row}");
+        let approve_row = rows.iter().find(|row| row["path"] == "approve").unwrap();
+        assert_eq!((&approve_row["value"], &approve_row["layer"]), (&approve.into(), &"project".into()), "{profile}");
         let files_before = project.project_files();
         let output = project.run_successfully(&["--profile", "enterprise"]);
         assert_eq!(project.project_files(), files_before);

@@ -119,6 +119,43 @@ fn a_loop_refuses_to_stop_until_the_session_makes_its_promise() {
 }
 
 #[test]
+fn the_log_of_a_loop_shows_its_session_events() {
+    let sandbox = new_project();
+    let loop_id = start_loop(&sandbox, &["--promise", "DONE", "--max-iterations", "5"]);
+    let status_text = sandbox.run_tribunal(&["loop", "status"]).stdout;
+    assert!(status_text.contains(DONE_PROMISE) && status_text.contains("Make it work"), "{status_text}");
+    stop_refusal(&sandbox, &stop_input("s1", "not yet")).unwrap();
+    assert_eq!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)), None);
+    let log_lines = format!(
+        "loop {loop_id}\n  session: attached to session s1, which can be sent back up to 5 times\n  \
+         session: tried to stop and was sent back (1 so far)\n  session: released: it is done\n"
+    );
+    for log_args in [&["log", &loop_id][..], &["log", &loop_id, "--follow"]] {
+        let output = sandbox.run_tribunal(log_args);
+        assert_eq!((output.exit_code, output.stdout), (Some(0), log_lines.clone()), "{}", output.stderr);
+    }
+    let entries = sandbox.run_events(&["log", &loop_id]);
+    assert!(entries.iter().all(|entry| entry["kind"] == "session") && entries.len() == 3, "{entries:?}");
+
+    // Commands that cannot show a loop say so; a name that nothing has is searched for in both lists.
+    let output = sandbox.run_tribunal(&["findings", &loop_id]);
+    assert_eq!(output.exit_code, Some(2));
+    assert!(output.stderr.contains(&format!("`tribunal loop status {loop_id}`")), "{}", output.stderr);
+    let output = sandbox.run_tribunal(&["log", "absent"]);
+    assert!(output.stderr.contains("error: no run or loop named `absent`"), "{}", output.stderr);
+}
+
+#[test]
+fn following_a_loop_ends_when_its_state_file_is_gone() {
+    let sandbox = new_project();
+    let loop_id = start_loop(&sandbox, &[]);
+    std::fs::remove_file(sandbox.path_of(STATE_FILE)).unwrap();
+    let output = sandbox.run_tribunal(&["log", &loop_id, "--follow"]);
+    let expected_text = format!("warning: {loop_id} is no longer active: its state file is missing or unreadable\n");
+    assert_eq!((output.exit_code, output.stderr), (Some(0), expected_text));
+}
+
+#[test]
 fn a_loop_is_always_finite() {
     let sandbox = new_project();
     for wrong_limit in ["0", "-1", "1001", "infinite"] {

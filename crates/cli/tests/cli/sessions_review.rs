@@ -52,6 +52,10 @@ fn a_session_may_not_stop_until_its_repairs_are_verified() {
     let reason = stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).unwrap();
     assert!(reason.contains("You said that it is done, but it is not.") && reason.contains("F1 high"), "{reason}");
     assert_eq!(stop_refusal(&sandbox, &stop_input("s2", "")), None);
+    // The user is told the same tags as the session.
+    let status_text = sandbox.run_tribunal(&["loop", "status"]).stdout;
+    assert!(reason.contains(DONE_PROMISE) && status_text.contains(DONE_PROMISE), "{status_text}");
+    assert!(!status_text.contains("<promise>"), "{status_text}");
 
     repair_plan(&sandbox);
     assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some(), "it is not verified yet");

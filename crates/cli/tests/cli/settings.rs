@@ -337,3 +337,39 @@ fn undefined_agents_are_reported_as_problems() {
     assert_eq!(document["problems"][1]["place"], "tribunal.yaml, line 3");
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(2));
 }
+
+#[test]
+fn settings_with_the_short_ending_are_read_unless_there_are_both() {
+    let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
+    let settings_text = sandbox.read_file("tribunal.yaml");
+    fs::rename(sandbox.path_of("tribunal.yaml"), sandbox.path_of("tribunal.yml")).unwrap();
+    let tier_origin = || value_and_origin(&sandbox.run_json(&["inspect", "settings"]), "tier").1;
+    assert_eq!(tier_origin(), "tribunal.yml:1");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(!output.stderr.contains("ignored"), "{}", output.stderr);
+    // Advice names the file that is there; another one beside it would switch it off.
+    sandbox.write_file("tribunal.yml", "agents: {use: [absent]}\n");
+    let output = sandbox.run_tribunal(&["inspect", "settings"]);
+    assert!(output.stdout.contains("define it in tribunal.yml"), "{}", output.stdout);
+
+    sandbox.write_file("tribunal.yaml", &settings_text);
+    assert_eq!(tier_origin(), "tribunal.yaml:1");
+    let warning =
+        "tribunal.yml is ignored because tribunal.yaml exists; move its settings to tribunal.yaml and delete it";
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert!(output.stderr.contains(&format!("warning: {warning}\n")), "{}", output.stderr);
+    assert_eq!(sandbox.run_json(&["inspect", "settings"])["warnings"][0], warning);
+    let validation = sandbox.run_tribunal(&["validate"]);
+    assert!(validation.stdout.contains(warning), "{}", validation.stdout);
+}
+
+#[test]
+fn init_leaves_settings_with_the_short_ending_alone() {
+    let sandbox = Sandbox::new();
+    sandbox.write_file("tribunal.yml", "tier: 1\n");
+    let output = sandbox.run_tribunal(&["init", "--yes", "--profile", "team"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("tribunal.yml exists and is not changed"), "{}", output.stderr);
+    assert!(!sandbox.path_of("tribunal.yaml").exists());
+}

@@ -1,6 +1,6 @@
 //! Session events as the journal records them.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,22 @@ pub enum SessionWork {
     Loop,
     /// The findings of a review.
     Review,
+}
+
+impl SessionWork {
+    /// The tag in which a session declares this work complete.
+    pub const fn completion_tag(self) -> &'static str {
+        match self {
+            SessionWork::Review => "review-complete",
+            SessionWork::Loop => "promise",
+        }
+    }
+
+    /// Returns what a session has to say, tags included, to declare this work complete.
+    pub fn tag_promise(self, promise: &str) -> String {
+        let tag = self.completion_tag();
+        format!("<{tag}>{promise}</{tag}>")
+    }
 }
 
 /// What happened in a session, with the counters after it.

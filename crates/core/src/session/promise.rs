@@ -9,8 +9,10 @@ use alloc::{
     vec::Vec,
 };
 
+use super::SessionWork;
+
 /// The tags that declare completion.
-const COMPLETION_TAGS: [&str; 2] = ["review-complete", "promise"];
+const COMPLETION_TAGS: [&str; 2] = [SessionWork::Review.completion_tag(), SessionWork::Loop.completion_tag()];
 
 /// The tags of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -197,6 +199,13 @@ mod tests {
             ("I will not say <promise> yet. <promise>DONE</promise>", "DONE", true),
         ] {
             assert_eq!(has_promise(answer, promise), expected, "{answer:?} {promise:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_session_is_told_to_say_is_what_counts() {
+        for work in [SessionWork::Loop, SessionWork::Review] {
+            assert!(has_promise(&work.tag_promise("ALL DONE"), "ALL DONE"), "{work:?}");
         }
     }
 

@@ -207,13 +207,10 @@ fn open_findings_text(stop_input: &StopInput, findings: &[OpenFinding]) -> Strin
 }
 
 fn way_out_text(stop_input: &StopInput) -> String {
-    let tag = match stop_input.work {
-        SessionWork::Review => "review-complete",
-        SessionWork::Loop => "promise",
-    };
     let mut rendered = String::new();
     if let Some(promise) = &stop_input.promise {
-        rendered.push_str(&format!("\nWhen it is done, and only then, say exactly: <{tag}>{promise}</{tag}>"));
+        let tagged_promise = stop_input.work.tag_promise(promise);
+        rendered.push_str(&format!("\nWhen it is done, and only then, say exactly: {tagged_promise}"));
     }
     // The way out is always named, so that an honest model need not invent a promise.
     rendered

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tribunal_report::{Screen, TextStyle, escape_line};
 
 use super::document::{DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorReport};
-use crate::client_probe::ClientState;
+use crate::{client_probe::ClientState, user_errors::format_steps};
 
 /// The column at which the details of an item start.
 const DETAIL_INDENT: usize = 6;
@@ -41,6 +41,9 @@ pub(super) fn render_report(report: &DoctorReport, screen: &Screen) -> String {
     let _ = writeln!(page.rendered, "\n{}", screen.paint(style, &screen.wrap_text(0, &closing)));
     page.rendered
 }
+
+/// The column at which the steps below a problem start, as below an error of any other command.
+const STEP_INDENT: usize = 2;
 
 #[derive(Clone, Copy)]
 enum ItemMark {
@@ -165,13 +168,8 @@ impl ReportPage<'_> {
             let wrapped = self.screen.wrap_text(prefix.len() + 1, &escape_line(&problem.what));
             let prefix = self.screen.paint(style, prefix);
             let _ = writeln!(self.rendered, "{prefix} {}", wrapped.trim_start());
-            // The steps are numbered because they are meant to be tried in this order.
-            for (index, remedy) in problem.mend.iter().enumerate() {
-                let _ = writeln!(
-                    self.rendered,
-                    "{}",
-                    self.screen.wrap_text(4, &escape_line(&format!("{}. {remedy}", index + 1)))
-                );
+            for step_line in format_steps(problem.mend.iter()) {
+                let _ = writeln!(self.rendered, "{}", self.screen.wrap_text(STEP_INDENT, &step_line));
             }
         }
     }
@@ -183,6 +181,7 @@ mod tests {
         super::document::{DOCTOR_SCHEMA, DoctorProjectRow},
         *,
     };
+    use crate::user_errors::UserError;
 
     #[test]
     fn a_narrow_screen_is_respected_and_nothing_is_cut() {
@@ -208,5 +207,20 @@ mod tests {
         for phrase in [&report.faults[0].what, &report.faults[0].mend[0], &report.notes[0]] {
             assert!(join_words(&rendered).contains(&join_words(phrase)), "{rendered}");
         }
+    }
+
+    #[test]
+    fn steps_look_like_those_of_an_error() {
+        let screen = Screen::default();
+        let mut page = ReportPage { rendered: String::new(), screen: &screen };
+        let one_step = DoctorProblem { what: "not signed in".into(), mend: vec!["codex login".into()] };
+        let two_steps = DoctorProblem { what: "no git".into(), mend: vec!["install it".into(), "log in again".into()] };
+        page.add_problems("errors", TextStyle::Failure, &[one_step, two_steps]);
+        let error_texts = [
+            UserError::usage("not signed in").with_step("codex login").to_string(),
+            UserError::usage("no git").with_step("install it").with_step("log in again").to_string(),
+        ];
+        assert_eq!(page.rendered, format!("errors\n{}", error_texts.concat()));
+        assert!(page.rendered.contains("  help: codex login\n") && page.rendered.contains("  2. log in again\n"));
     }
 }

@@ -162,9 +162,10 @@ fn describe_bound_work(bound_session: &BoundSession) -> String {
     );
     if bound_session.standing.work == SessionWork::Loop {
         description.push_str(&format!(" Task: {}", bound_session.standing.prompt));
-        let promises = bound_session.standing.promise.iter();
-        promises
-            .for_each(|promise| description.push_str(&format!(" When it is true, say: <promise>{promise}</promise>")));
+        if let Some(promise) = &bound_session.standing.promise {
+            let tagged_promise = bound_session.standing.work.tag_promise(promise);
+            description.push_str(&format!(" When it is true, say: {tagged_promise}"));
+        }
     }
     description
 }

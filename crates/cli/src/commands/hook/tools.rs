@@ -15,7 +15,10 @@ use tribunal_agents::{
 use tribunal_bmad::hooks::WorkflowHookMoment;
 use tribunal_core::{session::SessionEventKind, settings::Settings, subject::Subject, view::RunView};
 use tribunal_guard::{GuardContext, GuardPolicy, ToolUse, WriteBounds, check_tool_use};
-use tribunal_runner::session::{BoundSession, state_file};
+use tribunal_runner::{
+    project::{SETTINGS_FILE, SHORT_SETTINGS_FILE},
+    session::{BoundSession, state_file},
+};
 use tribunal_store::Store;
 
 use super::{HookCall, mask_text, step_hooks::StepHookOutcome};
@@ -121,7 +124,7 @@ impl GuardedPlace {
         let mut own_paths: Vec<String> = [".tribunal/", state_file::OWN_STATE_FILE].map(String::from).to_vec();
         if bound_session.is_some() {
             // A bound session must not change the settings that hold it, nor those by which it is measured.
-            own_paths.extend(["tribunal.yaml"].into_iter().chain(guarded_files()).map(String::from));
+            own_paths.extend([SETTINGS_FILE, SHORT_SETTINGS_FILE].into_iter().chain(guarded_files()).map(String::from));
         }
         let (mut subject_files, mut is_change) = (Vec::new(), false);
         if let Some(pinned_settings) =

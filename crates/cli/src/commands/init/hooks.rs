@@ -9,7 +9,11 @@ use tribunal_agents::{
         install::{self, HookProgram, InstallProblem},
     },
 };
-use tribunal_runner::{Project, file_edits::FileEdit};
+use tribunal_runner::{
+    Project,
+    file_edits::FileEdit,
+    project::{SETTINGS_FILE, SHORT_SETTINGS_FILE},
+};
 
 use super::{
     InitArguments, InitPlan,
@@ -95,7 +99,7 @@ pub(super) fn plan_removal(
         }
     }
     // Settings and journals may have the user's work in them; removing hooks does not remove those.
-    let kept_files: Vec<&str> = [crate::settings::SETTINGS_FILE, ".gitignore", ".tribunal"]
+    let kept_files: Vec<&str> = [SETTINGS_FILE, SHORT_SETTINGS_FILE, ".gitignore", ".tribunal"]
         .into_iter()
         .filter(|file_name| project.root().join(file_name).exists())
         .collect();

@@ -86,8 +86,8 @@ pub(crate) fn run(arguments: &InitArguments, context: &CommandContext) -> Result
         if !context.can_ask() {
             return Err(explain_missing_consent(arguments, context));
         }
-        if !ask_for_consent(&init_plan)? {
-            writeln!(stderr(), "note: nothing was written")?;
+        if !ask_for_consent(&init_plan, arguments)? {
+            writeln!(stderr(), "note: nothing was {}", participle_of(arguments))?;
             return Ok(EXIT_NEGATIVE);
         }
     }
@@ -126,16 +126,25 @@ fn rebuild_command(arguments: &InitArguments, context: &CommandContext, extra_fl
     command_line + extra_flags
 }
 
+/// What the command does to files, for sentences such as "nothing was written".
+fn participle_of(arguments: &InitArguments) -> &'static str {
+    if arguments.remove { "removed" } else { "written" }
+}
+
 fn explain_missing_consent(arguments: &InitArguments, context: &CommandContext) -> UserError {
+    let purpose = if arguments.remove { "remove the hooks" } else { "write them" };
     UserError::usage("cannot ask for confirmation without a terminal")
-        .with_reason("Nothing was written.")
-        .with_step(format!("write them: `{}`", rebuild_command(arguments, context, " --yes")))
+        .with_reason(format!("Nothing was {}.", participle_of(arguments)))
+        .with_step(format!("{purpose}: `{}`", rebuild_command(arguments, context, " --yes")))
         .with_step(format!("or only show the changes: `{}`", rebuild_command(arguments, context, " --dry-run")))
 }
 
-fn ask_for_consent(init_plan: &InitPlan) -> Result<bool, UserError> {
+fn ask_for_consent(init_plan: &InitPlan, arguments: &InitArguments) -> Result<bool, UserError> {
     let mut prompt_output = stderr().lock();
-    write!(prompt_output, "write {}? [y/N] ", format_count(init_plan.edits.len(), "file"))?;
+    let file_count = format_count(init_plan.edits.len(), "file");
+    let question =
+        if arguments.remove { format!("remove hooks from {file_count}") } else { format!("write {file_count}") };
+    write!(prompt_output, "{question}? [y/N] ")?;
     prompt_output.flush()?;
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
@@ -179,17 +188,34 @@ fn print_result(
         return Ok(json_documents::print_document(&document(init_plan, arguments, was_written))?);
     }
     let mut output = stdout().lock();
-    let changed_paths: Vec<&str> = init_plan.edits.iter().map(|edit| edit.relative_path.as_str()).collect();
-    let summary = match (changed_paths.is_empty(), was_written) {
+    let summary = match (init_plan.edits.is_empty(), was_written) {
+        (true, _) if arguments.remove => "no hooks to remove".to_string(),
         (true, _) => "nothing to change".to_string(),
-        (false, true) => format!("wrote {}", changed_paths.join(", ")),
+        (false, true) => describe_written_files(&init_plan.edits, arguments),
         (false, false) => {
             let command_line = rebuild_command(arguments, context, " --yes");
-            format!("nothing was written; to write it, run `{command_line}`")
+            let purpose = if arguments.remove { "remove them" } else { "write it" };
+            format!("nothing was {}; to {purpose}, run `{command_line}`", participle_of(arguments))
         }
     };
     writeln!(output, "{}", escape_line(&summary))?;
     Ok(())
+}
+
+/// Says what happened to which files.
+fn describe_written_files(edits: &[FileEdit], arguments: &InitArguments) -> String {
+    // A file in which nothing but our hooks was left is deleted, also when hooks move to a shared file.
+    let (deleted, written): (Vec<&FileEdit>, Vec<&FileEdit>) = edits.iter().partition(|edit| edit.new_text.is_none());
+    let join_paths =
+        |edits: &[&FileEdit]| edits.iter().map(|edit| edit.relative_path.as_str()).collect::<Vec<_>>().join(", ");
+    let written_verb = if arguments.remove { "removed hooks from" } else { "wrote" };
+    let phrases = [(written_verb, written), ("deleted", deleted)];
+    let phrases: Vec<String> = phrases
+        .iter()
+        .filter(|(_, edits)| !edits.is_empty())
+        .map(|(verb, edits)| format!("{verb} {}", join_paths(edits)))
+        .collect();
+    phrases.join("; ")
 }
 
 fn document(init_plan: &InitPlan, arguments: &InitArguments, was_written: bool) -> InitReport {
@@ -215,7 +241,7 @@ fn read_project_file(project: &Project, file_path: &str) -> Result<Option<String
             tribunal_bmad::project_files::UnreadableFile::Refused { .. } => EXIT_ENVIRONMENT,
             _ => crate::user_errors::EXIT_USAGE,
         };
-        let user_error = UserError::new(exit_code, problem.to_string()).with_reason("Nothing was written.");
+        let user_error = UserError::new(exit_code, problem.to_string()).with_reason("No file was changed.");
         if problem.todo.is_empty() { user_error } else { user_error.with_step(problem.todo) }
     })
 }

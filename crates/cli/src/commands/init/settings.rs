@@ -3,18 +3,18 @@
 //! It has only settings that this version uses. An existing file belongs to the user and is never changed.
 
 use clap::ValueEnum;
-use tribunal_runner::{Project, file_edits::FileEdit};
+use tribunal_runner::{Project, file_edits::FileEdit, project::SettingsFileChoice};
 
 use super::{InitArguments, InitPlan, read_project_file};
 use crate::{
-    settings::{SETTINGS_FILE, default_as_written},
+    settings::{self, default_as_written},
     user_errors::UserError,
 };
 
 /// How thorough reviews are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReviewProfile {
-    /// One developer: two reviewers, and you approve every patch
+    /// One developer: two reviewers; patches are applied without asking, and can be undone
     Solo,
     /// Several developers: full panels; decisions wait for you
     Team,
@@ -37,7 +37,7 @@ impl ReviewProfile {
     /// Returns what the profile sets; everything else keeps its default.
     fn preset_values(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            ReviewProfile::Solo => &[("tier", "1"), ("approve", "each")],
+            ReviewProfile::Solo => &[("tier", "1"), ("approve", "never")],
             ReviewProfile::Team => &[("tier", "2"), ("approve", "never")],
             ReviewProfile::Enterprise => &[
                 ("tier", "4"),
@@ -107,11 +107,15 @@ pub(super) fn plan_settings_file(
     arguments: &InitArguments,
     project: &Project,
 ) -> Result<(), UserError> {
-    let old_text = read_project_file(project, SETTINGS_FILE)?;
+    let SettingsFileChoice { file_name: settings_file, ignored_name } = SettingsFileChoice::from_root(project.root());
+    if let Some(ignored_name) = ignored_name {
+        init_plan.warnings.push(settings::describe_ignored_file(settings_file, ignored_name));
+    }
+    let old_text = read_project_file(project, settings_file)?;
     match (&old_text, arguments.profile) {
         (None, profile) => {
             init_plan.edits.push(FileEdit {
-                relative_path: SETTINGS_FILE.to_string(),
+                relative_path: settings_file.to_string(),
                 old_text: None,
                 new_text: Some(render_settings_file(profile)),
             });
@@ -122,7 +126,7 @@ pub(super) fn plan_settings_file(
             let values: Vec<String> =
                 profile.preset_values().iter().map(|(setting_path, value)| format!("{setting_path}={value}")).collect();
             init_plan.notes.push(format!(
-                "{SETTINGS_FILE} exists and is not changed; the profile {} would set {}",
+                "{settings_file} exists and is not changed; the profile {} would set {}",
                 profile.as_str(),
                 values.join(", ")
             ));
@@ -168,7 +172,7 @@ fn render_settings_file(profile: Option<ReviewProfile>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{EffectiveSettings, ReadMode};
+    use crate::settings::{EffectiveSettings, ReadMode, SETTINGS_FILE};
 
     const PROFILES: [Option<ReviewProfile>; 5] = [
         None,

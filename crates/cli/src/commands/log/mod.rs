@@ -1,4 +1,5 @@
-//! `tribunal log [RUN]`: draws a run from its journal as it looked live; in part, in full, or while it goes on.
+//! `tribunal log [RUN]`: draws a run from its journal as it looked live; in part, in full, or while it goes on. A loop has
+//! a journal of session events, which is drawn in the same way.
 //!
 //! What was sent to agents and what they answered is in [`agent_calls`].
 
@@ -13,6 +14,7 @@ use schemars::schema_for;
 use tribunal_core::{
     event::{JournalEntry, RunEvent},
     ids::{FindingId, RunId},
+    session::SessionEventKind,
     timestamp,
 };
 use tribunal_report::{
@@ -21,6 +23,7 @@ use tribunal_report::{
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
+use super::loops;
 use crate::{context::CommandContext, settings::nearest_name, user_errors::UserError};
 
 /// The pause between two reads of a journal that is still being written.
@@ -28,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArguments {
-    /// Run to show (default: the last one)
+    /// Run or loop to show (default: the last run)
     run: Option<String>,
     /// Show only this round and its fix iterations
     #[arg(long, value_name = "N")]
@@ -66,7 +69,7 @@ pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<
     // The filter is built first, so that a misspelt option is reported before anything is opened.
     let entry_filter = arguments.to_filter(now_ms())?;
     let project = context.current_project();
-    let (store, run_id) = context.find_requested_run(&project, arguments.run.as_deref())?;
+    let (store, run_id) = context.find_requested_journal(&project, arguments.run.as_deref())?;
     if arguments.prompts || arguments.sent {
         return agent_calls::run(
             &agent_calls::AgentCallQuery { run_id, with_answers: arguments.prompts, entry_filter },
@@ -82,15 +85,16 @@ pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<
     };
     log_printer.print_entries(&store.read_entries(&run_id, 0)?)?;
     if arguments.follow {
-        follow_run(&mut log_printer, &store, &project, &run_id)?;
+        let journal_kind = match store.list_loops()?.contains(&run_id) {
+            true => JournalKind::Loop,
+            false => JournalKind::Run,
+        };
+        FollowedJournal { store: &store, project: &project, run_id: &run_id, journal_kind }.follow(&mut log_printer)?;
     }
     // An empty result is no error, but on a terminal it would look as if the command had done nothing.
     if log_printer.drawn_count == 0 && !context.wants_json {
         let run_id = escape_line(run_id.as_str());
-        writeln!(
-            stderr(),
-            "note: no matching entries in run {run_id}; show all with `tribunal log {run_id} --verbose`"
-        )?;
+        writeln!(stderr(), "note: no matching entries in {run_id}; show all with `tribunal log {run_id} --verbose`")?;
     }
     Ok(0)
 }
@@ -162,32 +166,71 @@ impl LogPrinter {
         Ok(())
     }
 
-    fn has_ended(&self) -> bool {
+    fn has_ended(&self, journal_kind: JournalKind) -> bool {
         let last_event = self.last_entry.as_ref().map(|journal_entry| &journal_entry.event);
-        matches!(last_event, Some(RunEvent::RunParked(_) | RunEvent::RunFinished(_)))
+        match (last_event, journal_kind) {
+            (Some(RunEvent::RunParked(_) | RunEvent::RunFinished(_)), _) => true,
+            // A review goes on after it has released its session; a loop does not.
+            (Some(RunEvent::Session(session_event)), JournalKind::Loop) => {
+                matches!(session_event.what, SessionEventKind::LetGo { .. })
+            }
+            _ => false,
+        }
     }
 }
 
-/// Reads on until the run has ended or its process is gone.
-fn follow_run(log_printer: &mut LogPrinter, store: &Store, project: &Project, run_id: &RunId) -> Result<(), UserError> {
-    while !log_printer.has_ended() {
-        // Liveness is checked before reading: a process that ends in between has written its last entry by then.
-        let was_live = Runner::is_live(project, run_id);
-        let last_seq = log_printer.last_entry.as_ref().map_or(0, |journal_entry| journal_entry.seq);
-        let new_entries = store.read_entries(run_id, last_seq)?;
-        log_printer.print_entries(&new_entries)?;
-        // The process is gone, everything is read, and there is no final entry: the run died.
-        if !was_live && new_entries.is_empty() && !log_printer.has_ended() {
-            let run_id = escape_line(run_id.as_str());
-            writeln!(stderr(), "warning: run {run_id} crashed; resume it with `tribunal resume {run_id}`")?;
-            return Ok(());
+/// What a journal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JournalKind {
+    Run,
+    Loop,
+}
+
+/// A journal that may still be written.
+struct FollowedJournal<'a> {
+    store: &'a Store,
+    project: &'a Project,
+    run_id: &'a RunId,
+    journal_kind: JournalKind,
+}
+
+impl FollowedJournal<'_> {
+    /// Reads on until the run or loop has ended, or nothing works on it any more.
+    fn follow(&self, log_printer: &mut LogPrinter) -> Result<(), UserError> {
+        while !log_printer.has_ended(self.journal_kind) {
+            // Liveness is checked before reading: a process that ends in between has written its last entry by then.
+            let was_live = self.is_live();
+            let last_seq = log_printer.last_entry.as_ref().map_or(0, |journal_entry| journal_entry.seq);
+            let new_entries = self.store.read_entries(self.run_id, last_seq)?;
+            log_printer.print_entries(&new_entries)?;
+            // Everything is read, and there is no final entry.
+            if !was_live && new_entries.is_empty() && !log_printer.has_ended(self.journal_kind) {
+                writeln!(stderr(), "warning: {}", self.describe_missing_end())?;
+                return Ok(());
+            }
+            if new_entries.is_empty() {
+                // The database gives no notification, so the journal is polled.
+                std::thread::sleep(POLL_INTERVAL);
+            }
         }
-        if new_entries.is_empty() {
-            // The database gives no notification, so the journal is polled.
-            std::thread::sleep(POLL_INTERVAL);
+        Ok(())
+    }
+
+    /// A run is worked on by a process; a loop has none, only a state file that holds a session.
+    fn is_live(&self) -> bool {
+        match self.journal_kind {
+            JournalKind::Run => Runner::is_live(self.project, self.run_id),
+            JournalKind::Loop => loops::status::is_held(self.project, self.run_id),
         }
     }
-    Ok(())
+
+    fn describe_missing_end(&self) -> String {
+        let run_id = escape_line(self.run_id.as_str());
+        match self.journal_kind {
+            JournalKind::Run => format!("run {run_id} crashed; resume it with `tribunal resume {run_id}`"),
+            JournalKind::Loop => format!("{run_id} is no longer active: its state file is missing or unreadable"),
+        }
+    }
 }
 
 fn check_kind(kind_name: &str) -> Result<(), UserError> {

@@ -110,10 +110,11 @@ fn write_status_rows(
     for loop_row in &loop_rows[older_count..] {
         writeln!(output, "{}", escape_line(&format_row(loop_row)))?;
         if let Some(held_state) = file_state.filter(|_| loop_row.held) {
-            let promise_text = held_state.promise.as_ref().map(|promise| format!("<promise>{promise}</promise> for: "));
-            let detail_line =
-                format!("{}{}", promise_text.unwrap_or_default(), truncate_chars(&held_state.prompt, 200));
-            writeln!(output, "  {}", escape_line(&detail_line))?;
+            // The file says what the promise is, but only the journal says what kind of work it completes.
+            if let Some(promise) = &held_state.promise {
+                writeln!(output, "  promise  {}", escape_line(&loop_row.work.tag_promise(promise)))?;
+            }
+            writeln!(output, "  prompt   {}", escape_line(&truncate_chars(&held_state.prompt, 200)))?;
         }
         if let Some(store) = history_store {
             for history_line in format_history(store, &loop_row.id)? {
@@ -159,6 +160,12 @@ fn format_row(loop_row: &LoopRow) -> String {
         "{}  {state_text} · {session_text} · sent back {} of at most {} · {} tools used · {} UTC",
         loop_row.id, loop_row.refusals, loop_row.max_refusals, loop_row.tools, loop_row.last
     )
+}
+
+/// Returns whether a loop still holds its session, or waits for one.
+pub(in crate::commands) fn is_held(project: &Project, loop_id: &RunId) -> bool {
+    read_state_file(project)
+        .is_some_and(|file_state| file_state.is_active && file_state.run_id.as_ref() == Some(loop_id))
 }
 
 /// Reads Tribunal's own state file, if it is there and valid.

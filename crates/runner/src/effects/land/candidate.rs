@@ -15,6 +15,7 @@ use crate::{
     checkpoints::{CheckpointKey, CheckpointStore},
     effects::EffectContext,
     git,
+    project::{SETTINGS_FILE, SHORT_SETTINGS_FILE},
     subject::{find_link_on_path, is_plain_path},
     workspaces::{TaskWorkspace, agent_file_names, hash_changes},
 };
@@ -116,7 +117,7 @@ pub(super) fn may_create_file(relative_path: &str, allowed: &[String]) -> bool {
     let path_parts: Vec<&str> = relative_path.split('/').collect();
     // Hidden files configure tools, too: `.github`, `.env`, `.npmrc`.
     let is_hidden = path_parts.iter().any(|part| part.starts_with('.'));
-    let is_tool_config = file_name == "tribunal.yaml"
+    let is_tool_config = [SETTINGS_FILE, SHORT_SETTINGS_FILE].contains(&file_name)
         || agent_file_names().any(|config_name| config_name == file_name || config_name == path_parts[0]);
     let is_among_tests = path_parts[..path_parts.len() - 1]
         .iter()
