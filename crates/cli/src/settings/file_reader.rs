@@ -431,11 +431,11 @@ mod tests {
           Nothing was started.
           help: did you mean `agents`?
         ");
-        insta::assert_snapshot!(error_text_for("limits:\n  max_review_round: 2\n"), @r"
-        [!] tribunal.yaml, line 2: `limits:` has no setting `max_review_round`
-            It stands in: max_review_round: 2
-            Nothing was started.
-            1. did you mean `max_review_rounds`?
+        insta::assert_snapshot!(error_text_for("limits:\n  max_review_round: 2\n"), @"
+        error: tribunal.yaml, line 2: unknown setting `max_review_round` under `limits:`
+          2 | max_review_round: 2
+          Nothing was started.
+          help: did you mean `max_review_rounds`?
         ");
         insta::assert_snapshot!(error_text_for("agents:\n  use: [a]\n  a:\n    driver: comand\n"), @r"
         [!] tribunal.yaml, line 4: `agents.a.driver` is `comand`; allowed is command | replay | claude-code | codex
@@ -459,11 +459,11 @@ mod tests {
           Nothing was started.
           help: move it under `limits:`
         ");
-        insta::assert_snapshot!(error_text_for("limits:\n  retry_after: 2\n"), @r"
-        [!] tribunal.yaml, line 2: `retry_after` belongs under `tasks:`
-            It stands in: retry_after: 2
-            Nothing was started.
-            1. move it under `tasks:`
+        insta::assert_snapshot!(error_text_for("limits:\n  retry_after: 2\n"), @"
+        error: tribunal.yaml, line 2: `retry_after` belongs under `tasks:`
+          2 | retry_after: 2
+          Nothing was started.
+          help: move it under `tasks:`
         ");
         insta::assert_snapshot!(error_text_for("subagents:\n  party: {timeout: 3}\n"), @r"
         [!] tribunal.yaml, line 1: `subagents` belongs under `review_loop:`
@@ -514,11 +514,11 @@ mod tests {
           Nothing was started.
           help: check brackets, quotes and indentation in this line and above it
         ");
-        insta::assert_snapshot!(error_text_for("tier: 2\ngoal: zero-open\ntier: 3\n"), @r"
-        [!] tribunal.yaml, line 3: `tier` stands here for the second time
-            It stands in: tier: 3
-            Nothing was started.
-            1. see what is allowed: tribunal schema settings
+        insta::assert_snapshot!(error_text_for("tier: 2\ngoal: zero-open\ntier: 3\n"), @"
+        error: tribunal.yaml, line 3: duplicate key `tier`
+          3 | tier: 3
+          Nothing was started.
+          help: remove one of the two lines
         ");
         insta::assert_snapshot!(error_text_for("- tier\n"), @r"
         [!] tribunal.yaml, line 1: settings are keys with values

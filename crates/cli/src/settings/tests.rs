@@ -349,10 +349,10 @@ fn seeds_and_approval_can_be_set() {
       Nothing was started.
       help: use a path inside the project, here or as `copies.seed` in tribunal.yaml
     ");
-    insta::assert_snapshot!(refusal_of(".git/config"), @r"
-    [!] [project]/tribunal.yaml:3: `copies.seed` has `.git/config`, which no copy ever has
-        It holds what keeps the project's history. Nothing was started.
-        1. take it out of the list
+    insta::assert_snapshot!(refusal_of(".git/config"), @"
+    error: [project]/tribunal.yaml:3: `copies.seed` contains `.git/config`, which is never copied to a workspace
+      It holds the project's history. Nothing was started.
+      help: remove it from the list
     ");
 }
 
@@ -446,10 +446,10 @@ fn an_undefined_agent_is_reported_where_it_is_requested() {
       Nothing was started.
       help: did you mean `mine`?
     ");
-    insta::assert_snapshot!(error_text("tier: 1\n", Some("cluade-code")), @r"
-    [!] --agent: there is no agent `cluade-code`
-        Nothing was started.
-        1. did you mean `claude-code`?
+    insta::assert_snapshot!(error_text("tier: 1\n", Some("cluade-code")), @"
+    error: --agent: unknown agent `cluade-code`
+      Nothing was started.
+      help: did you mean `claude-code`?
     ");
     insta::assert_snapshot!(error_text("tier: 1\n", Some("mine")), @r"
     [!] --agent: there is no agent `mine`
@@ -506,10 +506,10 @@ fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
         a list of commands such as [make test, [cargo, test]]
       jobs                     3              default
     ");
-    insta::assert_snapshot!(lines_from("max_cost"), @r"
+    insta::assert_snapshot!(lines_from("max_cost"), @"
     * max_cost                 2.00
         a-home/with-a-long-name/config/tribunal/settings.yaml:1
-        an amount of money, more than 0
+        an amount in dollars, more than 0
     ");
     assert!(drawn_text.lines().all(|line| line.chars().count() < 60), "{drawn_text}");
 }

@@ -48,8 +48,8 @@ fn a_dry_run_shows_files_size_story_and_skipped_files() {
     note: checking against the acceptance criteria of docs/1-2-run.md
     note: not reviewed: logo.png: binary
     ");
-    insta::assert_snapshot!(output.stdout, @r"
-    change work tree would be reviewed; nothing was started
+    insta::assert_snapshot!(output.stdout, @"
+    would review change work tree (dry run, nothing was started)
       change:   3 files with 1 KB of diff
                 docs/1-2-run.md
                 src/main.rs
@@ -57,8 +57,8 @@ fn a_dry_run_shows_files_size_story_and_skipped_files() {
       story:    docs/1-2-run.md
       level:    minimal (tier 0)
       reviewer: adversarial by scripted
-      prompts:  about 684 tokens in round 1
-      limits:   3 rounds, 3 fix iterations a round, 50 findings, 120 min, 5.00 in cost or 1000000 tokens
+      prompts:  about 724 tokens in round 1
+      limits:   3 rounds, 3 fix iterations a round, 50 findings, 120 min, $5.00 or 1000000 tokens
     ");
     let plan_document = sandbox.run_json(&["review", "--work-tree", "--dry-run", "src"]);
     assert_eq!(plan_document["subject"]["range"], "work tree in src");
@@ -80,9 +80,9 @@ fn a_big_change_is_split_into_several_runs_and_announced() {
     would review change work tree (part 3 of 3) (dry run, nothing was started)
     3 runs, 3 in parallel; at most 6 agents at a time
     ");
-    insta::assert_snapshot!(output.stderr, @r"
-    [i] 452 files with 74 KB of diff are 3 parts of at most 200 files and 256 KB
-    [i] each part is a run of its own; no reviewer looks across parts
+    insta::assert_snapshot!(output.stderr, @"
+    note: splitting 452 files with 74 KB of diff into 3 parts of at most 200 files and 256 KB
+    note: each part is a separate run; reviewers see only their part
     ");
 }
 
@@ -126,11 +126,11 @@ fn mistyped_ranges_are_refused_with_the_command_to_type() {
       1. review everything from there to HEAD: `tribunal review --diff main..HEAD`
       2. review only that commit: `tribunal review --commit main`
     ");
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--diff", "mian..HEAD"]), @r"
-    [!] there is no revision `mian` in this repository
-        Nothing was started and nothing was changed.
-        1. see which there are: git branch --all, git tag, git log --oneline
-        2. if it is on a server: git fetch
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--diff", "mian..HEAD"]), @"
+    error: unknown revision `mian`
+      Nothing was started or changed.
+      1. list revisions: `git branch --all`, `git tag` or `git log --oneline`
+      2. if it only exists on a remote: `git fetch`
     ");
     insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "scr"]), @r"
     [!] scr does not exist
@@ -180,7 +180,7 @@ fn an_empty_change_is_nothing_to_review() {
     insta::assert_snapshot!(notice_for(&["--staged"]), @"note: nothing is staged; nothing to review");
     insta::assert_snapshot!(
         notice_for(&["--work-tree", "plan.md"]),
-        @"[i] nothing changed in work tree in plan.md; there is nothing to review"
+        @"note: no changes in work tree in plan.md; nothing to review"
     );
 }
 
@@ -199,7 +199,7 @@ fn a_story_that_is_named_must_have_criteria() {
     let output = sandbox.run_tribunal(&["review", "--work-tree", "--dry-run"]);
     insta::assert_snapshot!(
         output.stderr,
-        @"[i] it changes several stories (docs/1-1-x.md, docs/1-2-x.md); to hold it against one: --story FILE"
+        @"note: the change touches several stories (docs/1-1-x.md, docs/1-2-x.md); choose one with `--story FILE`"
     );
     let plan_document = sandbox.run_json(&["review", "--work-tree", "--dry-run", "--story", "docs/1-2-x.md"]);
     assert_eq!(plan_document["subject"]["story"], "docs/1-2-x.md");

@@ -275,10 +275,10 @@ fn the_transcript_of_an_agent_can_be_inspected() {
 
     let mistyped = sandbox.run_tribunal(&["inspect", "transcript", &run_id, "round-1/revew/adversarial"]);
     assert_eq!(mistyped.exit_code, Some(2));
-    insta::assert_snapshot!(sandbox.normalize_output(&mistyped.stderr), @r"
-    [!] run [run] has no call of an agent with the key `round-1/revew/adversarial`
-        1. did you mean `round-1/review/adversarial`?
-        2. see all of them: tribunal log [run] --prompts
+    insta::assert_snapshot!(sandbox.normalize_output(&mistyped.stderr), @"
+    error: no agent call in run [run] has the key `round-1/revew/adversarial`
+      1. did you mean `round-1/review/adversarial`?
+      2. list all calls: `tribunal log [run] --prompts`
     ");
 }
 

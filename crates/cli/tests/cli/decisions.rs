@@ -385,9 +385,9 @@ fn a_critical_finding_in_dispute_waits_for_the_user_with_the_command_to_type() {
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let findings = sandbox.run_tribunal(&["findings", "--status", "fixed"]).stdout;
     let challenged_lines: Vec<&str> = findings.lines().filter(|line| line.contains("challenged:")).collect();
-    insta::assert_snapshot!(challenged_lines.join("\n"), @r"
-     challenged: in doubt, high → medium (2 ambiguous): fast for whom?
-     challenged: in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide: speed is the risk (“It shall be fast.”)
+    insta::assert_snapshot!(challenged_lines.join("\n"), @"
+    challenged: in doubt, high → medium (2 ambiguous): fast for whom?
+    challenged: in doubt (1 valid, 1 invalid, 1 ambiguous), waiting for your decision: speed is the risk (“It shall be fast.”)
     ");
     let tracker = sandbox.read_file(".tribunal/reviews/plan-issues.md");
     assert!(tracker.contains("- Challenged: in doubt, counted as medium; 2 ambiguous: fast for whom?"), "{tracker}");

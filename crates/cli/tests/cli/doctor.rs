@@ -98,7 +98,7 @@ fn installed_clients_are_listed_and_one_that_is_not_signed_in_is_reported() {
 
     warnings
     warning: agent `codex`: not signed in
-        1. codex login
+      help: codex login
 
     ready: a review can run here
     exit code 0
@@ -132,9 +132,9 @@ fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
 
     errors
     error: agent `claude-code`: does not work
-        1. npm install -g @anthropic-ai/claude-code
+      help: npm install -g @anthropic-ai/claude-code
     error: agent `codex`: too old
-        1. npm install -g @openai/codex
+      help: npm install -g @openai/codex
 
     not ready: fix the 2 errors above first
     exit code 5
@@ -188,9 +188,9 @@ fn an_empty_machine_shows_what_to_install() {
 
     errors
     error: no agent is set, and no client is ready to use
-        1. install a client, for example: `npm install -g @anthropic-ai/claude-code`
-        2. or use a command of your own; add to [project]/tribunal.yaml: `agents: {mine: {driver: command, argv: [my-agent]}}`
-        3. or try Tribunal without an agent: `tribunal demo`
+      1. install a client, for example: `npm install -g @anthropic-ai/claude-code`
+      2. or use a command of your own; add to [project]/tribunal.yaml: `agents: {mine: {driver: command, argv: [my-agent]}}`
+      3. or try Tribunal without an agent: `tribunal demo`
 
     not ready: fix the error above first
     exit code 5
@@ -242,7 +242,7 @@ fn a_program_named_by_the_project_is_not_started_before_it_is_trusted() {
 
     errors
     error: not trusted yet: client of agent `claude-code`: ./tools/claude
-        1. review and allow it: `tribunal trust`
+      help: review and allow it: `tribunal trust`
 
     not ready: fix the error above first
     exit code 5
@@ -279,7 +279,7 @@ fn a_missing_command_is_reported_and_no_command_is_started() {
 
     warnings
     warning: agent `other`: not installed
-        1. install `absent`, or fix `argv` of agent `other`
+      help: install `absent`, or fix `argv` of agent `other`
 
     ready: a review can run here
     exit code 0

@@ -238,7 +238,7 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
     one      │   2. or wait until it has ended
     two-xxxx │ review of two.md · run two-xxxx
     two-xxxx │   round 1: no new findings
-    two-xxxx │ resolved: no open findings, and the last review found nothing new
+    two-xxxx │ resolved: the review found nothing to fix
     two-xxxx │   no findings · 1 round · […]
     two-xxxx │   tracker: .tribunal/reviews/two-issues.md
     two-xxxx │   next: tribunal findings two-xxxx
@@ -307,7 +307,7 @@ fn the_worst_exit_code_counts_and_every_line_names_its_run() {
     a-rather-lon…-xxxx │   ✓ adversarial   no findings
     a-rather-lon…-xxxx │   no new findings
     a-rather-lon…-xxxx │   confidence 20 of 100
-    a-rather-lon…-xxxx │ resolved: no open findings, and the last review found nothing new
+    a-rather-lon…-xxxx │ resolved: the review found nothing to fix
     a-rather-lon…-xxxx │   no findings · 1 round · […]
     a-rather-lon…-xxxx │   tracker: .tribunal/reviews/a-rather-long-name-of-a-file-issues.md
     a-rather-lon…-xxxx │   next: tribunal findings a-rather-long-name-of-a-xxxx

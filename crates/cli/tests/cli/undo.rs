@@ -152,9 +152,9 @@ fn undo_shows_its_plan_and_its_result() {
     F1 would be reopened when run [run] is resumed
     nothing was changed; to undo it, run `tribunal undo [run] --yes`
     ");
-    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "--stat"]).stdout), @r"
-    plan.md: 1 line added, 1 removed, by 1 change
-      round-1/fix-1/fix/1 repaired F1
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "--stat"]).stdout), @"
+    plan.md: 1 line added, 1 removed in 1 change
+      round-1/fix-1/fix/1 fixed F1
     ");
     insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["undo", "f1", "--yes"]).stdout), @r"
     took back 1 change in plan.md; what else was changed since is as it was

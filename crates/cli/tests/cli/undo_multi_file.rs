@@ -158,12 +158,12 @@ fn undo_shows_its_plan_and_its_result() {
     nothing was changed; to undo it, run `tribunal undo work-aaaa --yes`
     ");
     assert_eq!(files_on_disk(&sandbox), files_after());
-    insta::assert_snapshot!(sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]).stdout, @r"
-    took back 2 changes in 4 files; what else was changed since is as it was
-    parked what stood there: .tribunal/parked/work-aaaa/1-a.md; to have it again: cp .tribunal/parked/work-aaaa/1-a.md docs/a.md
-    parked what stood there: .tribunal/parked/work-aaaa/1-new.rs; to have it again: cp .tribunal/parked/work-aaaa/1-new.rs new.rs
-    parked what stood there: .tribunal/parked/work-aaaa/1-b.rs; to have it again: cp .tribunal/parked/work-aaaa/1-b.rs src/b.rs
-    F1, F2, F3 will be open again when run work-aaaa goes on
+    insta::assert_snapshot!(sandbox.run_tribunal(&["undo", RUN_ID, "--yes"]).stdout, @"
+    undid 2 changes in 4 files; later edits were kept
+    saved the previous version as .tribunal/parked/work-aaaa/1-a.md; restore it with `cp .tribunal/parked/work-aaaa/1-a.md docs/a.md`
+    saved the previous version as .tribunal/parked/work-aaaa/1-new.rs; restore it with `cp .tribunal/parked/work-aaaa/1-new.rs new.rs`
+    saved the previous version as .tribunal/parked/work-aaaa/1-b.rs; restore it with `cp .tribunal/parked/work-aaaa/1-b.rs src/b.rs`
+    F1, F2, F3 will be reopened when run work-aaaa is resumed
     next: tribunal resume work-aaaa
     ");
     assert_eq!(files_on_disk(&sandbox), files_before());

@@ -139,10 +139,10 @@ fn keys_that_do_not_fit_the_driver_are_refused_with_their_line() {
         "claude-code, allow: [Read, 'Bash(make:*)', mcp__lab__x, Nope]",
         "codex, allow: [Read]",
     ];
-    insta::assert_snapshot!(driver_lines.map(|driver_line| first_error_line(&format!("driver: {driver_line}"))).join("\n"), @r"
-    [!] agent `mine`: claude-code has no tool `Raed` that could be allowed
-    [!] agent `mine`: claude-code has no tool `mcp__lab__x` that could be allowed
-    [!] agent `mine`: codex has no tool `Read` that could be allowed
+    insta::assert_snapshot!(driver_lines.map(|driver_line| first_error_line(&format!("driver: {driver_line}"))).join("\n"), @"
+    error: agent `mine`: `Raed` in `allow` is not a known tool of claude-code
+    error: agent `mine`: `mcp__lab__x` in `allow` is not a known tool of claude-code
+    error: agent `mine`: `Read` in `allow` is not a known tool of codex
     ");
     insta::assert_snapshot!(resolve_error("agents: {use: [codex]}\nmcp: {lab: {argv: []}}\n"), @r"
     [!] [project]/tribunal.yaml, line 2: `mcp.lab.argv` is empty
@@ -334,15 +334,15 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
 
     let error_without =
         |installed_ids: &[&str]| try_resolve("tier: 1\n", &inputs_with_clients(installed_ids, &[])).unwrap_err();
-    insta::assert_snapshot!(error_without(&["codex"]), @r"
-    [!] no agent is set, and no client can be used as it is
-        Nothing was started. A review needs an agent.
-          claude-code: the program `claude` is not on the path
-          codex: /opt/bin/codex is installed but not signed in
-        1. sign in: codex login
-        2. or name a command of yours in [project]/tribunal.yaml: agents: {mine: {driver: command, argv: [my-agent]}}
-        3. see what is missing: tribunal doctor
-        4. or see it work without an agent: tribunal demo
+    insta::assert_snapshot!(error_without(&["codex"]), @"
+    error: no agent is set, and no client is ready to use
+      A review needs an agent. Nothing was started.
+        claude-code: `claude` not found in PATH
+        codex: /opt/bin/codex is installed but not signed in
+      1. sign in: `codex login`
+      2. or use a command of your own; add to [project]/tribunal.yaml: `agents: {mine: {driver: command, argv: [my-agent]}}`
+      3. find out what is missing: `tribunal doctor`
+      4. or try Tribunal without an agent: `tribunal demo`
     ");
     insta::assert_snapshot!(error_without(&[]), @r"
     [!] no agent is set, and no client can be used as it is
@@ -381,9 +381,9 @@ mcp:
     let trust_list = resolve_or_panic(yaml_text).items;
     insta::assert_snapshot!(describe_items(&trust_list), @"
     client of agent `claude-code`: ./tools/claude
-    agent `claude-code` may work without its own permission checks
-    agent `claude-code` may take the project's own settings for it
-    agent `claude-code` may use Bash(make:*)
+    agent `claude-code` may skip the client's own permission checks
+    agent `claude-code` may load the client's settings that came with this project
+    agent `claude-code` may use the tool Bash(make:*)
     MCP server `lab`: python3 'lab server.py'
     ");
     let all_items_of_text = crate::settings::items_of_text(SETTINGS_FILE, yaml_text);
