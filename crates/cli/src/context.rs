@@ -163,7 +163,7 @@ impl CommandContext {
         Ok((store, run_id))
     }
 
-    /// Returns whether the user can be asked something before a command starts.
+    /// Returns whether the user can be asked something.
     pub fn can_ask(&self) -> bool {
         self.is_interactive && !self.wants_json && stdin().is_terminal()
     }

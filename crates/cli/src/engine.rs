@@ -47,6 +47,8 @@ pub(crate) struct ProjectJob {
 pub(crate) struct RunEnd {
     pub run_id: RunId,
     pub exit_code: u8,
+    /// How much was shown at the end; the user may have changed it.
+    pub display_mode: DisplayMode,
 }
 
 /// What one command needs once, however many runs it executes.
@@ -135,7 +137,7 @@ impl RunEngine {
         // The region is removed before the caller prints anything.
         progress_view.close();
         let (run_id, ending) = final_result?;
-        Ok(RunEnd { run_id, exit_code: ending.reason.exit_code() })
+        Ok(RunEnd { run_id, exit_code: ending.reason.exit_code(), display_mode: progress_view.current_mode() })
     }
 
     /// Runs `work` to its end and shuts the runtime down.

@@ -20,6 +20,7 @@ mod progress_display;
 mod settings;
 mod sprint;
 mod terminal;
+mod terminal_prompt;
 mod trust;
 mod trust_item;
 mod usage_errors;

@@ -35,6 +35,15 @@ pub(crate) struct PlannedRun {
     pub display_mode: DisplayMode,
 }
 
+/// How one of several runs ended, for its command.
+pub(crate) struct SeveralEnd {
+    pub project: Project,
+    /// `None` if the run was not started.
+    pub run_id: Option<RunId>,
+    pub exit_code: u8,
+    pub display_mode: DisplayMode,
+}
+
 /// How one of the runs ended.
 #[derive(Default)]
 struct FinishedRun {
@@ -47,16 +56,18 @@ struct FinishedRun {
 
 type LaneFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Executes all runs and returns the worst exit code. A run that cannot start, or breaks off, does not stop the others.
+/// Executes all runs and returns how each of them ended. A run that cannot start, or breaks off, does not stop the others.
 pub(crate) fn execute_several(
     command_context: &CommandContext,
     planned_runs: Vec<PlannedRun>,
     concurrency: ThroughputLimits,
-) -> Result<u8, UserError> {
+) -> Result<Vec<SeveralEnd>, UserError> {
     let run_engine = RunEngine::new(command_context, concurrency)?;
     let subject_titles: Vec<String> =
         planned_runs.iter().map(|planned_run| planned_run.settings.subject.title()).collect();
     let lane_count = concurrency.jobs.get();
+    let places: Vec<(Project, DisplayMode)> =
+        planned_runs.iter().map(|planned_run| (planned_run.project.clone(), planned_run.display_mode)).collect();
     let subject_slugs: Vec<String> =
         planned_runs.iter().map(|planned_run| planned_run.settings.subject.file_slug()).collect();
     // All lanes run on one thread, so a `RefCell` is enough.
@@ -95,7 +106,10 @@ pub(crate) fn execute_several(
             .collect();
         write!(stderr(), "\n{}", render_run_results(&result_rows, &command_context.progress_screen))?;
     }
-    Ok(finished_runs.iter().map(|finished_run| finished_run.exit_code).max().unwrap_or_default())
+    let several_ends = finished_runs.into_iter().zip(places).map(|(finished_run, (project, display_mode))| {
+        SeveralEnd { project, run_id: finished_run.run_id, exit_code: finished_run.exit_code, display_mode }
+    });
+    Ok(several_ends.collect())
 }
 
 impl FinishedRun {

@@ -61,6 +61,8 @@ enum RunDisplay {
 pub(crate) struct ProgressView {
     display: RefCell<RunDisplay>,
     screen: Screen,
+    /// How much is shown at first; keys can change it.
+    initial_mode: DisplayMode,
     /// The moment of the last entry and the run's awake time in it. The live clock continues from there.
     last_entry_clock: Cell<Option<(Instant, u64)>>,
     /// Whether we are in the foreground and may paint.
@@ -79,7 +81,7 @@ impl ProgressView {
             }
             None => RunDisplay::Lines(Box::new(LineReporter::new(stderr(), screen.clone(), mode))),
         };
-        let progress_view = ProgressView::from_display(display, screen);
+        let progress_view = ProgressView::from_display(display, screen, mode);
         // A command that was started in the background must not paint over the shell.
         if !terminal::is_in_foreground() {
             progress_view.suspend();
@@ -92,13 +94,14 @@ impl ProgressView {
         let screen = command_context.progress_screen.clone();
         let labelled_lines = Box::new(MultiRunReporter::new(stderr(), screen.clone(), mode, run_label));
         let json_reporter = command_context.wants_json.then(|| JsonReporter::new(stdout()));
-        ProgressView::from_display(RunDisplay::MultiRun { labelled_lines, json_reporter }, screen)
+        ProgressView::from_display(RunDisplay::MultiRun { labelled_lines, json_reporter }, screen, mode)
     }
 
-    fn from_display(display: RunDisplay, screen: Screen) -> ProgressView {
+    fn from_display(display: RunDisplay, screen: Screen, initial_mode: DisplayMode) -> ProgressView {
         ProgressView {
             display: RefCell::new(display),
             screen,
+            initial_mode,
             last_entry_clock: Cell::default(),
             has_terminal: Cell::new(true),
         }
@@ -166,6 +169,14 @@ impl ProgressView {
     fn with_live(&self, action: impl FnOnce(&mut LiveReporter<Stderr>) -> io::Result<()>) {
         if let RunDisplay::Live(live_reporter) = &mut *self.display.borrow_mut() {
             let _ = action(live_reporter);
+        }
+    }
+
+    /// Returns how much is shown now.
+    pub fn current_mode(&self) -> DisplayMode {
+        match &*self.display.borrow() {
+            RunDisplay::Live(live_reporter) => live_reporter.controls().mode,
+            RunDisplay::Lines(_) | RunDisplay::MultiRun { .. } => self.initial_mode,
         }
     }
 

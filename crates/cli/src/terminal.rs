@@ -1,8 +1,8 @@
 //! The user's terminal: its size, whether we are in the foreground, and the keys that are pressed.
 //!
-//! [`crate::progress_display`] decides what keys mean; nothing is drawn here. Keys are read one by one and without echo, but
-//! only while a run is shown and we are in the foreground; Ctrl-C and Ctrl-Z stay signals. The terminal gets its original
-//! modes back at the end, when the run breaks off, and before we are suspended.
+//! [`crate::progress_display`] decides what keys mean, and [`crate::terminal_prompt`] asks for whole lines; nothing is drawn
+//! here. While a run is shown and we are in the foreground, keys are read one by one and without echo; Ctrl-C and Ctrl-Z stay
+//! signals. The terminal gets its original modes back at the end, when the run breaks off, and before we are suspended.
 
 use std::{
     ffi::OsStr,
@@ -17,7 +17,8 @@ use rustix::{
     fs::OFlags,
     process::{Signal, getpgrp, getpid, getsid, kill_process},
     termios::{
-        LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr, ttyname,
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp,
+        tcgetwinsize, tcsetattr, ttyname,
     },
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -44,10 +45,12 @@ pub(crate) fn suspend_process() {
     }
 }
 
-/// Reads keys as they are pressed. Once dropped, it leaves further input to other programs.
+/// Reads keys as they are pressed, or whole lines. Once dropped, it leaves further input to other programs.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     original_modes: Termios,
+    /// The modes while we read.
+    reading_modes: Termios,
     typed_keys: UnboundedReceiver<Vec<u8>>,
     /// The pipe to the reader thread; dropping it ends the thread.
     order_writer: Option<PipeWriter>,
@@ -58,12 +61,33 @@ const RESUME_ORDER: u8 = b'g';
 const PAUSE_ORDER: u8 = b'p';
 
 impl Keyboard {
-    /// Starts reading keys. `None` if standard input is not a terminal or we are in the background.
+    /// Starts reading single keys without echo. `None` if standard input is not a terminal or we are in the background.
     pub fn open_raw() -> Option<Keyboard> {
+        Keyboard::open_with(|modes| {
+            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            // A read returns as soon as one byte is there.
+            modes.special_codes[SpecialCodeIndex::VMIN] = 1;
+            modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        })
+    }
+
+    /// Starts reading lines, which the terminal lets the user edit. What was typed earlier is dropped: it cannot be meant as
+    /// the answer to a question that was not asked yet.
+    pub fn open_lines() -> Option<Keyboard> {
+        let keyboard = Keyboard::open_with(|modes| {
+            modes.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        })?;
+        let _ = tcflush(stdin(), QueueSelector::IFlush);
+        Some(keyboard)
+    }
+
+    fn open_with(change_modes: impl FnOnce(&mut Termios)) -> Option<Keyboard> {
         if !stdin().is_terminal() || !is_in_foreground() {
             return None;
         }
         let original_modes = tcgetattr(stdin()).ok()?;
+        let mut reading_modes = original_modes.clone();
+        change_modes(&mut reading_modes);
         let key_file = open_own_terminal().ok()?;
         let (order_reader, order_writer) = pipe().ok()?;
         let (key_sender, typed_keys) = unbounded_channel();
@@ -72,6 +96,7 @@ impl Keyboard {
         let reader_thread = thread_builder.spawn(move || read_keys(key_file, order_reader, &key_sender)).ok()?;
         let keyboard = Keyboard {
             original_modes,
+            reading_modes,
             typed_keys,
             order_writer: Some(order_writer),
             reader_thread: Some(reader_thread),
@@ -85,14 +110,9 @@ impl Keyboard {
         self.typed_keys.recv().await
     }
 
-    /// Switches to single keys without echo.
+    /// Switches to the modes for reading, and reads.
     pub fn resume(&self) {
-        let mut raw_modes = self.original_modes.clone();
-        raw_modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        // A read returns as soon as one byte is there.
-        raw_modes.special_codes[SpecialCodeIndex::VMIN] = 1;
-        raw_modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-        set_modes(&raw_modes);
+        set_modes(&self.reading_modes);
         self.send_order(RESUME_ORDER);
     }
 

@@ -11,7 +11,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{self, BufRead, Write, stderr, stdin},
+    io::{self, Write, stderr},
     os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -25,6 +25,7 @@ use crate::{
     context::{CommandContext, shell_quote},
     demo_project::bundled_items,
     settings::{SettingSources, gather_user_settings, user_item_hashes},
+    terminal_prompt::{PromptInput, read_first_answer},
     trust_item::TrustItem,
     user_errors::{EXIT_ENVIRONMENT, UserError},
 };
@@ -269,17 +270,44 @@ fn step_arguments(untrusted: &[&TrustItem]) -> String {
 
 /// Shows the items and asks whether they may run. Call it only if the user can answer.
 pub(crate) fn ask_user(items: &[&TrustItem], masker: &Masker) -> Result<bool, UserError> {
-    let mut stderr_lock = stderr().lock();
-    writeln!(stderr_lock, "This project came with commands that would run with your permissions:")?;
+    let (heading, pronoun) = match items.len() {
+        1 => ("This project came with a command that would run with your permissions:", "it"),
+        _ => ("This project came with commands that would run with your permissions:", "them"),
+    };
+    writeln!(stderr(), "{heading}")?;
     for trust_item in items {
-        writeln!(stderr_lock, "  {}", trust_item.describe_masked(masker))?;
+        writeln!(stderr(), "  {}", trust_item.describe_masked(masker))?;
     }
-    write!(stderr_lock, "Trust them in this project? [y/N] ")?;
-    stderr_lock.flush()?;
-    let mut typed_answer = String::new();
-    stdin().lock().read_line(&mut typed_answer)?;
-    // Anything but a clear yes is a no.
-    Ok(matches!(typed_answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    loop {
+        let prompt_text = format!("Trust {pronoun} in this project? [y/n/d/q]");
+        let PromptInput::Line(typed_answer) = read_first_answer(&prompt_text)? else { return Ok(false) };
+        match typed_answer.to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            // Nothing has started yet, so a no and quitting are the same here.
+            "n" | "no" | "q" | "quit" => return Ok(false),
+            "d" | "details" => print_details(items, masker)?,
+            // Only a clear yes is a yes; anything else is asked about again.
+            _ => writeln!(
+                stderr(),
+                "  y  trust {pronoun} and continue; you are asked again when a command changes\n  \
+                   n  do not trust {pronoun}; nothing is started\n  \
+                   d  show details\n  \
+                   q  quit; nothing is started"
+            )?,
+        }
+    }
+}
+
+/// Shows each item with all its parts, and what it is for.
+fn print_details(items: &[&TrustItem], masker: &Masker) -> io::Result<()> {
+    let mut error_output = stderr().lock();
+    for trust_item in items {
+        writeln!(error_output, "{}", trust_item.describe_masked(masker))?;
+        for detail_line in trust_item.describe_details(masker) {
+            writeln!(error_output, "  {detail_line}")?;
+        }
+    }
+    writeln!(error_output, "Trust covers exactly these commands. A script that a command calls may still change later.")
 }
 
 #[cfg(test)]

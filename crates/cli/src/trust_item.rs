@@ -181,6 +181,39 @@ impl TrustItem {
         }
     }
 
+    /// Describes when the item takes effect, and lists every argument on a line of its own: spaces, quotes and long lines
+    /// can hide where one ends.
+    pub fn describe_details(&self, masker: &Masker) -> Vec<String> {
+        let purpose = match self {
+            TrustItem::Agent { .. } => "started for every task that this agent is given, in a workspace",
+            TrustItem::Client { .. } => "started instead of the installed client whenever this agent is given a task",
+            TrustItem::McpServer { .. } => "started by the agent's client, which may then use the tools of this server",
+            TrustItem::Licence { licence, .. } => licence.describe_effect(),
+            TrustItem::Check { .. } => "run by the shell in a workspace before a patch is applied",
+            TrustItem::Hook { .. } => "run by the shell in the project when a session reaches this step",
+        };
+        let mut detail_lines = vec![format!("when: {purpose}")];
+        let arguments = match self {
+            TrustItem::Agent { argv, .. } | TrustItem::McpServer { argv, .. } => argv.as_slice(),
+            TrustItem::Client { program, .. } => std::slice::from_ref(program),
+            TrustItem::Check { command_line } | TrustItem::Hook { command_line, .. } => {
+                let shell_lines = command_line.split('\n');
+                let shell_lines = shell_lines.map(|line| format!("shell: {}", masker.mask(&escape_line(line))));
+                detail_lines.extend(shell_lines);
+                &[]
+            }
+            TrustItem::Licence { .. } => &[],
+        };
+        for (argument_index, argument) in arguments.iter().enumerate() {
+            let masked_argument = masker.mask(&escape_line(argument)).into_owned();
+            detail_lines.push(match argument_index {
+                0 => format!("program: {masked_argument}"),
+                _ => format!("argument {argument_index}: {masked_argument}"),
+            });
+        }
+        detail_lines
+    }
+
     /// Returns whether the shown command is not the whole command. Such an item cannot be trusted.
     pub fn hides_part(&self, masker: &Masker) -> bool {
         let shown_command = self.command_text();
@@ -229,6 +262,17 @@ impl ClientLicence {
             ClientLicence::Bypass => "skip the client's own permission checks".to_string(),
             ClientLicence::Tool(tool) => format!("use the tool {tool}"),
             ClientLicence::ProjectSettings => "load the client's settings that came with this project".to_string(),
+        }
+    }
+
+    /// Describes what the licence leads to.
+    fn describe_effect(&self) -> &'static str {
+        match self {
+            ClientLicence::Bypass => "its client runs commands and edits files without asking, in every task",
+            ClientLicence::Tool(_) => "its client may use this tool without asking, in every task",
+            ClientLicence::ProjectSettings => {
+                "its client reads its settings in the project, which can define hooks and servers"
+            }
         }
     }
 }

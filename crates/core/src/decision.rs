@@ -27,6 +27,9 @@ pub enum DecisionTopic {
         /// The masked difference for users, as a blob.
         diff: Hash,
         findings: Vec<FindingId>,
+        /// The decision in which the user rejected exactly this patch before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rejected_in: Option<DecisionId>,
     },
     /// Files changed while agents were at work, and not by a landing.
     Strayed { strays: Vec<StrayEdit> },
@@ -178,7 +181,8 @@ impl Decision {
         }
     }
 
-    /// Asks whether a patch may land. `task_key` is the key of the task that made it.
+    /// Asks whether a patch may land. `task_key` is the key of the task that made it. A patch that the user has rejected
+    /// before is marked with [`Decision::mark_rejected_before`].
     pub fn for_patch(
         decision_id: DecisionId,
         task_key: &Key,
@@ -198,6 +202,7 @@ impl Decision {
             patch: patch.hash.clone(),
             diff: patch.diff.clone(),
             findings,
+            rejected_in: None,
         };
         Decision {
             id: decision_id,
@@ -209,12 +214,27 @@ impl Decision {
         }
     }
 
+    /// Marks the patch as one that the user rejected in an earlier decision.
+    pub fn mark_rejected_before(mut self, earlier_decision: Option<DecisionId>) -> Decision {
+        if let DecisionTopic::Patch { rejected_in, .. } = &mut self.about {
+            *rejected_in = earlier_decision;
+        }
+        self
+    }
+
+    /// Returns whether the user rejected exactly this patch here.
+    pub fn has_rejected_patch(&self, patch_hash: &Hash) -> bool {
+        let is_rejection = self.answer.as_ref().is_some_and(|answer| answer.choice_key() == Some(ChoiceKey::Reject));
+        is_rejection && matches!(&self.about, DecisionTopic::Patch { patch, .. } if patch == patch_hash)
+    }
+
+    /// Asks about stray edits. Either all of them can be restored, or none.
     pub fn for_stray_edits(decision_id: DecisionId, edits: Vec<StrayEdit>, question: String) -> Decision {
         let keep_choice = (ChoiceKey::Keep, "keep the change (it was you, or it is fine as it is)");
         let restore_choice =
             (ChoiceKey::Restore, "restore the previous content (a copy of the current content is kept)");
-        // Restoring is offered only if at least one previous content was kept.
-        let offered = match edits.iter().any(|stray_edit| stray_edit.kept) {
+        // An answer applies to all files of the question, so restoring is offered only if it is possible for all of them.
+        let offered = match edits.iter().all(|stray_edit| stray_edit.kept) {
             true => build_choices(&[keep_choice, restore_choice]),
             false => build_choices(&[keep_choice]),
         };

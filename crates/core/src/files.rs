@@ -36,7 +36,7 @@ pub struct StrayEdit {
     /// The content now; `None` if the file was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Hash>,
-    /// The previous content was kept and can be restored.
+    /// The previous content was kept, and the file can be put back.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub kept: bool,
 }

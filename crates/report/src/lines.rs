@@ -225,6 +225,14 @@ impl<W: Write> LineReporter<W> {
             RunEvent::DecisionPosted { decision } if matches!(decision.about, DecisionTopic::Disputed { .. }) => {
                 self.write_disputed_decision(decision)
             }
+            RunEvent::DecisionPosted { decision } => match &decision.about {
+                DecisionTopic::Patch { rejected_in: Some(earlier_id), .. } => {
+                    let decision_id = &decision.id;
+                    let line_text = format!("{decision_id}: the same patch as in {earlier_id}, which you rejected");
+                    self.write_marked(2, LineMark::WARNING, &line_text)
+                }
+                _ => Ok(()),
+            },
             RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
                 // Upheld findings are collected during the round and written in one line before its result.
                 self.write_upheld_findings()?;

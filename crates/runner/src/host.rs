@@ -297,10 +297,8 @@ impl WorkflowHost<'_> {
     ) -> Result<(), HostError> {
         let (request_ids, mut requests) = split_requests(self.journal.pending_requests()?);
         let open_decisions: Vec<Decision> = self.journal.run_view().open_decisions().cloned().collect();
-        // A session edits the same tree, so an answer in a file there could be the agent's own statement about its own work.
-        if !self.context.settings.tasks.writing.in_session {
-            requests.extend(answers_in_files(&self.context, &open_decisions));
-        }
+        let EffectContext { project, settings, run_id, .. } = &*self.context;
+        requests.extend(answers_in_files(project, settings, run_id, &open_decisions));
         requests.extend(read_tracker_edits(&self.context));
         let reply = match reading {
             RequestReading::PollInbox => Reply::Inbox(Requests { requests }),

@@ -16,8 +16,9 @@ use tokio::{
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
     decision::Decision,
+    effect::UserRequest,
     event::{EntryDraft, JournalEntry, RunEvent},
-    ids::{Hash, RunId},
+    ids::{DecisionId, Hash, RunId},
     reason::RunEnding,
     review::{WORKFLOW_NAME, WORKFLOW_VERSION},
     session::SessionAssignment,
@@ -29,7 +30,7 @@ use tribunal_supervise::sweep_strays;
 
 use crate::{
     atomic_files,
-    effects::{EffectContext, ProcessPolicy, unusable_answers},
+    effects::{EffectContext, ProcessPolicy, answers_in_files, clear_page_answer, unusable_answers},
     host::{self, HostError, RunUpdate, WorkflowHost},
     journal::{RunJournal, mask_json_strings},
     locks::{self, HeldLock},
@@ -299,6 +300,23 @@ impl Runner {
         };
         let open_decisions: Vec<Decision> = run_view.open_decisions().cloned().collect();
         unusable_answers(project, settings, run_id, &open_decisions)
+    }
+
+    /// Reads the answers in decision files that the run has not used yet.
+    pub fn answers_in_files(project: &Project, run_view: &RunView) -> Vec<UserRequest> {
+        let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
+            return Vec::new();
+        };
+        let open_decisions: Vec<Decision> = run_view.open_decisions().cloned().collect();
+        answers_in_files(project, settings, run_id, &open_decisions)
+    }
+
+    /// Removes the user's answer from the file of a decision.
+    pub fn clear_file_answer(project: &Project, run_view: &RunView, decision_id: &DecisionId) -> io::Result<()> {
+        match (&run_view.run_id, &run_view.settings) {
+            (Some(run_id), Some(settings)) => clear_page_answer(project, settings, run_id, decision_id),
+            _ => Ok(()),
+        }
     }
 
     /// Removes the workspaces of runs that had finished when their process was killed.

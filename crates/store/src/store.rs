@@ -337,6 +337,20 @@ impl Store {
             .map(|_| ())
     }
 
+    /// Sends a request in place of earlier ones that the run has not read yet.
+    pub fn replace_requests(
+        &self,
+        run_id: &RunId,
+        replaced_ids: Vec<i64>,
+        request: &UserRequest,
+    ) -> Result<(), StoreError> {
+        let request_json = serde_json::to_string(request).map_err(StoreError::UnwritableEntry)?;
+        // Both happen in one transaction. A run that has read an earlier request just now finds the new one as well, and
+        // says that it came too late.
+        let new_request = Some((run_id.clone(), request_json));
+        self.append(EntryBatch { taken_requests: replaced_ids, new_request, ..EntryBatch::default() }).map(|_| ())
+    }
+
     fn database_error(&self, cause: rusqlite::Error) -> StoreError {
         StoreError::Database { path: self.journal_path.clone(), cause }
     }

@@ -15,6 +15,7 @@ use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use super::{
+    decisions::{StoppedRun, answer_in_place},
     discard,
     review::{print_notes, print_warnings},
     runs,
@@ -99,7 +100,9 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         _ => None,
     };
     let job = RunJob::Resume(run_id, reloaded_settings).bind_session(assignment);
-    execute_run(context, project, job, progress_mode, typed_settings.share).map(|finished_run| finished_run.exit_code)
+    let concurrency = typed_settings.share;
+    let run_end = execute_run(context, project.clone(), job, progress_mode, concurrency)?;
+    answer_in_place(context, StoppedRun { project, run_end, concurrency }).map(|answered_run| answered_run.exit_code)
 }
 
 /// Finds the run that the user named, or else the last one that can go on. `None` if there is nothing to resume.

@@ -252,6 +252,26 @@ fn writes_of_a_failing_agent_outside_its_workspace_are_noticed_too() {
     assert!(questions.contains("src/other.rs was changed while agents were running"), "{questions}{}", output.stderr);
 }
 
+#[test]
+fn restoring_is_not_offered_where_a_link_has_taken_the_place_of_the_file() {
+    let sandbox = repository_with_change("");
+    write_agent(&sandbox, "ln -sf a.rs $ROOT/src/other.rs; exit 1");
+    assert_ne!(sandbox.run_tribunal(&["review", "--work-tree"]).exit_code, Some(0));
+    let decisions = sandbox.run_json(&["decisions"]);
+    let stray_decisions: Vec<&serde_json::Value> = decisions["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|decision| decision["about"]["about"] == "strayed")
+        .collect();
+    assert_eq!(stray_decisions.len(), 1, "{decisions}");
+    let choice_keys: Vec<&serde_json::Value> =
+        stray_decisions[0]["choices"].as_array().unwrap().iter().map(|choice| &choice["key"]).collect();
+    assert_eq!(choice_keys, ["keep"]);
+    let question = stray_decisions[0]["question"].as_str().unwrap();
+    assert!(question.contains("src/other.rs cannot be restored"), "{question}");
+}
+
 fn change_awaiting_approval() -> Sandbox {
     let sandbox = repository_with_change(FIX_BOTH);
     let output = sandbox.run_tribunal(&["review", "--work-tree", "--approve", "each"]);

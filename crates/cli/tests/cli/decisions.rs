@@ -76,6 +76,70 @@ fn an_answer_is_applied_when_the_run_resumes() {
 }
 
 #[test]
+fn an_answer_can_be_changed_until_the_run_has_used_it() {
+    let sandbox = waiting_sandbox();
+    let run_id = sandbox.last_run_id();
+    let full_name = format!("{run_id}.D1");
+    let too_early = sandbox.run_tribunal(&["decisions", "D1", "--change", "defer"]);
+    assert_eq!(too_early.exit_code, Some(2));
+    assert!(too_early.stderr.contains("has no answer yet"), "{}", too_early.stderr);
+
+    sandbox.run_tribunal(&["decisions", "D1", "defer", "--note", "after the pilot"]);
+    let second_answer = sandbox.run_tribunal(&["decisions", &full_name, "dismiss"]);
+    assert_eq!(second_answer.exit_code, Some(2));
+    assert!(second_answer.stderr.contains(&format!("{full_name} is already answered with `defer`")));
+    assert!(second_answer.stderr.contains(&format!("`tribunal decisions {full_name} --change ANSWER`")));
+    let wrong_answer = sandbox.run_tribunal(&["decisions", &full_name, "--change", "dismis"]);
+    assert_eq!(wrong_answer.exit_code, Some(2), "{}", wrong_answer.stderr);
+    let changed = sandbox.run_tribunal(&["decisions", &full_name, "--change", "dismiss", "--note", "we know"]);
+    assert_eq!(changed.exit_code, Some(0), "{}", changed.stderr);
+    assert_eq!(changed.stdout, format!("answer changed; next: tribunal resume {run_id}\n"));
+    let shown = sandbox.run_tribunal(&["decisions", "D1"]).stdout;
+    assert!(shown.contains("answered with `dismiss`, not applied yet"), "{shown}");
+
+    let output = sandbox.run_tribunal(&["resume"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(!output.stderr.contains("ignored the answer"), "{}", output.stderr);
+    let findings = sandbox.run_json(&["findings"]);
+    assert_eq!(findings["findings"][0]["status"], "dismissed");
+    assert!(findings.to_string().contains("we know") && !findings.to_string().contains("after the pilot"));
+    let too_late = sandbox.run_tribunal(&["decisions", &full_name, "--change", "retry"]);
+    assert_eq!(too_late.exit_code, Some(2));
+    let used_text = format!("{full_name} was answered with `dismiss`, and the run has already used the answer");
+    assert!(too_late.stderr.contains(&used_text), "{}", too_late.stderr);
+}
+
+#[test]
+fn a_used_answer_of_a_run_that_goes_on_is_corrected_by_a_message() {
+    let sandbox = waiting_sandbox();
+    let run_id = sandbox.last_run_id();
+    sandbox.run_tribunal(&["decisions", "D1", "retry"]);
+    // The fixer is blocked again, so the run asks another question.
+    assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(3));
+    let too_late = sandbox.run_tribunal(&["decisions", "D1", "--change", "dismiss"]);
+    assert_eq!(too_late.exit_code, Some(2));
+    assert!(too_late.stderr.contains(&format!("`tribunal say {run_id} \"MESSAGE\"`")), "{}", too_late.stderr);
+}
+
+#[test]
+fn an_answer_in_the_file_of_the_decision_can_be_changed_too() {
+    let sandbox = waiting_sandbox();
+    let decision_file = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run_id());
+    let empty_page = sandbox.read_file(&decision_file);
+    sandbox.write_file(&decision_file, &empty_page.replace("answer: \"\"", "answer: retry"));
+    let second_answer = sandbox.run_tribunal(&["decisions", "D1", "dismiss"]);
+    assert_eq!(second_answer.exit_code, Some(2));
+    assert!(second_answer.stderr.contains("--change"), "{}", second_answer.stderr);
+    let changed = sandbox.run_tribunal(&["decisions", "D1", "--change", "dismiss"]);
+    assert_eq!(changed.exit_code, Some(0), "{}", changed.stderr);
+    assert_eq!(sandbox.read_file(&decision_file), empty_page, "the question is still explained there");
+    let output = sandbox.run_tribunal(&["resume"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(!output.stderr.contains("ignored the answer"), "{}", output.stderr);
+    assert_eq!(sandbox.run_json(&["findings"])["findings"][0]["status"], "dismissed");
+}
+
+#[test]
 fn a_retry_brings_the_note_to_the_next_fixer() {
     let sandbox = waiting_sandbox();
     sandbox.run_tribunal(&["decisions", "D1", "retry", "--note", "two hundred milliseconds"]);

@@ -30,6 +30,7 @@ mod settings;
 mod sprint;
 mod stories;
 mod terminal_escapes;
+mod terminal_questions;
 mod trust;
 mod undo;
 mod undo_multi_file;

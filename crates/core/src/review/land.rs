@@ -79,14 +79,21 @@ async fn ask_for_approval(
     let finding_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
     let finding_names: Vec<String> = finding_ids.iter().map(|finding_id| format!("{finding_id}")).collect();
     let claim_texts: Vec<String> = fixed_claims.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
+    // A fixer that brings a rejected patch back has not understood the rejection; the user should not read it all again.
+    let rejected_in = state.decisions.iter().rev().find(|decision| decision.has_rejected_patch(&patch.hash));
+    let rejected_in = rejected_in.map(|decision| decision.id.clone());
+    let repeat_text = rejected_in.as_ref().map_or_else(String::new, |earlier_id| {
+        format!(" It is the same patch as in {earlier_id}, which you rejected.")
+    });
     let question = format!(
-        "apply this patch? It fixes {} and changes {} ({})",
+        "apply this patch?{repeat_text} It fixes {} and changes {} ({})",
         finding_names.join(", "),
         patch.files.join(", "),
         claim_texts.join("; ")
     );
     let decision_id = state.next_decision_id();
-    let decision = Decision::for_patch(decision_id.clone(), task_key, patch, finding_ids.clone(), question);
+    let decision = Decision::for_patch(decision_id.clone(), task_key, patch, finding_ids.clone(), question)
+        .mark_rejected_before(rejected_in);
     user_requests::post_decision(host, state, &task_key.child_key("show"), decision).await?;
     for finding_id in finding_ids {
         let blocked_status = FindingStatus::Blocked { decision: decision_id.clone() };

@@ -1,7 +1,7 @@
 //! Stray edits: a file of the user that changed while agents were at work, and not by a landing.
 //!
-//! An agent's edit cannot be told from the user's, so the user is asked, once for each file. The run does not count as
-//! resolved until they have answered.
+//! An agent's edit cannot be told from the user's, so the user is asked, once for each file. Restoring a file is offered
+//! only where the runner has said that it can be done. The run does not count as resolved until the user has answered.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -36,7 +36,11 @@ pub(super) async fn ask_user(
         }
     }
     let edits_per_question = if new_edits.len() > MAX_SEPARATE_QUESTIONS { new_edits.len() } else { 1 };
-    for question_edits in new_edits.chunks(edits_per_question) {
+    // An answer applies to all files of a question, so files that cannot be restored are asked about apart from the others.
+    let (restorable_edits, lost_edits): (Vec<StrayEdit>, Vec<StrayEdit>) =
+        new_edits.into_iter().partition(|stray_edit| stray_edit.kept);
+    let all_questions = restorable_edits.chunks(edits_per_question).chain(lost_edits.chunks(edits_per_question));
+    for question_edits in all_questions {
         let decision_id = state.next_decision_id();
         let segment = format!("stray-{decision_id}");
         let decision =
@@ -65,9 +69,9 @@ fn stray_edit_question(edits: &[StrayEdit]) -> String {
         edits.iter().filter(|stray_edit| !stray_edit.kept).map(|stray_edit| stray_edit.path.as_str()).collect();
     let lost_note = match lost_paths.as_slice() {
         [] => String::new(),
-        [first_path] => format!(" The previous content of {first_path} is not available."),
+        [first_path] => format!(" The previous content of {first_path} cannot be restored."),
         [first_path, other_paths @ ..] => {
-            format!(" The previous content of {first_path} and {} more is not available.", other_paths.len())
+            format!(" The previous content of {first_path} and {} more cannot be restored.", other_paths.len())
         }
     };
     format!(

@@ -2,8 +2,8 @@
 //! conflicts.
 
 use tribunal_core::{
-    brief::ClaimStatus,
-    decision::{DecisionAnswer, DecisionTopic},
+    brief::{AgentReply, ClaimStatus},
+    decision::{Decision, DecisionAnswer, DecisionTopic},
     effect::{AskOutcome, Effect, LandOutcome, Reply, Requests, Restore, RestoreOutcome, UserRequest},
     event::RunEvent,
     files::{Hunk, StrayEdit},
@@ -85,6 +85,40 @@ fn a_rejected_patch_goes_back_to_a_fixer_with_the_rejection() {
     assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D2") });
     let is_rejection = |note: &str| note.starts_with("patch rejected by the user");
     assert!(view.findings[&F1].history.iter().any(|step| is_rejection(&step.note)));
+}
+
+/// Rejects the patch of the first fixer. The next one brings a patch with this hash.
+fn decision_after_rejection(second_patch: &str) -> Decision {
+    let mut trial = TrialRun::new(approve_each_settings(), world_raising_one(), 1);
+    trial.run_review();
+    let mut second_reply = fixes_reply(vec![(F1, ClaimStatus::Fixed)], true);
+    if let Reply::Ask(AskOutcome::Answered(AgentReply { patch: Some(patch), .. })) = &mut second_reply {
+        patch.hash = Hash::new(second_patch);
+    }
+    trial.world = core::mem::take(&mut trial.world)
+        .reply_on("round-1/fix-1/fix/1", second_reply)
+        .reply_once("wait", wait_answered_with("reject"));
+    let (_, view) = trial.run_review();
+    view.open_decisions().next().unwrap().clone()
+}
+
+#[test]
+fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
+    let decision = decision_after_rejection("patch");
+    let DecisionTopic::Patch { rejected_in, .. } = &decision.about else { panic!("{decision:?}") };
+    assert_eq!((decision.id.as_str(), rejected_in), ("D2", &Some(DecisionId::new("D1"))));
+    let question = &decision.question;
+    assert!(question.starts_with("apply this patch? It is the same patch as in D1, which you rejected."), "{question}");
+    // The mark is part of the record, so that other programs need not read the question.
+    assert_eq!(serde_json::to_value(&decision.about).unwrap()["rejected_in"], "D1");
+}
+
+#[test]
+fn another_patch_after_a_rejection_is_not_marked() {
+    let decision = decision_after_rejection("another patch");
+    let DecisionTopic::Patch { rejected_in, .. } = &decision.about else { panic!("{decision:?}") };
+    assert_eq!((decision.id.as_str(), rejected_in), ("D2", &None));
+    assert!(!decision.question.contains("rejected"), "{}", decision.question);
 }
 
 #[test]
@@ -200,7 +234,7 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
         TrialRun::new(single_reviewer_settings(), world_raising_one().reply_on("round-1/review/adversarial", reply), 1)
             .run_review();
     let decision = view.open_decisions().next().unwrap();
-    assert!(!decision.offers_choice("restore") && decision.question.contains("is not available"), "{decision:?}");
+    assert!(!decision.offers_choice("restore") && decision.question.contains("cannot be restored"), "{decision:?}");
 
     let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
     trial.run_review();
@@ -211,6 +245,33 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
     let (ending, view) = trial.run_review();
     assert_eq!(ending.reason, RunReason::Blocked, "{ending:?}");
     assert!(view.open_decisions().next().unwrap().question.contains("could not restore src/main.rs"));
+}
+
+#[test]
+fn files_that_can_be_restored_are_asked_about_apart_from_those_that_cannot() {
+    let mut reply = findings_reply(vec![raised_flaw(1, Severity::High)]);
+    if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
+        let stray = |file_number: u32| StrayEdit {
+            path: format!("src/{file_number}.rs"),
+            before: Some(Hash::new("before")),
+            after: None,
+            kept: file_number % 2 == 0,
+        };
+        answer.strayed = (0..6).map(stray).collect();
+    }
+    let world = world_raising_one()
+        .reply_on("round-1/review/adversarial", reply)
+        .reply_on("round-1/fix-1/fix/1/land", repaired_landing());
+    let (_, view) = TrialRun::new(single_reviewer_settings(), world, 1).run_review();
+    let offers_restore: Vec<(bool, Vec<String>)> = view
+        .open_decisions()
+        .map(|decision| {
+            let DecisionTopic::Strayed { strays } = &decision.about else { panic!("{decision:?}") };
+            (decision.offers_choice("restore"), strays.iter().map(|stray| stray.path.clone()).collect())
+        })
+        .collect();
+    let paths = |file_numbers: [u32; 3]| file_numbers.map(|file_number| format!("src/{file_number}.rs")).to_vec();
+    assert_eq!(offers_restore, [(true, paths([0, 2, 4])), (false, paths([1, 3, 5]))]);
 }
 
 #[test]

@@ -19,6 +19,9 @@ use tribunal_store::Store;
 use super::{EffectContext, environment_fault, land};
 use crate::{atomic_files::write_atomically, project::Project, workspaces};
 
+/// The last lines of a page that has no answer yet.
+const EMPTY_ANSWER: &str = "answer: \"\"\nnote: \"\"\n";
+
 fn decisions_dir(project: &Project, settings: &Settings) -> PathBuf {
     let reviews_dir = Path::new(&settings.reviews);
     project.root().join(reviews_dir.parent().unwrap_or(reviews_dir)).join("awaiting-human")
@@ -91,7 +94,7 @@ fn render_decision_page(run_id: &RunId, decision: &Decision) -> String {
     for choice in &decision.choices {
         page_text.push_str(&format!("#   {}: {}\n", choice.key, choice.label));
     }
-    page_text.push_str("answer: \"\"\nnote: \"\"\n");
+    page_text.push_str(EMPTY_ANSWER);
     page_text
 }
 
@@ -137,15 +140,45 @@ fn read_decision_page(page_path: &Path, decision: &Decision) -> PageContent {
 }
 
 /// Reads answers that the user wrote into the files of open decisions.
-pub(crate) fn answers_in_files(context: &EffectContext, open_decisions: &[Decision]) -> Vec<UserRequest> {
+pub(crate) fn answers_in_files(
+    project: &Project,
+    settings: &Settings,
+    run_id: &RunId,
+    open_decisions: &[Decision],
+) -> Vec<UserRequest> {
+    // A session edits the same tree, so an answer in a file there could be the agent's own statement about its own work.
+    if settings.tasks.writing.in_session {
+        return Vec::new();
+    }
     let read_answer = |decision: &Decision| {
-        let page_file = decision_page_path(&context.project, &context.settings, &context.run_id, &decision.id);
+        let page_file = decision_page_path(project, settings, run_id, &decision.id);
         match read_decision_page(&page_file, decision) {
             PageContent::Answer(answer) => Some(UserRequest::Answer { decision: decision.id.clone(), answer }),
             PageContent::NoAnswer | PageContent::UnusableAnswer(_) | PageContent::Unreadable(_) => None,
         }
     };
     open_decisions.iter().filter_map(read_answer).collect()
+}
+
+/// Removes the user's answer from the file of a decision. The comments, which explain the question, stay.
+pub(crate) fn clear_page_answer(
+    project: &Project,
+    settings: &Settings,
+    run_id: &RunId,
+    decision_id: &DecisionId,
+) -> io::Result<()> {
+    let page_file = decision_page_path(project, settings, run_id, decision_id);
+    if project.resolve_outside(&page_file).is_some() {
+        return Err(io::Error::other("it points outside the project"));
+    }
+    let page_text = fs::read_to_string(&page_file)?;
+    let mut cleared_text: String = page_text
+        .lines()
+        .filter(|page_line| page_line.is_empty() || page_line.starts_with('#'))
+        .flat_map(|page_line| [page_line, "\n"])
+        .collect();
+    cleared_text.push_str(EMPTY_ANSWER);
+    write_atomically(&page_file, cleared_text.as_bytes())
 }
 
 /// Lists the files of open decisions whose content is not a valid answer, with the reason.

@@ -48,7 +48,8 @@ use crate::{
 };
 
 pub(crate) use decision_files::{
-    answers_in_files, decision_page_path, release_rejected_patch, remove_decision_page, unusable_answers,
+    answers_in_files, clear_page_answer, decision_page_path, release_rejected_patch, remove_decision_page,
+    unusable_answers,
 };
 pub(crate) use own_files::read_tracker_edits;
 

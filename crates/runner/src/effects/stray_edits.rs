@@ -49,7 +49,7 @@ fn own_directories(context: &EffectContext) -> [String; 2] {
     [format!("{reviews_dir}/"), format!("{parent_prefix}awaiting-human/")]
 }
 
-/// Stores both versions of the file. Returns whether the earlier one is available: the workspace may have been changed as
+/// Stores both versions of the file. Returns whether the earlier one can be put back: the workspace may have been changed as
 /// well, but git may still have the content.
 fn keep_both_versions(context: &EffectContext, workspace: &TaskWorkspace, stray: &StrayEdit) -> bool {
     let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
@@ -58,6 +58,10 @@ fn keep_both_versions(context: &EffectContext, workspace: &TaskWorkspace, stray:
         read_small_file(&real_path).filter(|current_bytes| Some(Hash::digest_of(current_bytes)) == stray.after)
     {
         let _ = checkpoints.store_bytes(&current_bytes);
+    }
+    // The user must not be offered what `put_file_back` would refuse.
+    if find_obstacle(context, &stray.path).is_some() {
+        return false;
     }
     // A file that did not exist needs no stored content: restoring it means removing it.
     let Some(hash_before) = &stray.before else { return true };
@@ -103,14 +107,24 @@ pub(super) fn restore_stray(context: &EffectContext, stray: &StrayEdit) -> Resto
     }
 }
 
-fn put_file_back(context: &EffectContext, stray: &StrayEdit) -> io::Result<Option<String>> {
-    let real_path = context.project.root().join(&stray.path);
-    if !is_plain_path(&stray.path) || real_path.is_symlink() {
-        return Err(io::Error::other("it is no longer a regular file"));
+/// Says why nothing can be put back at this path; `None` if it can.
+fn find_obstacle(context: &EffectContext, relative_path: &str) -> Option<String> {
+    let is_file_or_missing = match fs::symlink_metadata(context.project.root().join(relative_path)) {
+        Ok(metadata) => metadata.is_file(),
+        // Any other error is, for instance, a file in place of its directory.
+        Err(cause) => cause.kind() == io::ErrorKind::NotFound,
+    };
+    if !is_plain_path(relative_path) || !is_file_or_missing {
+        return Some("it is no longer a regular file".into());
     }
     // Writing through a linked directory would change a file outside the project.
-    if let Some(link) = find_link_on_path(context.project.root(), &stray.path) {
-        return Err(io::Error::other(format!("it is behind a symlink ({link})")));
+    find_link_on_path(context.project.root(), relative_path).map(|link| format!("it is behind a symlink ({link})"))
+}
+
+fn put_file_back(context: &EffectContext, stray: &StrayEdit) -> io::Result<Option<String>> {
+    let real_path = context.project.root().join(&stray.path);
+    if let Some(obstacle) = find_obstacle(context, &stray.path) {
+        return Err(io::Error::other(obstacle));
     }
     let bytes_before = match &stray.before {
         Some(content_hash) => Some(

@@ -116,6 +116,21 @@ fn a_request_is_pending_until_the_entry_that_took_it_is_recorded() {
 }
 
 #[test]
+fn a_replaced_request_is_no_longer_pending() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let answer_with = |choice: &str| UserRequest::Answer {
+        decision: DecisionId::new("D1"),
+        answer: DecisionAnswer { choice: choice.into(), note: String::new() },
+    };
+    store.send_request(&sample_run_id(), &answer_with("retry")).unwrap();
+    let replaced_ids = store.pending_requests(&sample_run_id()).unwrap().iter().map(|stored| stored.inbox_id).collect();
+    store.replace_requests(&sample_run_id(), replaced_ids, &answer_with("defer")).unwrap();
+    let pending = store.pending_requests(&sample_run_id()).unwrap();
+    assert_eq!(pending.into_iter().map(|stored| stored.request).collect::<Vec<_>>(), [answer_with("defer")]);
+}
+
+#[test]
 fn a_newer_file_is_read_but_not_written() {
     let directory = tempfile::tempdir().unwrap();
     Store::open(directory.path()).unwrap().append(warning_batch("a", "one")).unwrap();

@@ -16,7 +16,7 @@ use tribunal_agents::{clients::clients_with_sessions, prompt};
 use tribunal_core::{
     ids::RunId,
     level::AgentRole,
-    reason::RunOutcome,
+    reason::{RunOutcome, RunReason},
     settings::Settings,
     subject::Subject,
     text::{find_section, parse_sections},
@@ -27,15 +27,18 @@ use tribunal_report::{
 };
 use tribunal_runner::{Project, session, subject};
 
-use super::{loops, runs};
+use super::{
+    decisions::{AnsweredRun, StoppedRun, answer_in_place},
+    loops, runs,
+};
 use crate::{
     agent_session,
     client_probe::require_versions,
     context::CommandContext,
     detach::{RemainingRuns, detach_command},
-    engine::{RunJob, execute_run},
+    engine::{RunEnd, RunJob, execute_run},
     installed_clients::join_names,
-    multi_run::{PlannedRun, execute_several},
+    multi_run::{PlannedRun, SeveralEnd, execute_several},
     progress_display::ProgressArgs,
     settings::{ResolvedSettings, RunInputs, ThroughputLimits, nearest_name, resolve_settings},
     trust,
@@ -265,14 +268,40 @@ fn start_runs(
     }
     // Several runs share one screen: their lines are labelled, and a closing line sums up each of them.
     if work_items.len() > 1 {
-        return execute_several(context, work_items, share);
+        let several_ends = execute_several(context, work_items, share)?;
+        return answer_several(context, several_ends, share);
     }
     let Some(PlannedRun { project, settings, display_mode }) = work_items.pop() else {
         return Ok(0);
     };
     let assignment = session_id.map(|session_id| agent_session::bind_review_session(&session_id, &settings));
     let job = RunJob::Start(Box::new(settings)).bind_session(assignment);
-    execute_run(context, project, job, display_mode, share).map(|finished_run| finished_run.exit_code)
+    let run_end = execute_run(context, project.clone(), job, display_mode, share)?;
+    let stopped_run = StoppedRun { project, run_end, concurrency: share };
+    answer_in_place(context, stopped_run).map(|answered_run| answered_run.exit_code)
+}
+
+/// Asks what the runs wait for, one run after the other, and returns the worst exit code.
+fn answer_several(
+    context: &CommandContext,
+    several_ends: Vec<SeveralEnd>,
+    share: ThroughputLimits,
+) -> Result<u8, UserError> {
+    let mut worst_code = 0;
+    // A user who interrupted the command wants no questions, not even those of runs that had stopped by themselves.
+    let mut has_quit = several_ends.iter().any(|several_end| several_end.exit_code == RunReason::Stopped.exit_code());
+    for SeveralEnd { project, run_id, exit_code, display_mode } in several_ends {
+        let answered_run = match run_id {
+            Some(run_id) if !has_quit => {
+                let run_end = RunEnd { run_id, exit_code, display_mode };
+                answer_in_place(context, StoppedRun { project, run_end, concurrency: share })?
+            }
+            _ => AnsweredRun { exit_code, has_quit },
+        };
+        has_quit = answered_run.has_quit;
+        worst_code = worst_code.max(answered_run.exit_code);
+    }
+    Ok(worst_code)
 }
 
 /// Removes duplicates. Two runs of the same subject at the same time would block each other.
