@@ -2,7 +2,7 @@
 //! terminal.
 
 use std::{
-    io::{Read, Write},
+    io::{Read, Write, stderr},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
@@ -43,7 +43,7 @@ impl TerminalSession {
     /// Starts tribunal with these arguments. Returns `None` where no terminal can be made.
     fn start(sandbox: &Sandbox, arguments: &str) -> Option<TerminalSession> {
         if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
-            eprintln!("not held: `script` is not here");
+            let _ = stderr().write_all(b"not held: `script` is not here\n");
             return None;
         }
         // A question that never comes must fail the test and not hang it.
@@ -122,7 +122,7 @@ fn a_rejection_takes_a_note_and_the_same_patch_is_recognized() {
     assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
     let journal = sandbox.run_events(&["log", &sandbox.last_run_id()]);
     let is_brief = |entry: &&serde_json::Value| entry["kind"] == "effect_started" && entry["effect"]["effect"] == "ask";
-    let last_brief = journal.iter().filter(is_brief).next_back().unwrap();
+    let last_brief = journal.iter().rfind(is_brief).unwrap();
     assert_eq!(last_brief["effect"]["task"]["brief"]["said"][0], "say for whom");
     let page = sandbox.read_file(&format!(".tribunal/awaiting-human/{}.D2.yaml", sandbox.last_run_id()));
     assert!(page.contains("the same patch as in D1, which you rejected"), "{page}");

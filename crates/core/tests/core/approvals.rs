@@ -88,7 +88,7 @@ fn a_rejected_patch_goes_back_to_a_fixer_with_the_rejection() {
 }
 
 /// Rejects the patch of the first fixer. The next one brings a patch with this hash.
-fn decision_after_rejection(second_patch: &str) -> Decision {
+fn decision_after_rejection(second_patch: &str) -> Option<Decision> {
     let mut trial = TrialRun::new(approve_each_settings(), world_raising_one(), 1);
     trial.run_review();
     let mut second_reply = fixes_reply(vec![(F1, ClaimStatus::Fixed)], true);
@@ -99,12 +99,12 @@ fn decision_after_rejection(second_patch: &str) -> Decision {
         .reply_on("round-1/fix-1/fix/1", second_reply)
         .reply_once("wait", wait_answered_with("reject"));
     let (_, view) = trial.run_review();
-    view.open_decisions().next().unwrap().clone()
+    view.open_decisions().next().cloned()
 }
 
 #[test]
 fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
-    let decision = decision_after_rejection("patch");
+    let decision = decision_after_rejection("patch").unwrap();
     let DecisionTopic::Patch { rejected_in, .. } = &decision.about else { panic!("{decision:?}") };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &Some(DecisionId::new("D1"))));
     let question = &decision.question;
@@ -115,7 +115,7 @@ fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
 
 #[test]
 fn another_patch_after_a_rejection_is_not_marked() {
-    let decision = decision_after_rejection("another patch");
+    let decision = decision_after_rejection("another patch").unwrap();
     let DecisionTopic::Patch { rejected_in, .. } = &decision.about else { panic!("{decision:?}") };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &None));
     assert!(!decision.question.contains("rejected"), "{}", decision.question);
@@ -255,7 +255,7 @@ fn files_that_can_be_restored_are_asked_about_apart_from_those_that_cannot() {
             path: format!("src/{file_number}.rs"),
             before: Some(Hash::new("before")),
             after: None,
-            kept: file_number % 2 == 0,
+            kept: file_number.is_multiple_of(2),
         };
         answer.strayed = (0..6).map(stray).collect();
     }
