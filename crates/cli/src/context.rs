@@ -2,6 +2,7 @@
 //! for settings.
 
 use std::{
+    cell::Cell,
     env,
     ffi::OsString,
     io::{IsTerminal, Write, stderr, stdin, stdout},
@@ -11,7 +12,7 @@ use std::{
 
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::ids::RunId;
-use tribunal_report::Screen;
+use tribunal_report::{Screen, escape_line};
 use tribunal_runner::{Project, discarded_runs::list_discarded, mask::Masker};
 use tribunal_store::{Store, StoreError};
 
@@ -34,6 +35,8 @@ pub(crate) struct CommandContext {
     pub is_interactive: bool,
     /// Whether standard error is a terminal whose cursor can be moved.
     pub can_repaint: bool,
+    /// Whether only errors are printed. A command learns it from its own arguments and settings.
+    is_silent: Cell<bool>,
 }
 
 impl CommandContext {
@@ -77,7 +80,35 @@ impl CommandContext {
             progress_screen: make_screen(stderr().is_terminal(), terminal_width(stderr())),
             is_interactive: stderr().is_terminal(),
             can_repaint: stderr().is_terminal() && !is_dumb,
+            is_silent: Cell::new(false),
         })
+    }
+
+    /// Leaves out notes, warnings and next steps from now on.
+    pub fn silence_notices(&self) {
+        self.is_silent.set(true);
+    }
+
+    pub fn is_silent(&self) -> bool {
+        self.is_silent.get()
+    }
+
+    /// Prints a note for the user of a command that runs something.
+    pub fn print_note(&self, note_text: &str) -> Result<(), UserError> {
+        self.print_notice("note", note_text)
+    }
+
+    /// Prints a warning for the user of a command that runs something.
+    pub fn print_warning(&self, warning_text: &str) -> Result<(), UserError> {
+        self.print_notice("warning", warning_text)
+    }
+
+    fn print_notice(&self, notice_kind: &str, notice_text: &str) -> Result<(), UserError> {
+        if !self.is_silent() {
+            // Notices contain file names, which may contain anything.
+            writeln!(stderr(), "{notice_kind}: {}", escape_line(notice_text))?;
+        }
+        Ok(())
     }
 
     /// The project that is meant if no path says so.
@@ -122,7 +153,7 @@ impl CommandContext {
         };
         if let Some(newer_format) = store.newer_format_error() {
             // Reading goes on without what this version does not know.
-            writeln!(stderr(), "warning: {newer_format}")?;
+            self.print_warning(&newer_format.to_string())?;
         }
         Ok(Some(store))
     }

@@ -6,7 +6,11 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
-use tribunal_core::{ids::RunId, session::SessionAssignment, settings::Settings};
+use tribunal_core::{
+    ids::{BatchId, RunId},
+    session::SessionAssignment,
+    settings::Settings,
+};
 use tribunal_report::DisplayMode;
 use tribunal_runner::{CallRate, Project, RunError, RunUpdate, Runner, SharedState, StopLevel, mask::Masker};
 
@@ -41,6 +45,8 @@ impl RunJob {
 pub(crate) struct ProjectJob {
     pub project: Project,
     pub job: RunJob,
+    /// The command that starts this run, if it starts several.
+    pub batch_id: Option<BatchId>,
 }
 
 /// How a run ended.
@@ -91,6 +97,11 @@ impl RunEngine {
         *self.stop_sender.borrow() > StopLevel::Continue
     }
 
+    /// The way to stop all runs of this command.
+    pub fn stop_sender(&self) -> &watch::Sender<StopLevel> {
+        &self.stop_sender
+    }
+
     /// Takes a run to its end, or to the point where it parks. `progress_view` draws it, and `observer` sees the same updates.
     pub async fn run_to_end(
         &self,
@@ -99,7 +110,7 @@ impl RunEngine {
         progress_view: &ProgressView,
         observer: &mut dyn FnMut(&RunUpdate<'_>),
     ) -> Result<RunEnd, UserError> {
-        let ProjectJob { project, job } = project_job;
+        let ProjectJob { project, job, batch_id } = project_job;
         // A session is unwrapped from around the job that it belongs to.
         let (session_binding, run_job) = match job {
             RunJob::InSession(bound_session, inner_job) => (Some(*bound_session), *inner_job),
@@ -114,6 +125,7 @@ impl RunEngine {
             stop: self.stop_sender.subscribe(),
             shared: self.shared_limits.clone(),
             binding: session_binding,
+            batch_id,
         };
         let mut update_sink = |run_update: RunUpdate<'_>| {
             observer(&run_update);
@@ -160,7 +172,8 @@ pub(crate) fn execute_run(
     let run_engine = RunEngine::new(command_context, concurrency)?;
     let progress_view = ProgressView::new(command_context, display_mode);
     run_engine.block_on_all(async |run_engine| {
-        run_engine.run_to_end(command_context, ProjectJob { project, job: run_job }, &progress_view, &mut |_| {}).await
+        let project_job = ProjectJob { project, job: run_job, batch_id: None };
+        run_engine.run_to_end(command_context, project_job, &progress_view, &mut |_| {}).await
     })
 }
 

@@ -7,32 +7,39 @@ use std::{
     future::poll_fn,
     io::{Write, stderr, stdout},
     pin::Pin,
+    rc::Rc,
     task::Poll,
 };
 
 use tribunal_core::{
     event::{RunEvent, RunSummary},
-    ids::RunId,
+    ids::{BatchId, RunId},
     reason::RunReason,
-    settings::Settings,
+    subject::Subject,
 };
-use tribunal_report::{DisplayMode, MultiRunEnding, MultiRunRow, RunLabel, escape_json, render_run_results};
+use tribunal_report::{
+    DisplayMode, MultiRunEnding, MultiRunRow, RunLabel, escape_json,
+    live::{MultiRunSubject, RunRowEnding},
+    render_run_results, render_stopped_steps,
+};
 use tribunal_runner::{Project, RunUpdate};
 
 use crate::{
     context::CommandContext,
     engine::{ProjectJob, RunEngine, RunJob},
+    multi_run_view::MultiRunView,
     progress_display::ProgressView,
     settings::ThroughputLimits,
     user_errors::UserError,
 };
 
-/// A run that is to be started.
+/// A run that is to be started or resumed.
 pub(crate) struct PlannedRun {
     pub project: Project,
-    pub settings: Settings,
-    /// How much of it is shown.
-    pub display_mode: DisplayMode,
+    pub subject: Subject,
+    pub job: RunJob,
+    /// How much of it is shown; `None` if neither the user nor the settings say so.
+    pub display_mode: Option<DisplayMode>,
 }
 
 /// How one of several runs ended, for its command.
@@ -48,6 +55,8 @@ pub(crate) struct SeveralEnd {
 #[derive(Default)]
 struct FinishedRun {
     run_id: Option<RunId>,
+    /// Whether this command recorded anything of the run.
+    has_begun: bool,
     summary: Option<RunSummary>,
     exit_code: u8,
     /// The reason why there is no summary.
@@ -57,76 +66,155 @@ struct FinishedRun {
 type LaneFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Executes all runs and returns how each of them ended. A run that cannot start, or breaks off, does not stop the others.
+/// `batch_id` is recorded in every run that is started, so that they can be resumed together.
 pub(crate) fn execute_several(
     command_context: &CommandContext,
     planned_runs: Vec<PlannedRun>,
     concurrency: ThroughputLimits,
+    batch_id: Option<BatchId>,
 ) -> Result<Vec<SeveralEnd>, UserError> {
     let run_engine = RunEngine::new(command_context, concurrency)?;
-    let subject_titles: Vec<String> =
-        planned_runs.iter().map(|planned_run| planned_run.settings.subject.title()).collect();
-    let lane_count = concurrency.jobs.get();
-    let places: Vec<(Project, DisplayMode)> =
-        planned_runs.iter().map(|planned_run| (planned_run.project.clone(), planned_run.display_mode)).collect();
-    let subject_slugs: Vec<String> =
-        planned_runs.iter().map(|planned_run| planned_run.settings.subject.file_slug()).collect();
+    let subjects = describe_subjects(&planned_runs);
+    let projects: Vec<Project> = planned_runs.iter().map(|planned_run| planned_run.project.clone()).collect();
+    let initial_modes: Vec<DisplayMode> =
+        planned_runs.iter().map(|planned_run| planned_run.display_mode.unwrap_or_default()).collect();
+    // Rows already show what each run does, so unless the user wants more, only its stages get lines above them.
+    let live_mode = planned_runs.iter().find_map(|planned_run| planned_run.display_mode);
+    let multi_run_view =
+        MultiRunView::open(command_context, live_mode.unwrap_or(DisplayMode::Summary), &subjects).map(Rc::new);
+    let run_displays = RunDisplays { command_context, multi_run_view, lane_count: concurrency.jobs.get() };
     // All lanes run on one thread, so a `RefCell` is enough.
     let finished_runs: RefCell<Vec<FinishedRun>> =
         RefCell::new(planned_runs.iter().map(|_| FinishedRun::default()).collect());
-    let waiting_runs = RefCell::new(planned_runs.into_iter().zip(RunLabel::for_subjects(&subject_slugs)).enumerate());
+    let waiting_runs = RefCell::new(planned_runs.into_iter().enumerate());
     run_engine.block_on_all(async |run_engine| {
         // A lane takes the next waiting run whenever it is free.
         let run_lane = async || {
             loop {
                 let next_run = waiting_runs.borrow_mut().next();
-                let Some((run_index, (planned_run, run_label))) = next_run else { break };
-                let make_view = || match lane_count {
-                    // Runs that follow one another can use the live view; runs side by side share the screen as labelled lines.
-                    1 => ProgressView::new(command_context, planned_run.display_mode),
-                    _ => ProgressView::new_labelled(command_context, planned_run.display_mode, run_label),
-                };
+                let Some((run_index, planned_run)) = next_run else { break };
                 let finished_run = if run_engine.is_stopping() {
-                    not_started_result()
+                    not_started_result(&planned_run)
                 } else {
-                    execute_one(run_engine, command_context, &planned_run, &make_view()).await
+                    run_displays.show_start(run_index);
+                    let display_mode = planned_run.display_mode.unwrap_or_default();
+                    let progress_view = run_displays.make_view(run_index, display_mode, &subjects[run_index].label);
+                    let batch_id = batch_id.clone();
+                    execute_one(run_engine, command_context, planned_run.with_batch(batch_id), &progress_view).await
                 };
+                run_displays.show_ending(run_index, &finished_run);
                 // The result is stored by position, because runs end in any order.
                 finished_runs.borrow_mut()[run_index] = finished_run;
             }
         };
-        poll_all((0..lane_count).map(|_| Box::pin(run_lane()) as LaneFuture<'_>).collect()).await;
+        let all_lanes =
+            poll_all((0..run_displays.lane_count).map(|_| Box::pin(run_lane()) as LaneFuture<'_>).collect());
+        match &run_displays.multi_run_view {
+            // The view never ends by itself; the runs always do.
+            Some(multi_run_view) => tokio::select! {
+                () = all_lanes => multi_run_view.close(),
+                never = multi_run_view.drive(run_engine.stop_sender()) => match never {},
+            },
+            None => all_lanes.await,
+        }
     });
     let finished_runs = finished_runs.into_inner();
     // Programs have every ending in the event stream already.
-    if !command_context.wants_json {
-        let result_rows: Vec<MultiRunRow<'_>> = finished_runs
-            .iter()
-            .zip(&subject_titles)
-            .map(|(finished_run, subject_title)| finished_run.to_row(subject_title))
-            .collect();
-        write!(stderr(), "\n{}", render_run_results(&result_rows, &command_context.progress_screen))?;
+    if !command_context.wants_json && !command_context.is_silent() {
+        print_results(&finished_runs, &subjects, command_context)?;
     }
-    let several_ends = finished_runs.into_iter().zip(places).map(|(finished_run, (project, display_mode))| {
-        SeveralEnd { project, run_id: finished_run.run_id, exit_code: finished_run.exit_code, display_mode }
-    });
-    Ok(several_ends.collect())
+    let describe_end = |((finished_run, project), display_mode): ((FinishedRun, Project), DisplayMode)| SeveralEnd {
+        project,
+        run_id: finished_run.run_id,
+        exit_code: finished_run.exit_code,
+        display_mode,
+    };
+    Ok(finished_runs.into_iter().zip(projects).zip(initial_modes).map(describe_end).collect())
+}
+
+fn describe_subjects(planned_runs: &[PlannedRun]) -> Vec<MultiRunSubject> {
+    let subject_slugs: Vec<String> = planned_runs.iter().map(|planned_run| planned_run.subject.file_slug()).collect();
+    let labels = RunLabel::for_subjects(&subject_slugs);
+    let describe_subject =
+        |(planned_run, label): (&PlannedRun, RunLabel)| MultiRunSubject { title: planned_run.subject.title(), label };
+    planned_runs.iter().zip(labels).map(describe_subject).collect()
+}
+
+/// Prints one line for each run and, if some were stopped, how to go on with them.
+fn print_results(
+    finished_runs: &[FinishedRun],
+    subjects: &[MultiRunSubject],
+    command_context: &CommandContext,
+) -> Result<(), UserError> {
+    let result_rows: Vec<MultiRunRow<'_>> =
+        finished_runs.iter().zip(subjects).map(|(finished_run, subject)| finished_run.to_row(&subject.title)).collect();
+    let screen = &command_context.progress_screen;
+    write!(stderr(), "\n{}{}", render_run_results(&result_rows, screen), render_stopped_steps(&result_rows, screen))?;
+    Ok(())
+}
+
+/// How the runs are shown: in one live view, or each by itself.
+struct RunDisplays<'a> {
+    command_context: &'a CommandContext,
+    multi_run_view: Option<Rc<MultiRunView>>,
+    /// The number of runs that work at the same time.
+    lane_count: usize,
+}
+
+impl RunDisplays<'_> {
+    fn make_view(&self, run_index: usize, display_mode: DisplayMode, run_label: &RunLabel) -> ProgressView {
+        match &self.multi_run_view {
+            Some(multi_run_view) => ProgressView::new_shared(multi_run_view.clone(), run_index),
+            // Lines of runs that follow one another need no labels.
+            None if self.lane_count == 1 => ProgressView::new(self.command_context, display_mode),
+            None => ProgressView::new_labelled(self.command_context, display_mode, run_label.clone()),
+        }
+    }
+
+    fn show_start(&self, run_index: usize) {
+        self.multi_run_view.iter().for_each(|multi_run_view| multi_run_view.start_run(run_index));
+    }
+
+    fn show_ending(&self, run_index: usize, finished_run: &FinishedRun) {
+        let ending = match (&finished_run.summary, finished_run.has_begun) {
+            (Some(_), _) => RunRowEnding::Recorded,
+            (None, true) => RunRowEnding::BrokeOff,
+            (None, false) => RunRowEnding::NotStarted,
+        };
+        self.multi_run_view.iter().for_each(|multi_run_view| multi_run_view.end_run(run_index, ending));
+    }
+}
+
+impl PlannedRun {
+    /// The run that is resumed; `None` if a new one is started.
+    fn resumed_run(&self) -> Option<RunId> {
+        match &self.job {
+            RunJob::Resume(run_id, _) => Some(run_id.clone()),
+            RunJob::Start(_) | RunJob::InSession(..) => None,
+        }
+    }
+
+    fn with_batch(self, batch_id: Option<BatchId>) -> ProjectJob {
+        ProjectJob { project: self.project, job: self.job, batch_id }
+    }
 }
 
 impl FinishedRun {
     fn to_row<'a>(&'a self, subject_title: &'a str) -> MultiRunRow<'a> {
         // How far the run got decides between an ending, an abort and a run that never started.
-        let ending = match (&self.summary, &self.run_id) {
+        let ending = match (&self.summary, self.has_begun) {
             (Some(summary), _) => MultiRunEnding::Ended(summary),
-            (None, Some(_)) => MultiRunEnding::BrokeOff(&self.failure_reason),
-            (None, None) => MultiRunEnding::NotStarted(&self.failure_reason),
+            (None, true) => MultiRunEnding::BrokeOff(&self.failure_reason),
+            (None, false) => MultiRunEnding::NotStarted(&self.failure_reason),
         };
         MultiRunRow { run_id: self.run_id.as_ref(), subject_name: subject_title, ending }
     }
 }
 
 /// The result of a run that was not started. A user who interrupts some runs does not want the next ones.
-fn not_started_result() -> FinishedRun {
+fn not_started_result(planned_run: &PlannedRun) -> FinishedRun {
     FinishedRun {
+        run_id: planned_run.resumed_run(),
         exit_code: RunReason::Stopped.exit_code(),
         failure_reason: "stopped before it started".into(),
         ..FinishedRun::default()
@@ -136,15 +224,17 @@ fn not_started_result() -> FinishedRun {
 async fn execute_one(
     run_engine: &RunEngine,
     command_context: &CommandContext,
-    planned_run: &PlannedRun,
+    project_job: ProjectJob,
     progress_view: &ProgressView,
 ) -> FinishedRun {
     let mut finished_run = FinishedRun::default();
-    let run_job = RunJob::Start(Box::new(planned_run.settings.clone()));
-    let project_job = ProjectJob { project: planned_run.project.clone(), job: run_job };
+    if let RunJob::Resume(run_id, _) = &project_job.job {
+        finished_run.run_id = Some(run_id.clone());
+    }
     // The view draws the same updates; here only the id and the ending are remembered.
     let mut note_update = |run_update: &RunUpdate<'_>| {
         if let RunUpdate::NewEntry(journal_entry) = run_update {
+            finished_run.has_begun = true;
             finished_run.run_id.get_or_insert_with(|| journal_entry.run.clone());
             if let RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) = &journal_entry.event {
                 finished_run.summary = Some(summary.clone());

@@ -20,7 +20,7 @@ use crate::{
     fault::Fault,
     files::PatchRefusal,
     finding::{Finding, FindingRaiser, Severity, StatusTransition},
-    ids::{AgentName, DecisionId, FindingId, Hash, Key, RunId},
+    ids::{AgentName, BatchId, DecisionId, FindingId, Hash, Key, RunId},
     level::{AgentRole, ReviewLevel},
     limits::{AgentUsage, Cost, RemainingLimits},
     reason::{RunOutcome, RunReason},
@@ -62,6 +62,9 @@ pub enum RunEvent {
         version: u32,
         build: String,
         settings: Settings,
+        /// The command that started this run, if it started several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchId>,
     },
     RunResumed {
         life: u32,

@@ -42,6 +42,10 @@ text_id!(
     RunId
 );
 text_id!(
+    /// One command that started several runs. They are resumed together.
+    BatchId
+);
+text_id!(
     /// An agent as the settings name it, for instance `claude-code`.
     AgentName
 );

@@ -28,7 +28,9 @@ pub use export::FindingsExport;
 pub use json::JsonReporter;
 pub use lines::LineReporter;
 pub use live::LiveReporter;
-pub use multi_run::{MultiRunEnding, MultiRunReporter, MultiRunRow, RunLabel, render_run_results};
+pub use multi_run::{
+    MultiRunEnding, MultiRunReporter, MultiRunRow, RunLabel, render_run_results, render_stopped_steps,
+};
 pub use next_steps::suggest_next_steps;
 pub use rulings::{Ruling, RulingIndex};
 pub use style::{Screen, TextStyle};

@@ -1,6 +1,6 @@
 //! Draws several runs at once: every line starts with the label of its run, and at the end there is one line per run.
 //!
-//! There is deliberately no live view of several runs: a board is about one run. `tribunal status` shows them all.
+//! On a terminal, [`crate::live::MultiLiveReporter`] shows these lines above a region with one row for each run.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,9 @@ use tribunal_core::{
 };
 
 use crate::{
-    DisplayMode, LineReporter, Reporter, phrases,
+    DisplayMode, LineReporter, Reporter,
+    next_steps::{NextStep, render_next_steps},
+    phrases,
     style::{Screen, TextStyle},
     terminal_text::{display_width, escape_line, truncate_to_width},
 };
@@ -57,6 +59,13 @@ impl RunLabel {
         self.label_text = run_id.as_str().to_string();
     }
 
+    /// The room that the label leaves. Lines are wrapped before the label is put in front of them.
+    fn screen_behind(&self, screen: &Screen) -> Screen {
+        let label_columns = self.column_count + display_width(LABEL_SEPARATOR);
+        let max_columns = screen.max_columns.map(|screen_columns| screen_columns.saturating_sub(label_columns));
+        Screen { max_columns, ..screen.clone() }
+    }
+
     /// The label at its fixed width: `prd-k3f9`, `architecture…-k3f9`.
     fn padded_text(&self) -> String {
         let escaped_name = escape_line(&self.label_text);
@@ -87,22 +96,22 @@ pub struct MultiRunReporter<W> {
 
 impl<W: Write> MultiRunReporter<W> {
     pub fn new(writer: W, screen: Screen, mode: DisplayMode, run_label: RunLabel) -> MultiRunReporter<W> {
-        // The inner reporter wraps its lines, so it has to know how much room the label leaves.
-        let remaining_columns = |screen_columns: usize| {
-            screen_columns.saturating_sub(run_label.column_count + display_width(LABEL_SEPARATOR))
-        };
-        let narrow_screen = Screen { max_columns: screen.max_columns.map(remaining_columns), ..screen.clone() };
-        MultiRunReporter {
-            line_reporter: LineReporter::new(Vec::new(), narrow_screen, mode),
-            writer,
-            screen,
-            run_label,
-        }
+        let line_screen = run_label.screen_behind(&screen);
+        MultiRunReporter { line_reporter: LineReporter::new(Vec::new(), line_screen, mode), writer, screen, run_label }
     }
 
     /// Labels the run with its id from now on.
     pub fn set_run(&mut self, run_id: &RunId) {
         self.run_label.set_run(run_id);
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: DisplayMode) {
+        self.line_reporter.set_mode(mode);
+    }
+
+    pub(crate) fn set_screen(&mut self, screen: Screen) {
+        self.line_reporter.set_screen(self.run_label.screen_behind(&screen));
+        self.screen = screen;
     }
 
     /// Writes something about the run that is not in its journal.
@@ -116,12 +125,30 @@ impl<W: Write> MultiRunReporter<W> {
         self.writer.flush()
     }
 
+    /// Writes a notice whose lines are wrapped to the room behind the label, with their own indents.
+    pub(crate) fn write_wrapped_notice(&mut self, notice_text: &str) -> io::Result<()> {
+        let line_screen = self.run_label.screen_behind(&self.screen);
+        let wrap_line = |notice_line: &str| {
+            let indent = notice_line.len() - notice_line.trim_start().len();
+            line_screen.wrap_hanging(indent, indent + 2, notice_line)
+        };
+        let wrapped_lines: Vec<String> = notice_text.lines().map(wrap_line).collect();
+        self.write_notice(&wrapped_lines.join("\n"))
+    }
+
     /// Writes what the inner reporter drew, with labels. Its error is returned after its output is out.
     fn flush_lines(&mut self, draw_result: io::Result<()>) -> io::Result<()> {
         let drawn_text = self.line_reporter.take_output();
         // Lines that were drawn before an error are still worth showing.
         self.write_notice(&String::from_utf8_lossy(&drawn_text))?;
         draw_result
+    }
+}
+
+impl MultiRunReporter<Vec<u8>> {
+    /// Takes what was drawn since the last call.
+    pub(crate) fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.writer)
     }
 }
 
@@ -200,6 +227,22 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
         }
     }
     rendered
+}
+
+/// Renders the command that resumes all runs that were stopped; empty if there are not several of them.
+pub fn render_stopped_steps(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
+    let is_stopped = |result_row: &&MultiRunRow<'_>| {
+        matches!(result_row.ending, MultiRunEnding::Ended(RunSummary { outcome: None, .. }))
+    };
+    match rows.iter().filter(is_stopped).count() {
+        // A single run has this command in its own closing lines.
+        0 | 1 => String::new(),
+        stopped_count => {
+            let resume_step =
+                NextStep::new(format!("{} resume", screen.program_name), format!("all {stopped_count} stopped runs"));
+            render_next_steps(&[resume_step], screen)
+        }
+    }
 }
 
 /// The word for an outcome, and its style.

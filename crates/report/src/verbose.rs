@@ -109,7 +109,7 @@ impl<W: Write> Reporter for VerboseReporter<W> {
 /// Describes what an entry says beyond its kind and its subject.
 fn describe_event(run_event: &RunEvent) -> String {
     match run_event {
-        RunEvent::RunStarted { workflow, version, build, settings } => {
+        RunEvent::RunStarted { workflow, version, build, settings, .. } => {
             format!("{workflow} {version} of {} by {build}", settings.subject.title())
         }
         RunEvent::RunResumed { life: start_number } => format!("process {start_number}"),

@@ -18,7 +18,7 @@ use tribunal_core::{
     decision::Decision,
     effect::UserRequest,
     event::{EntryDraft, JournalEntry, RunEvent},
-    ids::{DecisionId, Hash, RunId},
+    ids::{BatchId, DecisionId, Hash, RunId},
     reason::RunEnding,
     review::{WORKFLOW_NAME, WORKFLOW_VERSION},
     session::SessionAssignment,
@@ -95,6 +95,8 @@ pub struct Runner {
     pub shared: SharedState,
     /// The session that repairs the findings, if a session does that.
     pub binding: Option<SessionAssignment>,
+    /// The command that starts this run, if it starts several.
+    pub batch_id: Option<BatchId>,
 }
 
 impl Runner {
@@ -125,6 +127,7 @@ impl Runner {
                 version: WORKFLOW_VERSION,
                 build: self.build.clone(),
                 settings,
+                batch: self.batch_id.clone(),
             },
         };
         let entries = journal.record_drafts([start_draft].into_iter().chain(binding_draft).collect()).await?;

@@ -19,7 +19,7 @@ pub fn landed_change(landings: &[Vec<FindingId>]) -> Vec<RunEvent> {
     let mut settings = samples::sample_settings();
     settings.subject = Subject::Change(Box::new(CodeChange { range: "work tree".into(), ..CodeChange::default() }));
     let (workflow, build) = ("review".to_string(), String::new());
-    let mut events = vec![RunEvent::RunStarted { workflow, version: 1, build, settings }];
+    let mut events = vec![RunEvent::RunStarted { workflow, version: 1, build, settings, batch: None }];
     let all_findings = landings.iter().flatten();
     events.extend(all_findings.map(|finding_id| RunEvent::FindingRaised { finding: sample_finding(*finding_id) }));
     for (landing_index, findings) in landings.iter().enumerate() {

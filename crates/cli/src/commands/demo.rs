@@ -7,6 +7,7 @@ use std::{
 };
 
 use tribunal_core::subject::Subject;
+use tribunal_report::DisplayMode;
 use tribunal_runner::Project;
 
 use crate::{
@@ -28,6 +29,10 @@ pub(crate) struct DemoArguments {
 }
 
 pub(crate) fn run(arguments: DemoArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let display_mode = arguments.progress.typed_mode().unwrap_or_default();
+    if display_mode == DisplayMode::Silent {
+        context.silence_notices();
+    }
     let demo_dir = prepare_demo_dir(arguments.dir, context)?;
     write_demo_files(&demo_dir).map_err(|cause| {
         UserError::new(EXIT_ENVIRONMENT, format!("cannot write the demo to {}: {cause}", demo_dir.display()))
@@ -41,9 +46,8 @@ pub(crate) fn run(arguments: DemoArguments, context: &CommandContext) -> Result<
         resolve_settings(&demo_dir, Subject::from_path(DEMO_SUBJECT, None), &run_inputs)?;
     let job = RunJob::Start(Box::new(settings));
     // From here on the demo is an ordinary run: the same executor, journal and reporters as a real review.
-    let finished_run =
-        execute_run(context, Project::from_root(&demo_dir), job, arguments.progress.mode.unwrap_or_default(), share)?;
-    if !context.wants_json {
+    let finished_run = execute_run(context, Project::from_root(&demo_dir), job, display_mode, share)?;
+    if !context.wants_json && !context.is_silent() {
         print_next_steps(&demo_dir, &finished_run, context)?;
     }
     Ok(finished_run.exit_code)
@@ -118,7 +122,7 @@ fn write_demo_files(demo_dir: &Path) -> std::io::Result<()> {
 
 fn print_introduction(demo_dir: &Path, context: &CommandContext) -> Result<(), UserError> {
     // Programs have no use for an introduction.
-    if context.wants_json {
+    if context.wants_json || context.is_silent() {
         return Ok(());
     }
     let mut progress_output = stderr().lock();

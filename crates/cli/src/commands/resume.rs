@@ -1,23 +1,21 @@
-//! `tribunal resume [RUN]`: continues a run that was stopped, waits or died.
+//! `tribunal resume [RUN]`: continues a run that was stopped, waits or crashed, or all runs of the last command.
 
-use std::{
-    io::{Write, stderr},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use tribunal_core::{
-    ids::RunId,
+    ids::{BatchId, RunId},
     settings::Settings,
+    subject::Subject,
     view::{RunPhase, RunView},
 };
-use tribunal_report::{escape_line, tables::RunStanding};
+use tribunal_report::tables::RunStanding;
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use super::{
     decisions::{StoppedRun, answer_in_place},
     discard,
-    review::{print_notes, print_warnings},
+    review::{answer_several, print_notes, print_warnings, silence_if_asked},
     runs,
 };
 use crate::{
@@ -26,10 +24,11 @@ use crate::{
     context::{CommandContext, find_run},
     detach::{RemainingRuns, detach_command},
     engine::{RunJob, execute_run},
+    multi_run::{PlannedRun, execute_several},
     progress_display::ProgressArgs,
     settings::{
-        EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, gather_settings, gather_user_settings,
-        resolve_settings, user_item_hashes,
+        EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, chosen_progress, gather_settings,
+        gather_user_settings, resolve_settings, user_item_hashes,
     },
     trust,
     trust_item::TrustItem,
@@ -38,7 +37,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArguments {
-    /// Run to resume (default: the last one that can be resumed)
+    /// Run to resume (default: the last one that can be resumed, with all runs that the same command started)
     run: Option<String>,
     /// Use the current settings instead of those the run was started with
     #[arg(long)]
@@ -56,13 +55,97 @@ pub(crate) struct ResumeArguments {
     progress: ProgressArgs,
 }
 
+/// A run that is ready to be resumed.
+struct PreparedResume {
+    run_id: RunId,
+    run_view: RunView,
+    /// The settings as they are now, if they are to be used.
+    reloaded_settings: Option<Box<Settings>>,
+}
+
 pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Result<u8, UserError> {
+    silence_if_asked(arguments.progress, &SettingSources::from_environment(), context);
     let project = context.current_project();
+    let run_ids = find_wanted_runs(&project, arguments.run.as_deref(), context)?;
     // Nothing to resume is a good state, for instance in a script that resumes after every restart.
-    let Some(run_id) = find_wanted_run(&project, arguments.run.as_deref(), context)? else {
-        writeln!(stderr(), "note: nothing to resume; list all runs with `tribunal runs`")?;
+    if run_ids.is_empty() {
+        context.print_note("nothing to resume; list all runs with `tribunal runs`")?;
+        return Ok(0);
+    }
+    if run_ids.len() > 1 {
+        let run_names: Vec<&str> = run_ids.iter().map(RunId::as_str).collect();
+        context.print_note(&format!(
+            "resuming the {} runs that one command started: {}",
+            run_ids.len(),
+            run_names.join(", ")
+        ))?;
+    }
+    // Every run is checked before the first one is resumed.
+    let prepared_runs = run_ids
+        .into_iter()
+        .map(|run_id| prepare_resume(run_id, arguments, &project, context))
+        .collect::<Result<Vec<_>, _>>()?;
+    require_versions(
+        prepared_runs.iter().filter_map(|prepared| Some((project.root(), prepared.settings_to_start()?))),
+    )?;
+    // The presentation is not worth failing for: unreadable settings are replaced by the defaults.
+    let effective = gather_settings(project.root(), &SettingSources::from_environment())
+        .unwrap_or_else(|_| EffectiveSettings::from_defaults());
+    let typed_settings = effective.to_typed();
+    let share = typed_settings.share.with_jobs_capped_at(prepared_runs.len());
+    if arguments.detach {
+        let run_count = prepared_runs.len() - 1;
+        return detach_command(context, &project, RemainingRuns { run_count, max_concurrent: share.jobs.get() });
+    }
+    let progress_mode = arguments.progress.typed_mode().or_else(|| chosen_progress(&effective, &typed_settings));
+    if prepared_runs.len() > 1 {
+        let plan_resume = |prepared: PreparedResume| PlannedRun {
+            project: project.clone(),
+            // A run without settings cannot be resumed, and the error names it.
+            subject: prepared
+                .run_view
+                .settings
+                .map_or_else(|| Subject::from_path(prepared.run_id.as_str(), None), |settings| settings.subject),
+            job: RunJob::Resume(prepared.run_id, prepared.reloaded_settings),
+            display_mode: progress_mode,
+        };
+        // The runs keep the batch that their journals name.
+        let several_ends = execute_several(context, prepared_runs.into_iter().map(plan_resume).collect(), share, None)?;
+        return answer_several(context, several_ends, share);
+    }
+    let Some(PreparedResume { run_id, run_view, reloaded_settings }) = prepared_runs.into_iter().next() else {
         return Ok(0);
     };
+    // A resume that is typed in a session means that this session wants to go on repairing.
+    let assignment = match (agent_session::current_session(context), &run_view.settings) {
+        (Some(session_id), Some(settings)) => Some(agent_session::bind_review_session(&session_id, settings)),
+        _ => None,
+    };
+    let job = RunJob::Resume(run_id, reloaded_settings).bind_session(assignment);
+    let run_end = execute_run(context, project.clone(), job, progress_mode.unwrap_or_default(), share)?;
+    answer_in_place(context, StoppedRun { project, run_end, concurrency: share })
+        .map(|answered_run| answered_run.exit_code)
+}
+
+impl PreparedResume {
+    /// The settings with which the run would start agents; `None` if it has finished and starts none.
+    fn settings_to_start(&self) -> Option<&Settings> {
+        match self.run_view.phase {
+            RunPhase::Finished(_) => None,
+            RunPhase::Running | RunPhase::Parked(_) => {
+                self.reloaded_settings.as_deref().or(self.run_view.settings.as_ref())
+            }
+        }
+    }
+}
+
+/// Checks that a run can be resumed with its own settings or the current ones.
+fn prepare_resume(
+    run_id: RunId,
+    arguments: &ResumeArguments,
+    project: &Project,
+    context: &CommandContext,
+) -> Result<PreparedResume, UserError> {
     let store = Store::open_read_only(&project.home_dir())?;
     // A session must not change the settings of the review that judges its own work.
     if arguments.reload {
@@ -70,59 +153,39 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     }
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
     // A broken answer would otherwise be ignored without a word, and the run would ask the same again.
-    for problem in Runner::unusable_answers(&project, &run_view) {
-        writeln!(stderr(), "warning: ignoring an unusable answer: {}", escape_line(&problem))?;
+    for problem in Runner::unusable_answers(project, &run_view) {
+        context.print_warning(&format!("ignoring an unusable answer: {problem}"))?;
     }
-    // The store is closed before the run opens it for writing.
-    drop(store);
     let reloaded = match (arguments.reload, &run_view.settings) {
         (true, Some(pinned_settings)) => Some(resolve_reloaded(project.root(), pinned_settings, arguments, context)?),
         _ => None,
     };
-    require_run_trust(context, &project, &run_view, reloaded.as_ref())?;
+    require_run_trust(context, project, &run_view, reloaded.as_ref())?;
     let reloaded_settings = reloaded.map(|reloaded| Box::new(reloaded.settings));
-    // A client may have been replaced by an older one since the run began.
-    if !matches!(run_view.phase, RunPhase::Finished(_)) {
-        let settings = reloaded_settings.as_deref().or(run_view.settings.as_ref());
-        require_versions(settings.map(|settings| (project.root(), settings)).into_iter())?;
-    }
-    if arguments.detach {
-        return detach_command(context, &project, RemainingRuns::default());
-    }
-    // The presentation is not worth failing for: unreadable settings are replaced by the defaults.
-    let effective = gather_settings(project.root(), &SettingSources::from_environment())
-        .unwrap_or_else(|_| EffectiveSettings::from_defaults());
-    let typed_settings = effective.to_typed();
-    let progress_mode = arguments.progress.mode.unwrap_or(typed_settings.progress);
-    // A resume that is typed in a session means that this session wants to go on repairing.
-    let assignment = match (agent_session::current_session(context), &run_view.settings) {
-        (Some(session_id), Some(settings)) => Some(agent_session::bind_review_session(&session_id, settings)),
-        _ => None,
-    };
-    let job = RunJob::Resume(run_id, reloaded_settings).bind_session(assignment);
-    let concurrency = typed_settings.share;
-    let run_end = execute_run(context, project.clone(), job, progress_mode, concurrency)?;
-    answer_in_place(context, StoppedRun { project, run_end, concurrency }).map(|answered_run| answered_run.exit_code)
+    // The store is closed here, before the run opens it for writing.
+    Ok(PreparedResume { run_id, run_view, reloaded_settings })
 }
 
-/// Finds the run that the user named, or else the last one that can go on. `None` if there is nothing to resume.
-fn find_wanted_run(
+/// Finds the run that the user named, or else the last ones that can go on. The list is empty if there is nothing to resume.
+fn find_wanted_runs(
     project: &Project,
     typed_name: Option<&str>,
     context: &CommandContext,
-) -> Result<Option<RunId>, UserError> {
+) -> Result<Vec<RunId>, UserError> {
     match (context.open_journal(project)?, typed_name) {
         (Some(store), Some(run_name)) => {
             let run_id = find_run(&store, run_name)?;
             discard::refuse_discarded(project, &run_id)?;
-            Ok(Some(run_id))
+            Ok(vec![run_id])
         }
-        (Some(store), None) => Ok(find_resumable_run(&runs::list_runs(&store, project)?)),
+        (Some(store), None) => {
+            Ok(find_resumable_runs(&runs::list_runs(&store, project)?, &runs::list_batches(&store)?))
+        }
         (None, Some(run_name)) => {
             Err(UserError::usage(format!("no run named `{run_name}`; this project has no runs yet"))
                 .with_step("start one: `tribunal review FILE`"))
         }
-        (None, None) => Ok(None),
+        (None, None) => Ok(Vec::new()),
     }
 }
 
@@ -174,15 +237,16 @@ fn resolve_reloaded(
         .with_flag("--agent", "agents.use", arguments.agent.clone())
         .with_set_flags(&arguments.set)?;
     let mut resolved = resolve_settings(project_root, pinned_settings.subject.clone(), &run_inputs)?;
-    print_notes(resolved.notes.iter())?;
-    print_warnings(resolved.warnings.iter())?;
+    print_notes(resolved.notes.iter(), context)?;
+    print_warnings(resolved.warnings.iter(), context)?;
     // The tracker and the open questions have to stay where they are.
     resolved.settings.reviews.clone_from(&pinned_settings.reviews);
     resolved.settings.tasks.writing.in_session = pinned_settings.tasks.writing.in_session;
     Ok(resolved)
 }
 
-fn find_resumable_run(listed_runs: &[(RunView, bool)]) -> Option<RunId> {
+/// Finds the last run that can go on, and with it those that the same command started.
+fn find_resumable_runs(listed_runs: &[(RunView, bool)], batches: &BTreeMap<RunId, BatchId>) -> Vec<RunId> {
     // A failed run that a later one has replaced is resumed only by name.
     let can_resume = |index: usize, (run_view, is_live): &(RunView, bool)| {
         let run_standing = RunStanding { run_view, is_live: *is_live };
@@ -190,12 +254,19 @@ fn find_resumable_run(listed_runs: &[(RunView, bool)]) -> Option<RunId> {
             && !runs::is_superseded(&run_standing, &listed_runs[index + 1..])
     };
     let unfinished_runs = || {
-        let newest_first = listed_runs.iter().enumerate().rev();
-        newest_first.filter(|(index, listed_run)| can_resume(*index, listed_run)).map(|(_, listed_run)| listed_run)
+        let listed_runs = listed_runs.iter().enumerate();
+        listed_runs.filter(|(index, listed_run)| can_resume(*index, listed_run)).map(|(_, listed_run)| listed_run)
     };
-    // A run that seems live may just have been killed; resuming it finds out, and reports it if not.
-    unfinished_runs()
-        .find(|(_, is_live)| !is_live)
-        .or_else(|| unfinished_runs().next())
-        .and_then(|(run_view, _)| run_view.run_id.clone())
+    let mut idle_runs: Vec<RunId> =
+        unfinished_runs().filter(|(_, is_live)| !is_live).filter_map(|(run_view, _)| run_view.run_id.clone()).collect();
+    match idle_runs.last().map(|last_run| batches.get(last_run)) {
+        // Those of its runs that still work are left alone.
+        Some(Some(last_batch)) => {
+            idle_runs.retain(|run_id| batches.get(run_id) == Some(last_batch));
+            idle_runs
+        }
+        Some(None) => idle_runs.pop().into_iter().collect(),
+        // A run that seems live may just have been killed; resuming it finds out, and reports it if not.
+        None => unfinished_runs().next_back().and_then(|(run_view, _)| run_view.run_id.clone()).into_iter().collect(),
+    }
 }

@@ -1,9 +1,13 @@
 //! `tribunal runs`, and the list of all runs that other commands share.
 
-use std::io::{Write, stdout};
+use std::{
+    collections::BTreeMap,
+    io::{Write, stdout},
+};
 
 use tribunal_core::{
     event::{JournalEntry, RunEvent},
+    ids::{BatchId, RunId},
     reason::RunOutcome,
     view::{RunPhase, RunView},
 };
@@ -62,6 +66,15 @@ fn list_matching_runs(store: &Store, project: &Project, is_discarded: bool) -> R
         (earlier.start_time, &earlier.run_id).cmp(&(later.start_time, &later.run_id))
     });
     Ok(listed_runs)
+}
+
+/// Lists the runs that were started together with others, with the command that started them.
+pub(super) fn list_batches(store: &Store) -> Result<BTreeMap<RunId, BatchId>, UserError> {
+    let read_batch = |entry: JournalEntry| match entry.event {
+        RunEvent::RunStarted { batch: Some(batch_id), .. } => Some((entry.run, batch_id)),
+        _ => None,
+    };
+    Ok(store.read_outline()?.into_iter().filter_map(read_batch).collect())
 }
 
 /// Whether a run failed or crashed and a later one reviewed the same: nothing about it needs attention any more.

@@ -11,6 +11,7 @@ use super::{
     file_reader::SettingProblem,
     inputs::RunInputs,
     layers::{self, EffectiveSettings, describe_origin},
+    origin::SettingLayer,
     roster::{self, PartyRoster},
     trust_items::project_items,
     typed::{FolderSettings, ThroughputLimits, TypedSettings},
@@ -22,8 +23,8 @@ use crate::{trust_item::TrustItem, user_errors::UserError};
 pub(crate) struct ResolvedSettings {
     /// What the run is pinned to.
     pub settings: Settings,
-    /// How much is shown; not pinned, since every start of a run may show as much as it likes.
-    pub progress: DisplayMode,
+    /// How much is shown, if that is set; not pinned, since every start of a run may show as much as it likes.
+    pub progress: Option<DisplayMode>,
     /// Limits of the command; not pinned either.
     pub share: ThroughputLimits,
     /// Items that would run something and came with the project.
@@ -71,7 +72,8 @@ pub(crate) fn resolve_settings(
         choose_agents(&effective, &typed_settings, inputs, project_root)?;
     let PartyRoster { personas, warning: roster_warning } = project_roster(project_root, &typed_settings);
     let reviews_folder = resolve_reviews_folder(&effective, &typed_settings.folders)?;
-    let TypedSettings { run: mut settings, share: concurrency, progress, .. } = typed_settings;
+    let progress = chosen_progress(&effective, &typed_settings);
+    let TypedSettings { run: mut settings, share: concurrency, .. } = typed_settings;
     // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
     settings.subject = subject;
     settings.agents = agents;
@@ -91,6 +93,12 @@ pub(crate) fn resolve_settings(
         warnings,
         notes: choice_note.into_iter().collect(),
     })
+}
+
+/// How much is shown, if any layer says so. The default depends on how many runs share the screen.
+pub(crate) fn chosen_progress(effective: &EffectiveSettings, typed_settings: &TypedSettings) -> Option<DisplayMode> {
+    let is_set = effective.origin_of("progress.mode").is_some_and(|origin| origin.layer != SettingLayer::Default);
+    is_set.then_some(typed_settings.progress)
 }
 
 /// The directory of trackers: `reviews_folder`, or `{output_folder}/reviews`. The output directory is BMAD's, or `.tribunal`.

@@ -30,13 +30,13 @@ fn one_mistyped_subject_of_several_starts_no_run() {
 }
 
 #[test]
-fn a_directory_is_refused_as_subject() {
+fn a_directory_without_documents_is_refused() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     fs::create_dir(sandbox.path_of("docs")).unwrap();
-    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs"]).stderr, @"
-    error: `docs` is a directory; pass files, or `docs/*.md`
-      Nothing was started or changed.
-      help: pass its files: `tribunal review docs/*.md`
+    insta::assert_snapshot!(assert_refused(&sandbox, &["review", "docs"]).stderr, @r"
+    error: no documents to review in docs
+      Documents are Markdown files. Hidden files and files that git ignores are left out.
+      help: pass other files by name or pattern: `tribunal review 'docs/*.txt'`
     ");
 }
 

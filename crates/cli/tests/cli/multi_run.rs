@@ -13,11 +13,11 @@ use tribunal_core::ids::Hash;
 
 use crate::common::{CommandOutput, Sandbox};
 
-const ANSWER_NOTHING: &str = "echo 'findings: []'\n";
+pub const ANSWER_NOTHING: &str = "echo 'findings: []'\n";
 const SIX_FILES: [&str; 6] = ["one.md", "two.md", "three.md", "four.md", "five.md", "six.md"];
 
 /// A project with these documents and a shell script as the agent. A task that waits in vain times out.
-fn sandbox_with_documents(files: &[&str], agent_script: &str) -> Sandbox {
+pub fn sandbox_with_documents(files: &[&str], agent_script: &str) -> Sandbox {
     let sandbox = Sandbox::with_shell_agent(agent_script);
     let settings = sandbox.read_file("tribunal.yaml").replace("tasks: {", "tasks: {reviewer_timeout: 60, ");
     sandbox.write_file("tribunal.yaml", &settings);
@@ -28,7 +28,7 @@ fn sandbox_with_documents(files: &[&str], agent_script: &str) -> Sandbox {
 }
 
 /// A named pipe in the project. It is open for reading and writing, so that neither side sees its end.
-struct NamedPipe {
+pub struct NamedPipe {
     pipe_path: PathBuf,
     pipe_file: fs::File,
 }
@@ -42,18 +42,18 @@ impl NamedPipe {
     }
 
     /// Blocks until `line_count` lines have arrived.
-    fn read_lines(&self, line_count: usize) -> Vec<String> {
+    pub fn read_lines(&self, line_count: usize) -> Vec<String> {
         let mut lines = BufReader::new(&self.pipe_file).lines();
         (0..line_count).map(|_| lines.next().unwrap().unwrap()).collect()
     }
 
-    fn release_agents(&mut self, agent_count: usize) {
+    pub fn release_agents(&mut self, agent_count: usize) {
         self.pipe_file.write_all("go\n".repeat(agent_count).as_bytes()).unwrap();
     }
 }
 
 /// A project whose agents report that they have started, and wait for a line before they answer.
-fn sandbox_with_waiting_agents(files: &[&str]) -> (Sandbox, NamedPipe, NamedPipe) {
+pub fn sandbox_with_waiting_agents(files: &[&str]) -> (Sandbox, NamedPipe, NamedPipe) {
     let sandbox = sandbox_with_documents(files, "");
     let (arrived, release) = (NamedPipe::new(&sandbox, "here"), NamedPipe::new(&sandbox, "go"));
     let agent_script = format!(
@@ -65,15 +65,15 @@ fn sandbox_with_waiting_agents(files: &[&str]) -> (Sandbox, NamedPipe, NamedPipe
     (sandbox, arrived, release)
 }
 
-fn spawn_tribunal(sandbox: &Sandbox, args: &[&str]) -> Child {
+pub fn spawn_tribunal(sandbox: &Sandbox, args: &[&str]) -> Child {
     sandbox.tribunal_command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn send_interrupt(child: &Child) {
+pub fn send_interrupt(child: &Child) {
     kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
 }
 
-fn run_states(sandbox: &Sandbox) -> Vec<String> {
+pub fn run_states(sandbox: &Sandbox) -> Vec<String> {
     let run_summaries = sandbox.run_json(&["runs"])["runs"].as_array().cloned().unwrap();
     run_summaries.iter().map(|run_summary| run_summary["state"].as_str().unwrap().to_string()).collect()
 }

@@ -71,7 +71,11 @@ pub(in crate::commands) fn answer_in_place(
 
 /// Returns whether a user sits in front of this terminal. A session of an agent is not the user.
 fn can_ask_here(context: &CommandContext) -> bool {
-    context.can_ask() && terminal::is_in_foreground() && agent_session::current_session(context).is_none()
+    // A user who asked for silence wants no questions either.
+    context.can_ask()
+        && !context.is_silent()
+        && terminal::is_in_foreground()
+        && agent_session::current_session(context).is_none()
 }
 
 /// Reads a run that has stopped because the user has to decide something. `None` if it waits for nothing.

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::{Write, stderr},
     path::{Component, Path, PathBuf},
 };
 
@@ -145,7 +144,7 @@ pub(super) fn prepare_change_runs(
         }
         // The story's own file is still worth a review without a change.
         Err(change_error) if requested.is_secondary && is_unreviewable(&change_error) => {
-            writeln!(stderr(), "note: reviewing only the story file ({})", escape_line(&change_error.to_string()))?;
+            context.print_note(&format!("reviewing only the story file ({change_error})"))?;
             return Ok(Vec::new());
         }
         find_result => find_result.map_err(|change_error| explain_change_error(change_error, requested))?,
@@ -154,10 +153,12 @@ pub(super) fn prepare_change_runs(
     check_paths_exist(requested, &request.path_filters, &found_change, context)?;
     found_change.change.story = find_story(requested, &found_change, &project, context)?;
     // What is left out is reported before any money is spent.
-    print_left_out(&found_change)?;
+    print_left_out(&found_change, context)?;
     let (file_count, diff_bytes) = (found_change.change.files.len(), found_change.total_diff_bytes());
     let parts = found_change.into_parts().map_err(|change_error| explain_change_error(change_error, requested))?;
-    print_part_count(file_count, diff_bytes, parts.len())?;
+    if parts.len() > 1 {
+        print_part_count(file_count, diff_bytes, parts.len(), context)?;
+    }
     // Each part gets a copy of the settings that differs only in its subject.
     let prepare_part = |ChangePart { change, diff_bytes }| {
         let mut resolved = resolved.clone();
@@ -213,12 +214,12 @@ fn report_no_change(
     }
     match requested.change_scope {
         _ if requested.is_secondary => {
-            writeln!(stderr(), "note: reviewing only the story file (no changes in {})", escape_line(range_text))?
+            context.print_note(&format!("reviewing only the story file (no changes in {range_text})"))?
         }
         ChangeScope::Staged if requested.paths.is_empty() => {
-            writeln!(stderr(), "note: nothing is staged; nothing to review")?
+            context.print_note("nothing is staged; nothing to review")?
         }
-        _ => writeln!(stderr(), "note: no changes in {}; nothing to review", escape_line(range_text))?,
+        _ => context.print_note(&format!("no changes in {range_text}; nothing to review"))?,
     }
     Ok(Vec::new())
 }
@@ -257,16 +258,15 @@ fn find_story(
         return match found_change.story_paths.as_slice() {
             [] => Ok(None),
             [story_path] => {
-                writeln!(stderr(), "note: checking against the acceptance criteria of {}", escape_line(story_path))?;
+                context.print_note(&format!("checking against the acceptance criteria of {story_path}"))?;
                 Ok(Some(story_path.clone()))
             }
             // Guessing among several stories would hold the change against the wrong criteria.
             candidates => {
                 let candidate_names = format_names(candidates);
-                writeln!(
-                    stderr(),
-                    "note: the change touches several stories ({candidate_names}); choose one with `--story FILE`"
-                )?;
+                context.print_note(&format!(
+                    "the change touches several stories ({candidate_names}); choose one with `--story FILE`"
+                ))?;
                 Ok(None)
             }
         };
@@ -302,31 +302,32 @@ fn format_names(names: &[String]) -> String {
 }
 
 /// Prints what is not under review, before anything starts.
-fn print_left_out(found_change: &FoundChange) -> Result<(), UserError> {
+fn print_left_out(found_change: &FoundChange, context: &CommandContext) -> Result<(), UserError> {
     let CodeChange { left_out, .. } = &found_change.change;
     for reason in left_out.iter().take(MAX_SHOWN_NAMES) {
-        writeln!(stderr(), "note: not reviewed: {}", escape_line(reason))?;
+        context.print_note(&format!("not reviewed: {reason}"))?;
     }
     if left_out.len() > MAX_SHOWN_NAMES {
         let hidden_count = left_out.len() - MAX_SHOWN_NAMES;
-        writeln!(stderr(), "note: not reviewed: {hidden_count} more (list them with `--dry-run --json`)")?;
+        context.print_note(&format!("not reviewed: {hidden_count} more (list them with `--dry-run --json`)"))?;
     }
     Ok(())
 }
 
-fn print_part_count(file_count: usize, diff_bytes: u64, part_count: usize) -> Result<(), UserError> {
-    // A single part is the usual case and needs no remark.
-    if part_count > 1 {
-        let files_text = format_count(u32::try_from(file_count).unwrap_or(u32::MAX), "file");
-        let part_limit = format!("{} files and {}", changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
-        writeln!(
-            stderr(),
-            "note: splitting {files_text} with {} of diff into {part_count} parts of at most {part_limit}",
-            format_bytes(diff_bytes)
-        )?;
-        writeln!(stderr(), "note: each part is a separate run; reviewers see only their part")?;
-    }
-    Ok(())
+/// Prints into how many parts a change is split. A single part is the usual case and needs no remark.
+fn print_part_count(
+    file_count: usize,
+    diff_bytes: u64,
+    part_count: usize,
+    context: &CommandContext,
+) -> Result<(), UserError> {
+    let files_text = format_count(u32::try_from(file_count).unwrap_or(u32::MAX), "file");
+    let part_limit = format!("{} files and {}", changes::MAX_PART_FILES, format_bytes(changes::MAX_PART_BYTES));
+    context.print_note(&format!(
+        "splitting {files_text} with {} of diff into {part_count} parts of at most {part_limit}",
+        format_bytes(diff_bytes)
+    ))?;
+    context.print_note("each part is a separate run; reviewers see only their part")
 }
 
 /// Explains why a change cannot be reviewed, with commands that would work.

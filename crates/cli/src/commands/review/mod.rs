@@ -3,11 +3,11 @@
 
 mod change;
 mod dry_run;
+mod path_search;
 mod story;
 
 use std::{
     collections::BTreeSet,
-    io::{Write, stderr},
     path::{Path, PathBuf},
 };
 
@@ -22,10 +22,10 @@ use tribunal_core::{
     text::{find_section, parse_sections},
 };
 use tribunal_report::{
-    DisplayMode, escape_line,
+    DisplayMode,
     tables::{RunStanding, RunState},
 };
-use tribunal_runner::{Project, session, subject};
+use tribunal_runner::{Project, new_batch_id, session, subject};
 
 use super::{
     decisions::{AnsweredRun, StoppedRun, answer_in_place},
@@ -40,14 +40,17 @@ use crate::{
     installed_clients::join_names,
     multi_run::{PlannedRun, SeveralEnd, execute_several},
     progress_display::ProgressArgs,
-    settings::{ResolvedSettings, RunInputs, ThroughputLimits, nearest_name, resolve_settings},
+    settings::{
+        ResolvedSettings, RunInputs, SettingSources, ThroughputLimits, gather_settings, nearest_name, resolve_settings,
+    },
     trust,
     user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReviewArguments {
-    /// Files to review, each in its own run; with a code change, review only what is in these paths
+    /// Files, directories (all Markdown files in them) or quoted patterns such as 'docs/*.md', each file in its own run; with
+    /// a code change, review only what is in these paths
     #[arg(required_unless_present_any = ["change", "story"])]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -88,6 +91,9 @@ struct RunFlags {
     /// Number of runs to work on in parallel
     #[arg(long, value_name = "N")]
     jobs: Option<u64>,
+    /// Review all documents of a directory or pattern, even if there are more than 20
+    #[arg(short, long)]
+    yes: bool,
     /// Start a fresh agent session for every task
     #[arg(long)]
     no_continue: bool,
@@ -159,6 +165,7 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         .with_flag("--no-continue", "agents.continue", arguments.working.no_continue.then(|| "false".into()))
         .with_flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
         .with_set_flags(&arguments.set)?;
+    silence_if_asked(arguments.working.progress, &run_inputs.sources, context);
     // Every subject is checked before the first run starts: a mistake in the last one must not cost a review of the
     // first.
     let jobs = match (arguments.change.requested_change(&arguments.paths, context)?, arguments.change.story_alone()) {
@@ -166,18 +173,17 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         (None, Some(story_name)) => story::prepare_story_runs(story_name, &arguments.paths, &run_inputs, context)?,
         (None, None) => {
             let section_title = arguments.section.as_deref();
-            arguments
-                .paths
+            path_search::expand_paths(&arguments.paths, arguments.working.yes, &run_inputs, context)?
                 .iter()
                 .map(|file_path| prepare_file_run(file_path, section_title, &run_inputs, context))
                 .collect::<Result<_, _>>()?
         }
     };
     // Duplicates are removed before limits are shared out among the runs.
-    let mut jobs = remove_duplicates(jobs)?;
+    let mut jobs = remove_duplicates(jobs, context)?;
     let session_id = choose_fixing_session(&arguments.fixing, &mut jobs, context)?;
-    print_notes(jobs.iter().flat_map(|job| &job.resolved.notes))?;
-    print_warnings(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
+    print_notes(jobs.iter().flat_map(|job| &job.resolved.notes), context)?;
+    print_warnings(jobs.iter().flat_map(|job| &job.resolved.warnings), context)?;
     // The strictest share of all projects holds. Without a single job there is nothing to do.
     let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(ThroughputLimits::stricter_of) else {
         return Ok(0);
@@ -200,7 +206,12 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         let following = RemainingRuns { run_count: jobs.len() - 1, max_concurrent: share.jobs.get() };
         return detach_command(context, &first_job.project, following);
     }
-    start_runs(jobs, share, StartOptions { progress_mode: arguments.working.progress.mode, session_id }, context)
+    start_runs(
+        jobs,
+        share,
+        StartOptions { progress_mode: arguments.working.progress.typed_mode(), session_id },
+        context,
+    )
 }
 
 /// Chooses the session that repairs what is found, if one is to do so.
@@ -231,10 +242,9 @@ fn choose_fixing_session(
     })?;
     prepared_run.resolved.settings.tasks.writing.in_session = true;
     if !loops::is_stop_hook_installed(&prepared_run.project) {
-        writeln!(
-            stderr(),
-            "warning: Tribunal's stop hook is not installed here, so the session is not held to its task; install it \
-             with `tribunal init`"
+        context.print_warning(
+            "Tribunal's stop hook is not installed here, so the session is not held to its task; install it with \
+             `tribunal init`",
         )?;
     }
     // The state file of stale or finished work is moved away; work that is not over is an error.
@@ -261,28 +271,34 @@ fn start_runs(
     context: &CommandContext,
 ) -> Result<u8, UserError> {
     let StartOptions { progress_mode, session_id } = start_options;
-    let mut work_items = Vec::new();
-    for PreparedRun { project, resolved: ResolvedSettings { settings, progress, .. }, .. } in prepared_runs {
-        print_unfinished_runs(context, &project, &settings)?;
-        work_items.push(PlannedRun { project, settings, display_mode: progress_mode.unwrap_or(progress) });
+    for PreparedRun { project, resolved, .. } in &prepared_runs {
+        print_unfinished_runs(context, project, &resolved.settings)?;
     }
-    // Several runs share one screen: their lines are labelled, and a closing line sums up each of them.
-    if work_items.len() > 1 {
-        let several_ends = execute_several(context, work_items, share)?;
+    // Several runs share one screen, and they are resumed together.
+    if prepared_runs.len() > 1 {
+        let plan_run = |PreparedRun { project, resolved, .. }| PlannedRun {
+            project,
+            subject: resolved.settings.subject.clone(),
+            display_mode: progress_mode.or(resolved.progress),
+            job: RunJob::Start(Box::new(resolved.settings)),
+        };
+        let planned_runs = prepared_runs.into_iter().map(plan_run).collect();
+        let several_ends = execute_several(context, planned_runs, share, Some(new_batch_id()))?;
         return answer_several(context, several_ends, share);
     }
-    let Some(PlannedRun { project, settings, display_mode }) = work_items.pop() else {
+    let Some(PreparedRun { project, resolved, .. }) = prepared_runs.into_iter().next() else {
         return Ok(0);
     };
-    let assignment = session_id.map(|session_id| agent_session::bind_review_session(&session_id, &settings));
-    let job = RunJob::Start(Box::new(settings)).bind_session(assignment);
+    let display_mode = progress_mode.or(resolved.progress).unwrap_or_default();
+    let assignment = session_id.map(|session_id| agent_session::bind_review_session(&session_id, &resolved.settings));
+    let job = RunJob::Start(Box::new(resolved.settings)).bind_session(assignment);
     let run_end = execute_run(context, project.clone(), job, display_mode, share)?;
     let stopped_run = StoppedRun { project, run_end, concurrency: share };
     answer_in_place(context, stopped_run).map(|answered_run| answered_run.exit_code)
 }
 
 /// Asks what the runs wait for, one run after the other, and returns the worst exit code.
-fn answer_several(
+pub(super) fn answer_several(
     context: &CommandContext,
     several_ends: Vec<SeveralEnd>,
     share: ThroughputLimits,
@@ -304,8 +320,21 @@ fn answer_several(
     Ok(worst_code)
 }
 
+/// Leaves out notes and warnings if the user wants to see nothing, by an argument or by the settings of the project.
+pub(super) fn silence_if_asked(progress: ProgressArgs, sources: &SettingSources, context: &CommandContext) {
+    let is_silent = match progress.typed_mode() {
+        Some(typed_mode) => typed_mode == DisplayMode::Silent,
+        // Settings that cannot be read are reported later, and until then nothing is left out.
+        None => gather_settings(context.current_project().root(), sources)
+            .is_ok_and(|effective| effective.to_typed().progress == DisplayMode::Silent),
+    };
+    if is_silent {
+        context.silence_notices();
+    }
+}
+
 /// Removes duplicates. Two runs of the same subject at the same time would block each other.
-fn remove_duplicates(prepared_runs: Vec<PreparedRun>) -> Result<Vec<PreparedRun>, UserError> {
+fn remove_duplicates(prepared_runs: Vec<PreparedRun>, context: &CommandContext) -> Result<Vec<PreparedRun>, UserError> {
     let mut distinct_runs: Vec<PreparedRun> = Vec::new();
     for prepared_run in prepared_runs {
         let subject = &prepared_run.resolved.settings.subject;
@@ -314,7 +343,7 @@ fn remove_duplicates(prepared_runs: Vec<PreparedRun>) -> Result<Vec<PreparedRun>
                 && earlier_run.resolved.settings.subject == *subject
         };
         if distinct_runs.iter().any(has_same_subject) {
-            writeln!(stderr(), "note: {} was given more than once; reviewing it once", escape_line(&subject.title()))?;
+            context.print_note(&format!("{} was given more than once; reviewing it once", subject.title()))?;
         } else {
             distinct_runs.push(prepared_run);
         }
@@ -364,21 +393,21 @@ fn check_templates(project: &Project) -> Result<(), UserError> {
 }
 
 /// Prints warnings before something starts, each of them once.
-pub(super) fn print_warnings<'a>(warnings: impl Iterator<Item = &'a String>) -> Result<(), UserError> {
+pub(super) fn print_warnings<'a>(
+    warnings: impl Iterator<Item = &'a String>,
+    context: &CommandContext,
+) -> Result<(), UserError> {
     let distinct_warnings: BTreeSet<&String> = warnings.collect();
-    for warning in distinct_warnings {
-        writeln!(stderr(), "warning: {}", escape_line(warning))?;
-    }
-    Ok(())
+    distinct_warnings.into_iter().try_for_each(|warning| context.print_warning(warning))
 }
 
 /// Prints notes before something starts, each of them once.
-pub(super) fn print_notes<'a>(notes: impl Iterator<Item = &'a String>) -> Result<(), UserError> {
+pub(super) fn print_notes<'a>(
+    notes: impl Iterator<Item = &'a String>,
+    context: &CommandContext,
+) -> Result<(), UserError> {
     let distinct_notes: BTreeSet<&String> = notes.collect();
-    for note in distinct_notes {
-        writeln!(stderr(), "note: {}", escape_line(note))?;
-    }
-    Ok(())
+    distinct_notes.into_iter().try_for_each(|note| context.print_note(note))
 }
 
 /// Returns the name by which settings know a value of a flag.
@@ -405,13 +434,11 @@ fn print_unfinished_runs(context: &CommandContext, project: &Project, settings: 
         RunState::Ended(RunOutcome::Halted) => "was halted by a limit",
         RunState::Ended(RunOutcome::Failed) => "failed",
     };
-    let run_id = escape_line(run_view.run_id.as_ref().map(RunId::as_str).unwrap_or_default());
-    writeln!(
-        stderr(),
-        "note: a previous run of this {subject_kind} {what_happened}; resume it with `tribunal resume {run_id}` or drop it \
+    let run_id = run_view.run_id.as_ref().map(RunId::as_str).unwrap_or_default();
+    context.print_note(&format!(
+        "a previous run of this {subject_kind} {what_happened}; resume it with `tribunal resume {run_id}` or drop it \
          with `tribunal discard {run_id}`"
-    )?;
-    Ok(())
+    ))
 }
 
 fn check_section(document_path: &str, document_text: &str, section_title: &str) -> Result<String, UserError> {

@@ -1,10 +1,7 @@
 //! `tribunal review --story KEY`: reviews a story's file, and what changed since its work began against its
 //! acceptance criteria.
 
-use std::{
-    io::{Write, stderr},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use tribunal_bmad::{
     commands::{self, BmadStep},
@@ -13,7 +10,6 @@ use tribunal_bmad::{
     story::{self, Story},
 };
 use tribunal_core::text::format_count;
-use tribunal_report::escape_line;
 use tribunal_runner::{Project, changes::ChangeScope, subject};
 
 use super::{
@@ -88,7 +84,7 @@ pub(super) fn prepare_story_runs(
     // Work on the next story may be in the tree already; the story's own list keeps it apart.
     let listed_files = list_story_files(&story, &file_run.project);
     let StoryBoundary { change_scope, narrowed_paths } =
-        choose_boundary(&relative_path, story.baseline, paths, listed_files)?;
+        choose_boundary(&relative_path, story.baseline, paths, listed_files, context)?;
     let requested = RequestedChange {
         change_scope,
         paths: &narrowed_paths,
@@ -124,12 +120,13 @@ fn choose_boundary(
     baseline: Option<String>,
     paths: &[PathBuf],
     listed_files: Vec<PathBuf>,
+    context: &CommandContext,
 ) -> Result<StoryBoundary, UserError> {
     // The baseline is the best boundary; the list of files comes second, the whole work tree last.
     match baseline.filter(|baseline| baseline != NO_GIT_BASELINE) {
         Some(baseline) => {
             let notice = format!("reviewing all changes since {baseline}, the baseline of {relative_path}");
-            writeln!(stderr(), "note: {}", escape_line(&notice))?;
+            context.print_note(&notice)?;
             Ok(StoryBoundary { change_scope: ChangeScope::WorkTreeSince(baseline), narrowed_paths: paths.to_vec() })
         }
         None if paths.is_empty() && !listed_files.is_empty() => {
@@ -137,12 +134,12 @@ fn choose_boundary(
             let notice = format!(
                 "{relative_path} has no baseline commit; reviewing the uncommitted changes in the {file_count} it lists"
             );
-            writeln!(stderr(), "note: {}", escape_line(&notice))?;
+            context.print_note(&notice)?;
             Ok(StoryBoundary { change_scope: ChangeScope::WorkTree, narrowed_paths: listed_files })
         }
         None => {
             let notice = format!("{relative_path} has no baseline commit; reviewing the uncommitted changes");
-            writeln!(stderr(), "note: {}", escape_line(&notice))?;
+            context.print_note(&notice)?;
             Ok(StoryBoundary { change_scope: ChangeScope::WorkTree, narrowed_paths: paths.to_vec() })
         }
     }

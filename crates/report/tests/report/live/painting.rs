@@ -3,21 +3,24 @@
 use std::{cell::RefCell, io, rc::Rc};
 
 use tribunal_core::event::RunEvent;
-use tribunal_report::{DisplayMode, LineReporter, LiveReporter, Reporter, live::ViewControls};
+use tribunal_report::{
+    DisplayMode, LineReporter, LiveReporter, Reporter,
+    live::{LiveScreen, ViewControls},
+};
 
 use super::{progress_of, sample_journal, screen_of_width, terminal::FakeTerminal};
 
 /// A writer to a terminal that the test can look at; it also counts the writes.
 #[derive(Clone)]
-struct SharedTerminal(Rc<RefCell<FakeTerminal>>, Rc<RefCell<usize>>);
+pub struct SharedTerminal(Rc<RefCell<FakeTerminal>>, Rc<RefCell<usize>>);
 
 impl SharedTerminal {
-    fn new_terminal(columns: usize, rows: usize) -> SharedTerminal {
+    pub fn new_terminal(columns: usize, rows: usize) -> SharedTerminal {
         SharedTerminal(Rc::new(RefCell::new(FakeTerminal::new(columns, rows))), Rc::default())
     }
 
     /// All lines that were ever shown, without the cursor's line if that is empty.
-    fn all_lines(&self) -> Vec<String> {
+    pub fn all_lines(&self) -> Vec<String> {
         let borrowed = self.0.borrow();
         let mut trimmed_lines: Vec<String> =
             borrowed.all_lines.iter().map(|line| line.trim_end().to_string()).collect();
