@@ -131,7 +131,7 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     };
     let original_dirs = directories_of_removed("originals");
     let checkpoint_dirs =
-        ["checkpoints", "parked", "discarded"].map(|directory_name| directories_of_removed(directory_name)).concat();
+        ["checkpoints", "parked", "discarded"].map(directories_of_removed).concat();
     let workspace_dirs: Vec<PathBuf> = workspace_dirs.map(|(_, path)| path).collect();
     // The journal is swept first: files without a run are harmless, a run without its files is not.
     let journal_sweep = sweep_journal(
@@ -165,7 +165,7 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
 
 /// Returns the discarded runs whose time in the trash is over.
 fn find_expired_runs(project: &Project, now_ms: u64) -> Vec<RunId> {
-    let trash_ms = u64::try_from(Duration::from_hours(24 * TRASH_DAYS).as_millis()).unwrap_or(u64::MAX);
+    let trash_ms = u64::try_from(Duration::from_secs(24 * 60 * 60 * TRASH_DAYS).as_millis()).unwrap_or(u64::MAX);
     let discarded_runs = discarded_runs::list_discarded(project).into_iter();
     let expired_runs = discarded_runs.filter(|(_, discarded_ms)| discarded_ms.saturating_add(trash_ms) <= now_ms);
     expired_runs.map(|(run_id, _)| run_id).collect()

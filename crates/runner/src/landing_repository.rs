@@ -710,7 +710,7 @@ mod tests {
         let landing = [file_change("a.md", Some("1\n"), Some("2\n"))];
         record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
         record_landing(&project, &other_run, &landing_key(1), &landing).unwrap();
-        delete_landings(&project, &[other_run.clone()]).unwrap();
+        delete_landings(&project, std::slice::from_ref(&other_run)).unwrap();
         assert_eq!(landings_log_command(&project, &other_run), None);
         let shown_command = landings_log_command(&project, &test_run()).unwrap();
         assert_eq!(shown_command, "git --git-dir=.tribunal/landings.git log -p plan-aaaa");
