@@ -8,6 +8,7 @@ use tokio::{
 };
 use tribunal_core::{
     ids::{BatchId, RunId},
+    reason::RunReason,
     session::SessionAssignment,
     settings::Settings,
 };
@@ -52,9 +53,16 @@ pub(crate) struct ProjectJob {
 /// How a run ended.
 pub(crate) struct RunEnd {
     pub run_id: RunId,
-    pub exit_code: u8,
+    pub reason: RunReason,
     /// How much was shown at the end; the user may have changed it.
     pub display_mode: DisplayMode,
+}
+
+impl RunEnd {
+    /// The exit code that follows from the reason alone. [`crate::run_verdict`] also looks at the findings.
+    pub fn exit_code(&self) -> u8 {
+        self.reason.exit_code()
+    }
 }
 
 /// What one command needs once, however many runs it executes.
@@ -149,7 +157,7 @@ impl RunEngine {
         // The region is removed before the caller prints anything.
         progress_view.close();
         let (run_id, ending) = final_result?;
-        Ok(RunEnd { run_id, exit_code: ending.reason.exit_code(), display_mode: progress_view.current_mode() })
+        Ok(RunEnd { run_id, reason: ending.reason, display_mode: progress_view.current_mode() })
     }
 
     /// Runs `work` to its end and shuts the runtime down.

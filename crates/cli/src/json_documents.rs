@@ -22,7 +22,10 @@ use tribunal_core::{
     subject::Subject,
     timestamp::Timestamp,
 };
-use tribunal_report::{escape_json, tables::RunStanding};
+use tribunal_report::{
+    ActiveWork, escape_json,
+    tables::{RunDetails, RunStanding},
+};
 
 /// A run in a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -41,8 +44,53 @@ pub(crate) struct RunRow {
     /// Agents at their usage limit for which the run is waiting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<AwaitedAgent>,
+    #[serde(flatten)]
+    pub now: RunActivity,
     /// Commands that the user may want to type next.
     pub next: Vec<String>,
+}
+
+/// What happens in a run right now; only in `tribunal status`.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct RunActivity {
+    /// What a running run is working on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub working: Vec<WorkRow>,
+    /// Messages of the user that no agent has got yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undelivered: Vec<String>,
+}
+
+/// A piece of work under way.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkRow {
+    /// What is done, in words.
+    pub description: String,
+    pub key: Key,
+    /// The agent; null if Tribunal works itself.
+    pub agent: Option<AgentName>,
+    pub role: Option<AgentRole>,
+    /// The findings that a fixer or a challenger works on.
+    pub findings: Vec<FindingId>,
+    /// When it was started, in milliseconds since 1970.
+    pub started_ms: u64,
+}
+
+impl RunActivity {
+    pub fn from_details(run_details: &RunDetails) -> RunActivity {
+        let to_row = |active_work: &ActiveWork| WorkRow {
+            description: active_work.description.clone(),
+            key: active_work.effect_key.clone(),
+            agent: active_work.agent.clone(),
+            role: active_work.role,
+            findings: active_work.findings.clone(),
+            started_ms: active_work.started_ms,
+        };
+        RunActivity {
+            working: run_details.active_work.iter().map(to_row).collect(),
+            undelivered: run_details.undelivered.iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// An agent that cannot be asked yet.
@@ -70,7 +118,8 @@ impl RunRow {
                 .limited_agents()
                 .map(|(agent, until_ms)| AwaitedAgent { agent: agent.clone(), until_ms })
                 .collect(),
-            next: tribunal_report::suggest_next_steps(run_view, "tribunal"),
+            now: RunActivity::default(),
+            next: tribunal_report::suggest_next_steps(run_standing, "tribunal"),
         }
     }
 }

@@ -19,6 +19,7 @@ mod live_terminal;
 mod multi_run;
 mod multi_run_view;
 mod progress_display;
+mod run_verdict;
 mod settings;
 mod sprint;
 mod terminal;

@@ -13,6 +13,7 @@ use std::{
 
 use tribunal_core::{
     event::{RunEvent, RunSummary},
+    finding::Severity,
     ids::{BatchId, RunId},
     reason::RunReason,
     subject::Subject,
@@ -26,7 +27,7 @@ use tribunal_runner::{Project, RunUpdate};
 
 use crate::{
     context::CommandContext,
-    engine::{ProjectJob, RunEngine, RunJob},
+    engine::{ProjectJob, RunEnd, RunEngine, RunJob},
     multi_run_view::MultiRunView,
     progress_display::ProgressView,
     settings::ThroughputLimits,
@@ -40,15 +41,27 @@ pub(crate) struct PlannedRun {
     pub job: RunJob,
     /// How much of it is shown; `None` if neither the user nor the settings say so.
     pub display_mode: Option<DisplayMode>,
+    /// Which findings make the command fail.
+    pub fail_on: Option<Severity>,
 }
 
 /// How one of several runs ended, for its command.
 pub(crate) struct SeveralEnd {
     pub project: Project,
-    /// `None` if the run was not started.
-    pub run_id: Option<RunId>,
-    pub exit_code: u8,
-    pub display_mode: DisplayMode,
+    /// `None` if the run was not started, or broke off.
+    pub run_end: Option<RunEnd>,
+    /// The exit code of a run that was not started, or broke off.
+    pub failure_code: u8,
+    /// Which findings make the command fail.
+    pub fail_on: Option<Severity>,
+}
+
+impl SeveralEnd {
+    /// Whether the user interrupted the run, or the command before the run started.
+    pub fn was_interrupted(&self) -> bool {
+        let exit_code = self.run_end.as_ref().map_or(self.failure_code, RunEnd::exit_code);
+        exit_code == RunReason::Stopped.exit_code()
+    }
 }
 
 /// How one of the runs ended.
@@ -58,7 +71,10 @@ struct FinishedRun {
     /// Whether this command recorded anything of the run.
     has_begun: bool,
     summary: Option<RunSummary>,
-    exit_code: u8,
+    /// `None` if the run was not started, or broke off.
+    run_end: Option<RunEnd>,
+    /// The exit code if there is no end.
+    failure_code: u8,
     /// The reason why there is no summary.
     failure_reason: String,
 }
@@ -76,8 +92,7 @@ pub(crate) fn execute_several(
     let run_engine = RunEngine::new(command_context, concurrency)?;
     let subjects = describe_subjects(&planned_runs);
     let projects: Vec<Project> = planned_runs.iter().map(|planned_run| planned_run.project.clone()).collect();
-    let initial_modes: Vec<DisplayMode> =
-        planned_runs.iter().map(|planned_run| planned_run.display_mode.unwrap_or_default()).collect();
+    let thresholds: Vec<Option<Severity>> = planned_runs.iter().map(|planned_run| planned_run.fail_on).collect();
     // Rows already show what each run does, so unless the user wants more, only its stages get lines above them.
     let live_mode = planned_runs.iter().find_map(|planned_run| planned_run.display_mode);
     let multi_run_view =
@@ -123,13 +138,13 @@ pub(crate) fn execute_several(
     if !command_context.wants_json && !command_context.is_silent() {
         print_results(&finished_runs, &subjects, command_context)?;
     }
-    let describe_end = |((finished_run, project), display_mode): ((FinishedRun, Project), DisplayMode)| SeveralEnd {
+    let describe_end = |((finished_run, project), fail_on): ((FinishedRun, Project), Option<Severity>)| SeveralEnd {
         project,
-        run_id: finished_run.run_id,
-        exit_code: finished_run.exit_code,
-        display_mode,
+        run_end: finished_run.run_end,
+        failure_code: finished_run.failure_code,
+        fail_on,
     };
-    Ok(finished_runs.into_iter().zip(projects).zip(initial_modes).map(describe_end).collect())
+    Ok(finished_runs.into_iter().zip(projects).zip(thresholds).map(describe_end).collect())
 }
 
 fn describe_subjects(planned_runs: &[PlannedRun]) -> Vec<MultiRunSubject> {
@@ -215,7 +230,7 @@ impl FinishedRun {
 fn not_started_result(planned_run: &PlannedRun) -> FinishedRun {
     FinishedRun {
         run_id: planned_run.resumed_run(),
-        exit_code: RunReason::Stopped.exit_code(),
+        failure_code: RunReason::Stopped.exit_code(),
         failure_reason: "stopped before it started".into(),
         ..FinishedRun::default()
     }
@@ -241,15 +256,16 @@ async fn execute_one(
             }
         }
     };
-    match run_engine.run_to_end(command_context, project_job, progress_view, &mut note_update).await {
-        Ok(run_end) => finished_run.exit_code = run_end.exit_code,
+    let run_result = run_engine.run_to_end(command_context, project_job, progress_view, &mut note_update).await;
+    match run_result {
+        Ok(run_end) => finished_run.run_end = Some(run_end),
         Err(user_error) => {
             progress_view.show_error(&user_error);
             if command_context.wants_json {
                 // A program that reads the events learns about the failed run from the same stream.
                 let _ = writeln!(stdout(), "{}", escape_json(&user_error.to_json().to_string()));
             }
-            finished_run.exit_code = user_error.exit_code;
+            finished_run.failure_code = user_error.exit_code;
             finished_run.failure_reason = user_error.message;
         }
     }

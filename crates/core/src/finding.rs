@@ -231,6 +231,17 @@ impl FindingStatus {
         // A blocked finding is not open: only an answer of the user can continue it.
         matches!(self, FindingStatus::Open | FindingStatus::Assigned)
     }
+
+    /// Whether the flaw is still there: neither was it repaired nor is the finding dismissed. What is deferred is only put off.
+    pub fn is_unresolved(&self) -> bool {
+        match self {
+            FindingStatus::Open
+            | FindingStatus::Assigned
+            | FindingStatus::Blocked { .. }
+            | FindingStatus::Deferred { .. } => true,
+            FindingStatus::Fixed | FindingStatus::Dismissed { .. } => false,
+        }
+    }
 }
 
 /// Why the status or the severity of a finding changed. Rules look only at the cause, never at the note beside it, which

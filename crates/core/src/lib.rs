@@ -19,6 +19,7 @@ pub mod counts;
 pub mod decision;
 pub mod effect;
 pub mod event;
+pub mod fail_threshold;
 pub mod fault;
 pub mod files;
 pub mod finding;

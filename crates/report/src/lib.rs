@@ -4,7 +4,9 @@
 //! Of Tribunal's crates this one uses `core` alone: it opens no file, asks no terminal for its size and knows no client.
 //! The caller passes in where to write, how wide the screen is and whether to use colour.
 
+mod active_work;
 pub mod calls;
+mod diffstat;
 mod display_mode;
 mod entry_filter;
 mod export;
@@ -20,8 +22,10 @@ mod style;
 pub mod tables;
 mod terminal_text;
 mod text_table;
+mod user_messages;
 mod verbose;
 
+pub use active_work::{ActiveWork, list_active_work};
 pub use display_mode::DisplayMode;
 pub use entry_filter::{EntryFilter, LogQuery};
 pub use export::FindingsExport;
@@ -35,6 +39,7 @@ pub use next_steps::suggest_next_steps;
 pub use rulings::{Ruling, RulingIndex};
 pub use style::{Screen, TextStyle};
 pub use terminal_text::{clean_block, clean_line, escape_json, escape_line};
+pub use user_messages::{describe_undelivered, find_messages, list_unheard_messages};
 pub use verbose::VerboseReporter;
 
 use std::io;

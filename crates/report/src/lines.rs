@@ -22,7 +22,9 @@ use tribunal_core::{
 };
 
 use crate::{
-    DisplayMode, Reporter, clean_line, escape_line,
+    DisplayMode, Reporter, clean_line,
+    diffstat::{FileStat, list_landed_files},
+    escape_line,
     multi_run::describe_outcome,
     next_steps::{collect_next_steps, render_next_steps},
     phrases,
@@ -53,6 +55,8 @@ pub struct LineReporter<W> {
     refused_findings: Vec<FindingId>,
     /// Why tasks failed, by the key of the task.
     task_faults: BTreeMap<Key, String>,
+    /// The files that the last landing changed, until they are written.
+    landed_files: Vec<FileStat>,
     /// The wait that was reported last.
     last_wait: Option<String>,
     /// Whether anything was written yet; only then is a blank line useful as a separator.
@@ -72,6 +76,7 @@ impl<W: Write> LineReporter<W> {
             rulings: RulingIndex::default(),
             refused_findings: Vec::new(),
             task_faults: BTreeMap::new(),
+            landed_files: Vec::new(),
             has_written: false,
         }
     }
@@ -377,6 +382,12 @@ impl<W: Write> LineReporter<W> {
             && let Some(fault) = effect_reply.fault()
         {
             self.task_faults.insert(effect_key.task_key(), fault.detail.clone());
+        }
+        if let RunEvent::EffectFinished { reply: effect_reply, .. } = &journal_entry.event {
+            let subject = self.run_view.settings.as_ref().map(|settings| &settings.subject);
+            if let Some(landed_files) = list_landed_files(effect_reply, subject) {
+                self.landed_files = landed_files;
+            }
         }
     }
 

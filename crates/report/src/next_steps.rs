@@ -9,6 +9,7 @@ use tribunal_core::{
 
 use crate::{
     style::{Screen, TextStyle},
+    tables::{RunStanding, RunState},
     terminal_text::{display_width, escape_line},
 };
 
@@ -29,12 +30,24 @@ impl NextStep {
 }
 
 /// Suggests the commands that the user is likely to type next, each with its explanation in parentheses.
-pub fn suggest_next_steps(run_view: &RunView, program_name: &str) -> Vec<String> {
+pub fn suggest_next_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<String> {
     let format_step = |next_step: NextStep| match next_step.explanation.as_str() {
         "" => next_step.command,
         explanation => format!("{}    ({explanation})", next_step.command),
     };
-    collect_next_steps(run_view, program_name).into_iter().map(format_step).collect()
+    collect_standing_steps(run_standing, program_name).into_iter().map(format_step).collect()
+}
+
+/// Collects the commands that follow from the journal, and those that follow from whether a process works on the run.
+pub(crate) fn collect_standing_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<NextStep> {
+    let run_view = run_standing.run_view;
+    let mut suggested_steps = match run_standing.run_state() {
+        RunState::Crashed => crash_steps(run_view, program_name),
+        RunState::Running => running_steps(run_view, program_name),
+        RunState::Stopped | RunState::Ended(_) => Vec::new(),
+    };
+    suggested_steps.extend(collect_next_steps(run_view, program_name));
+    suggested_steps
 }
 
 /// Collects the commands that the user is likely to type next.
@@ -77,11 +90,21 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
 }
 
 /// The commands for a run that has crashed. Only its lock tells that, so the journal's own suggestions leave them out.
-pub(crate) fn crash_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
+fn crash_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
     let Some(run_id) = &run_view.run_id else { return Vec::new() };
     vec![
         NextStep::new(format!("{program_name} resume {run_id}"), ""),
         NextStep::new(format!("{program_name} discard {run_id}"), "give up this run"),
+    ]
+}
+
+/// The commands for a run that a process works on. Its lock tells that, and not its journal.
+fn running_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
+    let Some(run_id) = &run_view.run_id else { return Vec::new() };
+    vec![
+        NextStep::new(format!("{program_name} log {run_id} --follow"), "watch it"),
+        NextStep::new(format!("{program_name} say {run_id} \"MESSAGE\""), "tell its agents something"),
+        NextStep::new(format!("{program_name} stop {run_id}"), "it can be resumed"),
     ]
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use tribunal_core::{
     challenge,
+    effect::UserRemark,
     finding::{DismissalReason, Evidence, Finding, FindingStatus},
     ids::{FindingId, Hash},
     reason::RunOutcome,
@@ -13,14 +14,16 @@ use tribunal_core::{
 };
 
 use crate::{
+    ActiveWork,
     calls::{AgentCall, group_by_vendor},
     clean_line, escape_line,
-    next_steps::{NextStep, collect_next_steps, crash_steps, render_next_steps},
+    next_steps::{collect_standing_steps, render_next_steps},
     phrases,
     rulings::{Ruling, RulingIndex},
     style::{Screen, TextStyle},
     terminal_text::display_width,
     text_table::{TextCell, TextColumn, render_table},
+    user_messages::describe_undelivered,
 };
 
 /// A run as `runs` and `status` list it: its journal, and whether a process works on it.
@@ -131,8 +134,24 @@ fn standing_style(run_standing: &RunStanding<'_>) -> TextStyle {
     }
 }
 
+/// What `status` knows about a run besides its view.
+#[derive(Clone, Debug, Default)]
+pub struct RunDetails {
+    /// What a live run is working on.
+    pub active_work: Vec<ActiveWork>,
+    /// Messages of the user that reached no agent yet.
+    pub undelivered: Vec<UserRemark>,
+    /// The wall time at which the run is looked at.
+    pub now_ms: u64,
+}
+
 /// Renders one run in a few lines.
 pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String {
+    render_detailed_status(run_standing, &RunDetails::default(), screen)
+}
+
+/// Renders one run in a few lines, with what is known besides its view.
+pub fn render_detailed_status(run_standing: &RunStanding<'_>, run_details: &RunDetails, screen: &Screen) -> String {
     let run_view = run_standing.run_view;
     let mut rendered = String::new();
     write_status_head(&mut rendered, run_standing, screen);
@@ -141,6 +160,7 @@ pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String 
     if run_standing.is_live {
         write_usage_waits(&mut rendered, run_view, screen);
     }
+    write_run_details(&mut rendered, run_standing, run_details, screen);
     // Refuted findings are named because they disappear from the counts of open ones.
     let is_refuted = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
     let refuted_ids: Vec<FindingId> = run_view.findings.values().filter(is_refuted).map(|finding| finding.id).collect();
@@ -202,6 +222,17 @@ fn write_run_totals(rendered: &mut String, run_view: &RunView, screen: &Screen) 
     }
 }
 
+/// Writes who works on what since when, and what became of messages that no agent has got.
+fn write_run_details(rendered: &mut String, run_standing: &RunStanding<'_>, run_details: &RunDetails, screen: &Screen) {
+    for active_work in &run_details.active_work {
+        write_wrapped(rendered, &format!("working: {}", active_work.describe(run_details.now_ms)), screen);
+    }
+    for message in &run_details.undelivered {
+        let message_text = screen.wrap_hanging(2, 4, &describe_undelivered(message, run_standing));
+        let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Warning, &message_text));
+    }
+}
+
 /// Writes which agents are at their usage limit, and until when the run waits for them.
 fn write_usage_waits(rendered: &mut String, run_view: &RunView, screen: &Screen) {
     for (agent_name, until_ms) in run_view.limited_agents() {
@@ -214,11 +245,7 @@ fn write_usage_waits(rendered: &mut String, run_view: &RunView, screen: &Screen)
 
 /// Writes the commands that the user may type next.
 fn write_next_steps(rendered: &mut String, run_standing: &RunStanding<'_>, screen: &Screen) {
-    let mut suggested_steps: Vec<NextStep> = Vec::new();
-    if run_standing.run_state() == RunState::Crashed {
-        suggested_steps.extend(crash_steps(run_standing.run_view, &screen.program_name));
-    }
-    suggested_steps.extend(collect_next_steps(run_standing.run_view, &screen.program_name));
+    let suggested_steps = collect_standing_steps(run_standing, &screen.program_name);
     rendered.push_str(&render_next_steps(&suggested_steps, screen));
 }
 

@@ -130,8 +130,7 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
         directories.map(|(_, path)| path).collect::<Vec<PathBuf>>()
     };
     let original_dirs = directories_of_removed("originals");
-    let checkpoint_dirs =
-        ["checkpoints", "parked", "discarded"].map(directories_of_removed).concat();
+    let checkpoint_dirs = ["checkpoints", "parked", "discarded"].map(directories_of_removed).concat();
     let workspace_dirs: Vec<PathBuf> = workspace_dirs.map(|(_, path)| path).collect();
     // The journal is swept first: files without a run are harmless, a run without its files is not.
     let journal_sweep = sweep_journal(

@@ -50,14 +50,14 @@ pub(crate) fn run(arguments: DemoArguments, context: &CommandContext) -> Result<
     if !context.wants_json && !context.is_silent() {
         print_next_steps(&demo_dir, &finished_run, context)?;
     }
-    Ok(finished_run.exit_code)
+    Ok(finished_run.exit_code())
 }
 
 fn print_next_steps(demo_dir: &Path, finished_run: &RunEnd, context: &CommandContext) -> Result<(), UserError> {
     let mut progress_output = stderr().lock();
     let run_id = &finished_run.run_id;
     // A demo that was stopped has a journal like any other run, so it can be resumed.
-    if finished_run.exit_code != 0 {
+    if finished_run.exit_code() != 0 {
         let quoted_dir = shell_quote(&demo_dir.to_string_lossy());
         writeln!(progress_output, "\nResume it: cd {quoted_dir} && tribunal resume {run_id}")?;
         return Ok(());

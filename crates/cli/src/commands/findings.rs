@@ -48,6 +48,13 @@ struct ExportFlags {
     /// Print as SARIF 2.1.0, for code scanners and editors
     #[arg(long, conflicts_with = "json")]
     sarif: bool,
+    /// Print as JUnit XML, for GitLab, Jenkins and other CI systems: one failed test per unresolved finding
+    #[arg(long, conflicts_with = "json")]
+    junit: bool,
+    /// Print as GitHub workflow commands, which annotate a pull request; without --status, only what is open, assigned,
+    /// blocked or deferred
+    #[arg(long, conflicts_with = "json")]
+    github: bool,
 }
 
 pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Result<u8, UserError> {
@@ -56,9 +63,13 @@ pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Re
     let journal_entries = store.read_entries(&run_id, 0)?;
     let run_view = RunView::from_entries(&journal_entries);
     let wanted_statuses = &arguments.status;
-    // Without `--status` all findings are printed, dismissed ones included: the filter is the user's choice.
-    let is_wanted = |finding: &&Finding| {
-        wanted_statuses.is_empty() || wanted_statuses.iter().any(|status_name| status_name == finding.status.as_str())
+    let export_flags = &arguments.form;
+    let is_wanted = |finding: &&Finding| match wanted_statuses.as_slice() {
+        // An annotation is a task for its reader, so what is settled gets none.
+        [] if export_flags.github => finding.status.is_unresolved(),
+        // Everything else shows all findings, dismissed ones included: the filter is the user's choice.
+        [] => true,
+        statuses => statuses.iter().any(|status_name| status_name == finding.status.as_str()),
     };
     let findings: Vec<&Finding> = run_view.findings.values().filter(is_wanted).collect();
     let rulings = RulingIndex::from_entries(&journal_entries);
@@ -69,7 +80,6 @@ pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Re
         rulings: &rulings,
         findings: findings.clone(),
     };
-    let export_flags = &arguments.form;
     // clap makes sure that at most one of the formats is given, and none of them with `--json`.
     if export_flags.markdown {
         write!(stdout(), "{}", build_export().to_markdown())?;
@@ -77,6 +87,10 @@ pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Re
         write!(stdout(), "{}", build_export().to_comment())?;
     } else if export_flags.sarif {
         write!(stdout(), "{}", build_export().to_sarif(build_info::VERSION))?;
+    } else if export_flags.junit {
+        write!(stdout(), "{}", build_export().to_junit())?;
+    } else if export_flags.github {
+        write!(stdout(), "{}", build_export().to_workflow_commands())?;
     } else if context.wants_json {
         json_documents::print_document(&FindingsDocument {
             schema: "tribunal.findings/1",

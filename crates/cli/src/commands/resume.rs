@@ -26,6 +26,7 @@ use crate::{
     engine::{RunJob, execute_run},
     multi_run::{PlannedRun, execute_several},
     progress_display::ProgressArgs,
+    run_verdict::{SeverityName, judge_and_print},
     settings::{
         EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, chosen_progress, gather_settings,
         gather_user_settings, resolve_settings, user_item_hashes,
@@ -51,6 +52,9 @@ pub(crate) struct ResumeArguments {
     /// Run in the background
     #[arg(long)]
     detach: bool,
+    /// Exit with 3 if a finding of this severity or a higher one is left, and with 0 if not (see `tribunal review --help`)
+    #[arg(long, value_enum, value_name = "SEVERITY", conflicts_with = "detach")]
+    fail_on: Option<SeverityName>,
     #[command(flatten)]
     progress: ProgressArgs,
 }
@@ -98,6 +102,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         return detach_command(context, &project, RemainingRuns { run_count, max_concurrent: share.jobs.get() });
     }
     let progress_mode = arguments.progress.typed_mode().or_else(|| chosen_progress(&effective, &typed_settings));
+    let fail_on = arguments.fail_on.map(SeverityName::severity).or(typed_settings.fail_on);
     if prepared_runs.len() > 1 {
         let plan_resume = |prepared: PreparedResume| PlannedRun {
             project: project.clone(),
@@ -108,6 +113,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
                 .map_or_else(|| Subject::from_path(prepared.run_id.as_str(), None), |settings| settings.subject),
             job: RunJob::Resume(prepared.run_id, prepared.reloaded_settings),
             display_mode: progress_mode,
+            fail_on,
         };
         // The runs keep the batch that their journals name.
         let several_ends = execute_several(context, prepared_runs.into_iter().map(plan_resume).collect(), share, None)?;
@@ -123,8 +129,9 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     };
     let job = RunJob::Resume(run_id, reloaded_settings).bind_session(assignment);
     let run_end = execute_run(context, project.clone(), job, progress_mode.unwrap_or_default(), share)?;
-    answer_in_place(context, StoppedRun { project, run_end, concurrency: share })
-        .map(|answered_run| answered_run.exit_code)
+    let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
+    let answered_run = answer_in_place(context, stopped_run)?;
+    judge_and_print(&project, &answered_run.run_end, fail_on, context)
 }
 
 impl PreparedResume {

@@ -38,6 +38,9 @@ pub(crate) struct RunsArguments {
     /// Show only the last N runs
     #[arg(short = 'n', long = "last", value_name = "N")]
     last: Option<usize>,
+    /// Print only the ids, one per line
+    #[arg(long, conflicts_with = "json")]
+    ids: bool,
 }
 
 /// Lists every run that is not in the trash, oldest first, with whether a process works on it. A run that ended or parked is
@@ -117,6 +120,11 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
     if context.wants_json {
         let run_rows = standings.iter().map(RunRow::from_standing).collect();
         json_documents::print_document(&RunsDocument { schema: "tribunal.runs/1", runs: run_rows, sprint: None })?;
+    } else if arguments.ids {
+        // Scripts loop over the lines, so an empty list prints nothing.
+        for run_id in standings.iter().filter_map(|standing| standing.run_view.run_id.as_ref()) {
+            writeln!(stdout(), "{}", escape_line(run_id.as_str()))?;
+        }
     } else if listed_runs.is_empty() {
         // An empty project and an empty result are different answers.
         writeln!(

@@ -5,6 +5,7 @@ use std::io::{Write, stdout};
 use serde_json::json;
 use tribunal_core::{
     effect::{UserRemark, UserRequest},
+    ids::RunId,
     view::{RunPhase, RunView},
 };
 use tribunal_report::escape_line;
@@ -34,14 +35,20 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     crate::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
     if let RunPhase::Finished(_) = run_view.phase {
-        return Err(UserError::usage(format!("run {run_id} has finished, so no agent would read this"))
-            .with_step("start a new run: `tribunal review FILE`"));
+        return Err(ended_run_error(&run_id, "No agent would read the message."));
     }
     drop(store);
     // Secrets are masked before anything is stored.
     let remark_text = context.secret_masker().mask(&remark_text).into_owned();
     // The request waits in the inbox of the run, whether a process works on it now or later.
-    Store::open(&project.home_dir())?.send_request(&run_id, &UserRequest::Say(UserRemark::new(remark_text.clone())))?;
+    let store = Store::open(&project.home_dir())?;
+    store.send_request(&run_id, &UserRequest::Say(UserRemark::new(remark_text.clone())))?;
+    // The run may have ended since it was looked at, and an ended run reads nothing.
+    let is_unread = !store.pending_requests(&run_id)?.is_empty();
+    if is_unread && store.last_entry_of(&run_id, &["run_finished"])?.is_some() {
+        return Err(ended_run_error(&run_id, "It ended before it could read the message."));
+    }
+    drop(store);
     let run_is_live = Runner::is_live(&project, &run_id);
     if context.wants_json {
         // The masked text is echoed, so that the user sees what agents will really get.
@@ -60,6 +67,12 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
         writeln!(stdout(), "{}", escape_line(&kept_message))?;
     }
     Ok(0)
+}
+
+fn ended_run_error(run_id: &RunId, reason: &str) -> UserError {
+    UserError::usage(format!("run {run_id} has ended, so the message cannot be delivered"))
+        .with_reason(reason)
+        .with_step("start a new run: `tribunal review FILE`")
 }
 
 fn check_remark(remark_text: &str) -> Result<(), UserError> {

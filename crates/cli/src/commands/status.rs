@@ -1,11 +1,14 @@
 //! `tribunal status [RUN]`: shows where runs stand, what to type next, and the sprint.
 
-use std::io::{Write, stdout};
+use std::{
+    io::{Write, stdout},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use tribunal_core::{effect::UserRequest, ids::RunId, reason::RunOutcome, view::RunView};
 use tribunal_report::{
-    escape_line,
-    tables::{self, RunStanding, RunState},
+    escape_line, list_active_work, list_unheard_messages,
+    tables::{self, RunDetails, RunStanding, RunState},
 };
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
@@ -14,7 +17,7 @@ use super::runs;
 use crate::{
     bmad::BmadProject,
     context::{CommandContext, find_run},
-    json_documents::{self, RunRow, RunsDocument},
+    json_documents::{self, RunActivity, RunRow, RunsDocument},
     sprint::{self, SprintTree},
     user_errors::UserError,
 };
@@ -30,16 +33,15 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
     let store = context.open_journal(&project)?;
     let StatusOverview { mut shown_runs, superseded_runs, sprint_tree } =
         collect_overview(&project, store.as_ref(), arguments.run.as_deref())?;
-    // Answers wait in the inbox until the run reads it; without this step they would be shown as missing.
     if let Some(store) = &store {
-        for (run_view, _) in &mut shown_runs {
-            apply_pending_answers(store, run_view)?;
-        }
+        shown_runs.iter_mut().try_for_each(|shown_run| apply_pending_requests(store, shown_run))?;
     }
-    let standings: Vec<RunStanding<'_>> =
-        shown_runs.iter().map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live }).collect();
     if context.wants_json {
-        let run_rows = standings.iter().map(RunRow::from_standing).collect();
+        let make_row = |shown_run: &ShownRun| RunRow {
+            now: RunActivity::from_details(&shown_run.details),
+            ..RunRow::from_standing(&shown_run.standing())
+        };
+        let run_rows = shown_runs.iter().map(make_row).collect();
         json_documents::print_document(&RunsDocument {
             schema: "tribunal.status/1",
             runs: run_rows,
@@ -47,15 +49,17 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
         })?;
         return Ok(0);
     }
-    if standings.is_empty() {
+    if shown_runs.is_empty() {
         writeln!(
             stdout(),
             "no runs yet in {}; start one with `tribunal review FILE`",
             escape_line(&project.root().display().to_string())
         )?;
     }
-    for standing in &standings {
-        write!(stdout(), "{}", tables::render_status(standing, &context.answer_screen))?;
+    for shown_run in &shown_runs {
+        let status_text =
+            tables::render_detailed_status(&shown_run.standing(), &shown_run.details, &context.answer_screen);
+        write!(stdout(), "{status_text}")?;
     }
     if !superseded_runs.is_empty() {
         let run_noun = if superseded_runs.len() == 1 { "failed run was" } else { "failed runs were" };
@@ -71,12 +75,50 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
 
 /// What the command shows.
 struct StatusOverview {
-    /// Runs, each with whether a process works on it.
-    shown_runs: Vec<(RunView, bool)>,
+    shown_runs: Vec<ShownRun>,
     /// Failed runs that a later run of the same subject has replaced.
     superseded_runs: Vec<RunId>,
     /// The sprint; `None` if a run was named or the project has no board.
     sprint_tree: Option<SprintTree>,
+}
+
+/// A run as the command shows it.
+struct ShownRun {
+    run_view: RunView,
+    /// Whether a process works on it.
+    is_live: bool,
+    details: RunDetails,
+}
+
+impl ShownRun {
+    /// Reads the whole journal of a run.
+    fn read_run(store: &Store, run_id: &RunId, is_live: bool) -> Result<ShownRun, UserError> {
+        let entries = store.read_entries(run_id, 0)?;
+        let details = RunDetails {
+            // What a crashed run had begun is not under way any more.
+            active_work: if is_live { list_active_work(&entries) } else { Vec::new() },
+            undelivered: list_unheard_messages(&entries),
+            now_ms: wall_clock_ms(),
+        };
+        Ok(ShownRun { run_view: RunView::from_entries(&entries), is_live, details })
+    }
+
+    /// Takes over a run that is known in outline. What a live one works on is worth reading its journal.
+    fn from_outline(store: &Store, run_view: RunView, is_live: bool) -> Result<ShownRun, UserError> {
+        match &run_view.run_id {
+            Some(run_id) if is_live => ShownRun::read_run(store, run_id, is_live),
+            _ => Ok(ShownRun { run_view, is_live, details: RunDetails::default() }),
+        }
+    }
+
+    fn standing(&self) -> RunStanding<'_> {
+        RunStanding { run_view: &self.run_view, is_live: self.is_live }
+    }
+}
+
+fn wall_clock_ms() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Collects the run that the user named, or else the runs that need attention, and the sprint.
@@ -89,8 +131,9 @@ fn collect_overview(
     match (store, run_name) {
         (Some(store), Some(run_name)) => {
             let run_id = find_run(store, run_name)?;
-            let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-            let shown_runs = vec![(run_view, Runner::is_live(project, &run_id))];
+            // The lock is looked at first: a run that ends meanwhile then has its ending in the journal.
+            let is_live = Runner::is_live(project, &run_id);
+            let shown_runs = vec![ShownRun::read_run(store, &run_id, is_live)?];
             Ok(StatusOverview { shown_runs, superseded_runs: Vec::new(), sprint_tree: None })
         }
         (Some(store), None) => {
@@ -133,22 +176,24 @@ fn split_superseded(listed_runs: Vec<(RunView, bool)>) -> (Vec<(RunView, bool)>,
 }
 
 /// Selects the runs that need attention, and the last one in any case.
-fn select_overview_runs(
-    store: &Store,
-    mut listed_runs: Vec<(RunView, bool)>,
-) -> Result<Vec<(RunView, bool)>, UserError> {
+fn select_overview_runs(store: &Store, mut listed_runs: Vec<(RunView, bool)>) -> Result<Vec<ShownRun>, UserError> {
     // The last run is shown in full with its findings; the others are known in outline only.
     let last_run = match listed_runs.pop() {
         Some((RunView { run_id: Some(run_id), .. }, run_is_live)) => {
-            Some((RunView::from_entries(&store.read_entries(&run_id, 0)?), run_is_live))
+            Some(ShownRun::read_run(store, &run_id, run_is_live)?)
         }
-        unnamed_run => unnamed_run,
+        // A run without an id has no journal to read.
+        _ => None,
     };
     // Runs that need no attention any more are left out.
     listed_runs
         .retain(|(run_view, run_is_live)| needs_attention(RunStanding { run_view, is_live: *run_is_live }.run_state()));
-    listed_runs.extend(last_run);
-    Ok(listed_runs)
+    let mut shown_runs = listed_runs
+        .into_iter()
+        .map(|(run_view, run_is_live)| ShownRun::from_outline(store, run_view, run_is_live))
+        .collect::<Result<Vec<ShownRun>, UserError>>()?;
+    shown_runs.extend(last_run);
+    Ok(shown_runs)
 }
 
 fn needs_attention(run_state: RunState) -> bool {
@@ -161,18 +206,24 @@ fn needs_attention(run_state: RunState) -> bool {
     }
 }
 
-/// Marks decisions as answered whose answers wait for the run to go on.
-fn apply_pending_answers(store: &Store, run_view: &mut RunView) -> Result<(), UserError> {
-    let Some(run_id) = run_view.run_id.clone() else { return Ok(()) };
+/// Applies what waits in the inbox until the run reads it: without this step answers would be shown as missing, and messages
+/// not at all.
+fn apply_pending_requests(store: &Store, shown_run: &mut ShownRun) -> Result<(), UserError> {
+    let Some(run_id) = shown_run.run_view.run_id.clone() else { return Ok(()) };
     for stored_request in store.pending_requests(&run_id)? {
-        if let UserRequest::Answer { decision: decision_id, answer } = stored_request.request {
-            let open_decision = run_view
-                .decisions
-                .iter_mut()
-                .find(|known_decision| known_decision.id == decision_id && known_decision.answer.is_none());
-            if let Some(open_decision) = open_decision {
-                open_decision.answer = Some(answer);
+        match stored_request.request {
+            UserRequest::Answer { decision: decision_id, answer } => {
+                let open_decision = shown_run
+                    .run_view
+                    .decisions
+                    .iter_mut()
+                    .find(|known_decision| known_decision.id == decision_id && known_decision.answer.is_none());
+                if let Some(open_decision) = open_decision {
+                    open_decision.answer = Some(answer);
+                }
             }
+            UserRequest::Say(message) => shown_run.details.undelivered.push(message),
+            UserRequest::Resume | UserRequest::Amend { .. } | UserRequest::Add { .. } => {}
         }
     }
     Ok(())

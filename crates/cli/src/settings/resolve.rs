@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
-use tribunal_core::{settings::Settings, subject::Subject};
+use tribunal_core::{finding::Severity, settings::Settings, subject::Subject};
 use tribunal_report::DisplayMode;
 
 use super::{
@@ -25,6 +25,8 @@ pub(crate) struct ResolvedSettings {
     pub settings: Settings,
     /// How much is shown, if that is set; not pinned, since every start of a run may show as much as it likes.
     pub progress: Option<DisplayMode>,
+    /// Which findings make the command fail; not pinned either.
+    pub fail_on: Option<Severity>,
     /// Limits of the command; not pinned either.
     pub share: ThroughputLimits,
     /// Items that would run something and came with the project.
@@ -73,7 +75,7 @@ pub(crate) fn resolve_settings(
     let PartyRoster { personas, warning: roster_warning } = project_roster(project_root, &typed_settings);
     let reviews_folder = resolve_reviews_folder(&effective, &typed_settings.folders)?;
     let progress = chosen_progress(&effective, &typed_settings);
-    let TypedSettings { run: mut settings, share: concurrency, .. } = typed_settings;
+    let TypedSettings { run: mut settings, share: concurrency, fail_on, .. } = typed_settings;
     // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
     settings.subject = subject;
     settings.agents = agents;
@@ -88,6 +90,7 @@ pub(crate) fn resolve_settings(
     Ok(ResolvedSettings {
         settings,
         progress,
+        fail_on,
         share: concurrency,
         items: trust_list,
         warnings,

@@ -7,7 +7,7 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use tribunal_core::{settings::Settings, subject::Subject};
+use tribunal_core::{finding::Severity, settings::Settings, subject::Subject};
 use tribunal_guard::GuardPolicy;
 use tribunal_report::DisplayMode;
 
@@ -20,6 +20,8 @@ pub(crate) struct TypedSettings {
     pub share: ThroughputLimits,
     /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
     pub progress: DisplayMode,
+    /// Which findings make a command fail; `None` leaves the exit code to the outcome. It is not pinned either.
+    pub fail_on: Option<Severity>,
     pub hooks: HookSettings,
     pub folders: FolderSettings,
     pub agents: AgentChoice,
@@ -32,6 +34,7 @@ impl Default for TypedSettings {
             run: Settings::new(Subject::from_path("", None)),
             share: ThroughputLimits::default(),
             progress: DisplayMode::default(),
+            fail_on: None,
             hooks: HookSettings::default(),
             folders: FolderSettings::default(),
             agents: AgentChoice::default(),

@@ -91,7 +91,7 @@ fn every_format_can_be_filtered_by_status() {
 #[test]
 fn two_formats_at_once_are_refused() {
     let sandbox = Sandbox::new();
-    let format_flags = ["--markdown", "--pr-comment", "--sarif", "--json"];
+    let format_flags = ["--markdown", "--pr-comment", "--sarif", "--junit", "--github", "--json"];
     for first_flag in format_flags {
         for second_flag in format_flags.into_iter().filter(|second_flag| *second_flag != first_flag) {
             assert_eq!(

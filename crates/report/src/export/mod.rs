@@ -1,13 +1,16 @@
-//! Exports findings: a Markdown page, a comment for a pull request, SARIF for code scanners.
+//! Exports findings: a Markdown page, a comment for a pull request, SARIF for code scanners, JUnit XML and workflow commands
+//! for CI.
 //!
-//! The input is one run as its journal records it, with the selected findings. Text that agents wrote appears in all
-//! three formats as plain text and has no other effect; [`markdown_escape`] ensures that for Markdown. The binary selects the
+//! The input is one run as its journal records it, with the selected findings. Text that agents wrote appears in every
+//! format as plain text and has no other effect; [`markdown_escape`] ensures that for Markdown. The binary selects the
 //! findings and writes the result.
 
+mod junit;
 mod markdown;
 mod markdown_escape;
 mod pr_comment;
 mod sarif;
+mod workflow_commands;
 
 use tribunal_core::finding::{Finding, FindingStatus, Severity};
 
@@ -36,6 +39,26 @@ impl FindingsExport<'_> {
     /// Renders a SARIF 2.1.0 log that names this version of the tool.
     pub fn to_sarif(&self, tool_version: &str) -> String {
         sarif::render_log(self, tool_version)
+    }
+
+    /// Renders JUnit XML.
+    pub fn to_junit(&self) -> String {
+        junit::render_report(self)
+    }
+
+    /// Renders GitHub workflow commands, one per finding.
+    pub fn to_workflow_commands(&self) -> String {
+        workflow_commands::render_commands(self)
+    }
+
+    /// The file and the line that a finding is attached to in CI: its place, else the first line of the file under review.
+    /// `None` for a change without a place, and if the path leads out of the project.
+    fn annotated_place(&self, finding: &Finding) -> Option<(String, u32)> {
+        let reviewed_file = || self.run_standing.run_view.settings.as_ref()?.subject.file_path();
+        let file_path = finding.place.as_ref().map(|place| place.file.as_str()).or_else(reviewed_file)?;
+        let is_inside = !file_path.is_empty() && file_path.split('/').all(|name| !name.is_empty() && name != "..");
+        // Lines are counted from 1.
+        is_inside.then(|| (clean_line(file_path), finding.place.as_ref().map_or(1, |place| place.line.max(1))))
     }
 
     /// The id of the run; empty if the journal has not started yet.

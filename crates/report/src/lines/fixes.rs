@@ -14,6 +14,7 @@ use tribunal_core::{
 
 use super::LineReporter;
 use crate::{
+    diffstat::render_diffstat,
     phrases,
     style::{LineMark, TextStyle},
 };
@@ -41,13 +42,15 @@ impl<W: Write> LineReporter<W> {
             RunEvent::PatchLanded { lines: line_count, key: patch_key, .. } if patch_key.is_session() => {
                 self.refused_findings.clear();
                 let changed_lines = phrases::format_count(*line_count, "line");
-                self.write_marked(4, LineMark::DONE, &format!("the session is done ({changed_lines} changed)"))
+                self.write_marked(4, LineMark::DONE, &format!("the session is done ({changed_lines} changed)"))?;
+                self.write_diffstat()
             }
             RunEvent::PatchLanded { findings: patch_findings, lines: line_count, .. } => {
                 self.refused_findings.clear();
                 let changed_lines = phrases::format_count(*line_count, "line");
                 let line_text = format!("applied: {} ({changed_lines})", phrases::join_ids(patch_findings));
-                self.write_marked(4, LineMark::DONE, &line_text)
+                self.write_marked(4, LineMark::DONE, &line_text)?;
+                self.write_diffstat()
             }
             RunEvent::PatchRefused { findings: patch_findings, why: refusal, .. } => {
                 // The findings of this patch become open again right after this event; they are not reported twice.
@@ -60,6 +63,12 @@ impl<W: Write> LineReporter<W> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Writes which files the landing changed that was just reported.
+    fn write_diffstat(&mut self) -> io::Result<()> {
+        let landed_files = std::mem::take(&mut self.landed_files);
+        render_diffstat(&landed_files, 6, &self.screen).iter().try_for_each(|stat_line| self.write_line(0, stat_line))
     }
 
     /// Writes why a finding changed its status, unless an earlier line already said so.

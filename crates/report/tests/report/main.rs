@@ -2,7 +2,9 @@
 //!
 //! All tests are in one binary, because every further one would be linked against everything again.
 
+mod activity;
 mod challenged;
+mod ci_formats;
 mod drawn;
 mod export;
 mod hostile;

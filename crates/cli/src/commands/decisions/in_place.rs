@@ -39,7 +39,7 @@ pub(in crate::commands) struct StoppedRun {
 
 /// How a run ended after its questions were asked.
 pub(in crate::commands) struct AnsweredRun {
-    pub exit_code: u8,
+    pub run_end: RunEnd,
     /// The user does not want to be asked anything more.
     pub has_quit: bool,
 }
@@ -65,8 +65,8 @@ pub(in crate::commands) fn answer_in_place(
         run_end = execute_run(context, project.clone(), run_job, run_end.display_mode, concurrency)?;
     }
     // A user who interrupts a resumed run wants no further questions either.
-    has_quit |= run_end.exit_code == RunReason::Stopped.exit_code();
-    Ok(AnsweredRun { exit_code: run_end.exit_code, has_quit })
+    has_quit |= run_end.reason == RunReason::Stopped;
+    Ok(AnsweredRun { run_end, has_quit })
 }
 
 /// Returns whether a user sits in front of this terminal. A session of an agent is not the user.

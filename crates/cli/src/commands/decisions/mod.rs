@@ -26,7 +26,7 @@ use crate::{
     user_errors::UserError,
 };
 
-pub(super) use self::in_place::{AnsweredRun, StoppedRun, answer_in_place};
+pub(super) use self::in_place::{StoppedRun, answer_in_place};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DecisionsArguments {

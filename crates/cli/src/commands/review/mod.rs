@@ -16,7 +16,7 @@ use tribunal_agents::{clients::clients_with_sessions, prompt};
 use tribunal_core::{
     ids::RunId,
     level::AgentRole,
-    reason::{RunOutcome, RunReason},
+    reason::RunOutcome,
     settings::Settings,
     subject::Subject,
     text::{find_section, parse_sections},
@@ -28,7 +28,7 @@ use tribunal_report::{
 use tribunal_runner::{Project, new_batch_id, session, subject};
 
 use super::{
-    decisions::{AnsweredRun, StoppedRun, answer_in_place},
+    decisions::{StoppedRun, answer_in_place},
     loops, runs,
 };
 use crate::{
@@ -36,10 +36,11 @@ use crate::{
     client_probe::require_versions,
     context::CommandContext,
     detach::{RemainingRuns, detach_command},
-    engine::{RunEnd, RunJob, execute_run},
+    engine::{RunJob, execute_run},
     installed_clients::join_names,
     multi_run::{PlannedRun, SeveralEnd, execute_several},
     progress_display::ProgressArgs,
+    run_verdict::{SeverityName, judge_and_print},
     settings::{
         ResolvedSettings, RunInputs, SettingSources, ThroughputLimits, gather_settings, nearest_name, resolve_settings,
     },
@@ -97,6 +98,13 @@ struct RunFlags {
     /// Start a fresh agent session for every task
     #[arg(long)]
     no_continue: bool,
+    /// Exit with 3 if a finding of this severity or a higher one is left, and with 0 if not
+    ///
+    /// This applies to reviews that come to their end. A finding is left if it is open, blocked or deferred; fixed and
+    /// dismissed findings do not count. A run that waits for an answer (3), was halted by a limit (4) or failed (5) keeps its
+    /// exit code. Of several runs, the highest exit code counts.
+    #[arg(long, value_enum, value_name = "SEVERITY", conflicts_with = "detach")]
+    fail_on: Option<SeverityName>,
     #[command(flatten)]
     progress: ProgressArgs,
 }
@@ -163,6 +171,7 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         .with_flag("--approve", "approve", arguments.fixing.approve.and_then(flag_value_name))
         .with_flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
         .with_flag("--no-continue", "agents.continue", arguments.working.no_continue.then(|| "false".into()))
+        .with_flag("--fail-on", "fail_on", arguments.working.fail_on.and_then(flag_value_name))
         .with_flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
         .with_set_flags(&arguments.set)?;
     silence_if_asked(arguments.working.progress, &run_inputs.sources, context);
@@ -280,6 +289,7 @@ fn start_runs(
             project,
             subject: resolved.settings.subject.clone(),
             display_mode: progress_mode.or(resolved.progress),
+            fail_on: resolved.fail_on,
             job: RunJob::Start(Box::new(resolved.settings)),
         };
         let planned_runs = prepared_runs.into_iter().map(plan_run).collect();
@@ -293,8 +303,9 @@ fn start_runs(
     let assignment = session_id.map(|session_id| agent_session::bind_review_session(&session_id, &resolved.settings));
     let job = RunJob::Start(Box::new(resolved.settings)).bind_session(assignment);
     let run_end = execute_run(context, project.clone(), job, display_mode, share)?;
-    let stopped_run = StoppedRun { project, run_end, concurrency: share };
-    answer_in_place(context, stopped_run).map(|answered_run| answered_run.exit_code)
+    let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
+    let answered_run = answer_in_place(context, stopped_run)?;
+    judge_and_print(&project, &answered_run.run_end, resolved.fail_on, context)
 }
 
 /// Asks what the runs wait for, one run after the other, and returns the worst exit code.
@@ -305,17 +316,19 @@ pub(super) fn answer_several(
 ) -> Result<u8, UserError> {
     let mut worst_code = 0;
     // A user who interrupted the command wants no questions, not even those of runs that had stopped by themselves.
-    let mut has_quit = several_ends.iter().any(|several_end| several_end.exit_code == RunReason::Stopped.exit_code());
-    for SeveralEnd { project, run_id, exit_code, display_mode } in several_ends {
-        let answered_run = match run_id {
-            Some(run_id) if !has_quit => {
-                let run_end = RunEnd { run_id, exit_code, display_mode };
-                answer_in_place(context, StoppedRun { project, run_end, concurrency: share })?
+    let mut has_quit = several_ends.iter().any(SeveralEnd::was_interrupted);
+    for SeveralEnd { project, run_end, failure_code, fail_on } in several_ends {
+        let exit_code = match run_end {
+            Some(run_end) if !has_quit => {
+                let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
+                let answered_run = answer_in_place(context, stopped_run)?;
+                has_quit = answered_run.has_quit;
+                judge_and_print(&project, &answered_run.run_end, fail_on, context)?
             }
-            _ => AnsweredRun { exit_code, has_quit },
+            Some(run_end) => judge_and_print(&project, &run_end, fail_on, context)?,
+            None => failure_code,
         };
-        has_quit = answered_run.has_quit;
-        worst_code = worst_code.max(answered_run.exit_code);
+        worst_code = worst_code.max(exit_code);
     }
     Ok(worst_code)
 }

@@ -26,6 +26,8 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Size of the review panel; by default, it follows from the tier"),
     field_row("goal", ValueKind::Words(&["zero-open", "critical-only"]), field!(Word, run.goal),
         "When a review counts as resolved: no open findings, or no critical ones"),
+    field_row("fail_on", ValueKind::Words(&["critical", "high", "medium", "low"]), field!(Maybe<Word>, fail_on),
+        "Exit with 3 if an ended review leaves a finding of this severity or a higher one, and with 0 if not"),
     field_row("target_confidence", ValueKind::Percent, field!(Maybe<Plain>, run.target_confidence),
         "Minimum confidence for a review to count as resolved; if unset, the confidence is only shown"),
     field_row("fix", ValueKind::Flag, field!(Plain, run.fix),
