@@ -3,7 +3,6 @@
 //! Each question has a short timeout and runs in an empty directory, so that nothing of the project is seen or run.
 
 use std::{
-    collections::BTreeMap,
     env,
     ffi::OsString,
     fmt,
@@ -13,19 +12,17 @@ use std::{
 
 use futures_util::future::join_all;
 use serde::{Serialize, Serializer};
-use tribunal_agents::clients::{
-    AgentClient, AgentFacts, ClientVersion, SignInOutput, SignInStatus, find_version, probe_variables,
-};
-use tribunal_core::{settings::Settings, text::truncate_chars};
+use tribunal_agents::clients::{AgentClient, ClientVersion, SignInOutput, SignInStatus, find_version, probe_variables};
+use tribunal_core::text::truncate_chars;
 use tribunal_supervise::{Deadlines, ExitReason, OutputLimits, ProcessCommand, own_program, run_process};
 
 use crate::{
-    installed_clients::{InstalledClient, find_on_path, keys_in_env},
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    installed_clients::{InstalledClient, describe_custom_provider, keys_in_env},
+    programs::{EnvLookup, ProgramProblem},
 };
 
 /// Before a run the user should not wait long for an answer.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The state of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +36,10 @@ pub(crate) enum ClientState {
     OtherProvider {
         reason: String,
     },
-    NotInstalled,
+    /// There is no program that could be started.
+    Unstartable {
+        problem: ProgramProblem,
+    },
     /// The project names the program, and the user has not trusted it: it was not started.
     Untrusted,
     /// The client does not even report its version.
@@ -68,11 +68,17 @@ impl ClientState {
         matches!(self, ClientState::Ready | ClientState::Unsure { .. } | ClientState::OtherProvider { .. })
     }
 
+    /// Returns whether the program does not exist at all.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, ClientState::Unstartable { problem: ProgramProblem::NotFound { .. } })
+    }
+
     fn state_name(&self) -> &'static str {
         match self {
             ClientState::Ready => "ready",
             ClientState::Unsure { .. } | ClientState::OtherProvider { .. } => "unsure",
-            ClientState::NotInstalled => "not installed",
+            ClientState::Unstartable { problem: ProgramProblem::NotFound { .. } } => "not installed",
+            ClientState::Unstartable { .. } => "cannot be started",
             ClientState::Untrusted => "not trusted",
             ClientState::Broken { .. } => "does not work",
             ClientState::TooOld => "too old",
@@ -239,97 +245,75 @@ pub(crate) fn ask_sign_in(found_clients: &mut [InstalledClient]) {
     }
 }
 
-/// Fails if a client of these runs is too old for the flags that it is given. What cannot be determined is no reason to stop.
-pub(crate) fn require_versions<'a>(
-    planned_runs: impl Iterator<Item = (&'a Path, &'a Settings)>,
-) -> Result<(), UserError> {
-    // Several agents may share one program, which is asked once.
-    let mut programs: BTreeMap<PathBuf, AgentClient> = BTreeMap::new();
-    for (project_root, settings) in planned_runs {
-        for agent_spec in settings.agents.iter().chain(&settings.reserves) {
-            let Some(client_spec) = agent_spec.driver.client_spec() else { continue };
-            // A journal may come from a build with other clients; none of ours may silently replace a missing one.
-            let client = AgentClient::find(client_spec.client.as_str()).map_err(|unknown_client| {
-                UserError::usage(format!("agent `{}`: {unknown_client}", agent_spec.name))
-                    .with_reason("Nothing was started.")
-                    .with_step(
-                        "choose another agent in `agents.use`, then resume with the changed settings: \
-                         `tribunal resume --reload`",
-                    )
-            })?;
-            let program_name = client_spec.program.as_deref().unwrap_or(client.program);
-            if let Some(program_path) =
-                find_program(project_root, program_name, &|variable_name| env::var_os(variable_name))
-            {
-                programs.insert(program_path, client);
-            }
-        }
-    }
-    // Without a runtime or a temporary directory the check is skipped; the run itself reports such problems.
-    let Some((runtime, directory)) = probe_environment().filter(|_| !programs.is_empty()) else {
-        return Ok(());
-    };
-    let options = ProbeOptions {
-        directory: directory.path(),
-        timeout: PROBE_TIMEOUT,
-        keys_in_env: Vec::new(),
-        custom_provider: None,
-    };
-    let version_probes = programs.iter().map(|(program_path, client)| async {
-        let output = run_program(program_path, client.facts.version_args, &options).await.ok()?;
-        find_version(&output.stdout).or_else(|| find_version(&output.stderr))
-    });
-    let versions = runtime.block_on(join_all(version_probes));
-    for ((program_path, client), version) in programs.iter().zip(versions) {
-        if let Some(version) = version.filter(|version| *version < client.facts.minimum_version) {
-            let (client_name, AgentFacts { minimum_version: minimum, install_hint: install, .. }) =
-                (client.name, client.facts);
-            return Err(UserError::new(
-                EXIT_ENVIRONMENT,
-                format!("{client_name} {version} is too old; {minimum} or newer is required"),
-            )
-            .with_reason(format!("It is installed at {}. Nothing was started.", program_path.display()))
-            .with_step(format!("update it: `{install}`")));
-        }
-    }
-    Ok(())
+/// A client's program, under the name by which an agent's settings or the search path know it.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientProgram {
+    pub client: AgentClient,
+    pub program: String,
+    pub located: Result<PathBuf, ProgramProblem>,
+    /// The agents that use it.
+    pub agent_names: Vec<String>,
+    /// A program that the project names is not started before the user has trusted it.
+    pub is_trusted: bool,
 }
 
-/// Finds the program of a client. A program that is named by a path is relative to the project.
-pub(crate) fn find_program(
-    project_root: &Path,
-    program_name: &str,
-    env_variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Option<PathBuf> {
-    match program_name.contains('/') {
-        true => find_on_path(&project_root.join(program_name).display().to_string(), env_variable),
-        false => find_on_path(program_name, env_variable),
-    }
+/// A client's program, and what it reported about itself.
+#[derive(Clone, Debug)]
+pub(crate) struct ProbedClient {
+    pub program: ClientProgram,
+    pub probed: ProbeResult,
+}
+
+/// Asks all of these programs at the same time. What cannot be started, or is not trusted, is not asked.
+pub(crate) fn probe_programs(
+    env_variable: EnvLookup<'_>,
+    programs: Vec<ClientProgram>,
+    timeout: Duration,
+) -> Vec<ProbedClient> {
+    let environment = probe_environment();
+    let ask_program = |program: &ClientProgram| match (&program.located, &environment) {
+        (Err(problem), _) => Err(ClientState::Unstartable { problem: problem.clone() }),
+        (Ok(_), _) if !program.is_trusted => Err(ClientState::Untrusted),
+        // Without a runtime or a temporary directory nothing is known; the run itself reports such problems.
+        (Ok(_), None) => {
+            Err(ClientState::Unsure { reason: "it could not be asked: there is no temporary directory".to_string() })
+        }
+        (Ok(program_path), Some((_, directory))) => {
+            let options = ProbeOptions {
+                directory: directory.path(),
+                timeout,
+                keys_in_env: keys_in_env(program.client, env_variable),
+                custom_provider: describe_custom_provider(program.client, env_variable),
+            };
+            Ok((program.client, program_path.clone(), options))
+        }
+    };
+    let questions: Vec<_> = programs.iter().map(ask_program).collect();
+    let answers = questions.iter().map(|question| async {
+        match question {
+            Ok((client, program_path, options)) => probe_client(*client, program_path, options).await,
+            Err(state) => ProbeResult::without_answer(state.clone()),
+        }
+    });
+    let answers = join_all(answers);
+    let probe_results = match &environment {
+        Some((runtime, _)) => runtime.block_on(answers),
+        // No question needs the runtime then.
+        None => futures_util::FutureExt::now_or_never(answers).unwrap_or_default(),
+    };
+    programs.into_iter().zip(probe_results).map(|(program, probed)| ProbedClient { program, probed }).collect()
+}
+
+/// Asks git for its version; `None` if it does not answer.
+pub(crate) fn ask_git_version(git_path: &Path, timeout: Duration) -> Option<String> {
+    let (runtime, directory) = probe_environment()?;
+    let options = ProbeOptions { directory: directory.path(), timeout, keys_in_env: Vec::new(), custom_provider: None };
+    let version_output = runtime.block_on(run_program(git_path, &["--version"], &options)).ok()?;
+    find_version(&version_output.stdout).map(|version| version.to_string())
 }
 
 /// A runtime and an empty directory to ask clients in.
 fn probe_environment() -> Option<(tokio::runtime::Runtime, tempfile::TempDir)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     Some((runtime, tempfile::tempdir().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use tribunal_core::{
-        client::ClientSpec,
-        settings::{AgentSpec, DriverSpec},
-    };
-
-    use super::*;
-
-    #[test]
-    fn a_client_of_another_build_is_an_error() {
-        let mut settings = tribunal_testkit::samples::sample_settings();
-        settings.agents = vec![AgentSpec::new("theirs", DriverSpec::Client(ClientSpec::new("client-of-tomorrow")))];
-        let pinned_json = serde_json::to_value(&settings).unwrap();
-        let settings: Settings = serde_json::from_value(pinned_json).unwrap();
-        let user_error = require_versions([(Path::new("."), &settings)].into_iter()).unwrap_err();
-        assert_eq!(user_error.exit_code, 2);
-        assert!(user_error.to_string().contains("agent `theirs`: unknown client `client-of-tomorrow`"));
-    }
 }

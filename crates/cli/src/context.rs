@@ -111,6 +111,11 @@ impl CommandContext {
         Ok(())
     }
 
+    /// How the user starts this program for the same project: `tribunal`, with `-C DIR` if that was given.
+    pub fn program_name(&self) -> &str {
+        &self.answer_screen.program_name
+    }
+
     /// The project that is meant if no path says so.
     pub fn current_project(&self) -> Project {
         match &self.named_project {

@@ -208,7 +208,7 @@ impl StopSignals {
 }
 
 /// Checks that the system lets us open enough files and start a thread.
-fn check_system_limits() -> Result<(), UserError> {
+pub(crate) fn check_system_limits() -> Result<(), UserError> {
     let open_files = tribunal_supervise::raise_file_limit();
     if open_files < MIN_OPEN_FILES {
         return Err(UserError::new(EXIT_ENVIRONMENT, format!("the limit of {open_files} open files is too low"))
@@ -218,22 +218,25 @@ fn check_system_limits() -> Result<(), UserError> {
     // The runtime starts threads later and panics if it cannot, so one is tried here.
     match std::thread::Builder::new().spawn(|| {}).map(std::thread::JoinHandle::join) {
         Ok(_) => Ok(()),
-        Err(cause) => Err(no_thread_error(&cause.to_string())),
+        Err(cause) => Err(no_thread_error(&cause.to_string()).with_reason("Nothing was started.")),
     }
 }
 
 /// The error for a system that refuses another thread.
 fn no_thread_error(cause: &str) -> UserError {
     UserError::new(EXIT_ENVIRONMENT, format!("the system cannot start another thread: {cause}"))
-        .with_reason("Everything recorded so far is kept.")
         .with_step("stop other programs, or raise the limit of processes: `ulimit -u`")
-        .with_step("then resume the run: `tribunal resume`")
 }
 
 /// Turns the panic of a library into an error if it could not start a thread.
 pub(crate) fn thread_panic_error(panic_payload: &(dyn std::any::Any + Send)) -> Option<UserError> {
     let panic_text = panic_payload.downcast_ref::<String>()?;
-    panic_text.contains("spawn worker thread").then(|| no_thread_error(panic_text))
+    // A run may have been under way; `resume` says so if there is none.
+    panic_text.contains("spawn worker thread").then(|| {
+        no_thread_error(panic_text)
+            .with_reason("Everything recorded so far is kept.")
+            .with_step("then resume the run, if one had started: `tribunal resume`")
+    })
 }
 
 /// Forwards signals. The first Ctrl-C, or `tribunal stop`, lets running agents finish; the second one, or a request to

@@ -7,11 +7,12 @@ use std::{
     env,
     ffi::OsString,
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use tribunal_agents::clients::{AgentClient, ClientFiles};
+
+use crate::programs::is_executable;
 
 /// A client as it is on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +42,7 @@ pub(crate) fn find_clients(env_variable: &dyn Fn(&str) -> Option<OsString>) -> V
 
 /// Finds the program that typing this name would start.
 pub(crate) fn find_on_path(program_name: &str, env_variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let is_program = |program_path: &PathBuf| {
-        program_path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    };
+    let is_program = |program_path: &PathBuf| is_executable(program_path);
     // A name with a slash is a path, as in a shell.
     if program_name.contains('/') {
         return Some(PathBuf::from(program_name)).filter(is_program);
@@ -131,6 +130,8 @@ fn is_filled_file(file_path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// Describes each client that is found with these variables in one line.

@@ -102,7 +102,7 @@ pub(crate) struct AwaitedAgent {
 }
 
 impl RunRow {
-    pub fn from_standing(run_standing: &RunStanding<'_>) -> RunRow {
+    pub fn from_standing(run_standing: &RunStanding<'_>, program_name: &str) -> RunRow {
         let run_view = run_standing.run_view;
         RunRow {
             run: run_view.run_id.clone(),
@@ -119,7 +119,7 @@ impl RunRow {
                 .map(|(agent, until_ms)| AwaitedAgent { agent: agent.clone(), until_ms })
                 .collect(),
             now: RunActivity::default(),
-            next: tribunal_report::suggest_next_steps(run_standing, "tribunal"),
+            next: tribunal_report::suggest_next_steps(run_standing, program_name),
         }
     }
 }

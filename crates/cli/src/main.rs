@@ -18,6 +18,8 @@ mod json_documents;
 mod live_terminal;
 mod multi_run;
 mod multi_run_view;
+mod preflight;
+mod programs;
 mod progress_display;
 mod run_verdict;
 mod settings;
@@ -89,14 +91,15 @@ fn main() -> ExitCode {
     };
     // A panic is a bug. Its message was printed by the panic hook; the journal is kept, and the exit code says it was a bug.
     match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run_command(arguments.command, &command_context))) {
-        Ok(result) => to_exit_code(result, json_output),
+        Ok(result) => {
+            let program_name = command_context.program_name();
+            to_exit_code(result.map_err(|user_error| user_error.with_program_name(program_name)), json_output)
+        }
         Err(panic_payload) => {
             // One panic comes from a library that cannot start a thread, which is not a bug of ours.
             let thread_error = engine::thread_panic_error(&*panic_payload);
-            print_error(
-                &thread_error.unwrap_or_else(|| user_errors::internal_error("unexpected internal error")),
-                json_output,
-            )
+            let user_error = thread_error.unwrap_or_else(|| user_errors::internal_error("unexpected internal error"));
+            print_error(&user_error.with_program_name(command_context.program_name()), json_output)
         }
     }
 }

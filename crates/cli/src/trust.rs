@@ -169,12 +169,12 @@ fn project_key(project_root: &Path) -> String {
     }
 }
 
-/// Fails unless all items are trusted here. The user is asked once, if that is possible.
-pub(crate) fn require_trust(
+/// Finds the items that the user has not trusted here, each of them once.
+pub(crate) fn find_untrusted<'a>(
     command_context: &CommandContext,
     project_root: &Path,
-    items: &[TrustItem],
-) -> Result<(), UserError> {
+    items: &'a [TrustItem],
+) -> Result<Vec<&'a TrustItem>, UserError> {
     let demo_items = bundled_items();
     let mut untrusted: Vec<&TrustItem> = Vec::new();
     for trust_item in items {
@@ -183,11 +183,20 @@ pub(crate) fn require_trust(
         }
     }
     // The store is opened only if there is something to look up.
-    if untrusted.is_empty() {
-        return Ok(());
+    if !untrusted.is_empty() {
+        let trust_store = TrustStore::open_default(command_context)?;
+        untrusted.retain(|trust_item| !trust_store.is_trusted(project_root, trust_item));
     }
-    let mut trust_store = TrustStore::open_default(command_context)?;
-    untrusted.retain(|trust_item| !trust_store.is_trusted(project_root, trust_item));
+    Ok(untrusted)
+}
+
+/// Fails unless all items are trusted here. The user is asked once, if that is possible.
+pub(crate) fn require_trust(
+    command_context: &CommandContext,
+    project_root: &Path,
+    items: &[TrustItem],
+) -> Result<(), UserError> {
+    let untrusted = find_untrusted(command_context, project_root, items)?;
     if untrusted.is_empty() {
         return Ok(());
     }
@@ -200,7 +209,7 @@ pub(crate) fn require_trust(
         return Err(untrusted_error(command_context, &untrusted, &masker));
     }
     if ask_user(&untrusted, &masker)? {
-        return trust_store.add_items(project_root, untrusted);
+        return TrustStore::open_default(command_context)?.add_items(project_root, untrusted);
     }
     Err(UserError::usage("the project's commands are not trusted")
         .with_reason("Nothing was started.")

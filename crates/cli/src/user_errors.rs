@@ -19,6 +19,8 @@ use tribunal_runner::{
 };
 use tribunal_store::StoreError;
 
+use crate::context::shell_quote;
+
 /// Exit code for wrong usage or settings.
 pub(crate) const EXIT_USAGE: u8 = 2;
 /// Exit code for a failing agent or environment.
@@ -31,6 +33,9 @@ pub(crate) const EXIT_NEGATIVE: u8 = 3;
 pub(crate) const EXIT_HALTED: u8 = 4;
 /// Exit code for a run that was interrupted. Runs take it from the table of reasons in `core`.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
+
+/// How this program is started where no project was named.
+const PROGRAM_NAME: &str = "tribunal";
 
 /// What the user can do about an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +95,33 @@ impl UserError {
         self
     }
 
+    /// Adds a step. Advice that comes from elsewhere may be empty, and then there is no step.
     pub fn with_step(mut self, instruction: impl Into<String>) -> UserError {
-        self.steps.push(SuggestedStep::Instruction(instruction.into()));
+        let instruction = instruction.into();
+        if !instruction.is_empty() {
+            self.steps.push(SuggestedStep::Instruction(instruction));
+        }
         self
+    }
+
+    /// Rewrites the commands in reason and steps as the user has to type them for the same project. They are written as
+    /// `tribunal …` in backticks wherever errors are made, because only the command line knows about `-C DIR`.
+    pub fn with_program_name(mut self, program_name: &str) -> UserError {
+        if program_name != PROGRAM_NAME {
+            self.reason = name_program(&self.reason, program_name);
+            for step in &mut self.steps {
+                *step = SuggestedStep::Instruction(name_program(&step.to_string(), program_name));
+            }
+        }
+        self
+    }
+
+    /// Returns the message and its first step in one line, for a warning.
+    pub fn to_single_line(&self) -> String {
+        match self.steps.first() {
+            Some(first_step) => format!("{}; {first_step}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     pub fn with_doctor_step(mut self) -> UserError {
@@ -129,6 +158,19 @@ impl UserError {
             "todo": self.steps.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Replaces our name at the beginning of every quoted command, unless the command already names a project.
+fn name_program(text: &str, program_name: &str) -> String {
+    let command_start = format!("`{PROGRAM_NAME} ");
+    let mut text_parts = text.split(command_start.as_str());
+    let mut rewritten = text_parts.next().unwrap_or_default().to_string();
+    for text_part in text_parts {
+        let names_project = text_part.starts_with("-C ");
+        rewritten.push_str(&if names_project { command_start.clone() } else { format!("`{program_name} ") });
+        rewritten.push_str(text_part);
+    }
+    rewritten
 }
 
 impl fmt::Display for UserError {
@@ -168,8 +210,16 @@ impl From<serde_json::Error> for UserError {
 /// The error for a bug of ours.
 pub(crate) fn internal_error(message: impl Into<String>) -> UserError {
     UserError::new(EXIT_INTERNAL, message)
+        .with_reason("This is a bug in Tribunal.")
+        .with_step("report it with the command that you ran and the output of `tribunal --version`")
+}
+
+/// The error for a bug of ours in a run, whose journal shows what led to it.
+fn internal_run_error(message: impl Into<String>, run_id: &RunId) -> UserError {
+    let user_error = UserError::new(EXIT_INTERNAL, message);
+    user_error
         .with_reason("This is a bug in Tribunal. The journal is kept.")
-        .with_step("report it with the output of `tribunal log RUN --json`")
+        .with_step(format!("report it with the output of `tribunal log {run_id} --json`"))
 }
 
 impl From<SubjectError> for UserError {
@@ -321,6 +371,9 @@ impl From<StoreError> for UserError {
             StoreError::FileGone { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("Everything that the run had recorded is lost with it, so the run was stopped.")
                 .with_step("if the directory was only moved, move it back, then list the runs: `tribunal runs`"),
+            StoreError::NotWritable { path: file_path, .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_reason("Without its journal a run cannot be resumed, so no run starts or continues.")
+                .with_step(format!("check its permissions: `ls -l {}`", file_path.display())),
             StoreError::CannotCreate { .. } | StoreError::Database { .. } | StoreError::WriterStopped(_) => {
                 UserError::new(EXIT_ENVIRONMENT, message)
                     .with_reason(
@@ -363,9 +416,12 @@ impl From<LandingsError> for UserError {
             LandingsError::MissingCheckpoint { run: run_id } => UserError::usage(message)
                 .with_reason("Its changes can neither be shown nor undone. Nothing was changed.")
                 .with_step(format!("find the text from before the run: `ls .tribunal/originals/{run_id}`")),
-            LandingsError::ChangedInSession { .. } => UserError::usage(message)
+            LandingsError::ChangedInSession { has_git, .. } => UserError::usage(message)
                 .with_reason("Tribunal did not make these changes, so it has no copy to restore. Nothing was changed.")
-                .with_step("find the changes with git and revert them: `git diff`"),
+                .with_step(match has_git {
+                    true => "find the changes with git and revert them: `git diff`",
+                    false => "revert them by hand, or in the session that made them",
+                }),
             LandingsError::Damaged { run: run_id, .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("Nothing was changed.")
                 .with_step(format!("check the files of the checkpoint: `ls -lR .tribunal/checkpoints/{run_id}`"))
@@ -443,6 +499,12 @@ impl From<RunError> for UserError {
         match cause {
             RunError::Store(cause) => cause.into(),
             RunError::Subject(cause) => cause.into(),
+            RunError::Project { project: occupied_path, cause } if cause.kind() == io::ErrorKind::NotADirectory => {
+                let quoted_path = shell_quote(&occupied_path.to_string_lossy());
+                UserError::new(EXIT_ENVIRONMENT, format!("{} is not a directory", occupied_path.display()))
+                    .with_reason("Tribunal keeps its journal there. Nothing was started.")
+                    .with_step(format!("move the file away: `mv {quoted_path} {quoted_path}.old`"))
+            }
             RunError::Project { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("Tribunal keeps its journal in the project. Without it, nothing is started.")
                 .with_step("make the project directory writable, or copy the project to a writable place"),
@@ -478,7 +540,7 @@ impl From<RunError> for UserError {
             RunError::Session(cause) => cause.into(),
             // A run that lost its journal can go on once the environment is repaired.
             RunError::Host { cause: HostError::Store(cause), run: run_id } => with_resume_step(cause.into(), &run_id),
-            RunError::Host { .. } => internal_error(message),
+            RunError::Host { run: run_id, .. } => internal_run_error(message, &run_id),
         }
     }
 }
@@ -501,6 +563,42 @@ mod tests {
         assert!(error_text("staged", true).contains("git stash --keep-index"));
         let branch_error = error_text("staged-work..HEAD", false);
         assert!(branch_error.contains("git switch") && !branch_error.contains("--keep-index"), "{branch_error}");
+    }
+
+    #[test]
+    fn commands_name_the_project_that_the_user_named() {
+        let user_error = UserError::usage("no run named `x`")
+            .with_reason("See `tribunal runs` first.")
+            .with_step("list them: `tribunal runs`, or `tribunal -C DIR runs` elsewhere")
+            .with_doctor_step();
+        let plain_text = user_error.to_string();
+        let renamed_text = user_error.with_program_name("tribunal -C 'my app'").to_string();
+        assert_eq!(
+            renamed_text,
+            plain_text
+                .replace("`tribunal runs`", "`tribunal -C 'my app' runs`")
+                .replace("`tribunal doctor`", "`tribunal -C 'my app' doctor`")
+        );
+        assert!(renamed_text.contains("`tribunal -C DIR runs`"), "{renamed_text}");
+    }
+
+    #[test]
+    fn empty_advice_is_no_step() {
+        assert_eq!(UserError::usage("x").with_step("").to_string(), "error: x\n");
+    }
+
+    #[test]
+    fn only_a_bug_in_a_run_asks_for_its_journal() {
+        assert!(!internal_error("x").to_string().contains("tribunal log"));
+        assert!(internal_run_error("x", &RunId::new("plan-1")).to_string().contains("`tribunal log plan-1 --json`"));
+    }
+
+    #[test]
+    fn git_is_suggested_only_where_there_is_a_repository() {
+        let error_text = |has_git: bool| {
+            UserError::from(LandingsError::ChangedInSession { run: RunId::new("plan-1"), has_git }).to_string()
+        };
+        assert!(error_text(true).contains("`git diff`") && !error_text(false).contains("git"));
     }
 
     #[test]

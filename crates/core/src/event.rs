@@ -17,6 +17,7 @@ use crate::{
     counts::FindingCounts,
     decision::{Decision, DecisionAnswer},
     effect::{Effect, OwnFile, Reply},
+    failure_cause::FailureCause,
     fault::Fault,
     files::PatchRefusal,
     finding::{Finding, FindingRaiser, Severity, StatusTransition},
@@ -293,4 +294,7 @@ pub struct RunSummary {
     /// What the other limits would still have allowed, if one limit halted the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<RemainingLimits>,
+    /// Why tasks came to nothing, if the run has not reached its goal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<FailureCause>,
 }

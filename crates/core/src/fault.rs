@@ -119,6 +119,20 @@ impl FaultKind {
     }
 }
 
+/// What the user can do about a fault. Whoever knows the agent records it; the workflow does not look at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum FaultRemedy {
+    /// A command for the user's shell, for instance one that signs in.
+    RunCommand { command: String },
+    /// A setting that has to change, with a value that may help; `None` if only the user knows one.
+    ChangeSetting {
+        setting: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
+    },
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fault {
     #[serde(flatten)]
@@ -128,11 +142,17 @@ pub struct Fault {
     /// It ended before it had done anything.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub instant: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<FaultRemedy>,
 }
 
 impl Fault {
     pub fn new(kind: FaultKind, detail_text: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail_text.into(), instant: false }
+        Fault { kind, detail: detail_text.into(), instant: false, remedy: None }
+    }
+
+    pub fn with_remedy(self, remedy: Option<FaultRemedy>) -> Fault {
+        Fault { remedy, ..self }
     }
 
     pub fn policy(&self) -> FaultPolicy {

@@ -20,6 +20,7 @@ pub mod decision;
 pub mod effect;
 pub mod event;
 pub mod fail_threshold;
+pub mod failure_cause;
 pub mod fault;
 pub mod files;
 pub mod finding;

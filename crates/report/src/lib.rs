@@ -6,6 +6,7 @@
 
 mod active_work;
 pub mod calls;
+mod cause_advice;
 mod diffstat;
 mod display_mode;
 mod entry_filter;

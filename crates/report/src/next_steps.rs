@@ -8,6 +8,7 @@ use tribunal_core::{
 };
 
 use crate::{
+    cause_advice::advise_on_causes,
     style::{Screen, TextStyle},
     tables::{RunStanding, RunState},
     terminal_text::{display_width, escape_line},
@@ -59,16 +60,27 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
     let open_decisions = run_view.open_decisions();
     let mut steps: Vec<NextStep> = open_decisions.map(|decision| answer_step(run_id, decision, program_name)).collect();
     match &run_view.phase {
-        RunPhase::Parked(summary) if summary.outcome == Some(RunOutcome::Failed) => {
-            steps.push(NextStep::new(format!("{program_name} doctor"), "check agents and environment"));
-            steps.push(run_step("resume", "add --reload if you changed tribunal.yaml"));
-            steps.push(run_step("discard", "give up this run"));
-        }
         RunPhase::Parked(summary) if summary.reason == RunReason::InSession => {
             // Usually the session comes back by itself; the open decision is for the case that it does not.
             steps.insert(0, run_step("resume", "once the session has fixed the open findings"));
         }
-        RunPhase::Parked(_) => steps.push(run_step("resume", "")),
+        RunPhase::Parked(summary) => {
+            let has_failed = summary.outcome == Some(RunOutcome::Failed);
+            let cause_advice = advise_on_causes(run_id, &summary.causes, program_name);
+            // Without a known cause the doctor may find one.
+            if has_failed && (cause_advice.steps.is_empty() && cause_advice.resume_note.is_empty()) {
+                steps.push(NextStep::new(format!("{program_name} doctor"), "check agents and environment"));
+            }
+            steps.extend(cause_advice.steps);
+            let resume_note = match (cause_advice.resume_note.as_str(), has_failed) {
+                ("", true) => "add --reload if you changed tribunal.yaml",
+                (resume_note, _) => resume_note,
+            };
+            steps.push(run_step("resume", resume_note));
+            if has_failed {
+                steps.push(run_step("discard", "give up this run"));
+            }
+        }
         // A running or finished run needs no command to go on.
         RunPhase::Running | RunPhase::Finished(_) => {}
     }

@@ -14,13 +14,14 @@ use tribunal_core::{
         Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
     },
     event::{JournalEntry, RunEvent},
+    files::PatchRefusal,
     ids::Key,
     limits::AgentUsage,
     timestamp::Timestamp,
 };
 
 use crate::{
-    Reporter,
+    Reporter, clean_block,
     phrases::{self, join_ids},
     session_text,
     style::{Screen, TextStyle},
@@ -98,7 +99,14 @@ impl<W: Write> Reporter for VerboseReporter<W> {
             _ => TextStyle::Plain,
         };
         let whole_line = format!("{line_head} {fitted_text}");
-        writeln!(self.writer, "{}", self.screen.paint(line_style, whole_line.trim_end()))
+        writeln!(self.writer, "{}", self.screen.paint(line_style, whole_line.trim_end()))?;
+        // What a check printed says why it failed, so it is shown in full and not cut like other lines.
+        if let RunEvent::PatchRefused { why: PatchRefusal::Check { output, .. }, .. } = event {
+            for output_line in clean_block(output.trim_end()).lines() {
+                writeln!(self.writer, "       | {output_line}")?;
+            }
+        }
+        Ok(())
     }
 
     fn note_past_entry(&mut self, journal_entry: &JournalEntry) {
@@ -161,6 +169,9 @@ fn describe_finding_event(run_event: &RunEvent) -> String {
         }
         RunEvent::PatchLanded { findings: finding_ids, lines: line_count, .. } => {
             format!("{} ({})", join_ids(finding_ids), phrases::format_count(*line_count, "line"))
+        }
+        RunEvent::PatchRefused { findings: finding_ids, why: PatchRefusal::Check { command, .. }, .. } => {
+            format!("{}: check `{command}` failed", join_ids(finding_ids))
         }
         RunEvent::PatchRefused { findings: finding_ids, why: reason, .. } => {
             format!("{}: {}", join_ids(finding_ids), phrases::describe_refusal(reason))

@@ -105,6 +105,11 @@ pub(crate) fn find_ignored<'a>(project_root: &Path, paths: impl Iterator<Item = 
     ignored_names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
+/// Checks that git can work with the repository around a directory.
+pub fn check_repository(project_root: &Path) -> Result<(), GitError> {
+    GitRepository::open_at(project_root).map(drop)
+}
+
 /// A repository around a directory. Filters from its own configuration do not run; those from the user's configuration do.
 #[derive(Clone, Debug)]
 pub(crate) struct GitRepository {

@@ -11,8 +11,10 @@ use tokio::sync::oneshot;
 use tribunal_core::{
     effect::{Reply, UserRequest},
     event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
-    ids::RunId,
-    reason::RunEnding,
+    failure_cause::{FailureCause, FailureLog},
+    finding::FindingStatus,
+    ids::{FindingId, RunId},
+    reason::{RunEnding, RunOutcome},
     timestamp::Timestamp,
     view::RunView,
 };
@@ -27,6 +29,8 @@ pub struct RunJournal {
     run_id: RunId,
     masker: Masker,
     view: RunView,
+    /// What went wrong in this run, for its summary.
+    failure_log: FailureLog,
     /// The time that earlier processes of the run were awake.
     earlier_awake_ms: u64,
     started_at: Instant,
@@ -37,7 +41,10 @@ impl RunJournal {
     pub fn new(store: Store, run_id: RunId, masker: Masker, earlier_entries: &[JournalEntry]) -> RunJournal {
         let view = RunView::from_entries(earlier_entries);
         let slept_at_ms = view.last_time.awake_ms;
-        RunJournal { store, run_id, masker, view, earlier_awake_ms: slept_at_ms, started_at: Instant::now() }
+        let mut failure_log = FailureLog::default();
+        earlier_entries.iter().for_each(|entry| failure_log.apply_event(&entry.event));
+        let started_at = Instant::now();
+        RunJournal { store, run_id, masker, view, failure_log, earlier_awake_ms: slept_at_ms, started_at }
     }
 
     pub fn current_timestamp(&self) -> Timestamp {
@@ -108,6 +115,7 @@ impl RunJournal {
             // The view is updated only now: it must never show an entry that a crash could still lose.
             kill_points::kill_if_requested(&entry.id, "after");
             self.view.apply_entry(entry);
+            self.failure_log.apply_event(&entry.event);
         }
         Ok(entries)
     }
@@ -134,6 +142,21 @@ impl RunJournal {
             tokens: self.view.usage.tokens,
             elapsed_ms: self.current_timestamp().awake_ms,
             left: ending.left.clone(),
+            causes: self.remaining_causes(ending),
+        }
+    }
+
+    /// Returns why tasks came to nothing, for a run that has not reached its goal.
+    fn remaining_causes(&self, ending: &RunEnding) -> Vec<FailureCause> {
+        let needs_fix = |finding_id: FindingId| {
+            let status = self.view.findings.get(&finding_id).map(|finding| &finding.status);
+            matches!(status, Some(FindingStatus::Open | FindingStatus::Assigned | FindingStatus::Blocked { .. }))
+        };
+        match ending.reason.outcome() {
+            Some(RunOutcome::Failed | RunOutcome::Halted | RunOutcome::Waiting) => {
+                self.failure_log.remaining_causes(needs_fix)
+            }
+            Some(RunOutcome::Resolved | RunOutcome::Cancelled) | None => Vec::new(),
         }
     }
 }

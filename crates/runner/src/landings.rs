@@ -32,7 +32,11 @@ pub enum LandingsError {
     #[error("run {run} has no checkpoints: it was made by an older version of Tribunal")]
     MissingCheckpoint { run: RunId },
     #[error("the fixes of run {run} were made by a session, directly in your files")]
-    ChangedInSession { run: RunId },
+    ChangedInSession {
+        run: RunId,
+        /// Whether the project is in a git repository, which may know the text from before.
+        has_git: bool,
+    },
     #[error("could not use a checkpoint of run {run}: {cause}")]
     Damaged { run: RunId, cause: io::Error },
 }
@@ -63,6 +67,8 @@ pub struct RunLandings {
     pub(crate) unresolved_keys: Vec<CheckpointKey>,
     pub(crate) run_view: RunView,
     pub(crate) checkpoints: CheckpointStore,
+    /// Whether the project is in a git repository.
+    has_git: bool,
 }
 
 /// What was changed, for display and for `patch`.
@@ -157,7 +163,8 @@ impl RunLandings {
         for landing in &mut landed_changes {
             landing.is_undone = checkpoints.is_undone(&landing.checkpoint_key);
         }
-        Ok(RunLandings { run_id: run_id.clone(), landed_changes, unresolved_keys, run_view, checkpoints })
+        let has_git = project.root().ancestors().any(|directory| directory.join(".git").exists());
+        Ok(RunLandings { run_id: run_id.clone(), landed_changes, unresolved_keys, run_view, checkpoints, has_git })
     }
 
     /// Returns the one file that the run reviews, if it reviews a single one.
@@ -240,7 +247,7 @@ impl RunLandings {
         }
         // A session edits the user's files directly, so there never was a checkpoint.
         if landing_changes.is_empty() && landing.task_key().is_session() {
-            Err(LandingsError::ChangedInSession { run: self.run_id.clone() })
+            Err(LandingsError::ChangedInSession { run: self.run_id.clone(), has_git: self.has_git })
         } else if landing_changes.is_empty() {
             Err(LandingsError::MissingCheckpoint { run: self.run_id.clone() })
         } else {

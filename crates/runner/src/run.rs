@@ -1,11 +1,12 @@
 //! Starting and resuming runs. [`run_locks`] says which process works on a run, and keeps others away from it.
 
 mod run_locks;
+mod start_check;
 
 use std::{
     collections::HashMap,
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
 };
 
@@ -32,7 +33,7 @@ use crate::{
     atomic_files,
     effects::{EffectContext, ProcessPolicy, answers_in_files, clear_page_answer, unusable_answers},
     host::{self, HostError, RunUpdate, WorkflowHost},
-    journal::{RunJournal, mask_json_strings},
+    journal::RunJournal,
     locks::{self, HeldLock},
     mask::Masker,
     project::Project,
@@ -52,7 +53,7 @@ pub enum RunError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Subject(#[from] SubjectError),
-    #[error("{}: {cause}", project.display())]
+    #[error("cannot write to {}: {cause}", project.display())]
     Project { project: PathBuf, cause: io::Error },
     #[error("{path} points outside the project, to {}", to.display())]
     LeadsOut { path: String, to: PathBuf },
@@ -107,8 +108,8 @@ impl Runner {
         update_sink: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<(RunId, RunEnding), RunError> {
         // Settings are refused before the first write, so such a start leaves nothing behind.
-        self.refuse_secrets(&settings)?;
-        self.refuse_outside_paths(&settings)?;
+        Runner::refuse_secrets(&self.masker, &settings)?;
+        Runner::check_project(&self.project, &settings)?;
         let locks_dir = self.prepare_locks_dir()?;
         let store = Store::open(&self.project.home_dir())?;
         let run_id = run_names::new_run_name(&settings.subject.file_slug(), &store.list_runs()?);
@@ -147,14 +148,14 @@ impl Runner {
         changed_settings: Option<Settings>,
         update_sink: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<(RunId, RunEnding), RunError> {
-        self.refuse_leading_out(".tribunal")?;
+        start_check::refuse_leading_out(&self.project, ".tribunal")?;
         let locks_dir = self.prepare_locks_dir()?;
         let store = Store::open(&self.project.home_dir())?;
         // The first look happens without the lock and only finds out whether the run can be resumed at all.
         let entries = store.entries_for_resume(run_id)?;
         let run_view = RunView::from_entries(&entries);
         let settings = check_resumable(run_id, &entries, &run_view)?;
-        self.refuse_outside_paths(&settings)?;
+        start_check::refuse_outside_paths(&self.project, &settings)?;
         if let Some(subject_path) =
             settings.subject.file_path().filter(|subject_path| self.project.root().join(subject_path).exists())
         {
@@ -168,7 +169,7 @@ impl Runner {
         check_resumable(run_id, &entries, &run_view)?;
         if let Some(changed_settings) = &changed_settings {
             // Changed settings must not contradict what the journal replays, so they are tried out before they are recorded.
-            self.refuse_secrets(changed_settings)?;
+            Runner::refuse_secrets(&self.masker, changed_settings)?;
             host::check_settings(changed_settings, &entries)
                 .map_err(|cause| RunError::SettingsDoNotFit { run: run_id.clone(), cause })?;
         }
@@ -257,45 +258,6 @@ impl Runner {
         Ok((run_id, ending))
     }
 
-    /// Refuses settings that contain a secret. They are pinned in the journal, and the journal is masked, so a command line with
-    /// a secret would come back broken.
-    fn refuse_secrets(&self, settings: &Settings) -> Result<(), RunError> {
-        let unwritable = |cause| RunError::Store(StoreError::UnwritableEntry(cause));
-        let mut settings_json = serde_json::to_value(settings).map_err(unwritable)?;
-        if !mask_json_strings(&self.masker, &mut settings_json) {
-            return Ok(());
-        }
-        Err(RunError::SecretInSettings { place: find_masked_string(&settings_json).unwrap_or_default() })
-    }
-
-    /// Refuses to start if a link in the project would lead our own files out of it.
-    fn refuse_outside_paths(&self, settings: &Settings) -> Result<(), RunError> {
-        for directory in [
-            "",
-            "/locks",
-            "/work",
-            "/originals",
-            "/checkpoints",
-            "/logs",
-            "/reviews",
-            "/.gitignore",
-            "/journal.db",
-            "/journal.db-wal",
-        ] {
-            self.refuse_leading_out(&format!(".tribunal{directory}"))?;
-        }
-        self.refuse_leading_out(&settings.reviews)?;
-        let awaiting_dir = Path::new(&settings.reviews).with_file_name("awaiting-human");
-        self.refuse_leading_out(&awaiting_dir.to_string_lossy())
-    }
-
-    fn refuse_leading_out(&self, relative_path: &str) -> Result<(), RunError> {
-        match self.project.resolve_outside(&self.project.root().join(relative_path)) {
-            Some(real_target) => Err(RunError::LeadsOut { path: relative_path.to_string(), to: real_target }),
-            None => Ok(()),
-        }
-    }
-
     /// Lists the decision files in which the user wrote something that is not a valid answer.
     pub fn unusable_answers(project: &Project, run_view: &RunView) -> Vec<String> {
         let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
@@ -382,15 +344,6 @@ impl Runner {
     fn prepare_locks_dir(&self) -> Result<PathBuf, RunError> {
         self.project.prepare_home().map_err(|cause| RunError::Project { project: self.project.home_dir(), cause })?;
         Ok(self.project.locks_dir())
-    }
-}
-
-fn find_masked_string(json_value: &serde_json::Value) -> Option<String> {
-    match json_value {
-        serde_json::Value::String(text) => text.contains("[masked:").then(|| text.clone()),
-        serde_json::Value::Array(items) => items.iter().find_map(find_masked_string),
-        serde_json::Value::Object(map) => map.values().find_map(find_masked_string),
-        _ => None,
     }
 }
 

@@ -16,6 +16,8 @@ pub enum StoreError {
     NotAJournal { path: PathBuf },
     #[error("could not create {}: {cause}", path.display())]
     CannotCreate { path: PathBuf, cause: io::Error },
+    #[error("cannot write to {}: {cause}", path.display())]
+    NotWritable { path: PathBuf, cause: io::Error },
     #[error("{} is on a network file system ({kind})", path.display())]
     NetworkFileSystem { path: PathBuf, kind: String },
     #[error("could not write to {}: the disk is full", path.display())]

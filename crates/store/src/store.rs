@@ -72,6 +72,28 @@ impl Store {
         directory.join(JOURNAL_FILE).is_file()
     }
 
+    /// Checks whether `open` would succeed. Nothing is created or changed, so this may be asked at any time.
+    pub fn check_openable(directory: &Path) -> Result<(), StoreError> {
+        // A directory that does not exist yet will be on the file system of the nearest one that does.
+        let existing_directory = directory.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(directory);
+        if let Some(kind) = file_system::find_network_file_system(existing_directory) {
+            return Err(StoreError::NetworkFileSystem { path: directory.to_path_buf(), kind });
+        }
+        let journal_path = directory.join(JOURNAL_FILE);
+        // Without a journal a new one will be created.
+        if fs::symlink_metadata(&journal_path).is_err() {
+            return Ok(());
+        }
+        let reader = open_reader(&journal_path, BUSY_TIMEOUT)
+            .map_err(|cause| StoreError::Database { path: journal_path.clone(), cause })?;
+        check_format(&reader, &journal_path, true)?;
+        // Opening for appending fails like a write would, and writes nothing.
+        match fs::OpenOptions::new().append(true).open(&journal_path) {
+            Ok(_) => Ok(()),
+            Err(cause) => Err(StoreError::NotWritable { path: journal_path, cause }),
+        }
+    }
+
     /// Opens for writing, creating and migrating what is needed.
     pub fn open(directory: &Path) -> Result<Store, StoreError> {
         Store::open_with_timeout(directory, BUSY_TIMEOUT)

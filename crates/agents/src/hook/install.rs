@@ -152,6 +152,15 @@ pub fn installed_events(hook_client: HookClient, file_text: &str) -> Result<Vec<
         .collect())
 }
 
+/// The programs that our hooks in this file start, in the order of the file.
+pub fn installed_programs(hook_client: HookClient, file_text: &str) -> Result<Vec<HookProgram>, InstallProblem> {
+    let (_, installed_entries) = read_entries(hook_client, file_text)?;
+    let program_of = |installed_entry: &InstalledEntry| {
+        HookProgram::from_command(&installed_entry.command, hook_client, installed_entry.hook_event)
+    };
+    Ok(installed_entries.iter().filter_map(program_of).collect())
+}
+
 /// A file without our hooks. Groups and lists that become empty are removed as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UninstalledHooks {

@@ -20,11 +20,11 @@ use super::{
 };
 use crate::{
     agent_session,
-    client_probe::require_versions,
     context::{CommandContext, find_run},
     detach::{RemainingRuns, detach_command},
     engine::{RunJob, execute_run},
     multi_run::{PlannedRun, execute_several},
+    preflight::{self, PlannedStart},
     progress_display::ProgressArgs,
     run_verdict::{SeverityName, judge_and_print},
     settings::{
@@ -33,7 +33,7 @@ use crate::{
     },
     trust,
     trust_item::TrustItem,
-    user_errors::UserError,
+    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     let run_ids = find_wanted_runs(&project, arguments.run.as_deref(), context)?;
     // Nothing to resume is a good state, for instance in a script that resumes after every restart.
     if run_ids.is_empty() {
-        context.print_note("nothing to resume; list all runs with `tribunal runs`")?;
+        context.print_note(&format!("nothing to resume; list all runs with `{} runs`", context.program_name()))?;
         return Ok(0);
     }
     if run_ids.len() > 1 {
@@ -89,9 +89,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         .into_iter()
         .map(|run_id| prepare_resume(run_id, arguments, &project, context))
         .collect::<Result<Vec<_>, _>>()?;
-    require_versions(
-        prepared_runs.iter().filter_map(|prepared| Some((project.root(), prepared.settings_to_start()?))),
-    )?;
+    require_startable(&prepared_runs, arguments, &project, context)?;
     // The presentation is not worth failing for: unreadable settings are replaced by the defaults.
     let effective = gather_settings(project.root(), &SettingSources::from_environment())
         .unwrap_or_else(|_| EffectiveSettings::from_defaults());
@@ -171,6 +169,33 @@ fn prepare_resume(
     let reloaded_settings = reloaded.map(|reloaded| Box::new(reloaded.settings));
     // The store is closed here, before the run opens it for writing.
     Ok(PreparedResume { run_id, run_view, reloaded_settings })
+}
+
+/// Adds the way out for a run whose agents are gone: it can go on with others.
+fn with_other_agent_step(user_error: UserError, run_id: &RunId, is_reloaded: bool) -> UserError {
+    // With changed settings the user has just chosen the agents.
+    match user_error.exit_code {
+        EXIT_ENVIRONMENT if !is_reloaded => {
+            user_error.with_step(format!("or resume it with the current settings: `tribunal resume {run_id} --reload`"))
+        }
+        _ => user_error,
+    }
+}
+
+/// Requires that every run can start its agents: a program may have been removed or replaced since the run began.
+fn require_startable(
+    prepared_runs: &[PreparedResume],
+    arguments: &ResumeArguments,
+    project: &Project,
+    context: &CommandContext,
+) -> Result<(), UserError> {
+    for prepared in prepared_runs {
+        let settings = prepared.settings_to_start();
+        let planned_start = settings.map(|settings| PlannedStart { project, settings, is_new: false });
+        preflight::require_startable(context, planned_start.into_iter())
+            .map_err(|user_error| with_other_agent_step(user_error, &prepared.run_id, arguments.reload))?;
+    }
+    Ok(())
 }
 
 /// Finds the run that the user named, or else the last ones that can go on. The list is empty if there is nothing to resume.

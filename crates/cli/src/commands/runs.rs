@@ -118,7 +118,8 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
     let skipped_count = arguments.last.map_or(0, |max_runs| standings.len().saturating_sub(max_runs));
     let standings = &standings[skipped_count..];
     if context.wants_json {
-        let run_rows = standings.iter().map(RunRow::from_standing).collect();
+        let run_rows =
+            standings.iter().map(|standing| RunRow::from_standing(standing, context.program_name())).collect();
         json_documents::print_document(&RunsDocument { schema: "tribunal.runs/1", runs: run_rows, sprint: None })?;
     } else if arguments.ids {
         // Scripts loop over the lines, so an empty list prints nothing.

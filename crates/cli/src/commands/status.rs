@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
     if context.wants_json {
         let make_row = |shown_run: &ShownRun| RunRow {
             now: RunActivity::from_details(&shown_run.details),
-            ..RunRow::from_standing(&shown_run.standing())
+            ..RunRow::from_standing(&shown_run.standing(), context.program_name())
         };
         let run_rows = shown_runs.iter().map(make_row).collect();
         json_documents::print_document(&RunsDocument {

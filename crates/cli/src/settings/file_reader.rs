@@ -3,6 +3,7 @@
 use tribunal_bmad::yaml::{self, YamlContent, YamlEntry, YamlErrorKind, YamlNode};
 
 use super::{
+    hints::suggest_argv,
     kind::SettingValue,
     nearest_name,
     origin::SettingOrigin,
@@ -268,24 +269,12 @@ impl SettingsReader<'_> {
     }
 }
 
-/// Suggests the right form of a command that was written as one string: `argv: [my, agent, --print]`.
+/// Suggests the right form of a command that was written as one string.
 fn suggest_argv_list(yaml_entry: &YamlEntry) -> Option<String> {
-    let YamlContent::Scalar(command_line) = &yaml_entry.value.content else { return None };
-    if yaml_entry.key != "argv" {
-        return None;
+    match &yaml_entry.value.content {
+        YamlContent::Scalar(command_line) if yaml_entry.key == "argv" => Some(suggest_argv(command_line)),
+        _ => None,
     }
-    // Quotes would have to be taken apart as a shell does it, so such a line gets a general example.
-    let words_text = match command_line.contains(['"', '\'', '\\']) || command_line.trim().is_empty() {
-        true => "my, agent, --print".to_string(),
-        false => command_line.split_whitespace().map(quote_list_item).collect::<Vec<_>>().join(", "),
-    };
-    Some(format!("write the program and its arguments as a list: `argv: [{words_text}]`"))
-}
-
-/// Quotes an item of a YAML list, if it needs that.
-fn quote_list_item(item_text: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=+".contains(character);
-    if item_text.chars().all(is_plain) { item_text.to_string() } else { format!("{item_text:?}") }
 }
 
 /// Suggests what to do about a file that is not valid YAML.

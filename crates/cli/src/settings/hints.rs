@@ -31,6 +31,7 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
         ValueKind::Words(allowed_words) | ValueKind::ListOf(allowed_words) => {
             nearest_word(typed_text, allowed_words).map(|nearest| format!("did you mean `{nearest}`?"))
         }
+        ValueKind::Argv => Some(suggest_argv(typed_text)),
         ValueKind::List | ValueKind::Commands => Some(match lowercase_text.as_str() {
             "yes" | "no" | "true" | "false" | "on" | "off" => {
                 "write a list, for example [\"make test\"], or [] for none".to_string()
@@ -39,6 +40,27 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
         }),
         _ => None,
     }
+}
+
+/// Suggests the right form of a command that was written as one text in a file: `argv: [my, agent, --print]`.
+pub(crate) fn suggest_argv(command_line: &str) -> String {
+    format!("write the program and its arguments as a list: `argv: {}`", format_argv_list(command_line))
+}
+
+/// Formats the words of a command line as a list: `[my, agent, --print]`.
+pub(super) fn format_argv_list(command_line: &str) -> String {
+    // Quotes would have to be taken apart as a shell does it, so such a line gets a general example.
+    let words_text = match command_line.contains(['"', '\'', '\\']) || command_line.trim().is_empty() {
+        true => "my, agent, --print".to_string(),
+        false => command_line.split_whitespace().map(quote_list_item).collect::<Vec<_>>().join(", "),
+    };
+    format!("[{words_text}]")
+}
+
+/// Quotes an item of a YAML list, if it needs that.
+fn quote_list_item(item_text: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=+".contains(character);
+    if item_text.chars().all(is_plain) { item_text.to_string() } else { format!("{item_text:?}") }
 }
 
 /// Suggests a whole percentage for `98%` or `0.98`.

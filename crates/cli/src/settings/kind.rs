@@ -42,6 +42,8 @@ pub(crate) enum ValueKind {
     /// A name, or `false` for none.
     TextOrFalse,
     List,
+    /// A program and its arguments, each an item of a list.
+    Argv,
     /// Command lines: a text for the shell, or a list of words that are passed on without one.
     Commands,
     ListOf(&'static [&'static str]),
@@ -73,9 +75,7 @@ impl ValueKind {
     pub(super) fn read_node(self, yaml_node: &YamlNode) -> Result<Option<SettingValue>, ValueError> {
         match (&yaml_node.content, self) {
             (YamlContent::Scalar(scalar_text), _) => self.read_scalar(scalar_text),
-            (YamlContent::Sequence(list_items), ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_)) => {
-                self.read_items(list_items).map(Some)
-            }
+            (YamlContent::Sequence(list_items), _) if self.is_list() => self.read_items(list_items).map(Some),
             // A list for a single value is not reduced to its first item: the rest would be lost silently.
             (YamlContent::Sequence(_), _) => Err(make_value_error("a list", None)),
             (YamlContent::Mapping(_), _) => Err(make_value_error("a mapping", None)),
@@ -87,19 +87,27 @@ impl ValueKind {
     pub(super) fn read_text_source(self, given_text: &str) -> Result<Option<SettingValue>, ValueError> {
         let scalar_node = |given_text: &str| YamlNode::from_content(YamlContent::Scalar(given_text.to_string()));
         let yaml_node = match self {
-            ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_)
-                if given_text.trim_start().starts_with('[') =>
-            {
+            _ if self.is_list() && given_text.trim_start().starts_with('[') => {
                 // Broken brackets are kept as text, so that the error quotes what was typed.
                 yaml::parse_yaml(given_text).unwrap_or_else(|_| scalar_node(given_text))
             }
-            // One item needs no brackets here.
-            ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_) => {
-                YamlNode::from_content(YamlContent::Sequence(vec![scalar_node(given_text)]))
+            // A program with arguments, written as one text, would silently become a program with blanks in its name.
+            ValueKind::Argv if given_text.trim().contains(char::is_whitespace) => {
+                let list_hint = format!(
+                    "write the program and its arguments as a list: `{}`",
+                    super::hints::format_argv_list(given_text)
+                );
+                return Err(make_value_error(&format!("`{given_text}`"), Some(list_hint)));
             }
+            // One item needs no brackets here.
+            _ if self.is_list() => YamlNode::from_content(YamlContent::Sequence(vec![scalar_node(given_text)])),
             _ => scalar_node(given_text),
         };
         self.read_node(&yaml_node)
+    }
+
+    fn is_list(self) -> bool {
+        matches!(self, ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::ListOf(_))
     }
 
     fn read_scalar(self, scalar_text: &str) -> Result<Option<SettingValue>, ValueError> {
@@ -129,7 +137,7 @@ impl ValueKind {
             ValueKind::SingleName => {
                 nonempty_text(scalar_text).map(|single_name| SettingValue::List(vec![single_name]))
             }
-            ValueKind::List | ValueKind::Commands | ValueKind::ListOf(_) => None,
+            ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::ListOf(_) => None,
         };
         parsed_value
             .map(Some)
@@ -181,7 +189,7 @@ impl ValueKind {
             ValueKind::Flag => "true or false".into(),
             ValueKind::Text => "text".into(),
             ValueKind::TextOrFalse => "a name, or false".into(),
-            ValueKind::List => "a list such as [a, b]".into(),
+            ValueKind::List | ValueKind::Argv => "a list such as [a, b]".into(),
             ValueKind::Commands => "a list of commands such as [make test, [cargo, test]]".into(),
             ValueKind::ListOf(allowed_words) => format!("a list with any of {}", allowed_words.join(", ")),
             ValueKind::SingleName => "a name".into(),
@@ -203,7 +211,7 @@ impl ValueKind {
             ValueKind::Flag => json!({ "type": "boolean" }),
             ValueKind::Text | ValueKind::SingleName | ValueKind::Folder => json!({ "type": "string" }),
             ValueKind::TextOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
-            ValueKind::List => json!({ "type": "array", "items": { "type": "string" } }),
+            ValueKind::List | ValueKind::Argv => json!({ "type": "array", "items": { "type": "string" } }),
             ValueKind::Commands => {
                 let word_list = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
                 json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, word_list] } })

@@ -30,6 +30,7 @@ mod typed;
 
 pub(crate) use drivers::find_driver;
 pub(crate) use file_reader::{ReadMode, read_settings};
+pub(crate) use hints::suggest_argv;
 pub(crate) use hooks::resolve_hook_settings;
 pub(crate) use inputs::RunInputs;
 pub(crate) use layers::{

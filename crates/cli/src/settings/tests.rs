@@ -83,7 +83,7 @@ fn valid_value(value_kind: ValueKind) -> String {
         ValueKind::Words(allowed_words) => allowed_words[0].into(),
         ValueKind::ListOf(allowed_words) => format!("[{}]", allowed_words[0]),
         ValueKind::Flag => "false".into(),
-        ValueKind::List | ValueKind::Commands => "[mine]".into(),
+        ValueKind::List | ValueKind::Argv | ValueKind::Commands => "[mine]".into(),
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => "\"mine\"".into(),
     }
 }
@@ -103,7 +103,9 @@ fn invalid_values(value_kind: ValueKind) -> Vec<String> {
         ValueKind::Fraction => ["1.01", "-0.1", "80", ".inf"].map(String::from).to_vec(),
         ValueKind::Cost => ["0", "-1", ".nan", "unlimited"].map(String::from).to_vec(),
         ValueKind::Words(_) | ValueKind::Flag => ["surely-not", "[a]", "{a: b}"].map(String::from).to_vec(),
-        ValueKind::List | ValueKind::Commands => ["yes", "mine", "[{a: b}]"].map(String::from).to_vec(),
+        ValueKind::List | ValueKind::Argv | ValueKind::Commands => {
+            ["yes", "mine", "[{a: b}]"].map(String::from).to_vec()
+        }
         ValueKind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => {
             ["[a]", "\"\""].map(String::from).to_vec()

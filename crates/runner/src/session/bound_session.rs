@@ -257,11 +257,14 @@ fn read_review_standing(
         }
         Some(RunEvent::RunParked(summary) | RunEvent::RunFinished(summary)) => {
             let outcome_name = summary.outcome.map_or("stopped", RunOutcome::as_str);
-            SessionRunPhase::Ended(format!(
-                "the review is {outcome_name}: {}, {}",
-                summary.reason.table_row().description,
-                summary.detail
-            ))
+            let description = summary.reason.table_row().description;
+            // Most details repeat the reason or add to it; an empty one adds nothing.
+            SessionRunPhase::Ended(match summary.detail.as_str() {
+                detail if detail.is_empty() || detail == description => {
+                    format!("the review is {outcome_name}: {description}")
+                }
+                detail => format!("the review is {outcome_name}: {description}, {detail}"),
+            })
         }
         _ if Runner::is_live(project, run_id) => SessionRunPhase::UnderWay,
         _ => SessionRunPhase::Died,

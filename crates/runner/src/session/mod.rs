@@ -78,6 +78,20 @@ pub enum SessionError {
     AlreadyBound { session: String, run: String },
 }
 
+impl SessionError {
+    /// Describes the error where the path of its file was just named.
+    fn describe_without_path(&self) -> String {
+        match self {
+            SessionError::File { cause, .. } => cause.to_string(),
+            SessionError::LeadsOut { to: real_target, .. } => {
+                format!("points outside the project, to {}", real_target.display())
+            }
+            SessionError::Unusable { why: reason, .. } => reason.clone(),
+            SessionError::Store(_) | SessionError::AlreadyBound { .. } => self.to_string(),
+        }
+    }
+}
+
 /// Returns the milliseconds since 1970.
 pub fn current_wall_ms() -> u64 {
     let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -116,7 +130,7 @@ fn look_up_in_file(
         Err(reason @ SessionError::File { .. }) => {
             return SessionLookup::NotHeld(format!("{reason}; the session may stop"));
         }
-        Err(reason) => return set_aside_unusable(project, file_name, &reason.to_string()),
+        Err(reason) => return set_aside_unusable(project, file_name, &reason.describe_without_path()),
     };
     let file_state = match StateFile::parse_state(&file_text) {
         Ok(file_state) => file_state,

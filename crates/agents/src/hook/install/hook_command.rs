@@ -29,6 +29,29 @@ impl HookProgram {
     }
 }
 
+impl HookProgram {
+    /// Reads back how a command of ours starts Tribunal. `None` for a command that we did not write.
+    pub(super) fn from_command(
+        command_text: &str,
+        hook_client: HookClient,
+        hook_event: HookEvent,
+    ) -> Option<HookProgram> {
+        if command_text == HookProgram::IfInstalled.command_line(hook_client, hook_event) {
+            return Some(HookProgram::IfInstalled);
+        }
+        let short_suffix = format!(" hook {}", hook_event.name());
+        let full_suffix = format!("{short_suffix} --client {}", hook_client.client_id());
+        let program_word =
+            command_text.strip_suffix(&full_suffix).or_else(|| command_text.strip_suffix(&short_suffix))?;
+        let quoted_text = program_word.strip_prefix('\'').and_then(|after_quote| after_quote.strip_suffix('\''));
+        Some(match quoted_text {
+            Some(quoted_text) => HookProgram::ByPath(quoted_text.replace("'\\''", "'")),
+            None if program_word == PROGRAM_NAME => HookProgram::ByName,
+            None => HookProgram::ByPath(program_word.to_string()),
+        })
+    }
+}
+
 /// Who wrote a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandOwner {
@@ -121,6 +144,11 @@ mod tests {
                 assert_eq!(
                     find_command_owner(&command_text, claude_client),
                     CommandOwner::Ours(hook_event),
+                    "{command_text}"
+                );
+                assert_eq!(
+                    HookProgram::from_command(&command_text, claude_client, hook_event),
+                    Some(hook_program),
                     "{command_text}"
                 );
             }

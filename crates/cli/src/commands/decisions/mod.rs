@@ -15,7 +15,7 @@ use tribunal_core::{
     ids::RunId,
 };
 use tribunal_report::{escape_line, tables};
-use tribunal_runner::{Project, landings::diff_stray_edit};
+use tribunal_runner::{Project, Runner, landings::diff_stray_edit};
 use tribunal_store::Store;
 
 use self::answers::{AnswerOutcome, AskingRun, NamedDecision, collect_asking_runs, find_decision};
@@ -90,7 +90,13 @@ fn print_answer(
         return Ok(());
     }
     match answer_outcome {
-        AnswerOutcome::Recorded => writeln!(stdout(), "{recorded_text}; next: tribunal resume {run_name}")?,
+        // A run that is being worked on reads its answers by itself.
+        AnswerOutcome::Recorded if Runner::is_live(&context.current_project(), run_id) => {
+            writeln!(stdout(), "{recorded_text}; run {run_name} reads it at its next step")?;
+        }
+        AnswerOutcome::Recorded => {
+            writeln!(stdout(), "{recorded_text}; next: {} resume {run_name}", context.program_name())?;
+        }
         AnswerOutcome::LoopAnswered(loop_outcome) => writeln!(stdout(), "{run_name}: {}", escape_line(loop_outcome))?,
     }
     Ok(())
@@ -124,8 +130,11 @@ fn print_open_decisions(asking_runs: &[AskingRun], context: &CommandContext) -> 
         let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
         let answered_names: BTreeSet<&str> = given_answers.iter().map(|given| given.decision_id.as_str()).collect();
         let answered_names: Vec<&str> = answered_names.into_iter().collect();
-        let reminder =
-            format!("{} answered, not applied yet; next: tribunal resume {run_id}", answered_names.join(", "));
+        let reminder = format!(
+            "{} answered, not applied yet; next: {} resume {run_id}",
+            answered_names.join(", "),
+            context.program_name()
+        );
         writeln!(stdout(), "{}", escape_line(&reminder))?;
     }
     Ok(())
@@ -147,14 +156,14 @@ fn print_decision(
         writeln!(output)?;
     }
     let full_name = escape_line(&named_decision.full_name());
-    writeln!(output, "{full_name} for {}", escape_line(&decision.owner))?;
+    writeln!(output, "{full_name} ({})", escape_line(&decision.owner))?;
     writeln!(output, "  {}", escape_line(&decision.question))?;
     let key_width = decision.choices.iter().map(|choice| choice.key.as_str().len()).max().unwrap_or(0);
     for choice in &decision.choices {
         writeln!(output, "  {:<key_width$}  {}", choice.key.as_str(), choice.label)?;
     }
     match named_decision.given_answer() {
-        None => writeln!(output, "next: tribunal decisions {full_name} ANSWER")?,
+        None => writeln!(output, "next: {} decisions {full_name} ANSWER", context.program_name())?,
         Some(given_answer) => writeln!(
             output,
             "answered with `{}`, not applied yet; to change it: `tribunal decisions {full_name} --change ANSWER`",

@@ -61,7 +61,7 @@ pub(crate) struct DoctorClientRow {
     pub path: Option<String>,
     pub version: Option<String>,
     pub minimum: String,
-    /// ready, unsure, not installed, not trusted, does not work, too old or not signed in.
+    /// ready, unsure, not installed, cannot be started, not trusted, does not work, too old or not signed in.
     #[schemars(with = "&'static str")]
     pub state: ClientState,
     /// What the client reported, or failed to report.

@@ -4,19 +4,20 @@
 //! review could run. A program that the project's settings name is not started before the user has trusted it.
 
 mod document;
+mod git;
+mod hooks;
 mod render;
 
 use std::{
     io::{Write, stdout},
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
-use futures_util::future::{join, join_all};
-use tribunal_agents::clients::{self, AgentClient, CLIENTS};
+use tribunal_agents::clients::CLIENTS;
 use tribunal_core::{
     client::{JobKind, JobPriority},
-    settings::{AgentSpec, DriverSpec, Settings},
+    settings::DriverSpec,
     subject::Subject,
 };
 
@@ -25,12 +26,13 @@ use self::document::{
     OtherClient,
 };
 use crate::{
-    client_probe::{ClientState, ProbeOptions, ProbeResult, find_program, probe_client, run_program},
+    client_probe::{ClientState, ProbedClient},
     context::CommandContext,
-    installed_clients::{describe_custom_provider, find_on_path, keys_in_env},
+    installed_clients::find_on_path,
     json_documents,
+    preflight::{self, AgentReadiness, PlannedStart},
     settings::{self, EffectiveSettings, ResolvedSettings, RunInputs},
-    trust::TrustStore,
+    trust,
     trust_item::TrustItem,
     user_errors::{EXIT_ENVIRONMENT, SuggestedStep, UserError},
 };
@@ -45,7 +47,7 @@ pub(crate) struct DoctorArguments {
 }
 
 pub(crate) fn run(arguments: &DoctorArguments, context: &CommandContext) -> Result<u8, UserError> {
-    let report = examine_setup(context, Duration::from_secs(arguments.timeout))?;
+    let report = examine_setup(context, Duration::from_secs(arguments.timeout));
     if context.wants_json {
         json_documents::print_document(&report)?;
     } else {
@@ -55,61 +57,45 @@ pub(crate) fn run(arguments: &DoctorArguments, context: &CommandContext) -> Resu
     Ok(if report.ready { 0 } else { EXIT_ENVIRONMENT })
 }
 
-/// A client's program, under the name by which an agent's settings or the search path know it.
-struct ClientCandidate {
-    client: AgentClient,
-    program: String,
-    program_path: Option<PathBuf>,
-    agent_names: Vec<String>,
-    is_trusted: bool,
-}
-
-fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> Result<DoctorReport, UserError> {
+fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> DoctorReport {
     let project = context.current_project();
     let project_root = project.root();
     // Faults keep a review from running; warnings are worth knowing and do not.
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     let (effective, resolved) = load_settings(context, project_root, &mut faults);
-    let mut untrusted_items: Vec<TrustItem> = Vec::new();
+    let mut untrusted_items: Vec<&TrustItem> = Vec::new();
     if let Some(resolved) = &resolved {
         warnings.extend(resolved.warnings.iter().map(|warning| new_problem(warning, &[])));
         untrusted_items = find_untrusted_items(context, project_root, &resolved.items, &mut faults);
     }
     let review_settings = resolved.as_ref().map(|resolved| &resolved.settings);
-    let client_candidates = find_candidates(context, project_root, review_settings, &untrusted_items);
-    // Clients are probed in an empty directory, so that no project file can change what they answer.
-    let probe_dir = tempfile::tempdir()?;
-    let probe_options = ProbeOptions {
-        directory: probe_dir.path(),
-        timeout: probe_timeout,
-        keys_in_env: Vec::new(),
-        custom_provider: None,
-    };
-    let (git_version, probe_results) = probe_clients(context, &client_candidates, &probe_options)?;
-    let client_rows: Vec<DoctorClientRow> = client_candidates
-        .iter()
-        .zip(&probe_results)
-        .map(|(candidate, probed)| build_client_row(candidate, probed))
-        .collect();
-    let agents = review_settings
-        .map(|review_settings| build_agent_rows(context, project_root, review_settings, &client_rows))
+    let client_programs = preflight::collect_client_programs(context, &project, review_settings, &untrusted_items);
+    let probed_clients = preflight::probe_all_clients(context, client_programs, probe_timeout);
+    // Without settings there are no agents, but the project's directory can be examined all the same.
+    let default_settings = effective.to_typed().run;
+    let settings = review_settings.unwrap_or(&default_settings);
+    let planned_start = PlannedStart { project: &project, settings, is_new: true };
+    let start_report = preflight::examine_start(context, planned_start, &probed_clients);
+    faults.extend(start_report.faults.iter().map(problem_from_error));
+    warnings.extend(start_report.warnings.iter().map(problem_from_error));
+    let (git_version, git_warning) = git::examine_git(context, project_root, probe_timeout);
+    warnings.extend(git_warning);
+    warnings.extend(hooks::find_broken_hooks(context, &project));
+    let agent_states = review_settings
+        .map(|settings| {
+            let env_variable = |variable_name: &str| context.env_variable(variable_name);
+            preflight::read_agent_states(settings, project_root, &env_variable, &probed_clients)
+        })
         .unwrap_or_default();
-    if let Some(review_settings) = review_settings {
-        // An agent that cannot work is a fault only if it leaves a job without any agent.
-        for UnableAgent { is_needed, problem } in find_unable_agents(review_settings, &agents, &client_rows) {
-            if is_needed { faults.push(problem) } else { warnings.push(problem) }
-        }
-        warnings.extend(find_missing_servers(context, project_root, review_settings));
-    }
     let survey = settings::survey_settings(project_root, &effective);
-    Ok(DoctorReport {
+    DoctorReport {
         schema: DOCTOR_SCHEMA,
         ready: faults.is_empty(),
         faults,
         warnings,
         notes: resolved.as_ref().map(|resolved| resolved.notes.clone()).unwrap_or_default(),
-        agents,
-        clients: client_rows,
+        agents: agent_states.iter().map(|readiness| build_agent_row(readiness, &probed_clients)).collect(),
+        clients: probed_clients.iter().map(build_client_row).collect(),
         others: find_other_clients(context),
         git: git_version,
         project: DoctorProjectRow {
@@ -117,7 +103,7 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> Result<Do
             bmad: effective.has_bmad,
             personas: survey.roster.personas.len(),
         },
-    })
+    }
 }
 
 fn new_problem(description: impl Into<String>, remedies: &[String]) -> DoctorProblem {
@@ -166,169 +152,47 @@ fn load_settings(
 }
 
 /// Finds the items for which a review would need the user's trust first.
-fn find_untrusted_items(
+fn find_untrusted_items<'a>(
     context: &CommandContext,
     project_root: &Path,
-    trust_items: &[TrustItem],
+    trust_items: &'a [TrustItem],
     faults: &mut Vec<DoctorProblem>,
-) -> Vec<TrustItem> {
-    if trust_items.is_empty() {
-        return Vec::new();
-    }
-    let trust_store = match TrustStore::open_default(context) {
-        Ok(trust_store) => trust_store,
+) -> Vec<&'a TrustItem> {
+    let untrusted_items = match trust::find_untrusted(context, project_root, trust_items) {
+        Ok(untrusted_items) => untrusted_items,
         Err(user_error) => {
             faults.push(problem_from_error(&user_error));
             // Without the trust store nothing counts as trusted, and so nothing of the project is started below.
-            return trust_items.to_vec();
+            return trust_items.iter().collect();
         }
     };
-    let untrusted_items: Vec<TrustItem> =
-        trust_items.iter().filter(|trust_item| !trust_store.is_trusted(project_root, trust_item)).cloned().collect();
     // Commands may contain secrets, and a report may be pasted into an issue.
     let masker = context.secret_masker();
-    let remedies = [format!("review and allow it: `{} trust`", context.answer_screen.program_name)];
+    let remedies = [format!("review and allow it: `{} trust`", context.program_name())];
     for trust_item in &untrusted_items {
         faults.push(new_problem(format!("not trusted yet: {}", trust_item.describe_masked(&masker)), &remedies));
     }
     untrusted_items
 }
 
-/// Lists every client under its own name on the search path, then those that agents know under another name.
-fn find_candidates(
-    context: &CommandContext,
-    project_root: &Path,
-    review_settings: Option<&Settings>,
-    untrusted_items: &[TrustItem],
-) -> Vec<ClientCandidate> {
-    let default_candidate = |client: AgentClient| ClientCandidate {
-        client,
-        program: client.program.to_string(),
-        program_path: find_on_path(client.program, &|variable_name| context.env_variable(variable_name)),
-        agent_names: Vec::new(),
-        // Clients on the user's own search path need no trust; only programs that the project names do.
-        is_trusted: true,
-    };
-    let mut all_candidates: Vec<ClientCandidate> = AgentClient::all().map(default_candidate).collect();
-    for agent in review_settings.into_iter().flat_map(all_agents) {
-        let Some(client_spec) = agent.driver.client_spec() else { continue };
-        let Ok(client) = AgentClient::find(client_spec.client.as_str()) else { continue };
-        let agent_name = agent.name.as_str().to_string();
-        let program = client_spec.program.clone().unwrap_or_else(|| client.program.to_string());
-        let is_same_program = |known_candidate: &&mut ClientCandidate| {
-            known_candidate.client == client && known_candidate.program == program
-        };
-        // Two agents may share one program, which is then probed once.
-        if let Some(known_candidate) = all_candidates.iter_mut().find(is_same_program) {
-            known_candidate.agent_names.push(agent_name);
-            continue;
-        }
-        let trust_item = TrustItem::Client { agent_name: agent_name.clone(), program: program.clone() };
-        let program_path = find_program(project_root, &program, &|variable_name| context.env_variable(variable_name));
-        all_candidates.push(ClientCandidate {
-            client,
-            program,
-            program_path,
-            agent_names: vec![agent_name],
-            is_trusted: !untrusted_items.contains(&trust_item),
-        });
-    }
-    all_candidates
-}
-
-fn all_agents(settings: &Settings) -> impl Iterator<Item = &AgentSpec> {
-    settings.agents.iter().chain(&settings.reserves)
-}
-
-/// Finds MCP servers whose program is missing. Agents work without them, so this is only a warning.
-fn find_missing_servers(
-    context: &CommandContext,
-    project_root: &Path,
-    review_settings: &Settings,
-) -> Vec<DoctorProblem> {
-    let mut checked_names: Vec<&str> = Vec::new();
-    let mut problems = Vec::new();
-    let client_specs = review_settings.agents.iter().filter_map(|agent| agent.driver.client_spec());
-    for server in client_specs.flat_map(|client_spec| &client_spec.servers) {
-        // The same server is listed for every client that gets it.
-        let Some(program) = server.argv.first().filter(|_| !checked_names.contains(&server.name.as_str())) else {
-            continue;
-        };
-        checked_names.push(&server.name);
-        if find_program(project_root, program, &|variable_name| context.env_variable(variable_name)).is_none() {
-            let description = format!("MCP server `{}`: program `{program}` not found", server.name);
-            problems.push(new_problem(
-                description,
-                &[format!("install it, or fix `mcp.{}.argv` in the settings", server.name)],
-            ));
-        }
-    }
-    problems
-}
-
-/// Asks git and all clients for their versions, all of them at the same time.
-fn probe_clients(
-    context: &CommandContext,
-    client_candidates: &[ClientCandidate],
-    probe_options: &ProbeOptions<'_>,
-) -> Result<(Option<String>, Vec<ProbeResult>), UserError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|cause| UserError::new(EXIT_ENVIRONMENT, format!("cannot start the async runtime: {cause}")))?;
-    let client_probes = client_candidates.iter().map(|candidate| async {
-        // A missing or untrusted program is never started, not even for its version.
-        match &candidate.program_path {
-            None => ProbeResult::without_answer(ClientState::NotInstalled),
-            Some(_) if !candidate.is_trusted => ProbeResult::without_answer(ClientState::Untrusted),
-            Some(program_path) => {
-                let variable = |variable_name: &str| context.env_variable(variable_name);
-                let set_variables = keys_in_env(candidate.client, &variable);
-                let provider = describe_custom_provider(candidate.client, &variable);
-                probe_client(
-                    candidate.client,
-                    program_path,
-                    &ProbeOptions { keys_in_env: set_variables, custom_provider: provider, ..probe_options.clone() },
-                )
-                .await
-            }
-        }
-    });
-    let git_path = find_on_path("git", &|variable_name| context.env_variable(variable_name));
-    let git_probe = async {
-        let version_output = run_program(git_path.as_deref()?, &["--version"], probe_options).await.ok()?;
-        clients::find_version(&version_output.stdout).map(|version| version.to_string())
-    };
-    let all_probes = join(git_probe, join_all(client_probes));
-    Ok(runtime.block_on(all_probes))
-}
-
-fn build_client_row(candidate: &ClientCandidate, probed: &ProbeResult) -> DoctorClientRow {
+fn build_client_row(probed_client: &ProbedClient) -> DoctorClientRow {
+    let ProbedClient { program: candidate, probed } = probed_client;
     let client = candidate.client;
     let reason = match &probed.state {
         ClientState::Unsure { reason } | ClientState::OtherProvider { reason } | ClientState::Broken { reason } => {
             Some(reason.clone())
         }
+        // A program that is missing is named below, where it was looked for.
+        ClientState::Unstartable { problem } if !probed.state.is_missing() => {
+            Some(problem.describe(&candidate.program))
+        }
         _ => None,
-    };
-    let remedy = match &probed.state {
-        ClientState::Ready | ClientState::OtherProvider { .. } => None,
-        // A name with a slash is a path from the settings: installing the client elsewhere would not help.
-        ClientState::NotInstalled if candidate.program.contains('/') => {
-            Some("fix `program:` of the agent in the settings".to_string())
-        }
-        ClientState::Unsure { .. } | ClientState::NotSignedIn => Some(client.facts.sign_in_hint.to_string()),
-        // Reinstalling is the usual way out for a program that starts and fails.
-        ClientState::NotInstalled | ClientState::Broken { .. } | ClientState::TooOld => {
-            Some(client.facts.install_hint.to_string())
-        }
-        ClientState::Untrusted => Some("tribunal trust".to_string()),
     };
     DoctorClientRow {
         id: client.id,
         name: client.name,
         program: candidate.program.clone(),
-        path: candidate.program_path.as_ref().map(|program_path| program_path.display().to_string()),
+        path: candidate.located.as_ref().ok().map(|program_path| program_path.display().to_string()),
         version: probed.version.map(|version| version.to_string()),
         minimum: client.facts.minimum_version.to_string(),
         state: probed.state.clone(),
@@ -338,7 +202,7 @@ fn build_client_row(candidate: &ClientCandidate, probed: &ProbeResult) -> Doctor
             .clone()
             .map(|(sign_in_method, subscription)| DoctorSignIn { how: sign_in_method, subscription }),
         agents: candidate.agent_names.clone(),
-        mend: remedy,
+        mend: find_remedy(probed_client),
         can: client
             .facts
             .abilities
@@ -348,92 +212,63 @@ fn build_client_row(candidate: &ClientCandidate, probed: &ProbeResult) -> Doctor
     }
 }
 
-fn build_agent_rows(
-    context: &CommandContext,
-    project_root: &Path,
-    review_settings: &Settings,
-    client_rows: &[DoctorClientRow],
-) -> Vec<DoctorAgentRow> {
-    // A reserve takes no jobs of its own; it stands by for all that it is not excluded from.
-    let build_row = |agent: &AgentSpec, is_reserve: bool| {
-        let (driver, runs, state) = match &agent.driver {
-            DriverSpec::Command { argv } => {
-                let program = argv.first().map_or("", String::as_str);
-                let is_found =
-                    find_program(project_root, program, &|variable_name| context.env_variable(variable_name)).is_some();
-                ("command", program.to_string(), if is_found { ClientState::Ready } else { ClientState::NotInstalled })
-            }
-            DriverSpec::Replay { script, .. } => ("replay", script.clone(), ClientState::Ready),
-            DriverSpec::Client(_) => {
-                // The state was probed for the client's program; the agent is found there by its name.
-                let client = client_rows
-                    .iter()
-                    .find(|client_row| client_row.agents.iter().any(|agent_name| agent_name == agent.name.as_str()));
-                let (client_id, program, state) = client
-                    .map_or(("client", "", ClientState::NotInstalled), |client_row| {
-                        (client_row.id, client_row.program.as_str(), client_row.state.clone())
-                    });
-                (client_id, program.to_string(), state)
-            }
-        };
-        let jobs_with_part = |accepts_part: fn(JobPriority) -> bool| -> Vec<&'static str> {
-            let jobs = [JobKind::Review, JobKind::Fix].into_iter();
-            // An agent without an entry for a job takes it.
-            let part_of_job = |job: &JobKind| agent.duties.get(job).map_or(JobPriority::Takes, |duty| duty.part);
-            jobs.filter(|job| accepts_part(part_of_job(job))).map(JobKind::as_str).collect()
-        };
-        DoctorAgentRow {
-            name: agent.name.as_str().to_string(),
-            driver,
-            provider: agent.provider_name().to_string(),
-            takes: if is_reserve { Vec::new() } else { jobs_with_part(|agent_part| agent_part == JobPriority::Takes) },
-            stands_by: match is_reserve {
-                true => jobs_with_part(|agent_part| agent_part != JobPriority::Never),
-                false => {
-                    jobs_with_part(|agent_part| matches!(agent_part, JobPriority::StandsBy | JobPriority::StandsBehind))
-                }
-            },
-            runs,
-            can_work: state.can_work(),
-            state,
+/// Finds the command that makes a client work; `None` if nothing is missing.
+fn find_remedy(probed_client: &ProbedClient) -> Option<String> {
+    let ProbedClient { program: candidate, probed } = probed_client;
+    let facts = candidate.client.facts;
+    match &probed.state {
+        ClientState::Ready | ClientState::OtherProvider { .. } => None,
+        // A program that the settings name is set right there: installing the client elsewhere would not help.
+        ClientState::Unstartable { problem } if candidate.program != candidate.client.program => {
+            let agent_name = candidate.agent_names.first().map_or("NAME", String::as_str);
+            Some(problem.suggest_fix(&candidate.program, &format!("agents.{agent_name}.program")))
         }
-    };
-    let active_rows = review_settings.agents.iter().map(|agent| build_row(agent, false));
-    active_rows.chain(review_settings.reserves.iter().map(|agent| build_row(agent, true))).collect()
+        ClientState::Unstartable { problem } if !probed.state.is_missing() => {
+            Some(problem.suggest_fix(&candidate.program, "PATH"))
+        }
+        ClientState::Unsure { .. } | ClientState::NotSignedIn => Some(facts.sign_in_hint.to_string()),
+        // Reinstalling is the usual way out for a program that starts and fails.
+        ClientState::Unstartable { .. } | ClientState::Broken { .. } | ClientState::TooOld => {
+            Some(facts.install_hint.to_string())
+        }
+        ClientState::Untrusted => Some("tribunal trust".to_string()),
+    }
 }
 
-/// An agent that cannot work.
-struct UnableAgent {
-    /// Whether some job is left without any agent because of it.
-    is_needed: bool,
-    problem: DoctorProblem,
-}
-
-fn find_unable_agents(
-    review_settings: &Settings,
-    agent_rows: &[DoctorAgentRow],
-    client_rows: &[DoctorClientRow],
-) -> Vec<UnableAgent> {
-    let find_remedies = |agent: &DoctorAgentRow| -> Vec<String> {
-        let client = client_rows.iter().find(|row| row.agents.contains(&agent.name));
-        // Agents without a client are commands from the settings.
-        match client {
-            Some(client) => client.mend.iter().cloned().collect(),
-            None => vec![format!("install `{}`, or fix `argv` of agent `{}`", agent.runs, agent.name)],
-        }
+fn build_agent_row(readiness: &AgentReadiness<'_>, probed_clients: &[ProbedClient]) -> DoctorAgentRow {
+    let agent = readiness.agent;
+    let (driver, runs) = match &agent.driver {
+        DriverSpec::Command { argv } => ("command", argv.first().cloned().unwrap_or_default()),
+        DriverSpec::Replay { script, .. } => ("replay", script.clone()),
+        DriverSpec::Client(_) => probed_clients
+            .iter()
+            .find(|probed_client| probed_client.program.agent_names.iter().any(|name| name == agent.name.as_str()))
+            .map_or(("client", String::new()), |probed_client| {
+                (probed_client.program.client.id, probed_client.program.program.clone())
+            }),
     };
-    let describe_agent =
-        |agent: &DoctorAgentRow| new_problem(format!("agent `{}`: {}", agent.name, agent.state), &find_remedies(agent));
-    let jobs: &[&str] = if review_settings.fix { &["review", "fix"] } else { &["review"] };
-    let handles_job = |agent: &DoctorAgentRow, job: &str| agent.takes.contains(&job) || agent.stands_by.contains(&job);
-    let is_unstaffed = |job: &&&str| !agent_rows.iter().any(|agent| agent.can_work && handles_job(agent, job));
-    let unstaffed_jobs: Vec<&&str> = jobs.iter().filter(is_unstaffed).collect();
-    // Untrusted items are listed as faults already.
-    let unable_rows = agent_rows.iter().filter(|agent| !agent.can_work && agent.state != ClientState::Untrusted);
-    let is_needed_for_job = |agent: &DoctorAgentRow| unstaffed_jobs.iter().any(|job| handles_job(agent, job));
-    unable_rows
-        .map(|agent| UnableAgent { is_needed: is_needed_for_job(agent), problem: describe_agent(agent) })
-        .collect()
+    let jobs_with_part = |accepts_part: fn(JobPriority) -> bool| -> Vec<&'static str> {
+        let jobs = [JobKind::Review, JobKind::Fix].into_iter();
+        jobs.filter(|job| accepts_part(readiness.part_in_job(*job))).map(JobKind::as_str).collect()
+    };
+    DoctorAgentRow {
+        name: agent.name.as_str().to_string(),
+        driver,
+        provider: agent.provider_name().to_string(),
+        takes: match readiness.is_reserve {
+            true => Vec::new(),
+            false => jobs_with_part(|agent_part| agent_part == JobPriority::Takes),
+        },
+        stands_by: match readiness.is_reserve {
+            true => jobs_with_part(|agent_part| agent_part != JobPriority::Never),
+            false => {
+                jobs_with_part(|agent_part| matches!(agent_part, JobPriority::StandsBy | JobPriority::StandsBehind))
+            }
+        },
+        runs,
+        can_work: readiness.state.can_work(),
+        state: readiness.state.clone(),
+    }
 }
 
 fn find_other_clients(context: &CommandContext) -> Vec<OtherClient> {

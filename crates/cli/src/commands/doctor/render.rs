@@ -97,7 +97,7 @@ impl ReportPage<'_> {
             ClientState::Ready => ItemMark::Good,
             state if state.can_work() => ItemMark::Doubtful,
             // A client that no agent uses is not missed.
-            ClientState::NotInstalled if client_row.agents.is_empty() => ItemMark::Neutral,
+            state if state.is_missing() && client_row.agents.is_empty() => ItemMark::Neutral,
             _ => ItemMark::Bad,
         };
         self.add_item(mark, &headline);
@@ -111,7 +111,7 @@ impl ReportPage<'_> {
             self.add_detail(TextStyle::Plain, reason);
         }
         if let Some(remedy) = &client_row.mend {
-            let purpose = if client_row.state == ClientState::NotInstalled { "to install it" } else { "to fix it" };
+            let purpose = if client_row.state.is_missing() { "to install it" } else { "to fix it" };
             self.add_detail(TextStyle::Plain, &format!("{purpose}: {remedy}"));
         }
         // What a client could do is of no interest while it cannot be started.

@@ -17,7 +17,7 @@ use tribunal_runner::{
     subject::{self, SubjectError},
 };
 
-use super::{PreparedRun, ReviewMaterial, check_templates};
+use super::{PreparedRun, ReviewMaterial};
 use crate::{
     context::{CommandContext, shell_quote},
     settings::{RunInputs, resolve_settings},
@@ -123,7 +123,6 @@ pub(super) fn prepare_change_runs(
     let project = context.current_project();
     // Settings are resolved with an empty change first: the search for the real one depends on them.
     let resolved = resolve_settings(project.root(), Subject::Change(Box::default()), run_inputs)?;
-    check_templates(&project)?;
     let relative_paths = requested
         .paths
         .iter()

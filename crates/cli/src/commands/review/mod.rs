@@ -12,10 +12,9 @@ use std::{
 };
 
 use clap::ValueEnum;
-use tribunal_agents::{clients::clients_with_sessions, prompt};
+use tribunal_agents::clients::clients_with_sessions;
 use tribunal_core::{
     ids::RunId,
-    level::AgentRole,
     reason::RunOutcome,
     settings::Settings,
     subject::Subject,
@@ -33,12 +32,12 @@ use super::{
 };
 use crate::{
     agent_session,
-    client_probe::require_versions,
     context::CommandContext,
     detach::{RemainingRuns, detach_command},
     engine::{RunJob, execute_run},
     installed_clients::join_names,
     multi_run::{PlannedRun, SeveralEnd, execute_several},
+    preflight::{self, PlannedStart},
     progress_display::ProgressArgs,
     run_verdict::{SeverityName, judge_and_print},
     settings::{
@@ -209,7 +208,9 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         trust::require_trust(context, project.root(), &resolved.items)?;
         trust::trust_typed_items(context, project.root(), &resolved.settings);
     }
-    require_versions(jobs.iter().map(|job| (job.project.root(), &job.resolved.settings)))?;
+    let planned_starts =
+        jobs.iter().map(|job| PlannedStart { project: &job.project, settings: &job.resolved.settings, is_new: true });
+    preflight::require_startable(context, planned_starts)?;
     // The detached process gets the same command line and checks it again; errors are seen here, before it starts.
     if let (true, Some(first_job)) = (arguments.detach, jobs.first()) {
         let following = RemainingRuns { run_count: jobs.len() - 1, max_concurrent: share.jobs.get() };
@@ -381,28 +382,7 @@ fn prepare_file_run(
     let section_title =
         section_title.map(|typed_title| check_section(&relative_path, &document_text, typed_title)).transpose()?;
     let resolved = resolve_settings(project.root(), Subject::from_path(&relative_path, section_title), run_inputs)?;
-    check_templates(&project)?;
     Ok(PreparedRun { project, resolved, material: ReviewMaterial::Text(document_text) })
-}
-
-/// Checks all of the project's own prompts, since it is not known yet which roles a run will need.
-fn check_templates(project: &Project) -> Result<(), UserError> {
-    for role in AgentRole::ALL {
-        let template_name = prompt::template_file_name(role);
-        let explain_unusable = |problem: String| {
-            UserError::usage(format!(".tribunal/templates/{template_name} cannot be used: {problem}"))
-                .with_reason(format!("It replaces the built-in prompt of the {role}."))
-                .with_step("fix the template")
-                .with_step(format!(
-                    "or use the built-in prompt: `mv .tribunal/templates/{template_name} \
-                     .tribunal/templates/{template_name}.off`"
-                ))
-        };
-        if let Some(template) = project.read_template(&template_name).map_err(explain_unusable)? {
-            prompt::check_template(role, &template).map_err(|problem| explain_unusable(problem.to_string()))?;
-        }
-    }
-    Ok(())
 }
 
 /// Prints warnings before something starts, each of them once.
@@ -448,9 +428,10 @@ fn print_unfinished_runs(context: &CommandContext, project: &Project, settings: 
         RunState::Ended(RunOutcome::Failed) => "failed",
     };
     let run_id = run_view.run_id.as_ref().map(RunId::as_str).unwrap_or_default();
+    let program_name = context.program_name();
     context.print_note(&format!(
-        "a previous run of this {subject_kind} {what_happened}; resume it with `tribunal resume {run_id}` or drop it \
-         with `tribunal discard {run_id}`"
+        "a previous run of this {subject_kind} {what_happened}; resume it with `{program_name} resume {run_id}` or drop it \
+         with `{program_name} discard {run_id}`"
     ))
 }
 

@@ -56,7 +56,7 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Whether agents continue their sessions; false starts a new session for every task"),
     path_row("agents.NAME.driver", ValueKind::Words(&DRIVER_NAMES),
         "How the agent is driven; an agent named like a client uses that client"),
-    path_row("agents.NAME.argv", ValueKind::List, "For `command`: the program and its arguments; it reads the prompt from standard input"),
+    path_row("agents.NAME.argv", ValueKind::Argv, "For `command`: the program and its arguments; it reads the prompt from standard input"),
     path_row("agents.NAME.script", ValueKind::Text, "For `replay`: path of the script, relative to the project"),
     path_row("agents.NAME.program", ValueKind::Text, "For a client: program to use instead of the one found in PATH"),
     path_row("agents.NAME.model", ValueKind::Text,
@@ -74,7 +74,7 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     path_row("agents.NAME.stronger", ValueKind::Text,
         "Agent that takes over its tasks after two failures in a row; it need not be listed in `use`"),
 
-    path_row("mcp.NAME.argv", ValueKind::List, "MCP server for agents that are clients: the program and its arguments"),
+    path_row("mcp.NAME.argv", ValueKind::Argv, "MCP server for agents that are clients: the program and its arguments"),
 
     // Jobs of agents, in the spelling of BMAD's `agentConfig` block.
     path_row("agentConfig.defaultFallback", ValueKind::TextOrFalse, "Agent that steps in if another one fails, or false for none"),

@@ -59,7 +59,7 @@ fn allowed_values(value_kind: ValueKind) -> Vec<String> {
         ValueKind::Cost => &["2.50"],
         ValueKind::Flag => &["true", "false"],
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => &["other"],
-        ValueKind::List | ValueKind::Commands => &["[other]"],
+        ValueKind::List | ValueKind::Argv | ValueKind::Commands => &["[other]"],
     };
     value_texts.iter().map(ToString::to_string).collect()
 }

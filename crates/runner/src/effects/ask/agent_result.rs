@@ -12,9 +12,10 @@ use tribunal_agents::{
 use tribunal_core::{
     brief::{AgentReply, AgentTask, WorkspaceKind},
     effect::{AskOutcome, FailedTask},
-    fault::{Fault, FaultKind},
+    fault::{Fault, FaultKind, FaultRemedy},
     files::{Patch, StrayEdit},
     ids::{AgentName, Hash},
+    level::AgentRole,
     limits::AgentUsage,
     loops::{OutputSimilarity, compare_outputs},
     text::truncate_chars,
@@ -28,6 +29,9 @@ use crate::{
     merging,
     workspaces::{TaskWorkspace, hash_changes},
 };
+
+/// No timeout can be set to more than a day.
+const MAX_TIMEOUT_SECONDS: u64 = 24 * 60 * 60;
 
 /// What an agent was asked to do.
 #[derive(Clone, Copy)]
@@ -178,6 +182,7 @@ fn detect_fault(
                 suggest_remedy(driven_agent, &fault.kind).map(|remedy| format!("; {remedy}")).unwrap_or_default();
             fault.detail = format!("agent `{}`: {}{remedy_text}", driven_agent.agent_spec.name, fault.detail);
             fault.instant = !decoded.did_work;
+            fault.remedy = find_fault_remedy(context, request, &fault.kind);
             return Some(fault);
         }
         ExitReason::Exited(0) => return None,
@@ -192,9 +197,44 @@ fn detect_fault(
         ExitReason::Lost | ExitReason::Stopped => FaultKind::Killed { signal: 9 },
     };
     let detail = describe_failure(context, request, process_end, stderr_text);
+    let remedy = find_fault_remedy(context, request, &fault_kind);
     Some(Fault {
         instant: !decoded.did_work && matches!(process_end.exit_reason, ExitReason::Exited(_)),
-        ..Fault::new(fault_kind, detail)
+        ..Fault::new(fault_kind, detail).with_remedy(remedy)
+    })
+}
+
+/// Returns the command or the setting that is known to help against a fault.
+fn find_fault_remedy(
+    context: &EffectContext,
+    request: AgentRequest<'_>,
+    fault_kind: &FaultKind,
+) -> Option<FaultRemedy> {
+    let tasks = &context.settings.tasks;
+    // Twice the time is a value to begin with; the user knows better.
+    let double_time = |setting: &str, timeout_ms: u64| FaultRemedy::ChangeSetting {
+        setting: setting.to_string(),
+        value: Some((timeout_ms.saturating_mul(2) / 1000).min(MAX_TIMEOUT_SECONDS).to_string()),
+    };
+    Some(match fault_kind {
+        FaultKind::NotSignedIn => {
+            FaultRemedy::RunCommand { command: request.agent.client()?.facts.sign_in_hint.to_string() }
+        }
+        FaultKind::NoModel => FaultRemedy::ChangeSetting {
+            setting: format!("agents.{}.model", request.agent.agent_spec.name),
+            value: None,
+        },
+        FaultKind::TimedOut => match request.task.brief.role {
+            AgentRole::Fixer => double_time("tasks.fixer_timeout", tasks.fixer_timeout_ms),
+            AgentRole::Party => double_time("tasks.party_timeout", tasks.party_timeout_ms),
+            AgentRole::Elicitation => double_time(
+                "tasks.elicitation_timeout",
+                tasks.elicitation_timeout_ms.unwrap_or(tasks.reviewer_timeout_ms),
+            ),
+            _ => double_time("tasks.reviewer_timeout", tasks.reviewer_timeout_ms),
+        },
+        FaultKind::Silent | FaultKind::NeverActive => double_time("tasks.idle_timeout", tasks.idle_timeout_ms),
+        _ => return None,
     })
 }
 

@@ -11,6 +11,7 @@ use std::{
 
 use tribunal_agents::{
     answer::AnswerKind,
+    clients::AgentClient,
     driver::{DrivenAgent, LaunchRequest, SessionMode},
     prompt::{self, PromptMaterial},
 };
@@ -18,7 +19,7 @@ use tribunal_core::{
     brief::{AgentTask, WorkspaceKind},
     client::JobKind,
     effect::AskOutcome,
-    fault::{Fault, FaultKind},
+    fault::{Fault, FaultKind, FaultRemedy},
     ids::{AgentName, Hash, Key},
     limits::AgentUsage,
     progress::AgentProgress,
@@ -410,6 +411,35 @@ fn start_fault(agent_spec: &AgentSpec, cause: &StartError) -> Fault {
     };
     let hint = if is_relative { " (looked up in the agent's workspace, which has no ignored files)" } else { "" };
     Fault::new(fault_kind, format!("agent `{}`: {cause}{hint}", agent_spec.name))
+        .with_remedy(suggest_start_remedy(agent_spec, cause))
+}
+
+/// Returns the command that lets an agent be started, if one is known.
+fn suggest_start_remedy(agent_spec: &AgentSpec, cause: &StartError) -> Option<FaultRemedy> {
+    let command = match cause {
+        StartError::NotFound { .. } => {
+            let client_spec = agent_spec.driver.client_spec()?;
+            let client = AgentClient::find(client_spec.client.as_str()).ok()?;
+            // A program that the settings name is elsewhere, and installing the client would not put it there.
+            client_spec.program.is_none().then(|| client.facts.install_hint.to_string())?
+        }
+        // Only a path says which file is meant.
+        StartError::NotExecutable { program } if program.starts_with('/') => {
+            format!("chmod +x {}", quote_for_shell(program))
+        }
+        StartError::NotExecutable { .. } | StartError::NoRoom { .. } | StartError::Other { .. } => return None,
+    };
+    Some(FaultRemedy::RunCommand { command })
+}
+
+/// Quotes a path for a shell, if it needs that.
+fn quote_for_shell(path_text: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+=:@%".contains(character);
+    if path_text.chars().all(is_plain) {
+        path_text.to_string()
+    } else {
+        format!("'{}'", path_text.replace('\'', "'\\''"))
+    }
 }
 
 fn attach_prompt(mut effect_result: PerformedEffect<AskOutcome>, prompt_text: String) -> PerformedEffect<AskOutcome> {
