@@ -161,7 +161,7 @@ impl UserError {
 }
 
 /// Replaces our name at the beginning of every quoted command, unless the command already names a project.
-fn name_program(text: &str, program_name: &str) -> String {
+pub(crate) fn name_program(text: &str, program_name: &str) -> String {
     let command_start = format!("`{PROGRAM_NAME} ");
     let mut text_parts = text.split(command_start.as_str());
     let mut rewritten = text_parts.next().unwrap_or_default().to_string();

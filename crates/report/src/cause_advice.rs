@@ -6,6 +6,7 @@ use tribunal_core::{
     failure_cause::FailureCause,
     fault::{FaultKind, FaultRemedy},
     ids::{AgentName, Key, RunId},
+    text::truncate_chars,
     timestamp::Timestamp,
 };
 
@@ -13,6 +14,9 @@ use crate::next_steps::NextStep;
 
 /// The most commands that are listed; a panel of five may fail in five ways.
 const MAX_STEPS: usize = 4;
+
+/// A longer check is cut in the explanation; its output is shown below the whole of it.
+const MAX_COMMAND_CHARS: usize = 60;
 
 /// Commands for the causes of a failure, and what to know before the run is resumed.
 #[derive(Debug, Default)]
@@ -38,7 +42,7 @@ pub(crate) fn advise_on_causes(run_id: &RunId, causes: &[FailureCause], program_
             }
             FailureCause::Check { key, command, .. } => advice.add_step(NextStep::new(
                 format!("{program_name} log {run_id} --key {key} --kind patch_refused"),
-                format!("output of the check `{command}`"),
+                format!("output of the check `{}`", truncate_chars(command, MAX_COMMAND_CHARS)),
             )),
         }
     }

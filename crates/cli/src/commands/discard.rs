@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Res
     if context.wants_json {
         json_documents::print_document(&document)?;
     } else {
-        print_result(&document)?;
+        print_result(&document, context.program_name())?;
     }
     Ok(0)
 }
@@ -138,7 +138,7 @@ fn build_row(project: &Project, store: &Store, run_view: &RunView, run_is_live: 
     }
 }
 
-fn print_result(document: &DiscardDocument) -> Result<(), UserError> {
+fn print_result(document: &DiscardDocument, program_name: &str) -> Result<(), UserError> {
     let mut output = stdout().lock();
     let verb = match (document.restored, document.dry_run) {
         (true, _) => "restored",
@@ -149,14 +149,14 @@ fn print_result(document: &DiscardDocument) -> Result<(), UserError> {
         let (run_id, subject) = (escape_line(row.run.as_str()), escape_line(&row.subject));
         writeln!(output, "{verb} {run_id} ({}): {subject}", row.state)?;
         if document.restored && row.can_resume {
-            writeln!(output, "  resume it with `tribunal resume {run_id}`")?;
+            writeln!(output, "  resume it with `{program_name} resume {run_id}`")?;
         }
         if row.changed_files && !document.restored {
-            writeln!(output, "  its changes to your files are kept; undo them with `tribunal undo {run_id}`")?;
+            writeln!(output, "  its changes to your files are kept; undo them with `{program_name} undo {run_id}`")?;
         }
     }
     if document.runs.is_empty() {
-        writeln!(output, "nothing to discard; list all runs with `tribunal runs`")?;
+        writeln!(output, "nothing to discard; list all runs with `{program_name} runs`")?;
     }
     if let (Some(removed_after_ms), Some(row), false) =
         (document.removed_after_ms, document.runs.first(), document.dry_run)
@@ -164,7 +164,7 @@ fn print_result(document: &DiscardDocument) -> Result<(), UserError> {
         let removal_day = Timestamp { wall_ms: removed_after_ms, awake_ms: 0 }.format_utc();
         writeln!(
             output,
-            "kept in the trash until {}; restore it with `tribunal discard --restore {}`",
+            "kept in the trash until {}; restore it with `{program_name} discard --restore {}`",
             &removal_day[..10],
             escape_line(row.run.as_str())
         )?;

@@ -312,7 +312,7 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
         return status::print_status(arguments.name.as_deref(), context);
     }
     if released_names.is_empty() {
-        writeln!(stdout(), "nothing to cancel; list all loops with `tribunal loop status`")?;
+        writeln!(stdout(), "nothing to cancel; list all loops with `{} loop status`", context.program_name())?;
     } else {
         for released_name in &released_names {
             writeln!(stdout(), "✓ {}: session released; its changes are kept", escape_line(released_name))?;

@@ -130,11 +130,12 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
         // An empty project and an empty result are different answers.
         writeln!(
             stdout(),
-            "no runs yet in {}; start one with `tribunal review FILE`",
-            escape_line(&project.root().display().to_string())
+            "no runs yet in {}; start one with `{} review FILE`",
+            escape_line(&project.root().display().to_string()),
+            context.program_name()
         )?;
     } else if standings.is_empty() {
-        writeln!(stdout(), "no matching runs; list all with `tribunal runs`")?;
+        writeln!(stdout(), "no matching runs; list all with `{} runs`", context.program_name())?;
     } else {
         write!(stdout(), "{}", tables::render_runs(standings, &context.answer_screen))?;
     }

@@ -52,8 +52,9 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
     if shown_runs.is_empty() {
         writeln!(
             stdout(),
-            "no runs yet in {}; start one with `tribunal review FILE`",
-            escape_line(&project.root().display().to_string())
+            "no runs yet in {}; start one with `{} review FILE`",
+            escape_line(&project.root().display().to_string()),
+            context.program_name()
         )?;
     }
     for shown_run in &shown_runs {
@@ -63,8 +64,11 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
     }
     if !superseded_runs.is_empty() {
         let run_noun = if superseded_runs.len() == 1 { "failed run was" } else { "failed runs were" };
-        let superseded_text =
-            format!("{} {run_noun} followed by a newer run: tribunal discard --failed", superseded_runs.len());
+        let superseded_text = format!(
+            "{} {run_noun} followed by a newer run: {} discard --failed",
+            superseded_runs.len(),
+            context.program_name()
+        );
         writeln!(stdout(), "{}", context.answer_screen.wrap_text(0, &superseded_text))?;
     }
     if let Some(sprint_tree) = sprint_tree {

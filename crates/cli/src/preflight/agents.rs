@@ -165,7 +165,7 @@ fn describe_client_state(state: &ClientState, probed_client: &ProbedClient) -> S
         ClientState::TooOld => {
             let version = probed_client.probed.version.map(|version| format!(" {version}")).unwrap_or_default();
             let minimum = client.facts.minimum_version;
-            format!("{}{version}{found_at} is too old; {minimum} or newer is required", client.name)
+            format!("{}{version} is too old; {minimum} or newer is required{found_at}", client.name)
         }
         ClientState::Broken { reason } => format!("{}{found_at} does not work: {reason}", client.name),
         ClientState::NotSignedIn => format!("{} is not signed in", client.name),

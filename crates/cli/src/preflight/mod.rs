@@ -172,7 +172,7 @@ pub(crate) fn probe_all_clients(
 }
 
 /// Checks all of the project's own prompts, since it is not known yet which roles a run will need.
-fn check_templates(project: &Project) -> Result<(), UserError> {
+pub(crate) fn check_templates(project: &Project) -> Result<(), UserError> {
     for role in AgentRole::ALL {
         let template_name = prompt::template_file_name(role);
         let explain_unusable = |problem: String| {

@@ -16,19 +16,18 @@ fn any_command_line_can_be_an_agent() {
 }
 
 #[test]
-fn an_agent_that_is_not_installed_fails_the_run() {
+fn an_agent_that_is_not_installed_is_refused_before_a_run_exists() {
     let sandbox = Sandbox::with_demo();
     sandbox
         .write_file("tribunal.yaml", "agents: {use: [mine], mine: {driver: command, argv: [surely-not-installed]}}\n");
     let output = sandbox.run_tribunal(&["review", PRD]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-    assert!(output.stderr.contains("failed: no reviewer answered"), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("no reviewer answered: agent `mine`: command `surely-not-installed` not found"),
-        "{}",
-        output.stderr
+    assert_eq!(
+        output.stderr,
+        "error: agent `mine`: program `surely-not-installed` not found on PATH\n  Nothing was started.\n  \
+         help: install `surely-not-installed`, or fix `agents.mine.argv`\n"
     );
-    assert!(output.stderr.contains("tribunal resume prd-"), "{}", output.stderr);
+    assert_eq!(sandbox.run_ids(), [""; 0]);
 }
 
 #[test]
@@ -50,8 +49,7 @@ fn a_run_resumes_after_a_failing_agent_was_repaired() {
 fn changed_settings_are_used_by_a_resume_only_with_reload() {
     let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n");
     let good_settings = sandbox.read_file("tribunal.yaml");
-    let broken_settings =
-        "tier: 0\nagents: {use: [scripted], scripted: {driver: command, argv: [surely-not-installed]}}\n";
+    let broken_settings = "tier: 0\nagents: {use: [scripted], scripted: {driver: command, argv: [\"false\"]}}\n";
     sandbox.write_file("tribunal.yaml", broken_settings);
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5));
     sandbox.write_file("tribunal.yaml", &good_settings);
@@ -293,10 +291,10 @@ fn tokens_are_estimated_for_an_agent_that_reports_none() {
 fn a_check_that_cannot_run_is_an_environment_fault() {
     let sandbox = sandbox_with_shell_fixer("sed -i 's/It shall be fast/It answers in 200 ms/' plan.md");
     let settings = sandbox.read_file("tribunal.yaml");
-    sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [surely-not-installed]\n"));
+    sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [cd . && surely-not-installed]\n"));
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-    assert!(output.stderr.contains("could not run `surely-not-installed`"), "{}", output.stderr);
+    assert!(output.stderr.contains("could not run `cd . && surely-not-installed`"), "{}", output.stderr);
 }
 
 #[test]

@@ -371,5 +371,5 @@ fn a_missing_mcp_server_is_a_warning_and_does_not_prevent_reviews() {
     machine.run_command(&["trust", "--yes"]);
     let report: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
     assert_eq!(report["ready"], true, "{report}");
-    assert_eq!(report["warnings"][0]["what"], "MCP server `docs`: program `no-such-server` not found");
+    assert_eq!(report["warnings"][0]["what"], "MCP server `docs`: program `no-such-server` not found on PATH");
 }

@@ -256,20 +256,23 @@ fn read_review_standing(
             SessionRunPhase::WaitsForSession
         }
         Some(RunEvent::RunParked(summary) | RunEvent::RunFinished(summary)) => {
-            let outcome_name = summary.outcome.map_or("stopped", RunOutcome::as_str);
-            let description = summary.reason.table_row().description;
-            // Most details repeat the reason or add to it; an empty one adds nothing.
-            SessionRunPhase::Ended(match summary.detail.as_str() {
-                detail if detail.is_empty() || detail == description => {
-                    format!("the review is {outcome_name}: {description}")
-                }
-                detail => format!("the review is {outcome_name}: {description}, {detail}"),
-            })
+            SessionRunPhase::Ended(describe_review_end(summary.outcome, summary.reason, &summary.detail))
         }
         _ if Runner::is_live(project, run_id) => SessionRunPhase::UnderWay,
         _ => SessionRunPhase::Died,
     };
     Ok(state_counts)
+}
+
+/// Describes how a review has ended, for its session. A detail that is empty or repeats the reason adds nothing.
+fn describe_review_end(outcome: Option<RunOutcome>, reason: RunReason, detail: &str) -> String {
+    let outcome_name = outcome.map_or("stopped", RunOutcome::as_str);
+    let description = reason.table_row().description;
+    if detail.is_empty() || detail == description {
+        format!("the review is {outcome_name}: {description}")
+    } else {
+        format!("the review is {outcome_name}: {description}, {detail}")
+    }
 }
 
 fn count_findings(review_state: &ReviewState) -> StateCounts {
@@ -301,4 +304,17 @@ fn list_open_findings(review_state: &ReviewState) -> Vec<OpenFinding> {
             description: finding.description.clone(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_without_a_detail_has_no_dangling_comma() {
+        let describe = |detail: &str| describe_review_end(Some(RunOutcome::Halted), RunReason::Cost, detail);
+        assert_eq!(describe(""), "the review is halted: cost limit reached");
+        assert_eq!(describe("cost limit reached"), "the review is halted: cost limit reached");
+        assert_eq!(describe("$5.00"), "the review is halted: cost limit reached, $5.00");
+    }
 }

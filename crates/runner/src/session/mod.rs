@@ -320,3 +320,21 @@ fn replace_state_file(project: &Project, file_name: &str, file_text: &str) -> Re
         file_error(cause)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unusable_state_file_is_named_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = Project::from_root(directory.path());
+        let state_path = directory.path().join(state_file::OWN_STATE_FILE);
+        fs::create_dir_all(state_path.parent().unwrap()).unwrap();
+        fs::write(&state_path, b"\xff\xfe").unwrap();
+        let lookup = look_up_session(&project, "abc", current_wall_ms(), Duration::from_secs(3600));
+        let SessionLookup::NotHeld(release_text) = lookup else { panic!("{lookup:?}") };
+        assert_eq!(release_text.matches(state_file::OWN_STATE_FILE).count(), 1, "{release_text}");
+        assert!(release_text.contains(": not valid UTF-8; the session may stop"), "{release_text}");
+    }
+}

@@ -34,7 +34,7 @@ use crate::{
     settings::{self, EffectiveSettings, ResolvedSettings, RunInputs},
     trust,
     trust_item::TrustItem,
-    user_errors::{EXIT_ENVIRONMENT, SuggestedStep, UserError},
+    user_errors::{EXIT_ENVIRONMENT, SuggestedStep, UserError, name_program},
 };
 
 pub(crate) use document::DoctorReport;
@@ -87,6 +87,10 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> DoctorRep
             preflight::read_agent_states(settings, project_root, &env_variable, &probed_clients)
         })
         .unwrap_or_default();
+    // What is suggested has to work when it is copied, also with `-C DIR`.
+    for remedy in faults.iter_mut().chain(&mut warnings).flat_map(|problem| &mut problem.mend) {
+        *remedy = name_program(remedy, context.program_name());
+    }
     let survey = settings::survey_settings(project_root, &effective);
     DoctorReport {
         schema: DOCTOR_SCHEMA,
@@ -95,7 +99,7 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> DoctorRep
         warnings,
         notes: resolved.as_ref().map(|resolved| resolved.notes.clone()).unwrap_or_default(),
         agents: agent_states.iter().map(|readiness| build_agent_row(readiness, &probed_clients)).collect(),
-        clients: probed_clients.iter().map(build_client_row).collect(),
+        clients: probed_clients.iter().map(|probed_client| build_client_row(probed_client, context)).collect(),
         others: find_other_clients(context),
         git: git_version,
         project: DoctorProjectRow {
@@ -175,7 +179,7 @@ fn find_untrusted_items<'a>(
     untrusted_items
 }
 
-fn build_client_row(probed_client: &ProbedClient) -> DoctorClientRow {
+fn build_client_row(probed_client: &ProbedClient, context: &CommandContext) -> DoctorClientRow {
     let ProbedClient { program: candidate, probed } = probed_client;
     let client = candidate.client;
     let reason = match &probed.state {
@@ -202,7 +206,7 @@ fn build_client_row(probed_client: &ProbedClient) -> DoctorClientRow {
             .clone()
             .map(|(sign_in_method, subscription)| DoctorSignIn { how: sign_in_method, subscription }),
         agents: candidate.agent_names.clone(),
-        mend: find_remedy(probed_client),
+        mend: find_remedy(probed_client, context),
         can: client
             .facts
             .abilities
@@ -213,7 +217,7 @@ fn build_client_row(probed_client: &ProbedClient) -> DoctorClientRow {
 }
 
 /// Finds the command that makes a client work; `None` if nothing is missing.
-fn find_remedy(probed_client: &ProbedClient) -> Option<String> {
+fn find_remedy(probed_client: &ProbedClient, context: &CommandContext) -> Option<String> {
     let ProbedClient { program: candidate, probed } = probed_client;
     let facts = candidate.client.facts;
     match &probed.state {
@@ -231,7 +235,7 @@ fn find_remedy(probed_client: &ProbedClient) -> Option<String> {
         ClientState::Unstartable { .. } | ClientState::Broken { .. } | ClientState::TooOld => {
             Some(facts.install_hint.to_string())
         }
-        ClientState::Untrusted => Some("tribunal trust".to_string()),
+        ClientState::Untrusted => Some(format!("{} trust", context.program_name())),
     }
 }
 

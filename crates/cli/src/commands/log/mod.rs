@@ -94,7 +94,11 @@ pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<
     // An empty result is no error, but on a terminal it would look as if the command had done nothing.
     if log_printer.drawn_count == 0 && !context.wants_json {
         let run_id = escape_line(run_id.as_str());
-        writeln!(stderr(), "note: no matching entries in {run_id}; show all with `tribunal log {run_id} --verbose`")?;
+        let program_name = context.program_name();
+        writeln!(
+            stderr(),
+            "note: no matching entries in {run_id}; show all with `{program_name} log {run_id} --verbose`"
+        )?;
     }
     Ok(0)
 }

@@ -56,10 +56,12 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
     if let Some(bound_session) = find_unrecorded_session(&project, load_stale_age(&project)?) {
         write_unrecorded_session(&mut output, &bound_session)?;
     } else if loop_rows.is_empty() {
-        writeln!(output, "no loops here yet; start one with `tribunal loop start PROMPT --promise TEXT`")?;
+        let program_name = context.program_name();
+        writeln!(output, "no loops here yet; start one with `{program_name} loop start PROMPT --promise TEXT`")?;
     }
     if let Some(loop_row) = loop_rows.iter().find(|loop_row| loop_row.held) {
-        writeln!(output, "next: tribunal loop cancel {}", escape_line(loop_row.id.as_str()))?;
+        let loop_name = escape_line(loop_row.id.as_str());
+        writeln!(output, "next: {} loop cancel {loop_name}", context.program_name())?;
     }
     Ok(0)
 }

@@ -20,6 +20,7 @@ use tribunal_runner::{
 use super::{PreparedRun, ReviewMaterial};
 use crate::{
     context::{CommandContext, shell_quote},
+    preflight::check_templates,
     settings::{RunInputs, resolve_settings},
     user_errors::UserError,
 };
@@ -123,6 +124,7 @@ pub(super) fn prepare_change_runs(
     let project = context.current_project();
     // Settings are resolved with an empty change first: the search for the real one depends on them.
     let resolved = resolve_settings(project.root(), Subject::Change(Box::default()), run_inputs)?;
+    check_templates(&project)?;
     let relative_paths = requested
         .paths
         .iter()

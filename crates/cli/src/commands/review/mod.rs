@@ -252,10 +252,11 @@ fn choose_fixing_session(
     })?;
     prepared_run.resolved.settings.tasks.writing.in_session = true;
     if !loops::is_stop_hook_installed(&prepared_run.project) {
-        context.print_warning(
+        context.print_warning(&format!(
             "Tribunal's stop hook is not installed here, so the session is not held to its task; install it with \
-             `tribunal init`",
-        )?;
+             `{} init`",
+            context.program_name()
+        ))?;
     }
     // The state file of stale or finished work is moved away; work that is not over is an error.
     session::ensure_no_other_session(
@@ -382,6 +383,7 @@ fn prepare_file_run(
     let section_title =
         section_title.map(|typed_title| check_section(&relative_path, &document_text, typed_title)).transpose()?;
     let resolved = resolve_settings(project.root(), Subject::from_path(&relative_path, section_title), run_inputs)?;
+    preflight::check_templates(&project)?;
     Ok(PreparedRun { project, resolved, material: ReviewMaterial::Text(document_text) })
 }
 
