@@ -19,5 +19,5 @@ pub mod jsonc;
 pub mod prompt;
 pub mod replay;
 pub mod reset_times;
-mod schema;
+pub mod schema;
 mod session_ids;

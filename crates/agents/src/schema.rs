@@ -1,27 +1,59 @@
-//! JSON Schemas of the answers, for clients that hold a model to a schema.
+//! JSON Schemas of the answers: for clients that hold a model to a schema, and for the authors of other agents
+//! (`tribunal schema answers`).
 //!
-//! The schemas say the same as the forms in the prompts. Nothing is validated against them here: answers are always
-//! read by [`crate::answer`], which accepts far more.
+//! The schemas say the same as the forms in the prompts; their words come from [`tribunal_core::answer_words`]. Nothing
+//! is validated against them here: answers are always read by [`crate::answer`], which accepts far more.
 
 use serde_json::{Map, Value, json};
+use tribunal_core::{
+    answer_words::{CLAIM_WORDS, SEVERITY_WORDS, VERDICT_WORDS, WordGroup},
+    level::AgentRole,
+};
 
 use crate::answer::AnswerKind;
 
-/// How a provider expects fields that may be missing.
+/// Who a schema is for, which decides what is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SchemaForm {
-    /// Optional fields may be left out.
+    /// For a client: what the form in the prompt asks for is required, optional fields may be left out.
     Loose,
-    /// Every field must be present, optional ones as null, and no other field is allowed.
+    /// For a client whose provider rejects optional fields: every field must be present, optional ones as null, and no
+    /// other field is allowed.
     Strict,
+    /// For readers: only what an item cannot be read without is required.
+    Published,
 }
 
 /// Builds the schema of an answer of this kind.
 pub(crate) fn answer_schema(answer_kind: AnswerKind, schema_form: SchemaForm) -> Value {
+    // A client's schema is the same for all reviewers, so that it can be cached; only parties answer with minutes.
+    build_schema(answer_kind, schema_form, true)
+}
+
+/// Builds one document with the schema of each role's answer, under `$defs` by the name of the role.
+pub fn answers_document() -> Value {
+    let role_schema = |role: AgentRole| {
+        let mut schema = build_schema(AnswerKind::for_role(role), SchemaForm::Published, role == AgentRole::Party);
+        schema["title"] = json!(format!("Answer of a {role} agent"));
+        schema
+    };
+    let definitions: Map<String, Value> =
+        AgentRole::ALL.into_iter().map(|role| (role.as_str().to_string(), role_schema(role))).collect();
+    let references: Vec<Value> =
+        AgentRole::ALL.into_iter().map(|role| json!({"$ref": format!("#/$defs/{role}")})).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Answers of agents",
+        "description": "What an agent prints, by its role. The parser accepts more: see docs/agent-protocol.md.",
+        "anyOf": references,
+        "$defs": definitions,
+    })
+}
+
+fn build_schema(answer_kind: AnswerKind, schema_form: SchemaForm, has_minutes: bool) -> Value {
     let text_schema = || json!({"type": "string"});
     match answer_kind {
         AnswerKind::Findings => {
-            // Only parties answer with these; the other reviewers leave them out.
             let minutes_fields = [
                 optional_field("personas", schema_form, array_schema(text_schema())),
                 optional_field("consensus", schema_form, text_schema()),
@@ -29,9 +61,9 @@ pub(crate) fn answer_schema(answer_kind: AnswerKind, schema_form: SchemaForm) ->
             ];
             object_schema(
                 schema_form,
-                [required_field("findings", array_schema(finding_schema(schema_form)))]
+                [required_field("findings", array_schema(finding_schema(schema_form, has_minutes)))]
                     .into_iter()
-                    .chain(minutes_fields),
+                    .chain(minutes_fields.into_iter().filter(|_| has_minutes)),
             )
         }
         AnswerKind::Fixes => {
@@ -39,9 +71,9 @@ pub(crate) fn answer_schema(answer_kind: AnswerKind, schema_form: SchemaForm) ->
                 schema_form,
                 [
                     required_field("id", text_schema()),
-                    required_field("status", enum_schema(&["FIXED", "BLOCKED"])),
-                    required_field("fix_description", text_schema()),
-                    required_field("files_modified", array_schema(text_schema())),
+                    required_field("status", word_schema(schema_form, &CLAIM_WORDS)),
+                    wanted_field("fix_description", schema_form, text_schema()),
+                    wanted_field("files_modified", schema_form, array_schema(text_schema())),
                     optional_field("verification", schema_form, text_schema()),
                     optional_field("memory_saved", schema_form, json!({"type": "boolean"})),
                 ],
@@ -53,8 +85,8 @@ pub(crate) fn answer_schema(answer_kind: AnswerKind, schema_form: SchemaForm) ->
                 schema_form,
                 [
                     required_field("id", text_schema()),
-                    required_field("verdict", enum_schema(&["VALID", "INVALID", "AMBIGUOUS"])),
-                    required_field("reason", text_schema()),
+                    required_field("verdict", word_schema(schema_form, &VERDICT_WORDS)),
+                    wanted_field("reason", schema_form, text_schema()),
                     optional_field("counter_evidence", schema_form, text_schema()),
                 ],
             );
@@ -63,72 +95,105 @@ pub(crate) fn answer_schema(answer_kind: AnswerKind, schema_form: SchemaForm) ->
     }
 }
 
-fn finding_schema(schema_form: SchemaForm) -> Value {
+fn finding_schema(schema_form: SchemaForm, has_minutes: bool) -> Value {
     let text_schema = || json!({"type": "string"});
     let absence_schema = object_schema(
         schema_form,
         [required_field("heading", text_schema()), required_field("terms", array_schema(text_schema()))],
     );
-    let severity_schema = || enum_schema(&["critical", "high", "medium", "low"]);
+    let severity_schema = || word_schema(schema_form, &SEVERITY_WORDS);
     let vote_schema = object_schema(
         schema_form,
         [required_field("persona", text_schema()), required_field("severity", severity_schema())],
     );
-    object_schema(
+    let minutes_fields = [
+        optional_field("votes", schema_form, array_schema(vote_schema)),
+        optional_field("dissent", schema_form, text_schema()),
+    ];
+    let finding_fields = [
+        wanted_field("severity", schema_form, severity_schema()),
+        wanted_field("category", schema_form, text_schema()),
+        required_field("description", text_schema()),
+        optional_field("file", schema_form, text_schema()),
+        optional_field("line", schema_form, json!({"type": "integer"})),
+        optional_field("quote", schema_form, text_schema()),
+        optional_field("absent", schema_form, absence_schema),
+        optional_field("suggested_fix", schema_form, text_schema()),
+    ];
+    let mut finding_schema = object_schema(
         schema_form,
-        [
-            required_field("severity", severity_schema()),
-            required_field("category", text_schema()),
-            required_field("description", text_schema()),
-            optional_field("file", schema_form, text_schema()),
-            optional_field("line", schema_form, json!({"type": "integer"})),
-            optional_field("quote", schema_form, text_schema()),
-            optional_field("absent", schema_form, absence_schema),
-            optional_field("suggested_fix", schema_form, text_schema()),
-            optional_field("votes", schema_form, array_schema(vote_schema)),
-            optional_field("dissent", schema_form, text_schema()),
-        ],
-    )
+        finding_fields.into_iter().chain(minutes_fields.into_iter().filter(|_| has_minutes)),
+    );
+    if schema_form == SchemaForm::Published {
+        // Not all providers accept this, so clients are told in the prompt.
+        finding_schema["anyOf"] = json!([{"required": ["quote"]}, {"required": ["absent"]}]);
+    }
+    finding_schema
 }
 
-/// A field's name, its schema, and whether it is required.
-type SchemaField = (&'static str, Value, bool);
-
-fn required_field(field_name: &'static str, field_schema: Value) -> SchemaField {
-    (field_name, field_schema, true)
+/// A field of an object.
+struct SchemaField {
+    name: &'static str,
+    schema: Value,
+    is_required: bool,
 }
 
-fn optional_field(field_name: &'static str, schema_form: SchemaForm, field_schema: Value) -> SchemaField {
+/// A field without which an item cannot be read.
+fn required_field(name: &'static str, schema: Value) -> SchemaField {
+    SchemaField { name, schema, is_required: true }
+}
+
+/// A field that clients are held to, but without which an item can be read.
+fn wanted_field(name: &'static str, schema_form: SchemaForm, schema: Value) -> SchemaField {
+    SchemaField { name, schema, is_required: schema_form != SchemaForm::Published }
+}
+
+fn optional_field(name: &'static str, schema_form: SchemaForm, schema: Value) -> SchemaField {
     match schema_form {
-        SchemaForm::Loose => (field_name, field_schema, false),
+        SchemaForm::Loose | SchemaForm::Published => SchemaField { name, schema, is_required: false },
         // Strict providers reject optional fields, so "missing" has to be spelled as null.
-        SchemaForm::Strict => (field_name, json!({"anyOf": [field_schema, {"type": "null"}]}), true),
+        SchemaForm::Strict => {
+            SchemaField { name, schema: json!({"anyOf": [schema, {"type": "null"}]}), is_required: true }
+        }
     }
 }
 
 fn object_schema(schema_form: SchemaForm, schema_fields: impl IntoIterator<Item = SchemaField>) -> Value {
     let mut properties = Map::new();
     let mut required_names = Vec::new();
-    for (field_name, field_schema, is_required) in schema_fields {
-        properties.insert(field_name.to_string(), field_schema);
+    for SchemaField { name, schema, is_required } in schema_fields {
+        properties.insert(name.to_string(), schema);
         if is_required {
-            required_names.push(field_name);
+            required_names.push(name);
         }
     }
     let mut schema_object = json!({"type": "object", "properties": properties, "required": required_names});
-    // Loose schemas allow additional fields: an answer with extra keys is still worth reading.
+    // The other forms allow additional fields: an answer with extra keys is still worth reading.
     if schema_form == SchemaForm::Strict {
         schema_object["additionalProperties"] = json!(false);
     }
     schema_object
 }
 
-fn array_schema(item_schema: Value) -> Value {
-    json!({"type": "array", "items": item_schema})
+/// The schema of a field with words from a table: those that prompts ask for.
+fn word_schema<M>(schema_form: SchemaForm, word_table: &'static [WordGroup<M>]) -> Value {
+    let offered_groups = || word_table.iter().filter(|group| group.is_offered);
+    let offered_names: Vec<&str> = offered_groups().map(|group| group.name).collect();
+    let mut schema = json!({"type": "string", "enum": offered_names});
+    if schema_form == SchemaForm::Published {
+        let synonyms: Vec<String> = offered_groups()
+            .map(|group| {
+                let other_words = group.all_words().filter(|word| !word.eq_ignore_ascii_case(group.name));
+                format!("{} ({})", group.name, other_words.collect::<Vec<&str>>().join(", "))
+            })
+            .collect();
+        schema["description"] = json!(format!("Other words that are understood: {}", synonyms.join("; ")));
+    }
+    schema
 }
 
-fn enum_schema(allowed_values: &[&str]) -> Value {
-    json!({"type": "string", "enum": allowed_values})
+fn array_schema(item_schema: Value) -> Value {
+    json!({"type": "array", "items": item_schema})
 }
 
 #[cfg(test)]
@@ -191,11 +256,32 @@ mod tests {
         let answer_json = json!({"fixes": [{"id": "F1", "status": "FIXED", "fix_description": "x", "files_modified": ["a"],
             "verification": null, "memory_saved": null}]});
         let parsed = parse_answer(&answer_json.to_string(), AnswerKind::Fixes);
-        assert!(matches!(parsed.content, AnswerContent::Fixes { claims } if claims.len() == 1));
+        assert!(matches!(parsed.content, AnswerContent::Fixes { claims, .. } if claims.len() == 1));
         let answer_json =
             json!({"verdicts": [{"id": "F1", "verdict": "VALID", "reason": "x", "counter_evidence": null}]});
         let parsed = parse_answer(&answer_json.to_string(), AnswerKind::Verdicts);
-        let AnswerContent::Rulings { rulings } = parsed.content else { panic!("{:?}", parsed.content) };
+        let AnswerContent::Rulings { rulings, .. } = parsed.content else { panic!("{:?}", parsed.content) };
         assert_eq!(rulings[0].counter, "");
+    }
+
+    #[test]
+    fn the_published_document_has_one_schema_for_each_role_and_requires_what_the_parser_requires() {
+        let document = answers_document();
+        for role in AgentRole::ALL {
+            let schema = &document["$defs"][role.as_str()];
+            let (list_name, required_names) = match AnswerKind::for_role(role) {
+                AnswerKind::Findings => ("findings", vec!["description"]),
+                AnswerKind::Fixes => ("fixes", vec!["id", "status"]),
+                AnswerKind::Verdicts => ("verdicts", vec!["id", "verdict"]),
+            };
+            assert_eq!(schema["required"], json!([list_name]), "{role}");
+            assert_eq!(schema["properties"][list_name]["items"]["required"], json!(required_names), "{role}");
+            assert_eq!(schema["properties"].get("consensus").is_some(), role == AgentRole::Party, "{role}");
+        }
+        let verdict_schema =
+            &document["$defs"]["challenger"]["properties"]["verdicts"]["items"]["properties"]["verdict"];
+        assert_eq!(verdict_schema["enum"], json!(["VALID", "INVALID", "AMBIGUOUS"]));
+        let status_schema = &document["$defs"]["fixer"]["properties"]["fixes"]["items"]["properties"]["status"];
+        assert_eq!(status_schema["enum"], json!(["FIXED", "BLOCKED"]));
     }
 }

@@ -248,6 +248,17 @@ impl FixClaim {
 pub enum ClaimStatus {
     Fixed,
     Blocked,
+    /// Not repaired, or only in part. Fixers are not offered this answer, but some give it.
+    Unfixed,
+}
+
+words!(ClaimStatus { Fixed = "fixed", Blocked = "blocked", Unfixed = "not fixed" });
+
+/// A verdict or a status in an answer that is in no table, and the finding it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnknownWord {
+    pub id: FindingId,
+    pub word: String,
 }
 
 /// What a challenger says about one finding: one opinion, to be combined with others.
@@ -352,9 +363,15 @@ pub enum AnswerContent {
     },
     Fixes {
         claims: Vec<FixClaim>,
+        /// The findings whose status is an unknown word.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<UnknownWord>,
     },
     Rulings {
         rulings: Vec<ChallengerRuling>,
+        /// The findings whose verdict is an unknown word.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<UnknownWord>,
     },
     /// The text has no list that the parser can use; the message says why.
     Unreadable {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    answer_words::{SEVERITY_WORDS, find_exact_word},
     files::Hunk,
     ids::{AgentName, DecisionId, FindingId},
     level::{AgentRole, words},
@@ -35,14 +36,7 @@ impl Severity {
 
     /// Parses a severity. Agents and documents use several scales; the words of each are mapped to the nearest level.
     pub fn parse(severity_text: &str) -> Option<Severity> {
-        // `minor` counts as medium and not as low, so it keeps a pass from being dry.
-        match severity_text.trim().to_ascii_lowercase().as_str() {
-            "critical" | "blocking" | "blocker" => Some(Severity::Critical),
-            "high" | "major" => Some(Severity::High),
-            "medium" | "moderate" | "minor" => Some(Severity::Medium),
-            "low" | "trivial" | "info" => Some(Severity::Low),
-            _ => None,
-        }
+        find_exact_word(severity_text, &SEVERITY_WORDS)
     }
 
     /// Whether it is medium or worse, which keeps a pass from counting as dry.
@@ -277,7 +271,7 @@ pub enum TransitionCause {
     PatchRefused,
     /// Its patch was not landed because the same lines had been changed elsewhere.
     PatchConflict,
-    /// Its fixer failed or did not mention it.
+    /// Its fixer failed, did not mention it, or says that it is not fixed.
     NotAnswered,
     /// Its fixer cannot repair it.
     FixerBlocked,

@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod answer_words;
 pub mod brief;
 pub mod challenge;
 pub mod client;

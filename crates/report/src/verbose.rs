@@ -272,8 +272,8 @@ fn describe_answer(agent_reply: &AgentReply) -> String {
         AnswerContent::Findings { raised: raised_findings } => {
             phrases::format_count(raised_findings.len() as u32, "finding")
         }
-        AnswerContent::Fixes { claims } => phrases::format_count(claims.len() as u32, "fix claim"),
-        AnswerContent::Rulings { rulings } => phrases::format_count(rulings.len() as u32, "verdict"),
+        AnswerContent::Fixes { claims, .. } => phrases::format_count(claims.len() as u32, "fix claim"),
+        AnswerContent::Rulings { rulings, .. } => phrases::format_count(rulings.len() as u32, "verdict"),
         AnswerContent::Unreadable { message } => format!("unreadable: {message}"),
     };
     match agent_reply.remarks.len() {

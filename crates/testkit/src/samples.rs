@@ -98,7 +98,7 @@ pub fn rulings_reply(verdicts: Vec<(FindingId, ChallengeVerdict)>) -> Reply {
         note: format!("about {finding_id}"),
         counter: if holds == ChallengeVerdict::Invalid { "# Plan".into() } else { String::new() },
     });
-    agent_reply(AnswerContent::Rulings { rulings: rulings.collect() }, None)
+    agent_reply(AnswerContent::Rulings { rulings: rulings.collect(), unknown: Vec::new() }, None)
 }
 
 pub fn unreadable_reply() -> Reply {
@@ -116,7 +116,7 @@ pub fn fixes_reply(claims: Vec<(FindingId, ClaimStatus)>, patched: bool) -> Repl
         memory_saved: false,
     });
     let patch = Patch { hash: Hash::new("patch"), files: vec!["plan.md".into()], diff: Hash::new("diff") };
-    agent_reply(AnswerContent::Fixes { claims: claims.collect() }, patched.then_some(patch))
+    agent_reply(AnswerContent::Fixes { claims: claims.collect(), unknown: Vec::new() }, patched.then_some(patch))
 }
 
 pub fn landed_reply(text: &str, hunks: Vec<Hunk>) -> Reply {

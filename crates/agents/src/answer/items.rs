@@ -4,7 +4,10 @@
 mod evidence;
 
 use tribunal_core::{
-    brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, PartyMinutes, RaisedFinding},
+    answer_words::{
+        CLAIM_WORDS, VERDICT_WORDS, describe_unknown_words, read_claim_status, read_severity, read_verdict,
+    },
+    brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FixClaim, PartyMinutes, RaisedFinding, UnknownWord},
     finding::Severity,
     ids::FindingId,
     text::truncate_chars,
@@ -110,30 +113,26 @@ pub(super) fn read_items(found_lists: FoundLists, answer_kind: AnswerKind) -> Pa
     let item_count = items.len();
     let (content, minutes) = match answer_kind {
         AnswerKind::Findings => read_findings(&items, &sibling_maps, &mut remarks),
-        AnswerKind::Fixes => {
-            let claims =
-                read_each_item(&items, read_claim, &mut remarks).into_iter().map(|(_, fix_claim)| fix_claim).collect();
-            (AnswerContent::Fixes { claims: limit_items(claims, |_| 0, &mut remarks) }, PartyMinutes::default())
-        }
-        AnswerKind::Verdicts => {
-            let rulings = read_each_item(&items, read_ruling, &mut remarks)
-                .into_iter()
-                .map(|(_, finding_ruling)| finding_ruling)
-                .collect();
-            let rulings = limit_items(rulings, |_| 0, &mut remarks);
-            (AnswerContent::Rulings { rulings: merge_rulings(rulings, &mut remarks) }, PartyMinutes::default())
-        }
+        AnswerKind::Fixes => (read_claims(&items, &mut remarks), PartyMinutes::default()),
+        AnswerKind::Verdicts => (read_rulings(&items, &mut remarks), PartyMinutes::default()),
     };
-    let kept_count = match &content {
-        AnswerContent::Findings { raised } => raised.len(),
-        AnswerContent::Fixes { claims } => claims.len(),
-        AnswerContent::Rulings { rulings } => rulings.len(),
-        AnswerContent::Unreadable { .. } => 0,
+    let (kept_count, unknown_message) = match &content {
+        AnswerContent::Findings { raised } => (raised.len(), None),
+        AnswerContent::Fixes { claims, unknown } => (
+            claims.len(),
+            Some(describe_unknown_words("status", unknown, &CLAIM_WORDS)).filter(|_| !unknown.is_empty()),
+        ),
+        AnswerContent::Rulings { rulings, unknown } => (
+            rulings.len(),
+            Some(describe_unknown_words("verdict", unknown, &VERDICT_WORDS)).filter(|_| !unknown.is_empty()),
+        ),
+        AnswerContent::Unreadable { .. } => (0, None),
     };
     let remarks = limit_remarks(remarks);
     // A list whose items are all unusable is not the same as an empty list: the agent did raise something.
     if kept_count == 0 && item_count > 0 {
-        let message = remarks.join("; ");
+        // The agent is asked with this message, so unknown words come with those that are accepted.
+        let message = unknown_message.unwrap_or_else(|| remarks.join("; "));
         return ParsedAnswer {
             content: AnswerContent::Unreadable { message },
             minutes: PartyMinutes::default(),
@@ -157,47 +156,115 @@ fn read_findings(
     sibling_maps: &[AnswerNode],
     remarks: &mut Vec<String>,
 ) -> (AnswerContent, PartyMinutes) {
-    let mut read_pairs = read_each_item(items, read_finding, remarks);
-    read_pairs = limit_items(read_pairs, |(_, raised)| raised.severity as usize, remarks);
+    let ReadItems { kept_items: mut read_pairs, .. } = read_each_item(items, read_finding, remarks);
+    if read_pairs.len() > MAX_ITEMS {
+        add_limit_remark(remarks, read_pairs.len(), "the most severe ones");
+        read_pairs = keep_most_severe(read_pairs);
+    }
     let minutes = minutes::read_minutes(sibling_maps, read_pairs.iter().map(|(source_item, _)| *source_item));
     let raised = read_pairs.into_iter().map(|(_, raised)| raised).collect();
     (AnswerContent::Findings { raised }, minutes)
 }
 
-/// Keeps at most [`MAX_ITEMS`] items, those with the lowest rank, in their original order.
-fn limit_items<T>(all_items: Vec<T>, rank_item: impl Fn(&T) -> usize, remarks: &mut Vec<String>) -> Vec<T> {
-    if all_items.len() <= MAX_ITEMS {
-        return all_items;
-    }
-    // This remark comes first, so that it is not lost when the remarks are limited.
-    remarks.insert(
-        0,
-        format!("kept {MAX_ITEMS} of {} items, the most severe ones; the others were ignored", all_items.len()),
+fn read_claims(items: &[AnswerNode], remarks: &mut Vec<String>) -> AnswerContent {
+    let ReadItems { kept_items, mut unknown_words } = read_each_item(items, read_claim, remarks);
+    let claims = keep_first_items(kept_items, remarks);
+    keep_unanswered(&mut unknown_words, |finding_id| claims.iter().any(|claim| claim.id == finding_id));
+    add_unknown_remarks(remarks, "status", &unknown_words);
+    AnswerContent::Fixes { claims, unknown: unknown_words }
+}
+
+fn read_rulings(items: &[AnswerNode], remarks: &mut Vec<String>) -> AnswerContent {
+    let ReadItems { kept_items, mut unknown_words } = read_each_item(items, read_ruling, remarks);
+    let rulings = merge_rulings(keep_first_items(kept_items, remarks), remarks);
+    keep_unanswered(&mut unknown_words, |finding_id| rulings.iter().any(|ruling| ruling.id == finding_id));
+    add_unknown_remarks(remarks, "verdict", &unknown_words);
+    AnswerContent::Rulings { rulings, unknown: unknown_words }
+}
+
+/// Keeps one unknown word for each finding about which the answer says nothing else.
+fn keep_unanswered(unknown_words: &mut Vec<UnknownWord>, is_answered: impl Fn(FindingId) -> bool) {
+    let mut known_ids = std::collections::BTreeSet::new();
+    unknown_words.retain(|unknown_word| !is_answered(unknown_word.id) && known_ids.insert(unknown_word.id));
+    unknown_words.truncate(MAX_ITEMS);
+}
+
+fn add_unknown_remarks(remarks: &mut Vec<String>, field_name: &str, unknown_words: &[UnknownWord]) {
+    remarks.extend(
+        unknown_words.iter().map(|UnknownWord { id, word }| format!("unknown {field_name} `{word}` for {id}, ignored")),
     );
-    let mut ranked_indexes: Vec<(usize, usize)> =
-        all_items.iter().enumerate().map(|(index, ranked_item)| (rank_item(ranked_item), index)).collect();
+}
+
+/// Adds the remark that there were too many items. It comes first, so that it is not lost when the remarks are limited.
+fn add_limit_remark(remarks: &mut Vec<String>, item_count: usize, kept_part: &str) {
+    remarks.insert(0, format!("kept {MAX_ITEMS} of {item_count} items, {kept_part}; the others were ignored"));
+}
+
+/// Keeps at most [`MAX_ITEMS`] items that have no rank.
+fn keep_first_items<T>(read_pairs: Vec<(&AnswerNode, T)>, remarks: &mut Vec<String>) -> Vec<T> {
+    if read_pairs.len() > MAX_ITEMS {
+        add_limit_remark(remarks, read_pairs.len(), "the first ones");
+    }
+    read_pairs.into_iter().take(MAX_ITEMS).map(|(_, read_value)| read_value).collect()
+}
+
+/// Keeps the [`MAX_ITEMS`] most severe findings, in their original order.
+fn keep_most_severe<'n>(all_findings: Vec<(&'n AnswerNode, RaisedFinding)>) -> Vec<(&'n AnswerNode, RaisedFinding)> {
+    let mut ranked_indexes: Vec<(Severity, usize)> =
+        all_findings.iter().enumerate().map(|(index, (_, raised))| (raised.severity, index)).collect();
     ranked_indexes.sort_unstable();
     ranked_indexes.truncate(MAX_ITEMS);
-    let mut kept_flags = vec![false; all_items.len()];
+    let mut kept_flags = vec![false; all_findings.len()];
     for (_, index) in ranked_indexes {
         kept_flags[index] = true;
     }
-    all_items.into_iter().zip(kept_flags).filter_map(|(ranked_item, is_kept)| is_kept.then_some(ranked_item)).collect()
+    all_findings
+        .into_iter()
+        .zip(kept_flags)
+        .filter_map(|(finding_pair, is_kept)| is_kept.then_some(finding_pair))
+        .collect()
 }
 
-type ItemReader<T> = fn(&AnswerNode, &mut Vec<String>) -> Result<T, String>;
+/// Why an item cannot be used.
+enum ItemProblem {
+    /// The reason, for a remark.
+    Unusable(String),
+    /// Its verdict or status is in no table, which the agent is asked about.
+    UnknownWord(UnknownWord),
+}
+
+impl From<String> for ItemProblem {
+    fn from(reason: String) -> Self {
+        ItemProblem::Unusable(reason)
+    }
+}
+
+impl From<&str> for ItemProblem {
+    fn from(reason: &str) -> Self {
+        ItemProblem::Unusable(reason.to_string())
+    }
+}
+
+type ItemReader<T> = fn(&AnswerNode, &mut Vec<String>) -> Result<T, ItemProblem>;
+
+/// The items that could be read, each with its source, and the unknown words of the others.
+struct ReadItems<'n, T> {
+    kept_items: Vec<(&'n AnswerNode, T)>,
+    unknown_words: Vec<UnknownWord>,
+}
 
 fn read_each_item<'n, T>(
     items: &'n [AnswerNode],
     read_item: ItemReader<T>,
     remarks: &mut Vec<String>,
-) -> Vec<(&'n AnswerNode, T)> {
+) -> ReadItems<'n, T> {
     let mut kept_items = Vec::new();
+    let mut unknown_words = Vec::new();
     for (index, source_item) in items.iter().enumerate() {
         let item_result = match source_item {
-            AnswerNode::Map(_) if is_blank_form(source_item) => Err("it is the unfilled form".to_string()),
+            AnswerNode::Map(_) if is_blank_form(source_item) => Err("it is the unfilled form".into()),
             AnswerNode::Map(_) => read_item(source_item, remarks),
-            _ => Err("it is not a mapping".to_string()),
+            _ => Err("it is not a mapping".into()),
         };
         // Of duplicate keys only one value is used; the remark says which one.
         if let Some(repeated_key) = source_item.duplicate_key() {
@@ -209,17 +276,18 @@ fn read_each_item<'n, T>(
         }
         match item_result {
             Ok(read_value) => kept_items.push((source_item, read_value)),
-            Err(reason) => remarks.push(format!("item {} was ignored: {reason}", index + 1)),
+            Err(ItemProblem::Unusable(reason)) => remarks.push(format!("item {} was ignored: {reason}", index + 1)),
+            Err(ItemProblem::UnknownWord(unknown_word)) => unknown_words.push(unknown_word),
         }
     }
-    kept_items
+    ReadItems { kept_items, unknown_words }
 }
 
-fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<RaisedFinding, String> {
+fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<RaisedFinding, ItemProblem> {
     let description = item_node.get_text(DESCRIPTION_KEYS).ok_or("it has no description")?;
     let finding_evidence = read_evidence(item_node).ok_or("it has neither `quote` nor `absent`")?;
     let finding_severity = match item_node.get_text(SEVERITY_KEYS) {
-        Some(severity_text) => parse_severity(&severity_text).unwrap_or_else(|| {
+        Some(severity_text) => read_severity(&severity_text).unwrap_or_else(|| {
             // An unknown word must not make a finding lighter than the agent meant it.
             remarks.push(format!("unknown severity `{}`, treated as critical", truncate_chars(&severity_text, 40)));
             Severity::Critical
@@ -240,15 +308,6 @@ fn read_finding(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<Rai
     })
 }
 
-/// Finds one of the known severities in a text; of several, the most severe.
-pub(super) fn parse_severity(severity_text: &str) -> Option<Severity> {
-    Severity::parse(severity_text).or_else(|| {
-        let severity_words = severity_text.split(|character: char| !character.is_alphabetic());
-        // Severities are ordered from critical to low, so the minimum is the most severe one.
-        severity_words.filter_map(Severity::parse).min()
-    })
-}
-
 /// Finds an id like `F3` between any other characters.
 fn parse_finding_id(id_text: &str) -> Option<FindingId> {
     let mut id_words =
@@ -261,33 +320,15 @@ fn read_finding_id(item_node: &AnswerNode) -> Result<FindingId, String> {
     parse_finding_id(&id_text).ok_or_else(|| format!("`{}` is not a finding id", truncate_chars(&id_text, 40)))
 }
 
-fn split_words(spoken_text: &str) -> Vec<String> {
-    let lowercase_words =
-        spoken_text.split(|character: char| !character.is_alphanumeric()).filter(|name_word| !name_word.is_empty());
-    lowercase_words.take(12).map(str::to_lowercase).collect()
+/// The problem that a verdict or status is in no table.
+fn unknown_word(finding_id: FindingId, answer_text: &str) -> ItemProblem {
+    ItemProblem::UnknownWord(UnknownWord { id: finding_id, word: truncate_chars(answer_text, 40) })
 }
 
-fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, String> {
+fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, ItemProblem> {
     let claim_id = read_finding_id(item_node)?;
-    let status_text = item_node.get_text(STATUS_KEYS).unwrap_or_default();
-    let status_words = split_words(&status_text);
-    let says_word = |status_word: &str| status_words.iter().any(|known_word| known_word == status_word);
-    let negations = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
-    let done_index =
-        status_words.iter().position(|status_word| ["fixed", "resolved", "done"].contains(&status_word.as_str()));
-    // Only a word before `done` negates it: `done; will need a note` is done.
-    let is_negated = |word_index: usize| {
-        status_words[..word_index].iter().any(|status_word| negations.contains(&status_word.as_str()))
-    };
-    let claim_status = match done_index {
-        // "Blocked" wins over "fixed": `fixed in part, blocked by X` needs a decision.
-        _ if says_word("blocked") => ClaimStatus::Blocked,
-        Some(word_index) if !is_negated(word_index) => ClaimStatus::Fixed,
-        _ => {
-            let status_text = truncate_chars(&status_text.to_uppercase(), 40);
-            return Err(format!("status `{status_text}` is neither FIXED nor BLOCKED"));
-        }
-    };
+    let status_text = item_node.get_text(STATUS_KEYS).ok_or_else(|| format!("it has no status for {claim_id}"))?;
+    let claim_status = read_claim_status(&status_text).ok_or_else(|| unknown_word(claim_id, &status_text))?;
     Ok(FixClaim {
         id: claim_id,
         said: claim_status,
@@ -300,7 +341,7 @@ fn read_claim(item_node: &AnswerNode, _: &mut Vec<String>) -> Result<FixClaim, S
     })
 }
 
-fn read_ruling(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<ChallengerRuling, String> {
+fn read_ruling(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<ChallengerRuling, ItemProblem> {
     if let Some((ruling_id, verdict_value)) = single_id_pair(item_node) {
         let verdict_map = match verdict_value {
             AnswerNode::Map(pairs) => AnswerNode::Map(pairs.clone()),
@@ -311,46 +352,23 @@ fn read_ruling(item_node: &AnswerNode, remarks: &mut Vec<String>) -> Result<Chal
     build_ruling(read_finding_id(item_node)?, item_node, remarks)
 }
 
-/// Builds a ruling. An unknown word, or a denial with neither a note nor a counter-quote, counts as ambiguous.
+/// Builds a ruling. A denial with neither a note nor a counter-quote counts as ambiguous; an unknown word is not a
+/// ruling.
 fn build_ruling(
     ruling_id: FindingId,
     item_node: &AnswerNode,
     remarks: &mut Vec<String>,
-) -> Result<ChallengerRuling, String> {
+) -> Result<ChallengerRuling, ItemProblem> {
     let verdict_text = item_node.get_text(VERDICT_KEYS).ok_or_else(|| format!("it has no verdict on {ruling_id}"))?;
     let note = truncate_chars(&item_node.get_text(NOTE_KEYS).unwrap_or_default(), MAX_TEXT_CHARS);
     let counter_evidence =
         item_node.get(COUNTER_EVIDENCE_KEYS).and_then(first_text).map(truncate_quote).unwrap_or_default();
-    let mut verdict = parse_verdict(&verdict_text).unwrap_or_else(|| {
-        remarks.push(format!(
-            "unknown verdict `{}` on {ruling_id}, treated as ambiguous",
-            truncate_chars(&verdict_text, 40)
-        ));
-        ChallengeVerdict::Ambiguous
-    });
+    let mut verdict = read_verdict(&verdict_text).ok_or_else(|| unknown_word(ruling_id, &verdict_text))?;
     if verdict == ChallengeVerdict::Invalid && note.is_empty() && counter_evidence.is_empty() {
         remarks.push(format!("{ruling_id} was called invalid without counter-evidence, treated as ambiguous"));
         verdict = ChallengeVerdict::Ambiguous;
     }
     Ok(ChallengerRuling { id: ruling_id, holds: verdict, note, counter: counter_evidence })
-}
-
-fn parse_verdict(verdict_text: &str) -> Option<ChallengeVerdict> {
-    let verdict_words = split_words(verdict_text);
-    let says_any =
-        |known_words: &[&str]| verdict_words.iter().any(|verdict_word| known_words.contains(&verdict_word.as_str()));
-    let (is_valid, is_invalid) =
-        (says_any(&["valid", "confirmed", "upheld"]), says_any(&["invalid", "rejected", "refuted"]));
-    // The arms are tried in order: doubt and contradictions come before any clear verdict.
-    match (is_valid, is_invalid, says_any(&["not"])) {
-        _ if says_any(&["ambiguous", "unclear", "unsure", "uncertain", "undecided"]) => {
-            Some(ChallengeVerdict::Ambiguous)
-        }
-        (true, true, _) | (false, true, true) => Some(ChallengeVerdict::Ambiguous),
-        (true, false, false) => Some(ChallengeVerdict::Valid),
-        (false, true, false) | (true, false, true) => Some(ChallengeVerdict::Invalid),
-        (false, false, _) => None,
-    }
 }
 
 /// Keeps one ruling for each finding. Contradicting rulings on the same finding leave it in doubt.

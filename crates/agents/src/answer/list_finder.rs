@@ -10,9 +10,10 @@ use super::{
         IndentedLine, find_block_end, is_blank_or_comment, join_block_text, split_indented_lines, split_key,
     },
     lenient_json::LenientJsonReader,
-    node::{AnswerNode, ExactNode, matches_any_name},
+    node::{AnswerNode, StrictNode, matches_any_name, to_answer_node},
     vocabulary::ListVocabulary,
 };
+use serde_saphyr::Spanned;
 
 /// The nodes that were found, and how reliable they are.
 #[derive(Debug, Default)]
@@ -47,8 +48,8 @@ pub(super) fn find_lists(source_text: &str, vocabulary: ListVocabulary) -> Found
 pub(super) fn parse_strict_yaml(yaml_text: &str) -> Result<AnswerNode, StrictYamlError> {
     // `yes` and `off` are ordinary words in an answer.
     let yaml_options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    match serde_saphyr::from_str_with_options::<ExactNode>(yaml_text, yaml_options) {
-        Ok(ExactNode(exact_node)) => exact_node.ok_or(StrictYamlError::LossyValue),
+    match serde_saphyr::from_str_with_options::<Spanned<StrictNode>>(yaml_text, yaml_options) {
+        Ok(strict_node) => to_answer_node(yaml_text, strict_node).ok_or(StrictYamlError::LossyValue),
         Err(yaml_error) => {
             Err(StrictYamlError::Invalid(yaml_error.to_string().lines().next().unwrap_or_default().to_string()))
         }
@@ -60,7 +61,7 @@ pub(super) fn parse_strict_yaml(yaml_text: &str) -> Result<AnswerNode, StrictYam
 pub(super) enum StrictYamlError {
     /// A description of the error, for the user.
     Invalid(String),
-    /// The YAML is valid, but has a fraction in it, which the parser may return in another spelling.
+    /// The YAML is valid, but has a fraction in it whose spelling is unknown.
     LossyValue,
 }
 

@@ -2,11 +2,12 @@
 //! what not. All of it is optional, and none of it is asked for again if it is missing.
 
 use tribunal_core::{
+    answer_words::read_severity,
     brief::{PartyMinutes, SeverityBallot, SeverityVote},
     text::truncate_chars,
 };
 
-use super::{items::parse_severity, node::AnswerNode};
+use super::node::AnswerNode;
 
 const PERSONA_LIST_KEYS: &[&str] = &["personas", "participants"];
 const CONSENSUS_KEYS: &[&str] = &["consensus", "agreement"];
@@ -74,7 +75,7 @@ fn read_ballot(finding_index: usize, finding_item: &AnswerNode) -> Option<Severi
 /// Reads votes by persona, or as a list. A vote that is on no known scale is not counted.
 fn read_votes(votes_node: &AnswerNode) -> Vec<SeverityVote> {
     let build_vote = |persona: &str, severity_text: &str| {
-        Some(SeverityVote { persona: truncate_chars(persona, 80), severity: parse_severity(severity_text)? })
+        Some(SeverityVote { persona: truncate_chars(persona, 80), severity: read_severity(severity_text)? })
     };
     let counted_votes: Vec<SeverityVote> = match votes_node {
         AnswerNode::Map(pairs) => {

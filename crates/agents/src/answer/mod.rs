@@ -48,7 +48,7 @@ pub struct ParsedAnswer {
     pub remarks: Vec<String>,
 }
 
-/// The most items that are kept of an answer; the most severe ones have precedence.
+/// The most items that are kept of an answer: the most severe findings, or the first fixes and verdicts.
 pub const MAX_ITEMS: usize = 1_000;
 /// The most remarks that are kept of an answer.
 pub const MAX_REMARKS: usize = 30;
@@ -413,7 +413,7 @@ mod tests {
         ]
         .join("\n");
         let parsed = parse_answer(&answer_text, AnswerKind::Fixes);
-        let AnswerContent::Fixes { claims } = parsed.content else { panic!() };
+        let AnswerContent::Fixes { claims, .. } = parsed.content else { panic!() };
         assert_eq!(
             claims.iter().map(|c| (c.id.0, c.said)).collect::<Vec<_>>(),
             [(2, ClaimStatus::Fixed), (3, ClaimStatus::Blocked)]

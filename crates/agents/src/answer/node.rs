@@ -7,6 +7,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
+use serde_saphyr::{Location, Spanned};
 
 /// A node of an answer. Numbers and booleans are texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -108,89 +109,115 @@ fn unwrap_quotes(quoted_text: &str) -> &str {
     inner_text.filter(|inner_text| !inner_text.contains(['“', '”', '„'])).unwrap_or(quoted_text)
 }
 
-/// What a strict parser made of a text. `None` if a fraction is in it, which the parser may return in another spelling.
+/// What a strict parser made of a text, before numbers and truth values are replaced by what is written there.
 #[derive(Debug)]
-pub(super) struct ExactNode(pub Option<AnswerNode>);
+pub(super) enum StrictNode {
+    Nothing,
+    Text(String),
+    /// A number or a truth value, as the parser would spell it. `None` for a fraction, of which it would spell another one.
+    Typed(Option<String>),
+    List(Vec<Spanned<StrictNode>>),
+    Map(Vec<(Spanned<StrictNode>, Spanned<StrictNode>)>),
+}
 
-impl ExactNode {
-    fn from_text(scalar_value: impl Into<String>) -> ExactNode {
-        ExactNode(Some(AnswerNode::Text(scalar_value.into())))
+/// Turns a strict node into an answer's node. Numbers are texts as they are written: `0x1F` would become `31` and `1.50`
+/// `1.5`, which do not occur in the subject. `None` if it cannot be seen how a fraction is written.
+pub(super) fn to_answer_node(yaml_text: &str, strict_node: Spanned<StrictNode>) -> Option<AnswerNode> {
+    let written_text = find_plain_scalar(yaml_text, &strict_node.defined);
+    Some(match strict_node.value {
+        StrictNode::Nothing => AnswerNode::Nothing,
+        StrictNode::Text(scalar_text) => AnswerNode::Text(scalar_text),
+        StrictNode::Typed(parsed_text) => AnswerNode::Text(written_text.map(str::to_string).or(parsed_text)?),
+        StrictNode::List(list_items) => AnswerNode::List(
+            list_items.into_iter().map(|list_item| to_answer_node(yaml_text, list_item)).collect::<Option<_>>()?,
+        ),
+        StrictNode::Map(pairs) => AnswerNode::Map(
+            pairs
+                .into_iter()
+                .map(|(pair_key, pair_value)| {
+                    let key_text = to_answer_node(yaml_text, pair_key)?.to_text().unwrap_or_default();
+                    Some((key_text, to_answer_node(yaml_text, pair_value)?))
+                })
+                .collect::<Option<_>>()?,
+        ),
+    })
+}
+
+/// The source of a scalar that is neither quoted nor tagged; `None` if the parser does not know where it is.
+fn find_plain_scalar<'t>(yaml_text: &'t str, location: &Location) -> Option<&'t str> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let end = start.checked_add(usize::try_from(span.byte_len()?).ok()?)?;
+    let source_text = yaml_text.get(start..end)?.trim();
+    let is_plain = !source_text.starts_with(['"', '\'', '!', '&', '*', '|', '>']) && !source_text.contains('\n');
+    Some(source_text).filter(|source_text| is_plain && !source_text.is_empty())
+}
+
+impl<'de> Deserialize<'de> for StrictNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StrictNode, D::Error> {
+        deserializer.deserialize_any(StrictNodeVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for ExactNode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ExactNode, D::Error> {
-        deserializer.deserialize_any(ExactNodeVisitor)
-    }
-}
+struct StrictNodeVisitor;
 
-struct ExactNodeVisitor;
-
-impl<'de> Visitor<'de> for ExactNodeVisitor {
-    type Value = ExactNode;
+impl<'de> Visitor<'de> for StrictNodeVisitor {
+    type Value = StrictNode;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("anything")
     }
 
-    fn visit_bool<E>(self, scalar_value: bool) -> Result<ExactNode, E> {
-        Ok(ExactNode::from_text(scalar_value.to_string()))
+    fn visit_bool<E>(self, scalar_value: bool) -> Result<StrictNode, E> {
+        Ok(StrictNode::Typed(Some(scalar_value.to_string())))
     }
 
-    fn visit_i64<E>(self, scalar_value: i64) -> Result<ExactNode, E> {
-        Ok(ExactNode::from_text(scalar_value.to_string()))
+    fn visit_i64<E>(self, scalar_value: i64) -> Result<StrictNode, E> {
+        Ok(StrictNode::Typed(Some(scalar_value.to_string())))
     }
 
-    fn visit_u64<E>(self, scalar_value: u64) -> Result<ExactNode, E> {
-        Ok(ExactNode::from_text(scalar_value.to_string()))
+    fn visit_u64<E>(self, scalar_value: u64) -> Result<StrictNode, E> {
+        Ok(StrictNode::Typed(Some(scalar_value.to_string())))
     }
 
-    /// `1.50` would become `1.5`, which does not occur in the subject.
-    fn visit_f64<E>(self, _: f64) -> Result<ExactNode, E> {
-        Ok(ExactNode(None))
+    fn visit_f64<E>(self, _: f64) -> Result<StrictNode, E> {
+        Ok(StrictNode::Typed(None))
     }
 
-    fn visit_str<E>(self, scalar_value: &str) -> Result<ExactNode, E> {
-        Ok(ExactNode::from_text(scalar_value))
+    fn visit_str<E>(self, scalar_value: &str) -> Result<StrictNode, E> {
+        Ok(StrictNode::Text(scalar_value.to_string()))
     }
 
-    fn visit_string<E>(self, scalar_value: String) -> Result<ExactNode, E> {
-        Ok(ExactNode::from_text(scalar_value))
+    fn visit_string<E>(self, scalar_value: String) -> Result<StrictNode, E> {
+        Ok(StrictNode::Text(scalar_value))
     }
 
-    fn visit_unit<E>(self) -> Result<ExactNode, E> {
-        Ok(ExactNode(Some(AnswerNode::Nothing)))
+    fn visit_unit<E>(self) -> Result<StrictNode, E> {
+        Ok(StrictNode::Nothing)
     }
 
-    fn visit_none<E>(self) -> Result<ExactNode, E> {
-        Ok(ExactNode(Some(AnswerNode::Nothing)))
+    fn visit_none<E>(self) -> Result<StrictNode, E> {
+        Ok(StrictNode::Nothing)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<ExactNode, D::Error> {
-        deserializer.deserialize_any(ExactNodeVisitor)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<StrictNode, D::Error> {
+        deserializer.deserialize_any(StrictNodeVisitor)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence_access: A) -> Result<ExactNode, A::Error> {
-        let mut sequence_items = Some(Vec::new());
-        // One inexact value makes the whole list inexact, but all of it has to be read for the parser to continue.
-        while let Some(ExactNode(sequence_item)) = sequence_access.next_element()? {
-            sequence_items = sequence_items.zip(sequence_item).map(|(mut sequence_items, sequence_item)| {
-                sequence_items.push(sequence_item);
-                sequence_items
-            });
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence_access: A) -> Result<StrictNode, A::Error> {
+        let mut list_items = Vec::new();
+        while let Some(list_item) = sequence_access.next_element()? {
+            list_items.push(list_item);
         }
-        Ok(ExactNode(sequence_items.map(AnswerNode::List)))
+        Ok(StrictNode::List(list_items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map_access: A) -> Result<ExactNode, A::Error> {
-        let mut map_pairs = Some(Vec::new());
-        while let Some((ExactNode(map_key), ExactNode(map_value))) = map_access.next_entry()? {
-            map_pairs = map_pairs.zip(map_key.zip(map_value)).map(|(mut map_pairs, (map_key, map_value))| {
-                map_pairs.push((map_key.to_text().unwrap_or_default(), map_value));
-                map_pairs
-            });
+    fn visit_map<A: MapAccess<'de>>(self, mut map_access: A) -> Result<StrictNode, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map_access.next_entry()? {
+            pairs.push(pair);
         }
-        Ok(ExactNode(map_pairs.map(AnswerNode::Map)))
+        Ok(StrictNode::Map(pairs))
     }
 }
 

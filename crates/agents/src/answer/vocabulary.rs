@@ -34,7 +34,7 @@ pub(super) const VERIFICATION_KEYS: &[&str] = &["verification", "verified", "che
 pub(super) const MODIFIED_FILES_KEYS: &[&str] = &["filesmodified", "files", "fileschanged", "modifiedfiles"];
 pub(super) const MEMORY_SAVED_KEYS: &[&str] = &["memorysaved", "savedtomemory"];
 pub(super) const VERDICT_KEYS: &[&str] =
-    &["verdict", "ruling", "judgement", "judgment", "status", "result", "validity"];
+    &["verdict", "ruling", "judgement", "judgment", "status", "result", "validity", "valid", "isvalid"];
 pub(super) const COUNTER_EVIDENCE_KEYS: &[&str] = &["counterevidence", "counter", "counterquote", "quote", "evidence"];
 
 pub(super) const FINDINGS_VOCABULARY: ListVocabulary = ListVocabulary {
@@ -109,6 +109,7 @@ pub(super) const VERDICTS_VOCABULARY: ListVocabulary = ListVocabulary {
         "verdict",
         "ruling",
         "judgement",
+        "valid",
         "status",
         "reason",
         "note",
@@ -120,3 +121,98 @@ pub(super) const VERDICTS_VOCABULARY: ListVocabulary = ListVocabulary {
     ],
     sibling_keys: &[],
 };
+
+/// The page that documents these names must list exactly them.
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tribunal_core::answer_words::{CLAIM_WORDS, SEVERITY_WORDS, VERDICT_WORDS, WordGroup};
+
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../../docs/agent-protocol.md");
+
+    fn page_section(heading: &str) -> &'static str {
+        let section_start = PAGE.find(heading).unwrap_or_else(|| panic!("{heading} is not on the page"));
+        let section = &PAGE[section_start + heading.len()..];
+        &section[..section.find("\n##").unwrap_or(section.len())]
+    }
+
+    /// The words in backticks, by their letters and digits; examples with a dot are left out.
+    fn quoted_names(page_text: &str) -> BTreeSet<String> {
+        let quoted_words = page_text.split('`').skip(1).step_by(2).filter(|quoted| !quoted.contains('.'));
+        quoted_words.map(|quoted| quoted.chars().filter(char::is_ascii_alphanumeric).collect()).collect()
+    }
+
+    fn table_row(heading: &str, first_cell: &str) -> &'static str {
+        let row_start = format!("| {first_cell}");
+        let mut rows = page_section(heading).lines().filter(|line| line.starts_with(&row_start));
+        rows.next().unwrap_or_else(|| panic!("no row `{row_start}` below {heading}"))
+    }
+
+    #[test]
+    fn the_page_lists_every_accepted_word() {
+        fn check_table<M>(heading: &str, word_table: &'static [WordGroup<M>]) {
+            let quote_words =
+                |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+            for group in word_table {
+                let mut expected_row = format!("| {} | {} |", group.name, quote_words(group.clear_words));
+                if !group.plain_words.is_empty() {
+                    expected_row.push_str(&format!(" {} |", quote_words(group.plain_words)));
+                }
+                assert!(
+                    page_section(heading).contains(&expected_row),
+                    "the page should have this row:\n{expected_row}"
+                );
+            }
+        }
+        check_table("### Reviewers", &SEVERITY_WORDS);
+        check_table("### Challengers", &VERDICT_WORDS);
+        check_table("### Fixers", &CLAIM_WORDS);
+    }
+
+    #[test]
+    fn the_page_lists_every_accepted_key() {
+        for (heading, first_cell, key_lists) in [
+            ("### Reviewers", "`description`", vec![DESCRIPTION_KEYS]),
+            ("### Reviewers", "`quote`", vec![QUOTE_KEYS, EVIDENCE_KEYS, &["absent"]]),
+            ("### Reviewers", "`absent`", vec![ABSENCE_KEYS, HEADING_KEYS, TERM_KEYS, &["quote"]]),
+            ("### Reviewers", "`severity`", vec![SEVERITY_KEYS, &["medium"]]),
+            ("### Reviewers", "`category`", vec![CATEGORY_KEYS]),
+            ("### Reviewers", "`line`", vec![LINE_KEYS, LOCATION_KEYS]),
+            ("### Reviewers", "`file`", vec![FILE_KEYS]),
+            ("### Reviewers", "`suggested_fix`", vec![SUGGESTED_FIX_KEYS]),
+            ("### Challengers", "`id`", vec![FINDING_ID_KEYS]),
+            ("### Challengers", "`verdict`", vec![VERDICT_KEYS]),
+            ("### Challengers", "`reason`", vec![NOTE_KEYS]),
+            ("### Challengers", "`counter_evidence`", vec![COUNTER_EVIDENCE_KEYS]),
+            ("### Fixers", "`id`", vec![FINDING_ID_KEYS]),
+            ("### Fixers", "`status`", vec![STATUS_KEYS]),
+            ("### Fixers", "`fix_description`", vec![NOTE_KEYS]),
+            ("### Fixers", "`verification`", vec![VERIFICATION_KEYS]),
+            ("### Fixers", "`files_modified`", vec![MODIFIED_FILES_KEYS]),
+            ("### Fixers", "`memory_saved`", vec![MEMORY_SAVED_KEYS, &["true"]]),
+        ] {
+            let expected_names: BTreeSet<String> = key_lists.concat().into_iter().map(str::to_string).collect();
+            assert_eq!(quoted_names(table_row(heading, first_cell)), expected_names, "{heading}, {first_cell}");
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_name_of_a_list() {
+        for (heading, vocabulary) in [
+            ("### Reviewers", FINDINGS_VOCABULARY),
+            ("### Challengers", VERDICTS_VOCABULARY),
+            ("### Fixers", FIXES_VOCABULARY),
+        ] {
+            let section = page_section(heading);
+            let sentence_start = section.find("may also be called").unwrap();
+            let sentence = &section[sentence_start..];
+            let sentence = &sentence[..sentence.find('.').unwrap()];
+            let expected_names: BTreeSet<String> =
+                vocabulary.list_names[1..].iter().map(|list_name| list_name.to_string()).collect();
+            assert_eq!(quoted_names(sentence), expected_names, "{heading}");
+        }
+    }
+}

@@ -33,6 +33,8 @@ pub const ASSIGNED_BLOCK: &str = "assigned findings";
 pub const DISPUTED_BLOCK: &str = "disputed findings";
 /// The most bytes of a prompt, apart from the subject, the findings and a custom template.
 pub const MAX_PROMPT_BYTES: usize = 4096;
+/// The most characters of a correction: enough for all words that an answer may use.
+const MAX_CORRECTION_CHARS: usize = 1_500;
 /// The most bytes of a value that is neither the subject nor the findings.
 const MAX_VALUE_BYTES: usize = 10 * 1024;
 
@@ -282,6 +284,10 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
                 task_brief.required
             );
         }
+        // The settings require none.
+        _ if task_brief.round <= 1 => {
+            description.push_str("There is no minimum number of findings. Never invent one.\n");
+        }
         // No findings are required any more: the run only has to show that the fixes hold.
         _ => {
             description.push_str("This is a repeated review: do not raise known findings again, unless a fix did\n");
@@ -300,7 +306,7 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
         let _ = writeln!(
             description,
             "Your last answer was not accepted: {}\nGive the complete answer again.",
-            truncate_chars(&to_single_line(&task_brief.correction), 500)
+            truncate_chars(&to_single_line(&task_brief.correction), MAX_CORRECTION_CHARS)
         );
     }
     description.trim_end().to_string()
@@ -692,6 +698,34 @@ mod tests {
         Your last answer was not accepted: no list
         Give the complete answer again.
         ");
+    }
+
+    #[test]
+    fn only_a_later_round_is_called_a_repeated_review() {
+        let prompt_for = |required, round| {
+            let subject = Subject::from_path("prd.md", None);
+            render_sample(&TaskBrief { required, ..TaskBrief::new(AgentRole::Adversarial, subject, round) }, "# A\n")
+        };
+        assert!(prompt_for(3, 1).contains("Raise at least 3 findings"));
+        let first_round = prompt_for(0, 1);
+        assert!(!first_round.contains("repeated review"), "{first_round}");
+        assert!(first_round.contains("There is no minimum number of findings."), "{first_round}");
+        assert!(prompt_for(0, 2).contains("This is a repeated review"));
+    }
+
+    #[test]
+    fn a_correction_has_room_for_every_accepted_word() {
+        use tribunal_core::{
+            answer_words::{VERDICT_WORDS, describe_unknown_words},
+            brief::UnknownWord,
+        };
+        let unknown_words: Vec<UnknownWord> = (1..=10)
+            .map(|number| UnknownWord { id: FindingId(number), word: "a word of some length".into() })
+            .collect();
+        let mut task_brief = sample_brief(AgentRole::Challenger);
+        task_brief.correction = describe_unknown_words("verdict", &unknown_words, &VERDICT_WORDS);
+        let rendered_prompt = render_sample(&task_brief, "# A\n");
+        assert!(rendered_prompt.contains(&task_brief.correction), "{rendered_prompt}");
     }
 
     #[test]

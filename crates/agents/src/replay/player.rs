@@ -304,7 +304,7 @@ mod tests {
         };
         assert_eq!(play_script(&AgentScript::parse(script_yaml).unwrap(), &mut script_player).unwrap(), ScriptExit(0));
         let answer_text = String::from_utf8(stdout_bytes).unwrap();
-        let AnswerContent::Rulings { rulings } = parse_answer(&answer_text, AnswerKind::Verdicts).content else {
+        let AnswerContent::Rulings { rulings, .. } = parse_answer(&answer_text, AnswerKind::Verdicts).content else {
             panic!("{answer_text}")
         };
         let spoken_verdicts = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds));

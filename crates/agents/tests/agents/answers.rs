@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tribunal_agents::answer::{AnswerKind, MAX_ITEMS, MAX_REMARKS, ParsedAnswer, parse_answer};
 use tribunal_core::{
-    brief::{AnswerContent, ChallengeVerdict, ClaimStatus, RaisedFinding},
+    brief::{AnswerContent, ChallengeVerdict, ClaimStatus, RaisedFinding, UnknownWord},
     finding::{Evidence, Severity},
+    ids::FindingId,
 };
 
 const ALL_KINDS: [AnswerKind; 3] = [AnswerKind::Findings, AnswerKind::Fixes, AnswerKind::Verdicts];
@@ -23,7 +24,7 @@ fn parse_findings(answer_text: &str) -> Vec<RaisedFinding> {
 
 fn parse_rulings(answer_text: &str) -> (String, Vec<String>) {
     let parsed_answer = parse_answer(answer_text, AnswerKind::Verdicts);
-    let AnswerContent::Rulings { rulings } = parsed_answer.content else {
+    let AnswerContent::Rulings { rulings, .. } = parsed_answer.content else {
         panic!("{:?} in:\n{answer_text}", parsed_answer.content)
     };
     let rendered_rulings = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds));
@@ -362,6 +363,9 @@ fn severities_of_every_scale_are_understood() {
         ("MAJOR", Severity::High),
         ("minor", Severity::Medium),
         ("info", Severity::Low),
+        ("nit", Severity::Low),
+        ("P1", Severity::High),
+        ("low (not a blocker)", Severity::Low),
         ("**High** (must fix)", Severity::High),
         ("medium/high", Severity::High),
         ("gruesome", Severity::Critical),
@@ -445,16 +449,100 @@ fn verdicts_are_read_in_many_forms() {
 #[test]
 fn a_verdict_without_proof_or_with_a_contradiction_is_ambiguous() {
     let (read_rulings, remarks) = parse_rulings(
-        "verdicts:\n- {id: F1, verdict: INVALID}\n- {id: F2, verdict: VALID}\n\
-         - {id: F2, verdict: INVALID, reason: r}\n- {id: F3, verdict: meh}\n",
+        "verdicts:\n- {id: F1, verdict: INVALID}\n- {id: F2, verdict: VALID}\n- {id: F2, verdict: INVALID, reason: r}\n",
     );
-    assert_eq!(read_rulings, "F1 ambiguous, F2 ambiguous, F3 ambiguous");
-    insta::assert_snapshot!(remarks.join("\n"), @"
-    F1 was called invalid without counter-evidence, treated as ambiguous
-    unknown verdict `meh` on F3, treated as ambiguous
-    F2 was called valid and invalid, treated as ambiguous
-    ");
+    assert_eq!(read_rulings, "F1 ambiguous, F2 ambiguous");
+    assert_eq!(
+        remarks,
+        [
+            "F1 was called invalid without counter-evidence, treated as ambiguous",
+            "F2 was called valid and invalid, treated as ambiguous",
+        ]
+    );
     assert_eq!(ChallengeVerdict::Ambiguous.as_str(), "ambiguous");
+}
+
+#[test]
+fn an_unknown_verdict_is_not_a_ruling() {
+    let answer_text = "verdicts:\n- {id: F1, verdict: upheld}\n- {id: F2, verdict: meh}\n- {id: F2, verdict: so so}\n\
+         - {id: F3, verdict: hm}\n- {id: F3, verdict: True Positive}\n- {id: F4, valid: false, reason: r}\n";
+    let parsed_answer = parse_answer(answer_text, AnswerKind::Verdicts);
+    let AnswerContent::Rulings { rulings, unknown } = parsed_answer.content else {
+        panic!("{:?}", parsed_answer.content)
+    };
+    let read_rulings: Vec<String> = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds)).collect();
+    assert_eq!(read_rulings, ["F1 valid", "F3 valid", "F4 invalid"]);
+    assert_eq!(unknown, [UnknownWord { id: FindingId(2), word: "meh".into() }]);
+    assert_eq!(parsed_answer.remarks, ["unknown verdict `meh` for F2, ignored"]);
+}
+
+#[test]
+fn an_answer_of_unknown_words_only_is_unreadable_and_lists_the_accepted_ones() {
+    for (answer_text, answer_kind, expected_start) in [
+        (
+            "verdicts: [{id: F1, verdict: meh}, {id: F2, verdict: hm}]",
+            AnswerKind::Verdicts,
+            "unknown verdict `meh` for F1, `hm` for F2; accepted words: VALID (or ",
+        ),
+        (
+            "fixes: [{id: F1, status: meh}]",
+            AnswerKind::Fixes,
+            "unknown status `meh` for F1; accepted words: FIXED (or ",
+        ),
+    ] {
+        let AnswerContent::Unreadable { message } = parse_answer(answer_text, answer_kind).content else { panic!() };
+        assert!(message.starts_with(expected_start), "{message}");
+    }
+}
+
+#[test]
+fn an_unknown_status_is_not_a_claim() {
+    let answer_text = "fixes:\n- {id: F1, status: Resolved}\n- {id: F2, status: meh}\n- {id: F3, status: skipped}\n";
+    let parsed_answer = parse_answer(answer_text, AnswerKind::Fixes);
+    let AnswerContent::Fixes { claims, unknown } = parsed_answer.content else { panic!() };
+    assert_eq!(
+        claims.iter().map(|claim| (claim.id.0, claim.said)).collect::<Vec<_>>(),
+        [(1, ClaimStatus::Fixed), (3, ClaimStatus::Blocked)]
+    );
+    assert_eq!(unknown, [UnknownWord { id: FindingId(2), word: "meh".into() }]);
+}
+
+#[test]
+fn the_remark_about_too_many_items_says_which_ones_were_kept() {
+    let first_remark = |list_name: &str, json_item: serde_json::Value, answer_kind| {
+        let answer_text = json!({ list_name: vec![json_item; 1_001] }).to_string();
+        parse_answer(&answer_text, answer_kind).remarks[0].clone()
+    };
+    let finding = json!({"severity": "low", "description": "d", "quote": "q"});
+    assert_eq!(
+        first_remark("findings", finding, AnswerKind::Findings),
+        "kept 1000 of 1001 items, the most severe ones; the others were ignored"
+    );
+    for (list_name, json_item, answer_kind) in [
+        ("fixes", json!({"id": "F1", "status": "FIXED"}), AnswerKind::Fixes),
+        ("verdicts", json!({"id": "F1", "verdict": "VALID"}), AnswerKind::Verdicts),
+    ] {
+        assert_eq!(
+            first_remark(list_name, json_item, answer_kind),
+            "kept 1000 of 1001 items, the first ones; the others were ignored"
+        );
+    }
+}
+
+/// A quote is looked up in the subject, so it has to stay as it is written.
+#[test]
+fn a_bare_number_in_a_quote_keeps_its_spelling() {
+    for number_text in ["0x1F", "1_000", "0o17", "007", "+5", "1.50", "12", "true", "-0x1f", "1e3"] {
+        for answer_text in [
+            format!("```yaml\nfindings:\n  - description: d\n    quote: {number_text}\n    line: 3\n```"),
+            format!("findings:\n  - description: d\n    quote: {number_text}\n    line: 3\n"),
+            format!("```yaml\nfindings:\n  - {{description: d, quote: {number_text}, line: 3}}\n```"),
+        ] {
+            let read_findings = parse_findings(&answer_text);
+            assert_eq!(read_findings[0].evidence, Evidence::Quote { text: number_text.into() }, "{answer_text}");
+            assert_eq!(read_findings[0].line, Some(3));
+        }
+    }
 }
 
 #[test]
@@ -462,9 +550,12 @@ fn a_negated_fix_is_not_a_fix() {
     let answer_text = "fixes:\n- {id: F1, status: Fixed ✅}\n- {id: F2, status: not fixed}\n\
          - {id: F3, status: 'BLOCKED (needs a decision)'}\n- {id: F4, status: partially fixed}\n";
     let parsed_answer = parse_answer(answer_text, AnswerKind::Fixes);
-    let AnswerContent::Fixes { claims } = parsed_answer.content else { panic!() };
-    assert_eq!(claims.iter().map(|claim| claim.id.0).collect::<Vec<_>>(), [1, 3]);
-    assert_eq!(parsed_answer.remarks.len(), 2, "{:?}", parsed_answer.remarks);
+    let AnswerContent::Fixes { claims, .. } = parsed_answer.content else { panic!() };
+    assert_eq!(
+        claims.iter().map(|claim| (claim.id.0, claim.said)).collect::<Vec<_>>(),
+        [(1, ClaimStatus::Fixed), (2, ClaimStatus::Unfixed), (3, ClaimStatus::Blocked), (4, ClaimStatus::Unfixed)]
+    );
+    assert_eq!(parsed_answer.remarks, [""; 0]);
 }
 
 /// Other tools took a word for a signal: `abandoned` contains `done`, and a promise in the prompt ended a loop.
@@ -474,7 +565,7 @@ fn a_word_inside_another_word_is_not_a_claim() {
         let parsed_answer =
             parse_answer(&format!("fixes:\n  - id: F1\n    status: {status}\n    note: x\n"), AnswerKind::Fixes);
         let claims = match parsed_answer.content {
-            AnswerContent::Fixes { claims } => claims,
+            AnswerContent::Fixes { claims, .. } => claims,
             _ => vec![],
         };
         let fixed_count = claims.iter().filter(|claim| claim.said == ClaimStatus::Fixed).count();

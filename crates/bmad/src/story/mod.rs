@@ -101,7 +101,6 @@ impl FollowUpKind {
             "decision" | "decision-needed" | "decision_needed" => FollowUpKind::Decision,
             "patch" => FollowUpKind::Patch,
             "defer" | "deferred" => FollowUpKind::Defer,
-            "med" => FollowUpKind::Severity(Severity::Medium),
             severity_name => Severity::parse(severity_name)
                 .map_or_else(|| FollowUpKind::Other(kind_text.to_string()), FollowUpKind::Severity),
         }

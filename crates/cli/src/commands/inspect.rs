@@ -22,7 +22,7 @@ use std::{
 use tribunal_agents::answer::{AnswerKind, ParsedAnswer, parse_answer};
 use tribunal_bmad::CONFIG_PATH;
 use tribunal_core::{
-    brief::{AnswerContent, ClaimStatus, PartyMinutes},
+    brief::{AnswerContent, PartyMinutes},
     finding::Evidence,
 };
 use tribunal_report::{clean_block, escape_line};
@@ -206,7 +206,7 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
             }
         }
         AnswerContent::Unreadable { message } => writeln!(output, "unreadable: {}", clean_block(message))?,
-        AnswerContent::Rulings { rulings } => {
+        AnswerContent::Rulings { rulings, .. } => {
             writeln!(output, "{}", format_count(rulings.len(), "verdict"))?;
             for ruling in rulings {
                 let ruling_line =
@@ -218,11 +218,17 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
                 }
             }
         }
-        AnswerContent::Fixes { claims } => {
+        AnswerContent::Fixes { claims, .. } => {
             writeln!(output, "{}", format_count(claims.len(), "claim"))?;
             for claim in claims {
-                let claim_status = if claim.said == ClaimStatus::Fixed { "fixed" } else { "blocked" };
-                writeln!(output, "  {:<4} {claim_status:<8} {}", claim.id.to_string(), escape_line(&claim.note))?;
+                let memory_note = if claim.memory_saved { " (lesson saved to memory)" } else { "" };
+                let claim_line = format!(
+                    "  {:<4} {:<9} {}{memory_note}",
+                    claim.id.to_string(),
+                    claim.said.as_str(),
+                    escape_line(&claim.note)
+                );
+                writeln!(output, "{}", claim_line.trim_end())?;
             }
         }
     }

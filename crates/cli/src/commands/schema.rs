@@ -27,8 +27,9 @@ pub(crate) struct SchemaArguments {
 }
 
 fn build_schemas() -> Vec<(&'static str, Value)> {
-    // The settings' schema comes from their table; all others are derived from the types that are printed.
-    let mut schemas = vec![("settings", settings::settings_schema())];
+    // The schemas of settings and answers come from their tables; all others are derived from the types that are printed.
+    let mut schemas =
+        vec![("settings", settings::settings_schema()), ("answers", tribunal_agents::schema::answers_document())];
     let documents = [
         ("finding", schema_for!(Finding)),
         ("event", schema_for!(JournalEntry)),

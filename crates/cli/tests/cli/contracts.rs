@@ -185,8 +185,8 @@ fn an_answer_of_a_fixer_can_be_inspected_too() {
     assert_eq!(output.exit_code, Some(0));
     insta::assert_snapshot!(output.stdout, @"
     2 claims
-      F2   fixed    named
-      F3   blocked  who?
+      F2   fixed     named
+      F3   blocked   who?
     warning: item 3 was ignored: `9` is not a finding id
     ");
     let as_findings = sandbox.run_tribunal(&["inspect", "response", "fixer.txt"]);

@@ -1,6 +1,7 @@
 //! The binary from outside: its commands, their output and their exit codes.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod agent_protocol;
 mod agents;
 mod bad_input;
 mod change_review;

@@ -8,9 +8,10 @@ use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
+    answer_words::{VERDICT_WORDS, describe_unknown_words},
     brief::{
         AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, FindingToChallenge,
-        TaskBrief, WorkspaceKind,
+        TaskBrief, UnknownWord, WorkspaceKind,
     },
     challenge::{
         ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt, describe_voices,
@@ -260,10 +261,11 @@ async fn ask_challenger(
     let finding_count = agent_task.brief.disputed.len() as u32;
     let wanted_ids: Vec<FindingId> = agent_task.brief.disputed.iter().map(|finding| finding.id).collect();
     let consultation =
-        consult_agent(host, &task_key, agent_task, spent, |content| find_missing_rulings(content, &wanted_ids)).await?;
+        consult_agent(host, &task_key, agent_task, spent, |content| find_ruling_problem(content, &wanted_ids)).await?;
     let mut rulings: Option<Vec<ChallengerRuling>> = None;
     for KeyedReply { reply, .. } in &consultation.replies {
-        if let AnswerContent::Rulings { rulings: new_rulings } = &reply.content {
+        // An unknown verdict is none: the challenger counts as not heard about that finding.
+        if let AnswerContent::Rulings { rulings: new_rulings, .. } = &reply.content {
             let all_rulings = rulings.get_or_insert_default();
             // If a challenger was asked once more, its later ruling on a finding counts.
             all_rulings.retain(|earlier: &ChallengerRuling| !new_rulings.iter().any(|ruling| ruling.id == earlier.id));
@@ -298,13 +300,27 @@ async fn ask_challenger(
     Ok(ChallengerAnswer { consultation, rulings })
 }
 
-fn find_missing_rulings(content: &AnswerContent, wanted_ids: &[FindingId]) -> Option<String> {
+/// Finds what is wrong with an answer: unknown verdicts, missing ones, or no verdicts at all.
+fn find_ruling_problem(content: &AnswerContent, wanted_ids: &[FindingId]) -> Option<String> {
     match content {
-        AnswerContent::Rulings { rulings } => {
-            let silent_ids =
-                wanted_ids.iter().filter(|finding_id| !rulings.iter().any(|ruling| ruling.id == **finding_id));
+        AnswerContent::Rulings { rulings, unknown } => {
+            let wanted_unknown: Vec<UnknownWord> =
+                unknown.iter().filter(|unknown_word| wanted_ids.contains(&unknown_word.id)).cloned().collect();
+            let is_mentioned = |finding_id: FindingId| {
+                rulings.iter().any(|ruling| ruling.id == finding_id)
+                    || wanted_unknown.iter().any(|unknown_word| unknown_word.id == finding_id)
+            };
+            let silent_ids = wanted_ids.iter().filter(|finding_id| !is_mentioned(**finding_id));
             let silent_names: Vec<String> = silent_ids.map(|finding_id| format!("{finding_id}")).collect();
-            (!silent_names.is_empty()).then(|| format!("a verdict is missing for {}", silent_names.join(", ")))
+            let mut problems: Vec<String> = Vec::new();
+            // The missing ones come first: the list of accepted words is long.
+            if !silent_names.is_empty() {
+                problems.push(format!("a verdict is missing for {}", silent_names.join(", ")));
+            }
+            if !wanted_unknown.is_empty() {
+                problems.push(describe_unknown_words("verdict", &wanted_unknown, &VERDICT_WORDS));
+            }
+            (!problems.is_empty()).then(|| problems.join("; "))
         }
         AnswerContent::Unreadable { message } => Some(message.clone()),
         AnswerContent::Findings { .. } | AnswerContent::Fixes { .. } => {

@@ -8,7 +8,8 @@ use alloc::{format, string::String, vec::Vec};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::{
-    brief::{AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, TaskBrief, WorkspaceKind},
+    answer_words::{CLAIM_WORDS, describe_unknown_words},
+    brief::{AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, TaskBrief, UnknownWord, WorkspaceKind},
     client::JobKind,
     event::RunEvent,
     files::Patch,
@@ -20,7 +21,7 @@ use crate::{
     review::{
         FixLogEntry, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
-        consult::{ConsultOutcome, consult_agent},
+        consult::{ConsultOutcome, KeyedReply, consult_agent},
         fix_history::is_repeated_reply,
         frozen_copy::freeze_subject,
         land::{land_approved, land_or_ask},
@@ -163,15 +164,25 @@ async fn ask_fixer(
     run_usage: RunUsage,
 ) -> Result<FixerResult, ParkedRun> {
     let agent_name = agent_task.agent.clone();
-    let consultation = consult_agent(host, &fixer_key, agent_task, &run_usage, |content| match content {
-        AnswerContent::Fixes { .. } => None,
+    let consultation =
+        consult_agent(host, &fixer_key, agent_task, &run_usage, |content| find_claim_problem(content, &assigned_ids))
+            .await?;
+    Ok(FixerResult { fixer_key, agent: agent_name, assigned_ids, consultation })
+}
+
+/// Finds what is wrong with an answer. A finding that is not mentioned is no problem: it is open again.
+fn find_claim_problem(content: &AnswerContent, assigned_ids: &[FindingId]) -> Option<String> {
+    match content {
+        AnswerContent::Fixes { unknown, .. } => {
+            let own_unknown: Vec<UnknownWord> =
+                unknown.iter().filter(|unknown_word| assigned_ids.contains(&unknown_word.id)).cloned().collect();
+            (!own_unknown.is_empty()).then(|| describe_unknown_words("status", &own_unknown, &CLAIM_WORDS))
+        }
         AnswerContent::Unreadable { message } => Some(message.clone()),
         AnswerContent::Findings { .. } | AnswerContent::Rulings { .. } => {
             Some(String::from("expected fixes, not findings or verdicts"))
         }
-    })
-    .await?;
-    Ok(FixerResult { fixer_key, agent: agent_name, assigned_ids, consultation })
+    }
 }
 
 fn fixer_task(
@@ -261,7 +272,7 @@ async fn settle_answer(
     let FixerResult { fixer_key, agent, assigned_ids, consultation } = fixer_result;
     // The last readable reply counts: an earlier one was the reason for asking again.
     let readable_answer = consultation.replies.iter().rev().find_map(|answered| match &answered.reply.content {
-        AnswerContent::Fixes { claims } => Some((&answered.reply_key, claims.clone(), answered.reply.patch.clone())),
+        AnswerContent::Fixes { claims, unknown } => Some((answered, claims.clone(), unknown.clone())),
         _ => None,
     });
     state.record_attempt_result(host, JobKind::Fix, &consultation, readable_answer.is_some());
@@ -277,16 +288,19 @@ async fn settle_answer(
             assigned_ids.clone(),
         );
     }
-    let Some((reply_key, claims, patch)) = readable_answer else {
+    let Some((KeyedReply { reply_key, reply }, claims, unknown_words)) = readable_answer else {
         return Ok(handle_missing_answer(host, state, FixerResult { fixer_key, agent, assigned_ids, consultation }));
     };
     state.tries.context.add_output(&summarize_claims(&claims));
     let sorted_claims = sort_claims(claims, &assigned_ids);
     for claim in &sorted_claims.blocked_claims {
         // The user decides about blocked findings even if the rest of the patch lands.
-        state.block_finding(host, &fixer_key, claim.id, TransitionCause::FixerBlocked, &claim.note).await?;
+        let note_text = if claim.note.is_empty() { "the fixer gave no reason" } else { claim.note.as_str() };
+        state.block_finding(host, &fixer_key, claim.id, TransitionCause::FixerBlocked, note_text).await?;
     }
-    let work_result = settle_fixed_claims(host, state, reply_key, patch, &sorted_claims.fixed_claims).await?;
+    let work_result =
+        settle_fixed_claims(host, state, reply_key, reply.patch.clone(), &sorted_claims.fixed_claims).await?;
+    reopen_unfixed(host, state, &sorted_claims.unfixed_claims, &unknown_words);
     // Only findings that are still assigned are reopened, so this covers exactly the unmentioned ones.
     state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, "the fixer did not mention it");
     let is_repeat = consultation.replies.iter().any(|answered| is_repeated_reply(&answered.reply));
@@ -296,6 +310,26 @@ async fn settle_answer(
         handle_circling(host, state, &fixer_key, &answered_before_ids).await?;
     }
     Ok(work_result)
+}
+
+/// Reopens the findings that a fixer calls not fixed, and those whose status is still an unknown word.
+fn reopen_unfixed(
+    host: &dyn Host,
+    state: &mut ReviewState,
+    unfixed_claims: &[FixClaim],
+    unknown_words: &[UnknownWord],
+) {
+    for claim in unfixed_claims {
+        let note_text = match claim.note.as_str() {
+            "" => String::from("the fixer says that it is not fixed"),
+            fixer_note => format!("the fixer says that it is not fixed: {fixer_note}"),
+        };
+        state.reopen_assigned(host, &[claim.id], TransitionCause::NotAnswered, &note_text);
+    }
+    for UnknownWord { id, word } in unknown_words {
+        let note_text = format!("the fixer's status `{}` is neither FIXED nor BLOCKED", truncate_chars(word, 40));
+        state.reopen_assigned(host, &[*id], TransitionCause::NotAnswered, &note_text);
+    }
 }
 
 /// Reopens the findings of a fixer that gave no readable answer, and reports its fault.
@@ -353,10 +387,8 @@ fn accept_fixes_along(host: &dyn Host, state: &mut ReviewState, reply_key: &Key,
 }
 
 fn summarize_claims(claims: &[FixClaim]) -> String {
-    let claim_texts = claims.iter().map(|claim| {
-        let status_word = if claim.said == ClaimStatus::Fixed { "FIXED" } else { "BLOCKED" };
-        format!("{} {status_word}: {}", claim.id, claim.note)
-    });
+    let claim_texts =
+        claims.iter().map(|claim| format!("{} {}: {}", claim.id, claim.said.as_str().to_uppercase(), claim.note));
     claim_texts.collect::<Vec<String>>().join("; ")
 }
 
@@ -400,16 +432,20 @@ async fn handle_circling(
 /// The claims of a fixer, by status.
 struct SortedClaims {
     blocked_claims: Vec<FixClaim>,
+    unfixed_claims: Vec<FixClaim>,
     fixed_claims: Vec<FixClaim>,
 }
 
-/// Sorts the claims about assigned findings, one each. A finding that is claimed as both is blocked.
+/// Sorts the claims about assigned findings, one each. Of different claims about one finding the worst counts: blocked,
+/// then not fixed.
 fn sort_claims(claims: Vec<FixClaim>, assigned_ids: &[FindingId]) -> SortedClaims {
     let mut blocked_claims: Vec<FixClaim> = Vec::new();
+    let mut unfixed_claims: Vec<FixClaim> = Vec::new();
     let mut fixed_claims: Vec<FixClaim> = Vec::new();
     for claim in claims.into_iter().filter(|claim| assigned_ids.contains(&claim.id)) {
         let same_status = match claim.said {
             ClaimStatus::Blocked => &mut blocked_claims,
+            ClaimStatus::Unfixed => &mut unfixed_claims,
             ClaimStatus::Fixed => &mut fixed_claims,
         };
         // Of several claims about one finding the first counts.
@@ -417,6 +453,8 @@ fn sort_claims(claims: Vec<FixClaim>, assigned_ids: &[FindingId]) -> SortedClaim
             same_status.push(claim);
         }
     }
-    fixed_claims.retain(|claim| !blocked_claims.iter().any(|earlier| earlier.id == claim.id));
-    SortedClaims { blocked_claims, fixed_claims }
+    let is_claimed_in = |claims: &[FixClaim], finding_id| claims.iter().any(|other_claim| other_claim.id == finding_id);
+    unfixed_claims.retain(|claim| !is_claimed_in(&blocked_claims, claim.id));
+    fixed_claims.retain(|claim| !is_claimed_in(&blocked_claims, claim.id) && !is_claimed_in(&unfixed_claims, claim.id));
+    SortedClaims { blocked_claims, unfixed_claims, fixed_claims }
 }

@@ -279,7 +279,8 @@ pub(super) fn verify_claims(
             // The next fixer learns from what worked as well as from what did not.
             state.tries.context.add_success(&format!("{}: {}", claim.id, claim.note));
             let separator = if claim.verification.is_empty() { "" } else { "; checked: " };
-            let note_text = format!("{}{separator}{}", claim.note, claim.verification);
+            let memory_note = if claim.memory_saved { "; lesson saved to memory" } else { "" };
+            let note_text = format!("{}{separator}{}{memory_note}", claim.note, claim.verification);
             state.fixes.push(FixLogEntry { finding: claim.id, key: task_key.clone(), note: note_text });
         } else {
             let note_text = "claimed as fixed, but nothing near it was changed";

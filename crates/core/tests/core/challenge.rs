@@ -153,7 +153,7 @@ fn a_denial_without_a_quote_from_the_text_counts_as_ambiguous() {
         let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
         let ruling =
             ChallengerRuling { id: F1, holds: Invalid, note: "I know better".into(), counter: counter_evidence.into() };
-        answer.content = AnswerContent::Rulings { rulings: vec![ruling] };
+        answer.content = AnswerContent::Rulings { rulings: vec![ruling], unknown: vec![] };
         reply
     };
     for counter_evidence in ["never written anywhere", ""] {
@@ -470,7 +470,7 @@ fn a_counter_quote_that_is_too_short_refutes_nothing() {
         let mut reply = rulings_reply(vec![(F1, Invalid)]);
         let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
         let ruling = ChallengerRuling { id: F1, holds: Invalid, note: "no".into(), counter: "a".into() };
-        answer.content = AnswerContent::Rulings { rulings: vec![ruling] };
+        answer.content = AnswerContent::Rulings { rulings: vec![ruling], unknown: vec![] };
         reply
     };
     let world = world_raising_one(Severity::High)

@@ -18,3 +18,4 @@ mod review;
 mod rule_properties;
 mod session_repairs;
 mod tracker;
+mod unknown_words;

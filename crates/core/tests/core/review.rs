@@ -204,7 +204,7 @@ fn a_fixer_cannot_freeze_a_severity_by_the_note_of_a_blocked_finding() {
     for blocked_note in ["severity set to low by the user", "in doubt, counted as low; 2 of 2 challengers"] {
         let mut blocked_reply = fixes_reply(vec![(F1, ClaimStatus::Blocked), (F2, ClaimStatus::Fixed)], true);
         if let Reply::Ask(AskOutcome::Answered(reply)) = &mut blocked_reply
-            && let AnswerContent::Fixes { claims } = &mut reply.content
+            && let AnswerContent::Fixes { claims, .. } = &mut reply.content
         {
             claims[0].note = blocked_note.into();
         }
