@@ -27,7 +27,7 @@ pub(crate) enum SeverityName {
 }
 
 impl SeverityName {
-    pub fn severity(self) -> Severity {
+    pub fn to_severity(self) -> Severity {
         match self {
             SeverityName::Critical => Severity::Critical,
             SeverityName::High => Severity::High,

@@ -18,6 +18,7 @@ mod multi_run;
 mod next_steps;
 mod phrases;
 mod rulings;
+mod run_standing;
 pub mod session_text;
 mod style;
 pub mod tables;

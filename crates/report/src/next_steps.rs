@@ -9,8 +9,8 @@ use tribunal_core::{
 
 use crate::{
     cause_advice::advise_on_causes,
+    run_standing::{RunStanding, RunState},
     style::{Screen, TextStyle},
-    tables::{RunStanding, RunState},
     terminal_text::{display_width, escape_line},
 };
 

@@ -6,7 +6,7 @@ use tribunal_core::{
     view::RunPhase,
 };
 
-use crate::tables::RunStanding;
+use crate::run_standing::RunStanding;
 
 /// Lists the messages that a run has read but put into no prompt since. The inbox may have more that it has not read.
 pub fn list_unheard_messages<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> Vec<UserRemark> {

@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         return detach_command(context, &project, RemainingRuns { run_count, max_concurrent: share.jobs.get() });
     }
     let progress_mode = arguments.progress.typed_mode().or_else(|| chosen_progress(&effective, &typed_settings));
-    let fail_on = arguments.fail_on.map(SeverityName::severity).or(typed_settings.fail_on);
+    let fail_on = arguments.fail_on.map(SeverityName::to_severity).or(typed_settings.fail_on);
     if prepared_runs.len() > 1 {
         let plan_resume = |prepared: PreparedResume| PlannedRun {
             project: project.clone(),

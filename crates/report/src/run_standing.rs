@@ -1,0 +1,54 @@
+//! The state of a run, as far as its journal and its lock tell it.
+
+use tribunal_core::{
+    reason::RunOutcome,
+    view::{RunPhase, RunView},
+};
+
+/// A run as `runs` and `status` list it: its journal, and whether a process works on it.
+#[derive(Clone, Copy, Debug)]
+pub struct RunStanding<'a> {
+    pub run_view: &'a RunView,
+    pub is_live: bool,
+}
+
+impl RunStanding<'_> {
+    pub fn run_state(&self) -> RunState {
+        match (&self.run_view.phase, self.is_live) {
+            (RunPhase::Running, true) => RunState::Running,
+            // The journal has no ending and no process holds the run: it crashed.
+            (RunPhase::Running, false) => RunState::Crashed,
+            (RunPhase::Parked(summary) | RunPhase::Finished(summary), _) => {
+                summary.outcome.map_or(RunState::Stopped, RunState::Ended)
+            }
+        }
+    }
+
+    /// The state in one word.
+    pub fn state_name(&self) -> &'static str {
+        self.run_state().as_str()
+    }
+}
+
+/// The state of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    Running,
+    /// The journal has no ending, and no process works on the run.
+    Crashed,
+    /// The run was stopped before it reached an outcome.
+    Stopped,
+    /// The run ended, or waits, with this outcome.
+    Ended(RunOutcome),
+}
+
+impl RunState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Crashed => "crashed",
+            RunState::Stopped => "stopped",
+            RunState::Ended(outcome) => outcome.as_str(),
+        }
+    }
+}
