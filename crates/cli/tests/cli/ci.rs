@@ -85,23 +85,24 @@ fn the_worst_of_several_runs_decides() {
 fn limits_faults_and_open_questions_keep_their_exit_codes() {
     let failing_agent = Sandbox::with_shell_agent("exit 1\n");
     assert_eq!(failing_agent.run_tribunal(&["review", "plan.md", "--fail-on", "critical"]).exit_code, Some(5));
-    // A fixer that gives up leaves a question.
-    let waiting = Sandbox::with_shell_agent(
-        "case $TRIBUNAL_TASK in\n\
-         */fix/*) echo 'fixes: [{id: F1, status: BLOCKED, fix_description: no}]';;\n\
-         *) echo 'findings: [{severity: medium, description: vague, quote: It shall be fast.}]';;\n\
-         esac\n",
-    );
-    let output = waiting.run_tribunal(&["review", "plan.md", "--fail-on", "critical"]);
-    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    // Once the user has accepted it, the run is resolved, and what was deferred is still there.
-    assert_eq!(waiting.run_tribunal(&["decisions", "D1", "defer"]).exit_code, Some(0));
-    let output = waiting.run_tribunal(&["resume", "--fail-on", "medium"]);
-    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(output.stderr.contains("(--fail-on medium)"), "{}", output.stderr);
-    let run_id = waiting.last_run_id();
-    assert_eq!(waiting.run_tribunal(&["resume", &run_id, "--fail-on", "high"]).exit_code, Some(0));
-    assert_eq!(waiting.run_tribunal(&["resume", &run_id]).exit_code, Some(0));
+    for (threshold, resumed_code) in [("medium", 3), ("high", 0)] {
+        // A fixer that gives up leaves a question; its severity does not matter.
+        let waiting = Sandbox::with_shell_agent(
+            "case $TRIBUNAL_TASK in\n\
+             */fix/*) echo 'fixes: [{id: F1, status: BLOCKED, fix_description: no}]';;\n\
+             *) echo 'findings: [{severity: medium, description: vague, quote: It shall be fast.}]';;\n\
+             esac\n",
+        );
+        let output = waiting.run_tribunal(&["review", "plan.md", "--fail-on", "critical"]);
+        assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+        assert!(!output.stderr.contains("(--fail-on"), "{}", output.stderr);
+        // After the answer the run is resolved, but what was deferred is still there.
+        assert_eq!(waiting.run_tribunal(&["decisions", "D1", "defer"]).exit_code, Some(0));
+        let output = waiting.run_tribunal(&["resume", "--fail-on", threshold]);
+        assert_eq!(output.exit_code, Some(resumed_code), "{}", output.stderr);
+        assert!(output.stderr.contains(&format!("(--fail-on {threshold})")), "{}", output.stderr);
+        assert_eq!(waiting.run_json(&["status"])["runs"][0]["state"], "resolved");
+    }
 }
 
 #[test]

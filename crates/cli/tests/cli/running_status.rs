@@ -118,8 +118,21 @@ fn a_message_that_an_ended_run_never_read_is_reported() {
     let expected_text = "your message “one moment” was not delivered, because the run had already ended";
     let status_text = sandbox.run_tribunal(&["status"]).stdout;
     assert!(status_text.contains(expected_text), "{status_text}");
-    let output = sandbox.run_tribunal(&["resume", run_id.as_str()]);
-    assert!(output.stderr.contains(&format!("warning: {expected_text}")), "{}", output.stderr);
+}
+
+#[test]
+fn a_run_that_was_stopped_before_it_read_a_message_says_so_at_its_end() {
+    let review = GatedReview::start(&[]);
+    assert_eq!(review.sandbox.run_tribunal(&["say", "plan", "200 ms is fast"]).exit_code, Some(0));
+    assert_eq!(review.sandbox.run_tribunal(&["stop", "plan"]).exit_code, Some(0));
+    let (sandbox, exit_code, output) = review.finish();
+    assert_eq!(exit_code, Some(130), "{output}");
+    let expected_text = "your message “200 ms is fast” was not delivered yet; resuming the run delivers it";
+    assert!(output.contains(&format!("warning: {expected_text}")), "{output}");
+    assert!(sandbox.run_tribunal(&["status"]).stdout.contains(expected_text));
+    // The reviewer finished before the run stopped, so only the fixer is left to be asked.
+    assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(3));
+    assert!(sandbox.read_file("../prompt").contains("200 ms is fast"), "{}", sandbox.read_file("../prompt"));
 }
 
 #[test]

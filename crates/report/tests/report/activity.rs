@@ -111,9 +111,9 @@ fn a_message_is_unheard_until_a_prompt_has_it() {
     };
     let key = Key::for_end().child_key("inbox");
     let inbox_reply = Reply::Inbox(Requests { requests: vec![UserRequest::Resume, UserRequest::Say(message.clone())] });
-    assert_eq!(next_entry(RunEvent::EffectFinished { key, stretch: 1, reply: inbox_reply }), [message.clone()]);
+    assert_eq!(next_entry(RunEvent::EffectFinished { key, stretch: 1, reply: inbox_reply }), vec![message.clone()]);
     let ask_event = sample_journal().into_iter().find(|entry| is_ask(&entry.event)).unwrap().event;
-    assert_eq!(next_entry(ask_event.clone()), [message.clone()], "this prompt was written before");
+    assert_eq!(next_entry(ask_event.clone()), vec![message.clone()], "this prompt was written before");
     let RunEvent::EffectStarted { key, stretch, fingerprint, effect: Effect::Ask(mut ask_agent) } = ask_event else {
         unreachable!()
     };

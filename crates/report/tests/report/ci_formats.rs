@@ -47,8 +47,7 @@ struct XmlTag {
 fn parse_xml(document: &str) -> (Vec<XmlTag>, String) {
     let body = document.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
     let is_allowed = |character: char| {
-        matches!(character, '\n' | '\t')
-            || !(character.is_control() || character >= '\u{fffe}' && character <= '\u{ffff}')
+        matches!(character, '\n' | '\t') || !(character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}'))
     };
     assert!(body.chars().all(is_allowed), "{body:?}");
     let (mut tags, mut open_names, mut all_text) = (Vec::new(), Vec::new(), String::new());
