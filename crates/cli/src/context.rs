@@ -106,8 +106,15 @@ impl CommandContext {
     fn print_notice(&self, notice_kind: &str, notice_text: &str) -> Result<(), UserError> {
         if !self.is_silent() {
             // Notices contain file names, which may contain anything.
-            writeln!(stderr(), "{notice_kind}: {}", escape_line(notice_text))?;
+            let notice_line = format!("{notice_kind}: {}", escape_line(notice_text));
+            writeln!(stderr(), "{}", self.progress_screen.wrap_block(&notice_line))?;
         }
+        Ok(())
+    }
+
+    /// Prints lines of an answer on standard output, wrapped to the terminal.
+    pub fn print_answer(&self, answer_text: &str) -> Result<(), UserError> {
+        writeln!(stdout(), "{}", self.answer_screen.wrap_block(answer_text))?;
         Ok(())
     }
 
@@ -285,6 +292,11 @@ pub(crate) fn shell_quote(argument: &str) -> String {
     } else {
         format!("'{}'", argument.replace('\'', "'\\''"))
     }
+}
+
+/// A screen as wide as the terminal of standard error, for texts that have no colour.
+pub(crate) fn stderr_screen() -> Screen {
+    Screen { max_columns: terminal_width(stderr()), ..Screen::default() }
 }
 
 /// The width of a terminal; `None` if it is not one.

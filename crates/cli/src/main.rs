@@ -125,7 +125,7 @@ fn print_error(user_error: &UserError, json_output: bool) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // If even standard error is gone, the exit code still tells what happened.
-    let _ = write!(std::io::stderr(), "{user_error}");
+    let _ = write!(std::io::stderr(), "{}", context::stderr_screen().wrap_block(&user_error.to_string()));
     if json_output {
         let _ = writeln!(std::io::stdout(), "{}", escape_json(&user_error.to_json().to_string()));
     }

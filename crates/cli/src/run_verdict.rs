@@ -40,8 +40,10 @@ impl SeverityName {
 /// The exit code of a run, and the lines that go with it.
 struct RunVerdict {
     pub exit_code: u8,
-    /// Lines for standard error.
+    /// Notes and warnings for standard error.
     pub notices: Vec<String>,
+    /// The reason for the exit code, if findings decided it.
+    pub error_line: Option<String>,
 }
 
 /// Judges a run, prints what there is to say and returns the exit code.
@@ -52,9 +54,13 @@ pub(crate) fn judge_and_print(
     context: &CommandContext,
 ) -> Result<u8, UserError> {
     let verdict = judge_run(project, run_end, fail_on)?;
-    // A user who wants to see nothing has the exit code.
+    let screen = &context.progress_screen;
     for notice in verdict.notices.iter().filter(|_| !context.is_silent()) {
-        writeln!(stderr(), "{notice}")?;
+        writeln!(stderr(), "{}", screen.wrap_block(notice))?;
+    }
+    // Errors are printed even if the user wants to see nothing else.
+    if let Some(error_line) = &verdict.error_line {
+        writeln!(stderr(), "{}", screen.wrap_block(error_line))?;
     }
     Ok(verdict.exit_code)
 }
@@ -66,7 +72,7 @@ fn judge_run(project: &Project, run_end: &RunEnd, fail_on: Option<Severity>) -> 
     let unread_messages = read_unread_messages(project, run_id).unwrap_or_default();
     // Almost always there is nothing to judge and nothing to say, and then the journal is not read again.
     if fail_on.is_none() && unread_messages.is_empty() {
-        return Ok(RunVerdict { exit_code: run_end.exit_code(), notices: Vec::new() });
+        return Ok(RunVerdict { exit_code: run_end.exit_code(), notices: Vec::new(), error_line: None });
     }
     let store = Store::open_read_only(&project.home_dir())?;
     let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
@@ -76,11 +82,15 @@ fn judge_run(project: &Project, run_end: &RunEnd, fail_on: Option<Severity>) -> 
         .map(|message| format!("warning: {}", escape_line(&describe_undelivered(message, &run_standing))))
         .collect();
     let Some(threshold) = fail_on else {
-        return Ok(RunVerdict { exit_code: run_end.exit_code(), notices });
+        return Ok(RunVerdict { exit_code: run_end.exit_code(), notices, error_line: None });
     };
     let verdict = judge_by_threshold(run_end.reason, threshold, run_view.findings.values());
-    notices.extend(describe_verdict(run_id, threshold, verdict));
-    Ok(RunVerdict { exit_code: verdict.exit_code, notices })
+    let verdict_line = describe_verdict(run_id, threshold, verdict);
+    if verdict.failing_count == 0 {
+        notices.extend(verdict_line);
+        return Ok(RunVerdict { exit_code: verdict.exit_code, notices, error_line: None });
+    }
+    Ok(RunVerdict { exit_code: verdict.exit_code, notices, error_line: verdict_line })
 }
 
 /// Reads the messages that the run has left in its inbox.

@@ -108,6 +108,19 @@ impl Screen {
         wrapped_text
     }
 
+    /// Wraps those lines of a finished text that are wider than the screen, at blanks. What follows a break is indented a
+    /// little further than its line. The text must not contain colour codes.
+    pub fn wrap_block(&self, finished_text: &str) -> String {
+        let Some(max_columns) = self.max_columns else { return finished_text.to_string() };
+        let mut wrapped_text = String::new();
+        for line in finished_text.split_inclusive('\n') {
+            let (line_text, line_end) = line.strip_suffix('\n').map_or((line, ""), |line_text| (line_text, "\n"));
+            wrapped_text.push_str(&wrap_line(line_text, max_columns));
+            wrapped_text.push_str(line_end);
+        }
+        wrapped_text
+    }
+
     /// Wraps like [`Screen::wrap_hanging`], but breaks lines between parts that ` · ` separates, where that is possible.
     pub(crate) fn wrap_parts(&self, first_indent: usize, next_indent: usize, plain_text: &str) -> String {
         let line_indent = |line_index: usize| if line_index == 0 { first_indent } else { next_indent };
@@ -148,5 +161,44 @@ impl Screen {
             Some(columns) => truncate_to_width(&single_line, columns.saturating_sub(used_columns).max(20)),
             None => single_line,
         }
+    }
+}
+
+/// Wraps one line at blanks. A word that is wider than the screen is not broken.
+fn wrap_line(line_text: &str, max_columns: usize) -> String {
+    if display_width(line_text) <= max_columns {
+        return line_text.to_string();
+    }
+    let indent = line_text.len() - line_text.trim_start_matches(' ').len();
+    let mut wrapped_text = String::new();
+    let mut used_columns = 0;
+    // The blanks before a word belong to it, so that columns inside a line stay as they are.
+    for word in line_text[indent..].split_inclusive(' ').flat_map(|part| [part.trim_end_matches(' '), " "]) {
+        let word_columns = display_width(word);
+        if !word.trim().is_empty() && used_columns > 0 && indent + used_columns + word_columns > max_columns {
+            wrapped_text.truncate(wrapped_text.trim_end_matches(' ').len());
+            wrapped_text.push('\n');
+            wrapped_text.push_str(&" ".repeat(indent + 2));
+            used_columns = 2;
+        }
+        wrapped_text.push_str(word);
+        used_columns += word_columns;
+    }
+    format!("{}{}", " ".repeat(indent), wrapped_text.trim_end_matches(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_wrapped_at_blanks_and_short_ones_stay() {
+        let screen = Screen { max_columns: Some(24), ..Screen::default() };
+        let finished_text = "error: the disk is full and nothing was written\n  a  b   c\n  help: \
+                             free_some_space_on_the_disk_first now\n\n";
+        let expected_text = "error: the disk is full\n  and nothing was\n  written\n  a  b   c\n  help:\n    \
+                             free_some_space_on_the_disk_first\n    now\n\n";
+        assert_eq!(screen.wrap_block(finished_text), expected_text);
+        assert_eq!(Screen::default().wrap_block(finished_text), finished_text, "a pipe has no width");
     }
 }

@@ -238,7 +238,8 @@ fn contains_words(line: &str, phrase: &str) -> bool {
     line.match_indices(phrase).any(|(offset, _)| {
         let before = line[..offset].chars().next_back();
         let after = line[offset + phrase.len()..].chars().next();
-        !(starts_with_word && continues(before)) && !(ends_with_word && continues(after))
+        let is_part_of_word = starts_with_word && continues(before) || ends_with_word && continues(after);
+        !is_part_of_word
     })
 }
 

@@ -1,7 +1,5 @@
 //! `tribunal discard RUN…`: moves runs to the trash, where they stay for a week, and takes them out again.
 
-use std::io::{Write, stdout};
-
 use tribunal_core::{
     ids::RunId,
     reason::RunOutcome,
@@ -93,7 +91,7 @@ pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Res
     if context.wants_json {
         json_documents::print_document(&document)?;
     } else {
-        print_result(&document, context.program_name())?;
+        print_result(&document, context)?;
     }
     Ok(0)
 }
@@ -138,8 +136,8 @@ fn build_row(project: &Project, store: &Store, run_view: &RunView, run_is_live: 
     }
 }
 
-fn print_result(document: &DiscardDocument, program_name: &str) -> Result<(), UserError> {
-    let mut output = stdout().lock();
+fn print_result(document: &DiscardDocument, context: &CommandContext) -> Result<(), UserError> {
+    let program_name = context.program_name();
     let verb = match (document.restored, document.dry_run) {
         (true, _) => "restored",
         (false, true) => "would discard",
@@ -147,27 +145,27 @@ fn print_result(document: &DiscardDocument, program_name: &str) -> Result<(), Us
     };
     for row in &document.runs {
         let (run_id, subject) = (escape_line(row.run.as_str()), escape_line(&row.subject));
-        writeln!(output, "{verb} {run_id} ({}): {subject}", row.state)?;
+        context.print_answer(&format!("{verb} {run_id} ({}): {subject}", row.state))?;
         if document.restored && row.can_resume {
-            writeln!(output, "  resume it with `{program_name} resume {run_id}`")?;
+            context.print_answer(&format!("  resume it with `{program_name} resume {run_id}`"))?;
         }
         if row.changed_files && !document.restored {
-            writeln!(output, "  its changes to your files are kept; undo them with `{program_name} undo {run_id}`")?;
+            let undo_command = format!("{program_name} undo {run_id}");
+            context.print_answer(&format!("  its changes to your files are kept; undo them with `{undo_command}`"))?;
         }
     }
     if document.runs.is_empty() {
-        writeln!(output, "nothing to discard; list all runs with `{program_name} runs`")?;
+        context.print_answer(&format!("nothing to discard; list all runs with `{program_name} runs`"))?;
     }
     if let (Some(removed_after_ms), Some(row), false) =
         (document.removed_after_ms, document.runs.first(), document.dry_run)
     {
         let removal_day = Timestamp { wall_ms: removed_after_ms, awake_ms: 0 }.format_utc();
-        writeln!(
-            output,
+        context.print_answer(&format!(
             "kept in the trash until {}; restore it with `{program_name} discard --restore {}`",
             &removal_day[..10],
             escape_line(row.run.as_str())
-        )?;
+        ))?;
     }
     Ok(())
 }

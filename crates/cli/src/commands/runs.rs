@@ -127,19 +127,28 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
             writeln!(stdout(), "{}", escape_line(run_id.as_str()))?;
         }
     } else if listed_runs.is_empty() {
-        // An empty project and an empty result are different answers.
-        writeln!(
-            stdout(),
-            "no runs yet in {}; start one with `{} review FILE`",
-            escape_line(&project.root().display().to_string()),
-            context.program_name()
-        )?;
+        context.print_answer(&describe_no_runs(arguments, &project, context))?;
     } else if standings.is_empty() {
-        writeln!(stdout(), "no matching runs; list all with `{} runs`", context.program_name())?;
+        context.print_answer(&format!("no matching runs; list all with `{} runs`", context.program_name()))?;
     } else {
         write!(stdout(), "{}", tables::render_runs(standings, &context.answer_screen))?;
     }
     Ok(0)
+}
+
+/// Says why the list is empty: an empty project, an empty trash, and a project whose runs are all in the trash differ.
+fn describe_no_runs(arguments: &RunsArguments, project: &Project, context: &CommandContext) -> String {
+    let program_name = context.program_name();
+    match (arguments.discarded, list_discarded(project).len()) {
+        (true, _) => "the trash is empty".to_string(),
+        (false, 0) => format!(
+            "no runs yet in {}; start one with `{program_name} review FILE`",
+            escape_line(&project.root().display().to_string())
+        ),
+        (false, trashed_count) => {
+            format!("no runs, but {trashed_count} in the trash; list them with `{program_name} runs --discarded`")
+        }
+    }
 }
 
 impl RunsArguments {

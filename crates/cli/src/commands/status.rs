@@ -50,12 +50,11 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
         return Ok(0);
     }
     if shown_runs.is_empty() {
-        writeln!(
-            stdout(),
+        context.print_answer(&format!(
             "no runs yet in {}; start one with `{} review FILE`",
             escape_line(&project.root().display().to_string()),
             context.program_name()
-        )?;
+        ))?;
     }
     for shown_run in &shown_runs {
         let status_text =
