@@ -18,6 +18,7 @@ use tribunal_store::{Store, StoreError};
 
 use crate::{
     ColourChoice,
+    shell_quoting::shell_quote,
     user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
@@ -282,16 +283,6 @@ fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
         env::var_os(path_variable).map(PathBuf::from).filter(|variable_path| variable_path.is_absolute())
     };
     absolute_path(variable_name).or_else(|| absolute_path("HOME").map(|home_directory| home_directory.join(below_home)))
-}
-
-/// Quotes an argument for a shell, if it needs that.
-pub(crate) fn shell_quote(argument: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "/._-+=:@%".contains(character);
-    if !argument.is_empty() && argument.chars().all(is_plain) {
-        argument.to_string()
-    } else {
-        format!("'{}'", argument.replace('\'', "'\\''"))
-    }
 }
 
 /// A screen as wide as the terminal of standard error, for texts that have no colour.

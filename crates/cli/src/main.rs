@@ -23,6 +23,7 @@ mod programs;
 mod progress_display;
 mod run_verdict;
 mod settings;
+mod shell_quoting;
 mod sprint;
 mod terminal;
 mod terminal_prompt;

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::context::shell_quote;
+use crate::shell_quoting::shell_quote;
 
 /// How variables of the environment are read.
 pub(crate) type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -98,7 +98,7 @@ pub(crate) fn locate_program(
     }
 }
 
-/// Returns whether a file can be executed by somebody, as far as its permissions tell.
+/// Returns whether some user can execute a file, as far as its permissions tell.
 pub(crate) fn is_executable(program_path: &Path) -> bool {
     program_path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }

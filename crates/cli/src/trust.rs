@@ -22,9 +22,10 @@ use tribunal_report::escape_line;
 use tribunal_runner::mask::Masker;
 
 use crate::{
-    context::{CommandContext, shell_quote},
+    context::CommandContext,
     demo_project::bundled_items,
     settings::{SettingSources, gather_user_settings, user_item_hashes},
+    shell_quoting::shell_quote,
     terminal_prompt::{PromptInput, read_first_answer},
     trust_item::TrustItem,
     user_errors::{EXIT_ENVIRONMENT, UserError},

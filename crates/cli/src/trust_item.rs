@@ -12,7 +12,7 @@ use tribunal_core::{
 use tribunal_report::escape_line;
 use tribunal_runner::mask::Masker;
 
-use crate::context::shell_quote;
+use crate::shell_quoting::shell_quote;
 
 /// Something that would run, or that gives a client more rights than it has by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

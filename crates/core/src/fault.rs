@@ -119,7 +119,7 @@ impl FaultKind {
     }
 }
 
-/// What the user can do about a fault. The code that knows the agent records it; the workflow does not look at it.
+/// What the user can do about a fault. The host records it, because it knows the agent; the workflow does not look at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum FaultRemedy {

@@ -11,11 +11,12 @@ use tribunal_report::DisplayMode;
 use tribunal_runner::Project;
 
 use crate::{
-    context::{CommandContext, shell_quote},
+    context::CommandContext,
     demo_project::{DEMO_FILES, DEMO_SUBJECT},
     engine::{RunEnd, RunJob, execute_run},
     progress_display::ProgressArgs,
     settings::{ResolvedSettings, RunInputs, resolve_settings},
+    shell_quoting::shell_quote,
     user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 

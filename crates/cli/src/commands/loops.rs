@@ -29,10 +29,11 @@ use tribunal_store::Store;
 
 use crate::{
     agent_session,
-    context::{CommandContext, shell_quote},
+    context::CommandContext,
     installed_clients::join_names,
     json_documents::{self, LoopRow, LoopsDocument},
     settings::{SettingSources, resolve_hook_settings},
+    shell_quoting::shell_quote,
     trust,
     trust_item::TrustItem,
     user_errors::{EXIT_ENVIRONMENT, UserError},

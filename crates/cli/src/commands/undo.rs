@@ -19,8 +19,9 @@ use super::diff::{
     write_diff,
 };
 use crate::{
-    context::{CommandContext, find_run, shell_quote},
+    context::{CommandContext, find_run},
     json_documents::{self, ChangedFile, UndoDocument},
+    shell_quoting::shell_quote,
     user_errors::UserError,
 };
 

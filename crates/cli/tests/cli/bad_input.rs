@@ -111,7 +111,11 @@ fn a_read_only_project_is_an_environment_error() {
     fs::set_permissions(sandbox.root_dir(), fs::Permissions::from_mode(0o755)).unwrap();
     let Some(output) = Some(output).filter(|output| output.exit_code != Some(125)) else { return };
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-    assert!(output.stderr.contains(".tribunal: Permission denied"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("cannot write to ") && output.stderr.contains("project: Permission denied"),
+        "{}",
+        output.stderr
+    );
     assert!(output.stderr.contains("help: make the project directory writable"), "{}", output.stderr);
     assert!(!sandbox.path_of(".tribunal").exists());
 }

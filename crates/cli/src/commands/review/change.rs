@@ -19,9 +19,10 @@ use tribunal_runner::{
 
 use super::{PreparedRun, ReviewMaterial};
 use crate::{
-    context::{CommandContext, shell_quote},
+    context::CommandContext,
     preflight::check_templates,
     settings::{RunInputs, resolve_settings},
+    shell_quoting::shell_quote,
     user_errors::UserError,
 };
 

@@ -17,10 +17,7 @@ use super::{
     change::{self, RequestedChange},
 };
 use crate::{
-    bmad::BmadProject,
-    context::{CommandContext, shell_quote},
-    settings::RunInputs,
-    user_errors::UserError,
+    bmad::BmadProject, context::CommandContext, settings::RunInputs, shell_quoting::shell_quote, user_errors::UserError,
 };
 
 /// What stories of late eras write as their baseline where there is no git.
